@@ -1,1 +1,1 @@
-"""KRaft consensus in Kafka's dialect, as a pure state machine: step, ready, next_deadline_ms."""
+"""KRaft consensus in Kafka's dialect, as a pure state machine: step, ready, advance, next_deadline_ms."""
