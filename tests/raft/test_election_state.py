@@ -1,0 +1,60 @@
+"""The text of `quorum-state` and of `controller.quorum.voters`."""
+
+from __future__ import annotations
+
+import pytest
+
+from pykbroker.raft.election_state import ElectionState, InvalidQuorumState
+from pykbroker.raft.voters import InvalidVoters, Voter, VoterSet
+
+
+def test_quorum_state_is_written_as_kafka_writes_it() -> None:
+    assert ElectionState(1, leader_id=1).to_json([1]) == (
+        b'{"clusterId":"","leaderId":1,"leaderEpoch":1,"votedId":-1,"appliedOffset":0,'
+        b'"currentVoters":[{"voterId":1}],"data_version":0}'
+    )
+
+
+@pytest.mark.parametrize("state", [ElectionState(0), ElectionState(7, leader_id=0), ElectionState(7, voted_id=3)])
+def test_quorum_state_survives_a_round_trip(state: ElectionState) -> None:
+    assert ElectionState.from_json(state.to_json([1, 2])) == state
+
+
+def test_quorum_state_of_dynamic_voters_is_read() -> None:
+    text = b'{"leaderId":1,"leaderEpoch":5,"votedId":1,"votedDirectoryId":"wl_G4kmIMn5lNQgBhO-4Sg","data_version":1}'
+    assert ElectionState.from_json(text) == ElectionState(5, leader_id=1, voted_id=1)
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        (b"", "not JSON"),
+        (b"[]", "not a JSON object"),
+        (b'{"data_version":2}', "data_version 2"),
+        (b'{"data_version":0}', "leaderEpoch"),
+        (b'{"data_version":0,"leaderEpoch":true,"leaderId":1,"votedId":-1}', "leaderEpoch"),
+        (b'{"data_version":0,"leaderEpoch":-1,"leaderId":1,"votedId":-1}', "negative"),
+        (b"\xff\xfe", "not JSON"),
+    ],
+)
+def test_a_damaged_quorum_state_is_refused(text: bytes, complaint: str) -> None:
+    with pytest.raises(InvalidQuorumState, match=complaint):
+        ElectionState.from_json(text)
+
+
+def test_voters_are_parsed() -> None:
+    voters = VoterSet.parse(["2@controller-2.example:9093", " 1@[::1]:9094"])
+    assert list(voters) == [Voter(2, "controller-2.example", 9093), Voter(1, "::1", 9094)]
+    assert voters.ids == [1, 2]
+    assert voters.majority == 2
+
+
+@pytest.mark.parametrize("entry", ["", "1", "1@host", "x@host:1", "-1@host:1", "1@:1", "1@host:", "1@host:65536"])
+def test_a_malformed_voter_is_refused(entry: str) -> None:
+    with pytest.raises(InvalidVoters, match="is not of the form|has no"):
+        VoterSet.parse([entry])
+
+
+def test_a_voter_named_twice_is_refused() -> None:
+    with pytest.raises(InvalidVoters, match="named twice"):
+        VoterSet.parse(["1@a:1", "1@b:2"])
