@@ -1,0 +1,1 @@
+"""Record batches: what producers send, logs keep and consumers get. `batch` is the place to start."""
