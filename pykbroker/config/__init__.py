@@ -1,0 +1,17 @@
+"""Configuration in Kafka's property names: what keys there are, what they allow, and one node's values."""
+
+from .broker import BrokerConfig
+from .keys import ConfigKey, ConfigurationError, InvalidValue
+from .listeners import Listener, Listeners
+from .topic_keys import check_topic_configs, topic_keys
+
+__all__ = [
+    "BrokerConfig",
+    "ConfigKey",
+    "ConfigurationError",
+    "InvalidValue",
+    "Listener",
+    "Listeners",
+    "check_topic_configs",
+    "topic_keys",
+]

@@ -1,0 +1,187 @@
+"""One node's configuration: Kafka's property names, from a `server.properties` and from overrides.
+
+It is read once at the start. What the cluster changes later (IncrementalAlterConfigs) is in the metadata image, and
+`topic_defaults(dynamic)` takes it from there.
+"""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Mapping
+from functools import cached_property
+from pathlib import Path
+
+from .broker_keys import broker_keys
+from .keys import ConfigKey, InvalidValue, Value
+from .listeners import Listeners, parse_endpoint, resolve
+from .properties import read_properties
+from .topic_keys import BROKER_SYNONYMS, topic_keys
+
+_OWN_DEFAULTS = {"node.id": "1", "process.roles": "broker,controller", "controller.listener.names": "CONTROLLER"}
+_MS_PER_UNIT = {"hours": 3_600_000, "minutes": 60_000}
+
+
+class BrokerConfig:
+    """The typed view of a node's properties.
+
+    originals: the keys that were given and are known, as text. unknown_keys: the given keys that are not.
+    """
+
+    def __init__(self, properties: Mapping[str, str]) -> None:
+        keys = broker_keys()
+        self.originals = {name: text for name, text in properties.items() if name in keys}
+        self.unknown_keys = [name for name in properties if name not in keys and not _of_a_listener(name)]
+        self._values: dict[str, Value] = {}
+        self._merge_old_names()
+        for name, text in self.originals.items():
+            self._values[name] = keys[name].parse(text)
+            self.originals[name] = keys[name].canonical(text)
+        self._check()
+
+    @classmethod
+    def load(cls, path: str | Path | None, overrides: Mapping[str, str]) -> BrokerConfig:
+        """Reads the file, lets `overrides` win. Raises ConfigurationError, whose text is one line."""
+        return cls({**(read_properties(path) if path is not None else {}), **overrides})
+
+    def _merge_old_names(self) -> None:
+        for old, new in (("broker.id", "node.id"), ("node.id", "broker.id")):
+            if old in self.originals and new not in self.originals:
+                self.originals[new] = self.originals[old]
+        if self.originals.get("broker.id") != self.originals.get("node.id"):
+            raise InvalidValue("broker.id", self.originals["broker.id"], "the same as node.id, or not set at all")
+
+    def _check(self) -> None:
+        roles = self.roles
+        if not roles:
+            raise InvalidValue("process.roles", "", "broker, controller or both")
+        if not self.log_dirs:
+            raise InvalidValue("log.dirs", self.text("log.dirs"), "at least one directory")
+        heartbeat, session = self.int("broker.heartbeat.interval.ms"), self.int("broker.session.timeout.ms")
+        if heartbeat * 2 > session:
+            raise InvalidValue(
+                "broker.heartbeat.interval.ms", heartbeat, f"at most half of broker.session.timeout.ms ({session})"
+            )
+        if self.int("group.min.session.timeout.ms") > self.int("group.max.session.timeout.ms"):
+            raise InvalidValue(
+                "group.min.session.timeout.ms",
+                self.int("group.min.session.timeout.ms"),
+                f"at most group.max.session.timeout.ms ({self.int('group.max.session.timeout.ms')})",
+            )
+        assert self.listeners is not None
+        assert self.quorum_voters is not None
+
+    def key(self, name: builtins.str) -> ConfigKey:
+        return broker_keys()[name]
+
+    def text(
+        self, name: builtins.str, dynamic: Mapping[builtins.str, builtins.str] | None = None
+    ) -> builtins.str | None:
+        """The value as text: what the cluster set, else what the file or an override gave, else the default."""
+        if dynamic is not None and name in dynamic:
+            return dynamic[name]
+        if name in self.originals:
+            return self.originals[name]
+        return _OWN_DEFAULTS.get(name, self.key(name).default)
+
+    def value(self, name: builtins.str) -> Value:
+        if name not in self._values:
+            text = self.text(name)
+            self._values[name] = None if text is None else self.key(name).parse(text)
+        return self._values[name]
+
+    def int(self, name: builtins.str) -> builtins.int:
+        value = self.value(name)
+        assert type(value) is builtins.int, f"{name} is not a number that is always set"
+        return value
+
+    def float(self, name: builtins.str) -> builtins.float:
+        value = self.value(name)
+        assert isinstance(value, builtins.float), f"{name} is not a double that is always set"
+        return value
+
+    def bool(self, name: builtins.str) -> builtins.bool:
+        value = self.value(name)
+        assert isinstance(value, builtins.bool), f"{name} is not a boolean"
+        return value
+
+    def str(self, name: builtins.str) -> builtins.str:
+        value = self.value(name)
+        assert isinstance(value, builtins.str), f"{name} is not a string that is always set"
+        return value
+
+    def list(self, name: builtins.str) -> builtins.list[builtins.str]:
+        """A key that is not set is an empty list."""
+        value = self.value(name)
+        assert value is None or isinstance(value, builtins.list), f"{name} is not a list"
+        return [] if value is None else value
+
+    def optional_int(self, name: builtins.str) -> builtins.int | None:
+        return None if self.value(name) is None else self.int(name)
+
+    def optional_str(self, name: builtins.str) -> builtins.str | None:
+        return None if self.value(name) is None else self.str(name)
+
+    @cached_property
+    def node_id(self) -> builtins.int:
+        return self.int("node.id")
+
+    @cached_property
+    def roles(self) -> frozenset[builtins.str]:
+        return frozenset(self.list("process.roles"))
+
+    @cached_property
+    def log_dirs(self) -> builtins.list[builtins.str]:
+        return self.list("log.dirs") or self.list("log.dir")
+
+    @property
+    def metadata_log_dir(self) -> builtins.str:
+        return self.optional_str("metadata.log.dir") or self.log_dirs[0]
+
+    @cached_property
+    def listeners(self) -> Listeners:
+        advertised = self.list("advertised.listeners") if self.value("advertised.listeners") is not None else None
+        return resolve(self.originals, self.list("listeners"), advertised, roles=sorted(self.roles))
+
+    @cached_property
+    def quorum_voters(self) -> dict[builtins.int, tuple[builtins.str, builtins.int]]:
+        """`controller.quorum.voters` as node id -> host and port; empty where it is not given."""
+        voters: dict[builtins.int, tuple[builtins.str, builtins.int]] = {}
+        for entry in self.list("controller.quorum.voters"):
+            node, at, address = entry.partition("@")
+            if not at or not node.strip().isdecimal():
+                raise InvalidValue("controller.quorum.voters", entry, "a list of id@host:port")
+            try:
+                _, host, port = parse_endpoint("controller.quorum.voters", f"VOTER://{address}")
+            except InvalidValue:
+                raise InvalidValue("controller.quorum.voters", entry, "a list of id@host:port") from None
+            voters[builtins.int(node)] = (host, port)
+        return voters
+
+    def topic_defaults(
+        self, dynamic: Mapping[builtins.str, builtins.str] | None = None
+    ) -> dict[builtins.str, builtins.str]:
+        """What a topic without configuration of its own has, for each of a topic's keys.
+
+        dynamic: the broker's keys that the cluster set at run time; they come before the file's.
+        """
+        return {name: self._topic_default(name, dynamic or {}) for name in topic_keys()}
+
+    def _topic_default(self, name: builtins.str, dynamic: Mapping[builtins.str, builtins.str]) -> builtins.str:
+        for broker_name in BROKER_SYNONYMS.get(name, ()):
+            text = self.text(broker_name, dynamic)
+            if text is not None:
+                unit = broker_name.rpartition(".")[2]
+                return _in_ms(text, unit) if unit in _MS_PER_UNIT else text
+        default = topic_keys()[name].default
+        assert default is not None
+        return default
+
+
+def _in_ms(text: str, unit: str) -> str:
+    """Kafka takes any negative time as no limit."""
+    return "-1" if int(text) < 0 else str(int(text) * _MS_PER_UNIT[unit])
+
+
+def _of_a_listener(name: str) -> bool:
+    """`listener.name.<listener>.<key>` sets a key for one listener alone."""
+    return name.startswith("listener.name.")

@@ -1,0 +1,196 @@
+"""Where a node listens and what it tells others: `listeners`, `advertised.listeners` and the keys around them.
+
+The rules are those of Kafka's `KafkaConfig`, with two additions for a node without configuration: a controller
+listener that nobody named is on a free loopback port, and only PLAINTEXT is offered so far.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from .keys import InvalidValue
+
+_LISTENER = re.compile(r"([^:/]+)://(?:\[([0-9a-fA-F:.%]+)\]|([^:/\[\]]*)):(-?[0-9]+)", re.ASCII)
+_SECURITY_PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+_WILDCARDS = ("0.0.0.0", "::", "0:0:0:0:0:0:0:0")
+
+
+@dataclass(frozen=True, slots=True)
+class Listener:
+    """One endpoint. `port` 0 is a free one, chosen when it is bound.
+
+    An empty host is every address where it is bound, and stands for the machine's own name where it is advertised.
+    """
+
+    name: str
+    host: str
+    port: int
+    security_protocol: str = "PLAINTEXT"
+
+    def __str__(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{self.name}://{host}:{self.port}"
+
+
+@dataclass(frozen=True, slots=True)
+class Listeners:
+    """All endpoints of one node.
+
+    client: where the broker listens for clients and other brokers; empty on a pure controller.
+    controller: where the controller listens; empty on a pure broker.
+    advertised: what Metadata answers, one per client listener; a port 0 stands for the one that was bound.
+    """
+
+    client: tuple[Listener, ...]
+    controller: tuple[Listener, ...]
+    advertised: tuple[Listener, ...]
+    inter_broker_name: str
+    controller_names: tuple[str, ...]
+
+    @property
+    def all(self) -> tuple[Listener, ...]:
+        return self.client + self.controller
+
+    def advertised_for(self, name: str) -> Listener | None:
+        return next((listener for listener in self.advertised if listener.name == name), None)
+
+
+def parse_endpoint(key: str, text: str) -> tuple[str, str, int]:
+    """`NAME://host:port` as name, host and port; names are upper case, as Kafka has it."""
+    match = _LISTENER.fullmatch(text.strip())
+    if match is None or not -1 <= int(match[4]) <= 65535:
+        raise InvalidValue(key, text, "a listener is written NAME://host:port, with a port from 0 to 65535")
+    return match[1].upper(), match[2] or match[3] or "", int(match[4])
+
+
+def resolve(
+    values: Mapping[str, str],
+    listeners: Sequence[str],
+    advertised: Sequence[str] | None,
+    *,
+    roles: Sequence[str],
+) -> Listeners:
+    """values: the keys that were given, as text; listeners, advertised: the parsed lists."""
+    names = _controller_names(values)
+    protocols = _protocol_map(values, names)
+    bound = _endpoints("listeners", listeners, protocols)
+    client = tuple(each for each in bound if each.name not in names) if "broker" in roles else ()
+    controller = tuple(each for each in bound if each.name in names)
+    if "controller" in roles and not controller:
+        controller = (_implied_controller(values, names, protocols),)
+    if "controller" not in roles and controller:
+        raise InvalidValue(
+            "listeners",
+            values.get("listeners"),
+            f"a node without the controller role has no listener of controller.listener.names ({', '.join(names)})",
+        )
+    if "broker" in roles and not client:
+        raise InvalidValue(
+            "listeners",
+            values.get("listeners"),
+            f"a broker needs a listener that is not in controller.listener.names ({', '.join(names)})",
+        )
+    shown = _advertised(values, client, advertised, names, protocols) if "broker" in roles else ()
+    inter_broker = _inter_broker_name(values, shown) if "broker" in roles else ""
+    return Listeners(client, controller, shown, inter_broker, names)
+
+
+def _controller_names(values: Mapping[str, str]) -> tuple[str, ...]:
+    names = tuple(name.strip().upper() for name in values.get("controller.listener.names", "CONTROLLER").split(","))
+    if not all(names):
+        raise InvalidValue("controller.listener.names", values["controller.listener.names"], "a list of listener names")
+    return names
+
+
+def _protocol_map(values: Mapping[str, str], controller_names: Sequence[str]) -> dict[str, str]:
+    text = values.get("listener.security.protocol.map")
+    protocols = {name: name for name in _SECURITY_PROTOCOLS}
+    if text is None:
+        return protocols | {name: "PLAINTEXT" for name in controller_names if name not in protocols}
+    protocols.clear()
+    for entry in text.split(","):
+        name, colon, protocol = entry.strip().partition(":")
+        if not colon or protocol.strip().upper() not in _SECURITY_PROTOCOLS:
+            raise InvalidValue(
+                "listener.security.protocol.map",
+                text,
+                f"a list of NAME:PROTOCOL, with a protocol of {', '.join(_SECURITY_PROTOCOLS)}",
+            )
+        protocols[name.strip().upper()] = protocol.strip().upper()
+    return protocols
+
+
+def _endpoints(key: str, texts: Sequence[str], protocols: Mapping[str, str]) -> list[Listener]:
+    found: list[Listener] = []
+    for text in texts:
+        name, host, port = parse_endpoint(key, text)
+        if name not in protocols:
+            raise InvalidValue(key, text, f"no security protocol is given for {name} in listener.security.protocol.map")
+        if protocols[name] != "PLAINTEXT":
+            raise InvalidValue(
+                key, text, f"the security protocol {protocols[name]} is not offered yet; PLAINTEXT is the one allowed"
+            )
+        if any(each.name == name for each in found):
+            raise InvalidValue(key, ",".join(texts), "each listener must have a different name")
+        if port > 0 and key == "listeners" and any(each.port == port and _overlap(each.host, host) for each in found):
+            raise InvalidValue(key, ",".join(texts), "each listener must have a different port")
+        found.append(Listener(name, host, port, protocols[name]))
+    return found
+
+
+def _overlap(one: str, other: str) -> bool:
+    return one == other or "" in (one, other) or one in _WILDCARDS or other in _WILDCARDS
+
+
+def _implied_controller(values: Mapping[str, str], names: Sequence[str], protocols: Mapping[str, str]) -> Listener:
+    if "controller.listener.names" in values and "listeners" in values:
+        raise InvalidValue(
+            "controller.listener.names",
+            values["controller.listener.names"],
+            "a controller needs one of these listeners in `listeners`",
+        )
+    return Listener(names[0], "127.0.0.1", 0, protocols.get(names[0], "PLAINTEXT"))
+
+
+def _advertised(
+    values: Mapping[str, str],
+    client: Sequence[Listener],
+    texts: Sequence[str] | None,
+    controller_names: Sequence[str],
+    protocols: Mapping[str, str],
+) -> tuple[Listener, ...]:
+    key = "advertised.listeners"
+    shown = list(client) if texts is None else _endpoints(key, texts, protocols)
+    shown = [each for each in shown if each.name not in controller_names]
+    for each in shown:
+        if each.host in _WILDCARDS:
+            raise InvalidValue(
+                key,
+                each,
+                "clients cannot connect to the address of all interfaces; name one they "
+                "can reach in advertised.listeners",
+            )
+        if each.port < 0:
+            raise InvalidValue(key, each, "a port from 0 to 65535")
+        if all(each.name != bound.name for bound in client):
+            raise InvalidValue(key, each, "only the names of `listeners` can be advertised")
+    return tuple(shown)
+
+
+def _inter_broker_name(values: Mapping[str, str], advertised: Sequence[Listener]) -> str:
+    given = values.get("inter.broker.listener.name")
+    protocol = values.get("security.inter.broker.protocol")
+    if given is not None and protocol is not None:
+        raise InvalidValue(
+            "security.inter.broker.protocol",
+            protocol,
+            "only one of inter.broker.listener.name and security.inter.broker.protocol may be set",
+        )
+    names = [each.name for each in advertised]
+    name = (given or protocol or ("PLAINTEXT" if "PLAINTEXT" in names or not names else names[0])).upper()
+    if name not in names:
+        key = "inter.broker.listener.name" if given else "security.inter.broker.protocol"
+        raise InvalidValue(key, name, f"one of the advertised listeners: {', '.join(names)}")
+    return name

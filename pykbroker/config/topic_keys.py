@@ -1,0 +1,107 @@
+"""The keys of one topic: the 33 that Kafka 4.3 has, with the broker's keys that give their defaults.
+
+Whoever changes a topic's configuration calls `check_topic_configs` on all of what the topic would have then.
+Not here: what the keys do (`pykbroker.storage`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+
+from .keys import ConfigKey, ConfigurationError, InvalidValue
+
+BROKER_SYNONYMS: dict[str, tuple[str, ...]] = {
+    "cleanup.policy": ("log.cleanup.policy",),
+    "compression.gzip.level": ("compression.gzip.level",),
+    "compression.lz4.level": ("compression.lz4.level",),
+    "compression.type": ("compression.type",),
+    "compression.zstd.level": ("compression.zstd.level",),
+    "delete.retention.ms": ("log.cleaner.delete.retention.ms",),
+    "file.delete.delay.ms": ("log.segment.delete.delay.ms",),
+    "flush.messages": ("log.flush.interval.messages",),
+    "flush.ms": ("log.flush.interval.ms", "log.flush.scheduler.interval.ms"),
+    "index.interval.bytes": ("log.index.interval.bytes",),
+    "local.retention.bytes": ("log.local.retention.bytes",),
+    "local.retention.ms": ("log.local.retention.ms",),
+    "max.compaction.lag.ms": ("log.cleaner.max.compaction.lag.ms",),
+    "max.message.bytes": ("message.max.bytes",),
+    "message.timestamp.after.max.ms": ("log.message.timestamp.after.max.ms",),
+    "message.timestamp.before.max.ms": ("log.message.timestamp.before.max.ms",),
+    "message.timestamp.type": ("log.message.timestamp.type",),
+    "min.cleanable.dirty.ratio": ("log.cleaner.min.cleanable.ratio",),
+    "min.compaction.lag.ms": ("log.cleaner.min.compaction.lag.ms",),
+    "min.insync.replicas": ("min.insync.replicas",),
+    "preallocate": ("log.preallocate",),
+    "retention.bytes": ("log.retention.bytes",),
+    "retention.ms": ("log.retention.ms", "log.retention.minutes", "log.retention.hours"),
+    "segment.bytes": ("log.segment.bytes",),
+    "segment.index.bytes": ("log.index.size.max.bytes",),
+    "segment.jitter.ms": ("log.roll.jitter.ms", "log.roll.jitter.hours"),
+    "segment.ms": ("log.roll.ms", "log.roll.hours"),
+    "unclean.leader.election.enable": ("unclean.leader.election.enable",),
+}
+"""A topic's key -> the broker's keys that give its default, the first that is set winning."""
+
+
+@cache
+def topic_keys() -> dict[str, ConfigKey]:
+    keys = (
+        ConfigKey("cleanup.policy", "list", "delete", "compact|delete"),
+        ConfigKey("compression.gzip.level", "int", "-1", "1..9|-1"),
+        ConfigKey("compression.lz4.level", "int", "9", "1..17"),
+        ConfigKey("compression.type", "string", "producer", "uncompressed|zstd|lz4|snappy|gzip|producer"),
+        ConfigKey("compression.zstd.level", "int", "3", "-131072..22"),
+        ConfigKey("delete.retention.ms", "long", "86400000", "0.."),
+        ConfigKey("file.delete.delay.ms", "long", "60000", "0.."),
+        ConfigKey("flush.messages", "long", "9223372036854775807", "1.."),
+        ConfigKey("flush.ms", "long", "9223372036854775807", "0.."),
+        ConfigKey("follower.replication.throttled.replicas", "list", "", "throttled-replicas"),
+        ConfigKey("index.interval.bytes", "int", "4096", "0.."),
+        ConfigKey("leader.replication.throttled.replicas", "list", "", "throttled-replicas"),
+        ConfigKey("local.retention.bytes", "long", "-2", "-2.."),
+        ConfigKey("local.retention.ms", "long", "-2", "-2.."),
+        ConfigKey("max.compaction.lag.ms", "long", "9223372036854775807", "1.."),
+        ConfigKey("max.message.bytes", "int", "1048588", "0.."),
+        ConfigKey("message.timestamp.after.max.ms", "long", "3600000", "0.."),
+        ConfigKey("message.timestamp.before.max.ms", "long", "9223372036854775807", "0.."),
+        ConfigKey("message.timestamp.type", "string", "CreateTime", "CreateTime|LogAppendTime"),
+        ConfigKey("min.cleanable.dirty.ratio", "double", "0.5", "0..1"),
+        ConfigKey("min.compaction.lag.ms", "long", "0", "0.."),
+        ConfigKey("min.insync.replicas", "int", "1", "1.."),
+        ConfigKey("preallocate", "boolean", "false"),
+        ConfigKey("remote.log.copy.disable", "boolean", "false"),
+        ConfigKey("remote.log.delete.on.disable", "boolean", "false"),
+        ConfigKey("remote.storage.enable", "boolean", "false"),
+        ConfigKey("retention.bytes", "long", "-1"),
+        ConfigKey("retention.ms", "long", "604800000", "-1.."),
+        ConfigKey("segment.bytes", "int", "1073741824", "1048576.."),
+        ConfigKey("segment.index.bytes", "int", "10485760", "4.."),
+        ConfigKey("segment.jitter.ms", "long", "0", "0.."),
+        ConfigKey("segment.ms", "long", "604800000", "1.."),
+        ConfigKey("unclean.leader.election.enable", "boolean", "false"),
+    )
+    return {key.name: key for key in keys}
+
+
+def check_topic_configs(configs: Mapping[str, str | None], defaults: Mapping[str, str]) -> None:
+    """Raises ConfigurationError if a topic may not have these overrides on top of the broker's defaults."""
+    keys = topic_keys()
+    for name in configs:
+        if name not in keys:
+            raise ConfigurationError(f"Unknown topic config name: {name}")
+    for name, text in configs.items():
+        if text is None:
+            raise ConfigurationError(f"Null value not supported for topic configs: {name}")
+        keys[name].parse(text)
+    _check_compaction_lags({**defaults, **configs})
+    if (configs.get("remote.storage.enable") or "").strip().lower() == "true":
+        raise InvalidValue("remote.storage.enable", "true", "Tiered storage is not offered by this broker")
+
+
+def _check_compaction_lags(values: Mapping[str, str | None]) -> None:
+    low, high = values.get("min.compaction.lag.ms"), values.get("max.compaction.lag.ms")
+    if low is not None and high is not None and int(low) > int(high):
+        raise ConfigurationError(
+            f"conflict topic config setting min.compaction.lag.ms ({low}) > max.compaction.lag.ms ({high})"
+        )
