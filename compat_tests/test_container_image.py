@@ -1,4 +1,4 @@
-"""The container image, built without a container daemon: buildah makes it from a Debian root, and the broker runs in it.
+"""The container image, built without a container daemon: buildah makes it from a Debian root.
 
 The base image is a `debootstrap`ed Debian with Python instead of `python:slim`, because no image registry is needed
 that way. Needs root and Debian's packages `buildah` and `debootstrap`.
