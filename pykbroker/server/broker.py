@@ -1,0 +1,55 @@
+"""What handlers see of their node. It is built once per node; nothing here waits or decides."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from pykbroker.config import BrokerConfig
+
+from .clock import Clock
+from .threads import Threads
+
+if TYPE_CHECKING:
+    from pykbroker.metadata.image import MetadataImage
+    from pykbroker.replication.fetch_session import FetchSessions
+
+    from .controller_driver import ControllerDriver
+    from .coordinator_driver import CoordinatorDriver
+    from .replica_manager import ReplicaManager
+
+
+@dataclass(frozen=True, slots=True)
+class BoundListener:
+    """Where one listener is reachable, with the port that was really bound."""
+
+    name: str
+    host: str
+    port: int
+    security_protocol: str
+
+    def __str__(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{self.name}://{host}:{self.port}"
+
+
+@dataclass(slots=True)
+class Broker:
+    config: BrokerConfig
+    node_id: int
+    cluster_id: str
+    clock: Clock
+    rng: random.Random
+    threads: Threads
+    controller: ControllerDriver
+    partitions: ReplicaManager
+    groups: CoordinatorDriver
+    fetch_sessions: FetchSessions
+    advertised: tuple[BoundListener, ...] = field(default=())
+    """What clients are told, one for each listener of the broker."""
+
+    @property
+    def image(self) -> MetadataImage:
+        """The newest committed metadata that this node has."""
+        return self.controller.image

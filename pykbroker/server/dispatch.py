@@ -1,0 +1,188 @@
+"""From a frame to a handler and back to bytes: the one table of what is served.
+
+A module of `pykbroker.api` registers its handler when it is imported; nothing of a node is in the table. The same
+table gives ApiVersions what it advertises and each listener what it lets in: nothing is advertised that is not served.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias, TypeVar
+
+from pykbroker.protocol.api_keys import ApiKey, response_type
+from pykbroker.protocol.compile import decode
+from pykbroker.protocol.errors import ErrorCode
+from pykbroker.protocol.framing import RequestHeader, decode_request_header, encode_response
+from pykbroker.protocol.messages.api_versions import ApiVersion, ApiVersionsResponse
+from pykbroker.protocol.schema import Message
+
+from .broker import Broker
+from .log_lines import printable
+from .transport import Part
+
+_log = logging.getLogger(__name__)
+
+ListenerKind: TypeAlias = Literal["broker", "controller"]
+RequestT = TypeVar("RequestT", bound=Message)
+
+ANONYMOUS = "User:ANONYMOUS"
+_BROKER: frozenset[ListenerKind] = frozenset({"broker"})
+
+
+class RequestRefused(Exception):
+    """The peer sent what no client sends; Kafka closes the connection, and so do we. A handler may raise it too."""
+
+
+class RequestFailed(Exception):
+    """Our own fault, logged where it happened, and there is no answer that could say so."""
+
+
+@dataclass(slots=True)
+class ConnectionState:
+    """What a connection has told about itself."""
+
+    listener_name: str
+    client_address: str
+    principal: str = ANONYMOUS
+    client_software_name: str = "unknown"
+    client_software_version: str = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class RequestContext:
+    """What a handler knows beside the request. Slices of the request are good until the handler returns."""
+
+    broker: Broker
+    header: RequestHeader
+    listener: ListenerView
+    connection: ConnectionState
+
+    @property
+    def listener_name(self) -> str:
+        return self.connection.listener_name
+
+    @property
+    def client_address(self) -> str:
+        return self.connection.client_address
+
+    @property
+    def principal(self) -> str:
+        return self.connection.principal
+
+
+HandlerFunction: TypeAlias = Callable[[RequestContext, Any], Awaitable[Message | None]]
+
+
+@dataclass(frozen=True, slots=True)
+class Handler:
+    """One served API. `None` as its answer is no answer (Produce with acks=0)."""
+
+    api_key: int
+    request_type: type[Message]
+    min_version: int
+    max_version: int
+    listeners: frozenset[ListenerKind]
+    function: HandlerFunction
+
+
+@dataclass(frozen=True, slots=True)
+class ListenerView:
+    """The handlers that one kind of listener lets in."""
+
+    kind: ListenerKind
+    by_api_key: dict[int, Handler] = field(repr=False)
+
+
+class HandlerTable:
+    """Handlers by API key, one for each kind of listener at most."""
+
+    def __init__(self) -> None:
+        self._handlers: list[Handler] = []
+
+    def handles(
+        self, request_type: type[RequestT], *, listeners: frozenset[ListenerKind] = _BROKER
+    ) -> Callable[
+        [Callable[[RequestContext, RequestT], Awaitable[Message | None]]],
+        Callable[[RequestContext, RequestT], Awaitable[Message | None]],
+    ]:
+        """Register an `async (context, request) -> response | None`, for every version that the request declares."""
+
+        def register(
+            function: Callable[[RequestContext, RequestT], Awaitable[Message | None]],
+        ) -> Callable[[RequestContext, RequestT], Awaitable[Message | None]]:
+            schema = request_type.__schema__
+            assert schema.api_key is not None, f"{schema.name} is not a request"
+            for other in self._handlers:
+                twice = other.api_key == schema.api_key and other.listeners & listeners
+                assert not twice, f"{schema.name} has two handlers on one listener"
+            self._handlers.append(
+                Handler(schema.api_key, request_type, schema.versions.low, schema.versions.high, listeners, function)
+            )
+            return function
+
+        return register
+
+    def view(self, kind: ListenerKind) -> ListenerView:
+        return ListenerView(kind, {each.api_key: each for each in self if kind in each.listeners})
+
+    def __iter__(self) -> Iterator[Handler]:
+        return iter(sorted(self._handlers, key=lambda each: each.api_key))
+
+
+HANDLERS = HandlerTable()
+"""Filled by importing `pykbroker.api`; constant from then on."""
+
+handles = HANDLERS.handles
+
+
+class Dispatcher:
+    """Answers the frames of one listener's connections."""
+
+    def __init__(self, broker: Broker, listener: ListenerView) -> None:
+        self._broker = broker
+        self._listener = listener
+        self._by_api_key = listener.by_api_key
+
+    async def answer(self, frame: memoryview, connection: ConnectionState) -> list[Part] | None:
+        """The parts of the response; None where the request has none. Raises what closes the connection."""
+        header, body = decode_request_header(frame)
+        handler = self._by_api_key.get(header.api_key)
+        if handler is None:
+            raise RequestRefused(f"API key {header.api_key} is not served on this listener")
+        version = header.api_version
+        if not handler.min_version <= version <= handler.max_version:
+            return self._answer_unsupported_version(header, handler)
+        request, _ = decode(handler.request_type, version, frame, body)
+        context = RequestContext(self._broker, header, self._listener, connection)
+        try:
+            response = await handler.function(context, request)
+        except RequestRefused:
+            raise
+        except Exception as error:
+            _log.exception(
+                "%s version %d of client %s failed", handler.request_type.__name__, version, printable(header.client_id)
+            )
+            response = _unknown_server_error(header.api_key)
+            if response is None:
+                raise RequestFailed from error
+        if response is None:
+            return None
+        return encode_response(header.correlation_id, response, version)
+
+    def _answer_unsupported_version(self, header: RequestHeader, handler: Handler) -> list[Part]:
+        """A newer client asks ApiVersions first: it gets version 0, saying which versions of ApiVersions there are."""
+        if header.api_key != ApiKey.API_VERSIONS:
+            raise RequestRefused(f"{handler.request_type.__name__} version {header.api_version} is not served")
+        known = ApiVersion(api_key=handler.api_key, min_version=handler.min_version, max_version=handler.max_version)
+        response = ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=[known])
+        return encode_response(header.correlation_id, response, 0)
+
+
+def _unknown_server_error(api_key: int) -> Message | None:
+    """The response that carries nothing but the error, where the API has a place for it."""
+    answer = response_type(api_key)
+    if any(each.name == "error_code" for each in answer.__schema__.fields):
+        return answer(error_code=ErrorCode.UNKNOWN_SERVER_ERROR)
+    return None

@@ -1,0 +1,123 @@
+"""One listener: accepts connections, closes the idle ones, and lets them finish at the end."""
+
+from __future__ import annotations
+
+import errno
+import logging
+from dataclasses import dataclass
+
+import trio
+
+from .connection import Connection
+from .dispatch import ConnectionState, Dispatcher
+from .log_lines import RateLimitedLog
+from .receive_buffer import BufferPool, ReceiveBuffer
+from .transport import Acceptor, Transport
+
+_log = logging.getLogger(__name__)
+
+_OUT_OF_DESCRIPTORS = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
+_ACCEPT_RETRY_S = 0.1
+_IDLE_CHECKS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionLimits:
+    max_request_bytes: int  # socket.request.max.bytes
+    max_idle_ms: int  # connections.max.idle.ms; negative: no limit
+    max_connections: int  # max.connections
+    max_connections_per_ip: int  # max.connections.per.ip
+    drain_s: float = 2.0
+
+
+class Listener:
+    def __init__(
+        self,
+        name: str,
+        acceptor: Acceptor,
+        dispatcher: Dispatcher,
+        limits: ConnectionLimits,
+        pool: BufferPool,
+        refusals: RateLimitedLog,
+    ) -> None:
+        self.name = name
+        self._acceptor = acceptor
+        self._dispatcher = dispatcher
+        self._limits = limits
+        self._pool = pool
+        self._refusals = refusals
+        self._accepting = trio.CancelScope()
+        self._connections: dict[Connection, str] = {}
+        self._connections_of_host: dict[str, int] = {}
+
+    @property
+    def connection_count(self) -> int:
+        return len(self._connections)
+
+    async def serve(self) -> None:
+        """Serve until `stop`; then requests in hand get their answer, as long as that does not take too long."""
+        async with trio.open_nursery() as connections:
+            with self._accepting:
+                async with trio.open_nursery() as keepers:
+                    keepers.start_soon(self._close_idle_connections)
+                    await self._accept_connections(connections)
+            for connection in list(self._connections):
+                connection.finish()
+            connections.cancel_scope.deadline = trio.current_time() + self._limits.drain_s
+
+    def stop(self) -> None:
+        self._acceptor.close()
+        self._accepting.cancel()
+
+    async def _accept_connections(self, connections: trio.Nursery) -> None:
+        while True:
+            try:
+                transport = await self._acceptor.accept()
+            except trio.ClosedResourceError:
+                return
+            except OSError as error:
+                if error.errno not in _OUT_OF_DESCRIPTORS:
+                    raise
+                self._refusals.warning("listener %s accepts no connections for now: %s", self.name, error.strerror)
+                await trio.sleep(_ACCEPT_RETRY_S)
+                continue
+            if self._admits(transport.peer.host):
+                connections.start_soon(self._serve_connection, self._register(transport), transport)
+            else:
+                self._refusals.warning("closed %s on listener %s: too many connections", transport.peer, self.name)
+                transport.close()
+
+    def _admits(self, host: str) -> bool:
+        return (
+            len(self._connections) < self._limits.max_connections
+            and self._connections_of_host.get(host, 0) < self._limits.max_connections_per_ip
+        )
+
+    def _register(self, transport: Transport) -> Connection:
+        host = transport.peer.host
+        buffer = ReceiveBuffer(self._pool, self._limits.max_request_bytes)
+        state = ConnectionState(listener_name=self.name, client_address=host)
+        connection = Connection(transport, state, self._dispatcher, buffer, self._refusals)
+        self._connections[connection] = host
+        self._connections_of_host[host] = self._connections_of_host.get(host, 0) + 1
+        return connection
+
+    async def _serve_connection(self, connection: Connection, transport: Transport) -> None:
+        try:
+            await connection.serve()
+        except Exception:
+            _log.exception("connection of %s on listener %s failed", transport.peer, self.name)
+        finally:
+            host = self._connections.pop(connection)
+            self._connections_of_host[host] -= 1
+            if not self._connections_of_host[host]:
+                del self._connections_of_host[host]
+
+    async def _close_idle_connections(self) -> None:
+        """A connection without progress is closed after one period to one and a quarter."""
+        if self._limits.max_idle_ms < 0:
+            return
+        while True:
+            await trio.sleep(self._limits.max_idle_ms / 1000 / _IDLE_CHECKS)
+            for connection in list(self._connections):
+                connection.close_if_idle(_IDLE_CHECKS)

@@ -1,0 +1,54 @@
+"""How the broker writes its log: set-up for the command line, escaping of what peers sent, a bound on repetition."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from typing import TextIO
+
+from .clock import Clock
+
+_SHOWN_CHARACTERS = 120
+
+
+def write_log_to(stream: TextIO = sys.stderr, level: int = logging.INFO) -> None:
+    """Send all log records to `stream`, one line each."""
+    handler = logging.StreamHandler(stream)
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s %(message)s"))
+    root = logging.getLogger()
+    root.handlers[:] = [handler]
+    root.setLevel(level)
+
+
+def printable(text: str | bytes | None) -> str:
+    """What a peer sent, in one line of ASCII: nobody writes our log but us."""
+    if text is None:
+        return "none"
+    shown = ascii(text)
+    return shown if len(shown) <= _SHOWN_CHARACTERS else shown[:_SHOWN_CHARACTERS] + "..."
+
+
+class RateLimitedLog:
+    """At most `limit` lines in each `period_ms`; then one that says how many were left out."""
+
+    def __init__(self, logger: logging.Logger, clock: Clock, *, limit: int = 10, period_ms: int = 10_000) -> None:
+        self._logger = logger
+        self._clock = clock
+        self._limit = limit
+        self._period_ms = period_ms
+        self._period_end_ms = 0
+        self._written = 0
+        self._left_out = 0
+
+    def warning(self, message: str, *arguments: object) -> None:
+        now_ms = self._clock.monotonic_ms()
+        if now_ms >= self._period_end_ms:
+            if self._left_out:
+                self._logger.warning("%d similar lines were left out", self._left_out)
+            self._period_end_ms = now_ms + self._period_ms
+            self._written = self._left_out = 0
+        if self._written >= self._limit:
+            self._left_out += 1
+            return
+        self._written += 1
+        self._logger.warning(message, *arguments)

@@ -1,0 +1,176 @@
+"""The bytes that a connection has received, cut into frames, in buffers that are borrowed only while they are needed.
+
+A frame is handed out as a view into the buffer, without a copy. The rule for handlers: slices of a request are good
+until the handler returns. A slice that is still alive later is not overwritten: the buffer is left to its holder and a
+fresh one is taken, because a reused buffer under a live slice would write one client's bytes into another's topic.
+
+The buffer grows with the bytes that arrived, never with the size that was announced, and a connection that waits keeps
+at most 16 times what has arrived; an idle one keeps nothing.
+"""
+
+from __future__ import annotations
+
+from struct import Struct
+
+INITIAL_BYTES = 64 * 1024
+_KEPT_BYTES = 2 << 20
+_POOLED_BYTES = 6 << 20
+_READ_AHEAD_BYTES = 32 * 1024
+_WASTE_FACTOR = 16
+
+_size_at = Struct(">i").unpack_from
+
+
+class MalformedFrame(Exception):
+    """The size prefix is not one of a request; `first_bytes` show what the peer may have meant."""
+
+    def __init__(self, size: int, first_bytes: bytes) -> None:
+        super().__init__(f"frame size {size}")
+        self.size = size
+        self.first_bytes = first_bytes
+
+
+class BufferPool:
+    """Buffers of one node that no connection holds. The one returned last is warm in the cache and goes out first."""
+
+    def __init__(self) -> None:
+        self._free: list[bytearray] = []
+        self._free_bytes = 0
+
+    def take(self) -> bytearray:
+        if not self._free:
+            return bytearray(INITIAL_BYTES)
+        buffer = self._free.pop()
+        self._free_bytes -= len(buffer)
+        return buffer
+
+    def give(self, buffer: bytearray) -> None:
+        size = len(buffer)
+        if size <= _KEPT_BYTES and self._free_bytes + size <= _POOLED_BYTES:
+            self._free.append(buffer)
+            self._free_bytes += size
+
+
+class ReceiveBuffer:
+    """Bytes in [_start, _end) of `_buffer` are received and not yet handed out."""
+
+    __slots__ = ("_buffer", "_end", "_max_frame_bytes", "_pool", "_start", "_stash", "_view")
+
+    def __init__(self, pool: BufferPool, max_frame_bytes: int) -> None:
+        self._pool = pool
+        self._max_frame_bytes = max_frame_bytes
+        self._buffer: bytearray | None = None
+        self._view: memoryview | None = None
+        self._stash = b""
+        self._start = 0
+        self._end = 0
+
+    def next_frame(self) -> memoryview | None:
+        """The next whole frame without its size prefix, or None until more bytes have come."""
+        view, start = self._view, self._start
+        available = self._end - start
+        if view is None or available < 4:
+            return None
+        size: int = _size_at(view, start)[0]
+        if size <= 0 or size > self._max_frame_bytes:
+            raise MalformedFrame(size, bytes(view[start : min(self._end, start + 16)]))
+        if available < 4 + size:
+            return None
+        self._start = end = start + 4 + size
+        return view[start + 4 : end]
+
+    def writable(self) -> memoryview:
+        """Where the next received bytes go; never empty. Report them with `wrote`."""
+        if self._view is None:
+            self._borrow()
+        wanted = self._frame_bytes()
+        self._make_room(wanted)
+        view, end = self._view, self._end
+        assert view is not None
+        missing = self._start + wanted - end
+        if missing > _READ_AHEAD_BYTES:  # read to the frame's end only: what comes behind it would have to be moved
+            return view[end : end + missing]
+        return view[end:]
+
+    def wrote(self, count: int) -> None:
+        self._end += count
+
+    def rest(self) -> None:
+        """Nothing more is there to read: give the buffer back unless it holds a fair part of a frame."""
+        buffer = self._buffer
+        if buffer is None:
+            return
+        held = self._end - self._start
+        if held * _WASTE_FACTOR <= len(buffer):
+            self._stash = bytes(buffer[self._start : self._end]) if held else b""
+            self._give_back()
+
+    def release(self) -> None:
+        """The connection ends."""
+        self._stash = b""
+        if self._buffer is not None:
+            self._give_back()
+
+    @property
+    def received_bytes(self) -> int:
+        """Bytes of a frame that is not complete yet."""
+        return len(self._stash) if self._buffer is None else self._end - self._start
+
+    def _frame_bytes(self) -> int:
+        """Size of the frame that is being received, with its prefix; as long as that is unknown, of a small one."""
+        view = self._view
+        if view is None or self._end - self._start < 4:
+            return _READ_AHEAD_BYTES
+        size: int = _size_at(view, self._start)[0]
+        return 4 + size
+
+    def _make_room(self, wanted: int) -> None:
+        assert self._buffer is not None
+        capacity, held = len(self._buffer), self._end - self._start
+        if self._start and (not held or self._start + wanted > capacity):
+            self._move_to_front(capacity)
+        if self._end == capacity:
+            assert wanted > capacity, "a whole frame was left in the buffer"
+            self._move_to_front(min(2 * capacity, wanted))
+
+    def _move_to_front(self, capacity: int) -> None:
+        """Bring the held bytes to the front, into another buffer where this one is too small or still looked at."""
+        assert self._buffer is not None
+        old, start, end = self._buffer, self._start, self._end
+        if self._is_exclusive() and capacity <= len(old):
+            self._view = view = memoryview(old)
+            if start < end:
+                view[: end - start] = view[start:end]
+        else:
+            self._buffer = fresh = bytearray(capacity)
+            self._view = memoryview(fresh)
+            fresh[: end - start] = memoryview(old)[start:end]
+        self._start, self._end = 0, end - start
+
+    def _borrow(self) -> None:
+        stash, buffer = self._stash, self._pool.take()
+        if len(buffer) <= len(stash):
+            buffer = bytearray(2 * len(stash))
+        self._buffer = buffer
+        self._view = memoryview(buffer)
+        self._view[: len(stash)] = stash
+        self._start, self._end, self._stash = 0, len(stash), b""
+
+    def _give_back(self) -> None:
+        assert self._buffer is not None
+        if self._is_exclusive():
+            self._pool.give(self._buffer)
+        self._buffer = self._view = None
+        self._start = self._end = 0
+
+    def _is_exclusive(self) -> bool:
+        """Drop our own view and ask whether any slice is left: a bytearray refuses to be resized under one."""
+        assert self._view is not None
+        assert self._buffer is not None
+        self._view.release()
+        try:
+            self._buffer.pop()
+        except BufferError:
+            return False
+        self._buffer.append(0)
+        return True

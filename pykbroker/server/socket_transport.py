@@ -1,0 +1,243 @@
+"""TCP sockets behind `Transport`: non-blocking first, then a wait in Trio; log slices go out by `sendfile`.
+
+It uses plain non-blocking sockets and `trio.lowlevel`: a stream object, a cancel scope or a lock per connection would
+cost more memory than the rest of an idle connection.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Sequence
+from typing import Protocol
+
+import trio
+
+from .page_cache import uncached_extent, warm
+from .threads import Threads
+from .transport import Address, FileRegion, Part
+
+_MSG_MORE: int = getattr(socket, "MSG_MORE", 0)
+_IOV_MAX = 512
+_RESIDENCY_WINDOW_BYTES = 1 << 20
+
+
+class SocketOptions(Protocol):
+    """Kafka's `socket.*` properties; a buffer size of -1 leaves it to the operating system."""
+
+    @property
+    def send_buffer_bytes(self) -> int: ...
+    @property
+    def receive_buffer_bytes(self) -> int: ...
+    @property
+    def listen_backlog(self) -> int: ...
+
+
+class SocketTransport:
+    __slots__ = ("_fd", "_socket", "_threads", "peer", "waits_for_peer")
+
+    def __init__(self, connected: socket.socket, peer: Address, threads: Threads) -> None:
+        self._socket = connected
+        self._fd = connected.fileno()
+        self._threads = threads
+        self.peer = peer
+        self.waits_for_peer = 0
+
+    def receive_now(self, view: memoryview) -> int | None:
+        try:
+            return self._socket.recv_into(view)
+        except BlockingIOError:
+            return None
+        except OSError as error:
+            raise self._gone() from error
+
+    async def wait_readable(self) -> None:
+        if self._socket.fileno() < 0:
+            raise trio.ClosedResourceError
+        await trio.lowlevel.wait_readable(self._socket)
+
+    async def receive_into(self, view: memoryview) -> int:
+        while (count := self.receive_now(view)) is None:
+            await self.wait_readable()
+        return count
+
+    async def send(self, parts: Sequence[Part]) -> None:
+        pending: list[bytes | bytearray | memoryview] = []
+        for part in parts:
+            if isinstance(part, (bytes, bytearray, memoryview)):
+                pending.append(part)
+            elif part.size:
+                if pending:
+                    await self._send_bytes(pending, _MSG_MORE)
+                    pending = []
+                await self._send_region(part)
+        if pending:
+            await self._send_bytes(pending, 0)
+
+    def close(self) -> None:
+        if self._socket.fileno() >= 0:
+            trio.lowlevel.notify_closing(self._socket)
+            self._socket.close()
+
+    async def _send_bytes(self, pieces: list[bytes | bytearray | memoryview], flags: int) -> None:
+        for first in range(0, len(pieces), _IOV_MAX):
+            group = pieces[first : first + _IOV_MAX]
+            more = flags or (_MSG_MORE if first + _IOV_MAX < len(pieces) else 0)
+            remaining = sum(map(len, group))
+            while True:
+                try:
+                    sent = self._socket.sendmsg(group, (), more)
+                except BlockingIOError:
+                    await self._wait_writable()
+                    continue
+                except OSError as error:
+                    raise self._gone() from error
+                remaining -= sent
+                if not remaining:
+                    break
+                group = _without_first_bytes(group, sent)
+
+    async def _send_region(self, region: FileRegion) -> None:
+        descriptor = region.file.fileno()
+        if descriptor is None:
+            await self._send_bytes([region.read()], 0)
+            return
+        position, end = region.position, region.position + region.size
+        resident_until = position
+        while position < end:
+            if position >= resident_until:
+                resident_until = min(end, position + _RESIDENCY_WINDOW_BYTES)
+                await self._bring_into_page_cache(descriptor, position, resident_until)
+            try:
+                sent = os.sendfile(self._fd, descriptor, position, resident_until - position)
+            except BlockingIOError:
+                await self._wait_writable()
+                continue
+            except OSError as error:
+                raise self._gone() from error
+            if sent == 0:
+                # The header has promised these bytes: nothing but closing keeps the stream honest.
+                raise trio.BrokenResourceError(f"the log file ends before {end}")
+            position += sent
+
+    async def _bring_into_page_cache(self, descriptor: int, position: int, end: int) -> None:
+        cold = uncached_extent(descriptor, position, end)
+        if cold is not None:
+            await self._threads.run(warm, descriptor, *cold)
+
+    async def _wait_writable(self) -> None:
+        if self._socket.fileno() < 0:
+            raise trio.ClosedResourceError
+        await trio.lowlevel.wait_writable(self._socket)
+        self.waits_for_peer += 1
+
+    def _gone(self) -> Exception:
+        return trio.ClosedResourceError() if self._socket.fileno() < 0 else trio.BrokenResourceError()
+
+
+def _without_first_bytes(
+    pieces: Sequence[bytes | bytearray | memoryview], count: int
+) -> list[bytes | bytearray | memoryview]:
+    for index, piece in enumerate(pieces):
+        if count < len(piece):
+            return [memoryview(piece)[count:], *pieces[index + 1 :]]
+        count -= len(piece)
+    return []
+
+
+class SocketAcceptor:
+    def __init__(self, listening: socket.socket, options: SocketOptions, threads: Threads) -> None:
+        self._socket = listening
+        self._options = options
+        self._threads = threads
+        self.address = _address(listening.getsockname())
+
+    async def accept(self) -> SocketTransport:
+        while True:
+            try:
+                connected, peer = self._socket.accept()
+            except BlockingIOError:
+                await trio.lowlevel.wait_readable(self._socket)
+            except ConnectionAbortedError:
+                continue  # gone before we came to it
+            except OSError as error:
+                if self._socket.fileno() < 0:
+                    raise trio.ClosedResourceError from error
+                raise
+            else:
+                _set_options(connected, self._options)
+                return SocketTransport(connected, _address(peer), self._threads)
+
+    def close(self) -> None:
+        if self._socket.fileno() >= 0:
+            trio.lowlevel.notify_closing(self._socket)
+            self._socket.close()
+
+
+class SocketNetwork:
+    """TCP on this machine's interfaces."""
+
+    def __init__(self, options: SocketOptions, threads: Threads) -> None:
+        self._options = options
+        self._threads = threads
+
+    async def listen(self, host: str, port: int) -> SocketAcceptor:
+        family, address = await _resolve(host, port, passive=True)
+        listening = socket.socket(family, socket.SOCK_STREAM)
+        try:
+            listening.setblocking(False)
+            listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            if family == socket.AF_INET6 and not host:
+                listening.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
+            if self._options.receive_buffer_bytes > 0:  # before listen: it bounds the window that is offered
+                listening.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, self._options.receive_buffer_bytes)
+            listening.bind(address)
+            listening.listen(self._options.listen_backlog)
+        except BaseException:
+            listening.close()
+            raise
+        return SocketAcceptor(listening, self._options, self._threads)
+
+    async def connect(self, host: str, port: int) -> SocketTransport:
+        family, address = await _resolve(host, port, passive=False)
+        connecting = trio.socket.socket(family, socket.SOCK_STREAM)
+        try:
+            await connecting.connect(address)
+        except BaseException:
+            connecting.close()
+            raise
+        connected = socket.socket(fileno=connecting.detach())
+        _set_options(connected, self._options)
+        return SocketTransport(connected, _address(connected.getpeername()), self._threads)
+
+
+def _set_options(connected: socket.socket, options: SocketOptions) -> None:
+    connected.setblocking(False)
+    connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    connected.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    if options.send_buffer_bytes > 0:
+        connected.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, options.send_buffer_bytes)
+
+
+async def _resolve(host: str, port: int, *, passive: bool) -> tuple[socket.AddressFamily, tuple[str, int]]:
+    if not host:
+        return (socket.AF_INET6, ("::", port)) if _has_ipv6() else (socket.AF_INET, ("0.0.0.0", port))
+    flags = socket.AI_PASSIVE if passive else 0
+    found = await trio.socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=flags)
+    found.sort(key=lambda entry: entry[0] != socket.AF_INET)  # as Java: IPv4 first
+    family, _, _, _, address = found[0]
+    return family, address  # type: ignore[return-value]
+
+
+def _has_ipv6() -> bool:
+    if not socket.has_ipv6:
+        return False
+    try:
+        socket.socket(socket.AF_INET6, socket.SOCK_STREAM).close()
+    except OSError:
+        return False
+    return True
+
+
+def _address(name: tuple[str | int, ...]) -> Address:
+    return Address(str(name[0]).removeprefix("::ffff:"), int(name[1]))

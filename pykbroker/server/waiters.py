@@ -1,0 +1,61 @@
+"""How a request waits for its partitions: woken by their change, bounded by its own timeout.
+
+A fetch waits for any change of what it reads, a produce with acks=all for the high watermark. A partition knows its
+watchers and tells them synchronously; nothing polls, and where nobody waits a change costs one check of an empty
+dict. Kafka's counterparts are the purgatories of `DelayedFetch` and `DelayedProduce`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from types import TracebackType
+
+import trio
+
+from pykbroker.replication.partition import Partition
+
+
+class PartitionChanges:
+    """Watches partitions within a `with` block, and lets one task wait for their changes.
+
+    Changes that come between two waits are kept, so nothing is missed between reading and waiting.
+    """
+
+    __slots__ = ("_changed", "_parked", "_partitions", "deadline")
+
+    def __init__(self, partitions: Iterable[Partition], *, timeout_ms: int) -> None:
+        self._partitions = tuple(partitions)
+        self._changed: dict[Partition, None] = {}
+        self._parked: trio.lowlevel.Task | None = None
+        self.deadline = trio.current_time() + timeout_ms / 1000
+
+    def __enter__(self) -> PartitionChanges:
+        for partition in self._partitions:
+            partition.watchers[self] = None
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        for partition in self._partitions:
+            del partition.watchers[self]
+
+    def partition_changed(self, partition: Partition) -> None:
+        self._changed[partition] = None
+        if self._parked is not None:
+            trio.lowlevel.reschedule(self._parked)
+            self._parked = None
+
+    async def next(self) -> list[Partition]:
+        """What has changed since the last call, in order of the changes; empty once the time is over."""
+        if not self._changed:
+            with trio.CancelScope(deadline=self.deadline):
+                self._parked = trio.lowlevel.current_task()
+                await trio.lowlevel.wait_task_rescheduled(self._abort)
+        changed = list(self._changed)
+        self._changed.clear()
+        return changed
+
+    def _abort(self, _raise_cancel: object) -> trio.lowlevel.Abort:
+        self._parked = None
+        return trio.lowlevel.Abort.SUCCEEDED
