@@ -116,6 +116,11 @@ class ReceiveBuffer:
         """Bytes of a frame that is not complete yet."""
         return len(self._stash) if self._buffer is None else self._end - self._start
 
+    @property
+    def held_bytes(self) -> int:
+        """Memory that this connection keeps now."""
+        return len(self._stash) if self._buffer is None else len(self._buffer)
+
     def _frame_bytes(self) -> int:
         """Size of the frame that is being received, with its prefix; as long as that is unknown, of a small one."""
         view = self._view
@@ -169,8 +174,8 @@ class ReceiveBuffer:
         assert self._buffer is not None
         self._view.release()
         try:
-            self._buffer.pop()
+            last = self._buffer.pop()
         except BufferError:
             return False
-        self._buffer.append(0)
+        self._buffer.append(last)
         return True

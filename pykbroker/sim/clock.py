@@ -1,0 +1,24 @@
+"""The clocks of a simulated node. Virtual time is Trio's own (`MockClock`): where all tasks wait, it jumps."""
+
+from __future__ import annotations
+
+import trio
+
+EPOCH_MS = 1_700_000_000_000
+
+
+class SimulatedClock:
+    """Runs with Trio's clock; the wall clock of one node may be set apart from it, as machines' clocks are."""
+
+    def __init__(self, wall_offset_ms: int = EPOCH_MS) -> None:
+        self._wall_offset_ms = wall_offset_ms
+
+    def now_ms(self) -> int:
+        return self.monotonic_ms() + self._wall_offset_ms
+
+    def monotonic_ms(self) -> int:
+        return round(trio.current_time() * 1000)
+
+    def step_wall_ms(self, step_ms: int) -> None:
+        """Somebody sets the clock: timestamps and retention see it, deadlines do not."""
+        self._wall_offset_ms += step_ms

@@ -1,0 +1,68 @@
+"""Runs a Trio program so that one seed gives one order of events, in every process.
+
+Trio shuffles the tasks of each step on purpose. Its own tests fix that with two private names, and this is the only
+file that touches them; `check` fails where a new Trio has changed their meaning. Real threads, sockets, the system's
+clocks and the order of sets of objects stay outside of what runs here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from typing import TypeVar, TypeVarTuple, Unpack
+
+import trio
+from trio.testing import MockClock
+
+T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
+
+
+def run_deterministic(
+    function: Callable[[Unpack[Ts]], Awaitable[T]],
+    *args: *Ts,
+    seed: int,
+    instruments: tuple[trio.abc.Instrument, ...] = (),
+) -> T:
+    """`trio.run` in virtual time: a wait costs nothing, and the scheduler's choices follow from `seed`."""
+    with _scheduling(seed):
+        return trio.run(function, *args, clock=MockClock(autojump_threshold=0), instruments=instruments)
+
+
+def check() -> None:
+    """Raise where Trio's scheduler does not follow the seed."""
+    orders = [run_deterministic(_order_of_tasks, seed=seed) for seed in (1, 1, 2)]
+    if orders[0] != orders[1]:
+        raise AssertionError(f"trio {trio.__version__} schedules differently under the same seed")
+    if orders[0] == orders[2]:
+        raise AssertionError(
+            f"trio {trio.__version__} does not shuffle by the seed: its scheduler's names have changed"
+        )
+
+
+async def _order_of_tasks() -> list[int]:
+    order: list[int] = []
+
+    async def note(number: int) -> None:
+        for _ in range(3):
+            await trio.lowlevel.checkpoint()
+            order.append(number)
+
+    async with trio.open_nursery() as nursery:
+        for number in range(20):
+            nursery.start_soon(note, number)
+    return order
+
+
+@contextmanager
+def _scheduling(seed: int) -> Iterator[None]:
+    scheduler = trio._core._run
+    random_state = scheduler._r.getstate()
+    was_allowed = scheduler._ALLOW_DETERMINISTIC_SCHEDULING
+    scheduler._ALLOW_DETERMINISTIC_SCHEDULING = True  # type: ignore[misc]
+    scheduler._r.seed(seed)
+    try:
+        yield
+    finally:
+        scheduler._ALLOW_DETERMINISTIC_SCHEDULING = was_allowed  # type: ignore[misc]
+        scheduler._r.setstate(random_state)

@@ -1,0 +1,22 @@
+"""Threads of a simulated node: the work is done inline, after a virtual time that the seed decides."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import TypeVar, TypeVarTuple, Unpack
+
+import trio
+
+T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
+
+
+class SimulatedThreads:
+    def __init__(self, rng: random.Random, *, longest_ms: float = 5.0) -> None:
+        self._rng = rng
+        self._longest_ms = longest_ms
+
+    async def run(self, fn: Callable[[Unpack[Ts]], T], *args: *Ts) -> T:
+        await trio.sleep(self._rng.uniform(0, self._longest_ms) / 1000)
+        return fn(*args)
