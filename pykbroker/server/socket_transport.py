@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import socket
 from collections.abc import Sequence
-from typing import Protocol
+from dataclasses import dataclass
 
 import trio
 
@@ -22,15 +22,13 @@ _IOV_MAX = 512
 _RESIDENCY_WINDOW_BYTES = 1 << 20
 
 
-class SocketOptions(Protocol):
-    """Kafka's `socket.*` properties; a buffer size of -1 leaves it to the operating system."""
+@dataclass(frozen=True, slots=True)
+class SocketOptions:
+    """A buffer size of -1 leaves it to the operating system, which then fits it to the traffic."""
 
-    @property
-    def send_buffer_bytes(self) -> int: ...
-    @property
-    def receive_buffer_bytes(self) -> int: ...
-    @property
-    def listen_backlog(self) -> int: ...
+    send_buffer_bytes: int = -1  # socket.send.buffer.bytes
+    receive_buffer_bytes: int = -1  # socket.receive.buffer.bytes
+    listen_backlog: int = 50  # socket.listen.backlog.size
 
 
 class SocketTransport:
