@@ -1,0 +1,50 @@
+# make run      a broker on 127.0.0.1:9092, in the foreground
+# make test     the checks, then all tests
+# make check    style, types, imports
+# make bench    pykbroker beside Apache Kafka
+# make clean    removes what the above made
+
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+
+.PHONY: run test check bench clean system-packages
+.DELETE_ON_ERROR:
+
+run: $(VENV)/.run-installed
+	@exec $(BIN)/pykbroker start
+
+test: check system-packages
+	$(BIN)/python -m compat_tests.apache_kafka || true
+	$(BIN)/pytest $(PYTEST_ARGS) tests compat_tests spark_compat
+
+check: $(VENV)/.all-installed
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/pyright
+	$(BIN)/lint-imports
+
+bench: $(VENV)/.all-installed system-packages
+	$(BIN)/python -m benchmarks $(BENCH_ARGS)
+
+# What the tests use from outside of Python. Where it cannot be installed, one line says so and its tests are left out.
+system-packages:
+	@compat_tests/install-system-packages.sh java kcat
+
+clean:
+	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(VENV)/bin/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "needs Python 3.11 or newer: make PYTHON=/path/to/python3.11 $(MAKECMDGOALS)" >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.run-installed: pyproject.toml | $(VENV)/bin/python
+	$(BIN)/pip install --quiet -e .
+	@touch $@
+
+$(VENV)/.all-installed: pyproject.toml | $(VENV)/bin/python
+	$(BIN)/pip install --quiet -e ".[test,check,spark]"
+	@touch $@ $(VENV)/.run-installed

@@ -1,0 +1,67 @@
+"""Apache Kafka's command-line tools, each run in a JVM of its own with its output captured."""
+
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+from .jars import class_path
+from .java import find_java
+
+# One short run each: a small heap, one collector thread, no optimising compiler. A second instead of two.
+JVM_OPTIONS = ("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+LOGGING = f"-Dlog4j2.configurationFile={Path(__file__).with_name('tools-log4j2.properties')}"
+
+
+class Tool(StrEnum):
+    """The classes behind Kafka's `bin/*.sh`."""
+
+    API_VERSIONS = "org.apache.kafka.tools.BrokerApiVersionsCommand"
+    CONFIGS = "kafka.admin.ConfigCommand"
+    CONSOLE_CONSUMER = "org.apache.kafka.tools.consumer.ConsoleConsumer"
+    CONSOLE_PRODUCER = "org.apache.kafka.tools.ConsoleProducer"
+    CONSUMER_GROUPS = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
+    CONSUMER_PERFORMANCE = "org.apache.kafka.tools.ConsumerPerformance"
+    DUMP_LOG_SEGMENTS = "kafka.tools.DumpLogSegments"
+    GET_OFFSETS = "org.apache.kafka.tools.GetOffsetShell"
+    PRODUCER_PERFORMANCE = "org.apache.kafka.tools.ProducerPerformance"
+    STORAGE = "kafka.tools.StorageTool"
+    TOPICS = "org.apache.kafka.tools.TopicCommand"
+    VERIFIABLE_CONSUMER = "org.apache.kafka.tools.VerifiableConsumer"
+    VERIFIABLE_PRODUCER = "org.apache.kafka.tools.VerifiableProducer"
+
+
+class ToolFailed(AssertionError):
+    """The tool ended with an error code; the text holds what it printed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    returncode: int
+    stdout: str
+    stderr: str
+
+    @property
+    def lines(self) -> list[str]:
+        return self.stdout.splitlines()
+
+    def __str__(self) -> str:
+        return f"exit code {self.returncode}\n--- stdout\n{self.stdout}\n--- stderr\n{self.stderr}"
+
+
+def tool_command(tool: Tool, *arguments: str) -> list[str]:
+    return [find_java(), *JVM_OPTIONS, LOGGING, "-cp", class_path(), tool, *arguments]
+
+
+def run_tool(
+    tool: Tool, *arguments: str, stdin: bytes = b"", timeout_s: float = 120, allowed: Sequence[int] = (0,)
+) -> Output:
+    """Runs the tool to its end. Raises ToolFailed where its exit code is not among the allowed."""
+    done = subprocess.run(
+        tool_command(tool, *arguments), input=stdin, capture_output=True, timeout=timeout_s, check=False
+    )
+    output = Output(done.returncode, done.stdout.decode(), done.stderr.decode(errors="replace"))
+    if done.returncode not in allowed:
+        raise ToolFailed(f"{tool} {' '.join(arguments)}: {output}")
+    return output

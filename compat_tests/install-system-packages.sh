@@ -1,0 +1,37 @@
+#!/usr/bin/env bash
+# Installs Debian packages that tests use: install-system-packages.sh java kcat buildah
+# Without root or apt-get it installs nothing, and says in one line for each what is left out.
+set -euo pipefail
+
+newest_java_is_17() {
+    local command=${JAVA_HOME:+$JAVA_HOME/bin/}java
+    [[ $("$command" -version 2>&1) =~ version\ \"([0-9]+) ]] && ((BASH_REMATCH[1] >= 17))
+}
+
+is_there() {
+    case $1 in
+        java) newest_java_is_17 2>/dev/null ;;
+        *) command -v "$1" >/dev/null ;;
+    esac
+}
+
+packages=()
+for name in "$@"; do
+    if ! is_there "$name"; then
+        case $name in
+            java) package=openjdk-17-jre-headless without="the tests against Apache Kafka and of Spark" ;;
+            *) package=$name without="the tests that use $name" ;;
+        esac
+        if [[ $(id -u) == 0 ]] && command -v apt-get >/dev/null; then
+            packages+=("$package")
+        else
+            echo "$name is missing and cannot be installed from here (needs root and apt-get): leaving out $without" >&2
+        fi
+    fi
+done
+
+if ((${#packages[@]})); then
+    export DEBIAN_FRONTEND=noninteractive
+    apt-get update -q
+    apt-get install -q -y --no-install-recommends "${packages[@]}"
+fi

@@ -1,0 +1,68 @@
+"""What every test folder shares: tests that need Java, Spark or kcat say so with a marker.
+
+Where it is missing they are left out, with the reason. PYKBROKER_REQUIRE=java,spark names markers whose tests must not
+be left out: of those a skip is a failure.
+"""
+
+import functools
+import importlib.util
+import os
+import shutil
+from collections.abc import Callable, Generator
+
+import pytest
+
+from compat_tests.apache_kafka import JarsMissing, JavaMissing, find_java, kafka_libs
+
+
+@functools.cache
+def _java_is_missing() -> str | None:
+    try:
+        find_java()
+        kafka_libs()
+    except (JavaMissing, JarsMissing) as reason:
+        return str(reason)
+    return None
+
+
+@functools.cache
+def _spark_is_missing() -> str | None:
+    if importlib.util.find_spec("pyspark") is None:
+        return "needs pyspark: pip install 'pykbroker[spark]'"
+    try:
+        find_java()
+    except JavaMissing as reason:
+        return str(reason)
+    return None
+
+
+@functools.cache
+def _kcat_is_missing() -> str | None:
+    return None if shutil.which("kcat") else "needs kcat (Debian package kcat)"
+
+
+REQUIREMENTS: dict[str, Callable[[], str | None]] = {
+    "java": _java_is_missing,
+    "spark": _spark_is_missing,
+    "kcat": _kcat_is_missing,
+}
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    for marker, missing in REQUIREMENTS.items():
+        if item.get_closest_marker(marker) and (reason := missing()):
+            pytest.skip(reason)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    required = [marker for marker in _required() if item.get_closest_marker(marker)]
+    if report.skipped and required and not hasattr(report, "wasxfail"):
+        report.outcome = "failed"
+        report.longrepr = f"left out, though PYKBROKER_REQUIRE asks for {', '.join(required)}: {report.longrepr}"
+    return report
+
+
+def _required() -> list[str]:
+    return [marker for marker in os.environ.get("PYKBROKER_REQUIRE", "").split(",") if marker]
