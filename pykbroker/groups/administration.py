@@ -1,0 +1,108 @@
+"""ListGroups, DescribeGroups and DeleteGroups: what an administrator sees of groups, and how one goes away."""
+
+from __future__ import annotations
+
+from pykbroker.protocol.errors import ErrorCode
+from pykbroker.protocol.messages.group_admin import (
+    DeletableGroupResult,
+    DeleteGroupsRequest,
+    DeleteGroupsResponse,
+    DescribedGroup,
+    DescribedGroupMember,
+    DescribeGroupsRequest,
+    DescribeGroupsResponse,
+    ListedGroup,
+    ListGroupsRequest,
+    ListGroupsResponse,
+)
+from pykbroker.state_machine import Token
+
+from .classic_group import DEAD, EMPTY, STABLE, ClassicGroup
+from .context import GroupRequestContext, Step
+from .member import ClassicMember
+from .offsets import CommittedOffsets
+from .rebalance import Rebalance
+from .records import group_metadata_record
+
+CLASSIC_TYPE = "classic"
+FIRST_VERSION_WITH_GROUP_ID_NOT_FOUND = 6
+
+
+class Administration:
+    def __init__(self, groups: dict[str, ClassicGroup], offsets: CommittedOffsets, rebalance: Rebalance) -> None:
+        self._groups = groups
+        self._offsets = offsets
+        self._rebalance = rebalance
+
+    def list(self, request: ListGroupsRequest, token: Token, step: Step) -> None:
+        """Filters are compared without regard to case; an empty one lets everything through."""
+        states = {state.lower() for state in request.states_filter}
+        types = {type_.lower() for type_ in request.types_filter}
+        listed = [
+            ListedGroup(
+                group_id=group.group_id,
+                protocol_type=group.protocol_type or "",
+                group_state=group.state.value,
+                group_type=CLASSIC_TYPE,
+            )
+            for group in self._groups.values()
+            if (not states or group.state.value.lower() in states) and (not types or CLASSIC_TYPE in types)
+        ]
+        step.answer(token, ListGroupsResponse(groups=listed))
+
+    def describe(self, request: DescribeGroupsRequest, token: Token, context: GroupRequestContext, step: Step) -> None:
+        described = [self._describe(group_id, context.api_version) for group_id in request.groups]
+        step.answer(token, DescribeGroupsResponse(groups=described))
+
+    def _describe(self, group_id: str, version: int) -> DescribedGroup:
+        group = self._groups.get(group_id)
+        if group is None:
+            answer = DescribedGroup(group_id=group_id, group_state=DEAD.value)
+            if version >= FIRST_VERSION_WITH_GROUP_ID_NOT_FOUND:
+                answer.error_code = ErrorCode.GROUP_ID_NOT_FOUND
+                answer.error_message = f"Group {group_id} not found."
+            return answer
+        protocol_name = group.protocol_name if group.state is STABLE else None
+        return DescribedGroup(
+            group_id=group_id,
+            group_state=group.state.value,
+            protocol_type=group.protocol_type or "",
+            protocol_data=protocol_name or "",
+            members=[_describe_member(member, protocol_name) for member in group.members.values()],
+        )
+
+    def delete(self, request: DeleteGroupsRequest, token: Token, step: Step) -> None:
+        results = [
+            DeletableGroupResult(group_id=group_id, error_code=self._delete(group_id, step))
+            for group_id in request.groups_names
+        ]
+        step.answer(token, DeleteGroupsResponse(results=results))
+
+    def _delete(self, group_id: str, step: Step) -> ErrorCode:
+        group = self._groups.get(group_id)
+        if group is None:
+            return ErrorCode.GROUP_ID_NOT_FOUND
+        if group.state is not EMPTY:
+            return ErrorCode.NON_EMPTY_GROUP
+        for member_id in list(group.pending_join_members):
+            self._rebalance.drop_member(group, member_id, step)
+        cause = f"group {group_id} was deleted by request"
+        for tombstone in self._offsets.tombstones(group_id):
+            step.append(tombstone)
+        step.append(group_metadata_record(group_id, None))
+        group.transition_to(DEAD, step.timestamp_ms, cause)
+        del self._groups[group_id]
+        step.because(cause)
+        return ErrorCode.NONE
+
+
+def _describe_member(member: ClassicMember, protocol_name: str | None) -> DescribedGroupMember:
+    """What the member offers is told of a stable group only, where it is known which protocol counts."""
+    return DescribedGroupMember(
+        member_id=member.member_id,
+        group_instance_id=member.group_instance_id,
+        client_id=member.client_id,
+        client_host=member.client_host,
+        member_metadata=b"" if protocol_name is None else member.protocols[protocol_name],
+        member_assignment=member.assignment,
+    )

@@ -1,0 +1,23 @@
+"""The settings that the rules of groups and offsets read, under Kafka's names.
+
+Only values that a rule needs stand here; where a partition of `__consumer_offsets` lives is the driver's business.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+NEW_MEMBER_JOIN_TIMEOUT_MS = 5 * 60 * 1000
+"""How long a member that waits for its first JoinGroup answer is kept; it cannot send heartbeats yet (KIP-394)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupConfig:
+    """Defaults are Kafka's. Times are in milliseconds, `offset_metadata_max_chars` in UTF-16 units as Java counts."""
+
+    initial_rebalance_delay_ms: int = 3_000
+    min_session_timeout_ms: int = 6_000
+    max_session_timeout_ms: int = 1_800_000
+    max_size: int = 2**31 - 1
+    offset_metadata_max_chars: int = 4_096
+    new_member_join_timeout_ms: int = NEW_MEMBER_JOIN_TIMEOUT_MS

@@ -1,0 +1,44 @@
+"""What a request brings along besides its body, and what one step of the coordinator gathers.
+
+A `Step` is one `handle` or `expire`: rules append records to it, answer tokens and say why; it becomes a `Result`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from pykbroker.state_machine import Completion, Result, Token
+
+from .records import CoordinatorRecord
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupRequestContext:
+    """api_version: of the request on the wire; some rules depend on it. client_host: `/127.0.0.1`, as Kafka has it."""
+
+    api_version: int
+    client_id: str = ""
+    client_host: str = ""
+
+
+@dataclass(slots=True)
+class Step:
+    """now_ms: monotonic, for deadlines. timestamp_ms: wall clock, for what is written down."""
+
+    now_ms: int
+    timestamp_ms: int
+    records: list[CoordinatorRecord] = field(default_factory=list)
+    completed: list[Completion] = field(default_factory=list)
+    causes: list[str] = field(default_factory=list)
+
+    def append(self, record: CoordinatorRecord) -> None:
+        self.records.append(record)
+
+    def answer(self, token: Token, response: object) -> None:
+        self.completed.append(Completion(token, response))
+
+    def because(self, cause: str) -> None:
+        self.causes.append(cause)
+
+    def result(self) -> Result[CoordinatorRecord]:
+        return Result(tuple(self.records), tuple(self.completed), "; ".join(self.causes))

@@ -1,0 +1,113 @@
+"""The timers of one shard: named timeouts, each with at most one deadline. The model is Kafka's `CoordinatorTimer`.
+
+Nothing fires by itself: `pop_due` hands out what is due, and the driver asks `next_ms` when to come back.
+"""
+
+from __future__ import annotations
+
+import heapq
+from dataclasses import dataclass
+from itertools import count
+from typing import TypeAlias
+
+
+@dataclass(frozen=True, slots=True)
+class SessionTimeout:
+    """A member, or a member id that was handed out and not used yet, was silent for its session timeout."""
+
+    group_id: str
+    member_id: str
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        return ("session", self.group_id, self.member_id)
+
+
+@dataclass(frozen=True, slots=True)
+class InitialDelay:
+    """An empty group waited for more members to join; `remaining_ms` is how much longer it may wait in all."""
+
+    group_id: str
+    delay_ms: int
+    remaining_ms: int
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        return ("join", self.group_id)
+
+
+@dataclass(frozen=True, slots=True)
+class RebalanceTimeout:
+    """Not every member has rejoined in time. It shares the key of `InitialDelay`: a group is in one or the other."""
+
+    group_id: str
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        return ("join", self.group_id)
+
+
+@dataclass(frozen=True, slots=True)
+class SyncTimeout:
+    """Not every member has sent SyncGroup for this generation in time."""
+
+    group_id: str
+    generation_id: int
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        return ("sync", self.group_id)
+
+
+Timeout: TypeAlias = SessionTimeout | InitialDelay | RebalanceTimeout | SyncTimeout
+
+
+class Deadlines:
+    """A heap with lazy deletion: moving a deadline leaves the old entry behind; `_trim` sweeps when they pile up."""
+
+    def __init__(self) -> None:
+        self._heap: list[tuple[int, int, Timeout]] = []
+        self._current: dict[tuple[str, ...], int] = {}
+        self._sequence = count()
+
+    def __len__(self) -> int:
+        return len(self._current)
+
+    def __contains__(self, timeout: Timeout) -> bool:
+        return timeout.key in self._current
+
+    def schedule(self, timeout: Timeout, at_ms: int) -> None:
+        """Replaces the deadline that the same key has."""
+        number = next(self._sequence)
+        self._current[timeout.key] = number
+        heapq.heappush(self._heap, (at_ms, number, timeout))
+        self._trim()
+
+    def cancel(self, timeout: Timeout) -> None:
+        self._current.pop(timeout.key, None)
+
+    def next_ms(self) -> int | None:
+        self._drop_stale()
+        return self._heap[0][0] if self._heap else None
+
+    def pop_due(self, now_ms: int) -> Timeout | None:
+        """The earliest timeout that is due, in the order of deadlines; None when there is none."""
+        self._drop_stale()
+        if not self._heap or self._heap[0][0] > now_ms:
+            return None
+        _, _, timeout = heapq.heappop(self._heap)
+        del self._current[timeout.key]
+        return timeout
+
+    def _drop_stale(self) -> None:
+        while self._heap and self._is_stale(self._heap[0]):
+            heapq.heappop(self._heap)
+
+    def _is_stale(self, entry: tuple[int, int, Timeout]) -> bool:
+        _, number, timeout = entry
+        return self._current.get(timeout.key) != number
+
+    def _trim(self) -> None:
+        if len(self._heap) > 2 * len(self._current) + 64:
+            self._heap = [entry for entry in self._heap if not self._is_stale(entry)]
+            heapq.heapify(self._heap)
