@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import codecs
 import struct
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from .errors import MalformedMessage
@@ -80,6 +80,10 @@ def read_numbers(code: str, size: int, count: int, data: memoryview, position: i
     return [number for (number,) in struct.iter_unpack(code, data[position:end])]
 
 
+def read_uuids(data: memoryview, position: int, count: int) -> list[bytes]:
+    return [bytes(data[start : start + 16]) for start in range(position, position + 16 * count, 16)]
+
+
 def read_tags(data: memoryview, position: int, count: int, budget: int) -> tuple[dict[int, bytes], int, int]:
     """The entries of a tagged section of which nothing is known; also what is left of the budget of objects."""
     budget = check_tag_count(count, budget)
@@ -109,6 +113,25 @@ def read_tag(data: memoryview, position: int, last: int) -> tuple[int, int, int]
     return tag, position, position + size
 
 
+def pack_numbers(code: str, numbers: Sequence[int]) -> bytes:
+    return struct.pack(f">{len(numbers)}{code}", *numbers)
+
+
+def pack_uuids(uuids: Sequence[bytes]) -> bytes:
+    return b"".join(map(checked_uuid, uuids))
+
+
+def checked_uuid(uuid: bytes) -> bytes:
+    """`struct` would pad or cut a UUID of the wrong size without a word."""
+    if len(uuid) != 16:
+        raise ValueError(f"a UUID has 16 bytes, this has {len(uuid)}")
+    return uuid
+
+
+def too_long(name: str, size: int) -> ValueError:
+    return ValueError(f"{name} has {size} bytes, a string holds at most {MAX_STRING_BYTES}")
+
+
 def encode_tags(known: dict[int, bytes] | None, unknown: Mapping[int, bytes]) -> bytes:
     """A whole tagged section, in ascending order of tags."""
     tags = dict(known or NO_TAGS)
@@ -134,6 +157,10 @@ def bad_count(name: str, count: int, left: int, budget: int) -> MalformedMessage
     if count > budget:
         return MalformedMessage(f"{name} announces {count} elements, more than a message may hold")
     return MalformedMessage(f"{name} announces {count} elements in {left} bytes")
+
+
+def overrun(position: int, end: int) -> MalformedMessage:
+    return MalformedMessage(f"the last value ends {position - end} bytes behind the data")
 
 
 def bad_tag_size(name: str) -> MalformedMessage:

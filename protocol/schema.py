@@ -17,7 +17,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, Final, NamedTuple, NoReturn, Protocol, TypeAlias, TypeVar, dataclass_transform
+from typing import Any, ClassVar, Final, NamedTuple, NoReturn, Protocol, TypeAlias, TypeVar, dataclass_transform
 
 NO_UUID: Final = bytes(16)
 """Kafka's zero UUID, which stands for "no id"."""
@@ -61,15 +61,22 @@ class RecordsRegion(Protocol):
     def size(self) -> int: ...
 
 
+def _refuse_change(*_: object, **__: object) -> NoReturn:
+    raise TypeError("unknown_tagged_fields: assign a new dict instead of changing the shared empty one")
+
+
 class _NoTags(dict[int, bytes]):
     """The one shared value of `unknown_tagged_fields` where there are none; assign a new dict to add some."""
 
     __slots__ = ()
-
-    def _refuse(self, *_: object, **__: object) -> NoReturn:
-        raise TypeError("unknown_tagged_fields: assign a new dict instead of changing the shared empty one")
-
-    __setitem__ = __delitem__ = __ior__ = update = setdefault = pop = popitem = clear = _refuse  # type: ignore[assignment]
+    __setitem__: Any = _refuse_change
+    __delitem__: Any = _refuse_change
+    __ior__: Any = _refuse_change
+    update: Any = _refuse_change
+    setdefault: Any = _refuse_change
+    pop: Any = _refuse_change
+    popitem: Any = _refuse_change
+    clear: Any = _refuse_change
 
     def __copy__(self) -> _NoTags:
         return self
@@ -86,10 +93,10 @@ NO_TAGS: Final = _NoTags()
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Field:
-    """One entry of a schema. `type` is Kafka's, with `struct` in place of a struct's name."""
+    """One entry of a schema. `kind` is Kafka's type, with `struct` in place of a struct's name."""
 
     name: str
-    type: str
+    kind: str
     versions: Versions
     nullable: Versions
     tagged: Versions
@@ -103,18 +110,18 @@ class Field:
 
     @property
     def is_array(self) -> bool:
-        return self.type.startswith("[]")
+        return self.kind.startswith("[]")
 
     @property
     def element(self) -> str:
         """The type of one element of an array, or the type itself."""
-        return self.type.removeprefix("[]")
+        return self.kind.removeprefix("[]")
 
     @property
     def struct(self) -> type[Struct]:
         """The class of a struct field, or of a struct array's elements."""
         name = re.sub(r"^list\[(.*)\]$", r"\1", self.annotation.removesuffix(" | None"))
-        found = vars(sys.modules[self.module])[name]
+        found: type[Struct] = vars(sys.modules[self.module])[name]
         assert issubclass(found, Struct), (
             f"{self.module}: {self.name} is declared as a struct, its annotation is {name}"
         )
@@ -126,9 +133,9 @@ class Field:
             return self.default
         if self.is_array:
             return []
-        if self.type == "struct":
+        if self.kind == "struct":
             return self.struct()
-        return _ZERO_VALUES[self.type]
+        return _ZERO_VALUES[self.kind]
 
 
 _ZERO_VALUES: Final[dict[str, Any]] = {
@@ -171,7 +178,7 @@ def field(
     """
     return _Declared(
         {
-            "type": type,
+            "kind": type,
             "versions": parse_versions(versions),
             "nullable": parse_versions(nullable),
             "tagged": parse_versions(tagged),
@@ -200,6 +207,33 @@ class Schema:
     latest_version_unstable: bool
     decoders: dict[int, Codec]
     encoders: dict[int, Codec]
+
+    @property
+    def stable_versions(self) -> Versions:
+        """What a broker advertises."""
+        return self.versions._replace(high=self.versions.high - 1) if self.latest_version_unstable else self.versions
+
+
+def _generate_init_and_call(self: Struct, **values: Any) -> None:
+    """The constructor of every class until its first use, which replaces it: imports need not pay for it."""
+    cls = type(self)
+    parameters, body = [], ["self.unknown_tagged_fields = unknown_tagged_fields"]
+    names: dict[str, Any] = {"NO_TAGS": NO_TAGS, "UNSET": _UNSET}
+    for f in cls.__schema__.fields:
+        if f.default is _UNSET and (f.is_array or f.kind == "struct"):
+            names[f"new_{f.name}"] = list if f.is_array else f.struct
+            parameters.append(f"{f.name}=UNSET")
+            body.append(f"self.{f.name} = new_{f.name}() if {f.name} is UNSET else {f.name}")
+        else:
+            names[f"default_{f.name}"] = f.new_default()
+            parameters.append(f"{f.name}=default_{f.name}")
+            body.append(f"self.{f.name} = {f.name}")
+    parameters.append("unknown_tagged_fields=NO_TAGS")
+    source = f"def __init__(self, *, {', '.join(parameters)}):\n    " + "\n    ".join(body)
+    exec(compile(source, f"<{cls.__name__}.__init__>", "exec"), names)
+    names["__init__"].__qualname__ = f"{cls.__qualname__}.__init__"
+    type.__setattr__(cls, "__init__", names["__init__"])
+    names["__init__"](self, **values)
 
 
 @dataclass_transform(kw_only_default=True, eq_default=True)
@@ -248,6 +282,8 @@ class StructType(type):
 class Struct(metaclass=StructType):
     """A part of a message. Its versions are those of the message that holds it."""
 
+    __slots__: ClassVar[tuple[str, ...]]
+    __schema__: ClassVar[Schema]
     unknown_tagged_fields: dict[int, bytes] = NO_TAGS
 
     def __eq__(self, other: object) -> bool:
@@ -275,30 +311,8 @@ MessageT = TypeVar("MessageT", bound=Message)
 
 
 def _shown(described: Field, value: object) -> str:
-    if described.type == "bytes" and isinstance(value, bytes):
+    if described.kind == "bytes" and isinstance(value, bytes):
         return f"<{len(value)} bytes>"
-    if described.type == "records" and isinstance(value, (bytes, memoryview)):
+    if described.kind == "records" and isinstance(value, (bytes, memoryview)):
         return f"<{len(value)} bytes>"
     return repr(value)
-
-
-def _generate_init_and_call(self: Struct, **values: Any) -> None:
-    """The constructor of every class until its first use, which replaces it: imports need not pay for it."""
-    cls = type(self)
-    parameters, body = [], ["self.unknown_tagged_fields = unknown_tagged_fields"]
-    names: dict[str, Any] = {"NO_TAGS": NO_TAGS, "UNSET": _UNSET}
-    for f in cls.__schema__.fields:
-        if f.default is _UNSET and (f.is_array or f.type == "struct"):
-            names[f"new_{f.name}"] = list if f.is_array else f.struct
-            parameters.append(f"{f.name}=UNSET")
-            body.append(f"self.{f.name} = new_{f.name}() if {f.name} is UNSET else {f.name}")
-        else:
-            names[f"default_{f.name}"] = f.new_default()
-            parameters.append(f"{f.name}=default_{f.name}")
-            body.append(f"self.{f.name} = {f.name}")
-    parameters.append("unknown_tagged_fields=NO_TAGS")
-    source = f"def __init__(self, *, {', '.join(parameters)}):\n    " + "\n    ".join(body)
-    exec(compile(source, f"<{cls.__name__}.__init__>", "exec"), names)
-    names["__init__"].__qualname__ = f"{cls.__qualname__}.__init__"
-    type.__setattr__(cls, "__init__", names["__init__"])
-    names["__init__"](self, **values)

@@ -1,0 +1,103 @@
+"""Messages to bytes and back. The codec of a message and version is generated at its first use.
+
+`decode` takes bytes from a peer and trusts none of them: it raises MalformedMessage for whatever does not fit the
+schema, and makes no more objects than its budget allows. `encode` takes messages of our own: a value that does not
+fit is a bug, reported as ValueError with the path of the value.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Any, Final
+
+from .decoder import compile_decoder
+from .diagnose import find_problem
+from .encoder import compile_encoder
+from .errors import MalformedMessage, UnsupportedVersion
+from .schema import Codec, Message, MessageT, RecordsRegion
+
+__all__ = ["OBJECTS_LIMIT", "RecordsRegion", "decode", "encode", "encode_parts", "prepare"]
+
+OBJECTS_LIMIT: Final = 250_000
+"""Array elements and unknown tagged fields that one message may hold, nested ones included (some 50 MB at most)."""
+
+
+def decode(
+    cls: type[MessageT],
+    version: int,
+    data: bytes | bytearray | memoryview,
+    offset: int = 0,
+    *,
+    objects_limit: int = OBJECTS_LIMIT,
+) -> tuple[MessageT, int]:
+    """The message that begins at `offset`, and where it ends. What follows it is the caller's business.
+
+    `records` fields are slices of `data`; everything else is copied out of it.
+    """
+    decoder = cls.__schema__.decoders.get(version) or _decoder(cls, version)
+    try:
+        return decoder(memoryview(data), offset, objects_limit)  # type: ignore[no-any-return]
+    except (struct.error, IndexError) as error:
+        raise MalformedMessage(f"{cls.__name__} version {version} is cut short") from error
+    except MalformedMessage as error:
+        error.add_note(f"in {cls.__name__} version {version}")
+        raise
+
+
+def encode(message: Message, version: int) -> bytes:
+    """The bytes of a message whose records, if it has any, are in memory."""
+    encoded, *more = encode_parts(message, version)
+    assert not more, f"{type(message).__name__} holds a RecordsRegion: use encode_parts"
+    assert isinstance(encoded, bytes)
+    return encoded
+
+
+def encode_parts(message: Message, version: int) -> list[bytes | RecordsRegion]:
+    """The bytes of a message in order, with each RecordsRegion as a part of its own."""
+    cls = type(message)
+    encoder = cls.__schema__.encoders.get(version) or _encoder(cls, version)
+    out: list[Any] = []
+    regions: list[int] = []
+    try:
+        encoder(message, out, regions)
+        return _join(out, regions)
+    except (struct.error, AttributeError, TypeError, ValueError) as error:
+        problem = find_problem(message, version)
+        if problem is None:
+            raise
+        raise ValueError(problem) from error
+
+
+def _join(out: list[Any], regions: list[int]) -> list[bytes | RecordsRegion]:
+    if not regions:
+        return [b"".join(out)]
+    parts: list[bytes | RecordsRegion] = []
+    start = 0
+    for place in regions:
+        parts += (b"".join(out[start:place]), out[place])
+        start = place + 1
+    if start < len(out):
+        parts.append(b"".join(out[start:]))
+    return parts
+
+
+def prepare(cls: type[Message], version: int) -> None:
+    """Generate the codecs of a version ahead of its first use."""
+    _decoder(cls, version)
+    _encoder(cls, version)
+
+
+def _decoder(cls: type[Message], version: int) -> Codec:
+    _check_version(cls, version)
+    return cls.__schema__.decoders.setdefault(version, compile_decoder(cls, version))
+
+
+def _encoder(cls: type[Message], version: int) -> Codec:
+    _check_version(cls, version)
+    return cls.__schema__.encoders.setdefault(version, compile_encoder(cls, version))
+
+
+def _check_version(cls: type[Message], version: int) -> None:
+    versions = cls.__schema__.versions
+    if not versions.includes(version):
+        raise UnsupportedVersion(f"{cls.__name__} has no version {version}, only {versions}")
