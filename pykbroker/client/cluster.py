@@ -1,0 +1,326 @@
+"""A cluster seen from outside: connections on demand, metadata, coordinators, and the second try.
+
+Every call is tried again, with back-off, while its failure is retriable and its time is not over. Nothing runs in the
+background; a `Cluster` may be used by several tasks at once.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import replace
+from types import TracebackType
+from typing import Self, TypeVar
+
+import trio
+
+from pykbroker.protocol.errors import ErrorCode
+from pykbroker.protocol.messages.groups import FindCoordinatorRequest, FindCoordinatorResponse
+from pykbroker.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
+from pykbroker.protocol.schema import Message
+
+from .connection import DEFAULT_REQUEST_TIMEOUT_MS, Connection
+from .errors import BadInput, ClientError, ConnectionLost, KafkaError, NoBrokerReachable, UnknownTopic, check
+from .metadata import ClusterMetadata, Node, TopicMetadata, TopicPartition, from_response
+
+T = TypeVar("T")
+ResponseT = TypeVar("ResponseT", bound=Message)
+Open = Callable[[str, int], Awaitable[trio.abc.Stream]]
+"""The seam for a network that is not the system's."""
+
+DEFAULT_PORT = 9092
+DEFAULT_API_TIMEOUT_MS = 60_000
+CONNECTION_SETUP_TIMEOUT_MS = 10_000
+RETRY_BACKOFF_MS = 100
+RETRY_BACKOFF_MAX_MS = 1_000
+UNKNOWN_TOPIC_TIMEOUT_MS = 3_000
+"""How long a new topic may stay unknown to the broker that is asked."""
+
+GROUP_COORDINATOR = 0
+_COORDINATOR_MOVED = (ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE)
+
+
+def parse_bootstrap_servers(text: str) -> list[tuple[str, int]]:
+    """`host:port,host:port`; IPv6 addresses stand in brackets. Raises BadInput."""
+    servers = [_parse_address(part.strip()) for part in text.split(",") if part.strip()]
+    if not servers:
+        raise BadInput(f"No bootstrap server in '{text}'")
+    return servers
+
+
+def _parse_address(text: str) -> tuple[str, int]:
+    host, colon, port = text.rpartition(":")
+    if not colon or text.endswith("]"):
+        host, port = text, str(DEFAULT_PORT)
+    host = host.removeprefix("[").removesuffix("]")
+    if not host or not port.isascii() or not port.isdigit() or not 0 < int(port) < 65536:
+        raise BadInput(f"Bootstrap server '{text}' is not HOST:PORT")
+    return host, int(port)
+
+
+async def open_tcp(host: str, port: int) -> trio.abc.Stream:
+    return await trio.open_tcp_stream(host, port)
+
+
+class Cluster:
+    """An async context manager, which closes its connections at the end."""
+
+    def __init__(
+        self,
+        bootstrap_servers: Sequence[tuple[str, int]],
+        *,
+        client_id: str = "pykbroker",
+        request_timeout_ms: int = DEFAULT_REQUEST_TIMEOUT_MS,
+        api_timeout_ms: int = DEFAULT_API_TIMEOUT_MS,
+        open_stream: Open = open_tcp,
+    ) -> None:
+        self.metadata = ClusterMetadata()
+        self._bootstrap_servers = list(bootstrap_servers)
+        self._client_id = client_id
+        self._request_timeout_ms = request_timeout_ms
+        self._api_timeout_ms = api_timeout_ms
+        self._open_stream = open_stream
+        self._connections: dict[tuple[str, int], Connection] = {}
+        self._opening: dict[tuple[str, int], trio.Lock] = {}
+        self._coordinators: dict[str, Node] = {}
+        self._was_connected = False
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for connection in self._connections.values():
+            await connection.aclose()
+
+    # ---- connections
+
+    async def node_connection(self, node: Node) -> Connection:
+        """Raises NoBrokerReachable, which is worth another try once the cluster has moved its leaders."""
+        try:
+            return await self._connection(node.host, node.port)
+        except OSError as error:
+            raise NoBrokerReachable(
+                f"Cannot reach broker {node.node_id} at {node}: {_why(error)}", retriable=True
+            ) from None
+
+    async def any_connection(self) -> Connection:
+        """To an open connection's broker, a known node, or a bootstrap server, in this order."""
+        for connection in self._connections.values():
+            if not connection.is_closed:
+                return connection
+        known = [(node.host, node.port) for node in self.metadata.nodes.values()]
+        failures: list[str] = []
+        for host, port in dict.fromkeys([*known, *self._bootstrap_servers]):
+            try:
+                return await self._connection(host, port)
+            except OSError as error:
+                failures.append(f"{host}:{port}: {_why(error)}")
+            except ConnectionLost as error:
+                failures.append(str(error))
+        raise NoBrokerReachable(f"No broker can be reached ({'; '.join(failures)})", retriable=self._was_connected)
+
+    async def _connection(self, host: str, port: int) -> Connection:
+        address = (host, port)
+        async with self._opening.setdefault(address, trio.Lock()):
+            existing = self._connections.get(address)
+            if existing is not None and not existing.is_closed:
+                return existing
+            connection = await self._open(host, port)
+            self._connections[address] = connection
+            self._was_connected = True
+            return connection
+
+    async def _open(self, host: str, port: int) -> Connection:
+        stream = None
+        with trio.move_on_after(CONNECTION_SETUP_TIMEOUT_MS / 1000):
+            stream = await self._open_stream(host, port)
+        if stream is None:
+            raise TimeoutError("no answer")
+        connection = Connection(
+            stream, peer=f"{host}:{port}", client_id=self._client_id, request_timeout_ms=self._request_timeout_ms
+        )
+        try:
+            await connection.negotiate()
+        except BaseException:
+            await connection.aclose()
+            raise
+        return connection
+
+    # ---- requests
+
+    async def retrying(self, attempt: Callable[[], Awaitable[T]], timeout_ms: int | None = None) -> T:
+        """The first outcome of `attempt` that is not a retriable failure, or the last failure when time is over."""
+        deadline = trio.current_time() + (timeout_ms or self._api_timeout_ms) / 1000
+        backoff_ms = RETRY_BACKOFF_MS
+        while True:
+            try:
+                return await attempt()
+            except ClientError as error:
+                if not error.retriable or trio.current_time() + backoff_ms / 1000 >= deadline:
+                    raise
+            await trio.sleep(backoff_ms / 1000)
+            backoff_ms = min(2 * backoff_ms, RETRY_BACKOFF_MAX_MS)
+
+    async def request(
+        self,
+        request: Message,
+        response_type: type[ResponseT],
+        *,
+        node: Node | None = None,
+        at_most: int | None = None,
+        verify: Callable[[ResponseT], None] | None = None,
+    ) -> ResponseT:
+        """From `node`, or from any broker. `verify` raises for the error codes of the answer (see `errors.check`)."""
+
+        async def attempt() -> ResponseT:
+            connection = await (self.any_connection() if node is None else self.node_connection(node))
+            return await _ask(connection, request, response_type, at_most, verify)
+
+        return await self.retrying(attempt)
+
+    async def controller_request(
+        self,
+        request: Message,
+        response_type: type[ResponseT],
+        *,
+        verify: Callable[[ResponseT], None] | None = None,
+    ) -> ResponseT:
+        """From the node that the metadata calls the controller (a KRaft cluster names any broker, which forwards)."""
+
+        async def attempt() -> ResponseT:
+            metadata = await self._fetch_metadata([], allow_auto_topic_creation=False)
+            node = metadata.nodes.get(metadata.controller_id)
+            connection = await (self.any_connection() if node is None else self.node_connection(node))
+            return await _ask(connection, request, response_type, None, verify)
+
+        return await self.retrying(attempt)
+
+    async def group_request(
+        self,
+        group_id: str,
+        request: Message,
+        response_type: type[ResponseT],
+        *,
+        at_most: int | None = None,
+        timeout_ms: int | None = None,
+        verify: Callable[[ResponseT], None] | None = None,
+    ) -> ResponseT:
+        """From the group's coordinator, wherever it moves. `timeout_ms` is for answers that are long in coming."""
+
+        async def attempt() -> ResponseT:
+            try:
+                connection = await self.node_connection(await self.coordinator(group_id))
+                return await _ask(connection, request, response_type, at_most, verify, timeout_ms)
+            except (ConnectionLost, NoBrokerReachable):
+                self._coordinators.pop(group_id, None)
+                raise
+            except KafkaError as error:
+                if error.error_code in _COORDINATOR_MOVED:
+                    self._coordinators.pop(group_id, None)
+                raise
+
+        return await self.retrying(attempt)
+
+    async def coordinator(self, group_id: str) -> Node:
+        known = self._coordinators.get(group_id)
+        if known is not None:
+            return known
+        connection = await self.any_connection()
+        version = connection.version_of(FindCoordinatorRequest)
+        if version >= 4:
+            request = FindCoordinatorRequest(key_type=GROUP_COORDINATOR, coordinator_keys=[group_id])
+            rows = (await connection.request(request, FindCoordinatorResponse)).coordinators
+            if not rows:
+                raise ConnectionLost(f"{connection.peer} named no coordinator of group '{group_id}'")
+            check(rows[0].error_code, rows[0].error_message)
+            node = Node(rows[0].node_id, rows[0].host, rows[0].port)
+        else:
+            response = await connection.request(FindCoordinatorRequest(key=group_id), FindCoordinatorResponse)
+            check(response.error_code, response.error_message)
+            node = Node(response.node_id, response.host, response.port)
+        self._coordinators[group_id] = node
+        return node
+
+    # ---- metadata
+
+    async def refresh(
+        self, topics: Iterable[str] | None = None, *, allow_auto_topic_creation: bool = False
+    ) -> ClusterMetadata:
+        """Asks for these topics (None: for all); what is known of others stays."""
+        names = None if topics is None else sorted(set(topics))
+
+        async def attempt() -> ClusterMetadata:
+            return await self._fetch_metadata(names, allow_auto_topic_creation)
+
+        answer = await self.retrying(attempt)
+        if names is not None:
+            known = {name: topic for name, topic in self.metadata.topics.items() if name not in names}
+            answer = replace(answer, topics={**known, **answer.topics})
+        self.metadata = answer
+        return answer
+
+    async def _fetch_metadata(self, topics: list[str] | None, allow_auto_topic_creation: bool) -> ClusterMetadata:
+        connection = await self.any_connection()
+        rows = None if topics is None else [MetadataRequestTopic(name=name) for name in topics]
+        creation = allow_auto_topic_creation or connection.version_of(MetadataRequest) < 4
+        request = MetadataRequest(topics=rows, allow_auto_topic_creation=creation)
+        response = await connection.request(request, MetadataResponse)
+        check(response.error_code)
+        return from_response(response)
+
+    async def topic(self, name: str, *, allow_auto_topic_creation: bool = False) -> TopicMetadata:
+        """From what is known, or asked anew until every partition has a leader. Raises UnknownTopic."""
+        known = self.metadata.topics.get(name)
+        return known or await self._await_topic(name, allow_auto_topic_creation)
+
+    async def _await_topic(self, name: str, allow_auto_topic_creation: bool) -> TopicMetadata:
+        async def attempt() -> TopicMetadata:
+            metadata = await self.refresh([name], allow_auto_topic_creation=allow_auto_topic_creation)
+            error = metadata.errors.get(name)
+            if error is not None:
+                raise KafkaError(error)
+            return metadata.topics[name]
+
+        try:
+            return await self.retrying(attempt, UNKNOWN_TOPIC_TIMEOUT_MS)
+        except KafkaError as error:
+            if error.error_code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+                raise UnknownTopic(f"Topic '{name}' does not exist") from None
+            raise KafkaError(error.error_code, f"Topic '{name}': {error}") from None
+
+    async def leader(self, of: TopicPartition) -> Node:
+        """Raises UnknownTopic, and LEADER_NOT_AVAILABLE (retriable) while there is none."""
+        topic = await self.topic(of.topic)
+        if of.partition not in topic.partitions:
+            raise UnknownTopic(f"Topic '{of.topic}' has no partition {of.partition}")
+        node = self.metadata.leader(of)
+        if node is None:
+            await self.refresh([of.topic])
+            raise KafkaError(ErrorCode.LEADER_NOT_AVAILABLE, f"Partition {of} has no leader")
+        return node
+
+
+async def _ask(
+    connection: Connection,
+    request: Message,
+    response_type: type[ResponseT],
+    at_most: int | None,
+    verify: Callable[[ResponseT], None] | None,
+    timeout_ms: int | None = None,
+) -> ResponseT:
+    version = connection.version_of(type(request), at_most)
+    response = await connection.request(request, response_type, version=version, timeout_ms=timeout_ms)
+    if verify is not None:
+        verify(response)
+    return response
+
+
+def _why(error: OSError) -> str:
+    """trio packs the failures of a host's addresses into one; the first cause says enough."""
+    group = error.__cause__
+    cause = group.exceptions[0] if isinstance(group, BaseExceptionGroup) else error
+    if isinstance(cause, OSError) and cause.errno is not None and cause.errno > 0:
+        return os.strerror(cause.errno)
+    return str(getattr(cause, "strerror", None) or cause)

@@ -1,0 +1,112 @@
+"""Configurations of topics, brokers and groups."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import IntEnum
+
+from pykbroker.protocol.messages.configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+    DescribeConfigsResourceResult,
+    DescribeConfigsResponse,
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsRequestAlterableConfig,
+    IncrementalAlterConfigsRequestAlterConfigsResource,
+    IncrementalAlterConfigsResponse,
+)
+
+from .cluster import Cluster
+from .errors import NoBrokerReachable, check
+from .metadata import Node
+
+
+class ResourceType(IntEnum):
+    TOPIC = 2
+    BROKER = 4
+    BROKER_LOGGER = 8
+    CLIENT_METRICS = 16
+    GROUP = 32
+
+
+class ConfigSource(IntEnum):
+    """Where a value comes from; the names are those that Kafka's tool prints."""
+
+    UNKNOWN = 0
+    DYNAMIC_TOPIC_CONFIG = 1
+    DYNAMIC_BROKER_CONFIG = 2
+    DYNAMIC_DEFAULT_BROKER_CONFIG = 3
+    STATIC_BROKER_CONFIG = 4
+    DEFAULT_CONFIG = 5
+    DYNAMIC_BROKER_LOGGER_CONFIG = 6
+    CLIENT_METRICS_CONFIG = 7
+    GROUP_CONFIG = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Resource:
+    """The broker with an empty name stands for the defaults of all brokers."""
+
+    type: ResourceType
+    name: str
+
+
+_SET = 0
+_DELETE = 1
+
+
+async def describe_configs(cluster: Cluster, resource: Resource) -> list[DescribeConfigsResourceResult]:
+    """Every config of the resource, by name, with its synonyms. Raises KafkaError."""
+    asked = DescribeConfigsResource(resource_type=resource.type, resource_name=resource.name, configuration_keys=None)
+    response = await cluster.request(
+        DescribeConfigsRequest(resources=[asked], include_synonyms=True),
+        DescribeConfigsResponse,
+        node=await _node_for(cluster, resource),
+        verify=_check_described,
+    )
+    return sorted((row for result in response.results for row in result.configs), key=lambda row: row.name)
+
+
+async def alter_configs(
+    cluster: Cluster, resource: Resource, to_set: Mapping[str, str], to_delete: Iterable[str]
+) -> None:
+    """Changes these and leaves the others (KIP-339). Raises KafkaError."""
+    rows = [
+        IncrementalAlterConfigsRequestAlterableConfig(name=name, config_operation=_SET, value=value)
+        for name, value in to_set.items()
+    ]
+    rows += [
+        IncrementalAlterConfigsRequestAlterableConfig(name=name, config_operation=_DELETE, value=None)
+        for name in to_delete
+    ]
+    altered = IncrementalAlterConfigsRequestAlterConfigsResource(
+        resource_type=resource.type, resource_name=resource.name, configs=rows
+    )
+    await cluster.request(
+        IncrementalAlterConfigsRequest(resources=[altered]),
+        IncrementalAlterConfigsResponse,
+        node=await _node_for(cluster, resource),
+        verify=_check_altered,
+    )
+
+
+async def _node_for(cluster: Cluster, resource: Resource) -> Node | None:
+    """A broker speaks for itself; any node does for all else."""
+    if resource.type not in (ResourceType.BROKER, ResourceType.BROKER_LOGGER) or not resource.name:
+        return None
+    nodes = (await cluster.refresh([])).nodes
+    if not resource.name.isdecimal() or int(resource.name) not in nodes:
+        known = ", ".join(str(node_id) for node_id in sorted(nodes))
+        raise NoBrokerReachable(f"There is no broker {resource.name} (there are: {known})", retriable=False)
+    return nodes[int(resource.name)]
+
+
+def _check_described(response: DescribeConfigsResponse) -> None:
+    for row in response.results:
+        check(row.error_code, row.error_message)
+
+
+def _check_altered(response: IncrementalAlterConfigsResponse) -> None:
+    for row in response.responses:
+        check(row.error_code, row.error_message)

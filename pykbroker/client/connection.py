@@ -1,0 +1,197 @@
+"""One connection to a broker: frames, correlation ids, and the versions that both sides know.
+
+There is no reader task. Whoever waits for an answer reads frames until its own arrives and keeps those of others for
+them, so requests may be pipelined by starting several of them at once. `send_raw` and `receive_frame` are for tests
+that speak to a broker in broken ways; they and `request` do not mix on one connection.
+"""
+
+from __future__ import annotations
+
+import itertools
+import struct
+from typing import TypeVar
+
+import trio
+
+from pykbroker.protocol import framing
+from pykbroker.protocol.api_keys import ApiKey
+from pykbroker.protocol.compile import decode
+from pykbroker.protocol.errors import ErrorCode, MalformedMessage
+from pykbroker.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from pykbroker.protocol.schema import Message, Versions
+
+from .errors import ConnectionLost, NotKafka, TimedOut, UnsupportedByBroker, check
+
+ResponseT = TypeVar("ResponseT", bound=Message)
+
+DEFAULT_REQUEST_TIMEOUT_MS = 30_000
+LARGEST_FRAME_BYTES = 256 * 1024 * 1024
+"""An answer that announces more than this does not come from a Kafka broker."""
+
+_SIZE = struct.Struct(">i")
+_UNSUPPORTED_VERSION = struct.pack(">h", ErrorCode.UNSUPPORTED_VERSION)
+_RECEIVE_BYTES = 256 * 1024
+_SOFTWARE_NAME = "pykbroker"
+_SOFTWARE_VERSION = "0.1.0"
+
+
+class Connection:
+    """`versions` holds what the broker serves, by API key; it is empty until `negotiate` has run."""
+
+    def __init__(
+        self,
+        stream: trio.abc.Stream,
+        *,
+        peer: str = "",
+        client_id: str = "pykbroker",
+        request_timeout_ms: int = DEFAULT_REQUEST_TIMEOUT_MS,
+    ) -> None:
+        self.peer = peer
+        self.versions: dict[int, Versions] = {}
+        self.is_closed = False
+        self._stream = stream
+        self._client_id = client_id
+        self._request_timeout_ms = request_timeout_ms
+        self._correlation_ids = itertools.count(1)
+        self._send_lock = trio.Lock()
+        self._receive_lock = trio.Lock()
+        self._received = bytearray()
+        self._waiting: set[int] = set()
+        self._arrived: dict[int, bytes] = {}
+
+    async def negotiate(self) -> None:
+        """Asks for the broker's versions, as KIP-511 describes: an old broker answers in version 0."""
+        offered = ApiVersionsRequest.__schema__.versions.high
+        response = await self._ask_versions(offered)
+        if response.error_code == ErrorCode.UNSUPPORTED_VERSION:
+            known = {row.api_key: row.max_version for row in response.api_keys}
+            response = await self._ask_versions(min(offered, known.get(ApiKey.API_VERSIONS, 0)))
+        check(response.error_code)
+        self.versions = {row.api_key: Versions(row.min_version, row.max_version) for row in response.api_keys}
+
+    async def _ask_versions(self, version: int) -> ApiVersionsResponse:
+        request = ApiVersionsRequest(
+            client_software_name=_SOFTWARE_NAME if version >= 3 else "",
+            client_software_version=_SOFTWARE_VERSION if version >= 3 else "",
+        )
+        frame = await self._exchange(request, version, self._request_timeout_ms)
+        refused = frame[4:6] == _UNSUPPORTED_VERSION
+        return _decode(ApiVersionsResponse, frame, 0 if refused else version)
+
+    def version_of(self, request_type: type[Message], at_most: int | None = None) -> int:
+        """The newest version that both sides know. Raises UnsupportedByBroker."""
+        schema = request_type.__schema__
+        assert schema.api_key is not None
+        served = self.versions.get(schema.api_key)
+        if served is None:
+            raise UnsupportedByBroker(f"{self.peer} does not serve {ApiKey(schema.api_key).name}")
+        high = min(schema.versions.high, served.high, schema.versions.high if at_most is None else at_most)
+        if high < max(schema.versions.low, served.low):
+            raise UnsupportedByBroker(
+                f"{self.peer} serves {ApiKey(schema.api_key).name} {served}, this client {schema.versions}"
+            )
+        return high
+
+    async def request(
+        self,
+        request: Message,
+        response_type: type[ResponseT],
+        *,
+        version: int | None = None,
+        timeout_ms: int | None = None,
+    ) -> ResponseT:
+        """The answer, in the newest version that both sides know unless one is named.
+
+        Raises ConnectionLost, TimedOut, NotKafka, UnsupportedByBroker; error codes inside the answer are the caller's.
+        """
+        used = self.version_of(type(request)) if version is None else version
+        frame = await self._exchange(request, used, timeout_ms or self._request_timeout_ms)
+        return _decode(response_type, frame, used)
+
+    async def send(self, request: Message, *, version: int | None = None) -> int:
+        """Sends what gets no answer (a produce with acks=0); returns its correlation id."""
+        correlation_id = next(self._correlation_ids)
+        used = self.version_of(type(request)) if version is None else version
+        await self._send(framing.encode_request(request, used, correlation_id, self._client_id))
+        return correlation_id
+
+    async def send_raw(self, data: bytes) -> None:
+        """Any bytes, as they are: size prefix, header and all are the caller's."""
+        await self._send(data)
+
+    async def receive_frame(self) -> bytes:
+        """The next frame without its size prefix. Raises ConnectionLost at its end, NotKafka for an absurd size."""
+        await self._receive_at_least(_SIZE.size)
+        (size,) = _SIZE.unpack_from(self._received)
+        if not 4 <= size <= LARGEST_FRAME_BYTES:
+            await self.aclose()
+            raise NotKafka(f"{self.peer} does not speak Kafka's protocol (a frame of {size} bytes)")
+        await self._receive_at_least(_SIZE.size + size)
+        frame = bytes(memoryview(self._received)[_SIZE.size : _SIZE.size + size])
+        del self._received[: _SIZE.size + size]
+        return frame
+
+    async def aclose(self) -> None:
+        self.is_closed = True
+        await trio.aclose_forcefully(self._stream)
+
+    async def _exchange(self, request: Message, version: int, timeout_ms: int) -> bytes:
+        correlation_id = next(self._correlation_ids)
+        with trio.move_on_after(timeout_ms / 1000):
+            self._waiting.add(correlation_id)
+            try:
+                await self._send(framing.encode_request(request, version, correlation_id, self._client_id))
+                return await self._answer(correlation_id)
+            finally:
+                self._waiting.discard(correlation_id)
+        await self.aclose()
+        raise TimedOut(f"{self.peer} did not answer {type(request).__name__} within {timeout_ms} ms")
+
+    async def _answer(self, correlation_id: int) -> bytes:
+        async with self._receive_lock:
+            while correlation_id not in self._arrived:
+                frame = await self.receive_frame()
+                (answered,) = _SIZE.unpack_from(frame)
+                # The answer to a request whose task was cancelled has nobody left to take it.
+                if answered in self._waiting:
+                    self._arrived[answered] = frame
+            return self._arrived.pop(correlation_id)
+
+    async def _send(self, data: bytes) -> None:
+        async with self._send_lock:
+            if self.is_closed:
+                raise ConnectionLost(f"The connection to {self.peer} is closed")
+            try:
+                await self._stream.send_all(data)
+            except (trio.BrokenResourceError, trio.ClosedResourceError):
+                await self.aclose()
+                raise ConnectionLost(f"{self.peer} closed the connection") from None
+            except trio.Cancelled:
+                # Half a frame may be out: nothing that follows would be understood.
+                self.is_closed = True
+                raise
+
+    async def _receive_at_least(self, count: int) -> None:
+        while len(self._received) < count:
+            try:
+                data = await self._stream.receive_some(_RECEIVE_BYTES)
+            except (trio.BrokenResourceError, trio.ClosedResourceError):
+                data = b""
+            if not data:
+                await self.aclose()
+                raise ConnectionLost(f"{self.peer} closed the connection")
+            self._received += data
+
+
+def _decode(response_type: type[ResponseT], frame: bytes, version: int) -> ResponseT:
+    """Raises NotKafka when the frame is not exactly this answer."""
+    api_key = response_type.__schema__.api_key
+    assert api_key is not None
+    try:
+        _, start = framing.decode_response_header(frame, api_key, version)
+        response, end = decode(response_type, version, frame, start)
+    except MalformedMessage as error:
+        raise NotKafka(f"An answer is no {response_type.__name__} of version {version}: {error}") from error
+    if end != len(frame):
+        raise NotKafka(f"{len(frame) - end} bytes follow a {response_type.__name__} of version {version}")
+    return response

@@ -1,0 +1,60 @@
+"""What a caller of the client can meet. Every message is one sentence that a command may print."""
+
+from __future__ import annotations
+
+from pykbroker.protocol.errors import ErrorCode
+
+
+class ClientError(Exception):
+    """The base of all of them. `retriable` says whether the same call may succeed a moment later."""
+
+    retriable = False
+
+
+class NoBrokerReachable(ClientError):
+    """None of the bootstrap servers, or not the node that is needed, accepts a connection."""
+
+    def __init__(self, message: str, *, retriable: bool) -> None:
+        super().__init__(message)
+        self.retriable = retriable
+
+
+class ConnectionLost(ClientError):
+    """The peer closed, or sent what is no answer to the request."""
+
+    retriable = True
+
+
+class NotKafka(ClientError):
+    """The peer's bytes are not Kafka's protocol."""
+
+
+class TimedOut(ClientError):
+    retriable = True
+
+
+class UnsupportedByBroker(ClientError):
+    """The broker and this client share no version of a request."""
+
+
+class UnknownTopic(ClientError):
+    """The topic, or the partition, does not exist."""
+
+
+class BadInput(ClientError):
+    """What the caller gave cannot be sent."""
+
+
+class KafkaError(ClientError):
+    """A broker's refusal. `message` is the broker's own text where it sent one."""
+
+    def __init__(self, error_code: ErrorCode, message: str | None = None) -> None:
+        super().__init__(message or error_code.description)
+        self.error_code = error_code
+        self.retriable = error_code.retriable
+
+
+def check(error_code: int, message: str | None = None) -> None:
+    """Raises KafkaError unless the code says that all is well."""
+    if error_code != ErrorCode.NONE:
+        raise KafkaError(ErrorCode(error_code), message)

@@ -1,0 +1,128 @@
+"""The offsets that a group has committed. Versions that name topics are used, not the ones with topic ids."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from pykbroker.protocol.errors import ErrorCode
+from pykbroker.protocol.messages.group_offsets import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+    OffsetCommitResponse,
+    OffsetDeleteRequest,
+    OffsetDeleteRequestPartition,
+    OffsetDeleteRequestTopic,
+    OffsetDeleteResponse,
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopics,
+    OffsetFetchResponse,
+)
+
+from .cluster import Cluster
+from .errors import KafkaError, check
+from .metadata import TopicPartition
+
+NAMES_TOPICS_UNTIL = 9
+NO_GENERATION = -1
+
+
+class CommittedOffset(NamedTuple):
+    offset: int
+    leader_epoch: int
+    metadata: str
+
+
+async def fetch_offsets(
+    cluster: Cluster, group_id: str, partitions: Iterable[TopicPartition] | None = None
+) -> dict[TopicPartition, CommittedOffset]:
+    """Those that exist, of these partitions or of all."""
+    topics: dict[str, OffsetFetchRequestTopics] | None = None
+    if partitions is not None:
+        topics = {}
+        for of in partitions:
+            topics.setdefault(of.topic, OffsetFetchRequestTopics(name=of.topic)).partition_indexes.append(of.partition)
+        if not topics:
+            return {}
+    group = OffsetFetchRequestGroup(group_id=group_id, topics=None if topics is None else list(topics.values()))
+    response = await cluster.group_request(
+        group_id,
+        OffsetFetchRequest(groups=[group]),
+        OffsetFetchResponse,
+        at_most=NAMES_TOPICS_UNTIL,
+        verify=_check_fetch,
+    )
+    return {
+        TopicPartition(topic.name, row.partition_index): CommittedOffset(
+            row.committed_offset, row.committed_leader_epoch, row.metadata or ""
+        )
+        for answered in response.groups
+        for topic in answered.topics
+        for row in topic.partitions
+        if row.committed_offset >= 0
+    }
+
+
+async def commit_offsets(
+    cluster: Cluster,
+    group_id: str,
+    offsets: Mapping[TopicPartition, int],
+    *,
+    generation_id: int = NO_GENERATION,
+    member_id: str = "",
+    group_instance_id: str | None = None,
+) -> None:
+    """As a member, or, without a generation, from outside of a group that has no members."""
+    topics: dict[str, OffsetCommitRequestTopic] = {}
+    for of, offset in offsets.items():
+        row = OffsetCommitRequestPartition(partition_index=of.partition, committed_offset=offset, committed_metadata="")
+        topics.setdefault(of.topic, OffsetCommitRequestTopic(name=of.topic)).partitions.append(row)
+    request = OffsetCommitRequest(
+        group_id=group_id,
+        generation_id_or_member_epoch=generation_id,
+        member_id=member_id,
+        group_instance_id=group_instance_id,
+        topics=list(topics.values()),
+    )
+    await cluster.group_request(
+        group_id, request, OffsetCommitResponse, at_most=NAMES_TOPICS_UNTIL, verify=_check_commit
+    )
+
+
+async def delete_offsets(
+    cluster: Cluster, group_id: str, partitions: Iterable[TopicPartition]
+) -> dict[TopicPartition, ErrorCode]:
+    """The outcome for each partition. Raises KafkaError for the group as a whole."""
+    topics: dict[str, OffsetDeleteRequestTopic] = {}
+    for of in partitions:
+        row = OffsetDeleteRequestPartition(partition_index=of.partition)
+        topics.setdefault(of.topic, OffsetDeleteRequestTopic(name=of.topic)).partitions.append(row)
+    response = await cluster.group_request(
+        group_id,
+        OffsetDeleteRequest(group_id=group_id, topics=list(topics.values())),
+        OffsetDeleteResponse,
+        verify=lambda answer: check(answer.error_code),
+    )
+    return {
+        TopicPartition(topic.name, row.partition_index): ErrorCode(row.error_code)
+        for topic in response.topics
+        for row in topic.partitions
+    }
+
+
+def _check_fetch(response: OffsetFetchResponse) -> None:
+    for group in response.groups:
+        check(group.error_code)
+        for topic in group.topics:
+            for row in topic.partitions:
+                check(row.error_code)
+
+
+def _check_commit(response: OffsetCommitResponse) -> None:
+    for topic in response.topics:
+        for row in topic.partitions:
+            if row.error_code:
+                code = ErrorCode(row.error_code)
+                raise KafkaError(code, f"{topic.name}-{row.partition_index}: {code.description}")
