@@ -1,0 +1,14 @@
+"""One module per API. Importing this package imports them all, which registers their handlers with `server.dispatch`.
+
+A module that is added to this folder is served and advertised from then on.
+"""
+
+from importlib import import_module
+from pkgutil import iter_modules
+
+from pykbroker.server.dispatch import HANDLERS
+
+for _module in iter_modules(__path__):
+    import_module(f"{__name__}.{_module.name}")
+
+__all__ = ["HANDLERS"]

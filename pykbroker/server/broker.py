@@ -13,7 +13,7 @@ from .threads import Threads
 
 if TYPE_CHECKING:
     from pykbroker.metadata.image import MetadataImage
-    from pykbroker.replication.fetch_session import FetchSessions
+    from pykbroker.replication.fetch_session import FetchSessionCache
 
     from .controller_driver import ControllerDriver
     from .coordinator_driver import CoordinatorDriver
@@ -45,7 +45,7 @@ class Broker:
     controller: ControllerDriver
     partitions: ReplicaManager
     groups: CoordinatorDriver
-    fetch_sessions: FetchSessions
+    fetch_sessions: FetchSessionCache
     advertised: tuple[BoundListener, ...] = field(default=())
     """What clients are told, one for each listener of the broker."""
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeAlias, TypeVar
+from typing import Any, Literal, TypeAlias, TypeVar, cast
 
 from pykbroker.protocol.api_keys import ApiKey, response_type
 from pykbroker.protocol.compile import decode
@@ -169,7 +169,7 @@ class Dispatcher:
                 raise RequestFailed from error
         if response is None:
             return None
-        return encode_response(header.correlation_id, response, version)
+        return cast("list[Part]", encode_response(header.correlation_id, response, version))
 
     def _answer_unsupported_version(self, header: RequestHeader, handler: Handler) -> list[Part]:
         """A newer client asks ApiVersions first: it gets version 0, saying which versions of ApiVersions there are."""
@@ -177,12 +177,14 @@ class Dispatcher:
             raise RequestRefused(f"{handler.request_type.__name__} version {header.api_version} is not served")
         known = ApiVersion(api_key=handler.api_key, min_version=handler.min_version, max_version=handler.max_version)
         response = ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=[known])
-        return encode_response(header.correlation_id, response, 0)
+        return cast("list[Part]", encode_response(header.correlation_id, response, 0))
 
 
 def _unknown_server_error(api_key: int) -> Message | None:
     """The response that carries nothing but the error, where the API has a place for it."""
     answer = response_type(api_key)
-    if any(each.name == "error_code" for each in answer.__schema__.fields):
-        return answer(error_code=ErrorCode.UNKNOWN_SERVER_ERROR)
-    return None
+    if all(each.name != "error_code" for each in answer.__schema__.fields):
+        return None
+    response = answer()
+    response.error_code = ErrorCode.UNKNOWN_SERVER_ERROR  # type: ignore[attr-defined]
+    return response

@@ -1,0 +1,60 @@
+"""ApiVersions (key 18): what this listener serves, and the cluster's features.
+
+Served are versions 0 to 4: 3 brought the client's software name and version (KIP-511) and features (KIP-584), 4 lets a
+feature start at level 0. An unknown version is answered before a handler is asked, see `Dispatcher`.
+"""
+
+from __future__ import annotations
+
+import re
+
+from pykbroker.metadata.features import SUPPORTED_FEATURES, finalized_features
+from pykbroker.protocol.api_keys import ApiKey
+from pykbroker.protocol.errors import ErrorCode
+from pykbroker.protocol.messages.api_versions import (
+    ApiVersion,
+    ApiVersionsRequest,
+    ApiVersionsResponse,
+    FinalizedFeatureKey,
+    SupportedFeatureKey,
+)
+from pykbroker.server.dispatch import Handler, RequestContext, handles
+
+_SOFTWARE_SINCE = 3
+_FEATURES_FROM_LEVEL_0_SINCE = 4
+_SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?", re.ASCII)
+
+_ADVERTISED_SINCE = {ApiKey.PRODUCE: 0}
+"""librdkafka before 2.x takes a broker that does not list Produce 0 for one without Produce; 0 to 2 are refused."""
+
+
+@handles(ApiVersionsRequest, listeners=frozenset({"broker", "controller"}))
+async def api_versions(context: RequestContext, request: ApiVersionsRequest) -> ApiVersionsResponse:
+    version = context.header.api_version
+    if version >= _SOFTWARE_SINCE:
+        names = request.client_software_name, request.client_software_version
+        if not all(map(_SOFTWARE.fullmatch, names)):
+            return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
+        context.connection.client_software_name, context.connection.client_software_version = names
+    image = context.broker.image
+    response = ApiVersionsResponse(
+        api_keys=[_advertised(handler) for handler in context.listener.by_api_key.values()],
+        supported_features=[
+            SupportedFeatureKey(name=name, min_version=low, max_version=high)
+            for name, (low, high) in sorted(SUPPORTED_FEATURES.items())
+            if low > 0 or version >= _FEATURES_FROM_LEVEL_0_SINCE
+        ],
+    )
+    finalized = finalized_features(image)
+    if finalized:
+        response.finalized_features_epoch = image.offset
+        response.finalized_features = [
+            FinalizedFeatureKey(name=name, min_version_level=level, max_version_level=level)
+            for name, level in sorted(finalized.items())
+        ]
+    return response
+
+
+def _advertised(handler: Handler) -> ApiVersion:
+    low = _ADVERTISED_SINCE.get(ApiKey(handler.api_key), handler.min_version)
+    return ApiVersion(api_key=handler.api_key, min_version=low, max_version=handler.max_version)
