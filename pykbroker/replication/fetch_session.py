@@ -1,0 +1,307 @@
+"""Incremental fetch sessions (KIP-227): which partitions a Fetch request reads, and which of them its answer names.
+
+Pure: no clock, no Trio, no logs. The caller asks `FetchSessionCache.new_context` for a context, reads the partitions that
+it lists, and hands the outcome to `FetchContext.finish`. Kafka's counterparts are `FetchManager`, `FetchSession`,
+`FetchContext` and `FetchSessionCacheShard` (one shard here).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from random import Random
+from typing import Protocol, TypeAlias
+
+from pykbroker.protocol.errors import ErrorCode
+from pykbroker.protocol.messages.fetch import FetchPartition, FetchRequest
+
+from .reads import FetchPartitionData
+
+INVALID_SESSION_ID = 0
+INITIAL_EPOCH = 0
+FINAL_EPOCH = -1
+MAX_EPOCH = 2**31 - 1
+MAX_SESSION_ID = 2**31 - 1
+TOPIC_IDS_SINCE_VERSION = 13
+MIN_EVICTION_AGE_MS = 120_000
+"""A session that was used within this time gives way only to a larger one, and only once it is this old itself."""
+
+PartitionKey: TypeAlias = tuple[bytes | str, int]
+"""(topic id, partition) since version 13, (topic name, partition) before."""
+TopicNames: TypeAlias = Callable[[bytes], str | None]
+
+
+def next_epoch(epoch: int) -> int:
+    if epoch < 0:
+        return FINAL_EPOCH
+    return 1 if epoch == MAX_EPOCH else epoch + 1
+
+
+@dataclass(slots=True, eq=False)
+class CachedPartition:
+    """One partition of a fetch: what was asked for last, and what the client was told last.
+
+    `topic` is None for a topic id that this broker does not know (yet).
+    """
+
+    topic: str | None
+    topic_id: bytes
+    partition: int
+    request: FetchPartition
+    high_watermark: int = -1
+    log_start_offset: int = -1
+
+    def update_response(self, data: FetchPartitionData) -> bool:
+        """Remember what the client is told now; False where it would learn nothing new, so that it is left out."""
+        must_respond = data.records_size > 0
+        if self.high_watermark != data.high_watermark:
+            self.high_watermark = data.high_watermark
+            must_respond = True
+        if self.log_start_offset != data.log_start_offset:
+            self.log_start_offset = data.log_start_offset
+            must_respond = True
+        if data.error_code is not ErrorCode.NONE:
+            # An impossible value, so that the partition is answered again once the error is gone.
+            self.high_watermark = -1
+            must_respond = True
+        return must_respond or data.preferred_read_replica >= 0 or data.diverging_epoch is not None
+
+
+Partitions: TypeAlias = dict[PartitionKey, CachedPartition]
+PartitionAnswers: TypeAlias = Sequence[tuple[CachedPartition, FetchPartitionData]]
+
+
+@dataclass(frozen=True, slots=True)
+class FetchAnswer:
+    """The response as far as sessions decide it."""
+
+    error_code: ErrorCode
+    session_id: int
+    partitions: PartitionAnswers = ()
+
+
+class FetchContext(Protocol):
+    """One Fetch request in flight."""
+
+    def partitions(self) -> Iterable[CachedPartition]:
+        """What to read, in this order."""
+
+    def finish(self, answers: PartitionAnswers, now_ms: int) -> FetchAnswer:
+        """Choose what the answer names; to be called once, with an answer for every partition."""
+
+
+@dataclass(slots=True, eq=False)
+class FetchSession:
+    id: int
+    privileged: bool
+    uses_topic_ids: bool
+    created_ms: int
+    cached: Partitions
+    epoch: int = INITIAL_EPOCH + 1
+    last_used_ms: int = 0
+    size_when_used: int = 0
+    evictable_by_all: bool = False
+
+    def touch(self, now_ms: int) -> None:
+        self.last_used_ms = now_ms
+        self.size_when_used = len(self.cached)
+        self.evictable_by_all = now_ms - self.created_ms > MIN_EVICTION_AGE_MS
+
+    def evictable_by(self, privileged: bool) -> bool:
+        return self.evictable_by_all or (privileged and not self.privileged)
+
+    @property
+    def eviction_key(self) -> tuple[bool, int, int]:
+        """Less is worth less: a consumer's before a follower's, then by the number of partitions."""
+        return (self.privileged, self.size_when_used, self.id)
+
+    def update(self, request: FetchRequest, topic_names: TopicNames) -> None:
+        cached = self.cached
+        for key, partition in requested_partitions(request, self.uses_topic_ids, topic_names).items():
+            known = cached.get(key)
+            if known is None:
+                cached[key] = partition
+            else:
+                known.request = partition.request
+        for topic in request.forgotten_topics_data:
+            name = topic.topic_id if self.uses_topic_ids else topic.topic
+            for index in topic.partitions:
+                cached.pop((name, index), None)
+
+
+def requested_partitions(request: FetchRequest, uses_topic_ids: bool, topic_names: TopicNames) -> Partitions:
+    """A partition that is named twice counts once, as it was named last."""
+    partitions: Partitions = {}
+    for topic in request.topics:
+        topic_id = topic.topic_id
+        name = topic_names(topic_id) if uses_topic_ids else topic.topic
+        key = topic_id if uses_topic_ids else topic.topic
+        for partition in topic.partitions:
+            index = partition.partition
+            partitions[key, index] = CachedPartition(name, topic_id, index, partition)
+    return partitions
+
+
+@dataclass(slots=True, eq=False)
+class SessionlessContext:
+    """Reads what the request lists and remembers nothing."""
+
+    requested: Partitions
+
+    def partitions(self) -> Iterable[CachedPartition]:
+        return self.requested.values()
+
+    def finish(self, answers: PartitionAnswers, now_ms: int) -> FetchAnswer:
+        return FetchAnswer(ErrorCode.NONE, INVALID_SESSION_ID, answers)
+
+
+@dataclass(slots=True, eq=False)
+class ErrorContext:
+    """The request named a session that cannot serve it."""
+
+    error_code: ErrorCode
+
+    def partitions(self) -> Iterable[CachedPartition]:
+        return ()
+
+    def finish(self, answers: PartitionAnswers, now_ms: int) -> FetchAnswer:
+        return FetchAnswer(self.error_code, INVALID_SESSION_ID)
+
+
+@dataclass(slots=True, eq=False)
+class FullContext:
+    """Answers every partition and opens a session for them, where there is room for one."""
+
+    sessions: FetchSessionCache
+    requested: Partitions
+    uses_topic_ids: bool
+    from_follower: bool
+
+    def partitions(self) -> Iterable[CachedPartition]:
+        return self.requested.values()
+
+    def finish(self, answers: PartitionAnswers, now_ms: int) -> FetchAnswer:
+        session = self.sessions.open(
+            privileged=self.from_follower,
+            uses_topic_ids=self.uses_topic_ids,
+            size=len(answers),
+            now_ms=now_ms,
+        )
+        if session is None:
+            return FetchAnswer(ErrorCode.NONE, INVALID_SESSION_ID, answers)
+        for partition, data in answers:
+            partition.high_watermark = data.high_watermark
+            partition.log_start_offset = data.log_start_offset
+            key = partition.topic_id if self.uses_topic_ids else partition.topic
+            assert key is not None, "without topic ids, every partition has a topic name"
+            session.cached[key, partition.partition] = partition
+        session.touch(now_ms)
+        return FetchAnswer(ErrorCode.NONE, session.id, answers)
+
+
+@dataclass(slots=True, eq=False)
+class IncrementalContext:
+    """Reads everything that the session holds and answers only what changed.
+
+    A partition that gave records goes to the end of the order, so that the next request's bytes go to others first.
+    """
+
+    session: FetchSession
+    request_epoch: int
+    topic_names: TopicNames
+
+    def partitions(self) -> Iterable[CachedPartition]:
+        for partition in self.session.cached.values():
+            if partition.topic is None:
+                partition.topic = self.topic_names(partition.topic_id)
+            yield partition
+
+    def finish(self, answers: PartitionAnswers, now_ms: int) -> FetchAnswer:
+        session = self.session
+        if session.epoch != next_epoch(self.request_epoch):
+            # A request with the same session came on another connection while this one waited.
+            return FetchAnswer(ErrorCode.INVALID_FETCH_SESSION_EPOCH, session.id)
+        cached = session.cached
+        changed = []
+        for answer in answers:
+            partition, data = answer
+            if not partition.update_response(data):
+                continue
+            changed.append(answer)
+            if data.records_size > 0:
+                key = partition.topic_id if session.uses_topic_ids else partition.topic
+                assert key is not None, "without topic ids, every partition has a topic name"
+                cached[key, partition.partition] = cached.pop((key, partition.partition))
+        return FetchAnswer(ErrorCode.NONE, session.id, changed)
+
+
+@dataclass(slots=True, eq=False)
+class FetchSessionCache:
+    """All sessions of one broker, at most `max_slots` (`max.incremental.fetch.session.cache.slots`)."""
+
+    rng: Random
+    max_slots: int = 1000
+    evictions: int = 0
+    _by_id: dict[int, FetchSession] = field(default_factory=dict)
+    """In the order of their last use, the longest unused first."""
+
+    def __len__(self) -> int:
+        return len(self._by_id)
+
+    def get(self, session_id: int) -> FetchSession | None:
+        return self._by_id.get(session_id)
+
+    def new_context(
+        self, request: FetchRequest, version: int, topic_names: TopicNames, now_ms: int, *, from_follower: bool = False
+    ) -> FetchContext:
+        uses_topic_ids = version >= TOPIC_IDS_SINCE_VERSION
+        if request.session_epoch in (INITIAL_EPOCH, FINAL_EPOCH):
+            # A full request closes the session that it names; with the final epoch it does not open another.
+            self._by_id.pop(request.session_id, None)
+            requested = requested_partitions(request, uses_topic_ids, topic_names)
+            if request.session_epoch == FINAL_EPOCH:
+                return SessionlessContext(requested)
+            return FullContext(self, requested, uses_topic_ids, from_follower)
+        session = self._by_id.get(request.session_id)
+        if session is None:
+            return ErrorContext(ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
+        if session.epoch != request.session_epoch:
+            return ErrorContext(ErrorCode.INVALID_FETCH_SESSION_EPOCH)
+        if session.uses_topic_ids != uses_topic_ids:
+            return ErrorContext(ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR)
+        session.update(request, topic_names)
+        if not session.cached:
+            del self._by_id[session.id]
+            return SessionlessContext(requested_partitions(request, uses_topic_ids, topic_names))
+        session.epoch = next_epoch(session.epoch)
+        session.touch(now_ms)
+        self._by_id[session.id] = self._by_id.pop(session.id)
+        return IncrementalContext(session, request.session_epoch, topic_names)
+
+    def open(self, *, privileged: bool, uses_topic_ids: bool, size: int, now_ms: int) -> FetchSession | None:
+        """A new, empty session; None where every slot is taken by one that is worth more."""
+        if len(self._by_id) >= self.max_slots and not self._evict(privileged, size, now_ms):
+            return None
+        session_id = self.rng.randint(1, MAX_SESSION_ID)
+        while session_id in self._by_id:
+            session_id = self.rng.randint(1, MAX_SESSION_ID)
+        session = FetchSession(session_id, privileged, uses_topic_ids, now_ms, {})
+        self._by_id[session_id] = session
+        return session
+
+    def _evict(self, privileged: bool, size: int, now_ms: int) -> bool:
+        oldest = next(iter(self._by_id.values()), None)
+        if oldest is None:
+            return False
+        if now_ms - oldest.last_used_ms > MIN_EVICTION_AGE_MS:
+            victim = oldest
+        else:
+            candidates = [session for session in self._by_id.values() if session.evictable_by(privileged)]
+            if not candidates:
+                return False
+            victim = min(candidates, key=lambda session: session.eviction_key)
+            if (privileged, size, 0) < victim.eviction_key:
+                return False
+        del self._by_id[victim.id]
+        self.evictions += 1
+        return True
