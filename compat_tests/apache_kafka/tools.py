@@ -39,15 +39,20 @@ class ToolFailed(AssertionError):
 @dataclass(frozen=True, slots=True)
 class Output:
     returncode: int
-    stdout: str
+    stdout_bytes: bytes
     stderr: str
+
+    @property
+    def stdout(self) -> str:
+        return self.stdout_bytes.decode()
 
     @property
     def lines(self) -> list[str]:
         return self.stdout.splitlines()
 
     def __str__(self) -> str:
-        return f"exit code {self.returncode}\n--- stdout\n{self.stdout}\n--- stderr\n{self.stderr}"
+        end_of_stdout = self.stdout_bytes[-20_000:].decode(errors="replace")
+        return f"exit code {self.returncode}\n--- stdout\n{end_of_stdout}\n--- stderr\n{self.stderr}"
 
 
 def tool_command(tool: Tool, *arguments: str) -> list[str]:
@@ -61,7 +66,7 @@ def run_tool(
     done = subprocess.run(
         tool_command(tool, *arguments), input=stdin, capture_output=True, timeout=timeout_s, check=False
     )
-    output = Output(done.returncode, done.stdout.decode(), done.stderr.decode(errors="replace"))
+    output = Output(done.returncode, done.stdout, done.stderr.decode(errors="replace"))
     if done.returncode not in allowed:
         raise ToolFailed(f"{tool} {' '.join(arguments)}: {output}")
     return output
