@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+import shutil
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import click
 from rich.console import Console
 
-from benchmarks.brokers import ApacheKafkaProcess, BrokerProcess, PykbrokerProcess
+from benchmarks.brokers import KINDS, new_broker
 from benchmarks.java_tools import JavaTools
 from benchmarks.measures import STEADY, Bench, Figures, start
 from benchmarks.report import Results, print_report
 from compat_tests.apache_kafka import class_path, find_java
+from compat_tests.brokers import BrokerProcess
 
 START = "start to first produce"
 NAMES = [START, *STEADY]
@@ -27,47 +31,46 @@ NAMES = [START, *STEADY]
 def main(rounds: int, scale: float, only: tuple[str, ...], json_file: Path | None) -> None:
     """Measures pykbroker beside Apache Kafka on this machine."""
     console = Console()
-    java, jars = find_java(), class_path()
-    tools = JavaTools(java, jars)
-    brokers: list[Callable[[], BrokerProcess]] = [PykbrokerProcess, lambda: ApacheKafkaProcess(java, jars)]
-    results: list[Results] = [{}, {}]
-    for round_number in range(1, rounds + 1):
-        for make_broker, into in zip(brokers, results, strict=True):
-            measure_broker(make_broker, tools, scale, only or tuple(NAMES), into, console, f"round {round_number}")
-    print_report(results[0], results[1], console)
+    tools = JavaTools(find_java(), class_path())
+    results: dict[str, Results] = {kind.kind: {} for kind in KINDS}
+    with tempfile.TemporaryDirectory(prefix="pykbroker-bench-") as directory:
+        for number in range(1, rounds + 1):
+            for kind in KINDS:
+                broker = new_broker(kind, Path(directory))
+                measure(Bench(broker, tools, scale), only or NAMES, results[kind.kind], Log(console, number))
+    ours, theirs = results.values()
+    print_report(ours, theirs, console)
     if json_file is not None:
-        json_file.write_text(json.dumps({"pykbroker": results[0], "Apache Kafka": results[1]}, indent=2))
+        json_file.write_text(json.dumps(results, indent=2))
 
 
-def measure_broker(
-    make_broker: Callable[[], BrokerProcess],
-    tools: JavaTools,
-    scale: float,
-    names: tuple[str, ...],
-    into: Results,
-    console: Console,
-    label: str,
-) -> None:
+@dataclass(frozen=True, slots=True)
+class Log:
+    """Every figure as it comes."""
+
+    console: Console
+    round_number: int
+
+    def __call__(self, broker: BrokerProcess, name: str, figures: Figures) -> None:
+        text = ", ".join(f"{value:.3g} {figure}" for figure, value in figures.items())
+        self.console.print(f"round {self.round_number}  {broker.kind:12}  {name}: {text}", highlight=False)
+
+
+def measure(bench: Bench, names: Sequence[str], into: Results, log: Log) -> None:
     """One round of one broker: the start on an empty directory, then the rest on that same process."""
-    broker = make_broker()
+    broker = bench.broker
+    steps = {START: start, **STEADY} if START in names else STEADY
     try:
-        broker.prepare()
-        bench = Bench(broker, tools, scale)
-        if START in names:
-            _record(into, START, start(bench), broker, console, label)
-        else:
+        if START not in names:
             broker.start()
-        for name in NAMES[1:]:
+        for name, step in steps.items():
             if name in names:
-                _record(into, name, STEADY[name](bench), broker, console, label)
+                figures = step(bench)
+                into.setdefault(name, []).append(figures)
+                log(broker, name, figures)
     finally:
-        broker.stop()
-
-
-def _record(into: Results, name: str, figures: Figures, broker: BrokerProcess, console: Console, label: str) -> None:
-    into.setdefault(name, []).append(figures)
-    text = ", ".join(f"{value:.3g} {figure}" for figure, value in figures.items())
-    console.print(f"{label}  {broker.name:13} {name}: {text}", highlight=False)
+        broker.close()
+        shutil.rmtree(broker.directory)
 
 
 if __name__ == "__main__":

@@ -5,6 +5,8 @@ from __future__ import annotations
 import socket
 import time
 
+from benchmarks.brokers import spawn
+from compat_tests.brokers import START_DEADLINE_S, BrokerFailed, BrokerProcess
 from pykbroker.protocol.compile import decode
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.framing import encode_request
@@ -15,8 +17,6 @@ from pykbroker.protocol.messages.produce import (
     ProduceResponse,
     TopicProduceData,
 )
-
-from benchmarks.brokers import START_DEADLINE_S, BrokerFailed, BrokerProcess
 from pykbroker.protocol.records.batch import Record, encode_batch
 
 TOPIC = "first"
@@ -27,16 +27,18 @@ PRODUCE_VERSION = 8
 def time_to_first_produce_s(broker: BrokerProcess) -> float:
     """Starts the broker and tries until one record is acknowledged by acks=all. Raises BrokerFailed."""
     started = time.perf_counter()
-    broker.spawn()
+    spawn(broker)
     while True:
         try:
-            with socket.create_connection(("127.0.0.1", broker.port), timeout=10) as connection:
+            with socket.create_connection(broker.address, timeout=10) as connection:
                 _create_topic(connection)
                 _produce(connection)
                 return time.perf_counter() - started
         except (ConnectionError, _NotYet):
-            if time.perf_counter() - started > START_DEADLINE_S or broker.process.poll() is not None:
-                raise BrokerFailed(f"{broker.name} acknowledged nothing:\n{broker.log_tail()}") from None
+            if time.perf_counter() - started > START_DEADLINE_S or (
+                broker.process and broker.process.poll() is not None
+            ):
+                raise BrokerFailed(f"{broker.kind} acknowledged nothing:\n{broker.log_tail()}") from None
             time.sleep(0.002)
 
 

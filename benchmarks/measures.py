@@ -11,9 +11,10 @@ from typing import Any
 from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from benchmarks.brokers import BrokerProcess
+from benchmarks.brokers import cpu_seconds, rss_bytes
 from benchmarks.first_produce import time_to_first_produce_s
 from benchmarks.java_tools import JavaTools
+from compat_tests.brokers import BrokerProcess, answers_api_versions
 
 Figures = dict[str, float]
 PARTITIONS = 6
@@ -37,9 +38,9 @@ class Bench:
             future.result(30)
 
     def with_cpu(self, work: Callable[[], Figures]) -> Figures:
-        before = self.broker.cpu_seconds()
+        before = cpu_seconds(self.broker)
         figures = work()
-        return {**figures, "broker CPU s": self.broker.cpu_seconds() - before}
+        return {**figures, "broker CPU s": cpu_seconds(self.broker) - before}
 
 
 def produce_1_kb(bench: Bench) -> Figures:
@@ -74,17 +75,17 @@ def end_to_end_latency(bench: Bench) -> Figures:
 
 def memory(bench: Bench) -> Figures:
     """Resident memory after all that ran before on this broker."""
-    return {"RSS MB": bench.broker.rss_bytes() / 1e6}
+    return {"RSS MB": rss_bytes(bench.broker) / 1e6}
 
 
 def idle_connections(bench: Bench) -> Figures:
     """5,000 connections that say nothing."""
     count = 5000
-    before = bench.broker.rss_bytes()
-    connections = [socket.create_connection(("127.0.0.1", bench.broker.port)) for _ in range(count)]
+    before = rss_bytes(bench.broker)
+    connections = [socket.create_connection(bench.broker.address) for _ in range(count)]
     try:
-        _answers_api_versions(connections[-1])
-        return {"kB each": (bench.broker.rss_bytes() - before) / count / 1e3}
+        assert answers_api_versions(bench.broker.address)  # it has taken those before, too
+        return {"kB each": (rss_bytes(bench.broker) - before) / count / 1e3}
     finally:
         for connection in connections:
             connection.close()
@@ -134,13 +135,3 @@ def _consume_all(bootstrap: str, topic: str) -> float:
         return size / (time.perf_counter() - started) / 2**20
     finally:
         consumer.close()
-
-
-def _answers_api_versions(connection: socket.socket) -> None:
-    """An ApiVersions v0 on the last connection: its answer shows that the broker has taken all of them."""
-    body = (
-        (18).to_bytes(2, "big") + (0).to_bytes(2, "big") + (1).to_bytes(4, "big") + (-1).to_bytes(2, "big", signed=True)
-    )
-    connection.settimeout(30)
-    connection.sendall(len(body).to_bytes(4, "big") + body)
-    assert connection.recv(4), "the broker closed the connection"

@@ -1,0 +1,1 @@
+"""Spark through PySpark and its stock Kafka connector, unchanged, against pykbroker."""
