@@ -80,12 +80,13 @@ class BrokerLifecycle:
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Started once the broker is unfenced; then it sends heartbeats until it is cancelled."""
         await self._register()
-        while (await self._heartbeat()).is_fenced:
-            await trio.sleep(_RETRY_S)
-        task_status.started()
+        fenced = True
         while True:
-            await trio.sleep(self._interval_s)
             answer = await self._heartbeat()
+            if fenced and not answer.is_fenced:
+                fenced = False
+                task_status.started()
+            await trio.sleep(_RETRY_S if fenced else self._interval_s)
             if answer.error_code in (ErrorCode.STALE_BROKER_EPOCH, ErrorCode.BROKER_ID_NOT_REGISTERED):
                 await self._register()
 

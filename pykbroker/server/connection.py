@@ -65,6 +65,10 @@ class Connection:
         self.received_bytes = 0
         self.served_requests = 0
 
+    @property
+    def buffered_bytes(self) -> int:
+        return self._buffer.held_bytes
+
     async def serve(self) -> None:
         """Serve until the peer leaves, sends what no client sends, or `close` is called."""
         try:

@@ -158,18 +158,19 @@ class Dispatcher:
         context = RequestContext(self._broker, header, self._listener, connection)
         try:
             response = await handler.function(context, request)
+            if response is None:
+                return None
+            return cast("list[Part]", encode_response(header.correlation_id, response, version))
         except RequestRefused:
             raise
         except Exception as error:
             _log.exception(
                 "%s version %d of client %s failed", handler.request_type.__name__, version, printable(header.client_id)
             )
-            response = _unknown_server_error(header.api_key)
-            if response is None:
+            answer = _unknown_server_error(header.api_key)
+            if answer is None:
                 raise RequestFailed from error
-        if response is None:
-            return None
-        return cast("list[Part]", encode_response(header.correlation_id, response, version))
+            return cast("list[Part]", encode_response(header.correlation_id, answer, version))
 
     def _answer_unsupported_version(self, header: RequestHeader, handler: Handler) -> list[Part]:
         """A newer client asks ApiVersions first: it gets version 0, saying which versions of ApiVersions there are."""

@@ -54,6 +54,11 @@ class Listener:
     def connection_count(self) -> int:
         return len(self._connections)
 
+    @property
+    def buffered_bytes(self) -> int:
+        """Memory in receive buffers that connections hold now."""
+        return sum(connection.buffered_bytes for connection in self._connections)
+
     async def serve(self) -> None:
         """Serve until `stop`; then requests in hand get their answer, as long as that does not take too long."""
         async with trio.open_nursery() as connections:

@@ -24,7 +24,7 @@ def printable(text: str | bytes | None) -> str:
     """What a peer sent, in one line of ASCII: nobody writes our log but us."""
     if text is None:
         return "none"
-    shown = ascii(text)
+    shown = ascii(text)[1:-1] if isinstance(text, str) else ascii(text)
     return shown if len(shown) <= _SHOWN_CHARACTERS else shown[:_SHOWN_CHARACTERS] + "..."
 
 

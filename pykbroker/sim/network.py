@@ -30,6 +30,7 @@ class _Pipe:
         self._reader_closed = False
         self._writer_closed = False
         self._reset = False
+        self.waits = 0
 
     def read_now(self, view: memoryview) -> int | None:
         if self._reader_closed:
@@ -61,9 +62,8 @@ class _Pipe:
         else:
             await self._changed.park()
 
-    async def write(self, data: bytes | bytearray | memoryview) -> int:
-        """Returns how often it had to wait for room."""
-        waits, rest = 0, memoryview(bytes(data))
+    async def write(self, data: bytes | bytearray | memoryview) -> None:
+        rest = memoryview(bytes(data))
         await trio.lowlevel.checkpoint()
         while len(rest):
             if self._writer_closed:
@@ -73,7 +73,7 @@ class _Pipe:
             room = self._network.pipe_bytes - self._held_bytes
             if room <= 0:
                 await self._changed.park()
-                waits += 1
+                self.waits += 1
                 continue
             size = self._network.piece_size(min(room, len(rest)))
             self._last_arrival = max(self._last_arrival, trio.current_time() + self._network.delay_s())
@@ -81,7 +81,6 @@ class _Pipe:
             self._held_bytes += size
             rest = rest[size:]
             self._changed.unpark_all()
-        return waits
 
     def close_reader(self) -> None:
         self._reader_closed = True
@@ -102,7 +101,10 @@ class SimulatedTransport:
         self._incoming = incoming
         self._outgoing = outgoing
         self.peer = peer
-        self.waits_for_peer = 0
+
+    @property
+    def waits_for_peer(self) -> int:
+        return self._outgoing.waits
 
     def receive_now(self, view: memoryview) -> int | None:
         return self._incoming.read_now(view)
@@ -118,7 +120,7 @@ class SimulatedTransport:
     async def send(self, parts: Sequence[Part]) -> None:
         for part in parts:
             data = part if isinstance(part, (bytes, bytearray, memoryview)) else part.read()
-            self.waits_for_peer += await self._outgoing.write(data)
+            await self._outgoing.write(data)
 
     def close(self) -> None:
         self._incoming.close_reader()

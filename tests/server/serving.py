@@ -1,0 +1,162 @@
+"""A listener with handlers of a test's own, on real sockets or on the simulated network."""
+
+from __future__ import annotations
+
+import logging
+import random
+import struct
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import cast
+
+import trio
+
+from pykbroker.protocol.api_keys import response_type
+from pykbroker.protocol.compile import decode
+from pykbroker.protocol.framing import decode_response_header, encode_request
+from pykbroker.protocol.schema import Message
+from pykbroker.server.broker import Broker
+from pykbroker.server.clock import SystemClock
+from pykbroker.server.dispatch import Dispatcher, HandlerTable
+from pykbroker.server.listener import ConnectionLimits, Listener
+from pykbroker.server.log_lines import RateLimitedLog
+from pykbroker.server.receive_buffer import BufferPool
+from pykbroker.server.socket_transport import SocketNetwork, SocketOptions
+from pykbroker.server.threads import WorkerThreads
+from pykbroker.server.transport import Network, Transport
+from pykbroker.sim.clock import SimulatedClock
+from pykbroker.sim.determinism import run_deterministic
+from pykbroker.sim.network import SimulatedNetwork
+
+refusals_log = logging.getLogger("pykbroker.refusals")
+
+
+@dataclass
+class Client:
+    """Speaks the protocol over one connection, in raw bytes where a test wants that."""
+
+    transport: Transport
+    correlation_id: int = 0
+
+    async def send(self, request: Message, version: int) -> None:
+        self.correlation_id += 1
+        await self.transport.send([encode_request(request, version, self.correlation_id, "test")])
+
+    async def receive_frame(self) -> bytes:
+        """Raises EOFError at the end of the stream."""
+        (size,) = struct.unpack(">i", await self.receive_exactly(4))
+        return await self.receive_exactly(size)
+
+    async def receive(self, api_key: int, version: int) -> tuple[int, Message]:
+        frame = await self.receive_frame()
+        correlation_id, body = decode_response_header(frame, api_key, version)
+        return correlation_id, decode(response_type(api_key), version, frame, body)[0]
+
+    async def ask(self, request: Message, version: int) -> Message:
+        await self.send(request, version)
+        api_key = request.__schema__.api_key
+        assert api_key is not None
+        correlation_id, response = await self.receive(api_key, version)
+        assert correlation_id == self.correlation_id
+        return response
+
+    async def receive_exactly(self, size: int) -> bytes:
+        data = bytearray(size)
+        view = memoryview(data)
+        while len(view):
+            count = await self.transport.receive_into(view)
+            if not count:
+                raise EOFError
+            view = view[count:]
+        return bytes(data)
+
+    async def is_closed(self) -> bool:
+        """Wait for the end of the stream, which must come without another byte."""
+        try:
+            return await self.transport.receive_into(memoryview(bytearray(1))) == 0
+        except trio.BrokenResourceError:
+            return True
+
+
+@dataclass
+class Served:
+    listener: Listener
+    network: Network
+    port: int
+    pool: BufferPool
+    clients: list[Client]
+
+    async def connect(self) -> Client:
+        client = Client(await self.network.connect("127.0.0.1", self.port))
+        self.clients.append(client)
+        return client
+
+
+def limits(**changes: int | float) -> ConnectionLimits:
+    values = {
+        "max_request_bytes": 100 * 1024 * 1024,
+        "max_idle_ms": 600_000,
+        "max_connections": 1000,
+        "max_connections_per_ip": 1000,
+    }
+    return ConnectionLimits(**{**values, **changes})  # type: ignore[arg-type]
+
+
+async def eventually(condition: Callable[[], bool]) -> None:
+    with trio.fail_after(5):
+        while not condition():  # noqa: ASYNC110 - what is waited for has no event
+            await trio.sleep(0.001)
+
+
+class Server:
+    """Runs scenarios against a listener, in real or in simulated time."""
+
+    def __init__(self, kind: str) -> None:
+        self.kind = kind
+
+    @property
+    def is_simulated(self) -> bool:
+        return self.kind == "simulated"
+
+    def run(
+        self,
+        handlers: HandlerTable,
+        scenario: Callable[[Served], Awaitable[None]],
+        connection_limits: ConnectionLimits | None = None,
+    ) -> None:
+        async def on_sockets() -> None:
+            with trio.fail_after(10):
+                await self._serve(
+                    SocketNetwork(SocketOptions(), WorkerThreads()), handlers, scenario, connection_limits
+                )
+
+        async def simulated(seed: int) -> None:
+            network = SimulatedNetwork(random.Random(seed))
+            await self._serve(network, handlers, scenario, connection_limits)
+
+        if self.is_simulated:
+            for seed in range(3):
+                run_deterministic(simulated, seed, seed=seed)
+        else:
+            trio.run(on_sockets)
+
+    async def _serve(
+        self,
+        network: Network,
+        handlers: HandlerTable,
+        scenario: Callable[[Served], Awaitable[None]],
+        connection_limits: ConnectionLimits | None,
+    ) -> None:
+        clock = SimulatedClock() if self.is_simulated else SystemClock()
+        acceptor = await network.listen("127.0.0.1", 0)
+        pool = BufferPool()
+        dispatcher = Dispatcher(cast(Broker, None), handlers.view("broker"))
+        refusals = RateLimitedLog(refusals_log, clock)
+        listener = Listener("PLAINTEXT", acceptor, dispatcher, connection_limits or limits(), pool, refusals)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(listener.serve)
+            served = Served(listener, network, acceptor.address.port, pool, [])
+            await scenario(served)
+            listener.stop()
+        for client in served.clients:
+            client.transport.close()

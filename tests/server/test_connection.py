@@ -1,0 +1,491 @@
+"""What a connection promises, on real sockets and on the simulated network."""
+
+from __future__ import annotations
+
+import logging
+import struct
+
+import pytest
+import trio
+from trio.testing import wait_all_tasks_blocked
+
+from pykbroker.protocol.errors import ErrorCode
+from pykbroker.protocol.framing import encode_request
+from pykbroker.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from pykbroker.protocol.messages.groups import (
+    HeartbeatRequest,
+    HeartbeatResponse,
+    SyncGroupRequest,
+    SyncGroupResponse,
+)
+from pykbroker.protocol.messages.metadata import MetadataRequest, MetadataResponse
+from pykbroker.protocol.messages.produce import ProduceRequest, ProduceResponse
+from pykbroker.protocol.schema import Message
+from pykbroker.server.dispatch import HandlerTable, RequestContext, RequestRefused
+from tests.server.serving import Client, Served, Server, eventually, limits
+
+
+def heartbeats() -> HandlerTable:
+    """Answers with the generation id in place of the throttle time, so that answers can be told apart."""
+    table = HandlerTable()
+
+    @table.handles(HeartbeatRequest)
+    async def heartbeat(context: RequestContext, request: HeartbeatRequest) -> HeartbeatResponse:
+        await trio.lowlevel.checkpoint()
+        return HeartbeatResponse(throttle_time_ms=request.generation_id)
+
+    return table
+
+
+async def send_drops(client: Client) -> None:
+    for _ in range(1000):
+        await client.transport.send([b"x"])
+        await trio.sleep(60)
+
+
+def numbered(number: int) -> HeartbeatRequest:
+    return HeartbeatRequest(group_id="g", generation_id=number, member_id="m")
+
+
+def test_answers_come_in_the_order_of_the_requests(server: Server) -> None:
+    table = HandlerTable()
+    in_hand = []
+
+    @table.handles(HeartbeatRequest)
+    async def heartbeat(context: RequestContext, request: HeartbeatRequest) -> HeartbeatResponse:
+        in_hand.append(request.generation_id)
+        assert len(in_hand) == 1, "a connection has one request in hand"
+        await trio.sleep(0.001 * (request.generation_id % 3))
+        in_hand.pop()
+        return HeartbeatResponse(throttle_time_ms=request.generation_id)
+
+    async def scenario(served: Served) -> None:
+        client = await served.connect()
+        await client.transport.send([encode_request(numbered(n), 4, n, None) for n in range(30)])
+        for n in range(30):
+            correlation_id, response = await client.receive(12, 4)
+            assert isinstance(response, HeartbeatResponse)
+            assert (correlation_id, response.throttle_time_ms) == (n, n)
+        client.transport.close()
+
+    server.run(table, scenario)
+
+
+def test_requests_may_arrive_byte_by_byte(server: Server) -> None:
+    async def scenario(served: Served) -> None:
+        client = await served.connect()
+        for byte in encode_request(numbered(7), 4, 1, None) + encode_request(numbered(8), 0, 2, None):
+            await client.transport.send([bytes([byte])])
+            await wait_all_tasks_blocked()
+        assert (await client.receive(12, 4))[1] == HeartbeatResponse(throttle_time_ms=7)
+        assert (await client.receive(12, 0))[0] == 2
+        client.transport.close()
+
+    server.run(heartbeats(), scenario)
+
+
+def test_a_waiting_request_holds_up_nobody_else(server: Server) -> None:
+    table = heartbeats()
+
+    @table.handles(SyncGroupRequest)
+    async def sync(context: RequestContext, request: SyncGroupRequest) -> SyncGroupResponse:
+        await trio.sleep_forever()
+        raise AssertionError
+
+    async def scenario(served: Served) -> None:
+        waiting, other = await served.connect(), await served.connect()
+        await waiting.send(SyncGroupRequest(group_id="g"), 5)
+        assert await other.ask(numbered(1), 4) == HeartbeatResponse(throttle_time_ms=1)
+        waiting.transport.close()
+        other.transport.close()
+
+    server.run(table, scenario, limits(drain_s=0.01))
+
+
+def test_nothing_is_read_while_an_answer_cannot_be_sent(server: Server) -> None:
+    table = HandlerTable()
+    handled = []
+
+    @table.handles(SyncGroupRequest)
+    async def sync(context: RequestContext, request: SyncGroupRequest) -> SyncGroupResponse:
+        handled.append(request.generation_id)
+        return SyncGroupResponse(assignment=bytes(1_000_000))
+
+    async def scenario(served: Served) -> None:
+        handled.clear()
+        client = await served.connect()
+        requests = [encode_request(SyncGroupRequest(group_id="g", generation_id=n), 5, n, None) for n in range(100)]
+        await client.transport.send(requests)
+        await wait_all_tasks_blocked(0.05)
+        assert len(handled) < 30, "what the peer does not take must not pile up"
+        for n in range(100):
+            assert (await client.receive(14, 5))[0] == n
+        assert handled == list(range(100))
+        client.transport.close()
+
+    server.run(table, scenario)
+
+
+def test_no_answer_is_sent_where_the_handler_gives_none(server: Server) -> None:
+    table = heartbeats()
+
+    @table.handles(ProduceRequest)
+    async def produce(context: RequestContext, request: ProduceRequest) -> ProduceResponse | None:
+        return None
+
+    async def scenario(served: Served) -> None:
+        client = await served.connect()
+        await client.send(ProduceRequest(acks=0, timeout_ms=1), 9)
+        assert await client.ask(numbered(5), 4) == HeartbeatResponse(throttle_time_ms=5)
+        client.transport.close()
+
+    server.run(table, scenario)
+
+
+def test_a_handler_may_close_the_connection(server: Server, caplog: pytest.LogCaptureFixture) -> None:
+    table = HandlerTable()
+
+    @table.handles(ProduceRequest)
+    async def produce(context: RequestContext, request: ProduceRequest) -> ProduceResponse | None:
+        raise RequestRefused("acks=0 has failed")
+
+    async def scenario(served: Served) -> None:
+        client = await served.connect()
+        await client.send(ProduceRequest(acks=0, timeout_ms=1), 9)
+        assert await client.is_closed()
+
+    server.run(table, scenario)
+    assert "acks=0 has failed" in caplog.text
+    assert "Traceback" not in caplog.text
+
+
+def test_a_bug_in_a_handler_is_an_answer_and_a_traceback_in_the_log(
+    server: Server, caplog: pytest.LogCaptureFixture
+) -> None:
+    table = HandlerTable()
+
+    @table.handles(HeartbeatRequest)
+    async def heartbeat(context: RequestContext, request: HeartbeatRequest) -> HeartbeatResponse:
+        raise ZeroDivisionError("our own bug")
+
+    @table.handles(ProduceRequest)
+    async def produce(context: RequestContext, request: ProduceRequest) -> ProduceResponse | None:
+        raise ZeroDivisionError("our own bug")
+
+    async def scenario(served: Served) -> None:
+        client = await served.connect()
+        expected = HeartbeatResponse(error_code=ErrorCode.UNKNOWN_SERVER_ERROR)
+        assert await client.ask(numbered(1), 4) == expected
+        assert await client.ask(numbered(2), 4) == expected
+        await client.send(ProduceRequest(acks=1, timeout_ms=1), 9)
+        assert await client.is_closed(), "the response of Produce has no place for an error of the whole"
+        other = await served.connect()
+        assert await other.ask(numbered(3), 4) == expected
+        other.transport.close()
+
+    server.run(table, scenario)
+    assert "our own bug" in caplog.text
+    assert any(record.exc_info for record in caplog.records)
+
+
+def test_an_answer_that_cannot_be_encoded_is_a_bug_too(server: Server, caplog: pytest.LogCaptureFixture) -> None:
+    table = HandlerTable()
+
+    @table.handles(HeartbeatRequest)
+    async def heartbeat(context: RequestContext, request: HeartbeatRequest) -> HeartbeatResponse:
+        return HeartbeatResponse(throttle_time_ms=2**40)
+
+    async def scenario(served: Served) -> None:
+        client = await served.connect()
+        assert await client.ask(numbered(1), 4) == HeartbeatResponse(error_code=ErrorCode.UNKNOWN_SERVER_ERROR)
+        client.transport.close()
+
+    server.run(table, scenario)
+    assert any(record.exc_info for record in caplog.records)
+
+
+def test_a_peer_that_leaves_in_the_middle_is_no_error(server: Server, caplog: pytest.LogCaptureFixture) -> None:
+    async def scenario(served: Served) -> None:
+        client = await served.connect()
+        await client.transport.send([encode_request(numbered(1), 4, 1, None)[:-3]])
+        client.transport.close()
+        await wait_all_tasks_blocked(0.01)
+        other = await served.connect()
+        await other.transport.send([encode_request(numbered(1), 4, 1, None) * 50])
+        other.transport.close()
+
+    server.run(heartbeats(), scenario)
+    assert not caplog.records
+
+
+class TestIdleConnections:
+    def test_an_idle_connection_is_closed_after_its_time(self, simulated_server: Server) -> None:
+        async def scenario(served: Served) -> None:
+            client = await served.connect()
+            await client.ask(numbered(1), 4)
+            start = trio.current_time()
+            assert await client.is_closed()
+            assert 600 <= trio.current_time() - start <= 751
+
+        simulated_server.run(heartbeats(), scenario)
+
+    def test_a_busy_connection_stays(self, simulated_server: Server) -> None:
+        async def scenario(served: Served) -> None:
+            client = await served.connect()
+            for number in range(20):
+                await client.ask(numbered(number), 4)
+                await trio.sleep(500)
+            client.transport.close()
+
+        simulated_server.run(heartbeats(), scenario)
+
+    def test_a_frame_that_comes_in_drops_is_no_progress(self, simulated_server: Server) -> None:
+        async def scenario(served: Served) -> None:
+            client = await served.connect()
+            await client.transport.send([struct.pack(">i", 1_000_000)])
+            with pytest.raises(trio.BrokenResourceError):
+                await send_drops(client)
+
+        simulated_server.run(heartbeats(), scenario)
+
+    def test_a_peer_that_does_not_take_its_answer_is_closed(self, simulated_server: Server) -> None:
+        table = HandlerTable()
+
+        @table.handles(SyncGroupRequest)
+        async def sync(context: RequestContext, request: SyncGroupRequest) -> SyncGroupResponse:
+            return SyncGroupResponse(assignment=bytes(1_000_000))
+
+        async def scenario(served: Served) -> None:
+            stuck, slow = await served.connect(), await served.connect()
+            for client in (stuck, slow):
+                await client.send(SyncGroupRequest(group_id="g"), 5)
+            for _ in range(10):
+                await slow.receive_exactly(10_000)
+                await trio.sleep(300)
+            with pytest.raises(EOFError):
+                await stuck.receive_exactly(1_000_000)
+            assert len(await slow.receive_exactly(900_000)) == 900_000
+            slow.transport.close()
+
+        simulated_server.run(table, scenario)
+
+    def test_a_request_in_hand_may_take_any_time(self, simulated_server: Server) -> None:
+        table = HandlerTable()
+
+        @table.handles(HeartbeatRequest)
+        async def heartbeat(context: RequestContext, request: HeartbeatRequest) -> HeartbeatResponse:
+            await trio.sleep(10_000)
+            return HeartbeatResponse()
+
+        async def scenario(served: Served) -> None:
+            client = await served.connect()
+            assert await client.ask(numbered(1), 4) == HeartbeatResponse()
+            client.transport.close()
+
+        simulated_server.run(table, scenario)
+
+    def test_no_limit_means_none(self, simulated_server: Server) -> None:
+        async def scenario(served: Served) -> None:
+            client = await served.connect()
+            await trio.sleep(80_000)
+            assert await client.ask(numbered(1), 4) == HeartbeatResponse(throttle_time_ms=1)
+            client.transport.close()
+
+        simulated_server.run(heartbeats(), scenario, limits(max_idle_ms=-1))
+
+
+class TestTheEnd:
+    def test_requests_in_hand_are_answered_and_idle_connections_closed(self, server: Server) -> None:
+        table = HandlerTable()
+        arrived: list[trio.Event] = []
+        go: list[trio.Event] = []
+
+        @table.handles(HeartbeatRequest)
+        async def heartbeat(context: RequestContext, request: HeartbeatRequest) -> HeartbeatResponse:
+            arrived[-1].set()
+            await go[-1].wait()
+            return HeartbeatResponse(throttle_time_ms=9)
+
+        async def scenario(served: Served) -> None:
+            arrived.append(trio.Event())
+            go.append(trio.Event())
+            busy, idle = await served.connect(), await served.connect()
+            await busy.send(numbered(1), 4)
+            await arrived[-1].wait()
+            served.listener.stop()
+            assert await idle.is_closed()
+            with pytest.raises(OSError):
+                await served.connect()
+            go[-1].set()
+            assert (await busy.receive(12, 4))[1] == HeartbeatResponse(throttle_time_ms=9)
+            assert await busy.is_closed()
+
+        server.run(table, scenario)
+
+    def test_a_request_that_takes_too_long_is_given_up(self, simulated_server: Server) -> None:
+        table = HandlerTable()
+
+        @table.handles(HeartbeatRequest)
+        async def heartbeat(context: RequestContext, request: HeartbeatRequest) -> HeartbeatResponse:
+            await trio.sleep_forever()
+            raise AssertionError
+
+        async def scenario(served: Served) -> None:
+            client = await served.connect()
+            await client.send(numbered(1), 4)
+            await trio.sleep(1)
+            served.listener.stop()
+            start = trio.current_time()
+            assert await client.is_closed()
+            assert trio.current_time() - start == pytest.approx(2, abs=0.1)
+
+        simulated_server.run(table, scenario)
+
+
+def test_more_connections_than_allowed_are_closed(server: Server) -> None:
+    async def scenario(served: Served) -> None:
+        first, second, third = [await served.connect() for _ in range(3)]
+        assert await third.is_closed()
+        assert await first.ask(numbered(1), 4)
+        second.transport.close()
+        first.transport.close()
+        await eventually(lambda: served.listener.connection_count == 0)
+        again = await served.connect()
+        assert await again.ask(numbered(1), 4)
+        again.transport.close()
+
+    server.run(heartbeats(), scenario, limits(max_connections_per_ip=2))
+
+
+def test_an_announcement_costs_nothing_and_buffers_come_back(server: Server) -> None:
+    async def scenario(served: Served) -> None:
+        clients = [await served.connect() for _ in range(50)]
+        for client in clients:
+            await client.transport.send([struct.pack(">i", 100 * 1024 * 1024) + b"x" * 100])
+        await eventually(lambda: served.listener.buffered_bytes == 50 * 104)
+        for client in clients:
+            client.transport.close()
+        await eventually(lambda: served.listener.buffered_bytes == 0)
+
+    server.run(heartbeats(), scenario)
+
+
+def test_a_newer_api_versions_is_answered_in_version_0(server: Server) -> None:
+    table = HandlerTable()
+
+    @table.handles(ApiVersionsRequest)
+    async def api_versions(context: RequestContext, request: ApiVersionsRequest) -> ApiVersionsResponse:
+        raise AssertionError("no handler is asked")
+
+    async def scenario(served: Served) -> None:
+        client = await served.connect()
+        frame = struct.pack(">hhih", 18, 99, 5, -1) + b"\0" + b"\x05what\x04ever\0"
+        await client.transport.send([struct.pack(">i", len(frame)) + frame])
+        answer = await client.receive_frame()
+        assert answer == struct.pack(">ihihhh", 5, 35, 1, 18, 0, 4)
+        client.transport.close()
+
+    server.run(table, scenario)
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "logged"),
+    [
+        ("size -1", struct.pack(">i", -1), "frame size -1"),
+        ("size 0", struct.pack(">i", 0), "frame size 0"),
+        ("largest size", struct.pack(">i", 2**31 - 1), "frame size 2147483647"),
+        ("a byte too much", struct.pack(">i", 100 * 1024 * 1024 + 1), "frame size 104857601"),
+        ("http", b"GET / HTTP/1.1\r\nHost: x\r\n\r\n", "an HTTP request?"),
+        ("tls", b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", "a TLS handshake"),
+        ("unknown api key", struct.pack(">ihhih", 10, 9999, 0, 1, -1), "9999"),
+        ("api key -1", struct.pack(">ihhih", 10, -1, 0, 1, -1), "-1"),
+        ("metadata v99", struct.pack(">ihhihb", 11, 3, 99, 1, -1, 0), "version 99"),
+        ("produce v2", struct.pack(">ihhih", 10, 0, 2, 1, -1), "version 2"),
+        ("heartbeat v-1", struct.pack(">ihhih", 10, 12, -1, 1, -1), "version -1"),
+        ("controller's api", struct.pack(">ihhihb", 11, 52, 0, 1, -1, 0), "API key 52"),
+        ("2 bytes of header", struct.pack(">ih", 2, 18), "2 bytes"),
+        ("client id beyond the frame", struct.pack(">ihhih", 10, 12, 0, 1, 500), "client id of 500"),
+        ("client id -2", struct.pack(">ihhih", 10, 12, 0, 1, -2), "client id of -2"),
+        ("body cut short", struct.pack(">ihhihh", 12, 12, 0, 1, -1, 50), "HeartbeatRequest version 0"),
+        ("null topic in metadata v1", struct.pack(">ihhihih", 16, 3, 1, 1, -1, 1, -1), "MetadataRequest"),
+        ("array of 2**31-1", struct.pack(">ihhihi", 14, 3, 1, 1, -1, 2**31 - 1), "MetadataRequest"),
+        ("tags beyond the frame", struct.pack(">ihhihbbb", 13, 12, 4, 1, -1, 1, 0, 100), "HeartbeatRequest|tag|cut"),
+    ],
+)
+def test_what_no_client_sends_closes_the_connection_with_one_line(
+    server: Server, caplog: pytest.LogCaptureFixture, name: str, data: bytes, logged: str
+) -> None:
+    table = heartbeats()
+
+    @table.handles(MetadataRequest)
+    async def metadata(context: RequestContext, request: MetadataRequest) -> MetadataResponse:
+        return MetadataResponse()
+
+    @table.handles(ProduceRequest)
+    async def produce(context: RequestContext, request: ProduceRequest) -> Message | None:
+        return ProduceResponse()
+
+    async def scenario(served: Served) -> None:
+        caplog.clear()
+        client = await served.connect()
+        await client.transport.send([data])
+        assert await client.is_closed()
+        other = await served.connect()
+        assert await other.ask(numbered(1), 4) == HeartbeatResponse(throttle_time_ms=1)
+        other.transport.close()
+        (record,) = caplog.records
+        assert record.levelno == logging.WARNING
+        assert record.exc_info is None
+        assert any(each in record.getMessage() for each in logged.split("|"))
+
+    server.run(table, scenario)
+
+
+def test_garbage_behind_the_body_is_ignored(server: Server) -> None:
+    async def scenario(served: Served) -> None:
+        client = await served.connect()
+        frame = encode_request(numbered(3), 4, 1, None)[4:] + b"garbage"
+        await client.transport.send([struct.pack(">i", len(frame)) + frame])
+        assert (await client.receive(12, 4))[1] == HeartbeatResponse(throttle_time_ms=3)
+        client.transport.close()
+
+    server.run(heartbeats(), scenario)
+
+
+def test_a_client_id_of_any_bytes_is_served_and_not_logged_raw(
+    server: Server, caplog: pytest.LogCaptureFixture
+) -> None:
+    table = HandlerTable()
+
+    @table.handles(HeartbeatRequest)
+    async def heartbeat(context: RequestContext, request: HeartbeatRequest) -> HeartbeatResponse:
+        raise ZeroDivisionError
+
+    async def scenario(served: Served) -> None:
+        client = await served.connect()
+        client_id = b"\xff\xfe\nERROR x"
+        header = struct.pack(">hhih", 12, 0, 1, len(client_id)) + client_id
+        frame = header + encode_request(numbered(3), 0, 1, None)[14:]
+        await client.transport.send([struct.pack(">i", len(frame)) + frame])
+        assert (await client.receive(12, 0))[0] == 1
+        client.transport.close()
+
+    server.run(table, scenario)
+    assert all("\nERROR x" not in record.getMessage() for record in caplog.records)
+
+
+def test_many_bad_connections_make_few_log_lines(simulated_server: Server, caplog: pytest.LogCaptureFixture) -> None:
+    async def scenario(served: Served) -> None:
+        caplog.clear()
+        for _ in range(100):
+            client = await served.connect()
+            await client.transport.send([b"GET / HTTP/1.1\r\n"])
+            assert await client.is_closed()
+        assert len(caplog.records) == 10
+        await trio.sleep(11)
+        client = await served.connect()
+        await client.transport.send([b"GET / HTTP/1.1\r\n"])
+        assert await client.is_closed()
+        assert "90 similar lines were left out" in caplog.text
+
+    simulated_server.run(heartbeats(), scenario)
