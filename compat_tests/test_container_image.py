@@ -10,7 +10,6 @@ import json
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import time
 from collections.abc import Iterator, Sequence
@@ -19,6 +18,8 @@ from pathlib import Path
 import psutil
 import pytest
 from confluent_kafka import Consumer, Producer
+
+from compat_tests.brokers import free_ports
 
 ROOT = Path(__file__).parent.parent
 BASE = "localhost/pykbroker-test-base"
@@ -170,11 +171,3 @@ def stop(process: subprocess.Popen[str]) -> None:
 def broker_pids(ancestor: int) -> Sequence[int]:
     descendants = psutil.Process(ancestor).children(recursive=True)
     return [child.pid for child in descendants if not child.children()]
-
-
-def free_ports(count: int) -> list[int]:
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports = [listener.getsockname()[1] for listener in sockets]
-    for listener in sockets:
-        listener.close()
-    return ports
