@@ -1,0 +1,24 @@
+"""DeleteGroups (key 42): forget empty groups and their offsets (KIP-229). Served are versions 0 to 2."""
+
+from __future__ import annotations
+
+from pykbroker.protocol.messages.group_admin import DeletableGroupResult, DeleteGroupsRequest, DeleteGroupsResponse
+from pykbroker.server.coordinator_driver import CoordinatorRefused
+from pykbroker.server.dispatch import RequestContext, handles
+
+from .group_requests import submit
+
+
+@handles(DeleteGroupsRequest)
+async def delete_groups(context: RequestContext, request: DeleteGroupsRequest) -> DeleteGroupsResponse:
+    """A group that is named twice is answered once."""
+    names = dict.fromkeys(request.groups_names)
+    return DeleteGroupsResponse(results=[await _delete(context, group_id) for group_id in names])
+
+
+async def _delete(context: RequestContext, group_id: str) -> DeletableGroupResult:
+    try:
+        response: DeleteGroupsResponse = await submit(context, group_id, DeleteGroupsRequest(groups_names=[group_id]))
+    except CoordinatorRefused as refused:
+        return DeletableGroupResult(group_id=group_id, error_code=refused.error_code)
+    return response.results[0]

@@ -1,0 +1,37 @@
+"""DescribeGroups (key 15): state and members of classic groups.
+
+Served are versions 0 to 6: 3 brought authorized operations (KIP-430), 4 static members (KIP-345), 6 an error for
+groups that are not there (KIP-1043).
+"""
+
+from __future__ import annotations
+
+from pykbroker.protocol.messages.group_admin import DescribedGroup, DescribeGroupsRequest, DescribeGroupsResponse
+from pykbroker.server.coordinator_driver import CoordinatorRefused
+from pykbroker.server.dispatch import RequestContext, handles
+
+from .group_requests import submit
+
+_READ, _DELETE, _DESCRIBE, _DESCRIBE_CONFIGS, _ALTER_CONFIGS = 3, 6, 8, 10, 11
+_ALL_OPERATIONS = sum(1 << code for code in (_READ, _DELETE, _DESCRIBE, _DESCRIBE_CONFIGS, _ALTER_CONFIGS))
+"""As a bit field of AclOperation's codes: what may be done to a group; without an authorizer that is everything."""
+
+
+@handles(DescribeGroupsRequest)
+async def describe_groups(context: RequestContext, request: DescribeGroupsRequest) -> DescribeGroupsResponse:
+    return DescribeGroupsResponse(
+        groups=[
+            await _describe(context, group_id, request.include_authorized_operations) for group_id in request.groups
+        ]
+    )
+
+
+async def _describe(context: RequestContext, group_id: str, with_operations: bool) -> DescribedGroup:
+    try:
+        response: DescribeGroupsResponse = await submit(context, group_id, DescribeGroupsRequest(groups=[group_id]))
+    except CoordinatorRefused as refused:
+        return DescribedGroup(group_id=group_id, error_code=refused.error_code)
+    (group,) = response.groups
+    if with_operations and not group.error_code:
+        group.authorized_operations = _ALL_OPERATIONS
+    return group

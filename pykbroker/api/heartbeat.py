@@ -1,0 +1,21 @@
+"""Heartbeat (key 12): a member is alive, and asks whether a rebalance is under way.
+
+Served are versions 0 to 4: 3 brought static members (KIP-345).
+"""
+
+from __future__ import annotations
+
+from pykbroker.protocol.messages.groups import HeartbeatRequest, HeartbeatResponse
+from pykbroker.server.coordinator_driver import CoordinatorRefused
+from pykbroker.server.dispatch import RequestContext, handles
+
+from .group_requests import submit
+
+
+@handles(HeartbeatRequest)
+async def heartbeat(context: RequestContext, request: HeartbeatRequest) -> HeartbeatResponse:
+    try:
+        response: HeartbeatResponse = await submit(context, request.group_id, request)
+    except CoordinatorRefused as refused:
+        return HeartbeatResponse(error_code=refused.error_code)
+    return response

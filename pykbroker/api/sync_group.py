@@ -1,0 +1,21 @@
+"""SyncGroup (key 14): hand in the assignment as the leader, or wait for one's part of it.
+
+Served are versions 0 to 5: 3 brought static members (KIP-345), 5 the protocol's type and name (KIP-559).
+"""
+
+from __future__ import annotations
+
+from pykbroker.protocol.messages.groups import SyncGroupRequest, SyncGroupResponse
+from pykbroker.server.coordinator_driver import CoordinatorRefused
+from pykbroker.server.dispatch import RequestContext, handles
+
+from .group_requests import submit
+
+
+@handles(SyncGroupRequest)
+async def sync_group(context: RequestContext, request: SyncGroupRequest) -> SyncGroupResponse:
+    try:
+        response: SyncGroupResponse = await submit(context, request.group_id, request)
+    except CoordinatorRefused as refused:
+        return SyncGroupResponse(error_code=refused.error_code)
+    return response
