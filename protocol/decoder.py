@@ -26,6 +26,7 @@ _RUNTIME: Final[dict[str, Any]] = {
     "bad_length": primitives.bad_length,
     "bad_count": primitives.bad_count,
     "bad_tag_size": primitives.bad_tag_size,
+    "misplaced_tag": primitives.misplaced_tag,
     "overrun": primitives.overrun,
 }
 
@@ -101,17 +102,20 @@ class _DecoderWriter:
         self._fixed("B", count)
         self._flush()
         known = tagged_fields(cls.__schema__, self.version)
+        misplaced = tuple(f.tag for f in cls.__schema__.fields if f.tag is not None and f not in known)
         with source.block(f"if {count}:"):
             with source.block(f"if {count} > 127:"):
                 source.line(f"{count}, p = finish_uvarint(data, p, {count})")
-            if known:
-                self._known_tags(cls, known, target, count)
+            if known or misplaced:
+                self._known_tags(cls, known, misplaced, target, count)
             else:
                 source.line(f"{target}.unknown_tagged_fields, p, budget = read_tags(data, p, {count}, budget)")
         with source.block("else:"):
             source.line(f"{target}.unknown_tagged_fields = NO_TAGS")
 
-    def _known_tags(self, cls: StructType, known: list[Field], target: str, count: str) -> None:
+    def _known_tags(
+        self, cls: StructType, known: list[Field], misplaced: tuple[int, ...], target: str, count: str
+    ) -> None:
         source = self.source
         tag, value_end, unknown = source.variable("tag"), source.variable("q"), source.variable("unknown")
         source.line(f"budget = check_tag_count({count}, budget)")
@@ -119,8 +123,10 @@ class _DecoderWriter:
         source.line(f"{unknown} = NO_TAGS")
         with source.block(f"for _ in range({count}):"):
             source.line(f"{tag}, p, {value_end} = read_tag(data, p, {tag})")
-            for index, f in enumerate(known):
-                with source.block(f"{'el' if index else ''}if {tag} == {f.tag}:"):
+            with source.block(f"if {tag} in {misplaced}:"):
+                source.line(f"raise misplaced_tag({cls.__name__!r}, {tag})")
+            for f in known:
+                with source.block(f"elif {tag} == {f.tag}:"):
                     self._value(f, f"{target}.{f.name}", f"{cls.__name__}.{f.name}")
                     self._flush()
                     with source.block(f"if p != {value_end}:"):
@@ -155,10 +161,11 @@ class _DecoderWriter:
             self._struct(f.struct, variable)
             source.line(f"{target} = {variable}")
             return
-        mark = source.variable("n")
+        # The mark in front is -1 for null in the body, but 0 in the tagged section; Kafka writes 1 for what follows.
+        mark, null = source.variable("n"), 0 if is_tagged(f, self.version) else -1
         self._fixed("b", mark)
         self._flush()
-        with source.block(f"if {mark} == -1:"):
+        with source.block(f"if {mark} == {null}:"):
             source.line(f"{target} = None")
         with source.block(f"elif {mark} < 0:"):
             source.line(f"raise bad_length({name!r}, {mark})")

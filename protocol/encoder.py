@@ -12,7 +12,7 @@ from typing import Any, Final
 from . import primitives
 from .errors import UnsupportedVersion
 from .schema import Codec, Field, Struct, StructType
-from .source import FIXED, Source, is_present, plain_fields, tagged_fields
+from .source import FIXED, Source, is_present, is_tagged, plain_fields, tagged_fields
 
 _BUFFERS: Final = (bytes, memoryview, bytearray)
 
@@ -136,8 +136,10 @@ class _EncoderWriter:
             return
         self._flush()
         self.source.line(f"{variable} = {value}")
+        # Null is marked by -1 in the body, but by 0 in the tagged section.
+        null = b"\x00" if is_tagged(f, self.version) else b"\xff"
         with self.source.block(f"if {variable} is None:"):
-            self.source.line(f"{self._write}(b'\\xff')")
+            self.source.line(f"{self._write}({null!r})")
         with self.source.block("else:"):
             self.source.line(f"{self._write}(b'\\x01')")
             self._struct(f.struct, variable)

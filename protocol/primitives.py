@@ -22,6 +22,9 @@ MAX_STRING_BYTES: Final = 0x7FFF
 MAX_TAGS: Final = 128
 """Tagged fields of one struct. Kafka takes any number, and the memory for them (CVE-2026-111115)."""
 
+LARGEST_TAG: Final = 0x7FFFFFFE
+"""Java reads tags as signed numbers, and keeps the greatest for itself."""
+
 TEXT_ERRORS: Final = "kafka-replace"
 _REPLACEMENT_BYTES: Final = 3
 
@@ -106,7 +109,7 @@ def read_tag(data: memoryview, position: int, last: int) -> tuple[int, int, int]
     """The tag, and where its value begins and ends. Tags must ascend."""
     tag, position = read_uvarint(data, position)
     size, position = read_uvarint(data, position)
-    if tag <= last:
+    if tag <= last or tag > LARGEST_TAG:
         raise MalformedMessage(f"tagged field {tag} comes after {last}")
     if size > len(data) - position:
         raise MalformedMessage(f"tagged field {tag} has {size} bytes, {len(data) - position} are left")
@@ -138,6 +141,8 @@ def encode_tags(known: dict[int, bytes] | None, unknown: Mapping[int, bytes]) ->
     for tag, value in unknown.items():
         if tag in tags:
             raise ValueError(f"tag {tag} is both a field of the schema and among the unknown tagged fields")
+        if not 0 <= tag <= LARGEST_TAG:
+            raise ValueError(f"tag {tag} is out of range")
         tags[tag] = value
     parts = [encode_uvarint(len(tags))]
     for tag in sorted(tags):
@@ -165,3 +170,7 @@ def overrun(position: int, end: int) -> MalformedMessage:
 
 def bad_tag_size(name: str) -> MalformedMessage:
     return MalformedMessage(f"tagged field {name} does not fill the size that is announced for it")
+
+
+def misplaced_tag(name: str, tag: int) -> MalformedMessage:
+    return MalformedMessage(f"{name} has tagged field {tag}, which belongs to other versions")
