@@ -1,6 +1,7 @@
 """Configuration in Kafka's property names: what keys there are, what they allow, and one node's values."""
 
 from .broker import BrokerConfig
+from .broker_keys import broker_keys
 from .keys import ConfigKey, ConfigurationError, InvalidValue
 from .listeners import Listener, Listeners
 from .topic_keys import check_topic_configs, topic_keys
@@ -12,6 +13,7 @@ __all__ = [
     "InvalidValue",
     "Listener",
     "Listeners",
+    "broker_keys",
     "check_topic_configs",
     "topic_keys",
 ]

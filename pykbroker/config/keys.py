@@ -13,6 +13,7 @@ Value = bool | int | float | str | list[str] | None
 
 _INTEGER_BITS = {"short": 16, "int": 32, "long": 64}
 _INTEGER = re.compile(r"[+-]?[0-9]+", re.ASCII)
+_THROTTLED_REPLICA = re.compile(r"[0-9]+:[0-9]+", re.ASCII)
 _DECIMAL = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?", re.ASCII)
 
 WIRE_TYPES = {
@@ -64,15 +65,14 @@ class ConfigKey:
         return self.type == "password"
 
     def parse(self, text: str | None) -> Value:
-        """The typed value of a text; raises InvalidValue if the key does not allow it."""
+        """The typed value of a text; raises InvalidValue or ConfigurationError if the key does not allow it."""
         if text is None:
             return None
-        shown = "[hidden]" if self.sensitive else text
         try:
             value = parse_typed(self.type, text)
-            check_valid(self.valid, value)
         except ValueError as error:
-            raise InvalidValue(self.name, shown, str(error)) from None
+            raise InvalidValue(self.name, "[hidden]" if self.sensitive else text, str(error)) from None
+        check_valid(self.name, self.valid, value)
         return value
 
     def parse_default(self) -> Value:
@@ -84,7 +84,7 @@ class ConfigKey:
         if isinstance(value, bool):
             return str(value).lower()
         if isinstance(value, list):
-            return ",".join(value)
+            return ",".join(dict.fromkeys(value))
         return str(value) if isinstance(value, int) else text.strip() if self.type == "double" else str(value)
 
 
@@ -113,59 +113,57 @@ def parse_typed(type_: str, text: str) -> Value:
             return text
 
 
-def check_valid(valid: str, value: Value) -> None:
-    """Raises ValueError with Kafka's reason if `valid` (see ConfigKey) does not admit the value."""
+def check_valid(name: str, valid: str, value: Value) -> None:
+    """Raises ConfigurationError with Kafka's reason if `valid` (see ConfigKey) does not admit the value."""
     if isinstance(value, list):
-        _check_list(valid, value)
+        _check_list(name, valid, value)
     elif not valid:
         return
     elif valid == "nonempty":
         if value == "":
-            raise ValueError("String must be non-empty")
+            raise InvalidValue(name, value, "String must be non-empty")
     elif isinstance(value, (int, float)):
-        _check_range(valid, value)
+        _check_range(name, valid, value)
     else:
-        _check_one_of(valid, str(value))
+        _check_one_of(name, valid, str(value))
 
 
-def _check_range(valid: str, value: int | float) -> None:
+def _check_range(name: str, valid: str, value: int | float) -> None:
     bounds, _, other = valid.partition("|")
     if other and value == int(other):
         return
     low, _, high = bounds.partition("..")
     if other and not float(low) <= value <= float(high):
-        raise ValueError(f"Value must be between {low} and {high} or equal to {other}")
+        raise InvalidValue(name, value, f"Value must be between {low} and {high} or equal to {other}")
     if low and value < float(low):
-        raise ValueError(f"Value must be at least {low}")
+        raise InvalidValue(name, value, f"Value must be at least {low}")
     if high and value > float(high):
-        raise ValueError(f"Value must be no more than {high}")
+        raise InvalidValue(name, value, f"Value must be no more than {high}")
 
 
-def _check_one_of(valid: str, value: str) -> None:
+def _check_one_of(name: str, valid: str, value: str) -> None:
     allowed = valid.lstrip("~").split("|")
     if valid.startswith("~"):
         if value.lower() not in [each.lower() for each in allowed]:
-            raise ValueError(f"String must be one of (case insensitive): {', '.join(allowed)}")
+            raise InvalidValue(name, value, f"String must be one of (case insensitive): {', '.join(allowed)}")
     elif value not in allowed:
-        raise ValueError(f"String must be one of: {', '.join(allowed)}")
+        raise InvalidValue(name, value, f"String must be one of: {', '.join(allowed)}")
 
 
-def _check_list(valid: str, values: list[str]) -> None:
-    if len(set(values)) != len(values):
-        raise ValueError("Values must not be duplicated")
-    if "" in values:
-        raise ValueError("Values must not be empty")
+def _check_list(name: str, valid: str, values: list[str]) -> None:
     if valid == "throttled-replicas":
-        _check_throttled_replicas(values)
+        _check_throttled_replicas(name, values)
         return
-    allowed = valid.split("|") if valid else values
-    for value in values:
-        if value not in allowed:
-            raise ValueError(f"String must be one of: {', '.join(allowed)}")
+    if "" in values:
+        raise ConfigurationError(f"Configuration '{name}' values must not be empty.")
+    for value in values if valid else ():
+        _check_one_of(name, valid, value)
 
 
-def _check_throttled_replicas(values: list[str]) -> None:
-    if values == ["*"]:
-        return
-    if any(re.fullmatch(r"[0-9]+:[0-9]+", value, re.ASCII) is None for value in values):
-        raise ValueError("Must be the literal '*' or a list of replicas as [partitionId]:[brokerId]")
+def _check_throttled_replicas(name: str, values: list[str]) -> None:
+    if values and values != ["*"] and any(_THROTTLED_REPLICA.fullmatch(value) is None for value in values):
+        reason = (
+            f"{name} must be the literal '*' or a list of replicas in the following format: "
+            "[partitionId]:[brokerId],[partitionId]:[brokerId],..."
+        )
+        raise InvalidValue(name, f"[{', '.join(values)}]", reason)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cache
 
-from .keys import ConfigKey, ConfigurationError, InvalidValue
+from .keys import ConfigKey, ConfigurationError
 
 BROKER_SYNONYMS: dict[str, tuple[str, ...]] = {
     "cleanup.policy": ("log.cleanup.policy",),
@@ -96,7 +96,10 @@ def check_topic_configs(configs: Mapping[str, str | None], defaults: Mapping[str
         keys[name].parse(text)
     _check_compaction_lags({**defaults, **configs})
     if (configs.get("remote.storage.enable") or "").strip().lower() == "true":
-        raise InvalidValue("remote.storage.enable", "true", "Tiered storage is not offered by this broker")
+        raise ConfigurationError(
+            "Tiered Storage functionality is disabled in the broker. "
+            "Topic cannot be configured with remote log storage."
+        )
 
 
 def _check_compaction_lags(values: Mapping[str, str | None]) -> None:

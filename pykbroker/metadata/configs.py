@@ -1,0 +1,183 @@
+"""Changing configurations one key at a time (KIP-339): Kafka's `ConfigurationControlManager` and the checks that its
+broker makes before (`DynamicBrokerConfig`).
+
+Resources are topics, one broker, and "" for all brokers.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Final
+
+from pykbroker.config import ConfigKey, ConfigurationError, broker_keys, check_topic_configs, topic_keys
+from pykbroker.protocol.errors import ErrorCode
+from pykbroker.protocol.messages.configs import (
+    AlterConfigsResourceResponse,
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsRequestAlterableConfig,
+    IncrementalAlterConfigsRequestAlterConfigsResource,
+    IncrementalAlterConfigsResponse,
+)
+from pykbroker.protocol.messages.metadata_records import ConfigRecord
+from pykbroker.protocol.schema import Message
+
+from .controller_state import ControllerState
+from .image import BROKER_RESOURCE, TOPIC_RESOURCE
+from .refused import Refused
+from .topic_names import invalid_reason
+
+SET: Final = 0
+DELETE: Final = 1
+APPEND: Final = 2
+SUBTRACT: Final = 3
+_LIST_OPERATIONS: Final = {APPEND: "APPEND", SUBTRACT: "SUBTRACT"}
+
+
+def incremental_alter_configs(
+    state: ControllerState, request: IncrementalAlterConfigsRequest
+) -> tuple[list[Message], IncrementalAlterConfigsResponse]:
+    """A resource changes as a whole or not at all."""
+    times = Counter((resource.resource_type, resource.resource_name) for resource in request.resources)
+    records: list[Message] = []
+    responses = []
+    for resource in request.resources:
+        row = AlterConfigsResourceResponse(
+            resource_type=resource.resource_type, resource_name=resource.resource_name, error_message=None
+        )
+        try:
+            if times[resource.resource_type, resource.resource_name] > 1:
+                raise Refused(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
+            records += _alter(state, resource)
+        except Refused as refused:
+            row.error_code, row.error_message = refused.error_code, refused.message
+        responses.append(row)
+    return [] if request.validate_only else records, IncrementalAlterConfigsResponse(responses=responses)
+
+
+def _alter(state: ControllerState, resource: IncrementalAlterConfigsRequestAlterConfigsResource) -> list[ConfigRecord]:
+    if len({config.name for config in resource.configs}) != len(resource.configs):
+        raise Refused(ErrorCode.INVALID_REQUEST, "Error due to duplicate config keys")
+    without_value = [config.name for config in resource.configs if config.value is None and _sets(config)]
+    if without_value:
+        raise Refused(ErrorCode.INVALID_REQUEST, f"Null value not supported for : {','.join(without_value)}")
+    match resource.resource_type:
+        case 2:
+            return _alter_topic(state, resource)
+        case 4:
+            return _alter_broker(state, resource)
+        case other:
+            raise Refused(ErrorCode.INVALID_REQUEST, f"Unknown resource type {other}")
+
+
+def _sets(config: IncrementalAlterConfigsRequestAlterableConfig) -> bool:
+    return config.config_operation != DELETE
+
+
+def _alter_topic(
+    state: ControllerState, resource: IncrementalAlterConfigsRequestAlterConfigsResource
+) -> list[ConfigRecord]:
+    name = resource.resource_name
+    if name == "":
+        raise Refused(ErrorCode.INVALID_REQUEST, "Default topic resources are not allowed.")
+    reason = invalid_reason(name)
+    if reason is not None:
+        raise Refused(ErrorCode.INVALID_TOPIC_EXCEPTION, reason)
+    if state.image.topic(name) is None:
+        raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{name}' does not exist.")
+    current, defaults = state.image.topic_config(name), state.topic_defaults()
+    changes = _changes(resource, topic_keys(), current, defaults)
+    try:
+        check_topic_configs(_changed(current, changes), defaults)
+    except ConfigurationError as error:
+        raise Refused(ErrorCode.INVALID_CONFIG, str(error)) from None
+    return _records(TOPIC_RESOURCE, name, current, changes)
+
+
+def _alter_broker(
+    state: ControllerState, resource: IncrementalAlterConfigsRequestAlterConfigsResource
+) -> list[ConfigRecord]:
+    name = resource.resource_name
+    if name != "" and not name.isdecimal():
+        raise Refused(ErrorCode.INVALID_REQUEST, f"Node id must be an integer, but it is: {name}")
+    current = state.image.configs.get((BROKER_RESOURCE, name), {})
+    defaults = {
+        config.name: state.config.text(config.name) or "" for config in resource.configs if config.name in broker_keys()
+    }
+    changes = _changes(resource, broker_keys(), current, defaults)
+    _check_dynamic([config.name for config in resource.configs], cluster_wide=name == "")
+    for key, value in changes.items():
+        if key in broker_keys():
+            try:
+                broker_keys()[key].parse(value)
+            except ConfigurationError as error:
+                raise Refused(ErrorCode.INVALID_REQUEST, str(error)) from None
+    return _records(BROKER_RESOURCE, name, current, changes)
+
+
+def _check_dynamic(names: list[str], *, cluster_wide: bool) -> None:
+    """Keys that nobody knows are let through: they may be a plugin's."""
+    known = [broker_keys()[name] for name in names if name in broker_keys()]
+    for keys, problem in (
+        ([key for key in known if key.read_only], "Cannot update these configs dynamically: "),
+        (
+            [key for key in known if key.update == "broker" and key.name.startswith("ssl.")],
+            "These security configs can be dynamically updated only per-listener using the listener prefix: ",
+        ),
+        (
+            [key for key in known if key.update == "broker" and cluster_wide],
+            "Cannot update these configs at default cluster level, broker id must be specified: ",
+        ),
+    ):
+        if keys:
+            raise Refused(ErrorCode.INVALID_REQUEST, f"{problem}[{', '.join(key.name for key in keys)}]")
+
+
+def _changes(
+    resource: IncrementalAlterConfigsRequestAlterConfigsResource,
+    keys: Mapping[str, ConfigKey],
+    current: Mapping[str, str],
+    defaults: Mapping[str, str],
+) -> dict[str, str | None]:
+    """The new value of each key that the request names; None is no value of its own any more."""
+    changes: dict[str, str | None] = {}
+    for config in resource.configs:
+        match config.config_operation:
+            case 0:
+                changes[config.name] = config.value
+            case 1:
+                changes[config.name] = None
+            case 2 | 3:
+                before = current.get(config.name, defaults.get(config.name, ""))
+                changes[config.name] = _edit_list(config, keys.get(config.name), before)
+            case other:
+                raise Refused(ErrorCode.INVALID_REQUEST, f"Unknown operation {other} for key {config.name}")
+    return changes
+
+
+def _edit_list(config: IncrementalAlterConfigsRequestAlterableConfig, key: ConfigKey | None, before: str) -> str:
+    operation = _LIST_OPERATIONS[config.config_operation]
+    if key is None or key.type != "list":
+        reason = f"Can't {operation} to key {config.name} because its type is not LIST."
+        raise Refused(ErrorCode.INVALID_CONFIG, reason)
+    values = [each.strip() for each in before.split(",")] if before.strip() else []
+    for each in (config.value or "").split(","):
+        if config.config_operation == APPEND and each.strip() not in values:
+            values.append(each.strip())
+        elif config.config_operation == SUBTRACT and each.strip() in values:
+            values.remove(each.strip())
+    return ",".join(values)
+
+
+def _changed(current: Mapping[str, str], changes: Mapping[str, str | None]) -> dict[str, str | None]:
+    return {name: value for name, value in {**current, **changes}.items() if value is not None}
+
+
+def _records(
+    type_: int, resource_name: str, current: Mapping[str, str], changes: Mapping[str, str | None]
+) -> list[ConfigRecord]:
+    return [
+        ConfigRecord(resource_type=type_, resource_name=resource_name, name=name, value=value)
+        for name, value in changes.items()
+        if current.get(name) != value
+    ]

@@ -1,0 +1,141 @@
+"""What a configuration comes to, and where it comes from: Kafka's `ConfigHelper` and `KafkaConfigSchema`.
+
+For a topic's key the order is: the topic's own value, one broker's run-time value, all brokers' run-time value, the
+`server.properties`, the default. Those below the winner are its synonyms, under the names they have there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+
+from pykbroker.config import BrokerConfig, ConfigKey, broker_keys, topic_keys
+from pykbroker.config.topic_keys import BROKER_SYNONYMS
+
+from .image import BROKER_RESOURCE, MetadataImage
+
+
+class ConfigSource(IntEnum):
+    """The numbers of DescribeConfigs."""
+
+    UNKNOWN = 0
+    DYNAMIC_TOPIC = 1
+    DYNAMIC_BROKER = 2
+    DYNAMIC_DEFAULT_BROKER = 3
+    STATIC_BROKER = 4
+    DEFAULT = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Synonym:
+    name: str
+    value: str | None
+    source: ConfigSource
+
+
+@dataclass(frozen=True, slots=True)
+class EffectiveConfig:
+    """One key's value; a sensitive one is None."""
+
+    key: ConfigKey
+    value: str | None
+    source: ConfigSource
+    synonyms: tuple[Synonym, ...]
+
+
+_ALIASES: dict[str, tuple[str, ...]] = {
+    name: names for names in BROKER_SYNONYMS.values() if len(names) > 1 for name in names
+}
+"""Keys of the broker that mean the same in other units, the most precise one first."""
+
+
+class BrokerLayers:
+    """The layers of one broker's configuration."""
+
+    def __init__(self, config: BrokerConfig, image: MetadataImage, broker_id: int) -> None:
+        self.config = config
+        self.dynamic = image.configs.get((BROKER_RESOURCE, str(broker_id)), {})
+        self.dynamic_default = image.configs.get((BROKER_RESOURCE, ""), {})
+        self.merged = {**self.dynamic_default, **self.dynamic}
+
+    def synonyms(self, name: str) -> tuple[Synonym, ...]:
+        """All values of a broker's key, the one in force first.
+
+        What stands before the first value of the key itself is another key's business, as in Kafka: a time that was
+        given in hours alone has no synonym under its name in milliseconds.
+        """
+        found = list(self._layered(_ALIASES.get(name, (name,))))
+        while found and found[0].name != name:
+            del found[0]
+        return tuple(found)
+
+    def _layered(self, names: Sequence[str]) -> Iterator[Synonym]:
+        layers: tuple[tuple[Mapping[str, str], ConfigSource], ...] = (
+            (self.dynamic, ConfigSource.DYNAMIC_BROKER),
+            (self.dynamic_default, ConfigSource.DYNAMIC_DEFAULT_BROKER),
+            (self.config.originals, ConfigSource.STATIC_BROKER),
+        )
+        keys = broker_keys()
+        for values, source in layers:
+            for name in names:
+                if name in values:
+                    yield Synonym(name, _shown(keys.get(name), values[name]), source)
+        for name in names:
+            if name in keys and keys[name].default is not None:
+                yield Synonym(name, _shown(keys[name], keys[name].default), ConfigSource.DEFAULT)
+
+
+def topic_configs(layers: BrokerLayers, overrides: Mapping[str, str]) -> list[EffectiveConfig]:
+    """All keys of a topic, by name; `overrides` is the topic's own configuration."""
+    defaults = layers.config.topic_defaults(layers.merged)
+    return [_topic_config(layers, key, overrides, defaults) for _, key in sorted(topic_keys().items())]
+
+
+def broker_configs(layers: BrokerLayers) -> list[EffectiveConfig]:
+    """All keys of a broker, by name, and those of the properties file that nobody knows."""
+    known = [_broker_config(layers, key) for _, key in sorted(broker_keys().items()) if key.update != "internal"]
+    unknown = [name for name in (*layers.config.unknown_keys, *layers.merged) if name not in broker_keys()]
+    return known + [_unknown_config(layers, name) for name in dict.fromkeys(unknown)]
+
+
+def cluster_broker_configs(layers: BrokerLayers) -> list[EffectiveConfig]:
+    """What was set at run time for all brokers, and nothing else."""
+    found = []
+    for name, value in layers.dynamic_default.items():
+        key = broker_keys().get(name) or ConfigKey(name, "password", None)
+        shown = _shown(key, value)
+        synonym = Synonym(name, shown, ConfigSource.DYNAMIC_DEFAULT_BROKER)
+        found.append(EffectiveConfig(key, shown, ConfigSource.DYNAMIC_DEFAULT_BROKER, (synonym,)))
+    return found
+
+
+def _topic_config(
+    layers: BrokerLayers, key: ConfigKey, overrides: Mapping[str, str], defaults: Mapping[str, str]
+) -> EffectiveConfig:
+    names = BROKER_SYNONYMS.get(key.name, ())
+    synonyms = layers.synonyms(names[0]) if names else ()
+    value: str | None = defaults[key.name]
+    if key.name in overrides:
+        value = _shown(key, overrides[key.name])
+        synonyms = (Synonym(key.name, value, ConfigSource.DYNAMIC_TOPIC), *synonyms)
+    return EffectiveConfig(key, value, synonyms[0].source if synonyms else ConfigSource.DEFAULT, synonyms)
+
+
+def _broker_config(layers: BrokerLayers, key: ConfigKey) -> EffectiveConfig:
+    synonyms = layers.synonyms(key.name)
+    value = _shown(key, layers.config.text(key.name, layers.merged))
+    return EffectiveConfig(key, value, synonyms[0].source if synonyms else ConfigSource.DEFAULT, synonyms)
+
+
+def _unknown_config(layers: BrokerLayers, name: str) -> EffectiveConfig:
+    """Of a type that nobody knows, it may be a secret."""
+    synonyms = layers.synonyms(name)
+    source = synonyms[0].source if synonyms else ConfigSource.STATIC_BROKER
+    return EffectiveConfig(ConfigKey(name, "password", None), None, source, synonyms)
+
+
+def _shown(key: ConfigKey | None, text: str | None) -> str | None:
+    if key is None or key.sensitive or text is None:
+        return None
+    return key.canonical(text)

@@ -1,0 +1,346 @@
+"""Creating and deleting topics and adding partitions: the rules of Kafka's `ReplicationControlManager`.
+
+Each function gives the records and the answer; the answer's rows for what the request itself says wrongly (a topic
+named twice) come first, as in Kafka. Not here: elections, reassignments.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from pykbroker.config import ConfigurationError, check_topic_configs
+from pykbroker.protocol.errors import ErrorCode
+from pykbroker.protocol.messages.metadata_records import (
+    ConfigRecord,
+    PartitionRecord,
+    RemoveTopicRecord,
+    TopicRecord,
+)
+from pykbroker.protocol.messages.topics import (
+    CreatableTopic,
+    CreatableTopicConfigs,
+    CreatableTopicResult,
+    CreatePartitionsRequest,
+    CreatePartitionsResponse,
+    CreatePartitionsTopic,
+    CreatePartitionsTopicResult,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+    DeletableTopicResult,
+    DeleteTopicsRequest,
+    DeleteTopicsResponse,
+    DeleteTopicState,
+)
+from pykbroker.protocol.schema import Message
+from pykbroker.protocol.uuids import MIGRATING_DIRECTORY, UNASSIGNED_DIRECTORY, ZERO_UUID, random_uuid
+
+from .controller_state import ControllerState
+from .effective_configs import BrokerLayers, topic_configs
+from .image import TOPIC_RESOURCE, TopicState
+from .partition_state import PartitionState
+from .placement import place_partitions
+from .refused import Refused
+from .registrations import BrokerRegistration
+from .topic_names import CLUSTER_METADATA_TOPIC, colliding_name, invalid_reason
+
+MAX_PARTITIONS_PER_REQUEST = 10_000
+_DEFAULT = -1
+
+
+def create_topics(state: ControllerState, request: CreateTopicsRequest) -> tuple[list[Message], CreateTopicsResponse]:
+    times = Counter(topic.name for topic in request.topics)
+    wanted = [topic for topic in request.topics if times[topic.name] == 1 and topic.name != CLUSTER_METADATA_TOPIC]
+    records: list[Message] = []
+    results: list[CreatableTopicResult] = []
+    too_many = _count_partitions(state, wanted) > MAX_PARTITIONS_PER_REQUEST
+    for topic in wanted:
+        try:
+            if too_many:
+                raise Refused(ErrorCode.POLICY_VIOLATION, "Excessively large number of partitions per request.")
+            created, result = _create_topic(state, topic)
+            records += created
+        except Refused as refused:
+            result = _not_created(topic.name, refused)
+        results.append(result)
+    for name in (name for name, count in times.items() if count > 1):
+        results.append(_not_created(name, Refused(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")))
+    if times[CLUSTER_METADATA_TOPIC] == 1:
+        reason = f"Creation of internal topic {CLUSTER_METADATA_TOPIC} is prohibited."
+        results.append(_not_created(CLUSTER_METADATA_TOPIC, Refused(ErrorCode.INVALID_REQUEST, reason)))
+    return [] if request.validate_only else records, CreateTopicsResponse(topics=results)
+
+
+def _not_created(name: str, refused: Refused) -> CreatableTopicResult:
+    return CreatableTopicResult(name=name, error_code=refused.error_code, error_message=refused.message)
+
+
+def _count_partitions(state: ControllerState, topics: Iterable[CreatableTopic]) -> int:
+    default = state.config.int("num.partitions")
+    return sum(
+        len(topic.assignments) or (default if topic.num_partitions == _DEFAULT else max(topic.num_partitions, 0))
+        for topic in topics
+    )
+
+
+def _create_topic(state: ControllerState, topic: CreatableTopic) -> tuple[list[Message], CreatableTopicResult]:
+    _check_new_name(state, topic.name)
+    configs = _check_configs(state, topic)
+    replicas = _assigned(state, topic) if topic.assignments else _placed(state, topic)
+    topic_id = _new_topic_id(state)
+    records: list[Message] = [TopicRecord(name=topic.name, topic_id=topic_id)]
+    records += [
+        ConfigRecord(resource_type=TOPIC_RESOURCE, resource_name=topic.name, name=name, value=value)
+        for name, value in configs.items()
+    ]
+    records += [_partition_record(state, topic_id, index, each) for index, each in enumerate(replicas)]
+    layers = BrokerLayers(state.config, state.image, state.node_id)
+    result = CreatableTopicResult(
+        name=topic.name,
+        topic_id=topic_id,
+        num_partitions=len(replicas),
+        replication_factor=len(replicas[0]),
+        configs=[
+            CreatableTopicConfigs(
+                name=each.key.name, value=each.value, config_source=each.source, is_sensitive=each.key.sensitive
+            )
+            for each in topic_configs(layers, configs)
+        ],
+    )
+    return records, result
+
+
+def _check_new_name(state: ControllerState, name: str) -> None:
+    reason = invalid_reason(name)
+    if reason is not None:
+        raise Refused(ErrorCode.INVALID_TOPIC_EXCEPTION, reason)
+    if state.image.topic(name) is not None:
+        raise Refused(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
+    other = colliding_name(name, state.image.topics)
+    if other is not None:
+        raise Refused(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic '{name}' collides with existing topic: {other}")
+
+
+def _check_configs(state: ControllerState, topic: CreatableTopic) -> dict[str, str]:
+    given = {config.name: config.value for config in topic.configs}
+    try:
+        check_topic_configs(given, state.topic_defaults())
+    except ConfigurationError as error:
+        raise Refused(ErrorCode.INVALID_CONFIG, str(error)) from None
+    return {name: value for name, value in given.items() if value is not None}
+
+
+def _new_topic_id(state: ControllerState) -> bytes:
+    while True:
+        topic_id = random_uuid(state.rng)
+        if state.image.topic_by_id(topic_id) is None:
+            return topic_id
+
+
+def _placed(state: ControllerState, topic: CreatableTopic) -> list[list[int]]:
+    if topic.replication_factor < _DEFAULT or topic.replication_factor == 0:
+        reason = "Replication factor must be larger than 0, or -1 to use the default value."
+        raise Refused(ErrorCode.INVALID_REPLICATION_FACTOR, reason)
+    if topic.num_partitions < _DEFAULT or topic.num_partitions == 0:
+        reason = "Number of partitions was set to an invalid non-positive value."
+        raise Refused(ErrorCode.INVALID_PARTITIONS, reason)
+    count, factor = topic.num_partitions, topic.replication_factor
+    return place_partitions(
+        _placeable(state),
+        state.config.int("num.partitions") if count == _DEFAULT else count,
+        state.config.int("default.replication.factor") if factor == _DEFAULT else factor,
+        state.rng,
+    )
+
+
+def _placeable(state: ControllerState) -> list[BrokerRegistration]:
+    return [broker for broker in state.image.brokers.values() if not broker.in_controlled_shutdown]
+
+
+def _assigned(state: ControllerState, topic: CreatableTopic) -> list[list[int]]:
+    if topic.replication_factor != _DEFAULT:
+        reason = "A manual partition assignment was specified, but replication factor was not set to -1."
+        raise Refused(ErrorCode.INVALID_REQUEST, reason)
+    if topic.num_partitions != _DEFAULT:
+        reason = "A manual partition assignment was specified, but numPartitions was not set to -1."
+        raise Refused(ErrorCode.INVALID_REQUEST, reason)
+    replicas = {each.partition_index: list(each.broker_ids) for each in topic.assignments}
+    if len(replicas) != len(topic.assignments):
+        twice = Counter(each.partition_index for each in topic.assignments).most_common(1)[0][0]
+        reason = f"Found multiple manual partition assignments for partition {twice}"
+        raise Refused(ErrorCode.INVALID_REPLICA_ASSIGNMENT, reason)
+    if sorted(replicas) != list(range(len(replicas))):
+        reason = "partitions should be a consecutive 0-based integer sequence"
+        raise Refused(ErrorCode.INVALID_REPLICA_ASSIGNMENT, reason)
+    ordered = [replicas[index] for index in range(len(replicas))]
+    for index, each in enumerate(ordered):
+        _check_assignment(state, index, each, len(ordered[0]))
+    return ordered
+
+
+def _check_assignment(state: ControllerState, index: int, replicas: Sequence[int], replication_factor: int) -> None:
+    prefix = "The manual partition assignment includes"
+    problem = None
+    if not replicas:
+        problem = f"{prefix} an empty replica list."
+    elif len(set(replicas)) != len(replicas):
+        twice = Counter(replicas).most_common(1)[0][0]
+        problem = f"{prefix} the broker {twice} more than once."
+    elif (missing := next((each for each in replicas if each not in state.image.brokers), None)) is not None:
+        problem = f"{prefix} broker {missing}, but no such broker is registered."
+    elif len(replicas) != replication_factor:
+        problem = (
+            f"{prefix} a partition with {len(replicas)} replica(s), but this is not consistent with previous "
+            f"partitions, which have {replication_factor} replica(s)."
+        )
+    elif not any(state.is_active(each) for each in replicas):
+        problem = (
+            f"All brokers specified in the manual partition assignment for partition {index} are fenced or in "
+            "controlled shutdown."
+        )
+    if problem is not None:
+        raise Refused(ErrorCode.INVALID_REPLICA_ASSIGNMENT, problem)
+
+
+def _partition_record(state: ControllerState, topic_id: bytes, index: int, replicas: Sequence[int]) -> PartitionRecord:
+    isr = tuple(each for each in replicas if state.is_active(each))
+    partition = PartitionState(
+        replicas=tuple(replicas),
+        isr=isr,
+        leader=isr[0],
+        directories=tuple(_directory(state, each) for each in replicas),
+    )
+    return partition.to_record(topic_id, index)
+
+
+def _directory(state: ControllerState, broker_id: int) -> bytes:
+    """A broker with one log directory has no choice; of several it chooses itself and tells (KIP-858)."""
+    directories = state.image.brokers[broker_id].directories
+    if not directories:
+        return MIGRATING_DIRECTORY
+    return directories[0] if len(directories) == 1 else UNASSIGNED_DIRECTORY
+
+
+def create_partitions(
+    state: ControllerState, request: CreatePartitionsRequest
+) -> tuple[list[Message], CreatePartitionsResponse]:
+    times = Counter(topic.name for topic in request.topics)
+    results = [
+        CreatePartitionsTopicResult(
+            name=name, error_code=ErrorCode.INVALID_REQUEST, error_message="Duplicate topic name."
+        )
+        for name, count in times.items()
+        if count > 1
+    ]
+    records: list[Message] = []
+    for topic in request.topics:
+        if times[topic.name] > 1:
+            continue
+        try:
+            records += _create_partitions(state, topic)
+            results.append(CreatePartitionsTopicResult(name=topic.name))
+        except Refused as refused:
+            results.append(
+                CreatePartitionsTopicResult(
+                    name=topic.name, error_code=refused.error_code, error_message=refused.message
+                )
+            )
+    return [] if request.validate_only else records, CreatePartitionsResponse(results=results)
+
+
+def _create_partitions(state: ControllerState, wanted: CreatePartitionsTopic) -> list[Message]:
+    topic = state.image.topic(wanted.name)
+    if topic is None:
+        raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    added = wanted.count - len(topic.partitions)
+    if added == 0:
+        reason = f"Topic already has {len(topic.partitions)} partition(s)."
+        raise Refused(ErrorCode.INVALID_PARTITIONS, reason)
+    if added < 0:
+        reason = (
+            f"The topic {topic.name} currently has {len(topic.partitions)} partition(s); "
+            f"{wanted.count} would not be an increase."
+        )
+        raise Refused(ErrorCode.INVALID_PARTITIONS, reason)
+    if added > MAX_PARTITIONS_PER_REQUEST:
+        raise Refused(ErrorCode.POLICY_VIOLATION, "Excessively large number of partitions per request.")
+    replicas = _replicas_of_added(state, topic, wanted, added)
+    start = len(topic.partitions)
+    return [_partition_record(state, topic.topic_id, start + index, each) for index, each in enumerate(replicas)]
+
+
+def _replicas_of_added(
+    state: ControllerState, topic: TopicState, wanted: CreatePartitionsTopic, added: int
+) -> list[list[int]]:
+    factor = len(topic.partitions[0].replicas)
+    if wanted.assignments is None:
+        return place_partitions(_placeable(state), added, factor, state.rng)
+    if len(wanted.assignments) != added:
+        reason = (
+            f"Attempted to add {added} additional partition(s), but only {len(wanted.assignments)} assignment(s) "
+            "were specified."
+        )
+        raise Refused(ErrorCode.INVALID_REPLICA_ASSIGNMENT, reason)
+    replicas = [list(each.broker_ids) for each in wanted.assignments]
+    for index, each in enumerate(replicas):
+        _check_assignment(state, len(topic.partitions) + index, each, factor)
+    return replicas
+
+
+def delete_topics(state: ControllerState, request: DeleteTopicsRequest) -> tuple[list[Message], DeleteTopicsResponse]:
+    """Topics by name up to version 5 of the request, by name or id from version 6 on."""
+    wanted = request.topics or [DeleteTopicState(name=name) for name in request.topic_names]
+    if not state.config.bool("delete.topic.enable"):
+        disabled = Refused(ErrorCode.TOPIC_DELETION_DISABLED, "Topic deletion is disabled.")
+        return [], DeleteTopicsResponse(responses=[_not_deleted(each, disabled) for each in wanted])
+    records: list[Message] = []
+    refused: list[DeletableTopicResult] = []
+    deleted: list[DeletableTopicResult] = []
+    names, ids = Counter(each.name for each in wanted), Counter(each.topic_id for each in wanted)
+    for each in _without_repetition(wanted):
+        try:
+            topic = _topic_to_delete(state, each, names, ids)
+            records.append(RemoveTopicRecord(topic_id=topic.topic_id))
+            deleted.append(DeletableTopicResult(name=topic.name, topic_id=topic.topic_id))
+        except Refused as problem:
+            refused.append(_not_deleted(each, problem))
+    return records, DeleteTopicsResponse(responses=refused + deleted)
+
+
+def _without_repetition(wanted: Iterable[DeleteTopicState]) -> list[DeleteTopicState]:
+    return list({(each.name, each.topic_id): each for each in wanted}.values())
+
+
+def _topic_to_delete(
+    state: ControllerState, wanted: DeleteTopicState, names: Counter[str | None], ids: Counter[bytes]
+) -> TopicState:
+    by_id = wanted.topic_id != ZERO_UUID
+    if wanted.name is None and not by_id:
+        raise Refused(ErrorCode.INVALID_REQUEST, "Neither topic name nor id were specified.")
+    if wanted.name is not None and by_id:
+        raise Refused(ErrorCode.INVALID_REQUEST, "You may not specify both topic name and topic id.")
+    if wanted.name is None:
+        if ids[wanted.topic_id] > 1:
+            raise Refused(ErrorCode.INVALID_REQUEST, "Duplicate topic id.")
+        topic = state.image.topic_by_id(wanted.topic_id)
+        if topic is None:
+            raise Refused(ErrorCode.UNKNOWN_TOPIC_ID, "This server does not host this topic ID.")
+        if names[topic.name]:
+            reason = "The provided topic name maps to an ID that was already supplied."
+            raise Refused(ErrorCode.INVALID_REQUEST, reason)
+        return topic
+    if names[wanted.name] > 1:
+        raise Refused(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
+    topic = state.image.topic(wanted.name)
+    if topic is None:
+        raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "This server does not host this topic-partition.")
+    if ids[topic.topic_id]:
+        reason = "The provided topic name maps to an ID that was already supplied."
+        raise Refused(ErrorCode.INVALID_REQUEST, reason)
+    return topic
+
+
+def _not_deleted(wanted: DeleteTopicState, refused: Refused) -> DeletableTopicResult:
+    return DeletableTopicResult(
+        name=wanted.name, topic_id=wanted.topic_id, error_code=refused.error_code, error_message=refused.message
+    )
