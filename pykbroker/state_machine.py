@@ -1,4 +1,4 @@
-"""The one shape of groups, transactions and the controller: `handle` a request, `replay` a record.
+"""The one shape of the group coordinator and the controller: `handle` a request, `replay` a record.
 
 Neither waits nor touches a file or a socket. A driver in `pykbroker.server` appends the records of a `Result` to the
 machine's internal topic, replays them, and sends the answers once the records are committed. The model is Kafka's
