@@ -81,12 +81,10 @@ class _EncoderWriter:
         if default is None:
             return f"{value} is not None"
         if default == [] or (default in (0, "", b"") and f.kind != "float64"):
-            never_null = f.nullable.high < f.nullable.low
-            return value if never_null else f"{value} or {value} is None"
+            return f"{value} or {value} is None"
         if isinstance(default, Struct):
             parts = [self._differs_from_default(part, f"{value}.{part.name}") for part in f.struct.__schema__.fields]
-            null = [f"{value} is None"] if f.nullable.high >= f.nullable.low else []
-            return " or ".join([*null, *parts, f"{value}.unknown_tagged_fields"])
+            return " or ".join([f"{value} is None", *parts, f"{value}.unknown_tagged_fields"])
         return f"{value} != {default!r}"
 
     def _tagged_section(self, cls: StructType, value: str) -> None:
