@@ -77,7 +77,9 @@ class Consumer:
 
     async def poll(self, max_records: int | None = None) -> list[ConsumedRecord]:
         """Records in the order of each partition; none after at most `max_wait_ms`. Raises ClientError."""
-        if not self._ready:
+        if not self._fetched:
+            await trio.sleep(self._max_wait_ms / 1000)
+        elif not self._ready:
             await self._fetch()
         if max_records is None or max_records >= len(self._ready):
             records = list(self._ready)

@@ -13,12 +13,12 @@ import trio
 
 from .background import background
 from .cluster import Cluster
-from .consumer import Consumer
+from .consumer import MAX_WAIT_MS, Consumer
 from .errors import ClientError
 from .fetched import ConsumedRecord
 from .membership import Membership
 from .metadata import TopicPartition
-from .offsets import LATEST_TIMESTAMP
+from .offsets import LATEST_TIMESTAMP, READ_UNCOMMITTED
 
 HEARTBEAT_INTERVAL_MS = 3_000
 AUTO_COMMIT_INTERVAL_MS = 5_000
@@ -32,11 +32,12 @@ async def open_group_consumer(
     topics: Sequence[str],
     *,
     reset_to: int = LATEST_TIMESTAMP,
-    isolation_level: int = 0,
+    isolation_level: int = READ_UNCOMMITTED,
+    max_wait_ms: int = MAX_WAIT_MS,
     heartbeat_interval_ms: int = HEARTBEAT_INTERVAL_MS,
 ) -> AsyncIterator[GroupConsumer]:
     """A member while the block runs; commits and leaves at its end, however it ends."""
-    consumer = Consumer(cluster, reset_to=reset_to, isolation_level=isolation_level)
+    consumer = Consumer(cluster, reset_to=reset_to, isolation_level=isolation_level, max_wait_ms=max_wait_ms)
     member = GroupConsumer(Membership(cluster, group_id, topics), consumer, reset_to, heartbeat_interval_ms)
     async with background(member.run_heartbeats):
         try:

@@ -1,0 +1,125 @@
+"""What the client commands share: one-line errors, the options that all of them take, and their Trio run.
+
+A command ends with 0, with 1 after one line on stderr, or with 130 after Ctrl-C. A closed pipe (`| head`) is a good
+end. Kafka's tools print their usage and a stack trace instead; scripts see the same exit code.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+
+import click
+
+if TYPE_CHECKING:
+    from pykbroker.client.errors import ClientError
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+DEFAULT_BOOTSTRAP_SERVER = "127.0.0.1:9092"
+EXIT_INTERRUPTED = 130
+
+
+class CommandFailed(click.ClickException):
+    """Printed as `Error: …` on stderr; the exit code is 1."""
+
+
+class ClientCommand(click.Command):
+    """A command whose bad flags are one line and exit code 1, as every other error of it."""
+
+    def make_context(
+        self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
+    ) -> click.Context:
+        try:
+            return super().make_context(info_name, args, parent, **extra)
+        except click.UsageError as error:
+            raise CommandFailed(error.format_message()) from None
+
+
+def bootstrap_options(function: Callable[P, T]) -> Callable[P, T]:
+    """`--bootstrap-server` and `--command-config`, with Kafka's names."""
+    function = click.option(
+        "--command-config",
+        type=click.Path(path_type=Path),
+        metavar="FILE",
+        help="Properties file with client settings (client.id, security.protocol).",
+    )(function)
+    return click.option(
+        "--bootstrap-server",
+        default=DEFAULT_BOOTSTRAP_SERVER,
+        show_default=True,
+        metavar="HOST:PORT[,…]",
+        help="The brokers to ask first.",
+    )(function)
+
+
+def exactly_one(actions: Mapping[str, object]) -> str:
+    """The one flag that was given; fails with Kafka's words when it is not one."""
+    given = [flag for flag, value in actions.items() if value]
+    if len(given) != 1:
+        *most, last = actions
+        raise CommandFailed(f"Command must include exactly one action: {', '.join(most)} or {last}")
+    return given[0]
+
+
+def reject(given: Mapping[str, object], reason: str) -> None:
+    """Fails when one of these flags was used; `reason` ends the sentence "--x …"."""
+    for flag, value in given.items():
+        if value is not None and value is not False and value != ():
+            raise CommandFailed(f"{flag} {reason}")
+
+
+def key_values(texts: Sequence[str], flag: str) -> dict[str, str]:
+    """`k=v` texts as a mapping; the last of two wins."""
+    pairs: dict[str, str] = {}
+    for text in texts:
+        key, equals, value = text.partition("=")
+        if not equals or not key.strip():
+            raise CommandFailed(f"{flag} expects key=value, not '{text}'")
+        pairs[key.strip()] = value
+    return pairs
+
+
+def run(work: Callable[..., Awaitable[T]], *args: object) -> T:
+    """`trio.run`, with every expected failure turned into the command's end."""
+    import trio
+
+    from pykbroker.client.errors import ClientError
+
+    failure: ClientError | click.ClickException
+    try:
+        return trio.run(work, *args)
+    except* KeyboardInterrupt:
+        exit_code = EXIT_INTERRUPTED
+    except* BrokenPipeError:
+        _forget_stdout()
+        exit_code = 0
+    except* (ClientError, click.ClickException) as group:
+        failure = _first(group)
+        exit_code = 1
+    if exit_code == 1:
+        raise CommandFailed(one_line(failure))
+    raise SystemExit(exit_code)
+
+
+def one_line(error: ClientError | click.ClickException) -> str:
+    text = error.format_message() if isinstance(error, click.ClickException) else str(error)
+    return " ".join(text.split())
+
+
+def _first(group: BaseExceptionGroup[Any]) -> Any:
+    error: BaseException = group
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error
+
+
+def _forget_stdout() -> None:
+    """Nobody reads any more: what Python flushes at its exit must not fail again."""
+    null = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, sys.stdout.fileno())
+    os.close(null)

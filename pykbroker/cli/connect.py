@@ -1,0 +1,46 @@
+"""From `--bootstrap-server` and `--command-config` to a cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from pykbroker.client.cluster import Cluster, parse_bootstrap_servers
+
+from .command import CommandFailed
+
+NOT_PLAINTEXT = "security.protocol {} is not supported yet, only PLAINTEXT"
+
+
+def read_client_properties(path: Path | None) -> dict[str, str]:
+    """The settings in a properties file; none without a file."""
+    if path is None:
+        return {}
+    from pykbroker.config.keys import ConfigurationError
+    from pykbroker.config.properties import read_properties
+
+    try:
+        return read_properties(path)
+    except ConfigurationError as error:
+        raise CommandFailed(str(error)) from None
+
+
+def open_cluster(bootstrap_server: str, properties: Mapping[str, str], *, client_id: str) -> Cluster:
+    """An async context manager. Settings that this client does not have are ignored."""
+    protocol = properties.get("security.protocol", "PLAINTEXT").upper()
+    if protocol != "PLAINTEXT":
+        raise CommandFailed(NOT_PLAINTEXT.format(protocol))
+    return Cluster(
+        parse_bootstrap_servers(bootstrap_server),
+        client_id=properties.get("client.id", client_id),
+        request_timeout_ms=whole_number(properties, "request.timeout.ms", 30_000),
+        api_timeout_ms=whole_number(properties, "default.api.timeout.ms", 60_000),
+    )
+
+
+def whole_number(properties: Mapping[str, str], name: str, default: int) -> int:
+    """A setting that is a number of something, not negative."""
+    text = properties.get(name, str(default)).strip()
+    if not text.isascii() or not text.isdigit():
+        raise CommandFailed(f"{name} must be a whole number, not '{text}'")
+    return int(text)

@@ -1,0 +1,121 @@
+"""The flags of `pykbroker groups`, and which of them go together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from .command import CommandFailed, reject
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupOptions:
+    """A field per flag. `state` and `type_` are empty where the flag came without a value."""
+
+    bootstrap_server: str
+    command_config: Path | None
+    list_: bool
+    describe: bool
+    delete: bool
+    reset_offsets: bool
+    delete_offsets: bool
+    groups: tuple[str, ...]
+    all_groups: bool
+    topics: tuple[str, ...]
+    all_topics: bool
+    offsets: bool
+    members: bool
+    state: str | None
+    type_: str | None
+    verbose: bool
+    to_earliest: bool
+    to_latest: bool
+    to_current: bool
+    to_offset: int | None
+    shift_by: int | None
+    to_datetime: str | None
+    by_duration: str | None
+    from_file: Path | None
+    dry_run: bool
+    execute: bool
+    export: bool
+
+    @property
+    def places(self) -> dict[str, object]:
+        """Where to reset to: of these, exactly one is given."""
+        return {
+            "--to-earliest": self.to_earliest,
+            "--to-latest": self.to_latest,
+            "--to-current": self.to_current,
+            "--to-offset": self.to_offset,
+            "--shift-by": self.shift_by,
+            "--to-datetime": self.to_datetime,
+            "--by-duration": self.by_duration,
+            "--from-file": self.from_file,
+        }
+
+
+def action_of(options: GroupOptions) -> str:
+    """The one action that was asked for, once the other flags fit it. Raises CommandFailed."""
+    actions = {
+        "--list": options.list_,
+        "--describe": options.describe,
+        "--delete": options.delete,
+        "--reset-offsets": options.reset_offsets,
+        "--delete-offsets": options.delete_offsets,
+    }
+    chosen = [flag for flag, given in actions.items() if given]
+    if len(chosen) != 1:
+        raise CommandFailed(f"Command must include exactly one action: {', '.join(actions)}")
+    [action] = chosen
+    _reject_foreign_flags(action, options)
+    if action == "--list":
+        reject({"--group": options.groups, "--all-groups": options.all_groups}, "cannot be used with --list")
+    elif bool(options.groups) == options.all_groups:
+        raise CommandFailed(f"{action} takes one of these options: --group, --all-groups")
+    if action == "--describe":
+        _check_describe(options)
+    if action == "--delete-offsets" and (len(options.groups) != 1 or not options.topics):
+        raise CommandFailed("--delete-offsets needs one --group and at least one --topic")
+    if action == "--reset-offsets":
+        _check_reset(options)
+    return action
+
+
+def _reject_foreign_flags(action: str, options: GroupOptions) -> None:
+    if action != "--reset-offsets":
+        only_reset = {
+            **options.places,
+            "--all-topics": options.all_topics,
+            "--execute": options.execute,
+            "--dry-run": options.dry_run,
+            "--export": options.export,
+        }
+        reject(only_reset, "can be used with --reset-offsets only")
+    if action not in ("--reset-offsets", "--delete-offsets"):
+        reject({"--topic": options.topics}, "can be used with --reset-offsets and --delete-offsets only")
+    if action != "--describe":
+        only_describe = {"--members": options.members, "--offsets": options.offsets, "--verbose": options.verbose}
+        reject(only_describe, "can be used with --describe only")
+    if action not in ("--describe", "--list"):
+        reject({"--state": options.state}, "can be used with --describe and --list only")
+    if action != "--list":
+        reject({"--type": options.type_}, "can be used with --list only")
+
+
+def _check_describe(options: GroupOptions) -> None:
+    if options.offsets + options.members + (options.state is not None) > 1:
+        raise CommandFailed("--describe takes at most one of these options: --members, --offsets, --state")
+    if options.state:
+        raise CommandFailed("--state takes no value with --describe")
+
+
+def _check_reset(options: GroupOptions) -> None:
+    # Zero is an offset, and a distance.
+    given = [flag for flag, value in options.places.items() if value is not None and value is not False]
+    if len(given) != 1:
+        raise CommandFailed(f"--reset-offsets takes exactly one of these options: {', '.join(options.places)}")
+    if options.execute and options.dry_run:
+        raise CommandFailed("--reset-offsets takes one of these options: --execute, --dry-run")
+    if bool(options.topics) + options.all_topics != 1 and options.from_file is None:
+        raise CommandFailed("--reset-offsets takes one of these options: --all-topics, --topic")

@@ -1,0 +1,63 @@
+"""Tables: drawn by `rich` on a terminal, and elsewhere in the padded columns that Kafka's tools print.
+
+Scripts read the second form with `awk`, so it keeps Kafka's titles, order and widths.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import click
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """`width` is the least number of characters of the plain form."""
+
+    title: str
+    width: int = 15
+    right: bool = False
+
+
+def stdout_is_terminal() -> bool:
+    return sys.stdout.isatty()
+
+
+def plain_table(columns: Sequence[Column], rows: Iterable[Sequence[str]]) -> list[str]:
+    """Lines with a space between columns; a column is as wide as its longest cell."""
+    lines = [[column.title for column in columns], *(list(row) for row in rows)]
+    widths = [max(column.width, *(len(line[index]) for line in lines)) for index, column in enumerate(columns)]
+    return [" ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines]
+
+
+def print_table(columns: Sequence[Column], rows: Sequence[Sequence[str]], *, apart: bool = False) -> None:
+    """`apart` puts an empty line above the plain form, where Kafka's tool does."""
+    if not stdout_is_terminal():
+        if apart:
+            click.echo()
+        for line in plain_table(columns, rows):
+            click.echo(line)
+        return
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for column in columns:
+        table.add_column(column.title, justify="right" if column.right else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*(_escaped(cell) for cell in row))
+    Console().print(table)
+
+
+def warn(text: str) -> None:
+    """One line on stderr that stops nothing."""
+    click.echo(f"WARN: {text}", err=True)
+
+
+def _escaped(cell: str) -> str:
+    from rich.markup import escape
+
+    return escape(cell)
