@@ -11,7 +11,6 @@ from pykbroker.config import BrokerConfig
 
 from .image import MetadataImage
 
-
 NOT_HEARD_OF: Final = -1
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from pykbroker.config import BrokerConfig
 
 from .clock import Clock
+from .producer_ids import ProducerIds
 from .threads import Threads
 
 if TYPE_CHECKING:
@@ -48,6 +49,7 @@ class Broker:
     fetch_sessions: FetchSessionCache
     advertised: tuple[BoundListener, ...] = field(default=())
     """What clients are told, one for each listener of the broker."""
+    producer_ids: ProducerIds = field(default_factory=ProducerIds)
 
     @property
     def image(self) -> MetadataImage:

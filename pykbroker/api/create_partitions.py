@@ -1,0 +1,18 @@
+"""CreatePartitions (key 37): topics get more partitions, never fewer (KIP-195).
+
+Served are versions 0 to 3, which do not differ in what they say.
+
+The rules are the controller's (`metadata.topics`). The answer comes when this node's image and its replicas have the
+change, so that every later request on any connection sees it.
+"""
+
+from __future__ import annotations
+
+from pykbroker.protocol.messages.topics import CreatePartitionsRequest, CreatePartitionsResponse
+from pykbroker.server.dispatch import RequestContext, handles
+
+
+@handles(CreatePartitionsRequest, listeners=frozenset({"broker", "controller"}))
+async def create_partitions(context: RequestContext, request: CreatePartitionsRequest) -> CreatePartitionsResponse:
+    response: CreatePartitionsResponse = await context.broker.controller.submit(request)
+    return response

@@ -1,0 +1,18 @@
+"""DeleteTopics (key 20): topics go, with their records and configurations.
+
+Served are versions 1 to 6: 6 takes topic ids beside names (KIP-516).
+
+The rules are the controller's (`metadata.topics`). The answer comes when this node's image and its replicas have the
+change, so that every later request on any connection sees it.
+"""
+
+from __future__ import annotations
+
+from pykbroker.protocol.messages.topics import DeleteTopicsRequest, DeleteTopicsResponse
+from pykbroker.server.dispatch import RequestContext, handles
+
+
+@handles(DeleteTopicsRequest, listeners=frozenset({"broker", "controller"}))
+async def delete_topics(context: RequestContext, request: DeleteTopicsRequest) -> DeleteTopicsResponse:
+    response: DeleteTopicsResponse = await context.broker.controller.submit(request)
+    return response

@@ -1,0 +1,67 @@
+"""DescribeCluster (key 60): the cluster's id, its nodes, and what a client may do with it (KIP-700).
+
+Served are versions 0 to 2, on both kinds of listeners: a broker's tells of brokers, a controller's of controllers
+(KIP-919), and each refuses to tell of the other kind. Version 2 can include fenced brokers (KIP-1073).
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from pykbroker.protocol.errors import ErrorCode
+from pykbroker.protocol.messages.metadata import (
+    DescribeClusterBroker,
+    DescribeClusterRequest,
+    DescribeClusterResponse,
+)
+from pykbroker.server.dispatch import RequestContext, handles
+
+from .authorized_operations import CLUSTER_OPERATIONS, NOT_ASKED
+from .metadata import controller_id
+
+_BROKERS: Final = 1
+_CONTROLLERS: Final = 2
+_NAMES: Final = {_BROKERS: "BROKER", _CONTROLLERS: "CONTROLLER"}
+
+
+@handles(DescribeClusterRequest, listeners=frozenset({"broker", "controller"}))
+async def describe_cluster(context: RequestContext, request: DescribeClusterRequest) -> DescribeClusterResponse:
+    served = _BROKERS if context.listener.kind == "broker" else _CONTROLLERS
+    if request.endpoint_type not in _NAMES:
+        reason = f"Unsupported endpoint type {request.endpoint_type}"
+        return DescribeClusterResponse(error_code=ErrorCode.UNSUPPORTED_ENDPOINT_TYPE, error_message=reason)
+    if request.endpoint_type != served:
+        reason = (
+            f"The request was sent to an endpoint of type {_NAMES[served]}, but we wanted an endpoint of type "
+            f"{_NAMES[request.endpoint_type]}"
+        )
+        return DescribeClusterResponse(error_code=ErrorCode.MISMATCHED_ENDPOINT_TYPE, error_message=reason)
+    return DescribeClusterResponse(
+        endpoint_type=served,
+        cluster_id=context.broker.cluster_id,
+        controller_id=controller_id(context.broker) if served == _BROKERS else context.broker.node_id,
+        brokers=_brokers(context, request) if served == _BROKERS else _controllers(context),
+        cluster_authorized_operations=CLUSTER_OPERATIONS
+        if request.include_cluster_authorized_operations
+        else NOT_ASKED,
+    )
+
+
+def _brokers(context: RequestContext, request: DescribeClusterRequest) -> list[DescribeClusterBroker]:
+    return [
+        DescribeClusterBroker(
+            broker_id=broker.id, host=endpoint.host, port=endpoint.port, rack=broker.rack, is_fenced=broker.fenced
+        )
+        for _, broker in sorted(context.broker.image.brokers.items())
+        if (request.include_fenced_brokers or not broker.fenced)
+        and (endpoint := broker.endpoint(context.listener_name)) is not None
+    ]
+
+
+def _controllers(context: RequestContext) -> list[DescribeClusterBroker]:
+    return [
+        DescribeClusterBroker(broker_id=controller.id, host=endpoint.host, port=endpoint.port)
+        for _, controller in sorted(context.broker.image.controllers.items())
+        for endpoint in controller.endpoints
+        if endpoint.name == context.listener_name
+    ]

@@ -1,0 +1,43 @@
+"""ListConfigResources (key 74): the names of what has a configuration (KIP-1142).
+
+Served are versions 0 and 1: 0 asks for client metrics subscriptions alone (KIP-1000), of which there are none here;
+1 asks for some types of resources, or for all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from pykbroker.metadata.image import BROKER_RESOURCE, TOPIC_RESOURCE
+from pykbroker.protocol.errors import ErrorCode
+from pykbroker.protocol.messages.configs import (
+    ConfigResource,
+    ListConfigResourcesRequest,
+    ListConfigResourcesResponse,
+)
+from pykbroker.server.dispatch import RequestContext, handles
+
+_TYPES_SINCE: Final = 1
+_BROKER_LOGGER, _CLIENT_METRICS, _GROUP = 8, 16, 32
+_KNOWN_TYPES: Final = (BROKER_RESOURCE, TOPIC_RESOURCE, _BROKER_LOGGER, _CLIENT_METRICS, _GROUP)
+
+
+@handles(ListConfigResourcesRequest)
+async def list_config_resources(
+    context: RequestContext, request: ListConfigResourcesRequest
+) -> ListConfigResourcesResponse:
+    types: Sequence[int] = request.resource_types or _KNOWN_TYPES
+    if context.header.api_version < _TYPES_SINCE:
+        types = (_CLIENT_METRICS,)
+    if any(each not in _KNOWN_TYPES for each in types):
+        return ListConfigResourcesResponse(error_code=ErrorCode.UNSUPPORTED_VERSION)
+    image = context.broker.image
+    resources = []
+    if BROKER_RESOURCE in types:
+        resources += [
+            ConfigResource(resource_type=BROKER_RESOURCE, resource_name=str(each)) for each in sorted(image.brokers)
+        ]
+    if TOPIC_RESOURCE in types:
+        resources += [ConfigResource(resource_type=TOPIC_RESOURCE, resource_name=name) for name in image.topics]
+    return ListConfigResourcesResponse(config_resources=resources)
