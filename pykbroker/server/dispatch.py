@@ -117,9 +117,8 @@ class HandlerTable:
             for other in self._handlers:
                 twice = other.api_key == schema.api_key and other.listeners & listeners
                 assert not twice, f"{schema.name} has two handlers on one listener"
-            self._handlers.append(
-                Handler(schema.api_key, request_type, schema.versions.low, schema.versions.high, listeners, function)
-            )
+            served = schema.stable_versions
+            self._handlers.append(Handler(schema.api_key, request_type, served.low, served.high, listeners, function))
             return function
 
         return register
