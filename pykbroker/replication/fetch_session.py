@@ -1,7 +1,7 @@
 """Incremental fetch sessions (KIP-227): which partitions a Fetch request reads, and which of them its answer names.
 
-Pure: no clock, no Trio, no logs. The caller asks `FetchSessionCache.new_context` for a context, reads the partitions that
-it lists, and hands the outcome to `FetchContext.finish`. Kafka's counterparts are `FetchManager`, `FetchSession`,
+Pure: no clock, no Trio, no logs. The caller asks `FetchSessionCache.new_context` for a context, reads the partitions
+that it lists, and hands the outcome to `FetchContext.finish`. Kafka's counterparts are `FetchManager`, `FetchSession`,
 `FetchContext` and `FetchSessionCacheShard` (one shard here).
 """
 

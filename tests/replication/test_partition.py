@@ -1,0 +1,393 @@
+"""A partition's rules on real logs: roles, epochs, the high watermark, and what each reader may see."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from pykbroker.protocol.errors import ErrorCode
+from pykbroker.protocol.records.batch import Record, encode_batch, iter_batches
+from pykbroker.replication.partition import Partition
+from pykbroker.replication.reads import FetchIsolation, ListedOffset, OffsetSpec
+from pykbroker.storage.disk import OsDisk
+from pykbroker.storage.log import AppendResult, Log, LogConfig
+
+CONSUMER = FetchIsolation.HIGH_WATERMARK
+NOW_MS = 1_000_000
+MAX_BYTES = 1 << 20
+
+
+@dataclass(frozen=True)
+class State:
+    leader: int = 1
+    leader_epoch: int = 0
+    partition_epoch: int = 0
+    replicas: tuple[int, ...] = (1,)
+    isr: tuple[int, ...] = (1,)
+
+
+THREE = (1, 2, 3)
+
+MakePartition = Callable[..., Partition]
+
+
+@pytest.fixture
+def make(tmp_path: Path) -> MakePartition:
+    def make_partition(state: State | None = State(), *, high_watermark: int = 0, **config: str) -> Partition:
+        properties: dict[str, str | None] = {key.replace("_", "."): value for key, value in config.items()}
+        log = Log.open(OsDisk(), str(tmp_path / "apples-0"), LogConfig.from_properties(properties), now_ms=NOW_MS)
+        partition = Partition("apples", b"a" * 16, 0, log, 1, high_watermark=high_watermark)
+        if state is not None:
+            partition.apply_state(state)
+        return partition
+
+    return make_partition
+
+
+def batch(count: int = 1, timestamp: int = NOW_MS) -> bytes:
+    return encode_batch([Record(key=b"k", value=b"v", timestamp=timestamp + i) for i in range(count)])
+
+
+def append(partition: Partition, count: int = 1, acks: int = 1, timestamp: int = NOW_MS) -> AppendResult:
+    result = partition.append_as_leader(batch(count, timestamp), NOW_MS, acks)
+    assert isinstance(result, AppendResult)
+    return result
+
+
+class Watcher:
+    def __init__(self, partition: Partition) -> None:
+        self.calls = 0
+        partition.watchers[self] = None
+
+    def partition_changed(self, partition: Partition) -> None:
+        self.calls += 1
+
+
+# The high watermark
+
+
+def test_with_one_replica_the_high_watermark_follows_the_log_end(make: MakePartition) -> None:
+    partition = make()
+    append(partition, 3)
+    assert partition.high_watermark == partition.log.log_end_offset == 3
+    assert partition.check_replicated(3) is ErrorCode.NONE
+
+
+def test_the_high_watermark_is_the_least_log_end_of_the_isr(make: MakePartition) -> None:
+    partition = make(State(replicas=THREE, isr=THREE))
+    append(partition, 2)
+    append(partition, 2)
+    assert partition.high_watermark == 0
+    partition.read_as_replica(2, 4, MAX_BYTES)
+    assert partition.high_watermark == 0
+    partition.read_as_replica(3, 2, MAX_BYTES)
+    assert partition.high_watermark == 2
+    assert partition.check_replicated(2) is ErrorCode.NONE
+    assert partition.check_replicated(3) is None
+    partition.read_as_replica(3, 4, MAX_BYTES)
+    assert partition.high_watermark == 4
+
+
+def test_a_replica_outside_of_the_isr_does_not_hold_the_high_watermark_back(make: MakePartition) -> None:
+    partition = make(State(replicas=THREE, isr=(1, 2)))
+    append(partition, 2)
+    partition.read_as_replica(2, 2, MAX_BYTES)
+    assert partition.high_watermark == 2
+
+
+def test_a_smaller_isr_lets_the_high_watermark_advance_and_wakes_who_waits(make: MakePartition) -> None:
+    partition = make(State(replicas=THREE, isr=THREE))
+    append(partition, 2)
+    watcher = Watcher(partition)
+    partition.apply_state(State(replicas=THREE, isr=(1,), partition_epoch=1))
+    assert partition.high_watermark == 2
+    assert watcher.calls == 1
+
+
+def test_below_min_isr_the_high_watermark_stands_still(make: MakePartition) -> None:
+    partition = make(State(replicas=THREE, isr=(1, 2)), min_insync_replicas="2")
+    append(partition, 2)
+    partition.apply_state(State(replicas=THREE, isr=(1,), partition_epoch=1))
+    assert partition.high_watermark == 0
+    assert partition.check_replicated(2) is None
+
+
+def test_min_isr_above_the_number_of_replicas_counts_as_all_of_them(make: MakePartition) -> None:
+    partition = make(min_insync_replicas="3")
+    assert append(partition, 1, acks=-1).first_offset == 0
+    assert partition.high_watermark == 1
+
+
+def test_the_checkpointed_high_watermark_is_kept_within_the_log(make: MakePartition) -> None:
+    assert make(None, high_watermark=77).high_watermark == 0
+    assert make(None, high_watermark=-1).high_watermark == 0
+
+
+# Appending
+
+
+def test_only_the_leader_appends(make: MakePartition) -> None:
+    partition = make(State(leader=2, replicas=THREE, isr=THREE))
+    assert partition.append_as_leader(batch(), NOW_MS, 1) is ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert partition.check_replicated(0) is ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
+@pytest.mark.parametrize(("acks", "accepted"), [(-1, False), (1, True), (0, True)])
+def test_too_small_an_isr_refuses_acks_all_alone(make: MakePartition, acks: int, accepted: bool) -> None:
+    partition = make(State(replicas=THREE, isr=(1,)), min_insync_replicas="2")
+    result = partition.append_as_leader(batch(), NOW_MS, acks)
+    assert isinstance(result, AppendResult) is accepted
+    if not accepted:
+        assert result is ErrorCode.NOT_ENOUGH_REPLICAS
+        assert partition.log.log_end_offset == 0
+
+
+def test_an_isr_that_shrank_after_the_append_is_told(make: MakePartition) -> None:
+    partition = make(State(replicas=THREE, isr=(1, 2)), min_insync_replicas="2")
+    append(partition, acks=-1)
+    partition.read_as_replica(2, 1, MAX_BYTES)
+    partition.apply_state(State(replicas=THREE, isr=(1,), partition_epoch=1))
+    assert partition.check_replicated(1) is ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
+
+
+def test_batches_carry_the_leader_epoch(make: MakePartition) -> None:
+    partition = make(State(leader_epoch=7))
+    append(partition)
+    stored = partition.log.read(0, MAX_BYTES).read()
+    assert [each.header.partition_leader_epoch for each in iter_batches(stored)] == [7]
+
+
+def test_an_append_wakes_who_watches(make: MakePartition) -> None:
+    partition = make()
+    watcher = Watcher(partition)
+    append(partition)
+    assert watcher.calls == 1
+
+
+# Roles
+
+
+def test_an_older_partition_epoch_changes_nothing(make: MakePartition) -> None:
+    partition = make(State(leader_epoch=3, partition_epoch=5))
+    assert not partition.apply_state(State(leader=2, leader_epoch=2, partition_epoch=4))
+    assert (partition.leader, partition.leader_epoch) == (1, 3)
+
+
+def test_whoever_resigns_refuses_and_wakes_who_waits(make: MakePartition) -> None:
+    partition = make()
+    append(partition)
+    watcher = Watcher(partition)
+    partition.resign()
+    assert watcher.calls == 1
+    assert partition.read(0, MAX_BYTES, CONSUMER).error_code is ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert partition.append_as_leader(batch(), NOW_MS, 1) is ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
+@pytest.mark.parametrize(
+    ("epoch", "error"),
+    [
+        (-1, ErrorCode.NONE),
+        (-3, ErrorCode.NONE),
+        (4, ErrorCode.FENCED_LEADER_EPOCH),
+        (5, ErrorCode.NONE),
+        (6, ErrorCode.UNKNOWN_LEADER_EPOCH),
+    ],
+)
+def test_the_reader_s_leader_epoch_is_compared(make: MakePartition, epoch: int, error: ErrorCode) -> None:
+    partition = make(State(leader_epoch=5))
+    append(partition)
+    assert partition.read(0, MAX_BYTES, CONSUMER, epoch).error_code is error
+    assert partition.list_offset(OffsetSpec.LATEST, CONSUMER, epoch).error_code is error
+    assert partition.end_offset_for_epoch(5, epoch).error_code is error
+
+
+def test_a_follower_serves_those_who_may_read_from_followers(make: MakePartition) -> None:
+    partition = make(State(leader=2, replicas=(1, 2), isr=(1, 2)))
+    assert partition.read(0, MAX_BYTES, CONSUMER).error_code is ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert partition.read(0, MAX_BYTES, CONSUMER, leader_only=False).error_code is ErrorCode.NONE
+
+
+@pytest.mark.parametrize(
+    ("replica_id", "epoch", "error"),
+    [
+        (2, 0, ErrorCode.NONE),
+        (9, -1, ErrorCode.NOT_LEADER_OR_FOLLOWER),
+        (9, 0, ErrorCode.UNKNOWN_LEADER_EPOCH),
+        (1, 0, ErrorCode.UNKNOWN_LEADER_EPOCH),
+        (2, 1, ErrorCode.UNKNOWN_LEADER_EPOCH),
+    ],
+)
+def test_who_is_no_replica_does_not_read_as_one(
+    make: MakePartition, replica_id: int, epoch: int, error: ErrorCode
+) -> None:
+    partition = make(State(replicas=(1, 2), isr=(1, 2)))
+    append(partition)
+    assert partition.read_as_replica(replica_id, 0, MAX_BYTES, epoch).error_code is error
+
+
+# Reading
+
+
+def test_a_consumer_reads_below_the_high_watermark_and_a_replica_to_the_end(make: MakePartition) -> None:
+    partition = make(State(replicas=(1, 2), isr=(1, 2)))
+    append(partition, 2)
+    append(partition, 2)
+    size = partition.log.size_bytes
+    partition.read_as_replica(2, 2, MAX_BYTES)
+    assert partition.read(0, MAX_BYTES, CONSUMER).records_size == size // 2
+    assert partition.read_as_replica(2, 0, MAX_BYTES).records_size == size
+
+
+@pytest.mark.parametrize(
+    ("offset", "error", "size"),
+    [
+        (-5, ErrorCode.OFFSET_OUT_OF_RANGE, 0),
+        (4, ErrorCode.OFFSET_OUT_OF_RANGE, 0),
+        (3, ErrorCode.NONE, 0),
+        (2, ErrorCode.NONE, 1),
+    ],
+)
+def test_offsets_outside_of_the_log_are_out_of_range(
+    make: MakePartition, offset: int, error: ErrorCode, size: int
+) -> None:
+    partition = make()
+    append(partition, 3)
+    data = partition.read(offset, MAX_BYTES, CONSUMER)
+    assert data.error_code is error
+    assert bool(data.records_size) is bool(size)
+    expected = (-1, -1, -1) if error else (3, 3, 0)
+    assert (data.high_watermark, data.last_stable_offset, data.log_start_offset) == expected
+
+
+def test_between_high_watermark_and_log_end_there_is_nothing_and_no_error(make: MakePartition) -> None:
+    partition = make(State(replicas=(1, 2), isr=(1, 2)))
+    append(partition, 2)
+    for offset in (0, 1, 2):
+        data = partition.read(offset, MAX_BYTES, CONSUMER)
+        assert (data.error_code, data.records_size) == (ErrorCode.NONE, 0)
+
+
+def test_a_batch_larger_than_the_limit_comes_whole_or_not_at_all(make: MakePartition) -> None:
+    partition = make()
+    append(partition, 3)
+    assert partition.read(1, 10, CONSUMER, min_one_batch=True).records_size == partition.log.size_bytes
+    assert partition.read(1, 10, CONSUMER).records_size == 0
+    assert partition.read(1, 0, CONSUMER, min_one_batch=True).records_size == partition.log.size_bytes
+
+
+def test_only_read_committed_asks_for_aborted_transactions(make: MakePartition) -> None:
+    partition = make()
+    append(partition)
+    assert partition.read(0, MAX_BYTES, CONSUMER).aborted_transactions is None
+    assert partition.read(0, MAX_BYTES, FetchIsolation.TXN_COMMITTED).aborted_transactions == ()
+
+
+# Leader epochs
+
+
+@pytest.fixture
+def two_epochs(make: MakePartition) -> Partition:
+    """Epoch 1: offsets 0 and 1; epoch 4: offset 2."""
+    partition = make(State(leader_epoch=1))
+    append(partition, 2)
+    partition.apply_state(State(leader_epoch=4, partition_epoch=1))
+    append(partition)
+    return partition
+
+
+@pytest.mark.parametrize(
+    ("asked", "epoch", "end_offset"),
+    [(-1, -1, -1), (0, 0, 0), (1, 1, 2), (2, 1, 2), (3, 1, 2), (4, 4, 3), (5, -1, -1)],
+)
+def test_where_an_epoch_ends(two_epochs: Partition, asked: int, epoch: int, end_offset: int) -> None:
+    found = two_epochs.end_offset_for_epoch(asked)
+    assert (found.error_code, found.leader_epoch, found.end_offset) == (ErrorCode.NONE, epoch, end_offset)
+
+
+@pytest.mark.parametrize(
+    ("offset", "last_fetched_epoch", "error", "diverging"),
+    [
+        (2, 1, ErrorCode.NONE, None),
+        (3, 4, ErrorCode.NONE, None),
+        (3, 1, ErrorCode.NONE, (1, 2)),
+        (2, 3, ErrorCode.NONE, (1, 2)),
+        (9, 4, ErrorCode.NONE, (4, 3)),
+        (2, 5, ErrorCode.OFFSET_OUT_OF_RANGE, None),
+        (-1, 1, ErrorCode.OFFSET_OUT_OF_RANGE, None),
+    ],
+)
+def test_a_log_that_took_another_way_is_told_where(
+    two_epochs: Partition, offset: int, last_fetched_epoch: int, error: ErrorCode, diverging: tuple[int, int] | None
+) -> None:
+    data = two_epochs.read(offset, MAX_BYTES, CONSUMER, last_fetched_epoch=last_fetched_epoch)
+    assert (data.error_code, data.diverging_epoch) == (error, diverging)
+
+
+def test_a_diverging_replica_does_not_move_the_high_watermark(make: MakePartition) -> None:
+    partition = make(State(replicas=(1, 2), isr=(1, 2)))
+    append(partition, 2)
+    partition.read_as_replica(2, 9, MAX_BYTES, last_fetched_epoch=0)
+    assert partition.high_watermark == 0
+
+
+# Offsets
+
+
+def listed(found: ListedOffset) -> tuple[ErrorCode, int, int, int]:
+    return found.error_code, found.timestamp, found.offset, found.leader_epoch
+
+
+NONE = ErrorCode.NONE
+
+
+@pytest.mark.parametrize(
+    ("timestamp", "expected"),
+    [
+        (OffsetSpec.LATEST, (NONE, -1, 6, 0)),
+        (OffsetSpec.EARLIEST, (NONE, -1, 0, 0)),
+        (OffsetSpec.MAX_TIMESTAMP, (NONE, 1022, 5, 0)),
+        (OffsetSpec.EARLIEST_LOCAL, (NONE, -1, 0, 0)),
+        (OffsetSpec.LATEST_TIERED, (NONE, -1, -1, -1)),
+        (OffsetSpec.EARLIEST_PENDING_UPLOAD, (NONE, -1, -1, -1)),
+        (0, (NONE, 1000, 0, 0)),
+        (1001, (NONE, 1001, 1, 0)),
+        (1003, (NONE, 1020, 3, 0)),
+        (1022, (NONE, 1022, 5, 0)),
+        (1023, (NONE, -1, -1, -1)),
+    ],
+)
+def test_listed_offsets(make: MakePartition, timestamp: int, expected: tuple[ErrorCode, int, int, int]) -> None:
+    partition = make()
+    append(partition, 3, timestamp=1000)
+    append(partition, 3, timestamp=1020)
+    assert listed(partition.list_offset(timestamp, CONSUMER)) == expected
+
+
+@pytest.mark.parametrize(
+    ("timestamp", "offset"), [(OffsetSpec.LATEST, 0), (OffsetSpec.EARLIEST, 0), (OffsetSpec.MAX_TIMESTAMP, -1), (5, -1)]
+)
+def test_listed_offsets_of_an_empty_log(make: MakePartition, timestamp: int, offset: int) -> None:
+    assert make().list_offset(timestamp, CONSUMER).offset == offset
+
+
+def test_a_consumer_finds_no_timestamp_above_the_high_watermark(make: MakePartition) -> None:
+    partition = make(State(replicas=(1, 2), isr=(1, 2)))
+    append(partition, 2, timestamp=1000)
+    assert listed(partition.list_offset(1000, CONSUMER)) == (NONE, -1, -1, -1)
+    assert partition.list_offset(OffsetSpec.LATEST, CONSUMER).offset == 0
+    assert partition.list_offset(1000, FetchIsolation.LOG_END).offset == 0
+    assert partition.list_offset(OffsetSpec.LATEST, FetchIsolation.LOG_END).offset == 2
+
+
+def test_a_new_leader_does_not_list_what_it_does_not_know_to_be_replicated(make: MakePartition) -> None:
+    partition = make(State(replicas=(1, 2), isr=(1, 2)))
+    append(partition, 2, timestamp=1000)
+    partition.apply_state(State(leader_epoch=1, partition_epoch=1, replicas=(1, 2), isr=(1, 2)))
+    for timestamp in (OffsetSpec.LATEST, 1000):
+        assert partition.list_offset(timestamp, CONSUMER).error_code is ErrorCode.OFFSET_NOT_AVAILABLE
+    assert partition.list_offset(OffsetSpec.EARLIEST, CONSUMER).offset == 0
+    partition.read_as_replica(2, 2, MAX_BYTES)
+    assert partition.list_offset(OffsetSpec.LATEST, CONSUMER).offset == 2
