@@ -251,6 +251,11 @@ def encode_batch(
     )
 
 
+def encode_batch_prefix(base_offset: int, batch_length: int, partition_leader_epoch: int, crc: int) -> bytes:
+    """The bytes before `ATTRIBUTES_OFFSET`: all that a leader changes in a batch, and none that the checksum covers."""
+    return _BEFORE_ATTRIBUTES.pack(base_offset, batch_length, partition_leader_epoch, MAGIC_VALUE_V2, crc)
+
+
 def assemble_batch(
     payload: Buffer,
     *,

@@ -9,6 +9,7 @@ import struct
 import zlib
 from collections.abc import Callable
 from enum import IntEnum
+from typing import TypeAlias
 
 import cramjam
 from pykbroker.protocol.errors import ErrorCode
@@ -17,7 +18,7 @@ from .errors import InvalidRecords
 
 DEFAULT_LIMIT_BYTES = 64 * 1024 * 1024
 
-Buffer = bytes | bytearray | memoryview
+Buffer: TypeAlias = bytes | bytearray | memoryview
 
 
 class Compression(IntEnum):

@@ -60,7 +60,7 @@ class EndTransactionMarker:
 
 def decode_end_transaction_marker(record: Record) -> EndTransactionMarker:
     control_type = decode_control_key(record.key)
-    if control_type not in (ControlRecordType.COMMIT, ControlRecordType.ABORT):
+    if control_type is not ControlRecordType.COMMIT and control_type is not ControlRecordType.ABORT:
         raise InvalidRecords(ErrorCode.INVALID_RECORD, f"no transaction marker but {control_type!r}")
     if record.value is None or len(record.value) < _END_TRANSACTION.size:
         raise InvalidRecords(ErrorCode.INVALID_RECORD, "a transaction marker without its value")

@@ -33,17 +33,17 @@ def zigzag_size(value: int) -> int:
     return max(1, (n.bit_length() + 6) // 7)
 
 
-def decode_varint(data: bytes, position: int) -> tuple[int, int]:
+def decode_varint(data: bytes | bytearray, position: int) -> tuple[int, int]:
     """A zigzag int32 and the position behind it."""
     return _decode(data, position, MAX_VARINT_BYTES, 32)
 
 
-def decode_varlong(data: bytes, position: int) -> tuple[int, int]:
+def decode_varlong(data: bytes | bytearray, position: int) -> tuple[int, int]:
     """A zigzag int64 and the position behind it."""
     return _decode(data, position, MAX_VARLONG_BYTES, 64)
 
 
-def _decode(data: bytes, position: int, max_bytes: int, bits: int) -> tuple[int, int]:
+def _decode(data: bytes | bytearray, position: int, max_bytes: int, bits: int) -> tuple[int, int]:
     n = 0
     for index in range(max_bytes):
         if position >= len(data):

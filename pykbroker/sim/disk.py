@@ -1,0 +1,290 @@
+"""A disk in memory that knows what was synced, and forgets the rest in a crash.
+
+What a real machine may do in a power cut: of the bytes written since the last `sync`, any prefix may be there, with a
+torn or zeroed tail; a size may be there without its bytes; a file, a new name or a removal that no `sync_directory`
+confirmed may or may not be there. `crash` draws one such outcome. Names in a directory are independent of each other,
+but a rename has happened or not.
+"""
+
+import errno
+import posixpath
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from random import Random
+from typing import NoReturn
+
+from pykbroker.storage.disk import Buffer
+from pykbroker.storage.errors import DirectoryLocked, DiskFailed
+
+_MESSAGES = {
+    errno.ENOENT: "No such file or directory",
+    errno.ENOTDIR: "Not a directory",
+    errno.EISDIR: "Is a directory",
+    errno.EBADF: "Bad file descriptor",
+    errno.ENOSPC: "No space left on device",
+}
+
+
+def _fail(operation: str, path: str, number: int) -> NoReturn:
+    error = OSError(number, _MESSAGES[number])
+    raise DiskFailed(operation, path, error) from error
+
+
+@dataclass(eq=False, slots=True)
+class _Inode:
+    """A file's bytes now, and those that survive a crash for certain."""
+
+    data: bytearray = field(default_factory=bytearray)
+    synced: bytes = b""
+
+    def crash(self, rng: Random) -> None:
+        if self.data != self.synced:
+            self.data = bytearray(_torn(bytes(self.data), self.synced, rng))
+        self.synced = bytes(self.data)
+
+
+def _torn(data: bytes, synced: bytes, rng: Random) -> bytes:
+    """What a crash makes of a file: its synced bytes where nothing was written since, and something of the rest."""
+    common = next((i for i, pair in enumerate(zip(data, synced, strict=False)) if pair[0] != pair[1]), None)
+    if common is None:
+        common = min(len(data), len(synced))
+    if common < len(synced) and rng.random() < 0.5:
+        # Truncated since, perhaps written again: either the old state or something of the new one.
+        return synced
+    kept = rng.randint(common, len(data))
+    match rng.randrange(3):
+        case 0:
+            return data[:kept]
+        case 1:
+            return data[:kept] + bytes(rng.randint(0, len(data) - kept))
+        case _:
+            return data[:kept] + rng.randbytes(rng.randint(0, min(64, len(data) - kept)))
+
+
+@dataclass(eq=False, slots=True)
+class _Directory:
+    entries: dict[str, "_Inode | _Directory"] = field(default_factory=dict)
+    synced: dict[str, "_Inode | _Directory"] = field(default_factory=dict)
+
+    def crash(self, rng: Random) -> None:
+        for name in sorted(self.entries.keys() | self.synced.keys()):
+            now, before = self.entries.get(name), self.synced.get(name)
+            survivor = now if now is before or rng.random() < 0.5 else before
+            if survivor is None:
+                self.entries.pop(name, None)
+            else:
+                self.entries[name] = survivor
+                survivor.crash(rng)
+        self.synced = dict(self.entries)
+
+
+@dataclass(frozen=True, slots=True)
+class _Rename:
+    source: _Directory
+    source_name: str
+    target: _Directory
+    target_name: str
+    node: _Inode | _Directory
+
+    def crash(self, rng: Random) -> None:
+        """Make it happen or not, unless a sync or a later change has decided that."""
+        undecided = (
+            self.source.synced.get(self.source_name) is self.node
+            and self.target.entries.get(self.target_name) is self.node
+            and self.target.synced.get(self.target_name) is not self.node
+        )
+        if not undecided:
+            return
+        if rng.random() < 0.5:
+            self.target.synced[self.target_name] = self.source.synced.pop(self.source_name)
+        else:
+            self.source.entries[self.source_name] = self.node
+            replaced = self.target.synced.get(self.target_name)
+            if replaced is None:
+                del self.target.entries[self.target_name]
+            else:
+                self.target.entries[self.target_name] = replaced
+
+
+class SimulatedFile:
+    """An open file; unusable after `close` and after a crash, as after a restart of the machine."""
+
+    def __init__(self, disk: "SimulatedDisk", path: str, inode: _Inode) -> None:
+        self.path = path
+        self._disk = disk
+        self._inode: _Inode | None = inode
+        self._boot = disk.boot
+
+    def _open_inode(self, operation: str) -> _Inode:
+        if self._inode is None or self._boot != self._disk.boot:
+            _fail(operation, self.path, errno.EBADF)
+        return self._inode
+
+    def fileno(self) -> int | None:
+        return None
+
+    def size(self) -> int:
+        return len(self._open_inode("look at").data)
+
+    def read_at(self, position: int, size: int) -> bytes:
+        return bytes(self._open_inode("read").data[position : position + size])
+
+    def append(self, parts: Sequence[Buffer]) -> None:
+        data = b"".join(parts)
+        inode = self._open_inode("write")
+        self._disk.take_space(self.path, len(data))
+        inode.data += data
+
+    def truncate(self, size: int) -> None:
+        data = self._open_inode("truncate").data
+        if size < len(data):
+            del data[size:]
+        else:
+            data += bytes(size - len(data))
+
+    def sync(self) -> None:
+        inode = self._open_inode("sync")
+        inode.synced = bytes(inode.data)
+
+    def close(self) -> None:
+        self._inode = None
+
+
+class SimulatedLock:
+    def __init__(self, held: set[str], path: str) -> None:
+        self._held = held
+        self._path = path
+
+    def release(self) -> None:
+        self._held.discard(self._path)
+
+
+class SimulatedDisk:
+    """One machine's disk. `free_bytes` limits what can still be written; None is no limit."""
+
+    def __init__(self, rng: Random, *, free_bytes: int | None = None) -> None:
+        self._rng = rng
+        self._root = _Directory()
+        self._locked: set[str] = set()
+        self._renames: list[_Rename] = []
+        self.free_bytes = free_bytes
+        self.boot = 0
+
+    def crash(self) -> None:
+        """The machine loses power and starts again: locks and open files are gone, and so is what was not synced."""
+        self.boot += 1
+        self._locked = set()
+        for rename in self._renames:
+            rename.crash(self._rng)
+        self._renames = []
+        self._root.crash(self._rng)
+
+    def take_space(self, path: str, size: int) -> None:
+        if self.free_bytes is not None:
+            if size > self.free_bytes:
+                _fail("write", path, errno.ENOSPC)
+            self.free_bytes -= size
+
+    # Names
+
+    def _find(self, path: str) -> _Inode | _Directory | None:
+        node: _Inode | _Directory | None = self._root
+        for name in _names(path):
+            if not isinstance(node, _Directory):
+                return None
+            node = node.entries.get(name)
+        return node
+
+    def _directory(self, operation: str, path: str) -> _Directory:
+        node = self._find(path)
+        if node is None:
+            _fail(operation, path, errno.ENOENT)
+        if not isinstance(node, _Directory):
+            _fail(operation, path, errno.ENOTDIR)
+        return node
+
+    def _file(self, operation: str, path: str) -> _Inode:
+        node = self._find(path)
+        if node is None:
+            _fail(operation, path, errno.ENOENT)
+        if not isinstance(node, _Inode):
+            _fail(operation, path, errno.EISDIR)
+        return node
+
+    def open(self, path: str, *, create: bool = False) -> SimulatedFile:
+        if create and self._find(path) is None:
+            parent, name = posixpath.split(path)
+            self._directory("open", parent).entries[name] = _Inode()
+        return SimulatedFile(self, path, self._file("open", path))
+
+    def exists(self, path: str) -> bool:
+        return self._find(path) is not None
+
+    def is_directory(self, path: str) -> bool:
+        return isinstance(self._find(path), _Directory)
+
+    def list_directory(self, path: str) -> list[str]:
+        return sorted(self._directory("list", path).entries)
+
+    def make_directory(self, path: str) -> None:
+        node = self._root
+        for name in _names(path):
+            child = node.entries.setdefault(name, _Directory())
+            if not isinstance(child, _Directory):
+                _fail("create", path, errno.ENOTDIR)
+            node = child
+
+    def read_file(self, path: str) -> bytes:
+        return bytes(self._file("read", path).data)
+
+    def replace_file(self, path: str, data: bytes, *, sync: bool = True) -> None:
+        parent, name = posixpath.split(path)
+        directory = self._directory("write", parent)
+        if isinstance(directory.entries.get(name), _Directory):
+            _fail("write", path, errno.EISDIR)
+        self.take_space(path, len(data))
+        inode = directory.entries[name] = _Inode(bytearray(data))
+        if sync:
+            inode.synced = data
+            directory.synced[name] = inode
+
+    def rename(self, source: str, target: str) -> None:
+        source_parent, source_name = posixpath.split(source)
+        target_parent, target_name = posixpath.split(target)
+        source_directory = self._directory("rename", source_parent)
+        target_directory = self._directory("rename", target_parent)
+        if source_name not in source_directory.entries:
+            _fail("rename", source, errno.ENOENT)
+        if isinstance(target_directory.entries.get(target_name), _Directory):
+            _fail("rename", source, errno.EISDIR)
+        node = target_directory.entries[target_name] = source_directory.entries.pop(source_name)
+        self._renames.append(_Rename(source_directory, source_name, target_directory, target_name, node))
+
+    def remove(self, path: str) -> None:
+        parent, name = posixpath.split(path)
+        node = self._find(path)
+        if isinstance(node, _Directory):
+            _fail("remove", path, errno.EISDIR)
+        if node is not None:
+            self._directory("remove", parent).entries.pop(name)
+
+    def remove_directory(self, path: str) -> None:
+        parent, name = posixpath.split(path)
+        if self._find(path) is not None:
+            self._directory("remove", path)
+            self._directory("remove", parent).entries.pop(name)
+
+    def sync_directory(self, path: str) -> None:
+        directory = self._directory("sync", path)
+        directory.synced = dict(directory.entries)
+
+    def lock(self, path: str) -> SimulatedLock:
+        self.open(path, create=True)
+        if path in self._locked:
+            raise DirectoryLocked(posixpath.dirname(path))
+        self._locked.add(path)
+        return SimulatedLock(self._locked, path)
+
+
+def _names(path: str) -> list[str]:
+    return [name for name in path.split("/") if name]

@@ -1,0 +1,220 @@
+"""The sparse indexes beside a segment, in Kafka's files (`OffsetIndex`, `TimeIndex`, `AbstractIndex`).
+
+`.index`: (offset relative to the base offset, position), 8 bytes. `.timeindex`: (timestamp, relative offset), 12 bytes;
+no record up to that offset is younger than that timestamp. Kafka maps the files and preallocates them; here they
+grow, entries of the active segment wait in memory until there are enough for a write, and a file that ends in zeros
+(a Kafka that was killed) counts up to its last entry. An index holds nothing that the log could not tell again.
+"""
+
+import struct
+from array import array
+from bisect import bisect_right
+
+from .disk import Disk, DiskFile
+
+_WRITE_BYTES = 4096
+
+MAX_RELATIVE_OFFSET = 2**31 - 1
+"""Entries are signed 32 bits in Kafka: a segment's offsets span no more than this."""
+
+_UINT32 = next(code for code in "IL" if array(code).itemsize == 4)
+
+
+class SparseIndex:
+    """Pairs that ascend in both parts. Loaded: two arrays in memory. Not loaded: a binary search in the file."""
+
+    _entry: struct.Struct
+    _key_code: str
+
+    def __init__(self, disk: Disk, path: str, *, max_bytes: int) -> None:
+        self.path = path
+        self._disk = disk
+        self._max_entries = max_bytes // self._entry.size
+        self._file: DiskFile | None = None
+        self._keys: array[int] | None = None
+        self._values: array[int] | None = None
+        self._unwritten = bytearray()
+
+    # The active segment's index
+
+    def create(self) -> None:
+        """Start anew, whatever the file holds."""
+        self._open_file().truncate(0)
+        self._keys, self._values = array(self._key_code), array(_UINT32)
+        self._unwritten.clear()
+
+    def load(self) -> None:
+        """Into memory, for lookups without reads and for appends; cuts off what is not an entry."""
+        if self._keys is not None:
+            return
+        file = self._open_file()
+        size = file.size()
+        data = file.read_at(0, size)
+        entries = self._valid_entries(data)
+        if entries * self._entry.size != size:
+            file.truncate(entries * self._entry.size)
+        self._keys, self._values = self._split(data[: entries * self._entry.size])
+
+    def unload(self) -> None:
+        """Write what is pending and forget the arrays and the file: the segment is not active any more."""
+        self.write_pending()
+        self._keys = self._values = None
+        self.close()
+
+    def _append(self, key: int, value: int) -> None:
+        assert self._keys is not None
+        assert self._values is not None
+        self._keys.append(key)
+        self._values.append(value)
+        self._unwritten += self._entry.pack(key, value)
+        if len(self._unwritten) >= _WRITE_BYTES:
+            self.write_pending()
+
+    def write_pending(self) -> None:
+        if self._unwritten:
+            self._open_file().append([self._unwritten])
+            self._unwritten = bytearray()
+
+    @property
+    def is_full(self) -> bool:
+        return self._keys is not None and len(self._keys) >= self._max_entries
+
+    def _truncate_entries(self, count: int) -> None:
+        assert self._keys is not None
+        assert self._values is not None
+        if count < len(self._keys):
+            self.write_pending()
+            del self._keys[count:]
+            del self._values[count:]
+            self._open_file().truncate(count * self._entry.size)
+
+    # Reading
+
+    @property
+    def entries(self) -> int:
+        if self._keys is not None:
+            return len(self._keys)
+        return self._open_file().size() // self._entry.size
+
+    def entry(self, number: int) -> tuple[int, int]:
+        if self._keys is not None and self._values is not None:
+            return self._keys[number], self._values[number]
+        data = self._open_file().read_at(number * self._entry.size, self._entry.size)
+        key, value = self._entry.unpack(data)
+        return key, value
+
+    def last_entry(self) -> tuple[int, int] | None:
+        count = self.entries
+        return self.entry(count - 1) if count else None
+
+    def _floor(self, key: int) -> tuple[int, int] | None:
+        """The last entry whose key is not above `key`."""
+        if self._keys is not None and self._values is not None:
+            at = bisect_right(self._keys, key) - 1
+            return (self._keys[at], self._values[at]) if at >= 0 else None
+        low, high = 0, self.entries
+        while low < high:
+            middle = (low + high) // 2
+            if self.entry(middle)[0] <= key:
+                low = middle + 1
+            else:
+                high = middle
+        return self.entry(low - 1) if low else None
+
+    # Files
+
+    def sync(self) -> None:
+        """By a handle of its own: it may run in a thread beside lookups."""
+        file = self._disk.open(self.path)
+        file.sync()
+        file.close()
+
+    def close(self) -> None:
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    def _open_file(self) -> DiskFile:
+        if self._file is None:
+            self._file = self._disk.open(self.path, create=True)
+        return self._file
+
+    def _valid_entries(self, data: bytes) -> int:
+        """How many entries from the start on ascend; behind them are zeros, or damage."""
+        count = 0
+        previous_key = previous_value = 0
+        for key, value in self._entry.iter_unpack(data[: len(data) // self._entry.size * self._entry.size]):
+            if (key <= previous_key and count) or value < previous_value or (key, value) == (0, 0):
+                break
+            previous_key, previous_value = key, value
+            count += 1
+        return count
+
+    def _split(self, data: bytes) -> "tuple[array[int], array[int]]":
+        pairs = list(self._entry.iter_unpack(data))
+        return array(self._key_code, [key for key, _ in pairs]), array(_UINT32, [value for _, value in pairs])
+
+
+class OffsetIndex(SparseIndex):
+    """From offsets to positions in the segment."""
+
+    _entry = struct.Struct(">II")
+    _key_code = _UINT32
+
+    def __init__(self, disk: Disk, path: str, base_offset: int, *, max_bytes: int) -> None:
+        super().__init__(disk, path, max_bytes=max_bytes)
+        self._base_offset = base_offset
+
+    def append(self, offset: int, position: int) -> None:
+        """The batch that ends at `offset` starts at `position`."""
+        self._append(offset - self._base_offset, position)
+
+    def lookup(self, offset: int) -> int:
+        """A position at or before the batch with `offset`; 0 where the index does not know better."""
+        found = self._floor(offset - self._base_offset) if offset >= self._base_offset else None
+        return 0 if found is None else found[1]
+
+    def last(self) -> tuple[int, int] | None:
+        """The last entry as (offset, position)."""
+        found = self.last_entry()
+        return None if found is None else (self._base_offset + found[0], found[1])
+
+    def truncate_to(self, offset: int) -> None:
+        """Forget entries of `offset` and above."""
+        assert self._keys is not None
+        self._truncate_entries(
+            bisect_right(self._keys, offset - self._base_offset - 1) if offset > self._base_offset else 0
+        )
+
+
+class TimeIndex(SparseIndex):
+    """From timestamps to offsets."""
+
+    _entry = struct.Struct(">qI")
+    _key_code = "q"
+
+    def __init__(self, disk: Disk, path: str, base_offset: int, *, max_bytes: int) -> None:
+        super().__init__(disk, path, max_bytes=max_bytes)
+        self._base_offset = base_offset
+
+    def maybe_append(self, timestamp: int, offset: int) -> None:
+        """No record up to `offset` is younger than `timestamp`. Nothing new unless that is above the last one."""
+        assert self._keys is not None
+        if not self._keys or timestamp > self._keys[-1]:
+            self._append(timestamp, offset - self._base_offset)
+
+    def lookup(self, timestamp: int) -> int:
+        """Every record before this offset is older than `timestamp`, or in the batch that ends there."""
+        found = self._floor(timestamp)
+        return self._base_offset if found is None else self._base_offset + found[1]
+
+    def last(self) -> tuple[int, int] | None:
+        """The last entry as (timestamp, offset)."""
+        found = self.last_entry()
+        return None if found is None else (found[0], self._base_offset + found[1])
+
+    def truncate_to(self, offset: int) -> None:
+        """Forget entries of `offset` and above."""
+        assert self._values is not None
+        relative = offset - self._base_offset - 1
+        self._truncate_entries(bisect_right(self._values, relative) if relative >= 0 else 0)
