@@ -25,6 +25,16 @@ def own_broker(tmp_path: Path) -> Iterator[BrokerProcess]:
     broker.stop()
 
 
+def assert_closed_by(broker: BrokerProcess, frame: bytes) -> None:
+    with Wire(broker.address) as wire:
+        try:
+            wire.send_frame(frame)
+        except Closed:
+            return
+        with pytest.raises(Closed):
+            wire.receive()
+
+
 def resident_mib(broker: BrokerProcess) -> float:
     return float(psutil.Process(broker.pid).memory_info().rss) / MIB
 
@@ -60,9 +70,7 @@ def test_millions_of_unknown_tagged_fields_close_the_connection(own_broker: Brok
     count = 5_200_000
     before = peak_resident_mib(own_broker)
     tags = uvarint(count) + b"".join(uvarint(tag) + b"\x00" for tag in range(100)) + b"\x7f\x00" * (count - 100)
-    with Wire(own_broker.address) as wire, pytest.raises(Closed):
-        wire.send_frame(header(METADATA, 9, tags=tags) + b"\x00\x00\x00\x00\x00")
-        wire.receive()
+    assert_closed_by(own_broker, header(METADATA, 9, tags=tags) + b"\x00\x00\x00\x00\x00")
     assert peak_resident_mib(own_broker) - before < 60
     assert answers_api_versions(own_broker.address)
 
@@ -71,8 +79,6 @@ def test_millions_of_empty_topic_names_do_not_become_millions_of_objects(own_bro
     """Eight megabytes of Metadata request, in two bytes a topic."""
     count = 4_200_000
     before = peak_resident_mib(own_broker)
-    with Wire(own_broker.address) as wire, pytest.raises(Closed):
-        wire.send_frame(header(METADATA, 4) + struct.pack(">i", count) + bytes(2 * count) + b"\x00")
-        wire.receive()
+    assert_closed_by(own_broker, header(METADATA, 4) + struct.pack(">i", count) + bytes(2 * count) + b"\x00")
     assert peak_resident_mib(own_broker) - before < 100
     assert answers_api_versions(own_broker.address)
