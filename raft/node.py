@@ -80,7 +80,7 @@ class RaftNode:
         self._last_epoch = last_epoch
         self._election = election
         self._stored_election = election
-        self._epoch_start_offset = log_end_offset
+        self.epoch_start_offset = log_end_offset
         self._durable_end_offsets = {voter.node_id: 0 for voter in voters}
         self._durable_end_offsets[node_id] = log_end_offset
         self._votes: set[int] = set()
@@ -143,7 +143,7 @@ class RaftNode:
         assert self.epoch > self._last_epoch
         self.role = Role.LEADER
         self._election = ElectionState(self.epoch, leader_id=self.node_id)
-        self._epoch_start_offset = self.log_end_offset
+        self.epoch_start_offset = self.log_end_offset
         self._append(LeaderChange(self.node_id, self.voters.ids, sorted(self._votes)), 1)
 
     def _append(self, payload: object, count: int) -> Append:
@@ -157,6 +157,6 @@ class RaftNode:
         """What a majority holds is committed, once a record of the leader's own epoch is among it (Raft §5.4.2)."""
         held = sorted(self._durable_end_offsets.values(), reverse=True)
         committed = held[self.voters.majority - 1]
-        if committed > self._epoch_start_offset:
+        if committed > self.epoch_start_offset:
             assert committed >= self.high_watermark
             self.high_watermark = committed

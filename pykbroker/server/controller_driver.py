@@ -75,6 +75,10 @@ class ControllerDriver:
         self._active = trio.Event()
 
     @property
+    def role(self) -> Role:
+        return self._raft.role
+
+    @property
     def leader_epoch(self) -> int:
         return self._raft.epoch
 
@@ -103,12 +107,16 @@ class ControllerDriver:
             del self._waiting[token]
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        """Wins the quorum, replays the log, and works until it is cancelled. Raises DiskFailed."""
+        """Wins the quorum, replays the log, and works until it is cancelled.
+
+        Raises DiskFailed, UnsupportedMetadataVersion, InconsistentMetadata.
+        """
         while self._raft.role is not Role.LEADER or self._raft.high_watermark <= self._raft.epoch_start_offset:
             self._raft.tick(self._clock.monotonic_ms())
             await self._carry_out()
         self._replay()
-        self._take(self._controller.activate(self._bootstrap, self._clock.monotonic_ms()))
+        now_ms = self._clock.monotonic_ms()
+        self._take(self._controller.activate(self._bootstrap, now_ms, self._raft.log_end_offset))
         self._active.set()
         await self._carry_out()
         task_status.started()

@@ -12,16 +12,19 @@ from typing import NamedTuple
 
 from pykbroker.metadata.records import decode_record, encode_record
 from pykbroker.protocol.compile import encode
-from pykbroker.protocol.messages.quorum_records import LeaderChangeMessage, Voter
+from pykbroker.protocol.errors import MalformedMessage
+from pykbroker.protocol.messages.control_records import LeaderChangeMessage, LeaderChangeMessageVoter
 from pykbroker.protocol.records.batch import Record, encode_batch, iter_batches, iter_records
 from pykbroker.protocol.records.control import ControlRecordType, encode_control_batch
 from pykbroker.protocol.schema import Message
 from pykbroker.raft.election_state import ElectionState
 from pykbroker.raft.node import LeaderChange
 from pykbroker.storage.disk import Disk
+from pykbroker.storage.errors import CorruptLog
 from pykbroker.storage.log import Log
+from pykbroker.storage.log_config import LogConfig
+from pykbroker.storage.partition_metadata import read_topic_id, write_topic_id
 
-METADATA_TOPIC = "__cluster_metadata"
 METADATA_TOPIC_ID = bytes(15) + b"\x01"
 QUORUM_STATE = "quorum-state"
 READ_BYTES = 1 << 20
@@ -33,12 +36,20 @@ class MetadataRecord(NamedTuple):
 
 
 class MetadataLog:
-    """disk, directory: where the log's files are, `quorum-state` among them."""
+    """The log and, in the same directory, `quorum-state`."""
 
-    def __init__(self, disk: Disk, directory: str, log: Log) -> None:
+    def __init__(self, disk: Disk, log: Log) -> None:
         self._disk = disk
-        self._quorum_state = posixpath.join(directory, QUORUM_STATE)
+        self._quorum_state = posixpath.join(log.directory, QUORUM_STATE)
         self._log = log
+
+    @classmethod
+    def open(cls, disk: Disk, directory: str, config: LogConfig, *, clean_shutdown: bool, now_ms: int) -> MetadataLog:
+        """Opens or creates it, and recovers what a crash left. Raises CorruptLog, DiskFailed."""
+        log = Log.open(disk, directory, config, now_ms=now_ms, clean_shutdown=clean_shutdown)
+        if read_topic_id(disk, directory) is None:
+            write_topic_id(disk, directory, METADATA_TOPIC_ID, sync=True)
+        return cls(disk, log)
 
     @property
     def end_offset(self) -> int:
@@ -62,8 +73,8 @@ class MetadataLog:
     def append_leader_change(self, change: LeaderChange, epoch: int, now_ms: int) -> None:
         message = LeaderChangeMessage(
             leader_id=change.leader_id,
-            voters=[Voter(voter_id=voter_id) for voter_id in change.voters],
-            granting_voters=[Voter(voter_id=voter_id) for voter_id in change.granting_voters],
+            voters=[LeaderChangeMessageVoter(voter_id=voter_id) for voter_id in change.voters],
+            granting_voters=[LeaderChangeMessageVoter(voter_id=voter_id) for voter_id in change.granting_voters],
         )
         batch = encode_control_batch(
             ControlRecordType.LEADER_CHANGE,
@@ -85,7 +96,10 @@ class MetadataLog:
         self._log.flush()
 
     def read(self) -> Iterator[MetadataRecord]:
-        """Every metadata record from the log's start to its end; control records are raft's and left out."""
+        """Every metadata record from the log's start to its end; control records are raft's and left out.
+
+        Raises CorruptLog, DiskFailed.
+        """
         offset, end = self._log.log_start_offset, self.end_offset
         while offset < end:
             data = self._log.read(offset, READ_BYTES, max_offset=end, min_one_batch=True).read()
@@ -93,7 +107,18 @@ class MetadataLog:
                 offset = batch.header.next_offset
                 if not batch.header.is_control:
                     for record in iter_records(batch):
-                        yield MetadataRecord(record.offset, decode_record(record.value))
+                        yield MetadataRecord(record.offset, self._decode(record))
+
+    def _decode(self, record: Record) -> Message:
+        try:
+            return decode_record(record.value or b"")
+        except MalformedMessage as error:
+            raise CorruptLog(f"{self._log.directory}: the record at offset {record.offset}: {error}") from error
 
     def close(self) -> None:
+        """At a clean shutdown: everything is durable and the files are in their final form."""
         self._log.close()
+
+    def abandon(self) -> None:
+        """Closes the files as they are."""
+        self._log.abandon()

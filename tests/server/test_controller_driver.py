@@ -1,0 +1,215 @@
+"""The controller on its raft log: commit before answer, restart, and what a crash leaves."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+import trio
+from crc32c import crc32c
+from trio.testing import wait_all_tasks_blocked
+
+from pykbroker.config import BrokerConfig
+from pykbroker.metadata.controller import Controller
+from pykbroker.metadata.features import bootstrap_records
+from pykbroker.metadata.image import ImageChanges, MetadataImage
+from pykbroker.protocol.errors import ErrorCode
+from pykbroker.protocol.messages.brokers import BrokerHeartbeatRequest, BrokerRegistrationRequest, Feature
+from pykbroker.protocol.messages.topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
+from pykbroker.raft.node import Role
+from pykbroker.raft.voters import Voter, VoterSet
+from pykbroker.server.clock import SystemClock
+from pykbroker.server.controller_driver import ControllerDriver
+from pykbroker.server.metadata_log import MetadataLog
+from pykbroker.sim.disk import SimulatedDisk
+from pykbroker.storage.disk import Disk, OsDisk
+from pykbroker.storage.errors import CorruptLog
+from pykbroker.storage.log_config import LogConfig
+from tests.server.inline_threads import GatedThreads, InlineThreads
+
+NODE_ID = 1
+CLUSTER_ID = "rGKhQ5uFQ7WqXg2Vd1mY0A"
+DIRECTORY = "/data/__cluster_metadata-0"
+
+
+def open_driver(disk: Disk, directory: str = DIRECTORY, *, threads: InlineThreads | None = None) -> ControllerDriver:
+    log = MetadataLog.open(disk, directory, LogConfig(), clean_shutdown=False, now_ms=0)
+    return ControllerDriver(
+        NODE_ID,
+        VoterSet([Voter(NODE_ID, "127.0.0.1", 9093)]),
+        log,
+        Controller(BrokerConfig({}), node_id=NODE_ID, cluster_id=CLUSTER_ID, rng=random.Random(1)),
+        MetadataImage(),
+        clock=SystemClock(),
+        threads=threads or InlineThreads(),
+        bootstrap=bootstrap_records(),
+    )
+
+
+def simulated_disk() -> SimulatedDisk:
+    disk = SimulatedDisk(random.Random(7))
+    disk.make_directory("/data")
+    return disk
+
+
+async def register_broker(driver: ControllerDriver) -> None:
+    registration = BrokerRegistrationRequest(
+        broker_id=NODE_ID,
+        cluster_id=CLUSTER_ID,
+        incarnation_id=bytes(range(16)),
+        features=[Feature(name="metadata.version", min_supported_version=30, max_supported_version=30)],
+        log_dirs=[bytes(range(1, 17))],
+    )
+    answer = await driver.submit(registration)
+    assert answer.error_code == ErrorCode.NONE
+    heartbeat = BrokerHeartbeatRequest(
+        broker_id=NODE_ID, broker_epoch=answer.broker_epoch, current_metadata_offset=driver.image.offset
+    )
+    assert (await driver.submit(heartbeat)).error_code == ErrorCode.NONE
+
+
+async def create_topic(driver: ControllerDriver, name: str) -> CreateTopicsResponse:
+    request = CreateTopicsRequest(topics=[CreatableTopic(name=name, num_partitions=2, replication_factor=1)])
+    response = await driver.submit(request)
+    assert isinstance(response, CreateTopicsResponse)
+    return response
+
+
+def test_topic_is_in_the_image_when_the_answer_comes() -> None:
+    async def scenario() -> None:
+        driver = open_driver(simulated_disk())
+        async with trio.open_nursery() as nursery:
+            await nursery.start(driver.run)
+            await register_broker(driver)
+            response = await create_topic(driver, "orders")
+            assert response.topics[0].error_code == ErrorCode.NONE
+            topic = driver.image.topic("orders")
+            assert topic is not None
+            assert [partition.leader for partition in topic.partitions.values()] == [NODE_ID, NODE_ID]
+            nursery.cancel_scope.cancel()
+
+    trio.run(scenario)
+
+
+def test_nothing_is_answered_or_shown_before_it_is_durable() -> None:
+    async def scenario() -> None:
+        threads = GatedThreads()
+        driver = open_driver(simulated_disk(), threads=threads)
+        async with trio.open_nursery() as nursery:
+            threads.open()
+            await nursery.start(driver.run)
+            await register_broker(driver)
+            threads.shut()
+            nursery.start_soon(create_topic, driver, "first")
+            nursery.start_soon(create_topic, driver, "second")
+            await wait_all_tasks_blocked()
+            assert not driver.image.topics
+            assert len(nursery.child_tasks) == 3
+            threads.open()
+            await wait_all_tasks_blocked()
+            assert set(driver.image.topics) == {"first", "second"}
+            assert len(nursery.child_tasks) == 1
+            nursery.cancel_scope.cancel()
+
+    trio.run(scenario)
+
+
+def test_what_was_answered_survives_a_crash() -> None:
+    disk = simulated_disk()
+
+    async def before_the_crash() -> MetadataImage:
+        driver = open_driver(disk)
+        async with trio.open_nursery() as nursery:
+            await nursery.start(driver.run)
+            await register_broker(driver)
+            await create_topic(driver, "orders")
+            nursery.cancel_scope.cancel()
+        return driver.image
+
+    async def after_the_crash() -> tuple[MetadataImage, int]:
+        driver = open_driver(disk)
+        async with trio.open_nursery() as nursery:
+            await nursery.start(driver.run)
+            nursery.cancel_scope.cancel()
+        return driver.image, driver.leader_epoch
+
+    before = trio.run(before_the_crash)
+    disk.crash()
+    after, epoch = trio.run(after_the_crash)
+    assert after == before
+    assert epoch == 2
+
+
+def test_listeners_hear_of_a_change_before_the_answer() -> None:
+    async def scenario() -> None:
+        driver = open_driver(simulated_disk())
+        heard: list[str] = []
+
+        def listen(image: MetadataImage, changes: ImageChanges) -> None:
+            heard.extend(name for name in image.topics if changes.partitions)
+
+        driver.subscribe(listen)
+        async with trio.open_nursery() as nursery:
+            await nursery.start(driver.run)
+            await register_broker(driver)
+            await create_topic(driver, "orders")
+            assert heard == ["orders"]
+            nursery.cancel_scope.cancel()
+
+    trio.run(scenario)
+
+
+def test_a_cancelled_caller_loses_the_answer_and_not_the_effect() -> None:
+    async def scenario() -> None:
+        threads = GatedThreads()
+        driver = open_driver(simulated_disk(), threads=threads)
+        async with trio.open_nursery() as nursery:
+            threads.open()
+            await nursery.start(driver.run)
+            await register_broker(driver)
+            threads.shut()
+            async with trio.open_nursery() as callers:
+                callers.start_soon(create_topic, driver, "orders")
+                await wait_all_tasks_blocked()
+                callers.cancel_scope.cancel()
+            threads.open()
+            await wait_all_tasks_blocked()
+            assert "orders" in driver.image.topics
+            nursery.cancel_scope.cancel()
+
+    trio.run(scenario)
+
+
+def test_a_bad_record_in_the_log_is_named(tmp_path: Path) -> None:
+    disk = OsDisk()
+    log = MetadataLog.open(disk, str(tmp_path / "log"), LogConfig(), clean_shutdown=False, now_ms=0)
+    log.append_records(bootstrap_records(), 1, 0)
+    log.flush()
+    (segment,) = (tmp_path / "log").glob("*.log")
+    batch = bytearray(segment.read_bytes())
+    frame_version = batch.index(b"\x01\x0c")
+    batch[frame_version] = 9
+    log.abandon()
+
+    batch[17:21] = crc32c(bytes(batch[21:])).to_bytes(4, "big")
+    segment.write_bytes(batch)
+    damaged = MetadataLog.open(disk, str(tmp_path / "log"), LogConfig(), clean_shutdown=False, now_ms=0)
+    with pytest.raises(CorruptLog, match="offset 0: metadata record with frame version 9"):
+        list(damaged.read())
+    damaged.abandon()
+
+
+def test_the_quorum_state_names_the_leader(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        driver = open_driver(OsDisk(), str(tmp_path / "log"))
+        async with trio.open_nursery() as nursery:
+            await nursery.start(driver.run)
+            assert driver.role is Role.LEADER
+            nursery.cancel_scope.cancel()
+
+    trio.run(scenario)
+    assert (tmp_path / "log" / "quorum-state").read_text() == (
+        '{"clusterId":"","leaderId":1,"leaderEpoch":1,"votedId":-1,"appliedOffset":0,'
+        '"currentVoters":[{"voterId":1}],"data_version":0}'
+    )
