@@ -38,7 +38,7 @@ async def find_coordinator(context: RequestContext, request: FindCoordinatorRequ
     one = await _find(context, request.key_type, request.key)
     return FindCoordinatorResponse(
         error_code=one.error_code,
-        error_message=one.error_message,
+        error_message=one.error_message or ErrorCode.NONE.name,
         node_id=one.node_id,
         host=one.host,
         port=one.port,
@@ -95,7 +95,7 @@ async def _coordinator(context: RequestContext, key: str, index: int) -> Coordin
         return _failed(key, ErrorCode.COORDINATOR_NOT_AVAILABLE)
     if leader.id == context.broker.node_id and not await _is_ready(context.broker, index):
         return _failed(key, ErrorCode.COORDINATOR_NOT_AVAILABLE)
-    return Coordinator(key=key, node_id=leader.id, host=endpoint.host, port=endpoint.port)
+    return Coordinator(key=key, node_id=leader.id, host=endpoint.host, port=endpoint.port, error_message="")
 
 
 async def _is_ready(broker: Broker, index: int) -> bool:

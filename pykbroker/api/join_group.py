@@ -7,6 +7,7 @@ members (KIP-345), 7 the protocol type in the response (KIP-559), 8 reasons (KIP
 
 from __future__ import annotations
 
+from pykbroker.groups.rebalance import refused_join
 from pykbroker.protocol.messages.groups import JoinGroupRequest, JoinGroupResponse
 from pykbroker.server.coordinator_driver import CoordinatorRefused
 from pykbroker.server.dispatch import RequestContext, handles
@@ -25,7 +26,7 @@ async def join_group(context: RequestContext, request: JoinGroupRequest) -> Join
     try:
         response: JoinGroupResponse = await submit(context, request.group_id, request)
     except CoordinatorRefused as refused:
-        response = JoinGroupResponse(error_code=refused.error_code, member_id=request.member_id)
+        response = refused_join(refused.error_code, request.member_id)
     if response.protocol_name is None and version < _NULL_PROTOCOL_NAME_SINCE:
         response.protocol_name = ""
     return response

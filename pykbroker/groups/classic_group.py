@@ -207,7 +207,9 @@ class ClassicGroup:
 
     def record_of_creation(self) -> CoordinatorRecord:
         """A new group before its first generation: its members are not written down until they have an assignment."""
-        value = GroupMetadataValue(protocol_type="", generation=0, current_state_timestamp=self.state_timestamp_ms)
+        value = GroupMetadataValue(
+            protocol_type="", generation=0, protocol=None, leader=None, current_state_timestamp=self.state_timestamp_ms
+        )
         return group_metadata_record(self.group_id, value)
 
     def _member_record(self, member: ClassicMember) -> MemberMetadata:

@@ -157,9 +157,7 @@ class Joins:
             return
         error_code = group.validate_member(member_id, request.group_instance_id)
         if error_code is not ErrorCode.NONE:
-            answer = refused_join(error_code, member_id)
-            answer.protocol_name = None
-            step.answer(token, answer)
+            step.answer(token, refused_join(error_code, member_id))
             return
         member = group.members[member_id]
         if self._has_to_rebalance(group, member, request):
@@ -221,9 +219,7 @@ class Joins:
     def _fence(self, member: ClassicMember, step: Step) -> None:
         """Whoever still waits under the old id is told that another has its place."""
         if member.awaiting_join is not None:
-            fenced = refused_join(ErrorCode.FENCED_INSTANCE_ID, member.member_id)
-            fenced.protocol_name = None
-            step.answer(member.awaiting_join, fenced)
+            step.answer(member.awaiting_join, refused_join(ErrorCode.FENCED_INSTANCE_ID, member.member_id))
         if member.awaiting_sync is not None:
             step.answer(member.awaiting_sync, SyncGroupResponse(error_code=ErrorCode.FENCED_INSTANCE_ID))
         member.awaiting_join = member.awaiting_sync = None

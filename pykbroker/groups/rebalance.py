@@ -199,7 +199,7 @@ def join_answer(group: ClassicGroup, member: ClassicMember) -> JoinGroupResponse
 
 
 def refused_join(error_code: ErrorCode, member_id: str) -> JoinGroupResponse:
-    return JoinGroupResponse(error_code=error_code, member_id=member_id)
+    return JoinGroupResponse(error_code=error_code, protocol_name=None, member_id=member_id)
 
 
 def _members_for_leader(group: ClassicGroup) -> list[JoinGroupResponseMember]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import math
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from random import Random
@@ -23,12 +23,12 @@ from pykbroker.groups.config import GroupConfig
 from pykbroker.groups.context import GroupRequestContext
 from pykbroker.groups.records import CoordinatorRecord
 from pykbroker.groups.shard import GroupRequest, GroupShard
-from pykbroker.metadata.image import ImageChanges, MetadataImage
+from pykbroker.metadata.image import MetadataImage
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.replication.partition import ACKS_ALL, Partition
 from pykbroker.state_machine import Completion, Result, Token
 from pykbroker.storage.errors import DiskFailed
-from pykbroker.storage.log import AppendResult
+from pykbroker.storage.log import AppendOrigin, AppendResult
 from pykbroker.storage.validation import RecordsRejected
 
 from .clock import Clock
@@ -64,10 +64,13 @@ class CoordinatorRefused(Exception):
 class Replicas(Protocol):
     """What of the node's replica manager is needed here."""
 
-    def get_partition(self, topic: str, index: int) -> Partition | ErrorCode: ...
-
     def append(
-        self, partition: Partition, records: bytes | memoryview, now_ms: int, required_acks: int
+        self,
+        partition: Partition,
+        records: bytes | memoryview,
+        now_ms: int,
+        required_acks: int,
+        origin: AppendOrigin = ...,
     ) -> AppendResult | ErrorCode: ...
 
 
@@ -108,7 +111,6 @@ class _LedShard:
 
     def __init__(self, partition: Partition, shard: GroupShard, commit_timeout_ms: int) -> None:
         self.partition = partition
-        self.leader_epoch = partition.leader_epoch
         self.shard = shard
         self.phase = _Phase.LOADING
         self.loaded = trio.Event()
@@ -175,13 +177,17 @@ class _LedShard:
 
 
 class CoordinatorDriver:
-    """The group coordinators of one node. `apply` is to be subscribed to the controller's driver behind the replicas."""
+    """The group coordinators of a node; to be subscribed to `__consumer_offsets` at the replica manager.
+
+    image: the newest committed metadata; the number of partitions in it decides where a group lives.
+    """
 
     def __init__(
         self,
         config: BrokerConfig,
         replicas: Replicas,
         *,
+        image: Callable[[], MetadataImage],
         clock: Clock,
         threads: Threads,
         rng: Random,
@@ -189,7 +195,7 @@ class CoordinatorDriver:
         self._config = group_config(config)
         self._commit_timeout_ms = config.int("offsets.commit.timeout.ms")
         self._replicas = replicas
-        self._partition_count: int | None = None
+        self._image = image
         self._clock = clock
         self._threads = threads
         self._rng = rng
@@ -203,8 +209,8 @@ class CoordinatorDriver:
 
     def partition_for(self, group_id: str) -> int | None:
         """The partition of `__consumer_offsets` that a group's records are in; None where the topic is missing."""
-        count = self._partition_count
-        return None if count is None else abs_java_hash(group_id) % count
+        topic = self._image().topic(CONSUMER_OFFSETS)
+        return None if topic is None else abs_java_hash(group_id) % len(topic.partitions)
 
     async def wait_until_active(self, index: int) -> bool:
         """Waits while the partition's log is being read; False where this node does not serve it."""
@@ -279,7 +285,7 @@ class CoordinatorDriver:
         end_offset = 0
         for batch in encode_batches(records, timestamp_ms, partition.log.config.max_message_bytes):
             try:
-                result = self._replicas.append(partition, batch, timestamp_ms, ACKS_ALL)
+                result = self._replicas.append(partition, batch, timestamp_ms, ACKS_ALL, AppendOrigin.COORDINATOR)
             except RecordsRejected as rejected:
                 return rejected.error_code
             if isinstance(result, ErrorCode):
@@ -289,25 +295,14 @@ class CoordinatorDriver:
 
     # Leadership
 
-    def apply(self, image: MetadataImage, changes: ImageChanges) -> None:
-        """Follows the metadata: which partitions of `__consumer_offsets` there are, and which are led here."""
-        topic = image.topic(CONSUMER_OFFSETS)
-        self._partition_count = None if topic is None else len(topic.partitions)
-        if any(deleted.name == CONSUMER_OFFSETS for deleted in changes.deleted_topics.values()):
-            for index in list(self._shards):
-                self._follow(index)
-        for topic_id, index in changes.partitions:
-            if topic is not None and topic.topic_id == topic_id:
-                self._follow(index)
+    def on_election(self, partition: Partition) -> None:
+        """The partition is led here, from now on or in a new leader epoch."""
+        self._unload(partition.index)
+        self._load(partition)
 
-    def _follow(self, index: int) -> None:
-        partition = self._replicas.get_partition(CONSUMER_OFFSETS, index)
-        led = self._shards.get(index)
-        if isinstance(partition, ErrorCode) or not partition.is_leader:
-            self._unload(index)
-        elif led is None or led.partition is not partition or led.leader_epoch != partition.leader_epoch:
-            self._unload(index)
-            self._load(partition)
+    def on_resignation(self, index: int) -> None:
+        """Another node leads it, or it is gone; perhaps it never was led here."""
+        self._unload(index)
 
     def _unload(self, index: int) -> None:
         led = self._shards.pop(index, None)
