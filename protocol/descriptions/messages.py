@@ -1,0 +1,54 @@
+"""One version of one message as a `construct`, made from its declaration.
+
+What it parses is a Container with the fields of the body by name, and in `tagged` a list of the entries of the tagged
+section. A field that the version lacks is not there, nor a tagged one that was left out.
+"""
+
+# construct's types are objects made by decorators, which pyright takes for the classes and functions behind them.
+# pyright: reportOperatorIssue=false, reportArgumentType=false, reportAssignmentType=false
+# pyright: reportOptionalMemberAccess=false
+
+from __future__ import annotations
+
+import functools
+
+import construct as c
+
+from ..schema import Field, StructType
+from .values import BYTES, COMPACT_BYTES, COMPACT_STRING, NUMBERS, STRING, array, nullable, tagged_section
+
+TAGGED = "tagged"
+
+
+@functools.lru_cache(maxsize=256)
+def describe(cls: StructType, version: int) -> c.Construct:
+    return _struct(cls, version, cls.__schema__.flexible.includes(version))
+
+
+def _struct(cls: StructType, version: int, flexible: bool) -> c.Construct:
+    body: list[c.Construct] = []
+    tagged: dict[int, c.Construct] = {}
+    for field in cls.__schema__.fields:
+        if field.versions.includes(version):
+            if field.tagged.includes(version):
+                assert field.tag is not None
+                tagged[field.tag] = _value(field, version, flexible, null_mark=0)
+            else:
+                body.append(field.name / _value(field, version, flexible, null_mark=-1))
+    section = [TAGGED / tagged_section(tagged)] if flexible else []
+    return c.Struct(*body, *section)
+
+
+def _value(field: Field, version: int, flexible: bool, null_mark: int) -> c.Construct:
+    kind = field.kind.removeprefix("[]")
+    if kind == "struct":
+        value = _struct(field.struct, version, flexible)
+        if field.kind == kind and field.nullable.includes(version):
+            value = nullable(value, null_mark)
+    elif kind == "string":
+        value = COMPACT_STRING if flexible and field.flexible else STRING
+    elif kind in ("bytes", "records"):
+        value = COMPACT_BYTES if flexible else BYTES
+    else:
+        value = NUMBERS[kind]
+    return array(value, flexible) if field.kind.startswith("[]") else value
