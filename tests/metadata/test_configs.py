@@ -1,0 +1,199 @@
+"""Changing configurations, and what they come to: requests and the answers that Kafka gives to them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pykbroker.config import broker_keys
+from pykbroker.metadata.effective_configs import (
+    BrokerLayers,
+    EffectiveConfig,
+    broker_configs,
+    cluster_broker_configs,
+    topic_configs,
+)
+from pykbroker.protocol.errors import ErrorCode
+from pykbroker.protocol.messages.configs import (
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsRequestAlterableConfig,
+    IncrementalAlterConfigsRequestAlterConfigsResource,
+)
+from tests.metadata.cluster import Cluster, one_node
+from tests.metadata.test_topics import creatable, create
+
+SET, DELETE, APPEND, SUBTRACT = range(4)
+TOPIC, BROKER = 2, 4
+
+Change = tuple[str, int, str | None]
+
+
+def resource(type_: int, name: str, *changes: Change) -> IncrementalAlterConfigsRequestAlterConfigsResource:
+    return IncrementalAlterConfigsRequestAlterConfigsResource(
+        resource_type=type_,
+        resource_name=name,
+        configs=[
+            IncrementalAlterConfigsRequestAlterableConfig(name=key, config_operation=operation, value=value)
+            for key, operation, value in changes
+        ],
+    )
+
+
+def alter(cluster: Cluster, type_: int, name: str, *changes: Change, validate_only: bool = False) -> tuple[int, str]:
+    request = IncrementalAlterConfigsRequest(resources=[resource(type_, name, *changes)], validate_only=validate_only)
+    [row] = cluster.ask(request).responses
+    return row.error_code, row.error_message
+
+
+def cluster_with_topic() -> Cluster:
+    cluster = one_node()
+    create(cluster, creatable("t"))
+    return cluster
+
+
+REFUSED: list[tuple[int, str, Change, int, str]] = [
+    (TOPIC, "nope", ("retention.ms", SET, "1"), 3, "The topic 'nope' does not exist."),
+    (TOPIC, "", ("retention.ms", SET, "1"), 42, "Default topic resources are not allowed."),
+    (TOPIC, "a/b", ("retention.ms", SET, "1"), 17, "Topic name is invalid: 'a/b' contains"),
+    (TOPIC, "t", ("nope", SET, "1"), 40, "Unknown topic config name: nope"),
+    (TOPIC, "t", ("retention.ms", SET, "abc"), 40, "Invalid value abc for configuration retention.ms: Not a number"),
+    (TOPIC, "t", ("retention.ms", SET, "-2"), 40, "Invalid value -2 for configuration retention.ms: Value must be"),
+    (TOPIC, "t", ("retention.ms", SET, None), 42, "Null value not supported for : retention.ms"),
+    (TOPIC, "t", ("retention.ms", APPEND, "1"), 40, "Can't APPEND to key retention.ms because its type is not LIST."),
+    (TOPIC, "t", ("nope", SUBTRACT, "1"), 40, "Can't SUBTRACT to key nope because its type is not LIST."),
+    (TOPIC, "t", ("cleanup.policy", APPEND, "foo"), 40, "Invalid value foo for configuration cleanup.policy"),
+    (TOPIC, "t", ("retention.ms", 9, "1"), 42, "Unknown operation 9"),
+    (BROKER, "abc", ("num.io.threads", SET, "4"), 42, "Node id must be an integer, but it is: abc"),
+    (BROKER, "1", ("process.roles", SET, "broker"), 42, "Cannot update these configs dynamically: [process.roles]"),
+    (BROKER, "1", ("num.io.threads", SET, "0"), 42, "Invalid value 0 for configuration num.io.threads: Value must be"),
+    (BROKER, "1", ("num.io.threads", SET, "x"), 42, "Invalid value x for configuration num.io.threads: Not a number"),
+    (BROKER, "", ("ssl.key.password", SET, "x"), 42, "These security configs can be dynamically updated only per-"),
+    (BROKER, "", ("sasl.enabled.mechanisms", SET, "PLAIN"), 42, "Cannot update these configs at default cluster level"),
+    (BROKER, "1", ("listeners", SET, "PLAINTEXT://127.0.0.1:1"), 42, "Cannot update these configs dynamically"),
+    (3, "x", ("x", SET, "x"), 42, "Unknown resource type 3"),
+    (32, "g", ("consumer.session.timeout.ms", SET, "45000"), 42, "Unknown resource type 32"),
+]
+
+
+@pytest.mark.parametrize(("type_", "name", "change", "error_code", "message"), REFUSED)
+def test_what_cannot_be_changed(type_: int, name: str, change: Change, error_code: int, message: str) -> None:
+    cluster = cluster_with_topic()
+    before = len(cluster.log)
+    answer = alter(cluster, type_, name, change)
+    assert answer[0] == error_code
+    assert message in answer[1]
+    assert len(cluster.log) == before
+
+
+def test_values_are_set_deleted_appended_and_subtracted() -> None:
+    cluster = cluster_with_topic()
+    assert alter(cluster, TOPIC, "t", ("retention.ms", SET, "5"), ("cleanup.policy", APPEND, "compact"))[0] == 0
+    assert cluster.image.topic_config("t") == {"retention.ms": "5", "cleanup.policy": "delete,compact"}
+    assert alter(cluster, TOPIC, "t", ("retention.ms", DELETE, None), ("cleanup.policy", SUBTRACT, "delete"))[0] == 0
+    assert cluster.image.topic_config("t") == {"cleanup.policy": "compact"}
+    assert alter(cluster, TOPIC, "t", ("cleanup.policy", SUBTRACT, "compact"))[0] == 0
+    assert cluster.image.topic_config("t") == {"cleanup.policy": ""}
+    assert (TOPIC, "t") in cluster.changes.configs
+
+
+def test_what_changes_nothing_is_not_recorded() -> None:
+    cluster = cluster_with_topic()
+    alter(cluster, TOPIC, "t", ("retention.ms", SET, "5"))
+    before = len(cluster.log)
+    assert alter(cluster, TOPIC, "t", ("retention.ms", SET, "5"), ("segment.ms", DELETE, None)) == (0, None)
+    assert alter(cluster, TOPIC, "t", ("retention.ms", SET, "6"), validate_only=True)[0] == 0
+    assert len(cluster.log) == before
+
+
+def test_a_resource_changes_as_a_whole_or_not_at_all() -> None:
+    cluster = cluster_with_topic()
+    assert alter(cluster, TOPIC, "t", ("retention.ms", SET, "5"), ("segment.ms", SET, "x"))[0] == 40
+    assert alter(cluster, TOPIC, "t", ("retention.ms", SET, "5"), ("retention.ms", SET, "6")) == (
+        42,
+        "Error due to duplicate config keys",
+    )
+    assert not cluster.image.topic_config("t")
+    request = IncrementalAlterConfigsRequest(
+        resources=[
+            resource(TOPIC, "t", ("retention.ms", SET, "5")),
+            resource(TOPIC, "t", ("retention.ms", SET, "6")),
+            resource(BROKER, "", ("log.cleaner.threads", SET, "2")),
+        ]
+    )
+    rows = cluster.ask(request).responses
+    assert [row.error_code for row in rows] == [42, 42, 0]
+    assert cluster.image.broker_config(1) == {"log.cleaner.threads": "2"}
+
+
+def test_keys_of_a_broker_that_nobody_knows_are_kept() -> None:
+    cluster = one_node()
+    assert alter(cluster, BROKER, "1", ("plugin.key", SET, "secret"))[0] == 0
+    shown = {config.key.name: config for config in broker_configs(BrokerLayers(cluster.config, cluster.image, 1))}
+    assert (shown["plugin.key"].value, shown["plugin.key"].key.sensitive) == (None, True)
+
+
+# What configurations come to.
+
+
+def topic_config(cluster: Cluster, name: str) -> EffectiveConfig:
+    layers = BrokerLayers(cluster.config, cluster.image, 1)
+    configs = topic_configs(layers, cluster.image.topic_config("t"))
+    return next(config for config in configs if config.key.name == name)
+
+
+def rows(config: EffectiveConfig) -> list[tuple[str, str | None, int]]:
+    return [(synonym.name, synonym.value, int(synonym.source)) for synonym in config.synonyms]
+
+
+def test_a_topics_value_comes_before_the_brokers_and_those_are_its_synonyms() -> None:
+    """The same steps against Kafka gave these synonyms."""
+    cluster = cluster_with_topic()
+    config = topic_config(cluster, "retention.ms")
+    assert (config.value, config.source, rows(config)) == ("604800000", 5, [])
+    alter(cluster, BROKER, "1", ("log.retention.ms", SET, "900000"))
+    config = topic_config(cluster, "retention.ms")
+    below = [("log.retention.ms", "900000", 2), ("log.retention.hours", "168", 5)]
+    assert (config.value, config.source, rows(config)) == ("900000", 2, below)
+    alter(cluster, TOPIC, "t", ("retention.ms", SET, " 1000 "))
+    config = topic_config(cluster, "retention.ms")
+    assert (config.value, config.source, rows(config)) == ("1000", 1, [("retention.ms", "1000", 1), *below])
+
+
+def test_the_brokers_layers_are_one_broker_all_brokers_file_default() -> None:
+    cluster = one_node({"log.cleaner.threads": "3"})
+    layers: list[tuple[str, str | None, int]] = [("log.cleaner.threads", "3", 4), ("log.cleaner.threads", "1", 5)]
+    for broker, value, source in (("", "4", 3), ("1", "5", 2)):
+        alter(cluster, BROKER, broker, ("log.cleaner.threads", SET, value))
+        layers.insert(0, ("log.cleaner.threads", value, source))
+        shown = {config.key.name: config for config in broker_configs(BrokerLayers(cluster.config, cluster.image, 1))}
+        config = shown["log.cleaner.threads"]
+        assert (config.value, config.source, rows(config)) == (value, source, layers)
+    [default] = cluster_broker_configs(BrokerLayers(cluster.config, cluster.image, 1))
+    assert (default.key.name, default.value, int(default.source)) == ("log.cleaner.threads", "4", 3)
+
+
+def test_a_topic_has_33_keys_and_a_broker_340_and_secrets_are_not_shown() -> None:
+    cluster = one_node({"ssl.key.password": "hush", "x.y": "z"})
+    layers = BrokerLayers(cluster.config, cluster.image, 1)
+    assert len(topic_configs(layers, {})) == 33
+    shown = {config.key.name: config for config in broker_configs(layers)}
+    assert len([name for name in shown if name in broker_keys()]) == 340
+    assert shown["ssl.key.password"].value is None
+    assert rows(shown["ssl.key.password"]) == [("ssl.key.password", None, 4)]
+    assert (shown["x.y"].value, shown["x.y"].key.sensitive) == (None, True)
+    assert shown["process.roles"].key.read_only
+    assert not shown["log.retention.ms"].key.read_only
+    assert shown["log.retention.hours"].key.read_only
+
+
+def test_every_error_of_a_row_is_one_of_kafkas() -> None:
+    assert all(ErrorCode(case[3]) for case in REFUSED)
+
+
+def test_defaults_of_topics_follow_what_the_cluster_sets_at_run_time() -> None:
+    cluster = cluster_with_topic()
+    alter(cluster, BROKER, "", ("log.segment.bytes", SET, "2097152"))
+    row: Any = create(cluster, creatable("u"))["u"]
+    found = next(config for config in row.configs if config.name == "segment.bytes")
+    assert (found.value, found.config_source) == ("2097152", 3)
