@@ -242,7 +242,10 @@ async def _polls(poll: Poll, max_messages: int, timeout_ms: int | None) -> Async
 
 
 class Printer:
-    """Writes in a thread: a reader that pauses must not keep the member's heartbeats from being sent."""
+    """Writes in a thread: a reader that pauses must not keep the member's heartbeats from being sent.
+
+    A write is not abandoned at Ctrl-C, because the offsets of its records are committed then.
+    """
 
     def __init__(self, record_format: RecordFormat, skip_on_error: bool) -> None:
         self.printed = 0
@@ -263,7 +266,7 @@ class Printer:
         await self._write(lines)
 
     async def _write(self, lines: list[bytes]) -> None:
-        await trio.to_thread.run_sync(_write_all, b"".join(lines), abandon_on_cancel=True)
+        await trio.to_thread.run_sync(_write_all, b"".join(lines))
         self.printed += len(lines)
 
 

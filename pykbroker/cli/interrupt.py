@@ -16,6 +16,8 @@ async def run_until_signal(work: Callable[[], Awaitable[None]]) -> int:
         nonlocal received
         async for number in signals:
             received = number
+            # A second one ends the process at once, whatever it waits for.
+            signal.signal(number, signal.SIG_DFL)
             scope.cancel()
             return
 

@@ -39,9 +39,9 @@ class ProducerBatch:
     log_append_time_ms: int = -1
     error: ClientError | None = None
 
-    def append(self, record: Record) -> None:
+    def append(self, record: Record, size_bytes: int) -> None:
         self.records.append(record)
-        self.size_bytes += estimated_size(record)
+        self.size_bytes += size_bytes
 
     def encode(self, compression: Compression, identity: ProducerIdentity, base_sequence: int) -> None:
         self.closed = True
@@ -76,4 +76,6 @@ class Delivery:
 
 def estimated_size(record: Record) -> int:
     size = _RECORD_OVERHEAD_BYTES + len(record.key or b"") + len(record.value or b"")
+    if not record.headers:
+        return size
     return size + sum(_RECORD_OVERHEAD_BYTES + len(name) + len(value or b"") for name, value in record.headers)

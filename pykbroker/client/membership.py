@@ -97,6 +97,8 @@ class Membership:
 
     async def commit(self, offsets: Mapping[TopicPartition, int]) -> bool:
         """False when the group has moved on, and the offsets with it."""
+        if not self.member_id:
+            return False
         try:
             await commit_offsets(
                 self._cluster,

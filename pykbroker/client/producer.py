@@ -111,7 +111,9 @@ class Producer:
         self._sequences: dict[TopicPartition, int] = {}
         self._buffered_bytes = 0
         self._failure: ClientError | None = None
-        self._changed = trio.Condition()
+        self._work = trio.Event()
+        self._full = trio.Event()
+        self._progress = trio.Event()
 
     async def send(
         self,
@@ -129,23 +131,25 @@ class Producer:
         """
         record = Record(key, value, tuple(headers), self._now_ms() if timestamp_ms is None else timestamp_ms)
         target = await self._partition(topic, key, partition)
-        async with self._changed:
-            while self._buffered_bytes >= BUFFER_MEMORY_BYTES and self._failure is None:
-                await self._changed.wait()
-            self._raise_failure()
-            batch = self._open_batch(target, record)
-            self._buffered_bytes += estimated_size(record)
-            batch.append(record)
-            self._changed.notify_all()
-            return Delivery(batch, len(batch.records) - 1)
+        while self._buffered_bytes >= BUFFER_MEMORY_BYTES and self._failure is None:
+            await self._progress.wait()
+        self._raise_failure()
+        size_bytes = estimated_size(record)
+        batch = self._open_batch(target, record.key, size_bytes)
+        batch.append(record, size_bytes)
+        self._buffered_bytes += size_bytes
+        self._work.set()
+        if len(batch.records) == 1:
+            # A caller that never waits must not keep the sender from running.
+            await trio.lowlevel.checkpoint()
+        return Delivery(batch, len(batch.records) - 1)
 
     async def flush(self) -> None:
         """Returns when everything sent so far is acknowledged. Raises the first failure."""
         pending = [batch for queue in self._queues.values() for batch in queue]
         for batch in pending:
             batch.closed = True
-        async with self._changed:
-            self._changed.notify_all()
+        self._full.set()
         for batch in pending:
             await batch.done.wait()
         self._raise_failure()
@@ -153,11 +157,13 @@ class Producer:
     async def run(self) -> None:
         """The sender."""
         while True:
-            async with self._changed:
-                while not self._queues:
-                    await self._changed.wait()
+            if not self._queues:
+                self._work = trio.Event()
+                await self._work.wait()
             if self._linger_ms and not any(queue[0].closed for queue in self._queues.values()):
-                await trio.sleep(self._linger_ms / 1000)
+                self._full = trio.Event()
+                with trio.move_on_after(self._linger_ms / 1000):
+                    await self._full.wait()
             if not await self._send_heads():
                 await trio.sleep(RETRY_BACKOFF_MS / 1000)
 
@@ -175,14 +181,15 @@ class Producer:
         chosen = self._sticky.partition(topic, count) if key is None else partition_for_key(key, count)
         return TopicPartition(topic, chosen)
 
-    def _open_batch(self, target: TopicPartition, record: Record) -> ProducerBatch:
+    def _open_batch(self, target: TopicPartition, key: bytes | None, size_bytes: int) -> ProducerBatch:
         queue = self._queues.setdefault(target, deque())
         if queue and not queue[-1].closed:
-            if queue[-1].size_bytes + estimated_size(record) <= self._batch_size_bytes:
+            if queue[-1].size_bytes + size_bytes <= self._batch_size_bytes:
                 return queue[-1]
             queue[-1].closed = True
+            self._full.set()
             topic = self._cluster.metadata.topics.get(target.topic)
-            if record.key is None and topic is not None:
+            if key is None and topic is not None:
                 self._sticky.batch_is_full(target.topic, len(topic.partitions))
         queue.append(ProducerBatch(target, trio.current_time() + self._delivery_timeout_ms / 1000))
         return queue[-1]
@@ -202,8 +209,8 @@ class Producer:
         async with trio.open_nursery() as nursery:
             for node, batches in by_leader.items():
                 nursery.start_soon(self._send_to, node, batches, results)
-        async with self._changed:
-            self._changed.notify_all()
+        self._progress.set()
+        self._progress = trio.Event()
         return moved or any(results)
 
     async def _send_to(self, node: Node, batches: list[ProducerBatch], results: list[bool]) -> None:
