@@ -1,0 +1,121 @@
+"""Writes the transcripts, as Apache Kafka answers: python -m tests.groups.record_transcripts HOST:PORT [SCENARIO ...]
+
+The broker must be a fresh Apache Kafka of one node, with `scenarios.CONFIG` in its server.properties.
+"""
+
+from __future__ import annotations
+
+import struct
+import sys
+from collections.abc import Awaitable
+from itertools import count
+from pathlib import Path
+
+import trio
+
+from pykbroker.protocol.api_keys import response_type
+from pykbroker.protocol.compile import decode
+from pykbroker.protocol.framing import encode_request, response_header_version
+from pykbroker.protocol.messages.group_admin import DescribeGroupsRequest, DescribeGroupsResponse
+from pykbroker.protocol.messages.groups import FindCoordinatorRequest
+from pykbroker.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
+from pykbroker.protocol.messages.topics import CreatableTopic, CreateTopicsRequest
+from pykbroker.protocol.schema import Message
+
+from .scenarios import SCENARIOS, TOPICS
+from .session import Session
+
+TRANSCRIPTS = Path(__file__).parent / "transcripts"
+_ANSWER_TIMEOUT_S = 20
+
+
+class RealBroker:
+    """Any broker, by its sockets."""
+
+    def __init__(self, host: str, port: int, nursery: trio.Nursery) -> None:
+        self._address = host, port
+        self._nursery = nursery
+        self._streams: dict[str, trio.SocketStream] = {}
+        self._correlation_ids = count(1)
+        self.topic_ids: dict[str, bytes] = {}
+
+    async def call(self, client: str, request: Message, version: int) -> Message:
+        return await self.start(client, request, version)
+
+    def start(self, client: str, request: Message, version: int) -> Awaitable[Message]:
+        done = trio.Event()
+        answers: list[Message] = []
+
+        async def exchange() -> None:
+            with trio.fail_after(_ANSWER_TIMEOUT_S):
+                answers.append(await self._exchange(client, request, version))
+            done.set()
+
+        async def wait() -> Message:
+            await done.wait()
+            return answers[0]
+
+        self._nursery.start_soon(exchange)
+        return wait()
+
+    async def sleep(self, ms: int) -> None:
+        await trio.sleep(ms / 1000)
+
+    async def _exchange(self, client: str, request: Message, version: int) -> Message:
+        if client not in self._streams:
+            self._streams[client] = await trio.open_tcp_stream(*self._address)
+        stream = self._streams[client]
+        await stream.send_all(encode_request(request, version, next(self._correlation_ids), client))
+        (size,) = struct.unpack(">i", await _receive(stream, 4))
+        frame = await _receive(stream, size)
+        api_key = request.__schema__.api_key
+        assert api_key is not None
+        body = 5 if response_header_version(api_key, version) else 4
+        response, end = decode(response_type(api_key), version, frame, body)
+        assert end == len(frame)
+        return response
+
+    async def create_topics(self) -> None:
+        topics = [CreatableTopic(name=name, num_partitions=3, replication_factor=1) for name in TOPICS]
+        await self.call("x", CreateTopicsRequest(topics=topics), 5)
+        asked = MetadataRequest(topics=[MetadataRequestTopic(name=name) for name in TOPICS])
+        while len(self.topic_ids) < len(TOPICS):
+            response = await self.call("x", asked, 12)
+            assert isinstance(response, MetadataResponse)
+            self.topic_ids = {each.name or "": each.topic_id for each in response.topics if not each.error_code}
+        await self.call("x", FindCoordinatorRequest(key="any"), 3)
+        while not await self._is_loaded():
+            await self.sleep(100)
+
+    async def _is_loaded(self) -> bool:
+        """Whether every partition of `__consumer_offsets` is served; these names meet them all."""
+        response = await self.call("x", DescribeGroupsRequest(groups=[f"any-{number}" for number in range(20)]), 0)
+        assert isinstance(response, DescribeGroupsResponse)
+        return not any(group.error_code for group in response.groups)
+
+
+async def _receive(stream: trio.SocketStream, size: int) -> bytes:
+    data = bytearray()
+    while len(data) < size:
+        chunk = await stream.receive_some(size - len(data))
+        if not chunk:
+            raise EOFError("the broker closed the connection")
+        data += chunk
+    return bytes(data)
+
+
+async def record(host: str, port: int, names: list[str]) -> None:
+    for name in names or SCENARIOS:
+        async with trio.open_nursery() as nursery:
+            broker = RealBroker(host, port, nursery)
+            await broker.create_topics()
+            session = Session(broker)
+            await SCENARIOS[name](session)
+        (TRANSCRIPTS / f"{name}.txt").write_text("\n".join(session.lines) + "\n")
+        sys.stdout.write(f"{name}: {len(session.lines)} lines\n")
+
+
+if __name__ == "__main__":
+    address, *chosen = sys.argv[1:]
+    host, _, port = address.rpartition(":")
+    trio.run(record, host, int(port), chosen)

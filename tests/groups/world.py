@@ -1,0 +1,245 @@
+"""A coordinator with everything real but the node around it: handlers, driver, shards, partitions and logs.
+
+Time is virtual and the disk simulated, so a scenario of many seconds takes milliseconds and means the same every time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from random import Random
+from typing import Any, cast
+
+import trio
+import trio.testing
+
+import pykbroker.api.delete_groups
+import pykbroker.api.describe_groups
+import pykbroker.api.find_coordinator
+import pykbroker.api.heartbeat
+import pykbroker.api.join_group
+import pykbroker.api.leave_group
+import pykbroker.api.list_groups
+import pykbroker.api.offset_commit
+import pykbroker.api.offset_delete
+import pykbroker.api.offset_fetch
+import pykbroker.api.sync_group  # noqa: F401 - importing the modules registers their handlers
+from pykbroker.config import BrokerConfig
+from pykbroker.metadata.image import MetadataImage
+from pykbroker.protocol.compile import decode, encode
+from pykbroker.protocol.errors import ErrorCode
+from pykbroker.protocol.framing import RequestHeader
+from pykbroker.protocol.messages.metadata_records import (
+    BrokerEndpoint,
+    PartitionRecord,
+    RegisterBrokerRecord,
+    TopicRecord,
+)
+from pykbroker.protocol.messages.topics import CreatableTopicResult, CreateTopicsRequest, CreateTopicsResponse
+from pykbroker.protocol.schema import Message
+from pykbroker.replication.partition import Partition
+from pykbroker.server.broker import Broker
+from pykbroker.server.coordinator_driver import CONSUMER_OFFSETS, CoordinatorDriver
+from pykbroker.server.dispatch import HANDLERS, ConnectionState, Handler, RequestContext
+from pykbroker.sim.clock import SimulatedClock
+from pykbroker.sim.disk import SimulatedDisk
+from pykbroker.sim.threads import SimulatedThreads
+from pykbroker.storage.log import AppendOrigin, AppendResult, Log, LogConfig
+from pykbroker.storage.validation import RecordsRejected
+
+NODE_ID = 1
+LISTENER = "PLAINTEXT"
+
+
+@dataclass(frozen=True)
+class State:
+    """What the controller decides of a partition."""
+
+    leader: int
+    leader_epoch: int
+    partition_epoch: int
+    replicas: tuple[int, ...] = (NODE_ID,)
+    isr: tuple[int, ...] = (NODE_ID,)
+
+
+class FakeReplicas:
+    """failure: what every append answers as long as it is set."""
+
+    def __init__(self) -> None:
+        self.failure: ErrorCode | None = None
+
+    def append(
+        self,
+        partition: Partition,
+        records: bytes | memoryview,
+        now_ms: int,
+        required_acks: int,
+        origin: AppendOrigin = AppendOrigin.CLIENT,
+    ) -> AppendResult | ErrorCode:
+        if self.failure is not None:
+            if self.failure is ErrorCode.MESSAGE_TOO_LARGE:
+                raise RecordsRejected(self.failure, "refused by the test")
+            return self.failure
+        return partition.append_as_leader(records, now_ms, required_acks, origin)
+
+
+class FakeController:
+    """Creates topics at once, in the image that the node sees."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self.created: list[CreateTopicsRequest] = []
+
+    async def submit(self, request: CreateTopicsRequest) -> CreateTopicsResponse:
+        await trio.lowlevel.checkpoint()
+        self.created.append(request)
+        for topic in request.topics:
+            self._world.create_topic(topic.name, topic.num_partitions)
+        return CreateTopicsResponse(topics=[CreatableTopicResult(name=topic.name) for topic in request.topics])
+
+
+class World:
+    def __init__(self, config: dict[str, str], *, seed: int = 0) -> None:
+        self.config = BrokerConfig({"node.id": str(NODE_ID), **config})
+        self.rng = Random(seed)
+        self.clock = SimulatedClock()
+        self.disk = SimulatedDisk(self.rng)
+        self.image = MetadataImage()
+        self.replicas = FakeReplicas()
+        self.controller = FakeController(self)
+        self.partitions: dict[int, Partition] = {}
+        self.topic_ids: dict[str, bytes] = {}
+        self.threads = SimulatedThreads(self.rng)
+        self.driver = CoordinatorDriver(
+            self.config,
+            self.replicas,
+            image=lambda: self.image,
+            clock=self.clock,
+            threads=self.threads,
+            rng=self.rng,
+        )
+        self._nursery: trio.Nursery | None = None
+        self._offset = 0
+        endpoint = BrokerEndpoint(name=LISTENER, host="127.0.0.1", port=9092)
+        self._replay(RegisterBrokerRecord(broker_id=NODE_ID, broker_epoch=1, end_points=[endpoint], fenced=False))
+
+    def _replay(self, record: Message) -> None:
+        self.image.replay(record, self._offset)
+        self._offset += 1
+
+    def create_topic(self, name: str, partitions: int) -> None:
+        topic_id = self.rng.randbytes(16)
+        self.topic_ids[name] = topic_id
+        self._replay(TopicRecord(name=name, topic_id=topic_id))
+        for index in range(partitions):
+            self._replay(
+                PartitionRecord(
+                    partition_id=index, topic_id=topic_id, replicas=[NODE_ID], isr=[NODE_ID], leader=NODE_ID
+                )
+            )
+            if name == CONSUMER_OFFSETS:
+                self.elect(index)
+
+    def open_partition(self, index: int) -> Partition:
+        directory = f"/{CONSUMER_OFFSETS}-{index}"
+        log = Log.open(self.disk, directory, LogConfig(), now_ms=self.clock.now_ms())
+        return Partition(CONSUMER_OFFSETS, self.topic_ids[CONSUMER_OFFSETS], index, log, NODE_ID)
+
+    def elect(self, index: int, *, isr: tuple[int, ...] = (NODE_ID,)) -> Partition:
+        """This node leads the partition from now on, in a new epoch."""
+        partition = self.partitions.get(index)
+        if partition is None:
+            partition = self.partitions[index] = self.open_partition(index)
+        epoch = partition.leader_epoch + 1
+        partition.apply_state(State(NODE_ID, epoch, partition.partition_epoch + 1, replicas=isr, isr=isr))
+        self.driver.on_election(partition)
+        return partition
+
+    def resign(self, index: int) -> None:
+        partition = self.partitions[index]
+        partition.apply_state(State(2, partition.leader_epoch + 1, partition.partition_epoch + 1))
+        self.driver.on_resignation(index)
+
+    # As a broker of scenarios
+
+    def context(self, client: str, request_type: type[Message], version: int) -> RequestContext:
+        api_key = request_type.__schema__.api_key
+        assert api_key is not None
+        broker = _Broker(self)
+        header = RequestHeader(api_key, version, 1, client)
+        return RequestContext(
+            cast(Broker, broker), header, HANDLERS.view("broker"), ConnectionState(LISTENER, "127.0.0.1")
+        )
+
+    async def call(self, client: str, request: Message, version: int) -> Message:
+        """As on the wire: what a version leaves out does not arrive."""
+        handler = _handler(type(request))
+        arrived, _ = decode(type(request), version, encode(request, version))
+        response = await handler.function(self.context(client, type(request), version), arrived)
+        assert response is not None
+        returned, _ = decode(type(response), version, encode(response, version))
+        return returned
+
+    def start(self, client: str, request: Message, version: int) -> Awaitable[Message]:
+        assert self._nursery is not None
+        done = trio.Event()
+        answers: list[Message] = []
+
+        async def run() -> None:
+            answers.append(await self.call(client, request, version))
+            done.set()
+
+        async def wait() -> Message:
+            with trio.fail_after(60):
+                await done.wait()
+            return answers[0]
+
+        self._nursery.start_soon(run)
+        return wait()
+
+    async def sleep(self, ms: int) -> None:
+        await trio.sleep(ms / 1000)
+
+    @asynccontextmanager
+    async def running(self) -> Any:
+        """The driver runs within, and what is still waiting at the end is cancelled."""
+        async with trio.open_nursery() as nursery:
+            self._nursery = nursery
+            await nursery.start(self.driver.run)
+            yield self
+            nursery.cancel_scope.cancel()
+
+
+@dataclass
+class _Broker:
+    """What handlers of group requests see of a node."""
+
+    world: World
+
+    node_id = NODE_ID
+
+    @property
+    def config(self) -> BrokerConfig:
+        return self.world.config
+
+    @property
+    def image(self) -> MetadataImage:
+        return self.world.image
+
+    @property
+    def groups(self) -> CoordinatorDriver:
+        return self.world.driver
+
+    @property
+    def controller(self) -> FakeController:
+        return self.world.controller
+
+
+def _handler(request_type: type[Message]) -> Handler:
+    return next(handler for handler in HANDLERS if handler.request_type is request_type)
+
+
+def run_simulated(main: Callable[[], Awaitable[None]]) -> None:
+    """Where every task waits, time jumps."""
+    trio.run(main, clock=trio.testing.MockClock(autojump_threshold=0))
