@@ -157,6 +157,8 @@ def _decompress_snappy(data: bytes, limit_bytes: int) -> bytes:
     while position < len(data):
         if data.startswith(_XERIAL_MAGIC, position):
             position += len(_XERIAL_HEADER)
+            if position > len(data):
+                raise _corrupt("snappy", "its header is cut off")
             continue
         block_start = position + 4
         position = block_start + int.from_bytes(data[position:block_start], "big")

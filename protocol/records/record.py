@@ -60,6 +60,8 @@ def decode_records(data: bytes, count: int, base_offset: int, base_timestamp: in
 def _decode_bytes(data: bytes, position: int, end: int) -> tuple[bytes | None, int]:
     length, position = decode_varint(data, position)
     if length < 0:
+        if length != -1:
+            raise _invalid(f"a key, value or header of length {length}")
         return None, position
     stop = position + length
     if stop > end:

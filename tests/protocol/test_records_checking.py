@@ -1,0 +1,134 @@
+"""The check of a producer's records against the plain decoder: they accept the same bytes."""
+
+import random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pykbroker.protocol.records.batch import Record
+from pykbroker.protocol.records.checking import check_records
+from pykbroker.protocol.records.errors import InvalidRecords
+from pykbroker.protocol.records.record import decode_records, encode_record
+from pykbroker.protocol.records.varints import encode_zigzag
+
+
+def payload(records: list[Record]) -> bytes:
+    return b"".join(encode_record(record, index, record.timestamp) for index, record in enumerate(records))
+
+
+def raw_record(*parts: bytes, offset_delta: int = 0) -> bytes:
+    """attributes, timestamp delta 0 and the offset delta, then whatever comes."""
+    body = b"\x00\x00" + encode_zigzag(offset_delta) + b"".join(parts)
+    return encode_zigzag(len(body)) + body
+
+
+NULL = b"\x01"
+EMPTY = b"\x00"
+
+keys = st.sampled_from([None, b"", b"same", b"key" * 30])
+values = st.sampled_from([None, b"", b"v" * 20, b"v" * 20, b"v" * 20, b"v" * 300])
+deltas = st.sampled_from([0, 0, 0, 0, 1, 1, 7, 64, 9000, -1, 10**10])
+headers = st.sampled_from([(), (), (), (), (), (("h", None),)])
+record_lists = st.lists(st.builds(Record, keys, values, headers, deltas), max_size=40)
+
+
+@settings(max_examples=300, deadline=None)
+@given(record_lists, st.integers(1, 5))
+def test_sound_records_pass_with_their_largest_timestamp(records: list[Record], times: int) -> None:
+    records = records * times
+    checked = check_records(payload(records), len(records))
+    assert checked.max_timestamp_delta == max((record.timestamp for record in records), default=0)
+    null_keys = [index for indexes in checked.null_keys for index in indexes]
+    assert null_keys == [index for index, record in enumerate(records) if record.key is None]
+
+
+@pytest.mark.parametrize("value_size", [0, 20, 100, 5000])
+@pytest.mark.parametrize("count", [1, 2, 3, 64, 65, 200, 9000])
+def test_long_runs_of_equal_records_pass(count: int, value_size: int) -> None:
+    if count * value_size > 2_000_000:
+        count = 2_000_000 // value_size
+    records = [Record(b"key", bytes(value_size), (), index // 3) for index in range(count)]
+    data = payload(records)
+    assert check_records(data, count).max_timestamp_delta == (count - 1) // 3
+    for wrong in (count - 1, count + 1):
+        with pytest.raises(InvalidRecords):
+            check_records(data, wrong)
+
+
+def test_timestamps_that_go_back_inside_a_run_are_compared_as_pairs() -> None:
+    timestamps = [0, 0, 0, *([8190, 64, 8191, 128, 100, 8128] * 20)]
+    records = [Record(None, b"x", (), timestamp) for timestamp in timestamps]
+    assert check_records(payload(records), len(records)).max_timestamp_delta == 8191
+    ups_and_downs = [Record(None, b"x", (), [300, 200, 319, 250][index % 4]) for index in range(60)]
+    assert check_records(payload(ups_and_downs), 60).max_timestamp_delta == 319
+
+
+def test_negative_timestamp_deltas_alone() -> None:
+    records = [Record(None, b"x", (), -5 - index) for index in range(30)]
+    assert check_records(payload(records), 30).max_timestamp_delta == -5
+
+
+def plain_check(data: bytes, count: int) -> int | None:
+    """What the decoder, which makes an object of every record, says of the same bytes."""
+    try:
+        records = list(decode_records(data, count, 0, 0))
+    except InvalidRecords:
+        return None
+    if [record.offset for record in records] != list(range(count)):
+        return None
+    return max((record.timestamp for record in records), default=0)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_damaged_records_are_judged_as_the_plain_decoder_judges_them(seed: int) -> None:
+    rng = random.Random(seed)
+    value_size = rng.choice([10, 20, 100])
+    records = [
+        Record(b"k" * rng.choice([3, 3, 3, 4]) if seed % 2 else None, bytes(value_size), (), index // 4)
+        for index in range(rng.choice([5, 70, 150]))
+    ]
+    sound = payload(records)
+    for _ in range(200):
+        data = bytearray(sound)
+        for _ in range(rng.choice([1, 1, 2])):
+            data[rng.randrange(len(data))] = rng.choice([0, 1, 2, 3, 127, 128, 255, rng.randrange(256)])
+        expected = plain_check(bytes(data), len(records))
+        try:
+            found = check_records(bytes(data), len(records)).max_timestamp_delta
+        except InvalidRecords:
+            assert expected is None
+        else:
+            assert found == expected
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        pytest.param(encode_zigzag(-1), id="negative record length"),
+        pytest.param(encode_zigzag(10**6) + bytes(20), id="record beyond the batch"),
+        pytest.param(b"\xff\xff\xff\xff\xff\xff", id="record length of more than five bytes"),
+        pytest.param(raw_record(NULL, NULL, encode_zigzag(2**31 - 1)), id="two billion headers"),
+        pytest.param(raw_record(NULL, NULL, encode_zigzag(-1)), id="minus one headers"),
+        pytest.param(raw_record(NULL, NULL, encode_zigzag(1), NULL, NULL), id="header without a key"),
+        pytest.param(raw_record(NULL, NULL, encode_zigzag(1), EMPTY, b"\x03"), id="header value of length -2"),
+        pytest.param(raw_record(b"\x03", NULL, EMPTY), id="key of length -2"),
+        pytest.param(raw_record(NULL, b"\x03", EMPTY), id="value of length -2"),
+        pytest.param(raw_record(encode_zigzag(50), NULL, EMPTY), id="key beyond its record"),
+        pytest.param(raw_record(NULL, NULL, EMPTY, b"more"), id="bytes behind the headers"),
+        pytest.param(raw_record(NULL, NULL, EMPTY, offset_delta=7), id="offset delta 7"),
+        pytest.param(raw_record(NULL, NULL, EMPTY) + b"x", id="bytes behind the record"),
+        pytest.param(b"", id="no bytes"),
+    ],
+)
+def test_broken_record_is_refused(record: bytes) -> None:
+    with pytest.raises(InvalidRecords):
+        check_records(record, 1)
+
+
+def test_a_run_ends_where_a_record_only_looks_like_its_neighbours() -> None:
+    """The offset delta of record 30 is wrong, everything else fits."""
+    good = [encode_record(Record(b"k", b"value", (), 0), index, 0) for index in range(60)]
+    good[30] = encode_record(Record(b"k", b"value", (), 0), 31, 0)
+    with pytest.raises(InvalidRecords, match="record 30 "):
+        check_records(b"".join(good), 60)
