@@ -1,0 +1,94 @@
+"""ListOffsets (key 2): the offset for a timestamp, and the special ones: latest, earliest, of the largest timestamp.
+
+Served are versions 1 to 11: 2 brought isolation levels, 4 leader epochs (KIP-320), 7 the largest timestamp (KIP-734),
+8 the earliest local, 9 the latest tiered and 11 the earliest pending upload offset, of which there is none without
+tiered storage (KIP-405, KIP-1005, KIP-1023).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from pykbroker.protocol.errors import ErrorCode
+from pykbroker.protocol.messages.offsets import (
+    ListOffsetsPartition,
+    ListOffsetsPartitionResponse,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopicResponse,
+)
+from pykbroker.replication.reads import FetchIsolation, ListedOffset, OffsetSpec
+from pykbroker.server.dispatch import RequestContext, handles
+
+_CONSUMER = -1
+_DEBUGGING_CONSUMER = -2
+_OFFSET_NOT_AVAILABLE_SINCE = 5
+_SPECIAL_TIMESTAMPS_SINCE = {
+    OffsetSpec.LATEST: 1,
+    OffsetSpec.EARLIEST: 1,
+    OffsetSpec.MAX_TIMESTAMP: 7,
+    OffsetSpec.EARLIEST_LOCAL: 8,
+    OffsetSpec.LATEST_TIERED: 9,
+    OffsetSpec.EARLIEST_PENDING_UPLOAD: 11,
+}
+
+
+@handles(ListOffsetsRequest)
+async def list_offsets(context: RequestContext, request: ListOffsetsRequest) -> ListOffsetsResponse:
+    named = Counter((topic.name, each.partition_index) for topic in request.topics for each in topic.partitions)
+    lookup = _Lookup(context, request)
+    return ListOffsetsResponse(
+        topics=[
+            ListOffsetsTopicResponse(
+                name=topic.name,
+                partitions=[
+                    _answer(
+                        each,
+                        lookup(topic.name, each)
+                        if named[topic.name, each.partition_index] == 1
+                        else ListedOffset(ErrorCode.INVALID_REQUEST),
+                    )
+                    for each in topic.partitions
+                ],
+            )
+            for topic in request.topics
+        ]
+    )
+
+
+class _Lookup:
+    """Finds one partition's offset, as far as this reader may see."""
+
+    def __init__(self, context: RequestContext, request: ListOffsetsRequest) -> None:
+        self._replicas = context.broker.partitions
+        self._version = context.header.api_version
+        self._leader_only = request.replica_id != _DEBUGGING_CONSUMER
+        if request.replica_id != _CONSUMER:
+            self._isolation = FetchIsolation.LOG_END
+        else:
+            committed = request.isolation_level == 1
+            self._isolation = FetchIsolation.TXN_COMMITTED if committed else FetchIsolation.HIGH_WATERMARK
+
+    def __call__(self, topic: str, asked: ListOffsetsPartition) -> ListedOffset:
+        timestamp = asked.timestamp
+        if timestamp < 0 and self._version < _SPECIAL_TIMESTAMPS_SINCE.get(timestamp, self._version + 1):
+            return ListedOffset(ErrorCode.UNSUPPORTED_VERSION)
+        partition = self._replicas.get_partition(topic, asked.partition_index)
+        if isinstance(partition, ErrorCode):
+            return ListedOffset(partition)
+        found = partition.list_offset(
+            timestamp, self._isolation, asked.current_leader_epoch, leader_only=self._leader_only
+        )
+        if found.error_code is ErrorCode.OFFSET_NOT_AVAILABLE and self._version < _OFFSET_NOT_AVAILABLE_SINCE:
+            return ListedOffset(ErrorCode.LEADER_NOT_AVAILABLE)
+        return found
+
+
+def _answer(asked: ListOffsetsPartition, found: ListedOffset) -> ListOffsetsPartitionResponse:
+    return ListOffsetsPartitionResponse(
+        partition_index=asked.partition_index,
+        error_code=found.error_code,
+        timestamp=found.timestamp,
+        offset=found.offset,
+        leader_epoch=found.leader_epoch,
+    )

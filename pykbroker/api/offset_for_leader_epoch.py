@@ -1,0 +1,45 @@
+"""OffsetForLeaderEpoch (key 23): where a leader epoch ended, so that a reader finds where its log took another way.
+
+Served are versions 2 to 4 (KIP-101, KIP-320): 3 brought the replica id, 4 flexible encoding.
+"""
+
+from __future__ import annotations
+
+from pykbroker.protocol.errors import ErrorCode
+from pykbroker.protocol.messages.offsets import (
+    EpochEndOffset,
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderEpochResponse,
+    OffsetForLeaderPartition,
+    OffsetForLeaderTopicResult,
+)
+from pykbroker.server.dispatch import RequestContext, handles
+from pykbroker.server.replica_manager import ReplicaManager
+
+
+@handles(OffsetForLeaderEpochRequest)
+async def offset_for_leader_epoch(
+    context: RequestContext, request: OffsetForLeaderEpochRequest
+) -> OffsetForLeaderEpochResponse:
+    replicas = context.broker.partitions
+    return OffsetForLeaderEpochResponse(
+        topics=[
+            OffsetForLeaderTopicResult(
+                topic=topic.topic, partitions=[_end_offset(replicas, topic.topic, each) for each in topic.partitions]
+            )
+            for topic in request.topics
+        ]
+    )
+
+
+def _end_offset(replicas: ReplicaManager, topic: str, asked: OffsetForLeaderPartition) -> EpochEndOffset:
+    partition = replicas.get_partition(topic, asked.partition)
+    if isinstance(partition, ErrorCode):
+        return EpochEndOffset(partition=asked.partition, error_code=partition)
+    found = partition.end_offset_for_epoch(asked.leader_epoch, asked.current_leader_epoch)
+    return EpochEndOffset(
+        partition=asked.partition,
+        error_code=found.error_code,
+        leader_epoch=found.leader_epoch,
+        end_offset=found.end_offset,
+    )

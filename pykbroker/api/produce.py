@@ -1,0 +1,242 @@
+"""Produce (key 0): append record batches to the partitions that this broker leads.
+
+Served are versions 3 to 13: 7 brought zstd, 8 errors per record, 9 flexible encoding (KIP-482), 10 the current leader
+beside NOT_LEADER_OR_FOLLOWER (KIP-951), 13 topic ids instead of names (KIP-516). A batch is checked by
+`pykbroker.storage`; here it is decided who may append what, and when the answer is due.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TypeAlias
+
+from pykbroker.metadata.topic_names import INTERNAL_TOPICS
+from pykbroker.protocol.errors import ErrorCode
+from pykbroker.protocol.messages.produce import (
+    BatchIndexAndErrorMessage,
+    LeaderIdAndEpoch,
+    NodeEndpoint,
+    PartitionProduceData,
+    PartitionProduceResponse,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceData,
+    TopicProduceResponse,
+)
+from pykbroker.replication.partition import ACKS_ALL, Partition
+from pykbroker.server.dispatch import RequestContext, RequestRefused, handles
+from pykbroker.server.replica_manager import ReplicaManager
+from pykbroker.server.waiters import PartitionChanges
+from pykbroker.storage.validation import RecordsRejected
+
+from .current_leader import current_leader
+
+_TOPIC_IDS_SINCE = 13
+_ZSTD_SINCE = 7
+_CURRENT_LEADER_SINCE = 10
+
+# Where a batch of format 2 has its magic and the low byte of its attributes.
+_MAGIC_AT = 16
+_ATTRIBUTES_AT = 22
+_CODEC_MASK = 0x07
+_ZSTD = 4
+_TRANSACTIONAL = 0x10
+
+NONE = ErrorCode.NONE
+_NO_LEADER = LeaderIdAndEpoch()
+
+_Appended: TypeAlias = tuple[Partition, int, PartitionProduceResponse]
+"""What was appended, the log's end behind it, and the answer that waits for it."""
+
+
+@handles(ProduceRequest)
+async def produce(context: RequestContext, request: ProduceRequest) -> ProduceResponse | None:
+    refusal = _refusal_of_all(request)
+    if refusal is not NONE:
+        response = _same_error(request, refusal)
+    else:
+        appends = _Appends(context, request)
+        response = appends.run()
+        if appends.to_flush:
+            await _flush(context.broker.partitions, appends.to_flush)
+        if appends.unreplicated:
+            await _await_replication(appends.unreplicated, request.timeout_ms)
+    if request.acks != 0:
+        return response
+    if any(answer.error_code for topic in response.responses for answer in topic.partition_responses):
+        # Nobody reads an answer; a closed connection tells the producer to look for the leader again.
+        raise RequestRefused("a produce request without acknowledgement failed")
+    return None
+
+
+def _refusal_of_all(request: ProduceRequest) -> ErrorCode:
+    if request.acks not in (ACKS_ALL, 0, 1):
+        return ErrorCode.INVALID_REQUIRED_ACKS
+    if request.transactional_id is None and any(
+        _is_transactional(data.records) for topic in request.topic_data for data in topic.partition_data
+    ):
+        return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+    return NONE
+
+
+def _is_transactional(records: bytes | memoryview | None) -> bool:
+    return records is not None and len(records) > _ATTRIBUTES_AT and bool(records[_ATTRIBUTES_AT] & _TRANSACTIONAL)
+
+
+def _same_error(request: ProduceRequest, error_code: ErrorCode) -> ProduceResponse:
+    return ProduceResponse(
+        responses=[
+            TopicProduceResponse(
+                name=topic.name,
+                topic_id=topic.topic_id,
+                partition_responses=[_failed(data.index, error_code) for data in topic.partition_data],
+            )
+            for topic in request.topic_data
+        ]
+    )
+
+
+def _failed(index: int, error_code: ErrorCode, message: str | None = None) -> PartitionProduceResponse:
+    return PartitionProduceResponse(index=index, error_code=error_code, base_offset=-1, error_message=message)
+
+
+def _named_twice(request: ProduceRequest) -> set[tuple[str, bytes, int]]:
+    """Kafka would append one of the batches and drop the others without a word."""
+    keys = [(topic.name, topic.topic_id, data.index) for topic in request.topic_data for data in topic.partition_data]
+    if len(set(keys)) == len(keys):
+        return set()
+    return {key for key, count in Counter(keys).items() if count > 1}
+
+
+class _Appends:
+    """The appends of one request, and those of them whose replication is still open."""
+
+    def __init__(self, context: RequestContext, request: ProduceRequest) -> None:
+        self._replicas = context.broker.partitions
+        self._context = context
+        self._request = request
+        self._version = context.header.api_version
+        self._now_ms = context.broker.clock.now_ms()
+        self._named_twice = _named_twice(request)
+        self.unreplicated: list[_Appended] = []
+        self.to_flush: list[_Appended] = []
+
+    def run(self) -> ProduceResponse:
+        response = ProduceResponse()
+        for topic in self._request.topic_data:
+            answers = [self._append(topic, data) for data in topic.partition_data]
+            response.responses.append(
+                TopicProduceResponse(name=topic.name, topic_id=topic.topic_id, partition_responses=answers)
+            )
+            if self._version >= _CURRENT_LEADER_SINCE:
+                self._add_current_leaders(response, topic, answers)
+        return response
+
+    def _append(self, topic: TopicProduceData, data: PartitionProduceData) -> PartitionProduceResponse:
+        index = data.index
+        if self._named_twice and (topic.name, topic.topic_id, index) in self._named_twice:
+            return _failed(index, ErrorCode.INVALID_REQUEST)
+        if self._version >= _TOPIC_IDS_SINCE:
+            partition = self._replicas.get_partition_by_id(topic.topic_id, index)
+        else:
+            partition = self._replicas.get_partition(topic.name, index)
+        if isinstance(partition, ErrorCode):
+            return _failed(index, partition)
+        records = data.records
+        refusal = self._refusal(partition, records)
+        if refusal is not NONE or records is None:
+            return _failed(index, refusal)
+        try:
+            result = self._replicas.append(partition, records, self._now_ms, self._request.acks)
+        except RecordsRejected as rejected:
+            return _rejected(index, partition, rejected)
+        if isinstance(result, ErrorCode):
+            return _failed(index, result)
+        answer = PartitionProduceResponse(
+            index=index,
+            base_offset=result.first_offset,
+            log_append_time_ms=result.log_append_time_ms,
+            log_start_offset=result.log_start_offset,
+            current_leader=_NO_LEADER,
+        )
+        end_offset = result.last_offset + 1
+        log = partition.log
+        if end_offset - log.recovery_point >= log.config.flush_messages:
+            self.to_flush.append((partition, end_offset, answer))
+        if self._request.acks == ACKS_ALL:
+            error = partition.check_replicated(end_offset)
+            if error is None:
+                self.unreplicated.append((partition, end_offset, answer))
+            else:
+                answer.error_code = error
+        return answer
+
+    def _refusal(self, partition: Partition, records: bytes | memoryview | None) -> ErrorCode:
+        """What a look at topic and batch header rules out; the rest is checked by the log."""
+        if partition.topic in INTERNAL_TOPICS:
+            return ErrorCode.INVALID_TOPIC_EXCEPTION
+        if records is None:
+            return ErrorCode.INVALID_RECORD
+        if len(records) <= _ATTRIBUTES_AT or records[_MAGIC_AT] != 2:
+            return NONE
+        attributes = records[_ATTRIBUTES_AT]
+        if attributes & _CODEC_MASK == _ZSTD and self._version < _ZSTD_SINCE:
+            return ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
+        if attributes & _TRANSACTIONAL:
+            # No transaction coordinator can say whether the partition belongs to the transaction. Kafka answers this
+            # in the same case; producers retry it.
+            return ErrorCode.NOT_ENOUGH_REPLICAS
+        return NONE
+
+    def _add_current_leaders(
+        self, response: ProduceResponse, topic: TopicProduceData, answers: list[PartitionProduceResponse]
+    ) -> None:
+        """KIP-951: spares the producer a Metadata request."""
+        for answer in answers:
+            if answer.error_code != ErrorCode.NOT_LEADER_OR_FOLLOWER:
+                continue
+            name = topic.name or self._replicas.topic_name(topic.topic_id) or ""
+            leader = current_leader(self._context, name, answer.index)
+            answer.current_leader = LeaderIdAndEpoch(leader_id=leader.leader_id, leader_epoch=leader.leader_epoch)
+            node = leader.node
+            if node is not None and all(each.node_id != node.node_id for each in response.node_endpoints):
+                response.node_endpoints.append(
+                    NodeEndpoint(node_id=node.node_id, host=node.host, port=node.port, rack=node.rack)
+                )
+
+
+def _rejected(index: int, partition: Partition, rejected: RecordsRejected) -> PartitionProduceResponse:
+    answer = _failed(index, rejected.error_code, rejected.message)
+    answer.log_start_offset = partition.log.log_start_offset
+    answer.record_errors = [
+        BatchIndexAndErrorMessage(batch_index=error.batch_index, batch_index_error_message=error.message)
+        for error in rejected.record_errors
+    ]
+    return answer
+
+
+async def _flush(replicas: ReplicaManager, to_flush: list[_Appended]) -> None:
+    """`flush.messages` of the topic: the producer is not told before its records are on the disk."""
+    for partition, end_offset, answer in to_flush:
+        await replicas.flush(partition.log)
+        if partition.log.recovery_point < end_offset:
+            answer.error_code = ErrorCode.KAFKA_STORAGE_ERROR
+
+
+async def _await_replication(unreplicated: list[_Appended], timeout_ms: int) -> None:
+    """Until every in-sync replica has the records; each answer keeps its offset, whatever becomes of it."""
+    with PartitionChanges([partition for partition, _, _ in unreplicated], timeout_ms=timeout_ms) as changes:
+        while unreplicated:
+            still_open = []
+            for waiting in unreplicated:
+                partition, end_offset, answer = waiting
+                error = partition.check_replicated(end_offset)
+                if error is None:
+                    still_open.append(waiting)
+                else:
+                    answer.error_code = error
+            unreplicated = still_open
+            if unreplicated and not await changes.next():
+                break
+    for _, _, answer in unreplicated:
+        answer.error_code = ErrorCode.REQUEST_TIMED_OUT

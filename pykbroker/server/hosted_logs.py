@@ -1,0 +1,110 @@
+"""The logs in all log directories of a node: where each is, and what is to be removed of it later.
+
+With `log_upkeep` it is what `LogManager` is in Kafka. Who leads a log's partition is the business of
+`replica_manager`.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import trio
+
+from pykbroker.storage.checkpoints import TopicPartition
+from pykbroker.storage.log import Log, LogConfig
+from pykbroker.storage.log_dirs import LogDirectory
+
+from .clock import Clock
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Deletion:
+    """A directory that was put out of use, to be removed when its time has come."""
+
+    directory: LogDirectory
+    path: str
+    due_ms: int
+
+
+class HostedLogs:
+    """The directories that work, and all logs in them.
+
+    settings_changed: set anew by whoever waits for it, when a log is opened, reconfigured or to be removed.
+    """
+
+    def __init__(self, directories: Sequence[LogDirectory], *, clock: Clock, producer_id_expiration_ms: int) -> None:
+        self.directories = list(directories)
+        self.deletions: list[Deletion] = []
+        self.settings_changed = trio.Event()
+        self._clock = clock
+        self._producer_id_expiration_ms = producer_id_expiration_ms
+        for directory in self.directories:
+            for path in directory.deleted_paths:
+                self.deletions.append(Deletion(directory, path, clock.monotonic_ms()))
+
+    def __iter__(self) -> Iterator[Log]:
+        for directory in self.directories:
+            yield from list(directory.logs.values())
+
+    def directory_of(self, log: Log) -> LogDirectory | None:
+        """None where the directory is offline or the log deleted."""
+        return next((each for each in self.directories if log in each.logs.values()), None)
+
+    # Opening and deleting
+
+    def open(
+        self, at: TopicPartition, topic_id: bytes, config: LogConfig, assigned: Iterable[bytes]
+    ) -> tuple[Log, int]:
+        """The log and its high watermark as checkpointed. Raises `DiskFailed`, `CorruptLog`."""
+        directory = self._directory_for(at, topic_id, assigned)
+        log = directory.open_log(
+            at.topic,
+            at.partition,
+            topic_id,
+            config,
+            now_ms=self._clock.now_ms(),
+            producer_id_expiration_ms=self._producer_id_expiration_ms,
+        )
+        self.settings_changed.set()
+        return log, directory.high_watermarks.get(at, 0)
+
+    def _directory_for(self, at: TopicPartition, topic_id: bytes, assigned: Iterable[bytes]) -> LogDirectory:
+        """Where it is already, else where the controller wants it, else where there are the fewest."""
+        for directory in self.directories:
+            found = directory.found.get(at)
+            if found is not None and found.topic_id in (None, topic_id):
+                return directory
+        wanted = set(assigned)
+        for directory in self.directories:
+            if directory.directory_id in wanted:
+                return directory
+        return min(self.directories, key=lambda each: len(each.logs))
+
+    def reconfigure(self, log: Log, config: LogConfig) -> None:
+        log.config = config
+        self.settings_changed.set()
+
+    def delete(self, log: Log) -> None:
+        """Out of use at once; its files go after `file.delete.delay.ms`. Raises `DiskFailed`."""
+        directory = self.directory_of(log)
+        if directory is not None:
+            path = directory.delete_log(log)
+            due_ms = self._clock.monotonic_ms() + log.config.file_delete_delay_ms
+            self.deletions.append(Deletion(directory, path, due_ms))
+            self.settings_changed.set()
+
+    def put_strays_aside(self) -> None:
+        """What stood in the directories and belongs to no partition of this node keeps its bytes under another name."""
+        for directory in self.directories:
+            for at in list(directory.found):
+                logger.warning("%s in %s belongs to no topic of the cluster: put aside", at, directory.path)
+                directory.delete_stray(at)
+
+    def take_offline(self, directory: LogDirectory) -> None:
+        """Nothing is read or written there any more."""
+        self.directories.remove(directory)
+        self.deletions = [each for each in self.deletions if each.directory is not directory]

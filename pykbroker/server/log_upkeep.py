@@ -1,0 +1,132 @@
+"""What happens to a node's logs by time: flushes, checkpoints, the removal of what was deleted.
+
+Whatever waits for the disk runs in threads, so that no request does; nothing here wakes up where nothing is due.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TypeVarTuple, Unpack
+
+import trio
+
+from pykbroker.config import BrokerConfig
+from pykbroker.storage.checkpoints import TopicPartition
+from pykbroker.storage.errors import DiskFailed
+from pykbroker.storage.log import Log
+from pykbroker.storage.log_config import MAX_LONG
+from pykbroker.storage.log_dirs import LogDirectory
+
+from .clock import Clock
+from .hosted_logs import HostedLogs
+from .threads import Threads
+
+Ts = TypeVarTuple("Ts")
+HighWatermarks = Callable[[LogDirectory], dict[TopicPartition, int]]
+
+
+class LogUpkeep:
+    """high_watermarks: what a directory's checkpoint is to hold. on_failure: takes a directory offline."""
+
+    def __init__(
+        self,
+        config: BrokerConfig,
+        logs: HostedLogs,
+        *,
+        clock: Clock,
+        threads: Threads,
+        high_watermarks: HighWatermarks,
+        on_failure: Callable[[LogDirectory, DiskFailed], None],
+    ) -> None:
+        self._config = config
+        self._logs = logs
+        self._clock = clock
+        self._threads = threads
+        self._high_watermarks = high_watermarks
+        self._on_failure = on_failure
+        self._written_high_watermarks: dict[str, Mapping[TopicPartition, int]] = {}
+        self._flushed_ms: dict[Log, int] = {}
+
+    async def run(self) -> None:
+        """Until it is cancelled."""
+        async with trio.open_nursery() as nursery:
+            for key, step in (
+                ("log.flush.offset.checkpoint.interval.ms", self.checkpoint_offsets),
+                ("replica.high.watermark.checkpoint.interval.ms", self.checkpoint_high_watermarks),
+                ("producer.id.expiration.check.interval.ms", self._expire_producers),
+            ):
+                nursery.start_soon(self._every, max(self._config.int(key), 1), step)
+            await self._when_due()
+
+    async def _every(self, interval_ms: int, step: Callable[[], Awaitable[None]]) -> None:
+        while True:
+            await trio.sleep(interval_ms / 1000)
+            await step()
+
+    async def _when_due(self) -> None:
+        while True:
+            self._logs.settings_changed = trio.Event()
+            now_ms = self._clock.monotonic_ms()
+            next_ms = min(await self._remove_deleted(now_ms), await self._flush_by_time(now_ms))
+            with trio.move_on_after(max(next_ms - self._clock.monotonic_ms(), 0) / 1000):
+                await self._logs.settings_changed.wait()
+
+    async def _remove_deleted(self, now_ms: int) -> float:
+        """Returns when to look again."""
+        logs = self._logs
+        due = [each for each in logs.deletions if each.due_ms <= now_ms]
+        logs.deletions = [each for each in logs.deletions if each.due_ms > now_ms]
+        for deletion in due:
+            await self._in_thread(deletion.directory, deletion.directory.remove_deleted, deletion.path)
+        return min((each.due_ms for each in logs.deletions), default=math.inf)
+
+    async def _flush_by_time(self, now_ms: int) -> float:
+        """`flush.ms` of each log that has one; Kafka's default is to leave it to the operating system."""
+        next_ms = math.inf
+        flushed_before = self._flushed_ms
+        self._flushed_ms = {}
+        for log in self._logs:
+            interval_ms = log.config.flush_ms
+            if interval_ms == MAX_LONG:
+                continue
+            flushed_ms = flushed_before.get(log, now_ms)
+            if now_ms - flushed_ms >= interval_ms and log.unflushed_messages:
+                await self.flush(log)
+                flushed_ms = now_ms
+            elif not log.unflushed_messages:
+                flushed_ms = now_ms
+            self._flushed_ms[log] = flushed_ms
+            next_ms = min(next_ms, flushed_ms + max(interval_ms, 1))
+        return next_ms
+
+    async def flush(self, log: Log) -> None:
+        directory = self._logs.directory_of(log)
+        if directory is not None and not log.is_closed:
+            await self._in_thread(directory, log.flush)
+
+    async def checkpoint_offsets(self) -> None:
+        """Segments that are full are flushed first, so that recovery has to look at one segment of a log at most."""
+        for log in self._logs:
+            if log.recovery_point < log.segments[-1].base_offset:
+                await self.flush(log)
+        for directory in list(self._logs.directories):
+            await self._in_thread(directory, directory.checkpoint_offsets)
+
+    async def checkpoint_high_watermarks(self) -> None:
+        for directory in list(self._logs.directories):
+            current = self._high_watermarks(directory)
+            if self._written_high_watermarks.get(directory.path) != current:
+                await self._in_thread(directory, directory.checkpoint_high_watermarks, current)
+                self._written_high_watermarks[directory.path] = current
+
+    async def _expire_producers(self) -> None:
+        now_ms = self._clock.now_ms()
+        for log in self._logs:
+            log.remove_expired_producers(now_ms)
+
+    async def _in_thread(self, directory: LogDirectory, step: Callable[[Unpack[Ts]], object], *args: *Ts) -> None:
+        try:
+            await self._threads.run(step, *args)
+        except DiskFailed as failure:
+            self._on_failure(directory, failure)

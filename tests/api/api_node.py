@@ -1,0 +1,194 @@
+"""A broker without connections: real logs, a metadata image that the test writes, and handlers called directly.
+
+Requests and responses pass through the codecs, so that a version sees what it would see on the wire.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, TypeVar, cast
+
+import trio
+from trio.testing import MockClock
+
+from pykbroker.config import BrokerConfig
+from pykbroker.metadata.image import TOPIC_RESOURCE, ImageChanges, MetadataImage
+from pykbroker.protocol.api_keys import response_type
+from pykbroker.protocol.compile import decode, encode, encode_parts
+from pykbroker.protocol.framing import RequestHeader
+from pykbroker.protocol.messages.metadata_records import (
+    BrokerEndpoint,
+    ConfigRecord,
+    PartitionChangeRecord,
+    PartitionRecord,
+    RegisterBrokerRecord,
+    RemoveTopicRecord,
+    TopicRecord,
+)
+from pykbroker.protocol.records.batch import Record, encode_batch
+from pykbroker.protocol.schema import Message
+from pykbroker.replication.fetch_session import FetchSessionCache
+from pykbroker.replication.partition import Partition
+from pykbroker.server.broker import Broker
+from pykbroker.server.dispatch import ConnectionState, ListenerView, RequestContext
+from pykbroker.server.replica_manager import ReplicaManager
+from pykbroker.sim.clock import EPOCH_MS
+from pykbroker.sim.threads import SimulatedThreads
+from pykbroker.storage.disk import OsDisk
+from pykbroker.storage.log import LogSlice
+from pykbroker.storage.log_dirs import LogDirectory, format_directory
+
+T = TypeVar("T")
+Handler = Callable[[RequestContext, Any], Awaitable[Message | None]]
+
+
+def batch(*values: bytes, timestamp: int = 1000, key: bytes | None = b"k", **options: Any) -> bytes:
+    records = [Record(key=key, value=value, timestamp=timestamp + i) for i, value in enumerate(values)]
+    return encode_batch(records, **options)
+
+
+def in_virtual_time(test: Callable[[], Awaitable[T]]) -> T:
+    """Every wait costs nothing; deadlines come in their order."""
+    return trio.run(test, clock=MockClock(autojump_threshold=0))
+
+
+class VirtualClock:
+    """Trio's clock within `in_virtual_time`, and its beginning outside of it."""
+
+    def now_ms(self) -> int:
+        return EPOCH_MS + self.monotonic_ms()
+
+    def monotonic_ms(self) -> int:
+        return round(trio.current_time() * 1000) if trio.lowlevel.in_trio_run() else 0
+
+
+class ApiNode:
+    """Node 1. To be used within `in_virtual_time`, where it has to wait or tell the time."""
+
+    def __init__(self, path: Path, properties: dict[str, str] | None = None) -> None:
+        self.path = path
+        self.config = BrokerConfig({"node.id": "1", "log.dirs": str(path / "data"), **(properties or {})})
+        self.disk = OsDisk()
+        self.rng = random.Random(1)
+        self.clock = VirtualClock()
+        self.image = MetadataImage()
+        for log_dir in self.config.log_dirs:
+            format_directory(self.disk, log_dir, cluster_id="test", node_id=1, rng=self.rng)
+        self.start()
+        self._replay(
+            RegisterBrokerRecord(
+                broker_id=1, end_points=[BrokerEndpoint(name="PLAINTEXT", host="here", port=9092)], fenced=False
+            ),
+            RegisterBrokerRecord(
+                broker_id=2, end_points=[BrokerEndpoint(name="PLAINTEXT", host="there", port=9093)], fenced=False
+            ),
+        )
+
+    def start(self) -> None:
+        self.directories = [
+            LogDirectory.open(self.disk, log_dir, rng=self.rng, node_id=1) for log_dir in self.config.log_dirs
+        ]
+        self.threads = SimulatedThreads(self.rng)
+        self.replicas = ReplicaManager(self.config, self.directories, clock=self.clock, threads=self.threads)
+        self.broker = Broker(
+            config=self.config,
+            node_id=1,
+            cluster_id="test",
+            clock=self.clock,
+            rng=self.rng,
+            threads=self.threads,
+            controller=cast(Any, SimpleNamespace(image=self.image)),
+            partitions=self.replicas,
+            groups=cast(Any, None),
+            fetch_sessions=FetchSessionCache(self.rng, self.config.int("max.incremental.fetch.session.cache.slots")),
+        )
+
+    def restart(self, *, clean: bool = True) -> None:
+        """The same image again, as the metadata log would give it."""
+        for directory in self.directories:
+            directory.close() if clean else directory.release()
+        records = list(self.image.records())
+        self.image = MetadataImage()
+        self.start()
+        self._replay(*records)
+
+    def close(self) -> None:
+        for directory in self.directories:
+            directory.close()
+
+    # Metadata
+
+    def _replay(self, *records: Message) -> None:
+        changes = ImageChanges()
+        for record in records:
+            changes.merge(self.image.replay(record, self.image.offset + 1))
+        self.replicas.apply(self.image, changes)
+
+    def create_topic(
+        self, name: str, partitions: int = 1, *, replicas: list[int] | None = None, leader: int = 1, **configs: str
+    ) -> bytes:
+        topic_id = self.rng.randbytes(16)
+        assigned = replicas or [leader]
+        self._replay(
+            TopicRecord(name=name, topic_id=topic_id),
+            *(
+                PartitionRecord(
+                    partition_id=index,
+                    topic_id=topic_id,
+                    replicas=assigned,
+                    isr=assigned,
+                    leader=leader,
+                    leader_epoch=0,
+                    partition_epoch=0,
+                )
+                for index in range(partitions)
+            ),
+            *self._config_records(name, configs),
+        )
+        return topic_id
+
+    def _config_records(self, name: str, configs: dict[str, str]) -> list[ConfigRecord]:
+        return [
+            ConfigRecord(resource_type=TOPIC_RESOURCE, resource_name=name, name=key.replace("_", "."), value=value)
+            for key, value in configs.items()
+        ]
+
+    def configure_topic(self, name: str, **configs: str) -> None:
+        self._replay(*self._config_records(name, configs))
+
+    def change_partition(self, topic: str, index: int, **changes: Any) -> None:
+        state = self.image.topics[topic]
+        self._replay(PartitionChangeRecord(topic_id=state.topic_id, partition_id=index, **changes))
+
+    def delete_topic(self, name: str) -> None:
+        self._replay(RemoveTopicRecord(topic_id=self.image.topics[name].topic_id))
+
+    def partition(self, topic: str, index: int = 0) -> Partition:
+        partition = self.replicas.get_partition(topic, index)
+        assert isinstance(partition, Partition)
+        return partition
+
+    def append(self, topic: str, *values: bytes, index: int = 0, timestamp: int = 1000) -> None:
+        self.replicas.append(self.partition(topic, index), batch(*values, timestamp=timestamp), self.clock.now_ms(), 1)
+
+    # Requests
+
+    async def call(self, handler: Handler, request: Message, version: int) -> Any:
+        """The response as a client decodes it; None where there is none."""
+        schema = type(request).__schema__
+        assert schema.api_key is not None
+        context = RequestContext(
+            self.broker,
+            RequestHeader(schema.api_key, version, 1, "test"),
+            ListenerView("broker", {}),
+            ConnectionState("PLAINTEXT", "127.0.0.1"),
+        )
+        received, _ = decode(type(request), version, memoryview(encode(request, version)))
+        response = await handler(context, received)
+        if response is None:
+            return None
+        parts = [part.read() if isinstance(part, LogSlice) else bytes(part) for part in encode_parts(response, version)]
+        return decode(response_type(schema.api_key), version, b"".join(parts))[0]
