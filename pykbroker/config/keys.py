@@ -39,6 +39,7 @@ class InvalidValue(ConfigurationError):
 
     def __init__(self, name: str, value: object, reason: str) -> None:
         super().__init__(f"Invalid value {value} for configuration {name}: {reason}")
+        self.reason = reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,9 +71,13 @@ class ConfigKey:
             return None
         try:
             value = parse_typed(self.type, text)
+            check_valid(self.name, self.valid, value)
         except ValueError as error:
-            raise InvalidValue(self.name, "[hidden]" if self.sensitive else text, str(error)) from None
-        check_valid(self.name, self.valid, value)
+            raise InvalidValue(self.name, text, str(error)) from None
+        except InvalidValue as error:
+            if self.sensitive:
+                raise InvalidValue(self.name, "[hidden]", error.reason) from None
+            raise
         return value
 
     def parse_default(self) -> Value:

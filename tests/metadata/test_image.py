@@ -209,3 +209,19 @@ def test_a_record_that_makes_no_sense_is_not_applied(record: Message) -> None:
     image.replay(TopicRecord(name="t", topic_id=b"t" * 16), 0)
     with pytest.raises(InconsistentMetadata, match="record 1:"):
         image.replay(record, 1)
+
+
+def test_a_view_keeps_its_topics_partitions_brokers_and_configurations() -> None:
+    cluster = Cluster()
+    cluster.add_broker(1)
+    create(cluster, creatable("t", 1, configs={"retention.ms": "5"}))
+    view, before = cluster.image.view(), snapshot(cluster.image)
+    create_partitions(cluster, grow("t", 3))
+    alter(cluster, 2, "t", ("retention.ms", SET, "6"))
+    cluster.heartbeat(1, want_fence=True)
+    create(cluster, creatable("u"))
+    assert snapshot(view) == before
+    assert len(cluster.image.topics["t"].partitions) == 3
+    assert view.view() is view
+    with pytest.raises(AssertionError):
+        view.replay(EndTransactionRecord(), 99)
