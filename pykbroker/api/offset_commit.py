@@ -25,34 +25,38 @@ _TOPIC_IDS_SINCE = 10
 
 @handles(OffsetCommitRequest)
 async def offset_commit(context: RequestContext, request: OffsetCommitRequest) -> OffsetCommitResponse:
-    """Topics that are not there are answered here; the rest goes to the coordinator, and the order stays."""
+    """What is not there is answered here, the rest by the coordinator; topics are answered in the order asked."""
     asked = request.topics
-    refusals = [_identify(context, topic) for topic in asked]
-    request.topics = [topic for topic, refusal in zip(asked, refusals, strict=True) if refusal is ErrorCode.NONE]
-    committed: list[OffsetCommitResponseTopic] = []
-    if request.topics:
-        committed = (await _commit(context, request)).topics
-    answers = iter(committed)
-    topics = [
-        next(answers) if refusal is ErrorCode.NONE else _refused(topic, refusal)
-        for topic, refusal in zip(asked, refusals, strict=True)
-    ]
+    refused = [_take_out_unknown(context, topic) for topic in asked]
+    request.topics = [topic for topic in asked if topic.partitions]
+    answered = iter((await _commit(context, request)).topics if request.topics else [])
+    topics = []
+    for topic, refused_partitions in zip(asked, refused, strict=True):
+        answer = next(answered) if topic.partitions else OffsetCommitResponseTopic(name=topic.name)
+        answer.topic_id = topic.topic_id
+        answer.partitions = answer.partitions + refused_partitions
+        if answer.partitions:
+            topics.append(answer)
     return OffsetCommitResponse(topics=topics)
 
 
-def _identify(context: RequestContext, topic: OffsetCommitRequestTopic) -> ErrorCode:
-    """Adds to the name the id, or to the id the name: both are stored."""
+def _take_out_unknown(context: RequestContext, topic: OffsetCommitRequestTopic) -> list[OffsetCommitResponsePartition]:
+    """Answers what does not exist. Adds to the name the id, or to the id the name: both are stored."""
     image = context.broker.image
     if context.header.api_version >= _TOPIC_IDS_SINCE:
-        known = image.topic_by_id(topic.topic_id)
-        if known is None:
-            return ErrorCode.UNKNOWN_TOPIC_ID
+        known, error_code = image.topic_by_id(topic.topic_id), ErrorCode.UNKNOWN_TOPIC_ID
     else:
-        known = image.topic(topic.name)
-        if known is None:
-            return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    topic.name, topic.topic_id = known.name, known.topic_id
-    return ErrorCode.NONE
+        known, error_code = image.topic(topic.name), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    if known is not None:
+        topic.name, topic.topic_id = known.name, known.topic_id
+        error_code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    existing = {} if known is None else known.partitions
+    unknown = [partition for partition in topic.partitions if partition.partition_index not in existing]
+    topic.partitions = [partition for partition in topic.partitions if partition.partition_index in existing]
+    return [
+        OffsetCommitResponsePartition(partition_index=partition.partition_index, error_code=error_code)
+        for partition in unknown
+    ]
 
 
 async def _commit(context: RequestContext, request: OffsetCommitRequest) -> OffsetCommitResponse:
@@ -61,14 +65,3 @@ async def _commit(context: RequestContext, request: OffsetCommitRequest) -> Offs
     except CoordinatorRefused as refused:
         return refused_commit(request, refused.error_code)
     return response
-
-
-def _refused(topic: OffsetCommitRequestTopic, error_code: ErrorCode) -> OffsetCommitResponseTopic:
-    return OffsetCommitResponseTopic(
-        name=topic.name,
-        topic_id=topic.topic_id,
-        partitions=[
-            OffsetCommitResponsePartition(partition_index=partition.partition_index, error_code=error_code)
-            for partition in topic.partitions
-        ],
-    )

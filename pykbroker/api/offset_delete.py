@@ -18,25 +18,30 @@ from .group_requests import submit
 
 @handles(OffsetDeleteRequest)
 async def offset_delete(context: RequestContext, request: OffsetDeleteRequest) -> OffsetDeleteResponse:
-    image = context.broker.image
-    unknown = [_unknown(topic) for topic in request.topics if image.topic(topic.name) is None]
-    request.topics = [topic for topic in request.topics if image.topic(topic.name) is not None]
+    """The coordinator is asked even where nothing is left to delete: whether there is such a group is its answer."""
+    asked = request.topics
+    answers: dict[str, list[OffsetDeleteResponsePartition]] = {}
+    for topic in asked:
+        answers.setdefault(topic.name, []).extend(_take_out_unknown(context, topic))
+    request.topics = [topic for topic in asked if topic.partitions]
     try:
         response: OffsetDeleteResponse = await submit(context, request.group_id, request)
-    except CoordinatorRefused as refused:
-        return OffsetDeleteResponse(error_code=refused.error_code)
-    if response.error_code == ErrorCode.NONE:
-        response.topics += unknown
-    return response
+    except CoordinatorRefused as refusal:
+        return OffsetDeleteResponse(error_code=refusal.error_code)
+    if response.error_code != ErrorCode.NONE:
+        return response
+    for deleted in response.topics:
+        answers[deleted.name] += deleted.partitions
+    topics = [OffsetDeleteResponseTopic(name=name, partitions=answer) for name, answer in answers.items() if answer]
+    return OffsetDeleteResponse(topics=topics)
 
 
-def _unknown(topic: OffsetDeleteRequestTopic) -> OffsetDeleteResponseTopic:
-    return OffsetDeleteResponseTopic(
-        name=topic.name,
-        partitions=[
-            OffsetDeleteResponsePartition(
-                partition_index=partition.partition_index, error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-            )
-            for partition in topic.partitions
-        ],
-    )
+def _take_out_unknown(context: RequestContext, topic: OffsetDeleteRequestTopic) -> list[OffsetDeleteResponsePartition]:
+    known = context.broker.image.topic(topic.name)
+    existing = {} if known is None else known.partitions
+    unknown = [partition.partition_index for partition in topic.partitions if partition.partition_index not in existing]
+    topic.partitions = [partition for partition in topic.partitions if partition.partition_index in existing]
+    return [
+        OffsetDeleteResponsePartition(partition_index=index, error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        for index in unknown
+    ]

@@ -532,7 +532,10 @@ async def offsets_without_members(s: Session) -> None:
     )
     await s.call("a", commit(group, {"nope": {0: (1, "")}}), 9)
     await s.call("a", commit(group, {"events": {1: (7, None)}}, retention_time_ms=86_400_000), 2)
-    await s.call("a", commit(group, {"events": {2: (8, "by id")}}, ids=ids), 10)
+    await s.call("a", commit(group, {"events": {2: (8, "by id"), 99: (1, "")}}, ids=ids), 10)
+    await s.call("a", commit(group, {"events": {99: (1, "")}}), 8)
+    await s.call("a", commit(group, {}), 8)
+    await s.call("a", commit(group, {"events": {}}), 8)
     await s.call("a", commit(group, {"nope": {2: (8, "by id")}}, ids={"nope": b"\1" * 16}), 10)
     asked = {"events": [0, 1, 2], "orders": [0, 1, 99]}
     for version in range(1, 11):
@@ -592,7 +595,8 @@ async def offsets_are_deleted(s: Session) -> None:
     member_id = await stable_alone(s, group)
     offsets: dict[str, Partitions] = {"events": {0: (5, "")}, "orders": {0: (6, "")}}
     await s.call("a", commit(group, offsets, generation=1, member_id=member_id), 9)
-    await s.call("x", forget(group, {"events": [0], "orders": [0, 1], "nope": [0]}), 0)
+    await s.call("x", forget(group, {"events": [0], "orders": [0, 1, 99], "nope": [0]}), 0)
+    await s.call("x", forget(group, {"nope": [0]}), 0)
     await s.call("x", fetch(9, [group], None, ids), 9)
     await s.call("a", leave(group, (member_id, None)), 5)
     await s.call("x", forget(group, {"events": [0]}), 0)
