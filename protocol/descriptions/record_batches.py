@@ -74,7 +74,7 @@ END_TRANSACTION_MARKER: Final = c.Struct("version" / c.Int16sb, "coordinator_epo
 
 _VOTER: Final = c.Struct(
     "voter_id" / c.Int32sb,
-    "voter_directory_id" / c.If(c.this._.version >= 1, _UUID),
+    "voter_directory_id" / c.If(c.this._._.version >= 1, _UUID),
     "tagged" / tagged_section({}),
 )
 _ENDPOINT: Final = c.Struct(

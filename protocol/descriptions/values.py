@@ -27,7 +27,7 @@ def sized(size: c.Construct, null: int, excess: int) -> c.Construct:
     """Bytes behind their size. `null` is the size that means null, `excess` what is subtracted from any other."""
     return c.FocusedSeq(
         "content",
-        "size" / size,
+        "size" / c.Rebuild(size, lambda context: null if context.content is None else len(context.content) + excess),
         "content" / c.IfThenElse(c.this.size == null, c.Computed(None), c.Bytes(c.this.size - excess)),
     )
 
@@ -53,10 +53,12 @@ COMPACT_STRING: Final = text(COMPACT_BYTES)
 def array(element: c.Construct, flexible: bool) -> c.Construct:
     """Elements behind their count, or null; in flexible versions the count is one more, and zero means null."""
     null, excess = (0, 1) if flexible else (-1, 0)
+    count = c.VarInt if flexible else c.Int32sb
     return c.FocusedSeq(
-        "items",
-        "count" / (c.VarInt if flexible else c.Int32sb),
-        "items" / c.IfThenElse(c.this.count == null, c.Computed(None), c.Array(c.this.count - excess, element)),
+        "elements",
+        "count"
+        / c.Rebuild(count, lambda context: null if context.elements is None else len(context.elements) + excess),
+        "elements" / c.IfThenElse(c.this.count == null, c.Computed(None), c.Array(c.this.count - excess, element)),
     )
 
 
@@ -64,7 +66,7 @@ def nullable(struct: c.Construct, null_mark: int) -> c.Construct:
     """A struct behind a byte that says whether there is one."""
     return c.FocusedSeq(
         "content",
-        "mark" / c.Int8sb,
+        "mark" / c.Rebuild(c.Int8sb, lambda context: null_mark if context.content is None else 1),
         "content" / c.IfThenElse(c.this.mark == null_mark, c.Computed(None), struct),
     )
 

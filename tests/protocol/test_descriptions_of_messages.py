@@ -73,6 +73,7 @@ def test_codec_and_description_read_the_same(name: str, seed: int) -> None:
         decoded, _ = decode(cls, version, encoded)
         parsed = describe(cls, version).parse(encoded)
         assert flatten_parsed(cls, parsed, version) == flatten_message(decoded, version)
+        assert describe(cls, version).build(parsed) == encoded
 
 
 @examples(30)
