@@ -1,0 +1,261 @@
+"""What storage expects of a disk, the same for the real one and the simulated one."""
+
+import errno
+import os
+import subprocess
+import sys
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from pykbroker.sim.disk import SimulatedDisk
+from pykbroker.storage.disk import Disk, OsDisk, OsDiskFile
+from pykbroker.storage.errors import DirectoryLocked, DiskFailed
+
+DiskAndPath = tuple[Disk, str]
+
+
+def test_append_and_read_back(either_disk: DiskAndPath) -> None:
+    disk, path = either_disk
+    file = disk.open(f"{path}/a", create=True)
+    file.append([b"one", memoryview(b"two"), bytearray(b"three")])
+    file.append([b"four"])
+    assert file.size() == 15
+    assert file.read_at(0, 100) == b"onetwothreefour"
+    assert file.read_at(3, 3) == b"two"
+    assert file.read_at(15, 10) == b""
+    assert file.path == f"{path}/a"
+
+
+def test_open_again_sees_the_bytes_and_appends_behind_them(either_disk: DiskAndPath) -> None:
+    disk, path = either_disk
+    disk.open(f"{path}/a", create=True).append([b"one"])
+    again = disk.open(f"{path}/a", create=True)
+    again.append([b"two"])
+    assert disk.read_file(f"{path}/a") == b"onetwo"
+
+
+def test_truncate_shortens_and_lengthens_with_zeros(either_disk: DiskAndPath) -> None:
+    disk, path = either_disk
+    file = disk.open(f"{path}/a", create=True)
+    file.append([b"abcdef"])
+    file.truncate(3)
+    file.append([b"X"])
+    assert file.read_at(0, 10) == b"abcX"
+    file.truncate(6)
+    assert file.read_at(0, 10) == b"abcX\0\0"
+
+
+def test_a_missing_file_is_not_opened_for_reading(either_disk: DiskAndPath) -> None:
+    disk, path = either_disk
+    for operation in (disk.open, disk.read_file):
+        with pytest.raises(DiskFailed) as failed:
+            operation(f"{path}/missing")
+        assert failed.value.error.errno == errno.ENOENT
+        assert "missing: No such file or directory" in str(failed.value)
+
+
+def test_names(either_disk: DiskAndPath) -> None:
+    disk, path = either_disk
+    disk.make_directory(f"{path}/d/e")
+    disk.make_directory(f"{path}/d/e")
+    disk.open(f"{path}/d/b", create=True)
+    disk.open(f"{path}/d/a", create=True)
+    assert disk.list_directory(f"{path}/d") == ["a", "b", "e"]
+    assert disk.is_directory(f"{path}/d/e")
+    assert not disk.is_directory(f"{path}/d/a")
+    assert disk.exists(f"{path}/d/a")
+    assert not disk.exists(f"{path}/d/a/b")
+    disk.remove(f"{path}/d/a")
+    disk.remove(f"{path}/d/a")
+    assert disk.list_directory(f"{path}/d") == ["b", "e"]
+    disk.remove_directory(f"{path}/d")
+    disk.remove_directory(f"{path}/d")
+    assert disk.list_directory(path) == []
+    with pytest.raises(DiskFailed):
+        disk.list_directory(f"{path}/d")
+
+
+def test_rename_replaces_a_file_and_moves_a_directory(either_disk: DiskAndPath) -> None:
+    disk, path = either_disk
+    for name in "ab":
+        disk.open(f"{path}/{name}", create=True).append([name.encode()])
+    disk.rename(f"{path}/a", f"{path}/b")
+    assert disk.read_file(f"{path}/b") == b"a"
+    assert not disk.exists(f"{path}/a")
+    disk.make_directory(f"{path}/d")
+    disk.open(f"{path}/d/f", create=True)
+    disk.rename(f"{path}/d", f"{path}/e")
+    assert disk.list_directory(path) == ["b", "e"]
+    assert disk.exists(f"{path}/e/f")
+    with pytest.raises(DiskFailed):
+        disk.rename(f"{path}/nothing", f"{path}/x")
+
+
+def test_replace_file_is_all_or_nothing_to_readers(either_disk: DiskAndPath) -> None:
+    disk, path = either_disk
+    disk.replace_file(f"{path}/f", b"old")
+    opened = disk.open(f"{path}/f")
+    disk.replace_file(f"{path}/f", b"the new one", sync=False)
+    assert opened.read_at(0, 100) == b"old"
+    assert disk.read_file(f"{path}/f") == b"the new one"
+    assert disk.list_directory(path) == ["f"]
+
+
+def test_sync_and_sync_directory_return(either_disk: DiskAndPath) -> None:
+    disk, path = either_disk
+    file = disk.open(f"{path}/f", create=True)
+    file.append([b"x"])
+    file.sync()
+    disk.sync_directory(path)
+    file.close()
+    file.close()
+
+
+def test_a_closed_file_fails(either_disk: DiskAndPath) -> None:
+    disk, path = either_disk
+    file = disk.open(f"{path}/f", create=True)
+    file.close()
+    with pytest.raises(DiskFailed):
+        file.append([b"x"])
+    with pytest.raises(DiskFailed):
+        file.read_at(0, 1)
+
+
+def test_lock_keeps_a_second_owner_out_until_it_is_released(either_disk: DiskAndPath) -> None:
+    disk, path = either_disk
+    lock = disk.lock(f"{path}/.lock")
+    with pytest.raises(DirectoryLocked, match="in use by another process"):
+        disk.lock(f"{path}/.lock")
+    lock.release()
+    lock.release()
+    disk.lock(f"{path}/.lock").release()
+
+
+# The real disk alone
+
+PROBE = """
+import fcntl, sys
+with open(sys.argv[1], "r+b") as file:
+    try:
+        fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        sys.exit(3)
+"""
+
+
+def test_lock_is_one_that_other_processes_see_as_java_does(tmp_path: Path) -> None:
+    path = str(tmp_path / ".lock")
+
+    def probe() -> int:
+        return subprocess.run([sys.executable, "-c", PROBE, path], check=False).returncode
+
+    lock = OsDisk().lock(path)
+    assert probe() == 3
+    with pytest.raises(DirectoryLocked):
+        OsDisk().lock(path)
+    assert probe() == 3, "a refused attempt in the same process must not give up the lock"
+    lock.release()
+    assert probe() == 0
+
+
+def test_a_write_that_is_cut_short_is_finished(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = OsDisk().open(str(tmp_path / "f"), create=True)
+    real_writev = os.writev
+    monkeypatch.setattr(os, "writev", lambda descriptor, parts: real_writev(descriptor, [bytes(parts[0])[:2]]))
+    file.append([b"first", b"second"])
+    assert file.read_at(0, 100) == b"firstsecond"
+
+
+def test_a_write_that_fails_half_way_leaves_the_file_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = OsDisk().open(str(tmp_path / "f"), create=True)
+    file.append([b"before"])
+    real_writev = os.writev
+
+    def full_disk(descriptor: int, data: object) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "writev", lambda descriptor, parts: real_writev(descriptor, [bytes(parts[0])[:2]]))
+    monkeypatch.setattr(os, "write", full_disk)
+    with pytest.raises(DiskFailed, match="No space left on device"):
+        file.append([b"first", b"second"])
+    assert file.read_at(0, 100) == b"before"
+
+
+def test_a_file_stays_open_while_somebody_holds_it(tmp_path: Path) -> None:
+    file = OsDisk().open(str(tmp_path / "f"), create=True)
+    assert isinstance(file, OsDiskFile)
+    descriptor = file.fileno()
+    assert descriptor is not None
+    del file
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        os.fstat(descriptor)
+
+
+# The simulated disk alone
+
+
+def test_crash_keeps_what_was_synced() -> None:
+    for seed in range(50):
+        disk = SimulatedDisk(Random(seed))
+        file = disk.open("/f", create=True)
+        file.append([b"synced"])
+        file.sync()
+        disk.sync_directory("/")
+        file.append([b"not synced"])
+        disk.crash()
+        assert disk.read_file("/f").startswith(b"synced")
+        with pytest.raises(DiskFailed):
+            file.read_at(0, 1)
+
+
+def outcomes(prepare: str) -> set[bytes | None]:
+    found: set[bytes | None] = set()
+    for seed in range(200):
+        disk = SimulatedDisk(Random(seed))
+        disk.replace_file("/f", b"old")
+        file = disk.open("/f")
+        match prepare:
+            case "append":
+                file.append([b"new"])
+            case "replace":
+                disk.replace_file("/f", b"new", sync=False)
+            case "replace with sync":
+                disk.replace_file("/f", b"new")
+            case "rename":
+                disk.rename("/f", "/g")
+            case "remove":
+                disk.remove("/f")
+        disk.crash()
+        if prepare == "rename":
+            assert disk.list_directory("/") in (["f"], ["g"]), "a rename has happened or not"
+        found.add(disk.read_file("/f") if disk.exists("/f") else None)
+    return found
+
+
+def test_crash_draws_every_outcome_that_a_machine_may_have() -> None:
+    appended = outcomes("append")
+    assert {b"old", b"oldn", b"oldne", b"oldnew", b"old\0"} <= appended
+    assert all(data is not None and data.startswith(b"old") for data in appended)
+    replaced = outcomes("replace")
+    assert {b"old", b"", b"new"} <= replaced
+    assert outcomes("replace with sync") == {b"new"}
+    assert outcomes("rename") == {b"old", None}
+    assert outcomes("remove") == {b"old", None}
+
+
+def test_a_full_disk_fails_and_changes_nothing() -> None:
+    disk = SimulatedDisk(Random(1), free_bytes=5)
+    file = disk.open("/f", create=True)
+    file.append([b"abc"])
+    with pytest.raises(DiskFailed, match="No space left on device"):
+        file.append([b"def"])
+    assert file.read_at(0, 10) == b"abc"
+
+
+def test_crash_releases_locks() -> None:
+    disk = SimulatedDisk(Random(1))
+    disk.lock("/.lock")
+    disk.crash()
+    disk.lock("/.lock")
