@@ -1,0 +1,154 @@
+"""`pykbroker start`: one node in this process, until SIGTERM or Ctrl-C.
+
+Where the data goes: `--data-dir`, else `log.dirs` of the properties, else `pykbroker-data` in the current directory.
+Standard output gets one line, when the node serves; the log goes to standard error. What cannot be started is one line
+there and exit code 1.
+"""
+
+from __future__ import annotations
+
+import gc
+import logging
+import random
+import signal
+import sys
+import tempfile
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+import trio
+
+from pykbroker.config import BrokerConfig, ConfigurationError
+from pykbroker.server.log_lines import write_log_to
+
+if TYPE_CHECKING:
+    from pykbroker.server.node import Node
+
+_log = logging.getLogger(__name__)
+
+DEFAULT_DATA_DIRECTORY = "pykbroker-data"
+_LOG_DIRECTORY_KEYS = ("log.dirs", "log.dir")
+
+
+class StartFailed(click.ClickException):
+    """Printed as one line; the exit code is 1."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(" ".join(message.split()))
+
+
+@click.command("start")
+@click.argument("properties", required=False, type=click.Path(path_type=Path), metavar="[server.properties]")
+@click.option("--override", "overrides", multiple=True, metavar="KEY=VALUE", help="A property that wins over the file.")
+@click.option("--data-dir", type=click.Path(path_type=Path), help=f"Where the data goes [./{DEFAULT_DATA_DIRECTORY}].")
+@click.option("--ephemeral", is_flag=True, help="Keep the data in a temporary directory that is removed at the end.")
+def command(properties: Path | None, overrides: tuple[str, ...], data_dir: Path | None, ephemeral: bool) -> None:
+    """Start a node: a broker and its controller, unless process.roles says otherwise."""
+    if ephemeral and data_dir is not None:
+        raise click.UsageError("--ephemeral and --data-dir exclude each other")
+    write_log_to(sys.stderr)
+    with _directory_of_flags(data_dir, ephemeral) as directory:
+        try:
+            config = load_config(properties, key_values(overrides), directory)
+        except ConfigurationError as error:
+            raise StartFailed(str(error)) from None
+        _serve(config)
+
+
+def load_config(properties: Path | None, overrides: Mapping[str, str], directory: Path | None) -> BrokerConfig:
+    """The configuration of a node. `directory` is what a flag asked for; it wins over the properties."""
+    values = dict(overrides)
+    if directory is not None:
+        values |= {"log.dirs": str(directory), "metadata.log.dir": str(directory)}
+    config = BrokerConfig.load(properties, values)
+    if not any(key in config.originals for key in _LOG_DIRECTORY_KEYS):
+        config = BrokerConfig.load(properties, values | {"log.dirs": DEFAULT_DATA_DIRECTORY})
+    for key in config.unknown_keys:
+        _log.warning("unknown configuration key %s is ignored", key)
+    return config
+
+
+def key_values(overrides: tuple[str, ...]) -> dict[str, str]:
+    """`--override key=value …` as a mapping; of two for one key the last wins."""
+    values = {}
+    for text in overrides:
+        key, equals, value = text.partition("=")
+        if not equals or not key.strip():
+            raise ConfigurationError(f"--override expects KEY=VALUE, not '{text}'")
+        values[key.strip()] = value.strip()
+    return values
+
+
+@contextmanager
+def _directory_of_flags(data_dir: Path | None, ephemeral: bool) -> Iterator[Path | None]:
+    if ephemeral:
+        with tempfile.TemporaryDirectory(prefix="pykbroker-") as directory:
+            yield Path(directory)
+    else:
+        yield data_dir
+
+
+def _serve(config: BrokerConfig) -> None:
+    """Run the node to its end. Raises ClickException, which is one line and exit code 1."""
+    from pykbroker.server.start_refused import StartRefused
+    from pykbroker.storage.errors import StorageError
+
+    refusal: BaseException | None = None
+    try:
+        trio.run(_serve_until_signal, config)
+    except* (StartRefused, StorageError) as refused:
+        refusal = _first_of(refused)
+    if refusal is not None:
+        raise StartFailed(str(refusal))
+
+
+def _first_of(error: BaseException) -> BaseException:
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error
+
+
+async def _serve_until_signal(config: BrokerConfig) -> None:
+    node = _node(config)
+    gc.freeze()  # what is imported by now stays: the collector need not look at it again
+    with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+        async with trio.open_nursery() as nursery:
+            starting = trio.CancelScope()
+            nursery.start_soon(_stop_on_signal, signals, node, starting)
+            with starting:
+                ready = await nursery.start(node.run)
+                click.echo(f"pykbroker ready: {ready}")
+                await node.stopped.wait()
+            nursery.cancel_scope.cancel()
+
+
+async def _stop_on_signal(signals: AsyncIterator[int], node: Node, starting: trio.CancelScope) -> None:
+    """The first signal asks for a clean shutdown, the second one does not wait for it."""
+    await anext(signals)
+    if node.serves:
+        node.stop()
+        await anext(signals)
+    starting.cancel()
+
+
+def _node(config: BrokerConfig) -> Node:
+    from pykbroker.api import HANDLERS
+    from pykbroker.server.clock import SystemClock
+    from pykbroker.server.node import Node, socket_options
+    from pykbroker.server.socket_transport import SocketNetwork
+    from pykbroker.server.threads import WorkerThreads
+    from pykbroker.storage.disk import OsDisk
+
+    threads = WorkerThreads()
+    return Node(
+        config,
+        handlers=HANDLERS,
+        disk=OsDisk(),
+        network=SocketNetwork(socket_options(config), threads),
+        clock=SystemClock(),
+        threads=threads,
+        rng=random.Random(),
+    )

@@ -1,0 +1,73 @@
+"""Formats a node's log directories: whose they are, and what the metadata log opens with. Kafka's `Formatter`.
+
+`pykbroker format` does it on request, a node does it to what is unformatted when it starts. A directory that holds
+partitions but no `meta.properties` has lost it, and is left alone.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Sequence
+from random import Random
+
+from pykbroker.config import BrokerConfig
+from pykbroker.metadata.features import bootstrap_records
+from pykbroker.storage.disk import Disk
+from pykbroker.storage.errors import InconsistentDirectory
+from pykbroker.storage.log_dirs import METADATA_LOG_DIRECTORY, format_directory, parse_partition_directory
+from pykbroker.storage.meta_properties import read_meta_properties
+
+from .bootstrap_checkpoint import write_bootstrap_checkpoint
+
+
+def directory_paths(config: BrokerConfig) -> list[str]:
+    """All of a node's log directories, the one of the metadata log first, each once."""
+    return list(dict.fromkeys([posixpath.normpath(config.metadata_log_dir), *partition_paths(config)]))
+
+
+def partition_paths(config: BrokerConfig) -> list[str]:
+    """The log directories that take partitions."""
+    return list(dict.fromkeys(map(posixpath.normpath, config.log_dirs)))
+
+
+def formatted_cluster_id(disk: Disk, paths: Sequence[str]) -> str | None:
+    """The cluster that the directories belong to; None where all are unformatted. Raises InconsistentDirectory."""
+    owner: tuple[str, str] | None = None
+    for path in paths:
+        meta = read_meta_properties(disk, path)
+        if meta is None:
+            continue
+        if owner is not None and owner[1] != meta.cluster_id:
+            raise InconsistentDirectory(
+                f"the log directories belong to different clusters: {owner[0]} has cluster.id {owner[1]}, "
+                f"{path} has cluster.id {meta.cluster_id}"
+            )
+        owner = owner or (path, meta.cluster_id)
+    return None if owner is None else owner[1]
+
+
+def format_unformatted(
+    disk: Disk, config: BrokerConfig, cluster_id: str, *, rng: Random, now_ms: int
+) -> tuple[list[str], list[str]]:
+    """Format what is not; returns the directories that were formatted, and those that had been before.
+
+    Raises InconsistentDirectory, DiskFailed.
+    """
+    paths = directory_paths(config)
+    unformatted = [path for path in paths if read_meta_properties(disk, path) is None]
+    for path in unformatted:
+        _refuse_lost_properties(disk, path)
+    for path in unformatted:
+        if path == paths[0]:  # before meta.properties, which says that the directory is complete
+            disk.make_directory(path)
+            write_bootstrap_checkpoint(disk, path, bootstrap_records(), now_ms)
+        format_directory(disk, path, cluster_id=cluster_id, node_id=config.node_id, rng=rng)
+    return unformatted, [path for path in paths if path not in unformatted]
+
+
+def _refuse_lost_properties(disk: Disk, path: str) -> None:
+    if not disk.is_directory(path):
+        return
+    for name in disk.list_directory(path):
+        if name == METADATA_LOG_DIRECTORY or parse_partition_directory(name) is not None:
+            raise InconsistentDirectory(f"the log directory {path} holds {name}, but its meta.properties is missing")
