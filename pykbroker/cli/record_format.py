@@ -30,6 +30,14 @@ def _number(layout: str) -> Deserializer:
     return deserialize
 
 
+def _uuid(data: bytes) -> bytes:
+    """Kafka's serializer writes the text form."""
+    try:
+        return str(uuid.UUID(data.decode("ascii"))).encode()
+    except ValueError:
+        raise LineRejected(f"The text {data!r} is not that of a UUID") from None
+
+
 DESERIALIZERS: Mapping[str, Deserializer] = {
     "StringDeserializer": bytes,
     "ByteArrayDeserializer": bytes,
@@ -39,7 +47,7 @@ DESERIALIZERS: Mapping[str, Deserializer] = {
     "LongDeserializer": _number(">q"),
     "FloatDeserializer": _number(">f"),
     "DoubleDeserializer": _number(">d"),
-    "UUIDDeserializer": lambda data: str(uuid.UUID(data.decode("ascii"))).encode(),
+    "UUIDDeserializer": _uuid,
 }
 
 

@@ -1,0 +1,138 @@
+"""Flags that do not fit: one line on stderr, exit code 1, and no broker is asked."""
+
+from importlib import import_module
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from pykbroker.cli.configs import parse_pairs
+from pykbroker.cli.main import main
+from pykbroker.cli.topic_actions import topic_filter
+from pykbroker.cli.topic_options import parse_assignment
+
+NOBODY = ["--bootstrap-server", "127.0.0.1:1"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        ("topics", "Command must include exactly one action: --list, --describe, --create, --alter or --delete"),
+        ("topics --list --create", "Command must include exactly one action"),
+        ("topics --create", "--create needs --topic"),
+        ("topics --create --topic t --partitions x", "'x' is not a valid integer"),
+        ("topics --create --topic t --partitions 0", "The partitions must be greater than 0"),
+        ("topics --create --topic t --replication-factor 0", "The replication factor must be between 1 and 32767"),
+        ("topics --create --topic t --config k", "--config expects key=value, not 'k'"),
+        ("topics --create --topic t --partitions 1 --replica-assignment 1", "exclude each other"),
+        ("topics --create --topic t --replica-assignment 1:1", "names a broker twice"),
+        ("topics --create --topic t --replica-assignment 1:2,1", "another replication factor"),
+        ("topics --create --topic t --if-exists", "--if-exists can be used with"),
+        ("topics --alter --topic t", "--alter needs --partitions"),
+        ("topics --alter --topic t --config a=b", "--config can be used with --create only"),
+        ("topics --list --partitions 1", "--partitions can be used with --create and --alter only"),
+        ("topics --list --topic (", "'(' is no regular expression"),
+        ("topics --delete --topic t --under-replicated-partitions", "filtered with --describe only"),
+        ("topics --frobnicate", "No such option '--frobnicate'"),
+        ("topics --list extra", "unexpected extra argument"),
+        ("produce", "Missing option '--topic'"),
+        ("produce --topic t --acks 2", "acks must be one of all, -1, 0, 1, not '2'"),
+        ("produce --topic t --compression-codec lzma", "must be one of none, gzip, snappy, lz4, zstd, not 'lzma'"),
+        ("produce --topic t --property parse.key=maybe", "parse.key must be true or false, not 'maybe'"),
+        ("produce --topic t --property parse.key", "--reader-property expects key=value, not 'parse.key'"),
+        ("produce --topic t --batch-size many", "batch.size must be a whole number, not 'many'"),
+        ("produce --topic t --acks 1 --command-property enable.idempotence=true", "needs acks=all"),
+        ("consume", "Exactly one of the following arguments is required: --topic, --include"),
+        ("consume --topic t --offset 3", "The partition is required when offset is specified."),
+        ("consume --topic t --partition 0 --offset 3 --from-beginning", "cannot be specified together"),
+        ("consume --topic t --partition 0 --group g", "cannot be specified together"),
+        ("consume --topic t --partition -1", "-1 is not in the range x>=0"),
+        ("consume --topic t --partition 0 --offset -7", "The provided offset value '-7' is incorrect"),
+        ("consume --topic t --max-messages many", "'many' is not a valid integer"),
+        ("consume --topic t --value-deserializer Avro", "Deserializer Avro is not one of"),
+        ("consume --topic t --isolation-level serializable", "'serializable' is not one of"),
+        ("consume --topic t --command-property auto.offset.reset=never", "must be one of earliest, latest"),
+        ("groups", "Command must include exactly one action"),
+        ("groups --describe", "--describe takes one of these options: --group, --all-groups"),
+        ("groups --describe --group g --all-groups", "takes one of these options: --group, --all-groups"),
+        ("groups --describe --group g --members --offsets", "takes at most one of these options"),
+        ("groups --list --group g", "--group cannot be used with --list"),
+        ("groups --list --state sleepy", "Invalid state 'sleepy'"),
+        ("groups --delete --group g --topic t", "--topic can be used with --reset-offsets and --delete-offsets only"),
+        ("groups --delete --group g --to-earliest", "--to-earliest can be used with --reset-offsets only"),
+        ("groups --delete-offsets --group g", "needs one --group and at least one --topic"),
+        ("groups --reset-offsets --group g --all-topics", "takes exactly one of these options: --to-earliest"),
+        ("groups --reset-offsets --group g --all-topics --to-offset 0 --to-latest", "takes exactly one of these"),
+        ("groups --reset-offsets --group g --to-latest", "takes one of these options: --all-topics, --topic"),
+        ("groups --reset-offsets --group g --all-topics --to-offset -1", "-1 is not in the range x>=0"),
+        ("groups --reset-offsets --group g --all-topics --to-latest --execute --dry-run", "--execute, --dry-run"),
+        ("groups --reset-offsets --group g --all-topics --to-datetime today", "'today' is not a date and time"),
+        ("groups --reset-offsets --group g --topic a:b --to-latest", "--topic expects a topic, or topic:0,1,2"),
+        ("configs", "Command must include exactly one action: --describe, --alter"),
+        ("configs --describe", "Exactly one entity type must be specified"),
+        ("configs --describe --topic t --broker 1", "Exactly one entity type must be specified"),
+        ("configs --describe --entity-type planets", "Invalid entity type planets"),
+        ("configs --describe --entity-type users", "Entity type users is not supported yet"),
+        ("configs --alter --topic t", "At least one of --add-config, --add-config-file, or --delete-config"),
+        ("configs --alter --topic t --add-config a", "--add-config expects key=val"),
+        ("configs --alter --topic t --add-config a=1 --delete-config a", "a cannot be set and deleted at once"),
+        ("configs --alter --entity-type topics --add-config a=1", "--alter needs an entity's name"),
+        ("configs --describe --topic t --add-config a=1", "--add-config can be used with --alter only"),
+        ("topics --list --bootstrap-server nohost:port", "Bootstrap server 'nohost:port' is not HOST:PORT"),
+        ("topics --list --command-config /nowhere/client.properties", "Cannot read the properties file"),
+    ],
+)
+def test_bad_flags_are_one_line_and_exit_code_1(arguments: str, complaint: str) -> None:
+    name, *flags = arguments.split()
+    result = CliRunner().invoke(main, [name, *NOBODY, *flags])
+    assert result.exit_code == 1
+    assert result.stdout == ""
+    assert complaint in result.stderr
+    assert result.stderr.startswith("Error: ")
+    assert result.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    ["topics --list", "produce --topic t", "consume --topic t", "groups --list", "configs --describe --topic t"],
+)
+def test_without_a_broker_there_is_one_line_and_exit_code_1(arguments: str) -> None:
+    name, *flags = arguments.split()
+    result = CliRunner().invoke(main, [name, *NOBODY, *flags])
+    assert result.exit_code == 1
+    assert result.stderr == "Error: No broker can be reached (127.0.0.1:1: Connection refused)\n"
+
+
+@pytest.mark.parametrize("name", ["topics", "produce", "consume", "groups", "configs"])
+def test_every_command_has_help_and_the_local_broker_as_its_default(name: str) -> None:
+    command = import_module(f"pykbroker.cli.{name}").command
+    assert isinstance(command, click.Command)
+    defaults = {option.name: option.default for option in command.params}
+    assert defaults["bootstrap_server"] == "127.0.0.1:9092"
+    result = CliRunner().invoke(main, [name, "--help"])
+    assert result.exit_code == 0
+    assert "--bootstrap-server" in result.stdout
+
+
+def test_a_security_protocol_that_is_not_spoken_is_refused(tmp_path: object) -> None:
+    path = f"{tmp_path}/client.properties"
+    with open(path, "w", encoding="utf-8") as file:
+        file.write("security.protocol=SASL_SSL\n")
+    result = CliRunner().invoke(main, ["topics", "--list", "--command-config", path])
+    assert result.stderr == "Error: security.protocol SASL_SSL is not supported yet, only PLAINTEXT\n"
+
+
+def test_config_pairs_keep_bracketed_values_together() -> None:
+    assert parse_pairs("a=1,b=[x,y],c=,d=p=q") == {"a": "1", "b": "x,y", "c": "", "d": "p=q"}
+    assert parse_pairs("") == {}
+
+
+def test_topics_are_matched_as_a_whole_and_commas_mean_or() -> None:
+    names = ["orders", "orders-eu", "users"]
+    assert [name for name in names if topic_filter("orders,users")(name)] == ["orders", "users"]
+    assert [name for name in names if topic_filter("orders.*")(name)] == ["orders", "orders-eu"]
+    assert all(topic_filter(None)(name) for name in names)
+
+
+def test_an_assignment_lists_the_replicas_of_each_partition() -> None:
+    assert parse_assignment("1:2,2:3") == [[1, 2], [2, 3]]
