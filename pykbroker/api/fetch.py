@@ -7,7 +7,7 @@ Records stay in their files: the answer carries `LogSlice` objects, which the tr
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages.fetch import (
@@ -95,7 +95,7 @@ class _Read:
                 watched.append(partition)
                 wanted.append(cached)
             elif partition in _NOT_HERE:
-                unknown.append((cached, FetchPartitionData(partition)))
+                unknown.append((cached, FetchPartitionData(partition, aborted_transactions=())))
             else:
                 wanted.append(cached)
         answers = self._read_all(wanted)
@@ -181,23 +181,18 @@ def _partition_data(index: int, data: FetchPartitionData) -> PartitionData:
         diverging_epoch=_NO_DIVERGENCE,
         current_leader=_NO_LEADER,
         snapshot_id=_NO_SNAPSHOT,
+        aborted_transactions=None if data.aborted_transactions is None else _aborted(data.aborted_transactions),
         preferred_read_replica=data.preferred_read_replica,
         records=data.records,
     )
-    if data.error_code is ErrorCode.NONE:
-        aborted = data.aborted_transactions
-        answer.aborted_transactions = (
-            None
-            if aborted is None
-            else [
-                AbortedTransaction(producer_id=producer_id, first_offset=first_offset)
-                for producer_id, first_offset in aborted
-            ]
-        )
     if data.diverging_epoch is not None:
         epoch, end_offset = data.diverging_epoch
         answer.diverging_epoch = EpochEndOffset(epoch=epoch, end_offset=end_offset)
     return answer
+
+
+def _aborted(transactions: Sequence[tuple[int, int]]) -> list[AbortedTransaction]:
+    return [AbortedTransaction(producer_id=each, first_offset=first_offset) for each, first_offset in transactions]
 
 
 def _add_current_leaders(context: RequestContext, response: FetchResponse) -> None:

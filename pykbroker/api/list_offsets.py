@@ -22,6 +22,8 @@ from pykbroker.server.dispatch import RequestContext, handles
 
 _CONSUMER = -1
 _DEBUGGING_CONSUMER = -2
+_READ_COMMITTED = 1
+_LEADER_EPOCH_SINCE = 4
 _OFFSET_NOT_AVAILABLE_SINCE = 5
 _SPECIAL_TIMESTAMPS_SINCE = {
     OffsetSpec.LATEST: 1,
@@ -35,21 +37,11 @@ _SPECIAL_TIMESTAMPS_SINCE = {
 
 @handles(ListOffsetsRequest)
 async def list_offsets(context: RequestContext, request: ListOffsetsRequest) -> ListOffsetsResponse:
-    named = Counter((topic.name, each.partition_index) for topic in request.topics for each in topic.partitions)
     lookup = _Lookup(context, request)
     return ListOffsetsResponse(
         topics=[
             ListOffsetsTopicResponse(
-                name=topic.name,
-                partitions=[
-                    _answer(
-                        each,
-                        lookup(topic.name, each)
-                        if named[topic.name, each.partition_index] == 1
-                        else ListedOffset(ErrorCode.INVALID_REQUEST),
-                    )
-                    for each in topic.partitions
-                ],
+                name=topic.name, partitions=[lookup.answer(topic.name, each) for each in topic.partitions]
             )
             for topic in request.topics
         ]
@@ -57,19 +49,36 @@ async def list_offsets(context: RequestContext, request: ListOffsetsRequest) -> 
 
 
 class _Lookup:
-    """Finds one partition's offset, as far as this reader may see."""
+    """Finds offsets as far as this reader may see."""
 
     def __init__(self, context: RequestContext, request: ListOffsetsRequest) -> None:
         self._replicas = context.broker.partitions
         self._version = context.header.api_version
         self._leader_only = request.replica_id != _DEBUGGING_CONSUMER
+        self._named = Counter(
+            (topic.name, each.partition_index) for topic in request.topics for each in topic.partitions
+        )
         if request.replica_id != _CONSUMER:
             self._isolation = FetchIsolation.LOG_END
         else:
-            committed = request.isolation_level == 1
+            committed = request.isolation_level == _READ_COMMITTED
             self._isolation = FetchIsolation.TXN_COMMITTED if committed else FetchIsolation.HIGH_WATERMARK
 
-    def __call__(self, topic: str, asked: ListOffsetsPartition) -> ListedOffset:
+    def answer(self, topic: str, asked: ListOffsetsPartition) -> ListOffsetsPartitionResponse:
+        found = self._find(topic, asked)
+        answer = ListOffsetsPartitionResponse(
+            partition_index=asked.partition_index,
+            error_code=found.error_code,
+            timestamp=found.timestamp,
+            offset=found.offset,
+        )
+        if self._version >= _LEADER_EPOCH_SINCE:
+            answer.leader_epoch = found.leader_epoch
+        return answer
+
+    def _find(self, topic: str, asked: ListOffsetsPartition) -> ListedOffset:
+        if self._named[topic, asked.partition_index] > 1:
+            return ListedOffset(ErrorCode.INVALID_REQUEST)
         timestamp = asked.timestamp
         if timestamp < 0 and self._version < _SPECIAL_TIMESTAMPS_SINCE.get(timestamp, self._version + 1):
             return ListedOffset(ErrorCode.UNSUPPORTED_VERSION)
@@ -82,13 +91,3 @@ class _Lookup:
         if found.error_code is ErrorCode.OFFSET_NOT_AVAILABLE and self._version < _OFFSET_NOT_AVAILABLE_SINCE:
             return ListedOffset(ErrorCode.LEADER_NOT_AVAILABLE)
         return found
-
-
-def _answer(asked: ListOffsetsPartition, found: ListedOffset) -> ListOffsetsPartitionResponse:
-    return ListOffsetsPartitionResponse(
-        partition_index=asked.partition_index,
-        error_code=found.error_code,
-        timestamp=found.timestamp,
-        offset=found.offset,
-        leader_epoch=found.leader_epoch,
-    )

@@ -1,0 +1,478 @@
+"""Fetch: limits, the long poll, sessions, topic ids, and every error at its place."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+import trio
+
+from pykbroker.api.fetch import fetch
+from pykbroker.protocol.errors import ErrorCode
+from pykbroker.protocol.messages.fetch import (
+    FetchPartition,
+    FetchRequest,
+    FetchResponse,
+    FetchTopic,
+    ForgottenTopic,
+    PartitionData,
+    ReplicaState,
+)
+from pykbroker.protocol.records.batch import iter_batches, iter_records
+from tests.api.api_node import ApiNode, in_virtual_time
+
+BY_NAME = 12
+MAX_BYTES = 1 << 20
+
+Asked = tuple[str, int, int]
+"""Topic, partition, offset."""
+
+
+def request(
+    *asked: Asked, max_bytes: int = MAX_BYTES, partition_max_bytes: int = MAX_BYTES, **values: Any
+) -> FetchRequest:
+    values = {"max_wait_ms": 0, "min_bytes": 1, **values}
+    partition_values = {key: values.pop(key) for key in ("current_leader_epoch", "last_fetched_epoch") if key in values}
+    return FetchRequest(
+        max_bytes=max_bytes,
+        topics=[
+            FetchTopic(
+                topic=topic,
+                partitions=[
+                    FetchPartition(
+                        partition=index,
+                        fetch_offset=offset,
+                        partition_max_bytes=partition_max_bytes,
+                        **partition_values,
+                    )
+                ],
+            )
+            for topic, index, offset in asked
+        ],
+        **values,
+    )
+
+
+async def send(node: ApiNode, message: FetchRequest, version: int = BY_NAME) -> FetchResponse:
+    response: FetchResponse = await node.call(fetch, message, version)
+    return response
+
+
+def send_now(node: ApiNode, message: FetchRequest, version: int = BY_NAME) -> FetchResponse:
+    async def run() -> FetchResponse:
+        return await send(node, message, version)
+
+    return in_virtual_time(run)
+
+
+def partitions(response: FetchResponse) -> list[tuple[str, int, PartitionData]]:
+    return [(topic.topic, each.partition_index, each) for topic in response.responses for each in topic.partitions]
+
+
+def read(response: FetchResponse) -> dict[tuple[str, int], list[bytes | None]]:
+    return {(topic, index): values(data) for topic, index, data in partitions(response)}
+
+
+def values(data: PartitionData) -> list[bytes | None]:
+    records = bytes(data.records)  # type: ignore[arg-type]
+    return [record.value for batch in iter_batches(records, allow_partial=True) for record in iter_records(batch)]
+
+
+def errors(response: FetchResponse) -> dict[tuple[str, int], ErrorCode]:
+    return {(topic, index): ErrorCode(data.error_code) for topic, index, data in partitions(response)}
+
+
+@pytest.fixture
+def filled(node: ApiNode) -> ApiNode:
+    """Three partitions of apples with two batches of one record each."""
+    node.create_topic("apples", 3)
+    for index in range(3):
+        for value in (b"a", b"b"):
+            node.append("apples", value, index=index)
+    return node
+
+
+# Reading
+
+
+@pytest.mark.parametrize("version", range(4, 13))
+def test_what_is_there_is_read_from_the_offset_on(filled: ApiNode, version: int) -> None:
+    response = send_now(filled, request(("apples", 0, 1), ("apples", 1, 0)), version)
+    assert read(response) == {("apples", 0): [b"b"], ("apples", 1): [b"a", b"b"]}
+    assert (response.throttle_time_ms, response.error_code, response.session_id) == (0, 0, 0)
+    for _, _, data in partitions(response):
+        assert (data.error_code, data.high_watermark, data.last_stable_offset) == (0, 2, 2)
+        assert data.log_start_offset == (0 if version >= 5 else -1)
+        assert (data.aborted_transactions, data.preferred_read_replica) == (None, -1)
+
+
+@pytest.mark.parametrize("version", range(13, 19))
+def test_topics_are_named_by_id_since_version_13(node: ApiNode, version: int) -> None:
+    topic_id = node.create_topic("apples")
+    node.append("apples", b"a")
+    message = request(("", 0, 0))
+    message.topics[0].topic_id = topic_id
+    (topic,) = send_now(node, message, version).responses
+    assert topic.topic_id == topic_id
+    assert values(topic.partitions[0]) == [b"a"]
+
+
+def test_read_committed_lists_aborted_transactions_even_if_there_are_none(filled: ApiNode) -> None:
+    response = send_now(filled, request(("apples", 0, 0), isolation_level=1))
+    assert partitions(response)[0][2].aborted_transactions == []
+    assert read(response) == {("apples", 0): [b"a", b"b"]}
+
+
+def test_a_fetch_in_the_middle_of_a_batch_returns_the_whole_batch(node: ApiNode) -> None:
+    node.create_topic("apples")
+    node.append("apples", b"a", b"b", b"c")
+    assert read(send_now(node, request(("apples", 0, 2)))) == {("apples", 0): [b"a", b"b", b"c"]}
+
+
+# Limits
+
+
+def batch_size(node: ApiNode) -> int:
+    return node.partition("apples").log.size_bytes // 2
+
+
+@pytest.mark.parametrize("limits", [{"partition_max_bytes": 0}, {"partition_max_bytes": 10}, {"max_bytes": 0}])
+def test_the_first_partition_with_records_gives_a_batch_whatever_the_limit(
+    filled: ApiNode, limits: dict[str, int]
+) -> None:
+    response = send_now(filled, request(("apples", 0, 2), ("apples", 1, 0), ("apples", 2, 0), **limits))
+    assert read(response) == {("apples", 0): [], ("apples", 1): [b"a"], ("apples", 2): []}
+
+
+def test_each_partition_keeps_its_own_limit(filled: ApiNode) -> None:
+    one = batch_size(filled)
+    response = send_now(filled, request(("apples", 0, 0), ("apples", 1, 0), partition_max_bytes=one))
+    assert read(response) == {("apples", 0): [b"a"], ("apples", 1): [b"a"]}
+
+
+def test_the_request_s_limit_goes_over_all_partitions(filled: ApiNode) -> None:
+    three = 3 * batch_size(filled)
+    response = send_now(filled, request(*(("apples", i, 0) for i in range(3)), max_bytes=three))
+    assert read(response) == {("apples", 0): [b"a", b"b"], ("apples", 1): [b"a"], ("apples", 2): []}
+
+
+def test_the_broker_s_limit_goes_over_all_partitions(tmp_path: Any) -> None:
+    node = ApiNode(tmp_path, {"fetch.max.bytes": "1024"})
+    node.create_topic("apples", 2)
+    for index in range(2):
+        node.append("apples", bytes(900), index=index)
+    response = send_now(node, request(("apples", 0, 0), ("apples", 1, 0)))
+    assert [len(each) for each in read(response).values()] == [1, 0]
+
+
+def test_a_session_lets_no_partition_starve(filled: ApiNode) -> None:
+    one = batch_size(filled)
+    opened = send_now(filled, request(*(("apples", i, 0) for i in range(3)), max_bytes=one, session_epoch=0))
+    seen = [index for (_, index), found in read(opened).items() if found]
+    for epoch in range(1, 6):
+        response = send_now(filled, request(max_bytes=one, session_id=opened.session_id, session_epoch=epoch))
+        seen += [index for (_, index), found in read(response).items() if found]
+    assert sorted(seen[1:4]) == [0, 1, 2]
+
+
+# Errors
+
+
+@pytest.mark.parametrize(
+    ("asked", "error"),
+    [
+        (("nothing", 0, 0), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+        (("apples", 77, 0), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+        (("apples", 0, -5), ErrorCode.OFFSET_OUT_OF_RANGE),
+        (("apples", 0, 3), ErrorCode.OFFSET_OUT_OF_RANGE),
+        (("led elsewhere", 0, 0), ErrorCode.NOT_LEADER_OR_FOLLOWER),
+    ],
+)
+def test_errors_of_a_partition_do_not_touch_the_others(filled: ApiNode, asked: Asked, error: ErrorCode) -> None:
+    filled.create_topic("led elsewhere", leader=2, replicas=[2])
+    response = send_now(filled, request(asked, ("apples", 1, 0)))
+    assert errors(response) == {asked[:2]: error, ("apples", 1): ErrorCode.NONE}
+    failed = {(topic, index): data for topic, index, data in partitions(response)}[asked[:2]]
+    assert (failed.high_watermark, failed.last_stable_offset, failed.log_start_offset) == (-1, -1, -1)
+    assert failed.records == b"", "never null: clients die of it"
+
+
+@pytest.mark.parametrize(
+    ("epoch", "error"),
+    [(-1, ErrorCode.NONE), (0, ErrorCode.NONE), (1, ErrorCode.UNKNOWN_LEADER_EPOCH)],
+)
+def test_leader_epochs_are_compared(filled: ApiNode, epoch: int, error: ErrorCode) -> None:
+    assert errors(send_now(filled, request(("apples", 0, 0), current_leader_epoch=epoch))) == {("apples", 0): error}
+
+
+def test_a_reader_with_an_old_leader_epoch_learns_the_leader_since_version_16(node: ApiNode) -> None:
+    topic_id = node.create_topic("apples", replicas=[1, 2], leader=1)
+    node.change_partition("apples", 0, leader=1)
+    for version in (15, 16):
+        message = request(("", 0, 0), current_leader_epoch=0)
+        message.topics[0].topic_id = topic_id
+        response = send_now(node, message, version)
+        (data,) = response.responses[0].partitions
+        assert ErrorCode(data.error_code) is ErrorCode.FENCED_LEADER_EPOCH
+        told = (data.current_leader.leader_id, data.current_leader.leader_epoch)
+        nodes = [(each.node_id, each.host, each.port) for each in response.node_endpoints]
+        assert (told, nodes) == (((1, 1), [(1, "here", 9092)]) if version >= 16 else ((-1, -1), []))
+
+
+def test_a_reader_whose_log_took_another_way_is_told(filled: ApiNode) -> None:
+    response = send_now(filled, request(("apples", 0, 9), last_fetched_epoch=0))
+    (data,) = (each for _, _, each in partitions(response))
+    assert (data.error_code, data.diverging_epoch.epoch, data.diverging_epoch.end_offset) == (0, 0, 2)
+
+
+@pytest.mark.parametrize("wrong", [{"max_bytes": -1}, {"isolation_level": 9}, {"isolation_level": -1}])
+@pytest.mark.parametrize("version", [4, 7, 12])
+def test_values_that_no_client_sends_are_an_invalid_request(
+    filled: ApiNode, wrong: dict[str, int], version: int
+) -> None:
+    response = send_now(filled, request(("apples", 0, 0), **wrong), version)
+    assert errors(response) == {("apples", 0): ErrorCode.INVALID_REQUEST}
+    assert response.error_code == (ErrorCode.INVALID_REQUEST if version >= 7 else 0)
+
+
+def test_a_negative_limit_of_one_partition_is_an_invalid_request_there(filled: ApiNode) -> None:
+    response = send_now(filled, request(("apples", 0, 0), partition_max_bytes=-1))
+    assert errors(response) == {("apples", 0): ErrorCode.INVALID_REQUEST}
+
+
+@pytest.mark.parametrize("version", [12, 16])
+@pytest.mark.parametrize(
+    ("replica_id", "epoch", "error"),
+    [(1, -1, ErrorCode.NOT_LEADER_OR_FOLLOWER), (2, 0, ErrorCode.UNKNOWN_LEADER_EPOCH), (-2, 0, ErrorCode.NONE)],
+)
+def test_who_is_no_replica_cannot_fetch_as_one(
+    node: ApiNode, version: int, replica_id: int, epoch: int, error: ErrorCode
+) -> None:
+    topic_id = node.create_topic("apples")
+    node.append("apples", b"a")
+    message = request(("apples", 0, 0), current_leader_epoch=epoch)
+    message.topics[0].topic_id = topic_id
+    if version < 15:
+        message.replica_id = replica_id
+    else:
+        message.replica_state = ReplicaState(replica_id=replica_id)
+    (data,) = send_now(node, message, version).responses[0].partitions
+    assert ErrorCode(data.error_code) is error
+    assert values(data) == ([] if error else [b"a"])
+
+
+def test_an_unknown_topic_id_and_one_of_a_deleted_namesake(node: ApiNode) -> None:
+    old_id = node.create_topic("apples")
+
+    async def run() -> None:
+        opened = await send(node, by_id(old_id, session_epoch=0), 13)
+        node.delete_topic("apples")
+        gone = await send(node, by_id(session_id=opened.session_id, session_epoch=1), 13)
+        assert partition_errors(gone) == [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
+        node.create_topic("apples")
+        namesake = await send(node, by_id(session_id=opened.session_id, session_epoch=2), 13)
+        assert partition_errors(namesake) == [ErrorCode.INCONSISTENT_TOPIC_ID]
+        unknown = await send(node, by_id(old_id), 13)
+        assert partition_errors(unknown) == [ErrorCode.UNKNOWN_TOPIC_ID]
+
+    in_virtual_time(run)
+
+
+def by_id(*topic_ids: bytes, **values: Any) -> FetchRequest:
+    message = request(*(("", 0, 0) for _ in topic_ids), **values)
+    for topic, topic_id in zip(message.topics, topic_ids, strict=True):
+        topic.topic_id = topic_id
+    return message
+
+
+def partition_errors(response: FetchResponse) -> list[ErrorCode]:
+    return [ErrorCode(data.error_code) for _, _, data in partitions(response)]
+
+
+# The long poll
+
+
+def waits(
+    node: ApiNode, message: FetchRequest, during: Callable[[], Awaitable[None]] | None = None
+) -> tuple[float, FetchResponse]:
+    """Seconds until the answer, and the answer; `during` runs beside it."""
+
+    async def run() -> tuple[float, FetchResponse]:
+        started = trio.current_time()
+        async with trio.open_nursery() as nursery:
+            if during is not None:
+                nursery.start_soon(during)
+            response = await send(node, message)
+            elapsed = trio.current_time() - started
+            assert not any(each.watchers for each in node.replicas.partitions()), "nobody waits any more"
+            return elapsed, response
+        raise AssertionError
+
+    elapsed, response = in_virtual_time(run)
+    return round(elapsed, 3), response
+
+
+@pytest.mark.parametrize(
+    ("min_bytes", "max_wait_ms", "offset", "elapsed"),
+    [
+        (1, 500, 2, 0.5),  # nothing there: waits
+        (1, 0, 2, 0),
+        (1, -1, 2, 0),
+        (0, 500, 2, 0),  # wants nothing
+        (1, 500, 0, 0),  # something there
+        (100_000, 500, 0, 0.5),  # not enough there
+    ],
+)
+def test_how_long_an_answer_takes(
+    filled: ApiNode, min_bytes: int, max_wait_ms: int, offset: int, elapsed: float
+) -> None:
+    message = request(("apples", 0, offset), min_bytes=min_bytes, max_wait_ms=max_wait_ms)
+    assert waits(filled, message)[0] == elapsed
+
+
+def test_min_bytes_above_max_bytes_waits_for_max_bytes_only(filled: ApiNode) -> None:
+    both = 2 * batch_size(filled)
+    message = request(("apples", 0, 0), min_bytes=1 << 30, max_bytes=both, max_wait_ms=500)
+    assert waits(filled, message)[0] == 0
+
+
+def test_an_append_ends_the_wait(filled: ApiNode) -> None:
+    async def append() -> None:
+        await trio.sleep(0.1)
+        filled.append("apples", b"unrelated", index=2)
+        await trio.sleep(0.1)
+        filled.append("apples", b"new", index=1)
+
+    elapsed, response = waits(filled, request(("apples", 0, 2), ("apples", 1, 2), max_wait_ms=900), append)
+    assert elapsed == 0.2
+    assert read(response) == {("apples", 0): [], ("apples", 1): [b"new"]}
+
+
+def test_appends_add_up_to_min_bytes_over_all_partitions(filled: ApiNode) -> None:
+    async def append() -> None:
+        for index in (0, 1, 0):
+            await trio.sleep(0.1)
+            filled.append("apples", b"c", index=index)
+
+    message = request(("apples", 0, 2), ("apples", 1, 2), min_bytes=3 * batch_size(filled), max_wait_ms=900)
+    elapsed, response = waits(filled, message, append)
+    assert elapsed == 0.3
+    assert read(response) == {("apples", 0): [b"c", b"c"], ("apples", 1): [b"c"]}
+
+
+def test_too_little_is_sent_when_the_time_is_over(filled: ApiNode) -> None:
+    async def append() -> None:
+        await trio.sleep(0.1)
+        filled.append("apples", b"c")
+
+    elapsed, response = waits(filled, request(("apples", 0, 2), min_bytes=10_000, max_wait_ms=300), append)
+    assert elapsed == 0.3
+    assert read(response) == {("apples", 0): [b"c"]}
+
+
+def test_records_below_the_log_end_only_do_not_end_a_consumer_s_wait(node: ApiNode) -> None:
+    node.create_topic("apples", replicas=[1, 2], leader=1)
+
+    async def append() -> None:
+        await trio.sleep(0.1)
+        node.append("apples", b"a")
+        await trio.sleep(0.1)
+        node.partition("apples").read_as_replica(2, 1, MAX_BYTES)
+
+    elapsed, response = waits(node, request(("apples", 0, 0), max_wait_ms=900), append)
+    assert elapsed == 0.2
+    assert read(response) == {("apples", 0): [b"a"]}
+
+
+@pytest.mark.parametrize(
+    ("change", "error"),
+    [
+        ("delete", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+        ("lead elsewhere", ErrorCode.NOT_LEADER_OR_FOLLOWER),
+        ("new epoch", ErrorCode.FENCED_LEADER_EPOCH),
+    ],
+)
+def test_deletion_and_leadership_end_the_wait(node: ApiNode, change: str, error: ErrorCode) -> None:
+    node.create_topic("apples", replicas=[1, 2], leader=1)
+
+    async def apply() -> None:
+        await trio.sleep(0.1)
+        match change:
+            case "delete":
+                node.delete_topic("apples")
+            case "lead elsewhere":
+                node.change_partition("apples", 0, leader=2)
+            case "new epoch":
+                node.change_partition("apples", 0, leader=1)
+
+    epoch = 0 if change == "new epoch" else -1
+    message = request(("apples", 0, 0), max_wait_ms=900, current_leader_epoch=epoch)
+    message.rack_id = ""
+    # Only clients that cannot read from followers insist on the leader.
+    version = BY_NAME if change != "lead elsewhere" else 10
+
+    async def run() -> tuple[float, FetchResponse]:
+        started = trio.current_time()
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(apply)
+            response = await send(node, message, version)
+            return trio.current_time() - started, response
+        raise AssertionError
+
+    elapsed, response = in_virtual_time(run)
+    assert round(elapsed, 3) == 0.1
+    assert errors(response) == {("apples", 0): error}
+
+
+@pytest.mark.parametrize(
+    ("asked", "elapsed"),
+    [
+        ([("apples", 0, -5), ("apples", 1, 2)], 0),  # wrong offset: told at once
+        ([("apples", 77, 0), ("apples", 1, 2)], 0.5),  # unknown partition: as in Kafka, the others decide
+        ([("apples", 77, 0)], 0),
+        ([], 0),
+    ],
+)
+def test_which_errors_end_the_wait(filled: ApiNode, asked: list[Asked], elapsed: float) -> None:
+    assert waits(filled, request(*asked, max_wait_ms=500))[0] == elapsed
+
+
+def test_a_cancelled_wait_leaves_nothing_behind(filled: ApiNode) -> None:
+    async def run() -> None:
+        with trio.move_on_after(0.1):
+            await send(filled, request(("apples", 0, 2), max_wait_ms=10_000))
+        assert not filled.partition("apples").watchers
+
+    in_virtual_time(run)
+
+
+# Sessions
+
+
+def test_a_session_answers_what_changed_and_forgets_what_it_is_told_to(filled: ApiNode) -> None:
+    opened = send_now(filled, request(("apples", 0, 2), ("apples", 1, 2), session_epoch=0))
+    assert opened.session_id > 0
+    assert set(read(opened)) == {("apples", 0), ("apples", 1)}
+
+    def next_request(epoch: int, **more: Any) -> FetchRequest:
+        return request(session_id=opened.session_id, session_epoch=epoch, **more)
+
+    assert read(send_now(filled, next_request(1))) == {}
+    filled.append("apples", b"c", index=1)
+    assert read(send_now(filled, next_request(2))) == {("apples", 1): [b"c"]}
+    forget = next_request(3, forgotten_topics_data=[ForgottenTopic(topic="apples", partitions=[1])])
+    assert read(send_now(filled, forget)) == {}
+    wrong = send_now(filled, next_request(9))
+    assert (ErrorCode(wrong.error_code), wrong.session_id) == (ErrorCode.INVALID_FETCH_SESSION_EPOCH, 0)
+
+
+def test_a_session_waits_for_all_of_its_partitions(filled: ApiNode) -> None:
+    opened = send_now(filled, request(("apples", 0, 2), ("apples", 1, 2), session_epoch=0))
+
+    async def append() -> None:
+        await trio.sleep(0.1)
+        filled.append("apples", b"new", index=1)
+
+    elapsed, response = waits(filled, request(session_id=opened.session_id, session_epoch=1, max_wait_ms=500), append)
+    assert (elapsed, read(response)) == (0.1, {("apples", 1): [b"new"]})
