@@ -1,6 +1,9 @@
-"""Writes the transcripts, as Apache Kafka answers: python -m tests.groups.record_transcripts HOST:PORT [SCENARIO ...]
+"""Writes the transcripts, as Apache Kafka answers.
 
-The broker must be a fresh Apache Kafka of one node, with `scenarios.CONFIG` in its server.properties.
+    python -m tests.groups.record_transcripts HOST:PORT LOG_DIR [SCENARIO ...]
+
+The broker must be a fresh Apache Kafka of one node, with `scenarios.CONFIG` in its server.properties; LOG_DIR is where
+it keeps its logs.
 """
 
 from __future__ import annotations
@@ -20,6 +23,7 @@ from pykbroker.protocol.messages.group_admin import DescribeGroupsRequest, Descr
 from pykbroker.protocol.messages.groups import FindCoordinatorRequest
 from pykbroker.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from pykbroker.protocol.messages.topics import CreatableTopic, CreateTopicsRequest
+from pykbroker.protocol.records.batch import iter_batches, iter_records
 from pykbroker.protocol.schema import Message
 
 from .scenarios import SCENARIOS, TOPICS
@@ -27,13 +31,15 @@ from .session import Session
 
 TRANSCRIPTS = Path(__file__).parent / "transcripts"
 _ANSWER_TIMEOUT_S = 20
+_APPEND_LINGER_MS = 100
 
 
 class RealBroker:
     """Any broker, by its sockets."""
 
-    def __init__(self, host: str, port: int, nursery: trio.Nursery) -> None:
+    def __init__(self, host: str, port: int, log_dir: Path, nursery: trio.Nursery) -> None:
         self._address = host, port
+        self._log_dir = log_dir
         self._nursery = nursery
         self._streams: dict[str, trio.SocketStream] = {}
         self._correlation_ids = count(1)
@@ -60,6 +66,14 @@ class RealBroker:
 
     async def sleep(self, ms: int) -> None:
         await trio.sleep(ms / 1000)
+
+    def records(self) -> list[tuple[bytes | None, bytes | None]]:
+        return [
+            (record.key, record.value)
+            for path in sorted(self._log_dir.glob("__consumer_offsets-*/*.log"))
+            for batch in iter_batches(path.read_bytes(), allow_partial=True)
+            for record in iter_records(batch)
+        ]
 
     async def _exchange(self, client: str, request: Message, version: int) -> Message:
         if client not in self._streams:
@@ -104,18 +118,20 @@ async def _receive(stream: trio.SocketStream, size: int) -> bytes:
     return bytes(data)
 
 
-async def record(host: str, port: int, names: list[str]) -> None:
+async def record(host: str, port: int, log_dir: Path, names: list[str]) -> None:
     for name in names or SCENARIOS:
         async with trio.open_nursery() as nursery:
-            broker = RealBroker(host, port, nursery)
+            broker = RealBroker(host, port, log_dir, nursery)
             await broker.create_topics()
             session = Session(broker)
             await SCENARIOS[name](session)
+            await broker.sleep(_APPEND_LINGER_MS)
+            session.tell_records()
         (TRANSCRIPTS / f"{name}.txt").write_text("\n".join(session.lines) + "\n")
         sys.stdout.write(f"{name}: {len(session.lines)} lines\n")
 
 
 if __name__ == "__main__":
-    address, *chosen = sys.argv[1:]
+    address, log_dir, *chosen = sys.argv[1:]
     host, _, port = address.rpartition(":")
-    trio.run(record, host, int(port), chosen)
+    trio.run(record, host, int(port), Path(log_dir), chosen)

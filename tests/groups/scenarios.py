@@ -251,6 +251,8 @@ async def joins_that_are_refused(s: Session) -> None:
     await s.call("a", join(group, session=0), 9)
     await s.call("a", join(group, session=999), 9)
     await s.call("a", join(group, session=1_000_000_000), 9)
+    # Kafka keeps, and writes down, an empty group for each of these two; here they leave nothing behind.
+    s.without_records |= {"refused-join-without-protocols", "refused-join-without-type"}
     await s.call("a", join("refused-join-without-protocols", protocols={}), 9)
     await s.call("a", join("refused-join-without-type", type=""), 9)
     await s.call("a", join("refused-join-without-group", "nobody"), 9)

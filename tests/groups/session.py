@@ -11,6 +11,7 @@ from collections.abc import Awaitable
 from enum import IntEnum
 from typing import Any, Protocol
 
+from pykbroker.groups.records import decode_record
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages.group_admin import ListGroupsResponse
 from pykbroker.protocol.schema import NO_UUID, Message, Struct
@@ -34,22 +35,30 @@ class Broker(Protocol):
 
     async def sleep(self, ms: int) -> None: ...
 
+    def records(self) -> list[tuple[bytes | None, bytes | None]]:
+        """Keys and values in `__consumer_offsets`, partition by partition."""
+        ...
+
 
 class Session:
-    """lines: the transcript so far."""
+    """lines: the transcript so far.
+
+    without_records: groups whose records are not told; the one that has no name is used by several scenarios.
+    """
 
     def __init__(self, broker: Broker) -> None:
         self.broker = broker
         self.lines: list[str] = []
+        self.without_records = {""}
         self._names: dict[str, str] = {}
         self._parked: dict[str, Awaitable[Message]] = {}
-        self._groups: set[str | None] = set()
+        self._groups: set[str] = set()
 
     async def call(self, client: str, request: Message, version: int) -> Any:
         self._tell(client, ">", request, version)
         response = await self.broker.call(client, request, version)
         if isinstance(response, ListGroupsResponse):
-            response.groups = [group for group in response.groups if group.group_id in self._groups]
+            response.groups = [group for group in response.groups if group.group_id in self._groups - {""}]
         self._tell(client, "<", response, version)
         return response
 
@@ -71,8 +80,18 @@ class Session:
     def note(self, text: str) -> None:
         self.lines.append(f"# {text}")
 
+    def tell_records(self) -> None:
+        """What the conversation left in the coordinator's log."""
+        found = [decode_record(key, value) for key, value in self.broker.records()]
+        groups = self._groups - self.without_records
+        for record in sorted((each for each in found if each.key.group in groups), key=lambda each: each.key.group):
+            _, value = record.encode()
+            version = "" if value is None else f" v{int.from_bytes(value[:2], 'big')}"
+            shown = "tombstone" if record.value is None else self._struct(record.value)
+            self.lines.append(f"log: {type(record.key).__name__} {self._struct(record.key)}:{version} {shown}")
+
     def _tell(self, client: str, direction: str, message: Message, version: int | None) -> None:
-        self._groups.add(getattr(message, "group_id", None))
+        self._groups.add(getattr(message, "group_id", ""))
         in_version = "" if version is None else f" v{version}"
         self.lines.append(f"{client} {direction} {type(message).__name__}{in_version} {self._struct(message)}")
 
@@ -90,7 +109,7 @@ class Session:
                 return self._struct(value)
             case list():
                 # Kafka's hash maps have no order that anyone could rely on.
-                return "[" + ", ".join(self._value(name, each) for each in sorted(value, key=repr)) + "]"
+                return "[" + ", ".join(self._value(name, each) for each in sorted(value, key=self._sort_key)) + "]"
             case str() if name == "error_message" and " " in value and not value.startswith("Group "):
                 return "<words>"
             case str():
@@ -101,10 +120,19 @@ class Session:
                 return "<port>"
             case int() if name == "error_code":
                 return ErrorCode(value).name
+            case int() if name.endswith("timestamp"):
+                return "<time>"
             case IntEnum():
                 return value.name
             case _:
                 return repr(value)
+
+    def _sort_key(self, value: object) -> str:
+        """Member ids begin with what tells clients apart; topic ids do not."""
+        text = repr(value)
+        for topic, topic_id in self.broker.topic_ids.items():
+            text = text.replace(repr(topic_id), topic)
+        return text
 
     def _named(self, text: str) -> str:
         return _MEMBER_ID.sub(

@@ -1,4 +1,4 @@
-"""Every scenario gives the answers that Apache Kafka 4.3.1 gave when the transcripts were recorded."""
+"""Every scenario has the answers and the records that Apache Kafka 4.3.1 gave when its transcript was recorded."""
 
 from __future__ import annotations
 
@@ -28,6 +28,7 @@ def test_answers_are_those_of_apache_kafka(name: str) -> None:
             await world.sleep(1000)
             session = Session(world)
             await SCENARIOS[name](session)
+            session.tell_records()
             lines.extend(session.lines)
 
     run_simulated(main)

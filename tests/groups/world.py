@@ -37,6 +37,7 @@ from pykbroker.protocol.messages.metadata_records import (
     TopicRecord,
 )
 from pykbroker.protocol.messages.topics import CreatableTopicResult, CreateTopicsRequest, CreateTopicsResponse
+from pykbroker.protocol.records.batch import iter_batches, iter_records
 from pykbroker.protocol.schema import Message
 from pykbroker.replication.partition import Partition
 from pykbroker.server.broker import Broker
@@ -200,6 +201,15 @@ class World:
 
     async def sleep(self, ms: int) -> None:
         await trio.sleep(ms / 1000)
+
+    def records(self) -> list[tuple[bytes | None, bytes | None]]:
+        return [
+            (record.key, record.value)
+            for _, partition in sorted(self.partitions.items())
+            if partition.log.log_end_offset > 0
+            for batch in iter_batches(partition.log.read(0, 1 << 20, max_offset=partition.log.log_end_offset).read())
+            for record in iter_records(batch)
+        ]
 
     @asynccontextmanager
     async def running(self) -> Any:
