@@ -112,6 +112,8 @@ def _check_header(header: RecordBatchHeader) -> None:
         raise _invalid(
             f"producer {header.producer_id} sent sequence {header.base_sequence}, epoch {header.producer_epoch}"
         )
+    if header.attributes & TRANSACTIONAL_MASK and header.producer_id <= NO_PRODUCER_ID:
+        raise _invalid("a transaction's batch needs a producer id")
     if header.attributes & TIMESTAMP_TYPE_MASK:
         raise RecordsRejected(ErrorCode.INVALID_TIMESTAMP, "producers must not set the timestamp type to LogAppendTime")
 

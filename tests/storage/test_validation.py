@@ -1,0 +1,236 @@
+"""What a leader refuses, by which error code, and what it repairs."""
+
+import struct
+from random import Random
+
+import pytest
+from crc32c import crc32c
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pykbroker.protocol.errors import ErrorCode
+from pykbroker.protocol.records.batch import (
+    Record,
+    TimestampType,
+    decode_batch_header,
+    encode_batch,
+    iter_batches,
+    iter_records,
+)
+from pykbroker.protocol.records.compression import Compression, compress
+from pykbroker.protocol.records.record import encode_record
+from pykbroker.protocol.records.varints import encode_zigzag
+from pykbroker.sim.disk import SimulatedDisk
+from pykbroker.storage.log import LogConfig, RecordsRejected
+from pykbroker.storage.validation import check_client_batch
+from tests.storage.batches import NOW_MS, batch, config, open_log
+
+DAY_MS = 24 * 60 * 60 * 1000
+RECORDS = [Record(b"a", b"1", (), NOW_MS), Record(b"b", b"2", (), NOW_MS + 5), Record(b"c", b"3", (), NOW_MS + 1)]
+GOOD = encode_batch(RECORDS)
+FIELDS = {
+    "base_offset": (0, ">q"),
+    "batch_length": (8, ">i"),
+    "magic": (16, ">b"),
+    "crc": (17, ">I"),
+    "attributes": (21, ">h"),
+    "last_offset_delta": (23, ">i"),
+    "max_timestamp": (35, ">q"),
+    "producer_id": (43, ">q"),
+    "producer_epoch": (51, ">h"),
+    "base_sequence": (53, ">i"),
+    "records_count": (57, ">i"),
+}
+
+
+def altered(data: bytes = GOOD, *, keep_crc: bool = False, **fields: int) -> bytes:
+    """The batch with other header fields and, unless told otherwise, the checksum that goes with them."""
+    changed = bytearray(data)
+    for name, value in fields.items():
+        position, form = FIELDS[name]
+        struct.pack_into(form, changed, position, value)
+    if not keep_crc:
+        struct.pack_into(">I", changed, 17, crc32c(bytes(changed[21:])))
+    return bytes(changed)
+
+
+def with_payload(payload: bytes, count: int = 1, codec: int = 0) -> bytes:
+    head = encode_batch([Record(None, None, (), NOW_MS)] * count)[:61]
+    return altered(head + payload, batch_length=len(head) + len(payload) - 12, attributes=codec)
+
+
+def raw_record(*parts: bytes) -> bytes:
+    body = b"\x00\x00\x00" + b"".join(parts)
+    return encode_zigzag(len(body)) + body
+
+
+NULL = b"\x01"
+GZIPPED = compress(Compression.GZIP, encode_record(Record(None, b"v" * 100), 0, 0))
+CORRUPT, INVALID = ErrorCode.CORRUPT_MESSAGE, ErrorCode.INVALID_RECORD
+
+HOSTILE: list[tuple[str, bytes | None, ErrorCode]] = [
+    ("wrong checksum", altered(crc=1, keep_crc=True), CORRUPT),
+    ("magic 3", altered(magic=3), CORRUPT),
+    ("magic -1", altered(magic=-1), CORRUPT),
+    ("batch length 3", altered(batch_length=3), CORRUPT),
+    ("batch length -5", altered(batch_length=-5), CORRUPT),
+    ("batch length below a header", altered(batch_length=40), CORRUPT),
+    ("magic 1", altered(magic=1), INVALID),
+    ("magic 0", altered(magic=0), INVALID),
+    ("length beyond the buffer", altered(batch_length=len(GOOD) - 11), INVALID),
+    ("two batches", GOOD + GOOD, INVALID),
+    ("empty records", b"", INVALID),
+    ("only a part of a header", GOOD[:16], INVALID),
+    ("three bytes behind the batch", GOOD + b"abc", INVALID),
+    ("no records field", None, INVALID),
+    ("count 2 of 3", altered(records_count=2, last_offset_delta=1), INVALID),
+    ("count 4 of 3", altered(records_count=4, last_offset_delta=3), INVALID),
+    ("count 0", altered(records_count=0, last_offset_delta=0), INVALID),
+    ("count 0, no offsets", altered(records_count=0, last_offset_delta=-1), INVALID),
+    ("count -1", altered(records_count=-1, last_offset_delta=-2), INVALID),
+    ("count 2^31-1", altered(records_count=2**31 - 1, last_offset_delta=2**31 - 2), INVALID),
+    ("count that is not that of the offsets", altered(last_offset_delta=5), INVALID),
+    ("base offset 9", altered(base_offset=9), INVALID),
+    ("control batch", altered(attributes=0x20), INVALID),
+    ("codec 5", altered(attributes=5), ErrorCode.UNSUPPORTED_COMPRESSION_TYPE),
+    ("codec 7", altered(attributes=7), ErrorCode.UNSUPPORTED_COMPRESSION_TYPE),
+    ("corrupt gzip", with_payload(b"garbage", codec=1), CORRUPT),
+    ("truncated gzip", with_payload(GZIPPED[:-9], codec=1), CORRUPT),
+    ("garbage for snappy", with_payload(b"\xff" * 30, codec=2), CORRUPT),
+    ("garbage for lz4", with_payload(b"\xff" * 30, codec=3), CORRUPT),
+    ("garbage for zstd", with_payload(b"\xff" * 30, codec=4), CORRUPT),
+    ("varint of six bytes", with_payload(b"\xff\xff\xff\xff\xff\xff"), INVALID),
+    ("bomb", with_payload(compress(Compression.ZSTD, bytes(70 << 20)), codec=4), ErrorCode.MESSAGE_TOO_LARGE),
+    ("negative record length", with_payload(encode_zigzag(-1) + bytes(9)), INVALID),
+    ("over-long record", with_payload(encode_zigzag(1000) + bytes(9)), INVALID),
+    ("2^31-1 headers", with_payload(raw_record(NULL, NULL, encode_zigzag(2**31 - 1))), INVALID),
+    ("-1 headers", with_payload(raw_record(NULL, NULL, encode_zigzag(-1))), INVALID),
+    ("null header key", with_payload(raw_record(NULL, NULL, encode_zigzag(1), NULL, NULL)), INVALID),
+    ("offset delta 7", with_payload(encode_record(Record(None, b"v"), 7, 0)), INVALID),
+    ("2 MB", batch(value=bytes(2_000_000)), ErrorCode.MESSAGE_TOO_LARGE),
+    ("producer id with sequence -1", altered(producer_id=5, producer_epoch=0), INVALID),
+    ("producer id with epoch -1", altered(producer_id=5, base_sequence=0), INVALID),
+    ("timestamp type of the broker", altered(attributes=8), ErrorCode.INVALID_TIMESTAMP),
+    ("transaction without a producer", altered(attributes=0x10), INVALID),
+]
+
+
+@pytest.mark.parametrize(("data", "error"), [row[1:] for row in HOSTILE], ids=[row[0] for row in HOSTILE])
+def test_hostile_batch_is_refused(disk: SimulatedDisk, data: bytes | None, error: ErrorCode) -> None:
+    log = open_log(disk, "/data/t-0")
+    with pytest.raises(RecordsRejected) as refused:
+        log.append_as_leader(data, 0, NOW_MS)
+    assert refused.value.error_code is error
+    assert refused.value.message
+    assert log.log_end_offset == 0
+    assert log.size_bytes == 0
+
+
+@pytest.mark.parametrize("codec", list(Compression))
+@pytest.mark.parametrize("change", [{"records_count": 2, "last_offset_delta": 1}, {"records_count": 4}])
+def test_compressed_batches_are_looked_into(codec: Compression, change: dict[str, int]) -> None:
+    data = altered(encode_batch(RECORDS, compression=codec), **change)
+    with pytest.raises(RecordsRejected) as refused:
+        check_client_batch(data, LogConfig(), NOW_MS)
+    assert refused.value.error_code is INVALID
+
+
+def stored(data: bytes, settings: LogConfig, now_ms: int = NOW_MS) -> bytes:
+    """What a log makes of a batch, checked to be sound."""
+    log = open_log(SimulatedDisk(Random(1)), "/t-0", settings)
+    log.append_as_leader(data, 0, now_ms)
+    [found] = iter_batches(log.read(0, 1 << 20).read())
+    found.ensure_valid()
+    return bytes(found.data)
+
+
+def test_attribute_bits_without_a_meaning_are_stored_as_zero() -> None:
+    header = decode_batch_header(stored(altered(attributes=0x0F40), LogConfig()))
+    assert header.attributes == 0
+
+
+def test_a_lying_largest_timestamp_is_put_right() -> None:
+    for lie in (0, -1, 2**62):
+        header = decode_batch_header(stored(altered(max_timestamp=lie), LogConfig()))
+        assert header.max_timestamp == NOW_MS + 5
+
+
+@pytest.mark.parametrize("timestamp", [0, -1, -5, NOW_MS - 365 * DAY_MS, NOW_MS + DAY_MS // 24])
+def test_old_timestamps_and_none_are_accepted(timestamp: int) -> None:
+    header = decode_batch_header(stored(batch(2, timestamp=timestamp), LogConfig()))
+    assert header.max_timestamp == timestamp
+
+
+@pytest.mark.parametrize("timestamp", [NOW_MS + 10 * DAY_MS, NOW_MS + DAY_MS // 24 + 1, 2**63 - 1])
+def test_timestamps_in_the_future_are_refused_record_by_record(timestamp: int) -> None:
+    records = [Record(None, b"v", (), NOW_MS), Record(None, b"v", (), timestamp), Record(None, b"v", (), NOW_MS)]
+    with pytest.raises(RecordsRejected) as refused:
+        check_client_batch(encode_batch(records), LogConfig(), NOW_MS)
+    assert refused.value.error_code is ErrorCode.INVALID_TIMESTAMP
+    assert [error.batch_index for error in refused.value.record_errors] == [1]
+
+
+def test_timestamps_in_the_past_are_refused_where_the_topic_says_so() -> None:
+    settings = config(message_timestamp_before_max_ms=1000)
+    records = [Record(None, b"v", (), NOW_MS - age) for age in (1001, 1000, 5000)]
+    with pytest.raises(RecordsRejected) as refused:
+        check_client_batch(encode_batch(records), settings, NOW_MS)
+    assert refused.value.error_code is ErrorCode.INVALID_TIMESTAMP
+    assert [error.batch_index for error in refused.value.record_errors] == [0, 2]
+    check_client_batch(encode_batch([Record(None, b"v", (), -1)]), settings, NOW_MS)
+
+
+def test_append_time_does_not_ask_for_the_producers_timestamps() -> None:
+    settings = config(message_timestamp_type="LogAppendTime", message_timestamp_before_max_ms=1000)
+    header = decode_batch_header(stored(batch(2, timestamp=NOW_MS + 10 * DAY_MS), settings))
+    assert header.timestamp_type is TimestampType.LOG_APPEND_TIME
+    assert header.max_timestamp == NOW_MS
+
+
+def test_null_keys_on_a_compacted_topic_are_refused_record_by_record() -> None:
+    records = [Record(None if index in (1, 2, 5) else b"k", b"v", (), NOW_MS) for index in range(7)]
+    for codec in Compression:
+        data = encode_batch(records, compression=codec)
+        check_client_batch(data, LogConfig(), NOW_MS)
+        with pytest.raises(RecordsRejected) as refused:
+            check_client_batch(data, config(cleanup_policy="compact"), NOW_MS)
+        assert refused.value.error_code is INVALID
+        assert [error.batch_index for error in refused.value.record_errors] == [1, 2, 5]
+
+
+def test_max_message_bytes_of_the_topic_counts() -> None:
+    data = batch(value=bytes(2_000_000))
+    assert check_client_batch(data, config(max_message_bytes=len(data)), NOW_MS).is_unchanged
+    with pytest.raises(RecordsRejected) as refused:
+        check_client_batch(data, config(max_message_bytes=len(data) - 1), NOW_MS)
+    assert refused.value.error_code is ErrorCode.MESSAGE_TOO_LARGE
+
+
+@pytest.mark.parametrize("target", ["uncompressed", "gzip", "snappy", "lz4", "zstd", "producer"])
+@pytest.mark.parametrize("codec", list(Compression))
+def test_compression_type_of_the_topic_is_applied(codec: Compression, target: str) -> None:
+    records = [Record(b"k", b"value" * 20, (("h", b"x"),), NOW_MS + index) for index in range(20)]
+    data = encode_batch(records, compression=codec, producer_id=4, producer_epoch=1, base_sequence=8)
+    kept = stored(data, config(compression_type=target))
+    header = decode_batch_header(kept)
+    names = {"uncompressed": Compression.NONE, "producer": codec}
+    assert header.compression is (names[target] if target in names else Compression[target.upper()])
+    assert (header.producer_id, header.producer_epoch, header.base_sequence) == (4, 1, 8)
+    assert list(iter_records(kept)) == [record._replace(offset=index) for index, record in enumerate(records)]
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.integers(0, len(GOOD) - 1), st.integers(0, 255), st.sampled_from([Compression.NONE, Compression.LZ4]))
+def test_a_changed_byte_is_refused_or_leaves_a_readable_batch(position: int, byte: int, codec: Compression) -> None:
+    good = encode_batch(RECORDS, compression=codec)
+    data = bytearray(good)
+    data[position % len(data)] = byte
+    for candidate in (bytes(data), altered(bytes(data))):
+        try:
+            checked = check_client_batch(candidate, LogConfig(), NOW_MS)
+        except RecordsRejected:
+            continue
+        header = checked.header
+        assert len(list(iter_records(candidate))) == header.records_count
+        kept = stored(candidate, LogConfig())
+        assert [record.offset for record in iter_records(kept)] == list(range(header.records_count))
