@@ -98,6 +98,7 @@ def _create_topic(state: ControllerState, topic: CreatableTopic) -> tuple[list[M
     result = CreatableTopicResult(
         name=topic.name,
         topic_id=topic_id,
+        error_message=None,
         num_partitions=len(replicas),
         replication_factor=len(replicas[0]),
         configs=[

@@ -1,0 +1,74 @@
+"""Admin handlers on a controller without a log on disk: requests and answers go through their bytes."""
+
+from __future__ import annotations
+
+import random
+from types import SimpleNamespace
+from typing import Any, cast
+
+import trio
+
+import pykbroker.api
+from pykbroker.metadata.image import MetadataImage
+from pykbroker.protocol.api_keys import response_type
+from pykbroker.protocol.compile import decode, encode
+from pykbroker.protocol.framing import RequestHeader
+from pykbroker.protocol.schema import Message
+from pykbroker.server.broker import Broker
+from pykbroker.server.dispatch import ConnectionState, ListenerKind, RequestContext
+from pykbroker.server.producer_ids import ProducerIds
+from tests.metadata.cluster import CLUSTER_ID, Cluster
+
+
+class DirectDriver:
+    """What handlers see of the controller's driver; every record is committed at once."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+
+    @property
+    def image(self) -> MetadataImage:
+        return self._cluster.image
+
+    async def submit(self, request: Message) -> Any:
+        await trio.lowlevel.checkpoint()
+        return self._cluster.ask(request)
+
+
+class Admin:
+    """Asks the handlers of node 1, on the listener PLAINTEXT or, for controllers, CONTROLLER."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.cluster = cluster
+        driver = DirectDriver(cluster)
+        seen = SimpleNamespace(
+            config=cluster.config,
+            node_id=1,
+            cluster_id=CLUSTER_ID,
+            rng=random.Random(0),
+            controller=driver,
+            image=driver.image,
+            producer_ids=ProducerIds(),
+        )
+        self.broker = cast(Broker, seen)
+
+    def ask(self, request: Message, version: int, kind: ListenerKind = "broker") -> Any:
+        schema = request.__schema__
+        assert schema.api_key is not None
+        decoded, _ = decode(type(request), version, encode(request, version))
+        view = pykbroker.api.HANDLERS.view(kind)
+        handler = view.by_api_key[schema.api_key]
+        assert handler.min_version <= version <= handler.max_version
+        context = RequestContext(
+            broker=self.broker,
+            header=RequestHeader(api_key=schema.api_key, api_version=version, correlation_id=1, client_id="test"),
+            listener=view,
+            connection=ConnectionState("PLAINTEXT" if kind == "broker" else "CONTROLLER", "127.0.0.1"),
+        )
+
+        async def handle() -> Message | None:
+            return await handler.function(context, decoded)
+
+        response = trio.run(handle)
+        assert response is not None
+        return decode(response_type(schema.api_key), version, encode(response, version))[0]
