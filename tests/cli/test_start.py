@@ -1,0 +1,231 @@
+"""`pykbroker start` as a process: what it prints, what it refuses, how it ends."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+READY = re.compile(
+    r"pykbroker ready: PLAINTEXT://127\.0\.0\.1:(\d+) node\.id=(\d+) cluster\.id=(\S{22}) log\.dirs=(\S+)\n"
+)
+ROOT = Path(__file__).parents[2]
+TIMEOUT_S = 20
+
+
+@dataclass
+class Started:
+    process: subprocess.Popen[str]
+    ready: re.Match[str]
+
+    @property
+    def port(self) -> int:
+        return int(self.ready[1])
+
+    @property
+    def cluster_id(self) -> str:
+        return self.ready[3]
+
+    def end(self, number: signal.Signals = signal.SIGTERM) -> tuple[int, str, str]:
+        self.process.send_signal(number)
+        out, err = self.process.communicate(timeout=TIMEOUT_S)
+        return self.process.returncode, out, err
+
+
+StartNode = Callable[..., Started]
+
+
+def run_process(*arguments: str | Path, cwd: Path) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "pykbroker", *map(str, arguments)],
+        cwd=cwd,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[StartNode]:
+    """Start a node on a free port, in a directory of the test; what still runs at the end is killed."""
+    processes: list[subprocess.Popen[str]] = []
+
+    def start_node(*arguments: str | Path, port: int = 0) -> Started:
+        listeners = f"listeners=PLAINTEXT://127.0.0.1:{port}"
+        process = run_process("start", "--override", listeners, *arguments, cwd=tmp_path)
+        processes.append(process)
+        assert process.stdout is not None
+        line = process.stdout.readline()
+        ready = READY.fullmatch(line)
+        assert ready, f"{line!r} {process.communicate(timeout=TIMEOUT_S)}"
+        return Started(process, ready)
+
+    yield start_node
+    for process in processes:
+        if process.poll() is None:
+            process.kill()
+        process.communicate()
+
+
+def refused(*arguments: str | Path, cwd: Path) -> str:
+    """Run a start that must fail; returns its one line."""
+    process = run_process("start", *arguments, cwd=cwd)
+    out, err = process.communicate(timeout=TIMEOUT_S)
+    assert process.returncode == 1, err
+    assert out == ""
+    assert "Traceback" not in err
+    (line,) = [each for each in err.splitlines() if "WARNING" not in each]
+    return line
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_one_line_says_that_it_serves_and_a_signal_stops_it_cleanly(
+    start: StartNode, tmp_path: Path, number: signal.Signals
+) -> None:
+    node = start()
+    with socket.create_connection(("127.0.0.1", node.port)) as idle:
+        code, out, err = node.end(number)
+        assert idle.recv(1) == b""
+    assert (code, out) == (0, "")
+    assert "Traceback" not in err
+    directory = tmp_path / "pykbroker-data"
+    assert (directory / "meta.properties").exists()
+    assert (directory / ".kafka_cleanshutdown").exists()
+
+
+def test_a_restart_finds_its_cluster_again(start: StartNode, tmp_path: Path) -> None:
+    first = start("--data-dir", tmp_path / "d")
+    assert first.end()[0] == 0
+    second = start("--data-dir", tmp_path / "d")
+    assert second.cluster_id == first.cluster_id
+
+
+def test_a_restart_after_a_kill_finds_its_cluster_again(start: StartNode, tmp_path: Path) -> None:
+    first = start("--data-dir", tmp_path / "d")
+    first.end(signal.SIGKILL)
+    second = start("--data-dir", tmp_path / "d", port=first.port)
+    assert second.cluster_id == first.cluster_id
+    assert second.end()[0] == 0
+
+
+def test_properties_say_where_the_data_goes_and_flags_win(start: StartNode, tmp_path: Path) -> None:
+    properties = tmp_path / "server.properties"
+    properties.write_text("node.id=7\nlog.dirs=from-file\n")
+    node = start(properties)
+    assert (node.ready[2], node.ready[4]) == ("7", "from-file")
+    assert node.end()[0] == 0
+    node = start(properties, "--data-dir", "from-flag")
+    assert node.ready[4] == "from-flag"
+    assert node.end()[0] == 0
+    assert (tmp_path / "from-file" / "meta.properties").exists()
+    assert (tmp_path / "from-flag" / "meta.properties").exists()
+
+
+def test_ephemeral_data_is_gone_at_the_end(start: StartNode, tmp_path: Path) -> None:
+    node = start("--ephemeral")
+    directory = Path(node.ready[4])
+    assert (directory / "meta.properties").exists()
+    assert node.end()[0] == 0
+    assert not directory.exists()
+    assert not (tmp_path / "pykbroker-data").exists()
+
+
+def test_a_port_in_use_is_one_line(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        line = refused("--override", f"listeners=PLAINTEXT://127.0.0.1:{port}", cwd=tmp_path)
+    assert f"PLAINTEXT://127.0.0.1:{port}" in line
+    assert "in use" in line
+    assert not (tmp_path / "pykbroker-data").exists(), "nothing is written before it is sure to start"
+
+
+def test_an_address_of_another_machine_is_one_line(tmp_path: Path) -> None:
+    line = refused("--override", "listeners=PLAINTEXT://192.0.2.1:9092", cwd=tmp_path)
+    assert "PLAINTEXT://192.0.2.1:9092" in line
+
+
+def test_a_directory_in_use_is_one_line(start: StartNode, tmp_path: Path) -> None:
+    node = start("--data-dir", "d")
+    line = refused("--data-dir", "d", "--override", "listeners=PLAINTEXT://127.0.0.1:0", cwd=tmp_path)
+    assert "in use" in line
+    assert "d" in line
+    assert node.end()[0] == 0
+
+
+def test_a_directory_of_another_node_is_one_line(start: StartNode, tmp_path: Path) -> None:
+    assert start("--data-dir", "d").end()[0] == 0
+    line = refused(
+        "--data-dir", "d", "--override", "node.id=2", "--override", "listeners=PLAINTEXT://127.0.0.1:0", cwd=tmp_path
+    )
+    assert "node" in line
+    assert "1" in line
+    assert "2" in line
+
+
+def test_directories_of_two_clusters_are_one_line(start: StartNode, tmp_path: Path) -> None:
+    first = start("--data-dir", "a")
+    assert first.end()[0] == 0
+    second = start("--data-dir", "b")
+    assert second.end()[0] == 0
+    line = refused("--override", "log.dirs=a,b", "--override", "listeners=PLAINTEXT://127.0.0.1:0", cwd=tmp_path)
+    assert "cluster.id" in line
+    assert first.cluster_id in line
+    assert second.cluster_id in line
+
+
+def test_a_directory_that_cannot_be_made_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    line = refused("--data-dir", "file/below", "--override", "listeners=PLAINTEXT://127.0.0.1:0", cwd=tmp_path)
+    assert "file/below" in line
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        (None, ["server.properties", "No such file"]),
+        ("node.id=one\n", ["node.id", "one"]),
+        ("num.partitions=0\n", ["num.partitions", "0"]),
+        ("listeners=nonsense\n", ["listeners", "nonsense"]),
+        ("process.roles=broker,controler\n", ["process.roles", "controler"]),
+        ("key=\\u12g4\n", ["server.properties"]),
+        ("listeners=SSL://127.0.0.1:0\n", ["SSL"]),
+    ],
+)
+def test_bad_properties_are_one_line(tmp_path: Path, content: str | None, expected: list[str]) -> None:
+    properties = tmp_path / "server.properties"
+    if content is not None:
+        properties.write_text(content)
+    line = refused(properties, cwd=tmp_path)
+    assert all(each in line for each in expected), line
+
+
+def test_an_override_without_a_value_is_one_line(tmp_path: Path) -> None:
+    assert "KEY=VALUE" in refused("--override", "node.id", cwd=tmp_path)
+
+
+def test_an_unknown_key_is_a_warning(start: StartNode) -> None:
+    node = start("--override", "no.such.key=1")
+    code, _, err = node.end()
+    assert code == 0
+    assert "no.such.key" in err
+
+
+def test_a_signal_during_the_start_ends_it(tmp_path: Path) -> None:
+    for delay_s in (0.1, 0.2, 0.3, 0.4):
+        process = run_process("start", "--override", "listeners=PLAINTEXT://127.0.0.1:0", cwd=tmp_path)
+        try:
+            process.wait(timeout=delay_s)
+        except subprocess.TimeoutExpired:
+            process.terminate()
+        _, err = process.communicate(timeout=TIMEOUT_S)
+        assert "Traceback" not in err
+        assert process.returncode in (0, -signal.SIGTERM)
