@@ -13,11 +13,15 @@ NEW_MEMBER_JOIN_TIMEOUT_MS = 5 * 60 * 1000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupConfig:
-    """Defaults are Kafka's. Times are in milliseconds, `offset_metadata_max_chars` in UTF-16 units as Java counts."""
+    """Defaults are Kafka's. Times are in milliseconds, `offset_metadata_max_chars` in UTF-16 units as Java counts.
+
+    max_record_bytes: what a record's key and value may take together; what is larger could not be appended.
+    """
 
     initial_rebalance_delay_ms: int = 3_000
     min_session_timeout_ms: int = 6_000
     max_session_timeout_ms: int = 1_800_000
     max_size: int = 2**31 - 1
     offset_metadata_max_chars: int = 4_096
+    max_record_bytes: int = 1_000_000
     new_member_join_timeout_ms: int = NEW_MEMBER_JOIN_TIMEOUT_MS

@@ -205,7 +205,8 @@ class Joins:
         group.rename_static_member(member, member_id)
         self._rebalance.keep_session(group, member, step)
         self._update_member(member, request, token, step)
-        if group.state is STABLE and group.select_protocol() == group.protocol_name:
+        keeps_protocol = group.state is STABLE and group.select_protocol() == group.protocol_name
+        if keeps_protocol and self._rebalance.fits(group.record()):
             step.because(f"group {group.group_id}: {cause}; no rebalance")
             step.append(group.record())
             self._answer_without_rebalance(group, member, old_leader_id or "", context, step)

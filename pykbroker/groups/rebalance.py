@@ -18,6 +18,7 @@ from .config import GroupConfig
 from .context import Step
 from .deadlines import Deadlines, InitialDelay, RebalanceTimeout, SessionTimeout, SyncTimeout
 from .member import ClassicMember
+from .records import CoordinatorRecord
 
 
 class Rebalance:
@@ -37,7 +38,7 @@ class Rebalance:
     def start(self, group: ClassicGroup, cause: str, step: Step) -> None:
         step.because(f"group {group.group_id} rebalances from generation {group.generation_id}: {cause}")
         if group.state is COMPLETING_REBALANCE:
-            self._refuse_syncs(group, step)
+            self._refuse_syncs(group, ErrorCode.REBALANCE_IN_PROGRESS, step)
         self._deadlines.cancel(SyncTimeout(group.group_id, group.generation_id))
         was_empty = group.state is EMPTY
         group.transition_to(PREPARING_REBALANCE, step.timestamp_ms, cause)
@@ -107,7 +108,12 @@ class Rebalance:
         """The leader's assignment is here: write it down, and let everyone who waits have its part."""
         for member in group.members.values():
             member.assignment = assignments.get(member.member_id, b"")
-        step.append(group.record())
+        record = group.record()
+        if not self.fits(record):
+            self._refuse_syncs(group, ErrorCode.UNKNOWN_SERVER_ERROR, step)
+            self.start(group, f"the group is too large to be written down ({record.size_bytes} bytes)", step)
+            return
+        step.append(record)
         group.transition_to(STABLE, step.timestamp_ms, f"assignment of generation {group.generation_id} received")
         step.because(f"group {group.group_id} is stable at generation {group.generation_id}")
         for member in group.members.values():
@@ -136,12 +142,15 @@ class Rebalance:
             self.drop_member(group, member_id, step)
         self.start(group, f"{', '.join(absent)} sent no SyncGroup in time", step)
 
-    def _refuse_syncs(self, group: ClassicGroup, step: Step) -> None:
-        """The generation is over before its assignment came: whoever waits for it has to rejoin."""
+    def fits(self, record: CoordinatorRecord) -> bool:
+        return record.size_bytes <= self._config.max_record_bytes
+
+    def _refuse_syncs(self, group: ClassicGroup, error_code: ErrorCode, step: Step) -> None:
+        """The generation is over before its assignment is written down: whoever waits for it has to rejoin."""
         for member in group.members.values():
             member.assignment = b""
             if member.awaiting_sync is not None:
-                step.answer(member.awaiting_sync, SyncGroupResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS))
+                step.answer(member.awaiting_sync, SyncGroupResponse(error_code=error_code))
                 member.awaiting_sync = None
                 self.keep_session(group, member, step)
 

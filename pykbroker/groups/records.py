@@ -59,6 +59,11 @@ class CoordinatorRecord:
         version = _value_version(self.value)
         return key, struct.pack(">h", version) + encode(self.value, version)
 
+    @property
+    def size_bytes(self) -> int:
+        key, value = self.encode()
+        return len(key) + len(value or b"")
+
 
 def offset_commit_record(
     group_id: str, topic: str, partition: int, value: OffsetCommitValue | None

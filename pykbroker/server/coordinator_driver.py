@@ -11,7 +11,7 @@ import logging
 import math
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from random import Random
 from typing import Any, Protocol
@@ -32,7 +32,7 @@ from pykbroker.storage.log import AppendOrigin, AppendResult
 from pykbroker.storage.validation import RecordsRejected
 
 from .clock import Clock
-from .coordinator_log import Replayer, encode_batches
+from .coordinator_log import Replayer, encode_batches, record_room_bytes
 from .threads import Threads
 
 _log = logging.getLogger(__name__)
@@ -311,7 +311,9 @@ class CoordinatorDriver:
             led.close(ErrorCode.NOT_COORDINATOR)
 
     def _load(self, partition: Partition) -> None:
-        led = _LedShard(partition, GroupShard(self._config, self._rng), self._commit_timeout_ms)
+        room = record_room_bytes(partition.log.config.max_message_bytes)
+        shard = GroupShard(replace(self._config, max_record_bytes=room), self._rng)
+        led = _LedShard(partition, shard, self._commit_timeout_ms)
         self._shards[partition.index] = led
         self._to_load.append(led)
         self._work.set()

@@ -26,6 +26,11 @@ _SKIPPED_SHOWN = 10
 """Lines that one load writes about what it skips; the rest is counted."""
 
 
+def record_room_bytes(max_batch_bytes: int) -> int:
+    """What the key and the value of one record may take together."""
+    return max_batch_bytes - _BATCH_OVERHEAD_BYTES - _RECORD_OVERHEAD_BYTES
+
+
 def encode_batches(records: Sequence[CoordinatorRecord], timestamp_ms: int, max_bytes: int) -> list[bytes]:
     """One batch, so that the records are there together or not at all; more only where one would be too large."""
     return [encode_batch(part) for part in _parts(records, timestamp_ms, max_bytes)]
