@@ -19,13 +19,14 @@ import trio
 from pykbroker.client.cluster import Cluster
 from pykbroker.client.consumer import MAX_WAIT_MS, Consumer
 from pykbroker.client.fetched import ConsumedRecord
-from pykbroker.client.group_consumer import open_group_consumer
+from pykbroker.client.group_consumer import HEARTBEAT_INTERVAL_MS, open_group_consumer
+from pykbroker.client.membership import SESSION_TIMEOUT_MS
 from pykbroker.client.metadata import TopicPartition
 from pykbroker.client.offsets import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, READ_COMMITTED, READ_UNCOMMITTED
 from pykbroker.client.topics import list_topics
 
 from .command import ClientCommand, CommandFailed, bootstrap_options, key_values, run
-from .connect import open_cluster, read_client_properties
+from .connect import open_cluster, read_client_properties, whole_number
 from .interrupt import run_until_signal
 from .line_reader import LineRejected
 from .output import warn
@@ -50,6 +51,8 @@ class Request:
     group: str | None
     isolation_level: int
     max_wait_ms: int
+    heartbeat_interval_ms: int
+    session_timeout_ms: int
 
 
 @click.command("consume", cls=ClientCommand)
@@ -80,7 +83,7 @@ class Request:
     "consumer_properties",
     multiple=True,
     metavar="K=V",
-    help="group.id, auto.offset.reset, isolation.level, client.id.",
+    help="group.id, auto.offset.reset, isolation.level, heartbeat.interval.ms, session.timeout.ms, client.id.",
 )
 @click.option("--isolation-level", type=click.Choice(list(ISOLATION_LEVELS)), help="Default: read_uncommitted.")
 @click.option("--skip-message-on-error", is_flag=True, help="Leave out records that cannot be formatted.")
@@ -135,6 +138,8 @@ def command(
         group=group,
         isolation_level=ISOLATION_LEVELS[level],
         max_wait_ms=MAX_WAIT_MS if timeout_ms is None else min(MAX_WAIT_MS, timeout_ms),
+        heartbeat_interval_ms=whole_number(properties, "heartbeat.interval.ms", HEARTBEAT_INTERVAL_MS),
+        session_timeout_ms=whole_number(properties, "session.timeout.ms", SESSION_TIMEOUT_MS),
     )
     deserializers = {"key.deserializer": key_deserializer, "value.deserializer": value_deserializer}
     try:
@@ -194,6 +199,8 @@ async def _open(stack: AsyncExitStack, cluster: Cluster, request: Request) -> Po
                 reset_to=request.start,
                 isolation_level=request.isolation_level,
                 max_wait_ms=request.max_wait_ms,
+                heartbeat_interval_ms=request.heartbeat_interval_ms,
+                session_timeout_ms=request.session_timeout_ms,
             )
         )
         return member.poll

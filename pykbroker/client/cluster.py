@@ -33,8 +33,9 @@ DEFAULT_API_TIMEOUT_MS = 60_000
 CONNECTION_SETUP_TIMEOUT_MS = 10_000
 RETRY_BACKOFF_MS = 100
 RETRY_BACKOFF_MAX_MS = 1_000
-UNKNOWN_TOPIC_TIMEOUT_MS = 3_000
-"""How long a new topic may stay unknown to the broker that is asked."""
+TOPIC_CREATION_TIMEOUT_MS = 5_000
+UNKNOWN_TOPIC_TIMEOUT_MS = 1_000
+"""How long a topic that was just created may stay unknown to the broker that is asked."""
 
 GROUP_COORDINATOR = 0
 _COORDINATOR_MOVED = (ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE)
@@ -284,7 +285,8 @@ class Cluster:
             return metadata.topics[name]
 
         try:
-            return await self.retrying(attempt, UNKNOWN_TOPIC_TIMEOUT_MS)
+            creating = allow_auto_topic_creation
+            return await self.retrying(attempt, TOPIC_CREATION_TIMEOUT_MS if creating else UNKNOWN_TOPIC_TIMEOUT_MS)
         except KafkaError as error:
             if error.error_code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
                 raise UnknownTopic(f"Topic '{name}' does not exist") from None

@@ -16,7 +16,7 @@ from .cluster import Cluster
 from .consumer import MAX_WAIT_MS, Consumer
 from .errors import ClientError
 from .fetched import ConsumedRecord
-from .membership import Membership
+from .membership import SESSION_TIMEOUT_MS, Membership
 from .metadata import TopicPartition
 from .offsets import LATEST_TIMESTAMP, READ_UNCOMMITTED
 
@@ -35,10 +35,12 @@ async def open_group_consumer(
     isolation_level: int = READ_UNCOMMITTED,
     max_wait_ms: int = MAX_WAIT_MS,
     heartbeat_interval_ms: int = HEARTBEAT_INTERVAL_MS,
+    session_timeout_ms: int = SESSION_TIMEOUT_MS,
 ) -> AsyncIterator[GroupConsumer]:
     """A member while the block runs; commits and leaves at its end, however it ends."""
     consumer = Consumer(cluster, reset_to=reset_to, isolation_level=isolation_level, max_wait_ms=max_wait_ms)
-    member = GroupConsumer(Membership(cluster, group_id, topics), consumer, reset_to, heartbeat_interval_ms)
+    membership = Membership(cluster, group_id, topics, session_timeout_ms=session_timeout_ms)
+    member = GroupConsumer(membership, consumer, reset_to, heartbeat_interval_ms)
     async with background(member.run_heartbeats):
         try:
             yield member
