@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 from types import ModuleType
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import construct as c
 
@@ -36,29 +36,36 @@ TOPICS: Final[dict[str, tuple[ModuleType, ...]]] = {
 METADATA_TOPIC: Final = "__cluster_metadata"
 
 
-def parse_metadata_record(value: bytes) -> tuple[str, int, Any]:
-    """The name, version and fields of a record of the metadata log. Raises KeyError for an unknown type."""
+class DescribedRecord(NamedTuple):
+    """What a record's key or value is, and what `construct` found in it."""
+
+    cls: type[Message]
+    version: int
+    fields: Any
+
+
+def parse_metadata_record(value: bytes) -> DescribedRecord:
+    """A record of the metadata log. Raises KeyError for an unknown type."""
     frame = METADATA_FRAME.parse(value)
     cls = _types((metadata_records,), "")[frame.type]
     parsed = c.Struct("frame" / METADATA_FRAME, "record" / describe(cls, frame.version)).parse(value)
-    return cls.__name__, frame.version, parsed.record
+    return DescribedRecord(cls, frame.version, parsed.record)
 
 
-def parse_coordinator_record(topic: str, key: bytes, value: bytes | None) -> tuple[str, Any, int, Any]:
-    """The kind of a coordinator's record, its key's fields, and its value's version and fields (-1, None: a tombstone).
-
-    Raises KeyError for an unknown type.
-    """
+def parse_coordinator_record(
+    topic: str, key: bytes, value: bytes | None
+) -> tuple[DescribedRecord, DescribedRecord | None]:
+    """A coordinator's record: its key, and its value if it is no tombstone. Raises KeyError for an unknown type."""
     kind = COORDINATOR_KEY_START.parse(key).type
     key_type = _types(TOPICS[topic], "Key")[kind]
-    fields = c.Struct("start" / COORDINATOR_KEY_START, "key" / describe(key_type, 0)).parse(key).key
-    name = key_type.__name__.removesuffix("Key")
+    parsed = c.Struct("start" / COORDINATOR_KEY_START, "key" / describe(key_type, 0)).parse(key)
+    described_key = DescribedRecord(key_type, 0, parsed.key)
     if value is None:
-        return name, fields, -1, None
+        return described_key, None
     version = COORDINATOR_VALUE_START.parse(value).version
     value_type = _types(TOPICS[topic], "Value")[kind]
     parsed = c.Struct("start" / COORDINATOR_VALUE_START, "value" / describe(value_type, version)).parse(value)
-    return name, fields, version, parsed.value
+    return described_key, DescribedRecord(value_type, version, parsed.value)
 
 
 @functools.cache

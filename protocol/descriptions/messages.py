@@ -11,10 +11,12 @@ section. A field that the version lacks is not there, nor a tagged one that was 
 from __future__ import annotations
 
 import functools
+from typing import Any
 
 import construct as c
 
 from ..schema import Field, StructType
+from ..uuids import uuid_to_text
 from .values import BYTES, COMPACT_BYTES, COMPACT_STRING, NUMBERS, STRING, array, nullable, tagged_section
 
 TAGGED = "tagged"
@@ -52,3 +54,30 @@ def _value(field: Field, version: int, flexible: bool, null_mark: int) -> c.Cons
     else:
         value = NUMBERS[kind]
     return array(value, flexible) if field.kind.startswith("[]") else value
+
+
+def fields_by_name(cls: StructType, parsed: Any, version: int) -> dict[str, Any]:
+    """What was parsed, as plain dicts and lists: known tagged fields stand by name, UUIDs in Kafka's text."""
+    tags = {entry.tag: entry.value for entry in parsed.get(TAGGED) or ()}
+    named: dict[str, Any] = {}
+    for field in cls.__schema__.fields:
+        if field.versions.includes(version):
+            if not field.tagged.includes(version):
+                named[field.name] = _plain(field, parsed[field.name], version)
+            elif field.tag in tags:
+                named[field.name] = _plain(field, tags.pop(field.tag), version)
+    return named | ({"unknown_tagged_fields": tags} if tags else {})
+
+
+def _plain(field: Field, value: Any, version: int) -> Any:
+    if value is None:
+        return None
+    if field.kind.startswith("[]"):
+        return [_plain_element(field, element, version) for element in value]
+    return _plain_element(field, value, version)
+
+
+def _plain_element(field: Field, value: Any, version: int) -> Any:
+    if field.kind.endswith("struct"):
+        return None if value is None else fields_by_name(field.struct, value, version)
+    return uuid_to_text(value) if field.kind.endswith("uuid") else value

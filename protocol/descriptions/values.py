@@ -23,6 +23,11 @@ NUMBERS: Final[dict[str, c.Construct]] = {
 }
 
 
+def parse(description: c.Construct, data: bytes) -> Any:
+    """`description.parse`, without the type that checkers derive for its result (None)."""
+    return description.parse(data)
+
+
 def sized(size: c.Construct, null: int, excess: int) -> c.Construct:
     """Bytes behind their size. `null` is the size that means null, `excess` what is subtracted from any other."""
     return c.FocusedSeq(

@@ -96,7 +96,7 @@ def run(work: Callable[..., Awaitable[T]], *args: object) -> T:
     except* KeyboardInterrupt:
         exit_code = EXIT_INTERRUPTED
     except* BrokenPipeError:
-        _forget_stdout()
+        forget_stdout()
         exit_code = 0
     except* (ClientError, click.ClickException) as group:
         failure = _first(group)
@@ -118,7 +118,7 @@ def _first(group: BaseExceptionGroup[Any]) -> Any:
     return error
 
 
-def _forget_stdout() -> None:
+def forget_stdout() -> None:
     """Nobody reads any more: what Python flushes at its exit must not fail again."""
     null = os.open(os.devnull, os.O_WRONLY)
     os.dup2(null, sys.stdout.fileno())

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from pykbroker.protocol.compile import encode
 from pykbroker.protocol.descriptions.index_files import OFFSET_ENTRY, TIME_ENTRY
 from pykbroker.protocol.descriptions.internal_topics import parse_coordinator_record, parse_metadata_record
+from pykbroker.protocol.descriptions.messages import fields_by_name
 from pykbroker.protocol.descriptions.record_batches import BATCH, CONTROL_KEY, CONTROL_VALUES, RECORD
 from pykbroker.protocol.messages.control_records import (
     KRaftVersionRecord,
@@ -152,14 +153,17 @@ def test_index_entries_have_the_sizes_of_kafkas_files() -> None:
 
 def test_records_of_internal_topics_are_found_by_their_type() -> None:
     topic = TopicRecord(name="t", topic_id=bytes(range(16)))
-    name, version, fields = parse_metadata_record(b"\x01\x02\x00" + encode(topic, 0))
-    assert (name, version, fields.name, fields.topic_id) == ("TopicRecord", 0, "t", bytes(range(16)))
+    record = parse_metadata_record(b"\x01\x02\x00" + encode(topic, 0))
+    assert (record.cls, record.version) == (TopicRecord, 0)
+    assert (record.fields.name, record.fields.topic_id) == ("t", bytes(range(16)))
+    assert fields_by_name(TopicRecord, record.fields, 0) == {"name": "t", "topic_id": "AAECAwQFBgcICQoLDA0ODw"}
 
-    key = b"\x00\x01" + encode(OffsetCommitKey(group="g", topic="t", partition=3), 0)
-    value = b"\x00\x04" + encode(OffsetCommitValue(offset=42), 4)
-    name, key_fields, version, value_fields = parse_coordinator_record("__consumer_offsets", key, value)
-    assert (name, key_fields.group, key_fields.partition) == ("OffsetCommit", "g", 3)
-    assert (version, value_fields.offset) == (4, 42)
-    assert parse_coordinator_record("__consumer_offsets", key, None)[2:] == (-1, None)
+    raw_key = b"\x00\x01" + encode(OffsetCommitKey(group="g", topic="t", partition=3), 0)
+    raw_value = b"\x00\x04" + encode(OffsetCommitValue(offset=42), 4)
+    key, value = parse_coordinator_record("__consumer_offsets", raw_key, raw_value)
+    assert (key.cls, key.fields.group, key.fields.partition) == (OffsetCommitKey, "g", 3)
+    assert value is not None
+    assert (value.cls, value.version, value.fields.offset) == (OffsetCommitValue, 4, 42)
+    assert parse_coordinator_record("__consumer_offsets", raw_key, None)[1] is None
     with pytest.raises(KeyError):
         parse_coordinator_record("__consumer_offsets", b"\x7f\xff", None)
