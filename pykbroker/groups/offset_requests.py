@@ -68,6 +68,7 @@ class OffsetRequests:
                     OffsetCommitResponsePartition(partition_index=partition.partition_index, error_code=error_code)
                 )
             topics.append(OffsetCommitResponseTopic(name=topic.name, topic_id=topic.topic_id, partitions=partitions))
+        step.because(f"group {request.group_id}: offsets committed by {request.member_id or context.client_id}")
         step.answer(token, OffsetCommitResponse(topics=topics))
 
     def _validate(self, request: OffsetCommitRequest, context: GroupRequestContext) -> ErrorCode:

@@ -25,6 +25,7 @@ from pykbroker.groups.records import CoordinatorRecord
 from pykbroker.groups.shard import GroupRequest, GroupShard
 from pykbroker.metadata.image import MetadataImage
 from pykbroker.protocol.errors import ErrorCode
+from pykbroker.protocol.messages.group_records import OffsetCommitKey
 from pykbroker.replication.partition import ACKS_ALL, Partition
 from pykbroker.state_machine import Completion, Result, Token
 from pykbroker.storage.errors import DiskFailed
@@ -265,8 +266,8 @@ class CoordinatorDriver:
 
     def _take(self, led: _LedShard, result: Result[CoordinatorRecord], now_ms: int, timestamp_ms: int) -> None:
         """Appends the records of a step, and has its answers sent once they are committed."""
-        if result.cause:
-            _log.info("%s: %s", led.partition, _one_line(result.cause))
+        if result.cause and _log.isEnabledFor(_level(result)):
+            _log.log(_level(result), "%s: %s", led.partition, _one_line(result.cause))
         if result.records:
             appended = self._append(led.partition, result.records, timestamp_ms)
             if isinstance(appended, ErrorCode):
@@ -404,6 +405,12 @@ def abs_java_hash(text: str) -> int:
     if value >= 1 << 31:
         value -= 1 << 32
     return 0 if value == -(1 << 31) else abs(value)
+
+
+def _level(result: Result[CoordinatorRecord]) -> int:
+    """Commits are daily business; whatever changes a group is told."""
+    only_offsets = result.records and all(isinstance(record.key, OffsetCommitKey) for record in result.records)
+    return logging.DEBUG if only_offsets else logging.INFO
 
 
 def _one_line(cause: str) -> str:
