@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import importlib
 from enum import IntEnum
+from functools import cache
 from typing import Final
 
 from .schema import Message, StructType
@@ -123,6 +124,7 @@ def api_name(api_key: int) -> str:
     return _APIS[api_key][0] if api_key in _APIS else str(api_key)
 
 
+@cache
 def _message_type(api_key: int, kind: str) -> type[Message]:
     name, family = _APIS[api_key]
     found = getattr(importlib.import_module(f".messages.{family}", __package__), name + kind)

@@ -34,6 +34,7 @@ class SimulatedNode:
         self._network = network
         self._running: trio.CancelScope | None = None
         self._node: Node | None = None
+        self._ended = trio.Event()
         self.clock = SimulatedClock()
         self.disk = SimulatedDisk(random.Random(rng.random()))
         self.config = BrokerConfig(
@@ -64,16 +65,21 @@ class SimulatedNode:
         """A clean shutdown; returns when it is done."""
         assert self._node is not None
         self._node.stop()
-        await self._node.stopped.wait()
+        await self._ended.wait()
 
-    def crash(self) -> None:
+    async def crash(self) -> None:
         """The machine loses its power: what was not synced is gone, or half of it is."""
         assert self._running is not None
         self._running.cancel()
         self.disk.crash()
+        await self._ended.wait()
 
     async def _run(
         self, node: Node, running: trio.CancelScope, *, task_status: trio.TaskStatus[Ready] = trio.TASK_STATUS_IGNORED
     ) -> None:
-        with running:
-            await node.run(task_status=task_status)
+        self._ended = ended = trio.Event()
+        try:
+            with running:
+                await node.run(task_status=task_status)
+        finally:
+            ended.set()
