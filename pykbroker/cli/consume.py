@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AsyncExitStack
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import AsyncExitStack, aclosing
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -163,7 +163,8 @@ def command(
             async def read() -> None:
                 async with AsyncExitStack() as inner:
                     poll = await _open(inner, cluster, request)
-                    async for records in _polls(poll, max_messages, timeout_ms):
+                    batches = await inner.enter_async_context(aclosing(_polls(poll, max_messages, timeout_ms)))
+                    async for records in batches:
                         await printer.print(records)
 
             return await run_until_signal(read)
@@ -233,7 +234,7 @@ async def _topics(cluster: Cluster, request: Request) -> list[str]:
     return names
 
 
-async def _polls(poll: Poll, max_messages: int, timeout_ms: int | None) -> AsyncIterator[list[ConsumedRecord]]:
+async def _polls(poll: Poll, max_messages: int, timeout_ms: int | None) -> AsyncGenerator[list[ConsumedRecord], None]:
     """Ends after so many records, or when none came for so long (counted once the first poll is back)."""
     left = max_messages
     deadline: float | None = None

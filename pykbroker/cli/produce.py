@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
@@ -138,19 +139,20 @@ def command(
 
 async def _send_lines(producer: Producer, topic: str, reader: LineReader, sync: bool) -> None:
     number = 0
-    async for line in stdin_lines():
-        number += 1
-        try:
-            parsed = reader.parse(line, number)
-        except LineRejected as error:
-            await producer.flush()
-            raise CommandFailed(str(error)) from None
-        delivery = await producer.send(topic, parsed.value, key=parsed.key, headers=parsed.headers)
-        if sync:
-            await delivery.wait()
+    async with aclosing(stdin_lines()) as lines:
+        async for line in lines:
+            number += 1
+            try:
+                parsed = reader.parse(line, number)
+            except LineRejected as error:
+                await producer.flush()
+                raise CommandFailed(str(error)) from None
+            delivery = await producer.send(topic, parsed.value, key=parsed.key, headers=parsed.headers)
+            if sync:
+                await delivery.wait()
 
 
-async def stdin_lines() -> AsyncIterator[bytes]:
+async def stdin_lines() -> AsyncGenerator[bytes, None]:
     r"""Lines as they come, without `\n` or `\r\n`; a last line may lack its end."""
     prompt = sys.stdin.isatty()
     rest = b""

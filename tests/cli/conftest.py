@@ -8,8 +8,11 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryFile
+from typing import BinaryIO
 
 import pytest
 import trio
@@ -116,12 +119,46 @@ def start(bootstrap: str) -> Iterator[Callable[..., subprocess.Popen[bytes]]]:
 
 
 @pytest.fixture
-def run(start: Callable[..., subprocess.Popen[bytes]]) -> Callable[..., Outcome]:
-    """`run("produce --topic t", stdin=b"a\n")` as a process, to its end."""
+def run(bootstrap: str) -> Callable[..., Outcome]:
+    """`run("produce --topic t", stdin=b"a\n")` in this process, with files as its standard streams."""
 
     def finish(text: str, *more: str, stdin: bytes = b"") -> Outcome:
-        process = start(text, *more)
-        out, err = process.communicate(stdin, timeout=TIMEOUT_S)
-        return Outcome(process.returncode, out.decode(), err.decode())
+        command, *flags = text.split()
+        with _standard_streams(stdin) as (out, err):
+            with pytest.raises(SystemExit) as ended:
+                main([command, "--bootstrap-server", bootstrap, *flags, *more])
+            sys.stdout.flush()
+            sys.stderr.flush()
+            return Outcome(int(ended.value.code or 0), _text(out), _text(err))
 
     return finish
+
+
+@contextmanager
+def _standard_streams(stdin: bytes) -> Iterator[tuple[BinaryIO, BinaryIO]]:
+    """File descriptors 0 to 2 and Python's objects for them; CliRunner has only the objects."""
+    objects = (sys.stdin, sys.stdout, sys.stderr)
+    saved = [os.dup(number) for number in range(3)]
+    with TemporaryFile() as source, TemporaryFile() as out, TemporaryFile() as err:
+        source.write(stdin)
+        source.seek(0)
+        for number, file in enumerate((source, out, err)):
+            os.dup2(file.fileno(), number)
+        try:
+            with (
+                open(0, closefd=False) as in_,
+                open(1, "w", closefd=False) as out_,
+                open(2, "w", closefd=False) as err_,
+            ):
+                sys.stdin, sys.stdout, sys.stderr = in_, out_, err_
+                yield out, err
+        finally:
+            sys.stdin, sys.stdout, sys.stderr = objects
+            for number, copy in enumerate(saved):
+                os.dup2(copy, number)
+                os.close(copy)
+
+
+def _text(file: BinaryIO) -> str:
+    file.seek(0)
+    return file.read().decode()
