@@ -17,7 +17,12 @@ from .listeners import Listeners, parse_endpoint, resolve
 from .properties import read_properties
 from .topic_keys import BROKER_SYNONYMS, topic_keys
 
-_OWN_DEFAULTS = {"node.id": "1", "process.roles": "broker,controller", "controller.listener.names": "CONTROLLER"}
+_OWN_DEFAULTS = {
+    "node.id": "1",
+    "broker.id": "1",
+    "process.roles": "broker,controller",
+    "controller.listener.names": "CONTROLLER",
+}
 _MS_PER_UNIT = {"hours": 3_600_000, "minutes": 60_000}
 
 

@@ -1,12 +1,14 @@
 """Who leads a partition when brokers come and go: the rules of Kafka's `PartitionChangeBuilder`.
 
 The leader is the first replica in the ISR that is alive. The last member of an ISR stays in it while it is away: it is
-the one that may lead when it is back. Not here: eligible leader replicas (KIP-966), reassignments.
+the one that may lead when it is back. Kafka with eligible leader replicas (KIP-966) empties the ISR instead and notes
+who may lead; partitions that it left so are taken up here, and no new ones are made. Not here: reassignments.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
 
 from pykbroker.protocol.messages.metadata_records import PartitionChangeRecord
 
@@ -67,28 +69,40 @@ def change_record(
     may_lead_unclean: bool,
 ) -> PartitionChangeRecord | None:
     """The record that gives the partition this ISR and a leader out of it; None where nothing changes."""
-    leader, recovery = _elect(partition, isr, is_alive, may_lead_unclean)
-    if recovery == RECOVERING:
-        isr = (leader,)
-    if leader == partition.leader and isr == partition.isr:
+    elected = _elect(partition, isr, is_alive, may_lead_unclean)
+    if elected.leader == partition.leader and elected.isr == partition.isr:
         return None
+    had_elr = partition.eligible_leader_replicas or partition.last_known_elr
     return PartitionChangeRecord(
         partition_id=index,
         topic_id=topic_id,
-        isr=list(isr) if isr != partition.isr else None,
-        leader=leader if leader != partition.leader else NO_LEADER_CHANGE,
-        leader_recovery_state=recovery,
+        isr=list(elected.isr) if elected.isr != partition.isr else None,
+        leader=elected.leader if elected.leader != partition.leader else NO_LEADER_CHANGE,
+        leader_recovery_state=elected.recovery,
+        eligible_leader_replicas=[] if had_elr and elected.isr else None,
+        last_known_elr=[] if had_elr and elected.isr else None,
     )
 
 
-def _elect(partition: PartitionState, isr: Sequence[int], is_alive: IsAlive, may_lead_unclean: bool) -> tuple[int, int]:
+class _Election(NamedTuple):
+    leader: int
+    isr: tuple[int, ...]
+    recovery: int = NO_RECOVERY_CHANGE
+
+
+def _elect(partition: PartitionState, isr: tuple[int, ...], is_alive: IsAlive, may_lead_unclean: bool) -> _Election:
     if partition.leader in isr and is_alive(partition.leader):
-        return partition.leader, NO_RECOVERY_CHANGE
-    for replica in partition.replicas:
-        if replica in isr and is_alive(replica):
-            return replica, NO_RECOVERY_CHANGE
-    if may_lead_unclean:
-        for replica in partition.replicas:
-            if is_alive(replica):
-                return replica, RECOVERING
-    return NO_LEADER, NO_RECOVERY_CHANGE
+        return _Election(partition.leader, isr)
+    alive = [replica for replica in partition.replicas if is_alive(replica)]
+    for replica in alive:
+        if replica in isr:
+            return _Election(replica, isr)
+    for replica in alive:
+        if replica in partition.eligible_leader_replicas:
+            return _Election(replica, (replica,))
+    eligible = partition.eligible_leader_replicas
+    for replica in alive:
+        only_known = not isr and not eligible and partition.last_known_elr == (replica,)
+        if may_lead_unclean or only_known:
+            return _Election(replica, (replica,), RECOVERING)
+    return _Election(NO_LEADER, isr)

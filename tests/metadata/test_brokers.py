@@ -17,6 +17,7 @@ from pykbroker.protocol.messages.brokers import (
 from pykbroker.protocol.messages.metadata_records import (
     BeginTransactionRecord,
     FeatureLevelRecord,
+    PartitionChangeRecord,
     TopicRecord,
 )
 from pykbroker.state_machine import Result
@@ -150,6 +151,36 @@ def test_an_unclean_election_takes_whoever_is_there_where_the_topic_allows_it() 
     cluster.heartbeat(2)
     cluster.advance(4_000)
     assert (partition(cluster).leader, partition(cluster).isr, partition(cluster).leader_recovery_state) == (2, (2,), 1)
+
+
+@pytest.mark.parametrize(
+    ("eligible", "last_known", "leader", "recovering"),
+    [([1], [1], 1, 0), ([], [1], 1, 1), ([2], [2], -1, 0), ([], [2, 1], -1, 0)],
+)
+def test_a_partition_that_kafka_left_with_eligible_leaders_is_led_by_one_of_them(
+    eligible: list[int], last_known: list[int], leader: int, recovering: int
+) -> None:
+    """Kafka 4 empties the ISR of a partition when its last replica shuts down (KIP-966)."""
+    cluster = one_node()
+    topic_id = create(cluster, creatable("t"))["t"].topic_id
+    cluster.heartbeat(1, want_fence=True)
+    left = PartitionChangeRecord(
+        partition_id=0,
+        topic_id=topic_id,
+        replicas=[1, 2],
+        directories=[bytes(16), bytes(16)],
+        isr=[],
+        eligible_leader_replicas=eligible,
+        last_known_elr=last_known,
+    )
+    cluster.take(Result([left]))
+    cluster.heartbeat(1)
+    state = partition(cluster)
+    assert (state.leader, state.leader_recovery_state) == (leader, recovering)
+    if leader == 1:
+        assert (state.isr, state.eligible_leader_replicas, state.last_known_elr) == ((1,), (), ())
+    else:
+        assert (state.isr, state.eligible_leader_replicas) == ((), tuple(eligible))
 
 
 def test_a_new_controller_gives_every_broker_a_whole_session() -> None:
