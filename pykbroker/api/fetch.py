@@ -7,7 +7,7 @@ Records stay in their files: the answer carries `LogSlice` objects, which the tr
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages.fetch import (
@@ -82,53 +82,49 @@ class _Read:
         committed = request.isolation_level == _READ_COMMITTED
         self._isolation = FetchIsolation.TXN_COMMITTED if committed else FetchIsolation.HIGH_WATERMARK
         self._bytes_read = 0
-        self._urgent = False
 
     async def until_enough(self, requested: Iterable[CachedPartition]) -> PartitionAnswers:
         """Read; wait for changes and read again until min_bytes are there, something is wrong, or the time is over."""
-        unknown: list[tuple[CachedPartition, FetchPartitionData]] = []
-        wanted: list[CachedPartition] = []
-        watched: list[Partition] = []
-        for cached in requested:
-            partition = self._find(cached)
-            if isinstance(partition, Partition):
-                watched.append(partition)
-                wanted.append(cached)
-            elif partition in _NOT_HERE:
-                unknown.append((cached, FetchPartitionData(partition, aborted_transactions=())))
-            else:
-                wanted.append(cached)
-        answers = self._read_all(wanted)
-        if not wanted or self._max_wait_ms <= 0 or self._is_enough():
-            return answers + unknown
-        with PartitionChanges(watched, timeout_ms=self._max_wait_ms) as changes:
+        answers = self._read_all(requested)
+        missing = [answer for answer in answers if answer[1].error_code in _NOT_HERE]
+        if missing:
+            # Kafka answers them last.
+            answers = [answer for answer in answers if answer[1].error_code not in _NOT_HERE]
+        if not answers or self._max_wait_ms <= 0 or self._is_enough(answers):
+            return answers + missing
+        wanted = [cached for cached, _ in answers]
+        with PartitionChanges(self._hosted(wanted), timeout_ms=self._max_wait_ms) as changes:
             while await changes.next():
                 answers = self._read_all(wanted)
-                if self._is_enough():
+                if self._is_enough(answers):
                     break
-        return answers + unknown
+        return answers + missing
 
-    def _is_enough(self) -> bool:
-        return self._urgent or self._bytes_read >= self._min_bytes
+    def _is_enough(self, answers: PartitionAnswers) -> bool:
+        return self._bytes_read >= self._min_bytes or any(
+            data.error_code is not ErrorCode.NONE or data.diverging_epoch is not None for _, data in answers
+        )
 
     def _find(self, cached: CachedPartition) -> Partition | ErrorCode:
         return self._replicas.get_fetched_partition(cached.topic, cached.topic_id, cached.partition)
+
+    def _hosted(self, wanted: Iterable[CachedPartition]) -> Iterator[Partition]:
+        for cached in wanted:
+            partition = self._find(cached)
+            if isinstance(partition, Partition):
+                yield partition
 
     def _read_all(self, wanted: Iterable[CachedPartition]) -> list[tuple[CachedPartition, FetchPartitionData]]:
         """Up to max_bytes over all; the first partition that has something gives a batch however large it is."""
         answers = []
         budget = self._max_bytes
-        min_one_batch = True
-        self._urgent = False
+        self._bytes_read = 0
         for cached in wanted:
-            data = self._read(cached, budget, min_one_batch)
-            if data.records_size > 0:
-                min_one_batch = False
+            data = self._read(cached, budget, min_one_batch=not self._bytes_read)
+            if data.records_size:
+                self._bytes_read += data.records_size
                 budget = max(0, budget - data.records_size)
-            elif data.error_code is not ErrorCode.NONE or data.diverging_epoch is not None:
-                self._urgent = True
             answers.append((cached, data))
-        self._bytes_read = self._max_bytes - budget
         return answers
 
     def _read(self, cached: CachedPartition, budget: int, min_one_batch: bool) -> FetchPartitionData:

@@ -85,9 +85,11 @@ class FetchContext(Protocol):
 
     def partitions(self) -> Iterable[CachedPartition]:
         """What to read, in this order."""
+        ...
 
     def finish(self, answers: PartitionAnswers, now_ms: int) -> FetchAnswer:
         """Choose what the answer names; to be called once, with an answer for every partition."""
+        ...
 
 
 @dataclass(slots=True, eq=False)

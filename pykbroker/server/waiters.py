@@ -24,7 +24,7 @@ class PartitionChanges:
     __slots__ = ("_changed", "_parked", "_partitions", "deadline")
 
     def __init__(self, partitions: Iterable[Partition], *, timeout_ms: int) -> None:
-        self._partitions = tuple(partitions)
+        self._partitions = tuple(dict.fromkeys(partitions))
         self._changed: dict[Partition, None] = {}
         self._parked: trio.lowlevel.Task | None = None
         self.deadline = trio.current_time() + timeout_ms / 1000

@@ -78,7 +78,7 @@ class ApiNode:
         for log_dir in self.config.log_dirs:
             format_directory(self.disk, log_dir, cluster_id="test", node_id=1, rng=self.rng)
         self.start()
-        self._replay(
+        self.replay(
             RegisterBrokerRecord(
                 broker_id=1, end_points=[BrokerEndpoint(name="PLAINTEXT", host="here", port=9092)], fenced=False
             ),
@@ -113,7 +113,7 @@ class ApiNode:
         records = list(self.image.records())
         self.image = MetadataImage()
         self.start()
-        self._replay(*records)
+        self.replay(*records)
 
     def close(self) -> None:
         for directory in self.directories:
@@ -121,18 +121,25 @@ class ApiNode:
 
     # Metadata
 
-    def _replay(self, *records: Message) -> None:
+    def replay(self, *records: Message) -> None:
         changes = ImageChanges()
         for record in records:
             changes.merge(self.image.replay(record, self.image.offset + 1))
         self.replicas.apply(self.image, changes)
 
     def create_topic(
-        self, name: str, partitions: int = 1, *, replicas: list[int] | None = None, leader: int = 1, **configs: str
+        self,
+        name: str,
+        partitions: int = 1,
+        *,
+        replicas: list[int] | None = None,
+        leader: int = 1,
+        directory: bytes | None = None,
+        **configs: str,
     ) -> bytes:
         topic_id = self.rng.randbytes(16)
         assigned = replicas or [leader]
-        self._replay(
+        self.replay(
             TopicRecord(name=name, topic_id=topic_id),
             *(
                 PartitionRecord(
@@ -143,6 +150,7 @@ class ApiNode:
                     leader=leader,
                     leader_epoch=0,
                     partition_epoch=0,
+                    directories=[directory] * len(assigned) if directory else [],
                 )
                 for index in range(partitions)
             ),
@@ -157,14 +165,14 @@ class ApiNode:
         ]
 
     def configure_topic(self, name: str, **configs: str) -> None:
-        self._replay(*self._config_records(name, configs))
+        self.replay(*self._config_records(name, configs))
 
     def change_partition(self, topic: str, index: int, **changes: Any) -> None:
         state = self.image.topics[topic]
-        self._replay(PartitionChangeRecord(topic_id=state.topic_id, partition_id=index, **changes))
+        self.replay(PartitionChangeRecord(topic_id=state.topic_id, partition_id=index, **changes))
 
     def delete_topic(self, name: str) -> None:
-        self._replay(RemoveTopicRecord(topic_id=self.image.topics[name].topic_id))
+        self.replay(RemoveTopicRecord(topic_id=self.image.topics[name].topic_id))
 
     def partition(self, topic: str, index: int = 0) -> Partition:
         partition = self.replicas.get_partition(topic, index)
