@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
+from functools import cached_property
 
 from pykbroker.config import BrokerConfig, ConfigKey, broker_keys, topic_keys
 from pykbroker.config.topic_keys import BROKER_SYNONYMS
@@ -59,6 +60,16 @@ class BrokerLayers:
         self.dynamic_default = image.configs.get((BROKER_RESOURCE, ""), {})
         self.merged = {**self.dynamic_default, **self.dynamic}
 
+    @cached_property
+    def topic_values(self) -> dict[str, str]:
+        """What a topic without configuration of its own has."""
+        return self.config.topic_defaults(self.merged)
+
+    @cached_property
+    def topic_defaults(self) -> list[EffectiveConfig]:
+        """The same with its sources, by name."""
+        return [_topic_default(self, key, self.topic_values[name]) for name, key in sorted(topic_keys().items())]
+
     def synonyms(self, name: str) -> tuple[Synonym, ...]:
         """All values of a broker's key, the one in force first.
 
@@ -88,8 +99,7 @@ class BrokerLayers:
 
 def topic_configs(layers: BrokerLayers, overrides: Mapping[str, str]) -> list[EffectiveConfig]:
     """All keys of a topic, by name; `overrides` is the topic's own configuration."""
-    defaults = layers.config.topic_defaults(layers.merged)
-    return [_topic_config(layers, key, overrides, defaults) for _, key in sorted(topic_keys().items())]
+    return [_overridden(each, overrides) if each.key.name in overrides else each for each in layers.topic_defaults]
 
 
 def broker_configs(layers: BrokerLayers) -> list[EffectiveConfig]:
@@ -110,16 +120,17 @@ def cluster_broker_configs(layers: BrokerLayers) -> list[EffectiveConfig]:
     return found
 
 
-def _topic_config(
-    layers: BrokerLayers, key: ConfigKey, overrides: Mapping[str, str], defaults: Mapping[str, str]
-) -> EffectiveConfig:
+def _topic_default(layers: BrokerLayers, key: ConfigKey, value: str) -> EffectiveConfig:
     names = BROKER_SYNONYMS.get(key.name, ())
     synonyms = layers.synonyms(names[0]) if names else ()
-    value: str | None = defaults[key.name]
-    if key.name in overrides:
-        value = _shown(key, overrides[key.name])
-        synonyms = (Synonym(key.name, value, ConfigSource.DYNAMIC_TOPIC), *synonyms)
     return EffectiveConfig(key, value, synonyms[0].source if synonyms else ConfigSource.DEFAULT, synonyms)
+
+
+def _overridden(default: EffectiveConfig, overrides: Mapping[str, str]) -> EffectiveConfig:
+    key = default.key
+    value = _shown(key, overrides[key.name])
+    own = Synonym(key.name, value, ConfigSource.DYNAMIC_TOPIC)
+    return EffectiveConfig(key, value, ConfigSource.DYNAMIC_TOPIC, (own, *default.synonyms))
 
 
 def _broker_config(layers: BrokerLayers, key: ConfigKey) -> EffectiveConfig:

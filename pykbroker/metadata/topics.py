@@ -53,12 +53,13 @@ def create_topics(state: ControllerState, request: CreateTopicsRequest) -> tuple
     wanted = [topic for topic in request.topics if times[topic.name] == 1 and topic.name != CLUSTER_METADATA_TOPIC]
     records: list[Message] = []
     results: list[CreatableTopicResult] = []
+    layers = BrokerLayers(state.config, state.image, state.node_id)
     too_many = _count_partitions(state, wanted) > MAX_PARTITIONS_PER_REQUEST
     for topic in wanted:
         try:
             if too_many:
                 raise Refused(ErrorCode.POLICY_VIOLATION, "Excessively large number of partitions per request.")
-            created, result = _create_topic(state, topic)
+            created, result = _create_topic(state, layers, topic)
             records += created
         except Refused as refused:
             result = _not_created(topic.name, refused)
@@ -83,9 +84,11 @@ def _count_partitions(state: ControllerState, topics: Iterable[CreatableTopic]) 
     )
 
 
-def _create_topic(state: ControllerState, topic: CreatableTopic) -> tuple[list[Message], CreatableTopicResult]:
+def _create_topic(
+    state: ControllerState, layers: BrokerLayers, topic: CreatableTopic
+) -> tuple[list[Message], CreatableTopicResult]:
     _check_new_name(state, topic.name)
-    configs = _check_configs(state, topic)
+    configs = _check_configs(layers, topic)
     replicas = _assigned(state, topic) if topic.assignments else _placed(state, topic)
     topic_id = _new_topic_id(state)
     records: list[Message] = [TopicRecord(name=topic.name, topic_id=topic_id)]
@@ -94,7 +97,6 @@ def _create_topic(state: ControllerState, topic: CreatableTopic) -> tuple[list[M
         for name, value in configs.items()
     ]
     records += [_partition_record(state, topic_id, index, each) for index, each in enumerate(replicas)]
-    layers = BrokerLayers(state.config, state.image, state.node_id)
     result = CreatableTopicResult(
         name=topic.name,
         topic_id=topic_id,
@@ -122,10 +124,10 @@ def _check_new_name(state: ControllerState, name: str) -> None:
         raise Refused(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic '{name}' collides with existing topic: {other}")
 
 
-def _check_configs(state: ControllerState, topic: CreatableTopic) -> dict[str, str]:
+def _check_configs(layers: BrokerLayers, topic: CreatableTopic) -> dict[str, str]:
     given = {config.name: config.value for config in topic.configs}
     try:
-        check_topic_configs(given, state.topic_defaults())
+        check_topic_configs(given, layers.topic_values)
     except ConfigurationError as error:
         raise Refused(ErrorCode.INVALID_CONFIG, str(error)) from None
     return {name: value for name, value in given.items() if value is not None}
