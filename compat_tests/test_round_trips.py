@@ -6,12 +6,11 @@ import time
 from collections.abc import Callable
 
 import pytest
-from kafka import KafkaAdminClient
-from kafka.admin import NewTopic
 
 from .apache_kafka.tools import Tool, run_tool
 from .brokers import Broker
 from .clients import CODECS, READERS, WRITERS, Message, Stored, Writer
+from .topics import create_topic
 
 T0 = int(time.time() * 1000) - 3_600_000
 """An hour ago: old enough to tell from the broker's time, young enough for every retention."""
@@ -40,12 +39,9 @@ def messages_for(writer: str) -> list[Message]:
 
 
 @pytest.fixture
-def create_topic(broker: Broker, topic: str) -> CreateTopic:
+def new_topic(broker: Broker, topic: str) -> CreateTopic:
     def create(partitions: int = PARTITIONS, **configs: str) -> str:
-        admin = KafkaAdminClient(bootstrap_servers=broker.bootstrap)
-        properties = {key.replace("_", "."): value for key, value in configs.items()}
-        admin.create_topics([NewTopic(topic, partitions, 1, topic_configs=properties)])
-        admin.close()
+        create_topic(broker, topic, partitions, {key.replace("_", "."): value for key, value in configs.items()})
         return topic
 
     return create
@@ -63,9 +59,9 @@ def assert_all_read(broker: Broker, topic: str, written: list[Stored]) -> None:
 
 @pytest.mark.parametrize("writer", WRITERS)
 def test_every_reader_reads_what_a_client_wrote_in_every_codec(
-    broker: Broker, create_topic: CreateTopic, writer: str
+    broker: Broker, new_topic: CreateTopic, writer: str
 ) -> None:
-    topic = create_topic()
+    topic = new_topic()
     written = []
     for codec in CODECS:
         stored = WRITERS[writer](broker.bootstrap, topic, messages_for(writer), codec=codec)
@@ -77,9 +73,9 @@ def test_every_reader_reads_what_a_client_wrote_in_every_codec(
 @pytest.mark.parametrize("writer", WRITERS)
 @pytest.mark.parametrize("acks", [0, 1, "all"])
 def test_records_are_there_whatever_acks_the_producer_waits_for(
-    broker: Broker, create_topic: CreateTopic, writer: str, acks: int | str
+    broker: Broker, new_topic: CreateTopic, writer: str, acks: int | str
 ) -> None:
-    topic = create_topic()
+    topic = new_topic()
     stored = WRITERS[writer](broker.bootstrap, topic, messages_for(writer), acks=acks)
     found = READERS[writer](broker.bootstrap, topic, PARTITIONS, len(messages_for(writer)))
     assert sorted(each.message.timestamp_ms for each in found) == sorted(
@@ -90,15 +86,15 @@ def test_records_are_there_whatever_acks_the_producer_waits_for(
 
 
 @pytest.mark.parametrize("writer", WRITERS)
-def test_an_idempotent_producer_writes_each_record_once(broker: Broker, create_topic: CreateTopic, writer: str) -> None:
-    topic = create_topic()
+def test_an_idempotent_producer_writes_each_record_once(broker: Broker, new_topic: CreateTopic, writer: str) -> None:
+    topic = new_topic()
     written = WRITERS[writer](broker.bootstrap, topic, messages_for(writer), idempotent=True)
     assert_all_read(broker, topic, written)
 
 
 @pytest.mark.parametrize("writer", WRITERS)
-def test_the_log_s_own_time_is_stored_and_answered(broker: Broker, create_topic: CreateTopic, writer: str) -> None:
-    topic = create_topic(message_timestamp_type="LogAppendTime")
+def test_the_log_s_own_time_is_stored_and_answered(broker: Broker, new_topic: CreateTopic, writer: str) -> None:
+    topic = new_topic(message_timestamp_type="LogAppendTime")
     write: Writer = WRITERS[writer]
     write(broker.bootstrap, topic, MESSAGES[:4])
     times = {
@@ -109,10 +105,10 @@ def test_the_log_s_own_time_is_stored_and_answered(broker: Broker, create_topic:
     assert all(time > T0 + 3_000_000 for time in times[writer]), "the producer's time was kept"
 
 
-def test_a_produce_answer_carries_the_log_s_own_time(broker: Broker, create_topic: CreateTopic) -> None:
+def test_a_produce_answer_carries_the_log_s_own_time(broker: Broker, new_topic: CreateTopic) -> None:
     from kafka import KafkaProducer
 
-    topic = create_topic(message_timestamp_type="LogAppendTime")
+    topic = new_topic(message_timestamp_type="LogAppendTime")
     producer = KafkaProducer(bootstrap_servers=broker.bootstrap)
     answer = producer.send(topic, b"x", timestamp_ms=T0, partition=0).get(30)
     producer.close()
@@ -121,8 +117,8 @@ def test_a_produce_answer_carries_the_log_s_own_time(broker: Broker, create_topi
     assert answer.timestamp > T0 + 3_000_000
 
 
-def test_a_large_message_passes_where_the_topic_alone_allows_it(broker: Broker, create_topic: CreateTopic) -> None:
-    topic = create_topic(max_message_bytes=str(8 * 2**20))
+def test_a_large_message_passes_where_the_topic_alone_allows_it(broker: Broker, new_topic: CreateTopic) -> None:
+    topic = new_topic(max_message_bytes=str(8 * 2**20))
     from kafka import KafkaProducer
 
     value = bytes(range(256)) * (6 * 2**20 // 256)
@@ -134,11 +130,11 @@ def test_a_large_message_passes_where_the_topic_alone_allows_it(broker: Broker, 
         assert found.message.value == value, name
 
 
-def test_a_message_above_the_topic_s_limit_is_refused(broker: Broker, create_topic: CreateTopic) -> None:
+def test_a_message_above_the_topic_s_limit_is_refused(broker: Broker, new_topic: CreateTopic) -> None:
     from kafka import KafkaProducer
     from kafka.errors import MessageSizeTooLargeError
 
-    topic = create_topic(max_message_bytes="10000")
+    topic = new_topic(max_message_bytes="10000")
     producer = KafkaProducer(bootstrap_servers=broker.bootstrap)
     with pytest.raises(MessageSizeTooLargeError):
         producer.send(topic, bytes(20_000), partition=0).get(30)
@@ -150,8 +146,8 @@ def test_a_message_above_the_topic_s_limit_is_refused(broker: Broker, create_top
 
 @pytest.mark.kcat
 @pytest.mark.parametrize("codec", CODECS)
-def test_kcat_writes_and_reads(broker: Broker, create_topic: CreateTopic, codec: str) -> None:
-    topic = create_topic()
+def test_kcat_writes_and_reads(broker: Broker, new_topic: CreateTopic, codec: str) -> None:
+    topic = new_topic()
     lines = b"".join(b"key-%d:value %d\n" % (number, number) for number in range(500))
     kcat = ["kcat", "-b", broker.bootstrap, "-t", topic]
     subprocess.run(
@@ -170,10 +166,8 @@ def test_kcat_writes_and_reads(broker: Broker, create_topic: CreateTopic, codec:
 
 @pytest.mark.java
 @pytest.mark.parametrize("writer", WRITERS)
-def test_java_console_consumer_prints_what_a_client_wrote(
-    broker: Broker, create_topic: CreateTopic, writer: str
-) -> None:
-    topic = create_topic()
+def test_java_console_consumer_prints_what_a_client_wrote(broker: Broker, new_topic: CreateTopic, writer: str) -> None:
+    topic = new_topic()
     for codec in CODECS:
         WRITERS[writer](broker.bootstrap, topic, MESSAGES[:6], codec=codec)
     shown = ("print.key", "print.headers", "print.timestamp", "print.offset", "print.partition")
@@ -191,8 +185,8 @@ def test_java_console_consumer_prints_what_a_client_wrote(
 
 
 @pytest.mark.java
-def test_every_client_reads_what_the_java_console_producer_wrote(broker: Broker, create_topic: CreateTopic) -> None:
-    topic = create_topic(1)
+def test_every_client_reads_what_the_java_console_producer_wrote(broker: Broker, new_topic: CreateTopic) -> None:
+    topic = new_topic(1)
     for codec in ("none", "zstd", "snappy"):
         run_tool(
             Tool.CONSOLE_PRODUCER,

@@ -23,7 +23,7 @@ class Tool(StrEnum):
     CONSOLE_PRODUCER = "org.apache.kafka.tools.ConsoleProducer"
     CONSUMER_GROUPS = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
     CONSUMER_PERFORMANCE = "org.apache.kafka.tools.ConsumerPerformance"
-    DUMP_LOG_SEGMENTS = "kafka.tools.DumpLogSegments"
+    DUMP_LOG_SEGMENTS = "org.apache.kafka.tools.DumpLogSegments"
     GET_OFFSETS = "org.apache.kafka.tools.GetOffsetShell"
     PRODUCER_PERFORMANCE = "org.apache.kafka.tools.ProducerPerformance"
     STORAGE = "kafka.tools.StorageTool"

@@ -3,11 +3,11 @@
 import struct
 from typing import Any
 
+from compat_tests.wire import header, uvarint
 from pykbroker.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from pykbroker.protocol.messages.metadata import MetadataRequest, MetadataResponse
 
 from .scene import CLOSED, Case, Scene, code
-from .wire import header, uvarint
 
 API_VERSIONS, METADATA, PRODUCE = 18, 3, 0
 ONE_TOPIC_V8 = struct.pack(">i", 1)

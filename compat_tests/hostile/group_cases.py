@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from compat_tests.wire import Wire
 from pykbroker.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
 from pykbroker.protocol.messages.group_offsets import (
     OffsetCommitRequest,
@@ -19,7 +20,6 @@ from pykbroker.protocol.messages.offsets import (
 
 from .record_cases import batch
 from .scene import Case, Scene, code
-from .wire import Wire
 
 LATEST = -1
 

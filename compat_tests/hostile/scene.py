@@ -8,14 +8,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from compat_tests.brokers import Broker
+from compat_tests.topics import wait_for_leaders
+from compat_tests.wire import CLIENT_ID, Closed, Silent, Wire
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages.groups import FindCoordinatorRequest, HeartbeatRequest, HeartbeatResponse
-from pykbroker.protocol.messages.offsets import (
-    ListOffsetsPartition,
-    ListOffsetsRequest,
-    ListOffsetsResponse,
-    ListOffsetsTopic,
-)
 from pykbroker.protocol.messages.produce import (
     PartitionProduceData,
     ProduceRequest,
@@ -30,8 +26,6 @@ from pykbroker.protocol.messages.topics import (
 )
 from pykbroker.protocol.messages.transactions import InitProducerIdRequest, InitProducerIdResponse
 from pykbroker.protocol.records.batch import Record
-
-from .wire import CLIENT_ID, Closed, Silent, Wire
 
 CLOSED = "connection closed"
 SILENT = "no answer"
@@ -59,22 +53,8 @@ class Scene:
         name = self.name()
         properties = {key.replace("_", "."): value for key, value in configs.items()}
         assert self.create(CreatableTopic(name=name, num_partitions=1, replication_factor=1), properties) == "NONE"
-        if self.broker.kind != "pykbroker":  # Kafka answers CreateTopics before its own partition leads
-            self._wait_for_leader(name)
+        wait_for_leaders(self.broker, name, 1)
         return name
-
-    def _wait_for_leader(self, topic: str) -> None:
-        latest = [ListOffsetsPartition(partition_index=0, timestamp=-1)]
-        request = ListOffsetsRequest(replica_id=-1, topics=[ListOffsetsTopic(name=topic, partitions=latest)])
-        deadline = time.monotonic() + STARTING_DEADLINE_S
-        with self.wire() as wire:
-            while True:
-                answer = wire.call(request, 7)
-                assert isinstance(answer, ListOffsetsResponse)
-                if answer.topics[0].partitions[0].error_code == 0:
-                    return
-                assert time.monotonic() < deadline, f"{topic} has no leader"
-                time.sleep(0.01)
 
     def create(self, topic: CreatableTopic, configs: dict[str, str | None] | None = None) -> str:
         topic.configs = [CreatableTopicConfig(name=name, value=value) for name, value in (configs or {}).items()]

@@ -10,8 +10,7 @@ import psutil
 import pytest
 
 from compat_tests.brokers import BrokerProcess, Pykbroker, answers_api_versions
-
-from .wire import Closed, Wire, header, uvarint
+from compat_tests.wire import Closed, Wire, header, uvarint
 
 MIB = 2**20
 METADATA = 3
