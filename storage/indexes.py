@@ -107,6 +107,13 @@ class SparseIndex:
         count = self.entries
         return self.entry(count - 1) if count else None
 
+    def is_end_sound(self) -> bool:
+        """Whether the file ends with a whole entry, and with one that ascends."""
+        if self._open_file().size() % self._entry.size:
+            return False
+        count = self.entries
+        return count < 2 or self.entry(count - 2)[0] < self.entry(count - 1)[0]
+
     def _floor(self, key: int) -> tuple[int, int] | None:
         """The last entry whose key is not above `key`."""
         if self._keys is not None and self._values is not None:

@@ -520,6 +520,7 @@ class Log:
             segment.sync_indexes()
         if not is_directory_synced:
             self._disk.sync_directory(self.directory)
+            self._disk.sync_directory(posixpath.dirname(self.directory))
         self.recovery_point = max(self.recovery_point, end_offset)
 
     def close(self) -> None:

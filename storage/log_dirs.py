@@ -76,6 +76,8 @@ class LogDirectory:
         self._disk = disk
         self._lock: DiskLock | None = lock
         self._rng = rng
+        self._unsynced_topic_ids: dict[str, bytes] = {}
+        """Per path of a partition that was created lately: a sync for each would make creating topics slow."""
         self._recovery_points: dict[TopicPartition, int] = {}
         self._log_start_offsets: dict[TopicPartition, int] = {}
 
@@ -196,6 +198,7 @@ class LogDirectory:
         )
         if found is None or found.topic_id is None:
             write_topic_id(self._disk, path, topic_id, sync=False)
+            self._unsynced_topic_ids[path] = topic_id
         self.found.pop(at, None)
         self.logs[at] = log
         return log
@@ -206,6 +209,7 @@ class LogDirectory:
         del self.logs[at]
         self._forget_offsets(at)
         log.abandon()
+        self._unsynced_topic_ids.pop(log.directory, None)
         return self._put_aside(log.directory, at, DELETE_SUFFIX)
 
     def delete_stray(self, at: TopicPartition) -> str:
@@ -233,6 +237,10 @@ class LogDirectory:
 
     def checkpoint_offsets(self) -> None:
         """Write down how far the logs are flushed and where they start. May run in a thread."""
+        topic_ids, self._unsynced_topic_ids = self._unsynced_topic_ids, {}
+        for path, topic_id in topic_ids.items():
+            if self._disk.is_directory(path):
+                write_topic_id(self._disk, path, topic_id, sync=True)
         recovery_points, log_start_offsets = dict(self._recovery_points), dict(self._log_start_offsets)
         for at, log in list(self.logs.items()):
             recovery_points[at] = log.recovery_point

@@ -105,7 +105,7 @@ class LogLoader:
             trusted = max(trusted - 1, 0)
         # The active segment is looked at when it is made active.
         for number, segment in enumerate(segments[: min(trusted, len(segments) - 1)]):
-            if segment.open_inactive():
+            if segment.open_inactive(segments[number + 1].base_offset):
                 continue
             _log.warning("rebuilding the indexes of %s", segment.path(LOG_SUFFIX))
             segment.rebuild_indexes()
@@ -121,8 +121,8 @@ class LogLoader:
         next_offset = start
         last_epoch = -1
         for number, segment in enumerate(segments[first:], first):
-            if number > first and segment.base_offset < next_offset:
-                self._drop(segments, number, "it overlaps the one before")
+            if number > first and not self._may_follow(segment, next_offset):
+                self._drop(segments, number, f"it does not follow offset {next_offset}")
                 break
             next_offset = segment.base_offset
             self._snapshot_at(segment)
@@ -150,6 +150,14 @@ class LogLoader:
                 segment.make_inactive()
         self._producers.end_offset = next_offset
         return next_offset
+
+    def _may_follow(self, segment: LogSegment, next_offset: int) -> bool:
+        """A segment begins where the one before ended, unless that one was compacted. A hole is what a crash leaves
+        that kept a later segment and lost an earlier one.
+        """
+        if self._config.compact:
+            return segment.base_offset >= next_offset
+        return segment.base_offset == next_offset
 
     def _take_over(self, segment: LogSegment, batch: RecordBatch) -> None:
         header = batch.header
@@ -179,7 +187,7 @@ class LogLoader:
         first = self._segment(self._log_start_offset)
         first.create()
         self._producers.clear(self._log_start_offset)
-        self._epochs.truncate_from_end(self._log_start_offset)
+        self._epochs.clear()
         return [first]
 
     def _load_producers(self, segments: Sequence[LogSegment], end_offset: int) -> None:

@@ -76,30 +76,37 @@ class LogSegment:
         self.offset_index.create()
         self.time_index.create()
 
-    def open_inactive(self) -> bool:
-        """Trust the files after a look at the ends of the indexes; False where an index is missing or lies."""
+    def open_inactive(self, end_offset: int) -> bool:
+        """Trust the files after a look at the ends of the indexes; False where an index is missing or lies.
+
+        end_offset: where the next segment begins.
+        """
         self.size = self.file.size()
         if not (self._disk.exists(self.offset_index.path) and self._disk.exists(self.time_index.path)):
             return False
         last = self.time_index.last()
         if last is not None:
             self.max_timestamp, self.offset_of_max_timestamp = last
-        sound = self._is_last_index_entry_sound() and self._is_last_time_entry_sound()
+        sound = self._is_last_index_entry_sound() and self._is_last_time_entry_sound(end_offset)
         self.offset_index.close()
         self.time_index.close()
         return sound
 
     def _is_last_index_entry_sound(self) -> bool:
         last = self.offset_index.last()
-        if last is None:
-            return True
+        if last is None or not self.offset_index.is_end_sound():
+            return last is None
         offset, position = last
         header = next((header for _, header in scan_headers(self.file, position, self.size)), None)
         return header is not None and header.last_offset == offset
 
-    def _is_last_time_entry_sound(self) -> bool:
+    def _is_last_time_entry_sound(self, end_offset: int) -> bool:
         last = self.time_index.last()
-        return last is None or last[1] >= self.base_offset
+        if last is None:
+            # Right only where no record has a timestamp.
+            first = next(scan_headers(self.file, 0, self.size), None)
+            return first is None or first[1].max_timestamp == NO_TIMESTAMP
+        return last[1] < end_offset and self.time_index.is_end_sound()
 
     def make_active(self) -> int | None:
         """Load the indexes and find the end. Returns the next offset, or None where the file has a torn tail."""

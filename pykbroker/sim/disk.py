@@ -1,9 +1,8 @@
 """A disk in memory that knows what was synced, and forgets the rest in a crash.
 
 What a real machine may do in a power cut: of the bytes written since the last `sync`, any prefix may be there, with a
-torn or zeroed tail; a size may be there without its bytes; a file, a new name or a removal that no `sync_directory`
-confirmed may or may not be there. `crash` draws one such outcome. Names in a directory are independent of each other,
-but a rename has happened or not.
+torn or zeroed tail; a size may be there without its bytes. New, changed and removed names are kept in their order, as
+by the journal of a file system: a crash undoes the latest of them, back to the last `sync_directory` at most.
 """
 
 import errno
@@ -64,46 +63,25 @@ def _torn(data: bytes, synced: bytes, rng: Random) -> bytes:
 @dataclass(eq=False, slots=True)
 class _Directory:
     entries: dict[str, "_Inode | _Directory"] = field(default_factory=dict)
-    synced: dict[str, "_Inode | _Directory"] = field(default_factory=dict)
 
     def crash(self, rng: Random) -> None:
-        for name in sorted(self.entries.keys() | self.synced.keys()):
-            now, before = self.entries.get(name), self.synced.get(name)
-            survivor = now if now is before or rng.random() < 0.5 else before
-            if survivor is None:
-                self.entries.pop(name, None)
-            else:
-                self.entries[name] = survivor
-                survivor.crash(rng)
-        self.synced = dict(self.entries)
+        for name in sorted(self.entries):
+            self.entries[name].crash(rng)
+
+    def put(self, name: str, node: "_Inode | _Directory | None") -> None:
+        if node is None:
+            self.entries.pop(name, None)
+        else:
+            self.entries[name] = node
 
 
 @dataclass(frozen=True, slots=True)
-class _Rename:
-    source: _Directory
-    source_name: str
-    target: _Directory
-    target_name: str
-    node: _Inode | _Directory
+class _NameChange:
+    """What a directory had under a name before."""
 
-    def crash(self, rng: Random) -> None:
-        """Make it happen or not, unless a sync or a later change has decided that."""
-        undecided = (
-            self.source.synced.get(self.source_name) is self.node
-            and self.target.entries.get(self.target_name) is self.node
-            and self.target.synced.get(self.target_name) is not self.node
-        )
-        if not undecided:
-            return
-        if rng.random() < 0.5:
-            self.target.synced[self.target_name] = self.source.synced.pop(self.source_name)
-        else:
-            self.source.entries[self.source_name] = self.node
-            replaced = self.target.synced.get(self.target_name)
-            if replaced is None:
-                del self.target.entries[self.target_name]
-            else:
-                self.target.entries[self.target_name] = replaced
+    directory: _Directory
+    name: str
+    before: _Inode | _Directory | None
 
 
 class SimulatedFile:
@@ -166,7 +144,7 @@ class SimulatedDisk:
         self._rng = rng
         self._root = _Directory()
         self._locked: set[str] = set()
-        self._renames: list[_Rename] = []
+        self._journal: list[list[_NameChange]] = []
         self.free_bytes = free_bytes
         self.boot = 0
 
@@ -174,9 +152,11 @@ class SimulatedDisk:
         """The machine loses power and starts again: locks and open files are gone, and so is what was not synced."""
         self.boot += 1
         self._locked = set()
-        for rename in self._renames:
-            rename.crash(self._rng)
-        self._renames = []
+        kept = self._rng.randint(0, len(self._journal))
+        for changes in reversed(self._journal[kept:]):
+            for change in changes:
+                change.directory.put(change.name, change.before)
+        self._journal = []
         self._root.crash(self._rng)
 
     def take_space(self, path: str, size: int) -> None:
@@ -186,6 +166,12 @@ class SimulatedDisk:
             self.free_bytes -= size
 
     # Names
+
+    def _change(self, *changes: tuple[_Directory, str, _Inode | _Directory | None]) -> None:
+        """At once, and either all or none after a crash."""
+        self._journal.append([_NameChange(parent, name, parent.entries.get(name)) for parent, name, _ in changes])
+        for parent, name, node in changes:
+            parent.put(name, node)
 
     def _find(self, path: str) -> _Inode | _Directory | None:
         node: _Inode | _Directory | None = self._root
@@ -214,7 +200,7 @@ class SimulatedDisk:
     def open(self, path: str, *, create: bool = False) -> SimulatedFile:
         if create and self._find(path) is None:
             parent, name = posixpath.split(path)
-            self._directory("open", parent).entries[name] = _Inode()
+            self._change((self._directory("open", parent), name, _Inode()))
         return SimulatedFile(self, path, self._file("open", path))
 
     def exists(self, path: str) -> bool:
@@ -229,7 +215,9 @@ class SimulatedDisk:
     def make_directory(self, path: str) -> None:
         node = self._root
         for name in _names(path):
-            child = node.entries.setdefault(name, _Directory())
+            if name not in node.entries:
+                self._change((node, name, _Directory()))
+            child = node.entries[name]
             if not isinstance(child, _Directory):
                 _fail("create", path, errno.ENOTDIR)
             node = child
@@ -243,10 +231,9 @@ class SimulatedDisk:
         if isinstance(directory.entries.get(name), _Directory):
             _fail("write", path, errno.EISDIR)
         self.take_space(path, len(data))
-        inode = directory.entries[name] = _Inode(bytearray(data))
+        self._change((directory, name, _Inode(bytearray(data), data if sync else b"")))
         if sync:
-            inode.synced = data
-            directory.synced[name] = inode
+            self._commit(directory)
 
     def rename(self, source: str, target: str) -> None:
         source_parent, source_name = posixpath.split(source)
@@ -257,8 +244,8 @@ class SimulatedDisk:
             _fail("rename", source, errno.ENOENT)
         if isinstance(target_directory.entries.get(target_name), _Directory):
             _fail("rename", source, errno.EISDIR)
-        node = target_directory.entries[target_name] = source_directory.entries.pop(source_name)
-        self._renames.append(_Rename(source_directory, source_name, target_directory, target_name, node))
+        node = source_directory.entries[source_name]
+        self._change((source_directory, source_name, None), (target_directory, target_name, node))
 
     def remove(self, path: str) -> None:
         parent, name = posixpath.split(path)
@@ -266,17 +253,21 @@ class SimulatedDisk:
         if isinstance(node, _Directory):
             _fail("remove", path, errno.EISDIR)
         if node is not None:
-            self._directory("remove", parent).entries.pop(name)
+            self._change((self._directory("remove", parent), name, None))
 
     def remove_directory(self, path: str) -> None:
         parent, name = posixpath.split(path)
         if self._find(path) is not None:
             self._directory("remove", path)
-            self._directory("remove", parent).entries.pop(name)
+            self._change((self._directory("remove", parent), name, None))
 
     def sync_directory(self, path: str) -> None:
-        directory = self._directory("sync", path)
-        directory.synced = dict(directory.entries)
+        self._commit(self._directory("sync", path))
+
+    def _commit(self, directory: _Directory) -> None:
+        self._journal = [
+            changes for changes in self._journal if all(change.directory is not directory for change in changes)
+        ]
 
     def lock(self, path: str) -> SimulatedLock:
         self.open(path, create=True)

@@ -1,6 +1,3 @@
-import os
-import subprocess
-from collections.abc import Callable
 from pathlib import Path
 from random import Random
 
@@ -26,19 +23,3 @@ def either_disk(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Disk, s
     simulated = SimulatedDisk(Random(1))
     simulated.make_directory("/data")
     return simulated, "/data"
-
-
-@pytest.fixture(scope="session")
-def dump_log_segments() -> Callable[..., str]:
-    """Kafka's own reader of log files; skips the test where its jars are not named by PYKBROKER_KAFKA_LIBS."""
-    libs = os.environ.get("PYKBROKER_KAFKA_LIBS")
-    if not libs:
-        pytest.skip("PYKBROKER_KAFKA_LIBS does not name a directory with Apache Kafka's jars")
-
-    def dump(*arguments: str) -> str:
-        command = ["java", "-Xmx256m", "-cp", f"{libs}/*", "org.apache.kafka.tools.DumpLogSegments", *arguments]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
-        assert done.returncode == 0, done.stdout + done.stderr
-        return done.stdout
-
-    return dump
