@@ -85,7 +85,7 @@ class HostedLogs:
         return min(self.directories, key=lambda each: len(each.logs))
 
     def reconfigure(self, log: Log, config: LogConfig) -> None:
-        log.config = config
+        log.update_config(config)
         self.settings_changed.set()
 
     def delete(self, log: Log) -> None:
