@@ -76,6 +76,7 @@ class BrokerLifecycle:
         self._controller = controller
         self._interval_s = heartbeat_interval_ms / 1000
         self.epoch = -1
+        self._leaving = False
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Started once the broker is unfenced; then it sends heartbeats until it is cancelled."""
@@ -91,8 +92,11 @@ class BrokerLifecycle:
                 await self._register()
 
     async def leave(self) -> None:
-        """Tell the controller that this broker shuts down, so that others take over what it leads."""
-        await self._heartbeat(want_shut_down=True)
+        """Tell the controller that this broker shuts down: others take over what it leads, then it is fenced."""
+        self._leaving = True
+        answer = await self._heartbeat()
+        while not answer.should_shut_down and not answer.error_code:
+            answer = await self._heartbeat()
 
     async def _register(self) -> None:
         response: BrokerRegistrationResponse = await self._controller.submit(self._identity.registration())
@@ -101,13 +105,13 @@ class BrokerLifecycle:
             raise RegistrationRefused(f"the controller refuses broker {self._identity.node_id}: {error.name}")
         self.epoch = response.broker_epoch
 
-    async def _heartbeat(self, *, want_shut_down: bool = False) -> BrokerHeartbeatResponse:
+    async def _heartbeat(self) -> BrokerHeartbeatResponse:
         response: BrokerHeartbeatResponse = await self._controller.submit(
             BrokerHeartbeatRequest(
                 broker_id=self._identity.node_id,
                 broker_epoch=self.epoch,
                 current_metadata_offset=self._controller.image.offset,
-                want_shut_down=want_shut_down,
+                want_shut_down=self._leaving,
             )
         )
         if response.error_code:
