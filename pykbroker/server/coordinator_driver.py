@@ -83,19 +83,21 @@ class _Phase(Enum):
 
 @dataclass(slots=True)
 class _Waiting:
-    """A caller of `submit` whose answer is still owed."""
+    """A caller of `submit` whose answer is still owed; the first word counts."""
 
     event: trio.Event
     response: object = None
     error_code: ErrorCode = ErrorCode.NONE
 
     def answer(self, response: object) -> None:
-        self.response = response
-        self.event.set()
+        if not self.event.is_set():
+            self.response = response
+            self.event.set()
 
     def refuse(self, error_code: ErrorCode) -> None:
-        self.error_code = error_code
-        self.event.set()
+        if not self.event.is_set():
+            self.error_code = error_code
+            self.event.set()
 
 
 @dataclass(frozen=True, slots=True)

@@ -227,8 +227,9 @@ class ShardMachine(RuleBasedStateMachine):
     @invariant()
     def members_fit_their_state(self) -> None:
         for group in self.harness.shard.groups.values():
-            waits_for_first = group.state is PREPARING_REBALANCE and group.previous_state is EMPTY
-            assert waits_for_first or bool(group.members) == (group.state is not EMPTY)
+            # Members may leave while a rebalance waits for others to come.
+            without_members = (EMPTY, PREPARING_REBALANCE)
+            assert group.state is not EMPTY if group.members else group.state in without_members
             assert set(group.pending_sync_members) <= set(group.members)
             assert not set(group.pending_join_members) & set(group.members)
             assert len(group.members) <= CONFIG.max_size

@@ -5,7 +5,7 @@ Time is virtual and the disk simulated, so a scenario of many seconds takes mill
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Generator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from random import Random
@@ -100,6 +100,19 @@ class FakeController:
         return CreateTopicsResponse(topics=[CreatableTopicResult(name=topic.name) for topic in request.topics])
 
 
+class Parked:
+    """An answer to come. Nobody needs to wait for it."""
+
+    def __init__(self) -> None:
+        self.answered = trio.Event()
+        self.answer: Message | None = None
+
+    def __await__(self) -> Generator[Any, Any, Message]:
+        yield from self.answered.wait().__await__()
+        assert self.answer is not None
+        return self.answer
+
+
 class World:
     def __init__(self, config: dict[str, str], *, seed: int = 0) -> None:
         self.config = BrokerConfig({"node.id": str(NODE_ID), **config})
@@ -184,20 +197,14 @@ class World:
 
     def start(self, client: str, request: Message, version: int) -> Awaitable[Message]:
         assert self._nursery is not None
-        done = trio.Event()
-        answers: list[Message] = []
+        parked = Parked()
 
         async def run() -> None:
-            answers.append(await self.call(client, request, version))
-            done.set()
-
-        async def wait() -> Message:
-            with trio.fail_after(60):
-                await done.wait()
-            return answers[0]
+            parked.answer = await self.call(client, request, version)
+            parked.answered.set()
 
         self._nursery.start_soon(run)
-        return wait()
+        return parked
 
     async def sleep(self, ms: int) -> None:
         await trio.sleep(ms / 1000)

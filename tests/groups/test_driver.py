@@ -1,0 +1,399 @@
+"""The driver: where a group lives, loading, commits, failures, timers, and clients that go away."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+import trio
+
+from pykbroker.groups.context import GroupRequestContext
+from pykbroker.groups.records import group_metadata_record, offset_commit_record
+from pykbroker.protocol.errors import ErrorCode
+from pykbroker.protocol.messages.group_admin import DescribeGroupsRequest, ListGroupsRequest
+from pykbroker.protocol.messages.group_records import GroupMetadataValue, OffsetCommitValue
+from pykbroker.protocol.messages.groups import FindCoordinatorRequest
+from pykbroker.protocol.records.batch import Record, encode_batch
+from pykbroker.protocol.records.control import ControlRecordType, EndTransactionMarker, encode_end_transaction_batch
+from pykbroker.replication.partition import ACKS_ALL
+from pykbroker.server.coordinator_driver import CONSUMER_OFFSETS, CoordinatorRefused, abs_java_hash
+from pykbroker.server.coordinator_log import encode_batches
+from pykbroker.storage.log import AppendOrigin
+
+from .scenarios import beat, commit, fetch, forget, join, leave, sync
+from .session import Session
+from .world import World, run_simulated
+
+GROUP = "g"
+CONFIG = {"offsets.topic.num.partitions": "1", "group.initial.rebalance.delay.ms": "0"}
+OFFSETS = {"events": {0: (5, "five")}}
+
+
+def in_world(main: Callable[[World], Awaitable[None]], *, partitions: int | None = 1) -> World:
+    world = World(CONFIG)
+
+    async def run() -> None:
+        world.create_topic("events", 3)
+        if partitions is not None:
+            world.create_topic(CONSUMER_OFFSETS, partitions)
+        async with world.running():
+            await world.sleep(100)
+            await main(world)
+
+    run_simulated(run)
+    return world
+
+
+async def committed(world: World, group: str = GROUP) -> int:
+    response: Any = await world.call("c", fetch(9, [group], {"events": [0]}, {}), 9)
+    assert response.groups[0].error_code == ErrorCode.NONE
+    offset: int = response.groups[0].topics[0].partitions[0].committed_offset
+    return offset
+
+
+async def code_of_commit(world: World, group: str = GROUP) -> int:
+    response: Any = await world.call("c", commit(group, OFFSETS), 9)
+    code: int = response.topics[0].partitions[0].error_code
+    return code
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("", 0),
+        ("a", 97),
+        ("polygenelubricants", 0),
+        ("ünï", 245821),
+        ("\U0001f600", 1772899),
+    ],
+)
+def test_a_groups_hash_is_javas(text: str, expected: int) -> None:
+    assert abs_java_hash(text) == expected
+
+
+def test_groups_live_where_kafka_keeps_them() -> None:
+    """Of three partitions, as found in Apache Kafka's logs."""
+    kept = {
+        "": 0,
+        "deleted-connect-offsets": 0,
+        "deleted-offsets": 1,
+        "deleted-pending": 1,
+        "deleted-simple": 0,
+        "deleted-stable": 0,
+        "deleted-unreadable": 1,
+        "first-member": 1,
+        "follower-again": 2,
+        "full": 0,
+        "joining-again": 1,
+        "leader-again": 0,
+        "leaving": 2,
+        "listed-joining": 2,
+    }
+    assert {group: abs_java_hash(group) % 3 for group in kept} == kept
+
+
+# Leadership and loading
+
+
+def test_a_partition_led_elsewhere_is_refused() -> None:
+    async def main(world: World) -> None:
+        await code_of_commit(world)
+        world.resign(0)
+        for request, version in [(join(GROUP), 9), (sync(GROUP, 1, "m"), 5), (beat(GROUP, 1, "m"), 4)]:
+            response: Any = await world.call("c", request, version)
+            assert response.error_code == ErrorCode.NOT_COORDINATOR
+        for request in (leave(GROUP, ("m", None)), forget(GROUP, {"events": [0]})):
+            response = await world.call("c", request, request.__schema__.versions.high)
+            assert response.error_code == ErrorCode.NOT_COORDINATOR
+        assert await code_of_commit(world) == ErrorCode.NOT_COORDINATOR
+        response = await world.call("c", fetch(1, [GROUP], {"events": [0]}, {}), 1)
+        assert response.topics[0].partitions[0].error_code == ErrorCode.NOT_COORDINATOR
+        response = await world.call("c", DescribeGroupsRequest(groups=[GROUP]), 6)
+        assert response.groups[0].error_code == ErrorCode.NOT_COORDINATOR
+        response = await world.call("c", ListGroupsRequest(), 5)
+        assert (response.error_code, response.groups) == (ErrorCode.NONE, [])
+
+    in_world(main)
+
+
+def test_what_was_committed_is_there_after_an_election() -> None:
+    async def main(world: World) -> None:
+        member_id = await _stable(world)
+        await world.call("a", commit(GROUP, OFFSETS, generation=1, member_id=member_id), 9)
+        world.resign(0)
+        world.elect(0)
+        assert await code_of_commit(world) == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+        response: Any = await world.call("x", ListGroupsRequest(), 5)
+        assert response.error_code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+        assert await world.driver.wait_until_active(0)
+        assert await committed(world) == 5
+        response = await world.call("a", beat(GROUP, 1, member_id), 4)
+        assert response.error_code == ErrorCode.NONE
+        assert await code_of_commit(world) == ErrorCode.UNKNOWN_MEMBER_ID
+
+    in_world(main)
+
+
+def test_waiting_requests_learn_that_the_partition_is_led_elsewhere() -> None:
+    async def main(world: World) -> None:
+        await _stable(world)
+        parked = world.start("b", join(GROUP), 3)
+        await world.sleep(10)
+        world.resign(0)
+        response: Any = await parked
+        assert response.error_code == ErrorCode.NOT_COORDINATOR
+
+    in_world(main)
+
+
+async def _stable(world: World) -> str:
+    response: Any = await world.call("a", join(GROUP), 3)
+    await world.call("a", sync(GROUP, 1, response.member_id, {response.member_id: b"x"}), 3)
+    member_id: str = response.member_id
+    return member_id
+
+
+def test_bad_records_are_skipped_and_told(caplog: pytest.LogCaptureFixture) -> None:
+    good = offset_commit_record(GROUP, "events", 0, OffsetCommitValue(offset=9, metadata="")).encode()
+    junk = [
+        (None, b"no key"),
+        (b"\xff", b"short key"),
+        (b"junk key", b"junk"),
+        (b"\x00\x03\x00\x01g", b"\x00\x00another kind of group"),
+        (good[0], b"\x00\x63from the future"),
+        (good[0], b"\x00\x04cut"),
+        group_metadata_record(GROUP, GroupMetadataValue(protocol="p", leader="nobody", members=[])).encode(),
+    ]
+
+    async def main(world: World) -> None:
+        partition = world.partitions[0]
+        records = [Record(key=key, value=value, timestamp=1) for key, value in [*junk, good]]
+        for batch in ([records[0]], records[1:]):
+            partition.append_as_leader(encode_batch(batch), 1, ACKS_ALL, AppendOrigin.COORDINATOR)
+        world.elect(0)
+        assert await world.driver.wait_until_active(0)
+        assert await committed(world) == 9
+        assert await code_of_commit(world) == ErrorCode.NONE
+
+    with caplog.at_level(logging.INFO):
+        in_world(main)
+    assert sum("skipped offset" in record.getMessage() for record in caplog.records) == 6
+    assert "1 groups loaded from 2 records, 6 skipped" in caplog.text
+
+
+@pytest.mark.parametrize(("marker", "expected"), [(ControlRecordType.COMMIT, 9), (ControlRecordType.ABORT, -1)])
+def test_offsets_of_a_transaction_count_when_it_is_committed(marker: ControlRecordType, expected: int) -> None:
+    key, value = offset_commit_record(GROUP, "events", 0, OffsetCommitValue(offset=9, metadata="")).encode()
+    batch = encode_batch(
+        [Record(key=key, value=value, timestamp=1)],
+        producer_id=7,
+        producer_epoch=0,
+        base_sequence=0,
+        is_transactional=True,
+    )
+    end = encode_end_transaction_batch(EndTransactionMarker(marker, 0), producer_id=7, producer_epoch=0, timestamp=1)
+
+    async def main(world: World) -> None:
+        partition = world.partitions[0]
+        for data in (batch, end):
+            partition.append_as_leader(data, 1, ACKS_ALL, AppendOrigin.COORDINATOR)
+        world.elect(0)
+        assert await world.driver.wait_until_active(0)
+        assert await committed(world) == expected
+
+    in_world(main)
+
+
+def test_a_long_log_is_read_in_pieces() -> None:
+    metadata = "x" * 4000
+
+    async def main(world: World) -> None:
+        for start in range(0, 1200, 300):
+            numbers = {index: (index, metadata) for index in range(start, start + 300)}
+            await world.driver.submit(GROUP, commit(GROUP, {"events": numbers}), GroupRequestContext(api_version=9))
+        assert world.partitions[0].log.size_bytes > 4 << 20
+        world.elect(0)
+        assert await world.driver.wait_until_active(0)
+        shard = world.driver.shard(0)
+        assert shard is not None
+        (topic,) = shard.offsets.of_group(GROUP)
+        assert [offset.offset for offset in topic[1].values()] == list(range(1200))
+
+    in_world(main)
+
+
+def test_records_that_do_not_fit_in_one_batch_are_split() -> None:
+    records = [offset_commit_record(GROUP, "t", index, None) for index in range(100)]
+    (one,) = encode_batches(records, 1, 1_000_000)
+    parts = encode_batches(records, 1, 1000)
+    assert len(one) > 1000
+    assert all(len(part) <= 1000 for part in parts)
+
+
+# Commits and failures
+
+
+def test_an_answer_waits_for_the_high_watermark() -> None:
+    async def main(world: World) -> None:
+        partition = world.elect(0, isr=(1, 2))
+        assert await world.driver.wait_until_active(0)
+        writing = world.start("a", commit(GROUP, OFFSETS), 9)
+        await world.sleep(10)
+        reading = world.start("b", fetch(9, [GROUP], {"events": [0]}, {}), 9)
+        await world.sleep(1000)
+        assert partition.high_watermark == 0
+        await _expect_unanswered(reading)
+        follower = world.partitions[0]
+        follower.read_as_replica(2, follower.log.log_end_offset, 1000, follower.leader_epoch, False)
+        assert partition.high_watermark == 1
+        answer: Any = await writing
+        assert answer.topics[0].partitions[0].error_code == ErrorCode.NONE
+
+    in_world(main)
+
+
+async def _expect_unanswered(parked: Awaitable[Any]) -> None:
+    with trio.move_on_after(0.1) as scope:
+        await parked
+    assert scope.cancelled_caught
+
+
+def test_what_is_not_committed_in_time_is_given_up() -> None:
+    async def main(world: World) -> None:
+        world.elect(0, isr=(1, 2))
+        assert await world.driver.wait_until_active(0)
+        started = trio.current_time()
+        assert await code_of_commit(world) == ErrorCode.COORDINATOR_NOT_AVAILABLE
+        assert trio.current_time() - started == pytest.approx(5, abs=0.1)
+
+    in_world(main)
+
+
+@pytest.mark.parametrize(
+    ("failure", "told"),
+    [
+        (ErrorCode.NOT_ENOUGH_REPLICAS, ErrorCode.COORDINATOR_NOT_AVAILABLE),
+        (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.NOT_COORDINATOR),
+        (ErrorCode.KAFKA_STORAGE_ERROR, ErrorCode.NOT_COORDINATOR),
+        (ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.UNKNOWN_SERVER_ERROR),
+    ],
+)
+def test_what_could_not_be_appended_did_not_happen(failure: ErrorCode, told: ErrorCode) -> None:
+    async def main(world: World) -> None:
+        assert await code_of_commit(world) == ErrorCode.NONE
+        world.replicas.failure = failure
+        answer: Any = await world.call("c", commit(GROUP, {"events": {0: (77, "")}}), 9)
+        assert answer.topics[0].partitions[0].error_code == told
+        world.replicas.failure = None
+        assert await world.driver.wait_until_active(0)
+        assert await committed(world) == 5
+
+    in_world(main)
+
+
+def test_a_client_that_goes_away_loses_its_answer_only() -> None:
+    async def main(world: World) -> None:
+        first = await _stable(world)
+        with trio.move_on_after(1) as scope:
+            await world.call("b", join(GROUP), 3)
+        assert scope.cancelled_caught
+        response: Any = await world.call("a", join(GROUP, first), 3)
+        assert len(response.members) == 2
+
+    in_world(main)
+
+
+def test_a_session_expires_while_nobody_asks() -> None:
+    async def main(world: World) -> None:
+        await _stable(world)
+        await world.sleep(9_990)
+        shard = world.driver.shard(0)
+        assert shard is not None
+        assert shard.groups[GROUP].members
+        await world.sleep(20)
+        assert not shard.groups[GROUP].members
+
+    world = in_world(main)
+    assert len(world.records()) == 3, "created, stable, empty"
+
+
+def test_a_wall_clock_that_jumps_expires_nobody() -> None:
+    async def main(world: World) -> None:
+        member_id = await _stable(world)
+        world.clock.step_wall_ms(3_600_000)
+        await world.sleep(1000)
+        response: Any = await world.call("a", beat(GROUP, 1, member_id), 4)
+        assert response.error_code == ErrorCode.NONE
+
+    in_world(main)
+
+
+def test_without_the_topic_nobody_coordinates() -> None:
+    async def main(world: World) -> None:
+        with pytest.raises(CoordinatorRefused, match="NOT_COORDINATOR"):
+            await world.driver.submit(GROUP, join(GROUP), GroupRequestContext(api_version=9))
+        assert not await world.driver.wait_until_active(0)
+
+    in_world(main, partitions=None)
+
+
+# FindCoordinator
+
+
+def test_the_first_question_creates_the_topic_and_finds_a_coordinator_that_is_ready() -> None:
+    async def main(world: World) -> None:
+        answer: Any = await world.call("c", FindCoordinatorRequest(key=GROUP), 3)
+        assert (answer.error_code, answer.node_id, answer.port) == (ErrorCode.NONE, 1, 9092)
+        assert await code_of_commit(world) == ErrorCode.NONE
+        await world.call("c", FindCoordinatorRequest(coordinator_keys=[GROUP, "other"]), 6)
+        (request,) = world.controller.created
+        (topic,) = request.topics
+        assert (topic.name, topic.num_partitions, topic.replication_factor) == (CONSUMER_OFFSETS, 1, 1)
+        assert {config.name: config.value for config in topic.configs} == {
+            "cleanup.policy": "compact",
+            "compression.type": "producer",
+            "segment.bytes": "104857600",
+        }
+
+    in_world(main, partitions=None)
+
+
+@pytest.mark.parametrize("key_type", [1, 2, 42])
+@pytest.mark.parametrize("version", [1, 6])
+def test_other_coordinators_are_refused_in_words(key_type: int, version: int) -> None:
+    async def main(world: World) -> None:
+        keys = {"coordinator_keys": [GROUP]} if version >= 4 else {"key": GROUP}
+        answer: Any = await world.call("c", FindCoordinatorRequest(key_type=key_type, **keys), version)  # type: ignore[arg-type]
+        found = answer.coordinators[0] if version >= 4 else answer
+        assert found.error_code == ErrorCode.INVALID_REQUEST
+        assert "this broker" in found.error_message
+        assert (found.node_id, found.host, found.port) == (-1, "", -1)
+
+    in_world(main)
+
+
+def test_a_partition_without_a_leader_has_no_coordinator() -> None:
+    async def main(world: World) -> None:
+        world.driver.on_resignation(0)
+        answer: Any = await world.call("c", FindCoordinatorRequest(key=GROUP), 3)
+        assert answer.error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
+
+    in_world(main)
+
+
+def test_a_transcript_is_the_same_whenever_it_is_made() -> None:
+    def once() -> list[str]:
+        lines: list[str] = []
+
+        async def main(world: World) -> None:
+            session = Session(world)
+            await session.call("a", join(GROUP), 9)
+            session.tell_records()
+            lines.extend(session.lines)
+
+        in_world(main)
+        return lines
+
+    assert once() == once()

@@ -1,0 +1,308 @@
+"""What the transcripts do not show: limits, repeated requests, loading, and causes."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+import pytest
+
+from pykbroker.groups.classic_group import COMPLETING_REBALANCE, EMPTY, PREPARING_REBALANCE, STABLE
+from pykbroker.groups.config import GroupConfig
+from pykbroker.groups.context import GroupRequestContext
+from pykbroker.groups.deadlines import Deadlines, SessionTimeout
+from pykbroker.groups.records import BadRecord
+from pykbroker.groups.shard import GroupRequest, GroupShard
+from pykbroker.groups.subscription import subscribed_topics
+from pykbroker.protocol.errors import ErrorCode
+from pykbroker.protocol.messages.group_records import GroupMetadataKey, GroupMetadataValue, MemberMetadata
+from pykbroker.state_machine import Token
+
+from .scenarios import beat, commit, join, leave, subscription, sync
+
+GROUP = "g"
+
+
+class Conversation:
+    """A shard that is talked to; answers by the name that a request was given."""
+
+    def __init__(self, **config: Any) -> None:
+        self.shard = GroupShard(GroupConfig(**{"initial_rebalance_delay_ms": 0, **config}), Random(1))
+        self.now_ms = 0
+        self.answers: dict[str, Any] = {}
+        self.causes: list[str] = []
+        self.records: list[Any] = []
+        self._names: dict[Token, str] = {}
+
+    def ask(self, name: str, request: GroupRequest, version: int = 3, client: str = "client") -> Any:
+        """The answer, or None where it is still owed."""
+        token = Token(len(self._names) + 1)
+        self._names[token] = name
+        context = GroupRequestContext(api_version=version, client_id=client)
+        self._take(self.shard.handle(request, token, self.now_ms, context, self.now_ms))
+        return self.answers.get(name)
+
+    def advance(self, ms: int) -> None:
+        self.now_ms += ms
+        self._take(self.shard.expire(self.now_ms, self.now_ms))
+
+    def _take(self, result: Any) -> None:
+        self.records += result.records
+        self.causes += [result.cause] if result.cause else []
+        for completion in result.completed:
+            self.answers[self._names[completion.token]] = completion.response
+
+    @property
+    def group(self) -> Any:
+        return self.shard.groups[GROUP]
+
+    def join_all(self, *clients: str, **fields: Any) -> list[str]:
+        """All join, and the leader's assignment is there."""
+        for client in clients:
+            self.ask(client, join(GROUP, **fields), client=client)
+        self.advance(self.shard.config.initial_rebalance_delay_ms)
+        member_ids = [self.answers[client].member_id for client in clients]
+        generation = self.group.generation_id
+        for member_id in reversed(member_ids):
+            self.ask(f"sync {member_id}", sync(GROUP, generation, member_id, {m: m.encode() for m in member_ids}))
+        assert self.group.state is STABLE
+        return member_ids
+
+
+def test_the_initial_delay_starts_anew_with_every_member() -> None:
+    talk = Conversation(initial_rebalance_delay_ms=3000)
+    talk.ask("a", join(GROUP, rebalance=60_000))
+    talk.advance(2999)
+    talk.ask("b", join(GROUP, rebalance=60_000))
+    talk.advance(1)
+    assert talk.answers == {}
+    talk.advance(2999)
+    assert talk.answers == {}
+    talk.advance(1)
+    assert set(talk.answers) == {"a", "b"}
+
+
+def test_the_initial_delay_ends_with_the_rebalance_timeout() -> None:
+    talk = Conversation(initial_rebalance_delay_ms=3000)
+    talk.ask("first", join(GROUP, rebalance=7000))
+    for second in range(7):
+        assert talk.answers == {}, f"answered after {second} s"
+        talk.ask(f"member {second}", join(GROUP, rebalance=7000))
+        talk.advance(1000)
+    talk.advance(2000)
+    assert len(talk.answers) == 8
+
+
+def test_without_a_delay_the_first_member_is_answered_at_once() -> None:
+    talk = Conversation()
+    talk.ask("a", join(GROUP))
+    talk.advance(0)
+    assert talk.answers["a"].error_code == ErrorCode.NONE
+
+
+def test_a_join_that_is_repeated_elsewhere_answers_the_first_one() -> None:
+    talk = Conversation()
+    first, _ = talk.join_all("a", "b")
+    talk.ask("again", join(GROUP, first))
+    talk.ask("and again", join(GROUP, first))
+    assert talk.answers["again"].error_code == ErrorCode.REBALANCE_IN_PROGRESS
+    assert "and again" not in talk.answers
+
+
+def test_a_sync_that_is_repeated_elsewhere_answers_the_first_one() -> None:
+    talk = Conversation()
+    talk.ask("a", join(GROUP))
+    talk.ask("b", join(GROUP))
+    talk.advance(0)
+    second = talk.answers["b"].member_id
+    talk.ask("sync", sync(GROUP, 1, second))
+    talk.ask("sync again", sync(GROUP, 1, second))
+    assert talk.answers["sync"].error_code == ErrorCode.REBALANCE_IN_PROGRESS
+    assert "sync again" not in talk.answers
+
+
+def test_a_new_member_is_kept_for_five_minutes_while_it_waits() -> None:
+    talk = Conversation()
+    first, _ = talk.join_all("a", "b", rebalance=600_000, session=1_800_000)
+    talk.ask("new", join(GROUP, rebalance=600_000), client="new")
+    talk.advance(5 * 60_000 - 1)
+    assert "new" not in talk.answers
+    talk.advance(1)
+    assert talk.answers["new"].error_code == ErrorCode.UNKNOWN_MEMBER_ID
+    assert first in talk.group.members
+    assert talk.group.state is PREPARING_REBALANCE
+
+
+def test_a_leader_that_leaves_hands_over() -> None:
+    talk = Conversation()
+    first, second = talk.join_all("a", "b")
+    talk.ask("leave", leave(GROUP, (first, None)), 5)
+    assert talk.group.leader_id == second
+
+
+def test_an_assignment_for_strangers_is_dropped_and_a_missing_one_is_empty() -> None:
+    talk = Conversation()
+    talk.ask("a", join(GROUP))
+    talk.advance(0)
+    member_id = talk.answers["a"].member_id
+    talk.ask("sync", sync(GROUP, 1, member_id, {"stranger": b"x"}))
+    assert talk.answers["sync"].assignment == b""
+    assert [member.assignment for member in talk.records[-1].value.members] == [b""]
+
+
+def test_a_group_too_large_for_a_record_fails_alone_and_rebalances() -> None:
+    talk = Conversation(max_record_bytes=1000)
+    talk.ask("a", join(GROUP))
+    talk.advance(0)
+    member_id = talk.answers["a"].member_id
+    answer = talk.ask("sync", sync(GROUP, 1, member_id, {member_id: b"x" * 1000}))
+    assert answer.error_code == ErrorCode.UNKNOWN_SERVER_ERROR
+    assert talk.group.state is PREPARING_REBALANCE
+    assert len(talk.records) == 1, "only the creation of the group"
+
+
+def test_a_tie_of_votes_is_decided_by_the_earliest_member() -> None:
+    talk = Conversation()
+    talk.ask("a", join(GROUP, protocols={"sticky": subscription("t"), "range": subscription("t")}))
+    talk.ask("b", join(GROUP, protocols={"range": subscription("t"), "sticky": subscription("t")}))
+    talk.advance(0)
+    assert talk.answers["a"].protocol_name == "sticky"
+
+
+def test_metadata_is_measured_as_java_does() -> None:
+    talk = Conversation(offset_metadata_max_chars=4)
+    answer = talk.ask(
+        "commit", commit(GROUP, {"t": {0: (1, "\U0001f600" * 2), 1: (1, "\U0001f600" * 3), 2: (1, "äöüß")}})
+    )
+    codes = [partition.error_code for partition in answer.topics[0].partitions]
+    assert codes == [ErrorCode.NONE, ErrorCode.OFFSET_METADATA_TOO_LARGE, ErrorCode.NONE]
+
+
+@pytest.mark.parametrize(
+    ("offset", "code"), [(0, ErrorCode.NONE), (-1, ErrorCode.NONE), (-7, ErrorCode.INVALID_REQUEST)]
+)
+def test_offsets_below_none_are_refused(offset: int, code: ErrorCode) -> None:
+    talk = Conversation()
+    answer = talk.ask("commit", commit(GROUP, {"t": {0: (offset, "")}}))
+    assert answer.topics[0].partitions[0].error_code == code
+
+
+def test_a_commit_keeps_the_session() -> None:
+    talk = Conversation()
+    (member_id,) = talk.join_all("a", session=10_000)
+    for _ in range(3):
+        talk.advance(6000)
+        talk.ask("commit", commit(GROUP, {"t": {0: (1, "")}}, generation=1, member_id=member_id))
+    assert member_id in talk.group.members
+    talk.advance(10_000)
+    assert talk.group.state is EMPTY
+
+
+def test_what_expires_together_expires_in_order() -> None:
+    talk = Conversation()
+    talk.join_all("a", "b", session=10_000, rebalance=1000)
+    talk.advance(100_000)
+    assert talk.group.state is EMPTY
+    assert talk.group.generation_id == 2
+
+
+def test_every_change_says_why() -> None:
+    talk = Conversation()
+    first, second = talk.join_all("a", "b", session=10_000)
+    talk.ask("again", join(GROUP, second, reason="rebalance enforced by user", protocols={"range": b"new"}))
+    assert "client's reason: rebalance enforced by user" in talk.group.state_cause
+    talk.advance(20_000)
+    assert any(f"{first} was silent for its session timeout" in cause for cause in talk.causes)
+
+
+# Loading
+
+
+def _written(*member_ids: str, **fields: Any) -> GroupMetadataValue:
+    members = [
+        MemberMetadata(
+            member_id=member_id,
+            group_instance_id=None,
+            client_id="c",
+            client_host="/127.0.0.1",
+            rebalance_timeout=-1,
+            session_timeout=10_000,
+            subscription=subscription("t"),
+            assignment=b"x",
+        )
+        for member_id in member_ids
+    ]
+    return GroupMetadataValue(
+        **{
+            "protocol_type": "consumer",
+            "generation": 7,
+            "protocol": "range",
+            "leader": member_ids[0] if member_ids else None,
+            "members": members,
+            **fields,
+        }
+    )
+
+
+def test_members_that_were_loaded_have_a_session_to_show_themselves() -> None:
+    talk = Conversation()
+    talk.shard.replay(GroupMetadataKey(group=GROUP), _written("a", "b"))
+    talk._take(talk.shard.start_sessions(0, 0))
+    talk.advance(9_999)
+    assert talk.ask("beat", beat(GROUP, 7, "a")).error_code == ErrorCode.NONE
+    assert talk.group.members["b"].rebalance_timeout_ms == 10_000, "version 0 knew no other timeout"
+    talk.advance(1)
+    assert talk.group.state is PREPARING_REBALANCE
+    assert list(talk.group.members) == ["a"]
+
+
+def test_a_loaded_group_over_its_size_rebalances() -> None:
+    talk = Conversation(max_size=1)
+    talk.shard.replay(GroupMetadataKey(group=GROUP), _written("a", "b"))
+    talk._take(talk.shard.start_sessions(0, 0))
+    assert talk.group.state is PREPARING_REBALANCE
+    talk.ask("a", join(GROUP, "a"))
+    assert talk.ask("b", join(GROUP, "b")).error_code == ErrorCode.GROUP_MAX_SIZE_REACHED
+    assert talk.answers["a"].generation_id == 8
+    assert talk.group.state is COMPLETING_REBALANCE
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        _written("a", "a"),
+        _written("a", protocol=None),
+        _written("a", protocol_type=""),
+        _written("a", leader="b"),
+        _written("a", leader=None),
+    ],
+)
+def test_a_group_that_nobody_could_have_written_is_a_bad_record(value: GroupMetadataValue) -> None:
+    shard = GroupShard(GroupConfig(), Random(0))
+    with pytest.raises(BadRecord):
+        shard.replay(GroupMetadataKey(group=GROUP), value)
+    assert shard.groups == {}
+
+
+# Parts
+
+
+def test_moving_a_deadline_again_and_again_takes_no_room() -> None:
+    deadlines = Deadlines()
+    for at_ms in range(10_000):
+        deadlines.schedule(SessionTimeout("g", "m"), at_ms)
+    assert len(deadlines) == 1
+    assert len(deadlines._heap) < 100
+    assert deadlines.pop_due(9_998) is None
+    assert deadlines.pop_due(9_999) == SessionTimeout("g", "m")
+    assert deadlines.next_ms() is None
+
+
+@pytest.mark.parametrize("version", [0, 1, 3, 99])
+def test_topics_of_a_subscription_of_any_version(version: int) -> None:
+    assert subscribed_topics(subscription("a", "b", version=version)) == {"a", "b"}
+
+
+@pytest.mark.parametrize("data", [b"", b"\0", b"\0\1\0\0\0\1", b"\0\1\0\0\0\1\0\5a", b"\0\1\x7f\xff\xff\xff"])
+def test_what_is_no_subscription(data: bytes) -> None:
+    assert subscribed_topics(data) is None
