@@ -90,18 +90,17 @@ def run(work: Callable[..., Awaitable[T]], *args: object) -> T:
 
     from pykbroker.client.errors import ClientError
 
-    failure: ClientError | click.ClickException
+    failure: ClientError | click.ClickException | None = None
+    exit_code = 0
     try:
         return trio.run(work, *args)
     except* KeyboardInterrupt:
         exit_code = EXIT_INTERRUPTED
     except* BrokenPipeError:
         forget_stdout()
-        exit_code = 0
     except* (ClientError, click.ClickException) as group:
         failure = _first(group)
-        exit_code = 1
-    if exit_code == 1:
+    if failure is not None:
         raise CommandFailed(one_line(failure))
     raise SystemExit(exit_code)
 

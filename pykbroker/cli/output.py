@@ -44,9 +44,12 @@ def print_table(columns: Sequence[Column], rows: Sequence[Sequence[str]], *, apa
     from rich.console import Console
     from rich.table import Table
 
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=0)
     for column in columns:
-        table.add_column(column.title, justify="right" if column.right else "left", overflow="fold")
+        # A narrow terminal may wrap a title between its words, never within one.
+        words = column.title.replace("-", " ")
+        longest = max(len(word) for word in words.split())
+        table.add_column(words, justify="right" if column.right else "left", overflow="fold", min_width=longest)
     for row in rows:
         table.add_row(*(_escaped(cell) for cell in row))
     Console().print(table)
