@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import sys
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,7 +13,7 @@ from pathlib import Path
 import click
 from rich.console import Console
 
-from benchmarks.brokers import KINDS, new_broker
+from benchmarks.brokers import KINDS, compile_bytecode, new_broker
 from benchmarks.java_tools import JavaTools
 from benchmarks.measures import STEADY, Bench, Figures, start
 from benchmarks.report import Results, print_report
@@ -30,7 +31,8 @@ NAMES = [START, *STEADY]
 @click.option("--json", "json_file", type=click.Path(path_type=Path), help="Write every round's figures here.")
 def main(rounds: int, scale: float, only: tuple[str, ...], json_file: Path | None) -> None:
     """Measures pykbroker beside Apache Kafka on this machine."""
-    console = Console()
+    console = Console(width=None if sys.stdout.isatty() else 130)
+    compile_bytecode()
     tools = JavaTools(find_java(), class_path())
     results: dict[str, Results] = {kind.kind: {} for kind in KINDS}
     with tempfile.TemporaryDirectory(prefix="pykbroker-bench-") as directory:

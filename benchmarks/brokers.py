@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import subprocess
+import sys
 import tempfile
 from pathlib import Path
 
 import psutil
 
+import pykbroker
 from compat_tests.apache_kafka.broker import ApacheKafka
 from compat_tests.brokers import BrokerProcess, Pykbroker
 
@@ -24,6 +26,13 @@ class ProductionKafka(ApacheKafka):
     def command(self) -> list[str]:
         java, *arguments = [part for part in super().command() if not part.startswith("-Xmx")]
         return [java, *PRODUCTION_JVM_OPTIONS, *arguments]
+
+
+def compile_bytecode() -> None:
+    """What installing a package does; an editable install leaves it to the first start, which is not the usual one."""
+    folder = Path(pykbroker.__file__).parent
+    layers = [str((folder / layer).resolve()) for layer in ("protocol", "storage", "raft")]
+    subprocess.run([sys.executable, "-m", "compileall", "-q", str(folder), *layers], check=True)
 
 
 def new_broker(kind: type[BrokerProcess], directory: Path) -> BrokerProcess:
