@@ -65,6 +65,8 @@ class ReplicaManager:
         self._last_failure: DiskFailed | None = None
         self._no_directory_left = trio.Event()
         self._has_image = False
+        self._log_configs: dict[str, LogConfig] = {}
+        """By topic, for one `apply`: a topic's partitions share it."""
         self._image = MetadataImage()
         self._listeners: dict[str, LeadershipListener] = {}
         self._by_name: dict[str, dict[int, Partition]] = {}
@@ -148,6 +150,7 @@ class ReplicaManager:
     def apply(self, image: MetadataImage, changes: ImageChanges) -> None:
         """Create, lead, follow, reconfigure and delete what the image says, before anybody can see an answer to it."""
         self._image = image
+        self._log_configs.clear()
         for topic_id in changes.deleted_topics:
             for index in list(self._by_id.get(topic_id, ())):
                 self._remove(topic_id, index)
@@ -235,8 +238,12 @@ class ReplicaManager:
                     self.logs.reconfigure(partition.log, config)
 
     def _log_config(self, topic: str) -> LogConfig:
-        defaults = self._config.topic_defaults(self._image.broker_config(self._node_id))
-        return LogConfig.from_properties({**defaults, **self._image.topic_config(topic)})
+        config = self._log_configs.get(topic)
+        if config is None:
+            defaults = self._config.topic_defaults(self._image.broker_config(self._node_id))
+            config = LogConfig.from_properties({**defaults, **self._image.topic_config(topic)})
+            self._log_configs[topic] = config
+        return config
 
     # By time, and the end
 
