@@ -84,16 +84,19 @@ class Administration:
             return ErrorCode.GROUP_ID_NOT_FOUND
         if group.state is not EMPTY:
             return ErrorCode.NON_EMPTY_GROUP
-        for member_id in list(group.pending_join_members):
-            self._rebalance.drop_member(group, member_id, step)
-        cause = f"group {group_id} was deleted by request"
         for tombstone in self._offsets.tombstones(group_id):
             step.append(tombstone)
-        step.append(group_metadata_record(group_id, None))
-        group.transition_to(DEAD, step.timestamp_ms, cause)
-        del self._groups[group_id]
-        step.because(cause)
+        self.forget(group, "deleted by request", step)
         return ErrorCode.NONE
+
+    def forget(self, group: ClassicGroup, cause: str, step: Step) -> None:
+        """Removes an empty group; the tombstones of its offsets, if it has any, are in the step."""
+        for member_id in list(group.pending_join_members):
+            self._rebalance.drop_member(group, member_id, step)
+        step.append(group_metadata_record(group.group_id, None))
+        group.transition_to(DEAD, step.timestamp_ms, cause)
+        del self._groups[group.group_id]
+        step.because(f"group {group.group_id} is gone: {cause}")
 
 
 def _describe_member(member: ClassicMember, protocol_name: str | None) -> DescribedGroupMember:

@@ -23,5 +23,7 @@ class GroupConfig:
     max_session_timeout_ms: int = 1_800_000
     max_size: int = 2**31 - 1
     offset_metadata_max_chars: int = 4_096
+    offsets_retention_ms: int = 7 * 24 * 60 * 60 * 1000
+    offsets_retention_check_interval_ms: int = 600_000
     max_record_bytes: int = 1_000_000
     new_member_join_timeout_ms: int = NEW_MEMBER_JOIN_TIMEOUT_MS

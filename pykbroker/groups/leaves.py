@@ -27,8 +27,9 @@ class Leaves:
             return
         members = [_member_response(leaving, self._leave(group, leaving, step)) for leaving in request.members]
         step.answer(token, LeaveGroupResponse(members=members))
-        if group.state is not EMPTY and any(member.error_code == ErrorCode.NONE for member in members):
-            self._rebalance.start_or_complete_join(group, "members left", step)
+        gone = [member.member_id or member.group_instance_id or "" for member in members if not member.error_code]
+        if group.state is not EMPTY and gone:
+            self._rebalance.start_or_complete_join(group, f"{', '.join(gone)} left", step)
 
     def _leave(self, group: ClassicGroup, leaving: MemberIdentity, step: Step) -> ErrorCode:
         member_id = leaving.member_id

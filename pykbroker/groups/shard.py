@@ -8,6 +8,7 @@ committed, so nobody sees a state that could still be lost.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from random import Random
 from typing import TypeAlias
 
@@ -23,13 +24,14 @@ from pykbroker.protocol.messages.groups import HeartbeatRequest, JoinGroupReques
 from pykbroker.state_machine import Result, Token
 
 from .administration import Administration
-from .classic_group import STABLE, ClassicGroup
+from .classic_group import EMPTY, STABLE, ClassicGroup
 from .config import GroupConfig
 from .context import GroupRequestContext, Step
 from .deadlines import Deadlines, InitialDelay, RebalanceTimeout, SessionTimeout, SyncTimeout, Timeout
 from .heartbeats import Heartbeats
 from .joins import Joins
 from .leaves import Leaves
+from .offset_cleanup import OffsetCleanup
 from .offset_requests import OffsetRequests
 from .offsets import CommittedOffsets
 from .rebalance import Rebalance
@@ -64,7 +66,9 @@ class GroupShard:
         self._heartbeats = Heartbeats(self.groups, self._rebalance)
         self._leaves = Leaves(self.groups, self._rebalance)
         self._offset_requests = OffsetRequests(config, self.groups, self.offsets, self._rebalance)
+        self._cleanup = OffsetCleanup(config, self.offsets)
         self._administration = Administration(self.groups, self.offsets, self._rebalance)
+        self._next_cleanup_ms: int | None = None
 
     def handle(
         self, request: GroupRequest, token: Token, now_ms: int, context: GroupRequestContext, timestamp_ms: int
@@ -96,13 +100,17 @@ class GroupShard:
         return self._finish(step)
 
     def next_deadline_ms(self) -> int | None:
-        return self._deadlines.next_ms()
+        deadlines = [self._deadlines.next_ms(), self._next_cleanup_ms]
+        return min((deadline for deadline in deadlines if deadline is not None), default=None)
 
     def expire(self, now_ms: int, timestamp_ms: int) -> Result[CoordinatorRecord]:
         """Everything that is due by now, in the order in which it became due."""
         step = Step(now_ms, timestamp_ms)
         while (timeout := self._deadlines.pop_due(now_ms)) is not None:
             self._expire(timeout, step)
+        if self._next_cleanup_ms is not None and self._next_cleanup_ms <= now_ms:
+            self._expire_offsets(step)
+            self._next_cleanup_ms = now_ms + self.config.offsets_retention_check_interval_ms
         return self._finish(step)
 
     def _expire(self, timeout: Timeout, step: Step) -> None:
@@ -118,6 +126,21 @@ class GroupShard:
                 self._rebalance.expire_join(group, step)
             case SyncTimeout():
                 self._rebalance.expire_sync(group, timeout, step)
+
+    def _expire_offsets(self, step: Step) -> None:
+        for group in list(self.groups.values()):
+            is_bare = self._cleanup.expire(group, step)
+            if is_bare and group.state is EMPTY and not group.pending_join_members:
+                self._administration.forget(group, "it has neither members nor offsets", step)
+
+    def forget_topics(
+        self, topic_ids: Collection[bytes], names: Collection[str], now_ms: int, timestamp_ms: int
+    ) -> Result[CoordinatorRecord]:
+        """Topics were deleted: what was committed for them means nothing in a new topic of the same name."""
+        step = Step(now_ms, timestamp_ms)
+        for group in self.groups.values():
+            self._cleanup.forget_topics(group, topic_ids, names, step)
+        return self._finish(step)
 
     def _finish(self, step: Step) -> Result[CoordinatorRecord]:
         """Offsets, and the groups that exist for their sake, change by their records alone."""
@@ -146,9 +169,10 @@ class GroupShard:
             self.groups[key.group] = ClassicGroup(key.group, timestamp_ms, "created by committing an offset")
         self.offsets.replay(key, value)
 
-    def start_sessions(self, now_ms: int, timestamp_ms: int) -> Result[CoordinatorRecord]:
+    def start_timers(self, now_ms: int, timestamp_ms: int) -> Result[CoordinatorRecord]:
         """To be called once, when every record is replayed: members have a full session timeout to show themselves."""
         step = Step(now_ms, timestamp_ms)
+        self._next_cleanup_ms = now_ms + self.config.offsets_retention_check_interval_ms
         for group in self.groups.values():
             for member in group.members.values():
                 self._rebalance.keep_session(group, member, step)

@@ -23,7 +23,7 @@ from pykbroker.groups.config import GroupConfig
 from pykbroker.groups.context import GroupRequestContext
 from pykbroker.groups.records import CoordinatorRecord
 from pykbroker.groups.shard import GroupRequest, GroupShard
-from pykbroker.metadata.image import MetadataImage
+from pykbroker.metadata.image import ImageChanges, MetadataImage
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages.group_records import OffsetCommitKey
 from pykbroker.replication.partition import ACKS_ALL, Partition
@@ -114,9 +114,12 @@ class _LedShard:
 
     def __init__(self, partition: Partition, shard: GroupShard, commit_timeout_ms: int) -> None:
         self.partition = partition
+        self.name = f"{partition.topic}-{partition.index}"
         self.shard = shard
         self.phase = _Phase.LOADING
         self.loaded = trio.Event()
+        self.deleted_topics: set[bytes] = set()
+        """Ids of topics that were deleted while the log was read."""
         self._commit_timeout_ms = commit_timeout_ms
         self._end_offset = 0
         self._uncommitted: deque[_Uncommitted] = deque()
@@ -180,7 +183,9 @@ class _LedShard:
 
 
 class CoordinatorDriver:
-    """The group coordinators of a node; to be subscribed to `__consumer_offsets` at the replica manager.
+    """The group coordinators of a node.
+
+    To be subscribed to `__consumer_offsets` at the replica manager, and with `apply` at the controller's driver.
 
     image: the newest committed metadata; the number of partitions in it decides where a group lives.
     """
@@ -269,11 +274,11 @@ class CoordinatorDriver:
     def _take(self, led: _LedShard, result: Result[CoordinatorRecord], now_ms: int, timestamp_ms: int) -> None:
         """Appends the records of a step, and has its answers sent once they are committed."""
         if result.cause and _log.isEnabledFor(_level(result)):
-            _log.log(_level(result), "%s: %s", led.partition, _one_line(result.cause))
+            _log.log(_level(result), "%s: %s", led.name, _one_line(result.cause))
         if result.records:
             appended = self._append(led.partition, result.records, timestamp_ms)
             if isinstance(appended, ErrorCode):
-                _log.error("%s: cannot append: %s; %s", led.partition, appended.name, _one_line(result.cause))
+                _log.error("%s: cannot append: %s; %s", led.name, appended.name, _one_line(result.cause))
                 led.refuse(result.completed, _ERRORS_OF_APPENDING.get(appended, ErrorCode.UNKNOWN_SERVER_ERROR))
                 self._reload(led)
                 return
@@ -307,10 +312,23 @@ class CoordinatorDriver:
         """Another node leads it, or it is gone; perhaps it never was led here."""
         self._unload(index)
 
+    def apply(self, image: MetadataImage, changes: ImageChanges) -> None:
+        """Topics that were deleted take the offsets that were committed for them along."""
+        deleted = {topic_id: topic.name for topic_id, topic in changes.deleted_topics.items()}
+        if not deleted:
+            return
+        now_ms, timestamp_ms = self._clock.monotonic_ms(), self._clock.now_ms()
+        for led in list(self._shards.values()):
+            if led.phase is _Phase.ACTIVE:
+                result = led.shard.forget_topics(deleted, set(deleted.values()), now_ms, timestamp_ms)
+                self._take(led, result, now_ms, timestamp_ms)
+            else:
+                led.deleted_topics |= deleted.keys()
+
     def _unload(self, index: int) -> None:
         led = self._shards.pop(index, None)
         if led is not None:
-            _log.info("%s: groups unloaded", led.partition)
+            _log.info("%s: groups unloaded", led.name)
             led.close(ErrorCode.NOT_COORDINATOR)
 
     def _load(self, partition: Partition) -> None:
@@ -361,7 +379,7 @@ class CoordinatorDriver:
         self._work = trio.Event()
 
     async def _load_shard(self, led: _LedShard) -> None:
-        replayer = Replayer(led.shard, led.partition)
+        replayer = Replayer(led.shard, led.name)
         try:
             await self._read_log(led, replayer)
         except DiskFailed:
@@ -373,8 +391,16 @@ class CoordinatorDriver:
         now_ms, timestamp_ms = self._clock.monotonic_ms(), self._clock.now_ms()
         led.open()
         counts = len(led.shard.groups), replayer.replayed, replayer.skipped
-        _log.info("%s: %d groups loaded from %d records, %d skipped", led.partition, *counts)
-        self._take(led, led.shard.start_sessions(now_ms, timestamp_ms), now_ms, timestamp_ms)
+        _log.info("%s: %d groups loaded from %d records, %d skipped", led.name, *counts)
+        self._take(led, led.shard.start_timers(now_ms, timestamp_ms), now_ms, timestamp_ms)
+        self._forget_deleted_topics(led)
+
+    def _forget_deleted_topics(self, led: _LedShard) -> None:
+        """Those of the time while the log was read; only by id, since a new topic may have the name meanwhile."""
+        if led.deleted_topics and led.phase is _Phase.ACTIVE:
+            now_ms, timestamp_ms = self._clock.monotonic_ms(), self._clock.now_ms()
+            result = led.shard.forget_topics(led.deleted_topics, (), now_ms, timestamp_ms)
+            self._take(led, result, now_ms, timestamp_ms)
 
     async def _read_log(self, led: _LedShard, replayer: Replayer) -> None:
         log = led.partition.log
@@ -383,7 +409,7 @@ class CoordinatorDriver:
             piece = log.read(offset, _READ_BYTES, max_offset=end_offset, min_one_batch=True)
             read_on = replayer.replay(await self._threads.run(piece.read), offset)
             if read_on <= offset:
-                _log.error("%s: nothing can be read at offset %d, groups behind it are lost", led.partition, offset)
+                _log.error("%s: nothing can be read at offset %d, groups behind it are lost", led.name, offset)
                 return
             offset = read_on
 
@@ -394,6 +420,8 @@ def group_config(config: BrokerConfig) -> GroupConfig:
         min_session_timeout_ms=config.int("group.min.session.timeout.ms"),
         max_session_timeout_ms=config.int("group.max.session.timeout.ms"),
         max_size=config.int("group.max.size"),
+        offsets_retention_ms=config.int("offsets.retention.minutes") * 60_000,
+        offsets_retention_check_interval_ms=config.int("offsets.retention.check.interval.ms"),
         offset_metadata_max_chars=config.int("offset.metadata.max.bytes"),
     )
 

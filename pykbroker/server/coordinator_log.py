@@ -56,9 +56,9 @@ class Replayer:
     Records of a transaction are kept back until its marker says that they count (KIP-98).
     """
 
-    def __init__(self, shard: GroupShard, partition: object) -> None:
+    def __init__(self, shard: GroupShard, partition_name: str) -> None:
         self._shard = shard
-        self._partition = partition
+        self._partition_name = partition_name
         self._undecided: dict[int, list[Record]] = {}
         self.replayed = 0
         self.skipped = 0
@@ -104,4 +104,4 @@ class Replayer:
     def _skip(self, what: str) -> None:
         self.skipped += 1
         if self.skipped <= _SKIPPED_SHOWN:
-            _log.warning("%s: skipped %s", self._partition, printable(what))
+            _log.warning("%s: skipped %s", self._partition_name, printable(what))

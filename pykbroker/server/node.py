@@ -194,6 +194,7 @@ class Node:
         )
         controller.subscribe(replicas.apply)
         replicas.subscribe(CONSUMER_OFFSETS, groups)
+        controller.subscribe(groups.apply)
         return Broker(
             config=config,
             node_id=config.node_id,

@@ -339,6 +339,31 @@ def test_without_the_topic_nobody_coordinates() -> None:
     in_world(main, partitions=None)
 
 
+def test_a_deleted_topic_takes_its_offsets_along() -> None:
+    async def main(world: World) -> None:
+        await code_of_commit(world)
+        world.delete_topic("events")
+        world.create_topic("events", 3)
+        assert await committed(world) == -1
+        await code_of_commit(world)
+        assert await committed(world) == 5
+
+    world = in_world(main)
+    assert [value is None for _, value in world.records()] == [False, True, False]
+
+
+def test_a_topic_that_is_deleted_while_the_log_is_read_takes_its_offsets_along() -> None:
+    async def main(world: World) -> None:
+        await code_of_commit(world)
+        world.elect(0)
+        world.delete_topic("events")
+        world.create_topic("events", 3)
+        assert await world.driver.wait_until_active(0)
+        assert await committed(world) == -1
+
+    in_world(main)
+
+
 # FindCoordinator
 
 

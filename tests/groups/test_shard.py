@@ -64,7 +64,8 @@ class Conversation:
         member_ids = [self.answers[client].member_id for client in clients]
         generation = self.group.generation_id
         for member_id in reversed(member_ids):
-            self.ask(f"sync {member_id}", sync(GROUP, generation, member_id, {m: m.encode() for m in member_ids}))
+            parts = {each: each.encode() for each in member_ids}
+            self.ask(f"sync {member_id}", sync(GROUP, generation, member_id, parts, type=None, protocol=None))
         assert self.group.state is STABLE
         return member_ids
 
@@ -215,6 +216,92 @@ def test_every_change_says_why() -> None:
     assert any(f"{first} was silent for its session timeout" in cause for cause in talk.causes)
 
 
+# Cleaning up
+
+
+def offsets_of(talk: Conversation, topic: str = "t") -> list[int]:
+    return [index for name, found in talk.shard.offsets.of_group(GROUP) if name == topic for index in found]
+
+
+def cleaning(**config: Any) -> Conversation:
+    talk = Conversation(offsets_retention_ms=1000, offsets_retention_check_interval_ms=100, **config)
+    talk._take(talk.shard.start_timers(0, 0))
+    return talk
+
+
+def test_offsets_without_members_expire_after_their_commit() -> None:
+    talk = cleaning()
+    talk.ask("first", commit(GROUP, {"t": {0: (1, "")}}))
+    talk.advance(500)
+    talk.ask("second", commit(GROUP, {"t": {1: (1, "")}}))
+    talk.advance(499)
+    assert offsets_of(talk) == [0, 1]
+    talk.advance(100)
+    assert offsets_of(talk) == [1]
+    talk.advance(500)
+    assert GROUP not in talk.shard.groups
+    assert [record.value for record in talk.records[-2:]] == [None, None]
+
+
+def test_a_retention_time_that_the_client_asked_for_counts() -> None:
+    talk = cleaning()
+    talk.ask("short", commit(GROUP, {"t": {0: (1, "")}}, retention_time_ms=200), 2)
+    talk.ask("long", commit(GROUP, {"t": {1: (1, "")}}, retention_time_ms=5000), 2)
+    talk.advance(200)
+    assert offsets_of(talk) == [1]
+    talk.advance(4799)
+    assert offsets_of(talk) == [1]
+    talk.advance(101)
+    assert offsets_of(talk) == []
+
+
+def test_offsets_of_members_stay_as_long_as_the_topic_is_read() -> None:
+    talk = cleaning()
+    (member_id,) = talk.join_all("a", protocols={"range": subscription("t")}, session=20_000)
+    talk.ask("commit", commit(GROUP, {"t": {0: (1, "")}, "u": {0: (1, "")}}, generation=1, member_id=member_id))
+    talk.advance(5000)
+    assert offsets_of(talk, "t") == [0]
+    assert offsets_of(talk, "u") == []
+    talk.ask("leave", leave(GROUP, (member_id, None)), 5)
+    talk.advance(999)
+    assert offsets_of(talk, "t") == [0], "counted from the moment when the group became empty"
+    talk.advance(101)
+    assert GROUP not in talk.shard.groups
+
+
+def test_nothing_expires_in_a_group_whose_subscriptions_are_not_known() -> None:
+    talk = cleaning()
+    (member_id,) = talk.join_all("a", type="connect", protocols={"v": b""}, session=20_000)
+    talk.ask("commit", commit(GROUP, {"t": {0: (1, "")}}, generation=1, member_id=member_id))
+    talk.advance(5000)
+    assert offsets_of(talk) == [0]
+
+
+def test_an_empty_group_goes_but_not_while_somebody_may_join() -> None:
+    talk = cleaning()
+    talk.ask("id", join(GROUP, session=10_000), 9)
+    talk.advance(5000)
+    assert GROUP in talk.shard.groups
+    talk.advance(10_000)
+    assert GROUP not in talk.shard.groups
+
+
+def test_offsets_of_deleted_topics_go_by_id_or_else_by_name() -> None:
+    talk = Conversation()
+    old, new = b"o" * 16, b"n" * 16
+    request = commit(GROUP, {"t": {0: (1, "")}})
+    request.topics[0].topic_id = old
+    talk.ask("old", request)
+    other = commit(GROUP, {"t": {1: (1, "")}})
+    other.topics[0].topic_id = new
+    talk.ask("new", other)
+    talk.ask("nameless", commit(GROUP, {"t": {2: (1, "")}}))
+    talk._take(talk.shard.forget_topics({old}, (), 0, 0))
+    assert offsets_of(talk) == [1, 2]
+    talk._take(talk.shard.forget_topics({old}, {"t"}, 0, 0))
+    assert offsets_of(talk) == [1]
+
+
 # Loading
 
 
@@ -247,7 +334,7 @@ def _written(*member_ids: str, **fields: Any) -> GroupMetadataValue:
 def test_members_that_were_loaded_have_a_session_to_show_themselves() -> None:
     talk = Conversation()
     talk.shard.replay(GroupMetadataKey(group=GROUP), _written("a", "b"))
-    talk._take(talk.shard.start_sessions(0, 0))
+    talk._take(talk.shard.start_timers(0, 0))
     talk.advance(9_999)
     assert talk.ask("beat", beat(GROUP, 7, "a")).error_code == ErrorCode.NONE
     assert talk.group.members["b"].rebalance_timeout_ms == 10_000, "version 0 knew no other timeout"
@@ -259,7 +346,7 @@ def test_members_that_were_loaded_have_a_session_to_show_themselves() -> None:
 def test_a_loaded_group_over_its_size_rebalances() -> None:
     talk = Conversation(max_size=1)
     talk.shard.replay(GroupMetadataKey(group=GROUP), _written("a", "b"))
-    talk._take(talk.shard.start_sessions(0, 0))
+    talk._take(talk.shard.start_timers(0, 0))
     assert talk.group.state is PREPARING_REBALANCE
     talk.ask("a", join(GROUP, "a"))
     assert talk.ask("b", join(GROUP, "b")).error_code == ErrorCode.GROUP_MAX_SIZE_REACHED

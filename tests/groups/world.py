@@ -26,7 +26,7 @@ import pykbroker.api.offset_delete
 import pykbroker.api.offset_fetch
 import pykbroker.api.sync_group  # noqa: F401 - importing the modules registers their handlers
 from pykbroker.config import BrokerConfig
-from pykbroker.metadata.image import MetadataImage
+from pykbroker.metadata.image import ImageChanges, MetadataImage
 from pykbroker.protocol.compile import decode, encode
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.framing import RequestHeader
@@ -34,6 +34,7 @@ from pykbroker.protocol.messages.metadata_records import (
     BrokerEndpoint,
     PartitionRecord,
     RegisterBrokerRecord,
+    RemoveTopicRecord,
     TopicRecord,
 )
 from pykbroker.protocol.messages.topics import CreatableTopicResult, CreateTopicsRequest, CreateTopicsResponse
@@ -138,9 +139,9 @@ class World:
         endpoint = BrokerEndpoint(name=LISTENER, host="127.0.0.1", port=9092)
         self._replay(RegisterBrokerRecord(broker_id=NODE_ID, broker_epoch=1, end_points=[endpoint], fenced=False))
 
-    def _replay(self, record: Message) -> None:
-        self.image.replay(record, self._offset)
+    def _replay(self, record: Message) -> ImageChanges:
         self._offset += 1
+        return self.image.replay(record, self._offset)
 
     def create_topic(self, name: str, partitions: int) -> None:
         topic_id = self.rng.randbytes(16)
@@ -154,6 +155,10 @@ class World:
             )
             if name == CONSUMER_OFFSETS:
                 self.elect(index)
+
+    def delete_topic(self, name: str) -> None:
+        changes = self._replay(RemoveTopicRecord(topic_id=self.topic_ids.pop(name)))
+        self.driver.apply(self.image, changes)
 
     def open_partition(self, index: int) -> Partition:
         directory = f"/{CONSUMER_OFFSETS}-{index}"
