@@ -98,6 +98,10 @@ def run(work: Callable[..., Awaitable[T]], *args: object) -> T:
         exit_code = EXIT_INTERRUPTED
     except* BrokenPipeError:
         forget_stdout()
+    except* OSError as group:
+        # What goes wrong with sockets is a ClientError: this is standard input or output, a full disk for example.
+        forget_stdout()
+        failure = CommandFailed(os.strerror(_first(group).errno))
     except* (ClientError, click.ClickException) as group:
         failure = _first(group)
     if failure is not None:

@@ -152,6 +152,8 @@ def command(
         )
     except LineRejected as error:
         raise CommandFailed(str(error)) from None
+    if sys.stdout is None:
+        raise CommandFailed("Standard output is closed")
     printer = Printer(record_format, skip_message_on_error)
 
     async def work() -> int:

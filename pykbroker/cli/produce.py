@@ -154,6 +154,8 @@ async def _send_lines(producer: Producer, topic: str, reader: LineReader, sync: 
 
 async def stdin_lines() -> AsyncGenerator[bytes, None]:
     r"""Lines as they come, without `\n` or `\r\n`; a last line may lack its end."""
+    if sys.stdin is None:
+        return
     prompt = sys.stdin.isatty()
     rest = b""
     while True:

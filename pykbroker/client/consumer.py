@@ -22,7 +22,7 @@ from pykbroker.protocol.messages.fetch import (
 from pykbroker.protocol.records.errors import InvalidRecords
 
 from .cluster import RETRY_BACKOFF_MS, Cluster
-from .errors import BadInput, ClientError, KafkaError
+from .errors import BadInput, ClientError, KafkaError, code_of
 from .fetched import AbortedTransactions, ConsumedRecord, read_batches, records_of
 from .metadata import Node, TopicPartition
 from .offsets import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, READ_COMMITTED, READ_UNCOMMITTED, list_offsets
@@ -123,7 +123,7 @@ class Consumer:
             failures.update(dict.fromkeys(partitions, error))
             return
         for of, answer in answers.items():
-            error_code = ErrorCode(answer.error_code)
+            error_code = code_of(answer.error_code)
             try:
                 if error_code is not ErrorCode.NONE:
                     raise KafkaError(error_code, f"Partition {of}: {error_code.description}")
@@ -161,7 +161,7 @@ class Consumer:
         )
         response = await connection.request(request, FetchResponse, version=version)
         if response.error_code != ErrorCode.NONE:
-            raise KafkaError(ErrorCode(response.error_code))
+            raise KafkaError(code_of(response.error_code))
         names = {row.topic_id: name for name, row in topics.items()}
         found: dict[TopicPartition, PartitionData] = {}
         for topic in response.responses:

@@ -18,6 +18,7 @@ from pykbroker.protocol.messages.consumer_protocol import (
 )
 from pykbroker.protocol.schema import Message
 
+from .errors import NotConsumerProtocol
 from .metadata import TopicPartition
 
 MessageT = TypeVar("MessageT", bound=Message)
@@ -41,12 +42,12 @@ def encode_assignment(partitions: Iterable[TopicPartition]) -> bytes:
 
 
 def decode_topics(metadata: bytes) -> list[str]:
-    """What a member subscribes to. Raises MalformedMessage."""
+    """What a member subscribes to. Raises NotConsumerProtocol."""
     return list(_decode(ConsumerProtocolSubscription, metadata).topics)
 
 
 def decode_assignment(data: bytes) -> list[TopicPartition]:
-    """No bytes at all stand for no partitions. Raises MalformedMessage."""
+    """No bytes at all stand for no partitions. Raises NotConsumerProtocol."""
     if not data:
         return []
     rows = _decode(ConsumerProtocolAssignment, data).assigned_partitions
@@ -55,9 +56,12 @@ def decode_assignment(data: bytes) -> list[TopicPartition]:
 
 def _decode(message_type: type[MessageT], data: bytes) -> MessageT:
     if len(data) < _VERSION.size:
-        raise MalformedMessage(f"{len(data)} bytes are no {message_type.__name__}")
+        raise NotConsumerProtocol(f"{len(data)} bytes are no {message_type.__name__}")
     (version,) = _VERSION.unpack_from(data)
     known = min(version, message_type.__schema__.versions.high)
     if known < 0:
-        raise MalformedMessage(f"{message_type.__name__} of version {version}")
-    return decode(message_type, known, data, _VERSION.size)[0]
+        raise NotConsumerProtocol(f"{message_type.__name__} of version {version}")
+    try:
+        return decode(message_type, known, data, _VERSION.size)[0]
+    except MalformedMessage as error:
+        raise NotConsumerProtocol(f"A group's {message_type.__name__} cannot be read: {error}") from error

@@ -54,7 +54,19 @@ class KafkaError(ClientError):
         self.retriable = error_code.retriable
 
 
+class NotConsumerProtocol(ClientError):
+    """What a member of a group sent is no subscription or assignment of consumers."""
+
+
+def code_of(number: int) -> ErrorCode:
+    """A newer broker may know codes that are not known here; to the caller they are all the same."""
+    try:
+        return ErrorCode(number)
+    except ValueError:
+        return ErrorCode.UNKNOWN_SERVER_ERROR
+
+
 def check(error_code: int, message: str | None = None) -> None:
     """Raises KafkaError unless the code says that all is well."""
     if error_code != ErrorCode.NONE:
-        raise KafkaError(ErrorCode(error_code), message)
+        raise KafkaError(code_of(error_code), message)

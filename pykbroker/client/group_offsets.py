@@ -22,7 +22,7 @@ from pykbroker.protocol.messages.group_offsets import (
 )
 
 from .cluster import Cluster
-from .errors import KafkaError, check
+from .errors import KafkaError, check, code_of
 from .metadata import TopicPartition
 
 NAMES_TOPICS_UNTIL = 9
@@ -106,7 +106,7 @@ async def delete_offsets(
         verify=lambda answer: check(answer.error_code),
     )
     return {
-        TopicPartition(topic.name, row.partition_index): ErrorCode(row.error_code)
+        TopicPartition(topic.name, row.partition_index): code_of(row.error_code)
         for topic in response.topics
         for row in topic.partitions
     }
@@ -124,5 +124,5 @@ def _check_commit(response: OffsetCommitResponse) -> None:
     for topic in response.topics:
         for row in topic.partitions:
             if row.error_code:
-                code = ErrorCode(row.error_code)
+                code = code_of(row.error_code)
                 raise KafkaError(code, f"{topic.name}-{row.partition_index}: {code.description}")

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from pykbroker.protocol.api_keys import ApiKey
-from pykbroker.protocol.errors import ErrorCode, MalformedMessage
+from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages import consumer_groups as consumer_protocol_groups
 from pykbroker.protocol.messages import group_admin
 from pykbroker.protocol.messages.group_admin import (
@@ -21,7 +21,7 @@ from pykbroker.protocol.messages.group_admin import (
 
 from .cluster import Cluster
 from .consumer_protocol import decode_assignment
-from .errors import KafkaError, check
+from .errors import KafkaError, NotConsumerProtocol, check
 from .metadata import Node, TopicPartition
 
 CONSUMER = "consumer"
@@ -125,7 +125,7 @@ def _classic_member(member: group_admin.DescribedGroupMember, protocol_type: str
     if protocol_type == CONSUMER:
         try:
             partitions = decode_assignment(member.member_assignment)
-        except MalformedMessage:
+        except NotConsumerProtocol:
             partitions = []
     return MemberDescription(
         member_id=member.member_id,

@@ -8,6 +8,8 @@ from typing import NamedTuple
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages.metadata import MetadataResponse, MetadataResponseTopic
 
+from .errors import code_of
+
 NO_LEADER = -1
 
 
@@ -79,7 +81,7 @@ def from_response(response: MetadataResponse) -> ClusterMetadata:
             broker.node_id: Node(broker.node_id, broker.host, broker.port, broker.rack) for broker in response.brokers
         },
         topics={name: _topic(name, topic) for name, topic in topics.items() if topic.error_code == ErrorCode.NONE},
-        errors={name: ErrorCode(topic.error_code) for name, topic in topics.items() if topic.error_code},
+        errors={name: code_of(topic.error_code) for name, topic in topics.items() if topic.error_code},
     )
 
 

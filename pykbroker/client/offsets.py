@@ -14,7 +14,7 @@ from pykbroker.protocol.messages.offsets import (
 )
 
 from .cluster import Cluster
-from .errors import ClientError, KafkaError
+from .errors import ClientError, KafkaError, code_of
 from .metadata import Node, TopicPartition
 
 LATEST_TIMESTAMP = -1
@@ -72,6 +72,6 @@ async def _ask_leaders(
             for answer in topic.partitions:
                 partition = TopicPartition(topic.name, answer.partition_index)
                 if answer.error_code != ErrorCode.NONE:
-                    error_code = ErrorCode(answer.error_code)
+                    error_code = code_of(answer.error_code)
                     raise KafkaError(error_code, f"Partition {partition}: {error_code.description}")
                 found[partition] = OffsetAndTimestamp(answer.offset, answer.timestamp, answer.leader_epoch)

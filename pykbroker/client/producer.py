@@ -29,7 +29,7 @@ from pykbroker.protocol.records.compression import Compression
 from .background import background
 from .batch import Delivery, ProducerBatch, ProducerIdentity, estimated_size
 from .cluster import RETRY_BACKOFF_MS, Cluster
-from .errors import BadInput, ClientError, ConnectionLost, KafkaError, TimedOut, UnknownTopic, check
+from .errors import BadInput, ClientError, ConnectionLost, KafkaError, TimedOut, UnknownTopic, check, code_of
 from .metadata import Node, TopicPartition
 from .partitioner import StickyPartitions, partition_for_key
 
@@ -267,7 +267,7 @@ class Producer:
     def _acknowledge(self, batch: ProducerBatch, answer: PartitionProduceResponse | None) -> ClientError | None:
         if answer is None:
             return ConnectionLost(f"The answer to a produce request leaves out {batch.partition}")
-        error_code = ErrorCode(answer.error_code)
+        error_code = code_of(answer.error_code)
         if error_code not in (ErrorCode.NONE, ErrorCode.DUPLICATE_SEQUENCE_NUMBER):
             return KafkaError(error_code, answer.error_message)
         batch.base_offset = answer.base_offset

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.cli.conftest import TIMEOUT_S, Outcome
+from tests.cli.conftest import PYKBROKER, ROOT, TIMEOUT_S, Outcome
 
 Call = Callable[..., Outcome]
 Given = Callable[..., None]
@@ -152,3 +152,19 @@ def test_ctrl_c_ends_a_producer_quietly_and_what_was_typed_is_sent(
     producer.send_signal(signal.SIGINT)
     _, err = producer.communicate(timeout=TIMEOUT_S)
     assert (producer.returncode, err) == (130, b"")
+
+
+def test_a_full_disk_is_one_line(call: Call, given: Given, bootstrap: str, topic: str) -> None:
+    call(f"topics --create --topic {topic} --partitions 1")
+    given(topic, b"x")
+    for flags in (["consume", "--topic", topic, "--from-beginning"], ["topics", "--list"]):
+        with open("/dev/full", "wb") as full:
+            ended = subprocess.run(
+                [*PYKBROKER, *flags, "--bootstrap-server", bootstrap],
+                stdout=full,
+                stderr=subprocess.PIPE,
+                cwd=ROOT,
+                timeout=TIMEOUT_S,
+                check=False,
+            )
+        assert (ended.returncode, ended.stderr) == (1, b"Error: No space left on device\n")

@@ -114,3 +114,9 @@ def test_what_no_retry_can_help_is_raised_at_once() -> None:
         assert len(broker.of_type(FindCoordinatorRequest)) == 1
 
     with_broker(scenario)
+
+
+def test_an_error_code_of_a_newer_broker_is_an_error_too() -> None:
+    with pytest.raises(KafkaError, match="something new") as caught:
+        check(4711, "something new")
+    assert caught.value.error_code is ErrorCode.UNKNOWN_SERVER_ERROR

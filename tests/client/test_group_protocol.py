@@ -9,8 +9,8 @@ from pykbroker.client.consumer_protocol import (
     encode_assignment,
     encode_subscription,
 )
+from pykbroker.client.errors import NotConsumerProtocol
 from pykbroker.client.metadata import TopicPartition
-from pykbroker.protocol.errors import MalformedMessage
 
 
 def partitions(*texts: str) -> list[TopicPartition]:
@@ -32,7 +32,7 @@ def test_a_newer_version_is_read_as_far_as_it_is_known() -> None:
 
 @pytest.mark.parametrize("data", [b"", b"\0", b"\xff\xff", b"\0\0\0\0\0\1", b"\0\1\0\0\0\1\0\5a"])
 def test_what_is_no_subscription_is_malformed(data: bytes) -> None:
-    with pytest.raises(MalformedMessage):
+    with pytest.raises(NotConsumerProtocol):
         decode_topics(data)
 
 
