@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Mapping
+from typing import Any
 
 import pytest
 
@@ -73,7 +75,7 @@ class Client:
     def send(
         self,
         message: FetchRequest,
-        answers: dict[tuple[str | None, int], FetchPartitionData] | None = None,
+        answers: Mapping[Any, FetchPartitionData] | None = None,
         *,
         now_ms: int = 0,
         version: int | None = None,
@@ -85,7 +87,7 @@ class Client:
         partitions = list(context.partitions())
         self.asked = [(each.topic, each.partition) for each in partitions]
         self.asked_offsets = [each.request.fetch_offset for each in partitions]
-        given = answers or {}
+        given: Mapping[Any, FetchPartitionData] = answers or {}
         return context.finish([(each, given.get((each.topic, each.partition), data())) for each in partitions], now_ms)
 
 
