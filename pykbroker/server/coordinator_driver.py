@@ -50,7 +50,7 @@ _ERRORS_OF_APPENDING = {
 }
 """What clients are told of an append that failed; anything else is UNKNOWN_SERVER_ERROR."""
 
-_READ_BYTES = 1 << 20
+_READ_BYTES = 1 << 18
 _SHOWN_CAUSE_CHARACTERS = 500
 
 
