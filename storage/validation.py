@@ -121,8 +121,8 @@ def _check_header(header: RecordBatchHeader) -> None:
 def _check_records(header: RecordBatchHeader, payload: memoryview, config: LogConfig, now_ms: int) -> CheckedBatch:
     codec = header.compression
     data = bytes(payload) if codec is Compression.NONE else decompress(codec, payload, MAX_DECOMPRESSED_BYTES)
-    checked = check_records(data, header.records_count)
-    if checked.null_keys and config.compact:
+    checked = check_records(data, header.records_count, find_null_keys=config.compact)
+    if checked.null_keys:
         raise _null_keys(checked)
     attributes = header.attributes & _CLIENT_ATTRIBUTES_MASK
     if config.message_timestamp_type is _LOG_APPEND_TIME:

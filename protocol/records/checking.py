@@ -6,7 +6,6 @@ producers send, a whole run of them is compared by columns: the bytes at one pla
 of the batch, and the first byte that differs from its expectation ends the run.
 """
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 from pykbroker.protocol.errors import ErrorCode
@@ -16,7 +15,7 @@ from .varints import decode_varint, decode_varlong
 
 
 class CheckedRecords(NamedTuple):
-    """`null_keys`: the indexes of records without a key, as ranges."""
+    """`null_keys`: the indexes of records without a key, as ranges; empty where nobody asked."""
 
     max_timestamp_delta: int
     null_keys: list[range]
@@ -39,157 +38,183 @@ _LONGEST_WAIT = 64
 _NOTHING = -1
 _NULL_LENGTH = 1
 """-1 as a zigzag varint."""
+_UNUSUAL_BITS = ~((1 << 14) - 2)
+"""Of zigzag values read as one or two bytes: negative ones, and those where a third byte follows."""
 
 
 def _invalid(message: str) -> InvalidRecords:
     return InvalidRecords(ErrorCode.INVALID_RECORD, message)
 
 
-def check_records(data: bytes | bytearray, count: int) -> CheckedRecords:
+def check_records(data: bytes | bytearray, count: int, *, find_null_keys: bool = False) -> CheckedRecords:
     """`data` must be exactly `count` well-formed records with the offset deltas 0…count-1.
 
     Raises `InvalidRecords` (INVALID_RECORD) otherwise.
     """
-    size = len(data)
     position = index = 0
     # Zigzag values: the even ones are not negative and in order, the odd ones are negative and in reverse order.
-    largest = _NOTHING
-    nearest_negative = _NOTHING
+    largest = nearest_negative = _NOTHING
     null_keys: list[range] = []
-    last_size = 0
+    last_length = _NOTHING
     next_attempt = 1
     wait = 1
     try:
         while index < count:
+            # A record as most are: varints of one or two bytes. Whatever is not, goes to `_check_record`.
             start = position
-            length = data[position]
-            position += 1
-            if length > 127:
-                if (byte := data[position]) < 128:
-                    length = length & 127 | byte << 7
-                    position += 1
+            try:
+                length = data[start]
+                if length < 128:
+                    timestamp_at = start + 2
                 else:
-                    length, position = _zigzag(decode_varint, data, start)
-            end = position + (length >> 1)
-            if length & 1 or end > size:
-                raise _invalid(f"record {index} has a length that is negative or beyond the batch")
-
-            timestamp_at = position = position + 1
-            timestamp = data[position]
-            position += 1
-            if timestamp > 127:
-                if (byte := data[position]) < 128:
-                    timestamp = timestamp & 127 | byte << 7
-                    position += 1
+                    length = length & 127 | data[start + 1] << 7
+                    timestamp_at = start + 3
+                timestamp = data[timestamp_at]
+                offset_at = timestamp_at + 1
+                if timestamp > 127:
+                    timestamp = timestamp & 127 | data[offset_at] << 7
+                    offset_at += 1
+                delta = data[offset_at]
+                key_at = offset_at + 1
+                if delta > 127:
+                    delta = delta & 127 | data[key_at] << 7
+                    key_at += 1
+                key_length = data[key_at]
+                value_at = key_at + 1
+                if key_length > 127:
+                    key_length = key_length & 127 | data[value_at] << 7
+                    value_at += 1
+                bits = length | timestamp | delta
+                if key_length != _NULL_LENGTH:
+                    bits |= key_length
+                    value_at += key_length >> 1
+                value_length = data[value_at]
+                headers_at = value_at + 1
+                if value_length > 127:
+                    value_length = value_length & 127 | data[headers_at] << 7
+                    headers_at += 1
+                if value_length != _NULL_LENGTH:
+                    bits |= value_length
+                    headers_at += value_length >> 1
+                if bits & _UNUSUAL_BITS or delta != index << 1:
+                    is_usual = False
                 else:
-                    timestamp, position = _zigzag(decode_varlong, data, timestamp_at)
-            if timestamp & 1:
-                if nearest_negative == _NOTHING or timestamp < nearest_negative:
+                    if data[headers_at] == 0:
+                        position = headers_at + 1
+                    else:
+                        position = _skip_headers(data, headers_at, index)
+                        last_length = _NOTHING
+                    is_usual = timestamp_at - 1 + (length >> 1) == position
+            except IndexError:
+                is_usual = False
+            if is_usual:
+                if timestamp > largest:
+                    largest = timestamp
+            else:
+                length = _NOTHING
+                position, timestamp, key_length = _check_record(data, start, index)
+                if not timestamp & 1:
+                    largest = max(largest, timestamp)
+                elif nearest_negative == _NOTHING or timestamp < nearest_negative:
                     nearest_negative = timestamp
-            elif timestamp > largest:
-                largest = timestamp
-
-            offset_at = position
-            delta = data[position]
-            position += 1
-            if delta > 127:
-                if (byte := data[position]) < 128:
-                    delta = delta & 127 | byte << 7
-                    position += 1
-                else:
-                    delta, position = _zigzag(decode_varint, data, offset_at)
-            if delta != index << 1:
-                raise _invalid(f"record {index} has another offset delta")
-
-            key_at = position
-            length = data[position]
-            position += 1
-            if length > 127:
-                if (byte := data[position]) < 128:
-                    length = length & 127 | byte << 7
-                    position += 1
-                else:
-                    length, position = _zigzag(decode_varint, data, key_at)
-            if length & 1:
-                if length != _NULL_LENGTH:
-                    raise _invalid(f"record {index} has a key of negative length")
-                if null_keys and null_keys[-1].stop == index:
-                    null_keys[-1] = range(null_keys[-1].start, index + 1)
-                else:
-                    null_keys.append(range(index, index + 1))
-                value_at = position
-            else:
-                value_at = position = position + (length >> 1)
-
-            length = data[position]
-            position += 1
-            if length > 127:
-                if (byte := data[position]) < 128:
-                    length = length & 127 | byte << 7
-                    position += 1
-                else:
-                    length, position = _zigzag(decode_varint, data, value_at)
-            if length & 1:
-                if length != _NULL_LENGTH:
-                    raise _invalid(f"record {index} has a value of negative length")
-            else:
-                position += length >> 1
-
-            headers_at = position
-            has_headers = data[position]
-            position = position + 1 if not has_headers else _skip_headers(data, position, end, index)
-            if position != end:
-                raise _invalid(f"record {index} has a length that is not that of its parts")
+            if find_null_keys and key_length == _NULL_LENGTH:
+                _add(null_keys, index, index + 1)
             index += 1
 
-            if index < next_attempt:
+            if length != last_length:
+                last_length = length
+                continue
+            if index < next_attempt or not is_usual:
                 continue
             record_size = position - start
-            if has_headers or record_size != last_size:
-                last_size = record_size
-                continue
             layout = (start, timestamp_at, offset_at, key_at, value_at, headers_at)
             run, run_largest = _match_run(data, position, record_size, index, count - index, layout)
             if run_largest > largest:
                 largest = run_largest
-            if run and null_keys and null_keys[-1].stop == index:
-                null_keys[-1] = range(null_keys[-1].start, index + run)
+            if find_null_keys and key_length == _NULL_LENGTH:
+                _add(null_keys, index, index + run)
             index += run
             position += run * record_size
             wait = 1 if run > _SHORT_RUN else min(2 * wait, _LONGEST_WAIT)
             next_attempt = index + wait
     except IndexError as error:
         raise _invalid(f"record {index} ends beyond the batch") from error
-    if position != size:
+    if position != len(data):
         raise _invalid("the batch holds more bytes than its records")
     if largest == _NOTHING and nearest_negative != _NOTHING:
         return CheckedRecords(-((nearest_negative + 1) >> 1), null_keys)
     return CheckedRecords(max(largest, 0) >> 1, null_keys)
 
 
-def _zigzag(
-    decode: Callable[[bytes | bytearray, int], tuple[int, int]], data: bytes | bytearray, position: int
-) -> tuple[int, int]:
-    """A varint of any length, left as the zigzag value it is on the wire."""
-    value, position = decode(data, position)
-    return (value << 1 if value >= 0 else (-value << 1) - 1), position
+def _add(ranges: list[range], start: int, stop: int) -> None:
+    if ranges and ranges[-1].stop == start:
+        ranges[-1] = range(ranges[-1].start, stop)
+    else:
+        ranges.append(range(start, stop))
 
 
-def _skip_headers(data: bytes | bytearray, position: int, end: int, index: int) -> int:
-    count, position = decode_varint(data, position)
+def _check_record(data: bytes | bytearray, position: int, index: int) -> tuple[int, int, int]:
+    """Any record, a step at a time. Gives where it ends, and timestamp delta and key length as zigzag values.
+
+    Raises `InvalidRecords`, or `IndexError` where it goes on behind the data.
+    """
+    length, position = decode_varint(data, position)
+    end = position + length
+    if length < 0 or end > len(data):
+        raise _invalid(f"record {index} has a length that is negative or beyond the batch")
+    timestamp, position = decode_varlong(data, position + 1)
+    delta, position = decode_varint(data, position)
+    if delta != index:
+        raise _invalid(f"record {index} has the offset delta {delta}")
+    key_length, position = decode_varint(data, position)
+    position += max(key_length, 0)
+    value_length, position = decode_varint(data, position)
+    position += max(value_length, 0)
+    if key_length < -1 or value_length < -1:
+        raise _invalid(f"record {index} has a key or a value of negative length")
+    position = _skip_headers(data, position, index)
+    if position != end:
+        raise _invalid(f"record {index} has a length that is not that of its parts")
+    return position, _zigzag(timestamp), _zigzag(key_length)
+
+
+def _zigzag(value: int) -> int:
+    return value << 1 if value >= 0 else (-value << 1) - 1
+
+
+def _skip_headers(data: bytes | bytearray, position: int, index: int) -> int:
+    count = data[position]
+    if count < 128:
+        position += 1
+    else:
+        count, position = _decode_zigzag(data, position)
     # Each header takes at least the two bytes of its lengths.
-    if count < 0 or count * 2 > end - position:
-        raise _invalid(f"record {index} claims {count} headers")
-    for _ in range(count):
-        length, position = decode_varint(data, position)
-        if length < 0:
+    if count & 1 or count > len(data) - position:
+        raise _invalid(f"record {index} claims an impossible number of headers")
+    for _ in range(count >> 1):
+        length = data[position]
+        if length < 128:
+            position += 1
+        else:
+            length, position = _decode_zigzag(data, position)
+        if length & 1:
             raise _invalid(f"record {index} has a header without a key")
-        position += length
-        length, position = decode_varint(data, position)
-        if length < -1:
+        position += length >> 1
+        length = data[position]
+        if length < 128:
+            position += 1
+        else:
+            length, position = _decode_zigzag(data, position)
+        if not length & 1:
+            position += length >> 1
+        elif length != _NULL_LENGTH:
             raise _invalid(f"record {index} has a header value of negative length")
-        position += max(length, 0)
     return position
+
+
+def _decode_zigzag(data: bytes | bytearray, position: int) -> tuple[int, int]:
+    value, position = decode_varint(data, position)
+    return _zigzag(value), position
 
 
 def _match_run(
