@@ -328,7 +328,8 @@ class CoordinatorDriver:
     def _unload(self, index: int) -> None:
         led = self._shards.pop(index, None)
         if led is not None:
-            _log.info("%s: groups unloaded", led.name)
+            level = logging.INFO if led.shard.groups else logging.DEBUG
+            _log.log(level, "%s: %d groups unloaded", led.name, len(led.shard.groups))
             led.close(ErrorCode.NOT_COORDINATOR)
 
     def _load(self, partition: Partition) -> None:
@@ -391,7 +392,8 @@ class CoordinatorDriver:
         now_ms, timestamp_ms = self._clock.monotonic_ms(), self._clock.now_ms()
         led.open()
         counts = len(led.shard.groups), replayer.replayed, replayer.skipped
-        _log.info("%s: %d groups loaded from %d records, %d skipped", led.name, *counts)
+        level = logging.INFO if any(counts) else logging.DEBUG
+        _log.log(level, "%s: %d groups loaded from %d records, %d skipped", led.name, *counts)
         self._take(led, led.shard.start_timers(now_ms, timestamp_ms), now_ms, timestamp_ms)
         self._forget_deleted_topics(led)
 
