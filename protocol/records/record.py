@@ -42,14 +42,24 @@ def decode_records(data: bytes, count: int, base_offset: int, base_timestamp: in
         if length < 0 or end > len(data):
             raise _invalid("a record's length is negative or beyond the batch")
         # The byte of attributes that no version uses comes first.
-        timestamp_delta, position = decode_varlong(data, position + 1)
-        offset_delta, position = decode_varint(data, position)
+        position += 1
+        timestamp_delta = _SMALL[data[position]] if position < end else None
+        if timestamp_delta is None:
+            timestamp_delta, position = decode_varlong(data, position)
+        else:
+            position += 1
+        offset_delta = _SMALL[data[position]] if position < end else None
+        if offset_delta is None:
+            offset_delta, position = decode_varint(data, position)
+        else:
+            position += 1
         key, position = _decode_bytes(data, position, end)
         value, position = _decode_bytes(data, position, end)
-        header_count, position = decode_varint(data, position)
         headers: tuple[Header, ...] = ()
-        if header_count:
-            headers, position = _decode_headers(data, position, end, header_count)
+        if position < end and data[position] == 0:
+            position += 1
+        else:
+            headers, position = _decode_headers(data, position, end)
         if position != end:
             raise _invalid("a record's length is not that of its parts")
         yield Record(key, value, headers, base_timestamp + timestamp_delta, base_offset + offset_delta)
@@ -57,8 +67,16 @@ def decode_records(data: bytes, count: int, base_offset: int, base_timestamp: in
         raise _invalid("the batch holds more bytes than its records")
 
 
+_SMALL: list[int | None] = [n >> 1 ^ -(n & 1) if n < 128 else None for n in range(256)]
+"""The values of one-byte varints; None where another byte follows."""
+
+
 def _decode_bytes(data: bytes, position: int, end: int) -> tuple[bytes | None, int]:
-    length, position = decode_varint(data, position)
+    length = _SMALL[data[position]] if position < end else None
+    if length is None:
+        length, position = decode_varint(data, position)
+    else:
+        position += 1
     if length < 0:
         if length != -1:
             raise _invalid(f"a key, value or header of length {length}")
@@ -69,7 +87,8 @@ def _decode_bytes(data: bytes, position: int, end: int) -> tuple[bytes | None, i
     return data[position:stop], stop
 
 
-def _decode_headers(data: bytes, position: int, end: int, count: int) -> tuple[tuple[Header, ...], int]:
+def _decode_headers(data: bytes, position: int, end: int) -> tuple[tuple[Header, ...], int]:
+    count, position = decode_varint(data, position)
     # Each header takes at least the two bytes of its lengths.
     if count < 0 or count * 2 > end - position:
         raise _invalid(f"a record with {count} headers")
