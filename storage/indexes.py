@@ -9,6 +9,8 @@ grow, entries of the active segment wait in memory until there are enough for a 
 import struct
 from array import array
 from bisect import bisect_right
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from .disk import Disk, DiskFile
 
@@ -21,7 +23,10 @@ _UINT32 = next(code for code in "IL" if array(code).itemsize == 4)
 
 
 class SparseIndex:
-    """Pairs that ascend in both parts. Loaded: two arrays in memory. Not loaded: a binary search in the file."""
+    """Pairs that ascend in both parts. Loaded: two arrays in memory. Not loaded: a binary search in the file.
+
+    The file is open only while it is used, since a broker has two of them per segment.
+    """
 
     _entry: struct.Struct
     _key_code: str
@@ -30,7 +35,6 @@ class SparseIndex:
         self.path = path
         self._disk = disk
         self._max_entries = max_bytes // self._entry.size
-        self._file: DiskFile | None = None
         self._keys: array[int] | None = None
         self._values: array[int] | None = None
         self._unwritten = bytearray()
@@ -39,7 +43,8 @@ class SparseIndex:
 
     def create(self) -> None:
         """Start anew, whatever the file holds."""
-        self._open_file().truncate(0)
+        with self._opened() as file:
+            file.truncate(0)
         self._keys, self._values = array(self._key_code), array(_UINT32)
         self._unwritten.clear()
 
@@ -47,19 +52,18 @@ class SparseIndex:
         """Into memory, for lookups without reads and for appends; cuts off what is not an entry."""
         if self._keys is not None:
             return
-        file = self._open_file()
-        size = file.size()
-        data = file.read_at(0, size)
-        entries = self._valid_entries(data)
-        if entries * self._entry.size != size:
-            file.truncate(entries * self._entry.size)
+        with self._opened() as file:
+            size = file.size()
+            data = file.read_at(0, size)
+            entries = self._valid_entries(data)
+            if entries * self._entry.size != size:
+                file.truncate(entries * self._entry.size)
         self._keys, self._values = self._split(data[: entries * self._entry.size])
 
     def unload(self) -> None:
-        """Write what is pending and forget the arrays and the file: the segment is not active any more."""
+        """Write what is pending and forget the arrays: the segment is not active any more."""
         self.write_pending()
         self._keys = self._values = None
-        self.close()
 
     def _append(self, key: int, value: int) -> None:
         assert self._keys is not None
@@ -72,7 +76,8 @@ class SparseIndex:
 
     def write_pending(self) -> None:
         if self._unwritten:
-            self._open_file().append([self._unwritten])
+            with self._opened() as file:
+                file.append([self._unwritten])
             self._unwritten = bytearray()
 
     @property
@@ -86,65 +91,59 @@ class SparseIndex:
             self.write_pending()
             del self._keys[count:]
             del self._values[count:]
-            self._open_file().truncate(count * self._entry.size)
+            with self._opened() as file:
+                file.truncate(count * self._entry.size)
 
     # Reading
 
-    @property
-    def entries(self) -> int:
-        if self._keys is not None:
-            return len(self._keys)
-        return self._open_file().size() // self._entry.size
-
-    def entry(self, number: int) -> tuple[int, int]:
-        if self._keys is not None and self._values is not None:
-            return self._keys[number], self._values[number]
-        data = self._open_file().read_at(number * self._entry.size, self._entry.size)
-        key, value = self._entry.unpack(data)
-        return key, value
-
     def last_entry(self) -> tuple[int, int] | None:
-        count = self.entries
-        return self.entry(count - 1) if count else None
+        if self._keys is not None and self._values is not None:
+            return (self._keys[-1], self._values[-1]) if self._keys else None
+        with self._opened() as file:
+            count = file.size() // self._entry.size
+            return self._read_entry(file, count - 1) if count else None
 
     def is_end_sound(self) -> bool:
         """Whether the file ends with a whole entry, and with one that ascends."""
-        if self._open_file().size() % self._entry.size:
-            return False
-        count = self.entries
-        return count < 2 or self.entry(count - 2)[0] < self.entry(count - 1)[0]
+        with self._opened() as file:
+            count, rest = divmod(file.size(), self._entry.size)
+            if rest or count < 2:
+                return not rest
+            return self._read_entry(file, count - 2)[0] < self._read_entry(file, count - 1)[0]
 
     def _floor(self, key: int) -> tuple[int, int] | None:
         """The last entry whose key is not above `key`."""
         if self._keys is not None and self._values is not None:
             at = bisect_right(self._keys, key) - 1
             return (self._keys[at], self._values[at]) if at >= 0 else None
-        low, high = 0, self.entries
-        while low < high:
-            middle = (low + high) // 2
-            if self.entry(middle)[0] <= key:
-                low = middle + 1
-            else:
-                high = middle
-        return self.entry(low - 1) if low else None
+        with self._opened() as file:
+            low, high = 0, file.size() // self._entry.size
+            while low < high:
+                middle = (low + high) // 2
+                if self._read_entry(file, middle)[0] <= key:
+                    low = middle + 1
+                else:
+                    high = middle
+            return self._read_entry(file, low - 1) if low else None
+
+    def _read_entry(self, file: DiskFile, number: int) -> tuple[int, int]:
+        key, value = self._entry.unpack(file.read_at(number * self._entry.size, self._entry.size))
+        return key, value
 
     # Files
 
     def sync(self) -> None:
-        """By a handle of its own: it may run in a thread beside lookups."""
-        file = self._disk.open(self.path)
-        file.sync()
-        file.close()
+        """May run in a thread beside lookups."""
+        with self._opened() as file:
+            file.sync()
 
-    def close(self) -> None:
-        if self._file is not None:
-            self._file.close()
-            self._file = None
-
-    def _open_file(self) -> DiskFile:
-        if self._file is None:
-            self._file = self._disk.open(self.path, create=True)
-        return self._file
+    @contextmanager
+    def _opened(self) -> Iterator[DiskFile]:
+        file = self._disk.open(self.path, create=True)
+        try:
+            yield file
+        finally:
+            file.close()
 
     def _valid_entries(self, data: bytes) -> int:
         """How many entries from the start on ascend; behind them are zeros, or damage."""

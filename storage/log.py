@@ -29,7 +29,7 @@ from pykbroker.protocol.records.errors import InvalidRecords
 
 from . import leader_epochs
 from .disk import Buffer, Disk, DiskFile
-from .errors import OffsetOutOfRange
+from .errors import DiskFailed, OffsetOutOfRange
 from .leader_epochs import UNDEFINED_EPOCH, LeaderEpochs
 from .log_config import LogConfig
 from .producer_state import BatchMetadata, ProducerStateManager
@@ -119,6 +119,7 @@ class Log:
         """Segments whose indexes are not durable yet."""
         self._is_directory_synced = False
         self.is_closed = False
+        self._is_abandoned = False
 
     def __repr__(self) -> str:
         return f"<Log {self.directory} {self.log_start_offset}..{self.log_end_offset}>"
@@ -507,6 +508,14 @@ class Log:
 
     def flush(self) -> None:
         """Everything appended before the call is durable when it returns; the recovery point moves there."""
+        try:
+            self._flush()
+        except DiskFailed:
+            # In a thread it may find that the log was deleted in the meantime.
+            if not self._is_abandoned:
+                raise
+
+    def _flush(self) -> None:
         end_offset = self.log_end_offset
         segments = list(self._segments)
         rolled, self._rolled = self._rolled, []
@@ -537,7 +546,7 @@ class Log:
 
     def abandon(self) -> None:
         """Let go of the files as they are, without a flush: before deletion, or when the disk has failed."""
-        self.is_closed = True
+        self.is_closed = self._is_abandoned = True
         self._recent.clear()
         for segment in self._segments:
             segment.close()

@@ -78,6 +78,7 @@ class LogSegment:
 
     def open_inactive(self, end_offset: int) -> bool:
         """Trust the files after a look at the ends of the indexes; False where an index is missing or lies.
+        The file is opened again when somebody reads from it.
 
         end_offset: where the next segment begins.
         """
@@ -88,8 +89,7 @@ class LogSegment:
         if last is not None:
             self.max_timestamp, self.offset_of_max_timestamp = last
         sound = self._is_last_index_entry_sound() and self._is_last_time_entry_sound(end_offset)
-        self.offset_index.close()
-        self.time_index.close()
+        self._file = None
         return sound
 
     def _is_last_index_entry_sound(self) -> bool:
@@ -136,8 +136,6 @@ class LogSegment:
 
     def close(self) -> None:
         """The data file stays open for as long as a slice of it is on its way to somebody."""
-        self.offset_index.close()
-        self.time_index.close()
         self._file = None
 
     def sync(self) -> None:

@@ -1,6 +1,9 @@
 """One log: what goes in comes out, at the offsets that were promised."""
 
+import gc
+import os
 from itertools import pairwise
+from pathlib import Path
 from random import Random
 
 import pytest
@@ -461,3 +464,44 @@ def test_config_is_read_from_kafkas_properties() -> None:
     for key, value in (("message.timestamp.type", "x"), ("preallocate", "maybe"), ("segment.bytes", "many")):
         with pytest.raises(ValueError, match=value):
             LogConfig.from_properties({key: value})
+
+
+def test_deletion_under_a_running_flush_is_no_disk_failure(disk: SimulatedDisk) -> None:
+    log = open_log(disk, "/data/t-0")
+    append(log, batch(1))
+    log.abandon()
+    disk.remove_directory("/data/t-0")
+    log.flush()
+    with pytest.raises(DiskFailed):
+        append(log, batch(1))
+
+
+def test_failed_sync_is_told(disk: SimulatedDisk) -> None:
+    log = open_log(disk, "/data/t-0")
+    append(log, batch(1))
+    disk.remove_directory("/data/t-0")
+    with pytest.raises(DiskFailed):
+        log.flush()
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="counts descriptors where Linux shows them")
+def test_a_log_holds_one_descriptor_until_its_old_segments_are_read(tmp_path: Path) -> None:
+    def descriptors() -> int:
+        return sum(str(tmp_path) in os.readlink(f"/proc/self/fd/{name}") for name in open_descriptors())
+
+    log = open_log(OsDisk(), f"{tmp_path}/t-0", config(segment_bytes=200))
+    for _ in range(10):
+        append(log, batch(1))
+    assert len(log.segments) > 3
+    log.close()
+    again = open_log(OsDisk(), f"{tmp_path}/t-0", clean_shutdown=True, recovery_point=10)
+    del log
+    gc.collect()
+    assert descriptors() == 1
+    assert offsets(read_all(again)) == list(range(10))
+    assert descriptors() == len(again.segments)
+
+
+def open_descriptors() -> list[str]:
+    names = os.listdir("/proc/self/fd")
+    return [name for name in names if os.path.lexists(f"/proc/self/fd/{name}")]
