@@ -29,6 +29,16 @@ def uncached_extent(descriptor: int, position: int, end: int) -> tuple[int, int]
     return None
 
 
+def read_cached(descriptor: int, position: int, size: int) -> bytearray | None:
+    """The bytes, or None where not all of them are cached or the system cannot tell."""
+    data = bytearray(size)
+    try:
+        count = os.preadv(descriptor, [data], position, _RWF_NOWAIT) if _RWF_NOWAIT else 0
+    except OSError:
+        return None
+    return data if count == size else None
+
+
 def warm(descriptor: int, position: int, end: int) -> None:
     """Read [position, end) so that it is cached, and ask the kernel for what follows. It blocks: for a thread."""
     if hasattr(os, "posix_fadvise"):
