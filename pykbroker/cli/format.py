@@ -20,6 +20,8 @@ from pykbroker.server.formatting import directory_paths, format_unformatted, for
 from pykbroker.storage.disk import OsDisk
 from pykbroker.storage.errors import StorageError
 
+from .command import ClientCommand
+
 _RELEASES = {"4.3": METADATA_VERSION_LEVEL, "4.3-IV0": METADATA_VERSION_LEVEL}
 _KRAFT_VERSION = "kraft.version"
 
@@ -28,7 +30,7 @@ class FormatFailed(click.ClickException):
     """Printed as one line; the exit code is 1."""
 
 
-@click.command("format")
+@click.command("format", cls=ClientCommand)
 @click.option("-t", "--cluster-id", help="The cluster's id, 16 bytes in base64; see --random-uuid.")
 @click.option("-c", "--config", "properties", type=click.Path(path_type=Path), help="The node's server.properties.")
 @click.option("--override", "overrides", multiple=True, metavar="KEY=VALUE", help="A property that wins over the file.")
@@ -53,7 +55,7 @@ def command(
         click.echo(uuid_to_text(random_uuid(random.SystemRandom())))
         return
     if cluster_id is None:
-        raise click.UsageError("-t, --cluster-id is missing; --random-uuid makes one")
+        raise FormatFailed("-t, --cluster-id is missing; --random-uuid makes one")
     _check_release(release_version)
     _check_features(features)
     try:

@@ -24,6 +24,8 @@ import trio
 from pykbroker.config import BrokerConfig, ConfigurationError
 from pykbroker.server.log_lines import write_log_to
 
+from .command import ClientCommand
+
 if TYPE_CHECKING:
     from pykbroker.server.node import Node
 
@@ -40,7 +42,7 @@ class StartFailed(click.ClickException):
         super().__init__(" ".join(message.split()))
 
 
-@click.command("start")
+@click.command("start", cls=ClientCommand)
 @click.argument("properties", required=False, type=click.Path(path_type=Path), metavar="[server.properties]")
 @click.option("--override", "overrides", multiple=True, metavar="KEY=VALUE", help="A property that wins over the file.")
 @click.option("--data-dir", type=click.Path(path_type=Path), help=f"Where the data goes [./{DEFAULT_DATA_DIRECTORY}].")
@@ -48,7 +50,7 @@ class StartFailed(click.ClickException):
 def command(properties: Path | None, overrides: tuple[str, ...], data_dir: Path | None, ephemeral: bool) -> None:
     """Start a node: a broker and its controller, unless process.roles says otherwise."""
     if ephemeral and data_dir is not None:
-        raise click.UsageError("--ephemeral and --data-dir exclude each other")
+        raise StartFailed("--ephemeral and --data-dir exclude each other")
     write_log_to(sys.stderr)
     with _directory_of_flags(data_dir, ephemeral) as directory:
         try:

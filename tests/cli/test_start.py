@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import signal
 import socket
+import struct
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import psutil
 import pytest
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from pykbroker.protocol.framing import encode_request
+from pykbroker.protocol.messages.api_versions import ApiVersionsRequest
 
 READY = re.compile(
     r"pykbroker ready: PLAINTEXT://127\.0\.0\.1:(\d+) node\.id=(\d+) cluster\.id=(\S{22}) log\.dirs=(\S+)\n"
@@ -212,6 +220,11 @@ def test_an_override_without_a_value_is_one_line(tmp_path: Path) -> None:
     assert "KEY=VALUE" in refused("--override", "node.id", cwd=tmp_path)
 
 
+def test_flags_that_make_no_sense_are_one_line(tmp_path: Path) -> None:
+    assert "--ephemeral" in refused("--ephemeral", "--data-dir", "d", cwd=tmp_path)
+    assert "--epehemral" in refused("--epehemral", cwd=tmp_path)
+
+
 def test_an_unknown_key_is_a_warning(start: StartNode) -> None:
     node = start("--override", "no.such.key=1")
     code, _, err = node.end()
@@ -229,3 +242,34 @@ def test_a_signal_during_the_start_ends_it(tmp_path: Path) -> None:
         _, err = process.communicate(timeout=TIMEOUT_S)
         assert "Traceback" not in err
         assert process.returncode in (0, -signal.SIGTERM)
+
+
+def test_partitions_are_spread_over_several_log_directories(start: StartNode, tmp_path: Path) -> None:
+    for _ in range(2):
+        node = start("--override", "log.dirs=a,b", "--override", "metadata.log.dir=c")
+        admin = AdminClient({"bootstrap.servers": f"127.0.0.1:{node.port}"})
+        for future in admin.create_topics([NewTopic("spread", 4, 1)]).values():
+            with contextlib.suppress(KafkaException):  # it is there the second time
+                future.result()
+        partitions = admin.list_topics(timeout=TIMEOUT_S).topics["spread"].partitions
+        assert [each.leader for each in partitions.values()] == [1] * 4
+        assert node.end()[0] == 0
+    assert len(list((tmp_path / "a").glob("spread-*"))) == 2
+    assert len(list((tmp_path / "b").glob("spread-*"))) == 2
+    assert [each.name for each in (tmp_path / "c").glob("*-[0-9]")] == ["__cluster_metadata-0"]
+
+
+def test_an_idle_connection_costs_little_memory(start: StartNode) -> None:
+    node = start("--ephemeral")
+    process = psutil.Process(node.process.pid)
+    request = encode_request(ApiVersionsRequest(client_software_name="a", client_software_version="1"), 3, 1, "c")
+    before = process.memory_info().rss
+    with contextlib.ExitStack() as stack:
+        for _ in range(400):
+            connection = stack.enter_context(socket.create_connection(("127.0.0.1", node.port)))
+            connection.sendall(request)
+            (size,) = struct.unpack(">i", connection.recv(4, socket.MSG_WAITALL))
+            connection.recv(size, socket.MSG_WAITALL)
+        each = (process.memory_info().rss - before) / 400
+    assert each <= 15_000
+    assert node.end()[0] == 0
