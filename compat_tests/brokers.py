@@ -143,7 +143,10 @@ class Pykbroker(BrokerProcess):
     kind = "pykbroker"
 
     def base_properties(self) -> dict[str, str]:
-        return {"listeners": f"PLAINTEXT://{self.bootstrap}", "log.dirs": str(self.data_directory)}
+        return {
+            "listeners": f"PLAINTEXT://{self.bootstrap},CONTROLLER://127.0.0.1:{self.controller_port}",
+            "log.dirs": str(self.data_directory),
+        }
 
     def command(self) -> list[str]:
         return [sys.executable, "-m", "pykbroker", "start", str(self.properties_file)]
