@@ -76,6 +76,7 @@ class Listener:
 
     async def _accept_connections(self, connections: trio.Nursery) -> None:
         while True:
+            await trio.lowlevel.checkpoint()  # a flood of connections must not starve those that are there
             try:
                 transport = await self._acceptor.accept()
             except trio.ClosedResourceError:
@@ -122,7 +123,8 @@ class Listener:
         """A connection without progress is closed after one period to one and a quarter."""
         if self._limits.max_idle_ms < 0:
             return
+        interval_s = max(self._limits.max_idle_ms, 1) / 1000 / _IDLE_CHECKS
         while True:
-            await trio.sleep(self._limits.max_idle_ms / 1000 / _IDLE_CHECKS)
+            await trio.sleep(interval_s)
             for connection in list(self._connections):
                 connection.close_if_idle(_IDLE_CHECKS)

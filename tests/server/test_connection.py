@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 import struct
 
@@ -22,6 +23,7 @@ from pykbroker.protocol.messages.metadata import MetadataRequest, MetadataRespon
 from pykbroker.protocol.messages.produce import ProduceRequest, ProduceResponse
 from pykbroker.protocol.schema import Message
 from pykbroker.server.dispatch import HandlerTable, RequestContext, RequestRefused
+from pykbroker.sim.network import SimulatedAcceptor, SimulatedTransport
 from tests.server.serving import Client, Served, Server, eventually, limits
 
 
@@ -340,6 +342,29 @@ class TestTheEnd:
             assert trio.current_time() - start == pytest.approx(2, abs=0.1)
 
         simulated_server.run(table, scenario)
+
+
+def test_a_listener_without_descriptors_tries_again(
+    simulated_server: Server, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    accept = SimulatedAcceptor.accept
+    failures = iter([errno.EMFILE, errno.ENFILE, errno.EMFILE] * 3)
+
+    async def accept_or_fail(acceptor: SimulatedAcceptor) -> SimulatedTransport:
+        transport = await accept(acceptor)
+        if (number := next(failures, None)) is not None:
+            acceptor.arrive(transport)
+            raise OSError(number, "Too many open files")
+        return transport
+
+    monkeypatch.setattr(SimulatedAcceptor, "accept", accept_or_fail)
+
+    async def scenario(served: Served) -> None:
+        client = await served.connect()
+        assert await client.ask(numbered(1), 4) == HeartbeatResponse(throttle_time_ms=1)
+
+    simulated_server.run(heartbeats(), scenario)
+    assert "accepts no connections for now: Too many open files" in caplog.text
 
 
 def test_more_connections_than_allowed_are_closed(server: Server) -> None:
