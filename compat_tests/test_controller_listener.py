@@ -50,6 +50,6 @@ def test_the_controllers_listener_advertises_what_it_serves(fresh_process: Calla
         assert isinstance(answer, ApiVersionsResponse)
         offered = {each.api_key for each in answer.api_keys}
         assert {18, 19, 60} <= offered
-        assert not offered & {0, 1, 3}, "Produce, Fetch of clients and Metadata belong to brokers"
+        assert not offered & {0, 3}, "Produce and Metadata belong to brokers"
         with pytest.raises(Closed):
             wire.call(MetadataRequest(), 12)

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from .coordinator_driver import CoordinatorDriver
     from .replica_manager import ReplicaManager
 
+_SECURITY_PROTOCOL_IDS = {"PLAINTEXT": 0, "SSL": 1, "SASL_PLAINTEXT": 2, "SASL_SSL": 3}
+
 
 @dataclass(frozen=True, slots=True)
 class BoundListener:
@@ -29,6 +31,11 @@ class BoundListener:
     host: str
     port: int
     security_protocol: str
+
+    @property
+    def security_protocol_id(self) -> int:
+        """As registrations have it."""
+        return _SECURITY_PROTOCOL_IDS[self.security_protocol]
 
     def __str__(self) -> str:
         host = f"[{self.host}]" if ":" in self.host else self.host

@@ -26,7 +26,6 @@ from .controller_driver import ControllerDriver
 
 _log = logging.getLogger(__name__)
 
-_SECURITY_PROTOCOL_IDS = {"PLAINTEXT": 0, "SSL": 1, "SASL_PLAINTEXT": 2, "SASL_SSL": 3}
 _RETRY_S = 0.1
 
 
@@ -48,12 +47,7 @@ class BrokerIdentity:
             cluster_id=self.cluster_id,
             incarnation_id=self.incarnation_id,
             listeners=[
-                Listener(
-                    name=each.name,
-                    host=each.host,
-                    port=each.port,
-                    security_protocol=_SECURITY_PROTOCOL_IDS[each.security_protocol],
-                )
+                Listener(name=each.name, host=each.host, port=each.port, security_protocol=each.security_protocol_id)
                 for each in self.listeners
             ],
             features=[

@@ -17,6 +17,7 @@ import trio
 
 from pykbroker.config import BrokerConfig
 from pykbroker.config import Listener as ListenerConfig
+from pykbroker.protocol.messages.brokers import ControllerRegistrationRequest
 from pykbroker.protocol.uuids import random_uuid
 from pykbroker.replication.fetch_session import FetchSessionCache
 from pykbroker.storage.disk import Disk
@@ -24,6 +25,7 @@ from pykbroker.storage.disk import Disk
 from .broker import BoundListener, Broker
 from .broker_lifecycle import BrokerIdentity, BrokerLifecycle
 from .clock import Clock
+from .controller_registration import controller_registration
 from .coordinator_driver import CONSUMER_OFFSETS, CoordinatorDriver
 from .dispatch import Dispatcher, HandlerTable, ListenerKind
 from .listener import ConnectionLimits, Listener
@@ -167,7 +169,9 @@ class Node:
                 await nursery.start(broker.controller.run)
             await nursery.start(broker.partitions.run)
             await nursery.start(broker.groups.run)
-            await nursery.start(lifecycle.run)
+            async with trio.open_nursery() as registering:
+                registering.start_soon(broker.controller.submit, self._controller_registration(broker, acceptors))
+                await nursery.start(lifecycle.run)
             self.serves = True
             listeners = self._listeners(broker, acceptors)
             async with trio.open_nursery() as serving:
@@ -219,6 +223,12 @@ class Node:
             log_directory_ids=tuple(directory.directory_id for directory in storage.directories),
             previous_epoch=storage.previous_broker_epoch,
         )
+
+    def _controller_registration(
+        self, broker: Broker, acceptors: Mapping[str, Acceptor]
+    ) -> ControllerRegistrationRequest:
+        listeners = [_bound(each, acceptors[each.name]) for each in self._config.listeners.controller]
+        return controller_registration(broker.node_id, random_uuid(self._rng), listeners)
 
     def _fork_rng(self) -> random.Random:
         return random.Random(self._rng.getrandbits(64))
