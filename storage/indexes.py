@@ -133,9 +133,12 @@ class SparseIndex:
     # Files
 
     def sync(self) -> None:
-        """May run in a thread beside lookups."""
-        with self._opened() as file:
+        """May run in a thread beside lookups, and then must not make a file that was just deleted anew."""
+        file = self._disk.open(self.path)
+        try:
             file.sync()
+        finally:
+            file.close()
 
     @contextmanager
     def _opened(self) -> Iterator[DiskFile]:

@@ -88,7 +88,7 @@ class LeaderEpochs:
     def truncate_from_start(self, start_offset: int) -> None:
         """The log begins at `start_offset` now: so does the epoch that holds it."""
         at = bisect_right(self._entries, start_offset, key=_start_offset) - 1
-        if at >= 0 and self._entries[at].start_offset < start_offset:
+        if at > 0 or (at == 0 and self._entries[0].start_offset < start_offset):
             self._entries[: at + 1] = [EpochEntry(self._entries[at].epoch, start_offset)]
             self._is_written = False
 

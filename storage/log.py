@@ -2,7 +2,7 @@
 
 Appends come in order from one task and are written to the page cache; `flush` makes them durable and may run in a
 thread beside appends and reads. What may be read by whom (high watermark, last stable offset) is the replica's
-business. Retention and compaction are not in here.
+business; which segments are old is decided in `retention`. Compaction is not in here.
 """
 
 import posixpath
@@ -35,7 +35,8 @@ from .log_config import LogConfig
 from .producer_state import BatchMetadata, ProducerStateManager
 from .recovery import LogLoader, replay_producers, update_producers
 from .rejection import RecordsRejected
-from .segment import LogSegment, TimestampAndOffset
+from .retention import expired_segments
+from .segment import LogSegment, TimestampAndOffset, put_aside
 from .transaction_markers import find_marker
 from .validation import CheckedBatch, check_client_batch
 
@@ -188,7 +189,9 @@ class Log:
 
     @property
     def first_unstable_offset(self) -> int | None:
-        return self.producers.first_unstable_offset
+        """Where the earliest open transaction begins, or the log where that is deleted in part."""
+        offset = self.producers.first_unstable_offset
+        return None if offset is None else max(offset, self.log_start_offset)
 
     @property
     def latest_epoch(self) -> int | None:
@@ -499,6 +502,39 @@ class Log:
         if self.log_start_offset < offset <= self.log_end_offset:
             self.log_start_offset = offset
             self._epochs.truncate_from_start(offset)
+
+    # Retention
+
+    def delete_old_segments(self, high_watermark: int, now_ms: int) -> list[str]:
+        """Put the segments out of use that `retention` says. Returns the files' paths: they are to be removed after
+        `file.delete.delay.ms`, in a thread. Raises `DiskFailed`.
+        """
+        count = expired_segments(
+            self._segments,
+            self.config,
+            log_start_offset=self.log_start_offset,
+            log_end_offset=self.log_end_offset,
+            high_watermark=high_watermark,
+            now_ms=now_ms,
+        )
+        if not count:
+            return []
+        if count == len(self._segments):
+            self.roll(now_ms)
+        gone = self._segments[:count]
+        self.increment_log_start_offset(self._segments[count].base_offset)
+        del self._segments[:count]
+        self._rolled = [segment for segment in self._rolled if segment not in gone]
+        self._recent = {offset: found for offset, found in self._recent.items() if found[0] not in gone}
+        # In the order of the log: a crash that loses the latest renames leaves no hole.
+        return [path for segment in gone for path in self._put_aside(segment)]
+
+    def _put_aside(self, segment: LogSegment) -> list[str]:
+        paths = segment.put_aside()
+        snapshot = self.producers.snapshot_path(segment.base_offset)
+        if self._disk.exists(snapshot):
+            paths.append(put_aside(self._disk, snapshot))
+        return paths
 
     # Durability
 

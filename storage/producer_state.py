@@ -198,8 +198,7 @@ class ProducerStateManager:
 
     def take_snapshot(self, *, sync: bool) -> None:
         """Of the state at `end_offset`, in the file of that name."""
-        path = posixpath.join(self._directory, f"{self.end_offset:020d}{SNAPSHOT_SUFFIX}")
-        self._disk.replace_file(path, self._encode_snapshot(), sync=sync)
+        self._disk.replace_file(self.snapshot_path(self.end_offset), self._encode_snapshot(), sync=sync)
         self.last_snapshot_offset = self.end_offset
 
     def _encode_snapshot(self) -> bytes:
@@ -213,8 +212,11 @@ class ProducerStateManager:
         stems = [name.removesuffix(SNAPSHOT_SUFFIX) for name in names if name.endswith(SNAPSHOT_SUFFIX)]
         return sorted(int(stem) for stem in stems if stem.isdecimal())
 
+    def snapshot_path(self, offset: int) -> str:
+        return posixpath.join(self._directory, f"{offset:020d}{SNAPSHOT_SUFFIX}")
+
     def remove_snapshot(self, offset: int) -> None:
-        self._disk.remove(posixpath.join(self._directory, f"{offset:020d}{SNAPSHOT_SUFFIX}"))
+        self._disk.remove(self.snapshot_path(offset))
 
     def load_latest_snapshot(self, log_start_offset: int, end_offset: int, now_ms: int) -> None:
         """Start from the latest sound snapshot up to `end_offset`, or from nothing at `log_start_offset`.
@@ -226,7 +228,7 @@ class ProducerStateManager:
             if offset > end_offset:
                 self.remove_snapshot(offset)
             elif offset >= log_start_offset:
-                path = posixpath.join(self._directory, f"{offset:020d}{SNAPSHOT_SUFFIX}")
+                path = self.snapshot_path(offset)
                 try:
                     entries = list(decode_snapshot(self._disk.read_file(path), path))
                 except CorruptLog:

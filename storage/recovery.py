@@ -17,12 +17,19 @@ from .indexes import MAX_RELATIVE_OFFSET
 from .leader_epochs import LeaderEpochs
 from .log_config import LogConfig
 from .producer_state import ProducerStateManager
-from .segment import INDEX_SUFFIX, LOG_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX, LogSegment
+from .segment import (
+    DELETED_SUFFIX,
+    INDEX_SUFFIX,
+    LOG_SUFFIX,
+    TIME_INDEX_SUFFIX,
+    TRANSACTION_INDEX_SUFFIX,
+    LogSegment,
+)
 from .transaction_markers import find_marker
 
 _log = logging.getLogger(__name__)
 
-_LEFTOVER_SUFFIXES = (".deleted", ".cleaned", ".tmp")
+_LEFTOVER_SUFFIXES = (DELETED_SUFFIX, ".cleaned", ".tmp")
 
 
 @dataclass(slots=True)
@@ -64,6 +71,9 @@ class LogLoader:
         self._disk.make_directory(self._directory)
         self._epochs.load()
         segments = [self._segment(base_offset) for base_offset in self._base_offsets()]
+        if segments:
+            # Retention moves the start without a checkpoint.
+            self._log_start_offset = max(self._log_start_offset, segments[0].base_offset)
         suspect_from = self._first_suspect(segments)
         next_offset = None
         if segments and suspect_from == len(segments):

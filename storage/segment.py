@@ -5,14 +5,15 @@ Only the active segment, the last one of a log, keeps its indexes in memory and 
 """
 
 import posixpath
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import NamedTuple
 
 from pykbroker.protocol.records.batch import RecordBatch, RecordBatchHeader, TimestampType, iter_records
 
 from .batch_scan import scan_headers
 from .disk import Buffer, Disk, DiskFile
-from .errors import CorruptLog
+from .errors import CorruptLog, DiskFailed
 from .indexes import MAX_RELATIVE_OFFSET, OffsetIndex, TimeIndex
 from .log_config import LogConfig
 
@@ -20,6 +21,11 @@ LOG_SUFFIX = ".log"
 INDEX_SUFFIX = ".index"
 TIME_INDEX_SUFFIX = ".timeindex"
 TRANSACTION_INDEX_SUFFIX = ".txnindex"
+DELETED_SUFFIX = ".deleted"
+"""Behind the names of files that are out of use and not removed yet."""
+
+_SUFFIXES = (LOG_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX)
+"""The data first: indexes without it are known for leftovers."""
 
 NO_TIMESTAMP = -1
 MAX_POSITION = 2**31 - 1
@@ -28,6 +34,11 @@ MAX_POSITION = 2**31 - 1
 
 def offset_file_name(offset: int, suffix: str) -> str:
     return f"{offset:020d}{suffix}"
+
+
+def put_aside(disk: Disk, path: str) -> str:
+    disk.rename(path, path + DELETED_SUFFIX)
+    return path + DELETED_SUFFIX
 
 
 class TimestampAndOffset(NamedTuple):
@@ -52,6 +63,7 @@ class LogSegment:
         self._bytes_since_index_entry = 0
         self._rolling_timestamp: int | None = None
         self._file: DiskFile | None = None
+        self.is_deleted = False
         max_bytes = config.segment_index_bytes
         self.offset_index = OffsetIndex(disk, self.path(INDEX_SUFFIX), base_offset, max_bytes=max_bytes)
         self.time_index = TimeIndex(disk, self.path(TIME_INDEX_SUFFIX), base_offset, max_bytes=max_bytes)
@@ -139,17 +151,35 @@ class LogSegment:
         self._file = None
 
     def sync(self) -> None:
-        self.file.sync()
+        with self._unless_deleted():
+            self.file.sync()
 
     def sync_indexes(self) -> None:
         """Only for an inactive segment."""
-        self.offset_index.sync()
-        self.time_index.sync()
+        with self._unless_deleted():
+            self.offset_index.sync()
+            self.time_index.sync()
+
+    @contextmanager
+    def _unless_deleted(self) -> Iterator[None]:
+        """A sync in a thread may find that the segment was deleted in the meantime."""
+        try:
+            yield
+        except DiskFailed:
+            if not self.is_deleted:
+                raise
 
     def delete(self) -> None:
+        self.is_deleted = True
         self.close()
-        for suffix in (LOG_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX):
+        for suffix in _SUFFIXES:
             self._disk.remove(self.path(suffix))
+
+    def put_aside(self) -> list[str]:
+        """Out of use under names that say so. Returns the paths; slices of the file stay readable."""
+        self.is_deleted = True
+        self.close()
+        return [put_aside(self._disk, path) for path in map(self.path, _SUFFIXES) if self._disk.exists(path)]
 
     # Appending
 
