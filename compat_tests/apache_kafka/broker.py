@@ -35,6 +35,9 @@ class ApacheKafka(BrokerProcess):
             "share.coordinator.state.topic.replication.factor": "1",
             "share.coordinator.state.topic.min.isr": "1",
             "log.dirs": str(self.data_directory),
+            # After kill -9 it waits until the session of its predecessor is over: not nine seconds.
+            "broker.session.timeout.ms": "3000",
+            "broker.heartbeat.interval.ms": "500",
         }
 
     def prepare(self) -> None:
