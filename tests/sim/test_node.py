@@ -6,10 +6,16 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import cast
 
+import pytest
 import trio
 
-from tests.sim.whole_node import World, produce_crash_and_read, run_world
+from pykbroker.protocol.messages.metadata import MetadataRequest, MetadataResponse
+from pykbroker.sim.node import SimulatedNode
+from pykbroker.storage.errors import DiskFailed
+from tests.server.serving import Client
+from tests.sim.whole_node import TOPIC, World, produce_crash_and_read, run_world
 
 ROOT = Path(__file__).parents[2]
 
@@ -98,3 +104,44 @@ def test_a_node_survives_many_crashes() -> None:
 
     for seed in range(10):
         run_world(scenario, seed)
+
+
+def test_two_nodes_in_one_process_share_nothing() -> None:
+    async def scenario(world: World) -> None:
+        other = SimulatedNode(world.rng, world.network, port=9093)
+        ready = await other.start(world.nursery)
+        assert ready.cluster_id not in world.trace[0]
+        client = await world.connect()
+        await world.create_topic(client)
+        other_client = Client(await world.network.connect("127.0.0.1", 9093))
+        request = MetadataRequest(topics=None, allow_auto_topic_creation=False)
+        here = cast(MetadataResponse, await client.ask(request, 9))
+        there = cast(MetadataResponse, await other_client.ask(request, 9))
+        assert [topic.name for topic in here.topics] == [TOPIC]
+        assert there.topics == []
+        await other.crash()
+        assert await world.produce(client, [b"still here"]) == 0
+        client.transport.close()
+        other_client.transport.close()
+
+    run_world(scenario, seed=1)
+
+
+def test_a_full_disk_ends_the_node_with_one_error() -> None:
+    """The only log directory has failed, so there is nothing left to work with; Kafka ends as well."""
+
+    async def scenario(world: World) -> None:
+        client = await world.connect()
+        await world.create_topic(client)
+        written = [b"value %d" % number for number in range(5)]
+        await world.produce(client, written)
+        world.node.disk.free_bytes = 10
+        with pytest.raises(AssertionError, match="KAFKA_STORAGE_ERROR"):
+            await world.produce(client, [b"too much"])
+        await trio.sleep(10)
+
+    with pytest.raises(ExceptionGroup) as ended:
+        run_world(scenario, seed=1)
+    assert ended.group_contains(DiskFailed)
+    _, remaining = ended.value.split(DiskFailed)
+    assert remaining is None
