@@ -99,6 +99,19 @@ class ImageChanges:
         self.brokers.update(later.brokers)
         self.others = self.others or later.others
 
+    def portions(self, partitions: int) -> Iterator[ImageChanges]:
+        """The same changes in the same order, with at most so many partitions at a time."""
+        keys = list(self.partitions)
+        for start in range(0, max(len(keys), 1), partitions):
+            first, last = start == 0, start + partitions >= len(keys)
+            yield ImageChanges(
+                partitions=dict.fromkeys(keys[start : start + partitions]),
+                deleted_topics=self.deleted_topics if first else {},
+                configs=self.configs if last else {},
+                brokers=self.brokers if last else {},
+                others=last and self.others,
+            )
+
 
 class MetadataImage:
     """offset: of the last record in it, -1 where there is none."""

@@ -28,6 +28,9 @@ from pykbroker.state_machine import Completion, Result, Token
 
 logger = logging.getLogger(__name__)
 
+PARTITIONS_AT_ONCE = 16
+"""Opening logs takes a millisecond each: a topic of thousands must not keep every connection waiting for seconds."""
+
 ImageListener = Callable[[MetadataImage, ImageChanges], None]
 
 
@@ -87,7 +90,10 @@ class ControllerDriver:
         return self._raft.high_watermark
 
     def subscribe(self, listener: ImageListener) -> None:
-        """Calls `listener` with the image whenever it changed, before the answer to the request that changed it."""
+        """Calls `listener` with the image whenever it changed, before the answer to the request that changed it.
+
+        Many changes at once come in portions, while the image is ahead already.
+        """
         self._listeners.append(listener)
 
     async def submit(self, request: Message) -> Any:
@@ -161,9 +167,9 @@ class ControllerDriver:
         durable = self._log.end_offset
         if ready.appends:
             await self._threads.run(self._log.flush)
-        self._apply(self._raft.advance(election=ready.election, durable_end_offset=durable))
+        await self._apply(self._raft.advance(election=ready.election, durable_end_offset=durable))
 
-    def _apply(self, high_watermark: int) -> None:
+    async def _apply(self, high_watermark: int) -> None:
         """Brings the image up to the high watermark, tells whoever listens, then answers."""
         changes = ImageChanges()
         answered: list[Completion] = []
@@ -172,7 +178,10 @@ class ControllerDriver:
             for offset, message in step.records:
                 changes.merge(self.image.replay(message, offset))
             answered.extend(step.completed)
-        self._publish(changes)
+        for portion in changes.portions(PARTITIONS_AT_ONCE):
+            self._publish(portion)
+            if len(changes.partitions) > PARTITIONS_AT_ONCE:
+                await trio.lowlevel.checkpoint()
         for completion in answered:
             waiting = self._waiting.get(completion.token)
             if waiting is not None:

@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from pykbroker.metadata.image import InconsistentMetadata, MetadataImage
+from pykbroker.metadata.image import ImageChanges, InconsistentMetadata, MetadataImage, TopicState
 from pykbroker.metadata.records import decode_record, encode_record
 from pykbroker.protocol.messages.brokers import AllocateProducerIdsRequest
 from pykbroker.protocol.messages.metadata_records import (
@@ -225,3 +225,25 @@ def test_a_view_keeps_its_topics_partitions_brokers_and_configurations() -> None
     assert view.view() is view
     with pytest.raises(AssertionError):
         view.replay(EndTransactionRecord(), 99)
+
+
+@pytest.mark.parametrize("count", [0, 1, 3, 4, 9])
+def test_changes_in_portions_are_the_same_changes_deletions_first(count: int) -> None:
+    topic_id = bytes(16)
+    whole = ImageChanges(
+        partitions={(topic_id, index): None for index in range(count)},
+        deleted_topics={bytes(range(16)): TopicState("gone", bytes(range(16)), {}, 0)},
+        configs={(2, "t"): None},
+        brokers={1: None},
+        others=True,
+    )
+    portions = list(whole.portions(3))
+    assert all(len(portion.partitions) <= 3 for portion in portions)
+    assert len(portions) == max(1, -(-count // 3))
+    assert portions[0].deleted_topics == whole.deleted_topics
+    assert not any(portion.deleted_topics for portion in portions[1:])
+    merged = ImageChanges()
+    for portion in portions:
+        merged.merge(portion)
+    assert merged == whole
+    assert list(merged.partitions) == list(whole.partitions)

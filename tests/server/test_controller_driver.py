@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -20,7 +21,7 @@ from pykbroker.protocol.messages.topics import CreatableTopic, CreateTopicsReque
 from pykbroker.raft.node import Role
 from pykbroker.raft.voters import Voter, VoterSet
 from pykbroker.server.clock import SystemClock
-from pykbroker.server.controller_driver import ControllerDriver
+from pykbroker.server.controller_driver import PARTITIONS_AT_ONCE, ControllerDriver
 from pykbroker.server.metadata_log import MetadataLog
 from pykbroker.sim.disk import SimulatedDisk
 from pykbroker.storage.disk import Disk, OsDisk
@@ -156,6 +157,34 @@ def test_listeners_hear_of_a_change_before_the_answer() -> None:
             await create_topic(driver, "orders")
             assert heard == ["orders"]
             nursery.cancel_scope.cancel()
+
+    trio.run(scenario)
+
+
+def test_others_run_while_a_large_topic_is_created_and_its_answer_comes_last() -> None:
+    async def scenario() -> None:
+        driver = open_driver(simulated_disk())
+        order: list[object] = []
+        driver.subscribe(lambda _, changes: order.append(len(changes.partitions)))
+
+        async def count_turns() -> None:
+            while True:
+                await trio.lowlevel.checkpoint()
+                order.append("another task")
+
+        async with trio.open_nursery() as nursery:
+            await nursery.start(driver.run)
+            await register_broker(driver)
+            nursery.start_soon(count_turns)
+            order.clear()
+            topic = CreatableTopic(name="large", num_partitions=3 * PARTITIONS_AT_ONCE, replication_factor=1)
+            await driver.submit(CreateTopicsRequest(topics=[topic]))
+            nursery.cancel_scope.cancel()
+        published = [index for index, what in enumerate(order) if what == PARTITIONS_AT_ONCE]
+        assert len(published) == 3
+        for one, next_one in pairwise(published):
+            assert "another task" in order[one:next_one]
+        assert sum(what for what in order if isinstance(what, int)) == 3 * PARTITIONS_AT_ONCE
 
     trio.run(scenario)
 
