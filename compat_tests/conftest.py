@@ -55,6 +55,7 @@ def shared_broker(kind: str, tmp_path_factory: pytest.TempPathFactory) -> Iterat
     broker.start()
     yield broker
     broker.close()
+    assert_no_traceback(broker)
 
 
 @pytest.fixture
@@ -81,6 +82,7 @@ def fresh_broker(kind: str, tmp_path: Path, request: pytest.FixtureRequest) -> I
     yield start
     for own in started:
         own.close()
+        assert_no_traceback(own)
 
 
 @pytest.fixture
@@ -115,6 +117,13 @@ _all_answers = Answers()
 @pytest.fixture
 def answers(kind: str, request: pytest.FixtureRequest) -> TestAnswers:
     return _all_answers.of_test(request.node.nodeid.replace(kind, "*"), kind)
+
+
+def assert_no_traceback(broker: Broker) -> None:
+    """Whatever the clients did: an exception that nobody expected is a bug of ours."""
+    if broker.kind == "pykbroker":
+        log = broker.log_text()
+        assert "Traceback" not in log, log[max(log.index("Traceback") - 2000, 0) :][:LOG_LIMIT_CHARS]
 
 
 def watch_log(item: pytest.Item, broker: Broker) -> None:
