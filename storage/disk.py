@@ -10,11 +10,18 @@ import fcntl
 import os
 import shutil
 from collections.abc import Sequence
-from typing import Protocol, TypeAlias
+from typing import NamedTuple, Protocol, TypeAlias
 
 from .errors import DirectoryLocked, DiskFailed
 
 Buffer: TypeAlias = bytes | bytearray | memoryview
+
+
+class DiskSpace(NamedTuple):
+    """usable_bytes: what this process may still write."""
+
+    total_bytes: int
+    usable_bytes: int
 
 
 class DiskFile(Protocol):
@@ -90,6 +97,10 @@ class Disk(Protocol):
         ...
 
     def sync_directory(self, path: str) -> None: ...
+
+    def space(self, path: str) -> "DiskSpace":
+        """Of the volume that holds the directory."""
+        ...
 
     def lock(self, path: str) -> DiskLock:
         """Hold the lock file until `release`; raises `DirectoryLocked` where somebody else does."""
@@ -259,6 +270,13 @@ class OsDisk:
                 os.close(descriptor)
         except OSError as error:
             raise DiskFailed("sync", path, error) from error
+
+    def space(self, path: str) -> DiskSpace:
+        try:
+            volume = os.statvfs(path)
+        except OSError as error:
+            raise DiskFailed("look at", path, error) from error
+        return DiskSpace(volume.f_blocks * volume.f_frsize, volume.f_bavail * volume.f_frsize)
 
     def lock(self, path: str) -> OsDiskLock:
         """Two locks: the one that Java's `FileLock` takes, so that a running Apache Kafka is kept out as well, and one

@@ -8,18 +8,20 @@ import json
 import logging
 import posixpath
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from random import Random
 
 from pykbroker.protocol.uuids import random_uuid, uuid_from_text, uuid_to_text
 
 from .checkpoints import HIGH_WATERMARK, LOG_START_OFFSET, RECOVERY_POINT, OffsetCheckpoint, TopicPartition
-from .disk import Disk, DiskLock
+from .disk import Disk, DiskLock, DiskSpace
 from .errors import CorruptLog, InconsistentDirectory
 from .log import PRODUCER_ID_EXPIRATION_MS, Log
 from .log_config import LogConfig
 from .meta_properties import MetaProperties, read_meta_properties, write_meta_properties
 from .partition_metadata import read_topic_id, write_topic_id
+from .segment import DELETED_SUFFIX
 
 _log = logging.getLogger(__name__)
 
@@ -80,6 +82,7 @@ class LogDirectory:
         """Per path of a partition that was created lately: a sync for each would make creating topics slow."""
         self._recovery_points: dict[TopicPartition, int] = {}
         self._log_start_offsets: dict[TopicPartition, int] = {}
+        self._written_log_start_offsets: dict[TopicPartition, int] | None = None
 
     def __repr__(self) -> str:
         return f"<LogDirectory {self.path}>"
@@ -151,6 +154,10 @@ class LogDirectory:
     @property
     def metadata_log_path(self) -> str:
         return self._join(METADATA_LOG_DIRECTORY)
+
+    def space(self) -> DiskSpace:
+        """Of the volume. Raises `DiskFailed`; may run in a thread."""
+        return self._disk.space(self.path)
 
     @property
     def deleted_paths(self) -> list[str]:
@@ -228,27 +235,43 @@ class LogDirectory:
         for offsets in (self._recovery_points, self._log_start_offsets, self.high_watermarks):
             offsets.pop(at, None)
 
-    def remove_deleted(self, path: str) -> None:
-        """May run in a thread."""
-        assert path.endswith(DELETE_SUFFIX), path
-        self._disk.remove_directory(path)
+    def remove_deleted(self, paths: Iterable[str]) -> None:
+        """A deleted log's directory, or files that a log put aside; no matter if they are gone. May run in a thread."""
+        for path in paths:
+            assert path.endswith((DELETE_SUFFIX, DELETED_SUFFIX)), path
+            if path.endswith(DELETE_SUFFIX):
+                self._disk.remove_directory(path)
+            else:
+                self._disk.remove(path)
 
     # Checkpoints and the end
 
     def checkpoint_offsets(self) -> None:
         """Write down how far the logs are flushed and where they start. May run in a thread."""
+        self.checkpoint_recovery_points()
+        self.checkpoint_log_start_offsets()
+
+    def checkpoint_recovery_points(self) -> None:
         topic_ids, self._unsynced_topic_ids = self._unsynced_topic_ids, {}
         for path, topic_id in topic_ids.items():
             if self._disk.is_directory(path):
                 write_topic_id(self._disk, path, topic_id, sync=True)
-        recovery_points, log_start_offsets = dict(self._recovery_points), dict(self._log_start_offsets)
+        recovery_points = dict(self._recovery_points)
         for at, log in list(self.logs.items()):
             recovery_points[at] = log.recovery_point
-            log_start_offsets.pop(at, None)
-            if log.log_start_offset > log.segments[0].base_offset:
-                log_start_offsets[at] = log.log_start_offset
         self._write_checkpoint(RECOVERY_POINT, recovery_points)
-        self._write_checkpoint(LOG_START_OFFSET, log_start_offsets)
+
+    def checkpoint_log_start_offsets(self) -> None:
+        """Only of logs that start within a segment: the others' files tell. Nothing is written where nothing moved."""
+        log_start_offsets = dict(self._log_start_offsets)
+        for at, log in list(self.logs.items()):
+            log_start_offsets.pop(at, None)
+            start = log.log_start_offset
+            if start > log.segments[0].base_offset:
+                log_start_offsets[at] = start
+        if log_start_offsets != self._written_log_start_offsets:
+            self._write_checkpoint(LOG_START_OFFSET, log_start_offsets)
+            self._written_log_start_offsets = log_start_offsets
 
     def checkpoint_high_watermarks(self, high_watermarks: dict[TopicPartition, int]) -> None:
         """Of all open logs; logs that are not opened yet keep what they had. May run in a thread."""

@@ -143,6 +143,7 @@ class _Read:
                 asked.current_leader_epoch,
                 min_one_batch,
                 last_fetched_epoch=asked.last_fetched_epoch,
+                log_start_offset=asked.log_start_offset,
             )
         return partition.read(
             asked.fetch_offset,

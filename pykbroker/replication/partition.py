@@ -6,7 +6,7 @@ Pure: a `Partition` holds a log and knows no Trio, no clock and no other partiti
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -17,6 +17,7 @@ from pykbroker.storage.log import AppendOrigin, AppendResult, Log
 from .reads import (
     NO_EPOCH,
     NO_OFFSET,
+    DeletedRecords,
     EpochEndOffset,
     FetchIsolation,
     FetchPartitionData,
@@ -26,6 +27,8 @@ from .reads import (
 
 NO_LEADER = -1
 ACKS_ALL = -1
+UP_TO_HIGH_WATERMARK = -1
+"""The offset of a DeleteRecords request that deletes all that may be deleted."""
 
 
 class LeaderAndIsr(Protocol):
@@ -49,6 +52,7 @@ class FollowerState:
 
     replica_id: int
     log_end_offset: int = NO_OFFSET
+    log_start_offset: int = NO_OFFSET
 
 
 class PartitionWatcher(Protocol):
@@ -246,8 +250,9 @@ class Partition:
         min_one_batch: bool = False,
         *,
         last_fetched_epoch: int = NO_EPOCH,
+        log_start_offset: int = NO_OFFSET,
     ) -> FetchPartitionData:
-        """A follower's fetch, up to the log end. Its offset tells that it holds everything before."""
+        """A follower's fetch, up to the log end. Its offset tells that it holds everything from its start to there."""
         error = self._access_error(current_leader_epoch, leader_only=True)
         follower = self._followers.get(replica_id)
         if error is ErrorCode.NONE and follower is None:
@@ -265,9 +270,35 @@ class Partition:
         )
         if data.error_code is ErrorCode.NONE and data.diverging_epoch is None:
             follower.log_end_offset = offset
-            if self._maybe_increment_high_watermark():
+            has_deleted = log_start_offset > follower.log_start_offset
+            follower.log_start_offset = log_start_offset
+            if self._maybe_increment_high_watermark() or has_deleted:
                 self.notify()
         return data
+
+    # Deleting
+
+    def delete_records(self, offset: int) -> DeletedRecords:
+        """Everything in front of `offset` is gone for readers at once; its segments go with retention (KIP-107)."""
+        log = self.log
+        if not self.is_leader:
+            return DeletedRecords(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        if log.config.compact and not log.config.delete:
+            return DeletedRecords(ErrorCode.POLICY_VIOLATION)
+        if offset == UP_TO_HIGH_WATERMARK:
+            offset = self.high_watermark
+        if not 0 <= offset <= self.high_watermark:
+            return DeletedRecords(ErrorCode.OFFSET_OUT_OF_RANGE)
+        log.increment_log_start_offset(offset)
+        return DeletedRecords(offset=offset)
+
+    def low_watermark(self, is_alive: Callable[[int], bool]) -> int:
+        """The least log start offset of all replicas; a broker that is not there is not waited for."""
+        low = self.log.log_start_offset
+        for follower in self._followers.values():
+            if is_alive(follower.replica_id):
+                low = min(low, follower.log_start_offset)
+        return low
 
     # Offsets
 

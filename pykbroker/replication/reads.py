@@ -71,3 +71,11 @@ class ListedOffset:
     timestamp: int = -1
     offset: int = NO_OFFSET
     leader_epoch: int = NO_EPOCH
+
+
+@dataclass(frozen=True, slots=True)
+class DeletedRecords:
+    """offset: before which everything is deleted, the high watermark where that was asked for."""
+
+    error_code: ErrorCode = ErrorCode.NONE
+    offset: int = NO_OFFSET

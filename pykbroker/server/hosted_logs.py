@@ -7,7 +7,8 @@ With `log_upkeep` it is what `LogManager` is in Kafka. Who leads a log's partiti
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Sequence
+import posixpath
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import trio
@@ -23,10 +24,10 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Deletion:
-    """A directory that was put out of use, to be removed when its time has come."""
+    """A log's directory, or files of a log, that were put out of use: to be removed when their time has come."""
 
     directory: LogDirectory
-    path: str
+    paths: tuple[str, ...]
     due_ms: int
 
 
@@ -44,7 +45,7 @@ class HostedLogs:
         self._producer_id_expiration_ms = producer_id_expiration_ms
         for directory in self.directories:
             for path in directory.deleted_paths:
-                self.deletions.append(Deletion(directory, path, clock.monotonic_ms()))
+                self.deletions.append(Deletion(directory, (path,), clock.monotonic_ms()))
 
     def __iter__(self) -> Iterator[Log]:
         for directory in self.directories:
@@ -57,10 +58,17 @@ class HostedLogs:
     # Opening and deleting
 
     def open(
-        self, at: TopicPartition, topic_id: bytes, config: LogConfig, assigned: Iterable[bytes]
+        self,
+        at: TopicPartition,
+        topic_id: bytes,
+        config: LogConfig,
+        assigned: Iterable[bytes],
+        cordoned: Callable[[], Container[str]] = frozenset,
     ) -> tuple[Log, int]:
-        """The log and its high watermark as checkpointed. Raises `DiskFailed`, `CorruptLog`."""
-        directory = self._directory_for(at, topic_id, assigned)
+        """The log and its high watermark as checkpointed. cordoned: absolute paths of directories that a new log is
+        not to be put in. Raises `DiskFailed`, `CorruptLog`.
+        """
+        directory = self._directory_for(at, topic_id, assigned, cordoned)
         log = directory.open_log(
             at.topic,
             at.partition,
@@ -72,7 +80,9 @@ class HostedLogs:
         self.settings_changed.set()
         return log, directory.high_watermarks.get(at, 0)
 
-    def _directory_for(self, at: TopicPartition, topic_id: bytes, assigned: Iterable[bytes]) -> LogDirectory:
+    def _directory_for(
+        self, at: TopicPartition, topic_id: bytes, assigned: Iterable[bytes], cordoned: Callable[[], Container[str]]
+    ) -> LogDirectory:
         """Where it is already, else where the controller wants it, else where there are the fewest."""
         for directory in self.directories:
             found = directory.found.get(at)
@@ -82,7 +92,9 @@ class HostedLogs:
         for directory in self.directories:
             if directory.directory_id in wanted:
                 return directory
-        return min(self.directories, key=lambda each: len(each.logs))
+        closed = cordoned()
+        free = [each for each in self.directories if posixpath.abspath(each.path) not in closed]
+        return min(free or self.directories, key=lambda each: len(each.logs))
 
     def reconfigure(self, log: Log, config: LogConfig) -> None:
         log.update_config(config)
@@ -92,10 +104,19 @@ class HostedLogs:
         """Out of use at once; its files go after `file.delete.delay.ms`. Raises `DiskFailed`."""
         directory = self.directory_of(log)
         if directory is not None:
-            path = directory.delete_log(log)
-            due_ms = self._clock.monotonic_ms() + log.config.file_delete_delay_ms
-            self.deletions.append(Deletion(directory, path, due_ms))
-            self.settings_changed.set()
+            self._remove_later(directory, log, [directory.delete_log(log)])
+
+    def delete_old_segments(self, directory: LogDirectory, log: Log, high_watermark: int) -> None:
+        """What retention allows is out of use at once; its files go as a deleted log's do. Raises `DiskFailed`."""
+        paths = log.delete_old_segments(high_watermark, self._clock.now_ms())
+        if paths:
+            logger.info("%s begins at offset %d now", log.directory, log.log_start_offset)
+            self._remove_later(directory, log, paths)
+
+    def _remove_later(self, directory: LogDirectory, log: Log, paths: Sequence[str]) -> None:
+        due_ms = self._clock.monotonic_ms() + log.config.file_delete_delay_ms
+        self.deletions.append(Deletion(directory, tuple(paths), due_ms))
+        self.settings_changed.set()
 
     def put_strays_aside(self) -> None:
         """What stood in the directories and belongs to no partition of this node keeps its bytes under another name."""

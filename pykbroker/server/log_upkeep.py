@@ -1,4 +1,4 @@
-"""What happens to a node's logs by time: flushes, checkpoints, the removal of what was deleted.
+"""What happens to a node's logs by time: flushes, checkpoints, retention, the removal of what was deleted.
 
 Whatever waits for the disk runs in threads, so that no request does; nothing here wakes up where nothing is due.
 """
@@ -47,22 +47,27 @@ class LogUpkeep:
         self._on_failure = on_failure
         self._written_high_watermarks: dict[str, Mapping[TopicPartition, int]] = {}
         self._flushed_ms: dict[Log, int] = {}
+        self._checkpointing = trio.Lock()
 
     async def run(self) -> None:
         """Until it is cancelled."""
         async with trio.open_nursery() as nursery:
             for key, step in (
-                ("log.flush.offset.checkpoint.interval.ms", self.checkpoint_offsets),
+                ("log.flush.offset.checkpoint.interval.ms", self.checkpoint_recovery_points),
+                ("log.flush.start.offset.checkpoint.interval.ms", self._checkpoint_log_start_offsets),
                 ("replica.high.watermark.checkpoint.interval.ms", self.checkpoint_high_watermarks),
                 ("producer.id.expiration.check.interval.ms", self._expire_producers),
+                ("log.retention.check.interval.ms", self._delete_old_segments),
             ):
                 nursery.start_soon(self._every, max(self._config.int(key), 1), step)
             await self._when_due()
 
     async def _every(self, interval_ms: int, step: Callable[[], Awaitable[None]]) -> None:
+        """For the first time after `log.initial.task.delay.ms` at the latest, when a start has settled."""
+        await trio.sleep(min(self._config.int("log.initial.task.delay.ms"), interval_ms) / 1000)
         while True:
-            await trio.sleep(interval_ms / 1000)
             await step()
+            await trio.sleep(interval_ms / 1000)
 
     async def _when_due(self) -> None:
         while True:
@@ -78,7 +83,7 @@ class LogUpkeep:
         due = [each for each in logs.deletions if each.due_ms <= now_ms]
         logs.deletions = [each for each in logs.deletions if each.due_ms > now_ms]
         for deletion in due:
-            await self._in_thread(deletion.directory, deletion.directory.remove_deleted, deletion.path)
+            await self._in_thread(deletion.directory, deletion.directory.remove_deleted, deletion.paths)
         return min((each.due_ms for each in logs.deletions), default=math.inf)
 
     async def _flush_by_time(self, now_ms: int) -> float:
@@ -105,13 +110,40 @@ class LogUpkeep:
         if directory is not None and not log.is_closed:
             await self._in_thread(directory, log.flush)
 
+    async def _delete_old_segments(self) -> None:
+        for directory in list(self._logs.directories):
+            high_watermarks = self._high_watermarks(directory)
+            for at, log in list(directory.logs.items()):
+                await trio.lowlevel.checkpoint()  # there may be thousands, and others wait for their answers
+                if log.is_closed or at not in high_watermarks:
+                    continue
+                try:
+                    self._logs.delete_old_segments(directory, log, high_watermarks[at])
+                except DiskFailed as failure:
+                    self._on_failure(directory, failure)
+                    break
+
     async def checkpoint_offsets(self) -> None:
+        await self.checkpoint_recovery_points()
+        await self._checkpoint_log_start_offsets()
+
+    async def checkpoint_recovery_points(self) -> None:
         """Segments that are full are flushed first, so that recovery has to look at one segment of a log at most."""
         for log in self._logs:
             if log.recovery_point < log.segments[-1].base_offset:
                 await self.flush(log)
         for directory in list(self._logs.directories):
-            await self._in_thread(directory, directory.checkpoint_offsets)
+            await self._in_thread(directory, directory.checkpoint_recovery_points)
+
+    async def _checkpoint_log_start_offsets(self) -> None:
+        for directory in list(self._logs.directories):
+            await self.checkpoint_log_start_offsets(directory)
+
+    async def checkpoint_log_start_offsets(self, directory: LogDirectory) -> None:
+        """One at a time: a client's deletion of records does not wait for the next interval."""
+        async with self._checkpointing:
+            if directory in self._logs.directories:
+                await self._in_thread(directory, directory.checkpoint_log_start_offsets)
 
     async def checkpoint_high_watermarks(self) -> None:
         for directory in list(self._logs.directories):

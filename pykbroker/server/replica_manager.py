@@ -7,6 +7,7 @@ checkpoints, deletion) is the business of `log_upkeep`.
 from __future__ import annotations
 
 import logging
+import posixpath
 from collections.abc import Iterator, Sequence
 from typing import Protocol
 
@@ -24,6 +25,7 @@ from pykbroker.storage.log import AppendOrigin, AppendResult, Log, LogConfig
 from pykbroker.storage.log_dirs import LogDirectory
 
 from .clock import Clock
+from .formatting import partition_paths
 from .hosted_logs import HostedLogs
 from .log_upkeep import LogUpkeep
 from .threads import Threads
@@ -110,6 +112,18 @@ class ReplicaManager:
         topic = self._image.topic_by_id(topic_id)
         return None if topic is None else topic.name
 
+    def log_directories(self) -> dict[str, LogDirectory | None]:
+        """Those of the configuration, by absolute path; None where one is offline."""
+        online = {directory.path: directory for directory in self.logs.directories}
+        return {posixpath.abspath(path): online.get(path) for path in partition_paths(self._config)}
+
+    def cordoned_log_directories(self) -> frozenset[str]:
+        """Absolute paths of directories that get no new partitions (KIP-1066)."""
+        text = self._config.text("cordoned.log.dirs", self._image.broker_config(self._node_id)) or ""
+        named = [name.strip() for name in text.split(",") if name.strip()]
+        paths = partition_paths(self._config) if named == ["*"] else named
+        return frozenset(map(posixpath.abspath, paths))
+
     def partitions(self) -> Iterator[Partition]:
         for hosted in self._by_id.values():
             yield from hosted.values()
@@ -192,7 +206,9 @@ class ReplicaManager:
             if replica == self._node_id
         ]
         try:
-            log, high_watermark = self.logs.open(at, topic.topic_id, self._log_config(topic.name), assigned)
+            log, high_watermark = self.logs.open(
+                at, topic.topic_id, self._log_config(topic.name), assigned, self.cordoned_log_directories
+            )
         except (DiskFailed, CorruptLog) as failure:
             logger.error("the log of %s is offline: %s", at, failure)
             self._offline.add((topic.topic_id, index))
@@ -259,6 +275,12 @@ class ReplicaManager:
     async def flush(self, log: Log) -> None:
         """Everything appended so far is durable when it returns, or the log's directory is offline."""
         await self._upkeep.flush(log)
+
+    async def checkpoint_log_start_offset(self, log: Log) -> None:
+        """Where the log starts is durable when it returns, or the log's directory is offline."""
+        directory = self.logs.directory_of(log)
+        if directory is not None:
+            await self._upkeep.checkpoint_log_start_offsets(directory)
 
     async def checkpoint(self) -> None:
         """Write down all offsets and high watermarks, as before a clean shutdown."""

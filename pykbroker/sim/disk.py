@@ -12,8 +12,10 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import NoReturn
 
-from pykbroker.storage.disk import Buffer
+from pykbroker.storage.disk import Buffer, DiskSpace
 from pykbroker.storage.errors import DirectoryLocked, DiskFailed
+
+_SIZE_BYTES = 2**40
 
 _MESSAGES = {
     errno.ENOENT: "No such file or directory",
@@ -268,6 +270,10 @@ class SimulatedDisk:
         self._journal = [
             changes for changes in self._journal if all(change.directory is not directory for change in changes)
         ]
+
+    def space(self, path: str) -> DiskSpace:
+        self._directory("look at", path)
+        return DiskSpace(_SIZE_BYTES, _SIZE_BYTES if self.free_bytes is None else self.free_bytes)
 
     def lock(self, path: str) -> SimulatedLock:
         self.open(path, create=True)

@@ -228,6 +228,68 @@ def test_full_segments_are_flushed_and_recovery_points_checkpointed(node: ApiNod
     while_running(node, run)
 
 
+def log_files(node: ApiNode, topic: str) -> list[str]:
+    return sorted(path.name for path in (node.path / f"data/{topic}-0").iterdir() if ".log" in path.name)
+
+
+def test_old_segments_go_by_time_and_their_files_after_a_delay(tmp_path: Path) -> None:
+    node = ApiNode(tmp_path, {"log.retention.check.interval.ms": "10000", "log.segment.delete.delay.ms": "3000"})
+
+    async def run() -> None:
+        node.create_topic("apples", retention_ms="60000", segment_bytes=str(1 << 20))
+        node.create_topic("compacted", retention_ms="60000", cleanup_policy="compact")
+        for topic in ("apples", "compacted"):
+            node.append(topic, bytes(700_000), timestamp=node.clock.now_ms())
+        await trio.sleep(35)
+        node.append("apples", bytes(700_000), timestamp=node.clock.now_ms())
+        old, new = "00000000000000000000.log", "00000000000000000001.log"
+        await trio.sleep(20)
+        assert log_files(node, "apples") == [old, new]
+        await trio.sleep(16)
+        assert log_files(node, "apples") == [f"{old}.deleted", new]
+        assert node.partition("apples").log.log_start_offset == 1
+        await trio.sleep(3)
+        assert log_files(node, "apples") == [new]
+        await trio.sleep(60)
+        assert log_files(node, "apples") == ["00000000000000000002.log"], "the active segment is rolled"
+        assert log_files(node, "compacted") == [old]
+
+    while_running(node, run)
+
+
+def test_retention_waits_for_the_high_watermark(tmp_path: Path) -> None:
+    node = ApiNode(tmp_path, {"log.retention.check.interval.ms": "1000"})
+
+    async def run() -> None:
+        node.create_topic("apples", replicas=[1, 2], leader=1, retention_ms="0")
+        node.append("apples", b"a")
+        await trio.sleep(2)
+        assert node.partition("apples").log.log_start_offset == 0
+        node.partition("apples").read_as_replica(2, 1, 1000)
+        await trio.sleep(2)
+        assert node.partition("apples").log.log_start_offset == 1
+
+    while_running(node, run)
+
+
+def test_a_disk_that_fails_in_retention_goes_offline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    node = ApiNode(tmp_path, {"log.dirs": f"{tmp_path}/one,{tmp_path}/two", "log.retention.check.interval.ms": "1000"})
+    node.create_topic("apples", 2, retention_ms="0")
+
+    def fail(*_: object) -> None:
+        raise DiskFailed("rename", "", OSError(5, "Input/output error"))
+
+    monkeypatch.setattr(node.partition("apples", 0).log, "delete_old_segments", fail)
+    node.append("apples", b"a", index=1)
+
+    async def run() -> None:
+        await trio.sleep(2)
+        assert node.replicas.get_partition("apples", 0) is ErrorCode.KAFKA_STORAGE_ERROR
+        assert node.partition("apples", 1).log.log_start_offset == 1
+
+    while_running(node, run)
+
+
 def test_nothing_wakes_up_where_nothing_is_due(node: ApiNode) -> None:
     node.create_topic("apples")
 

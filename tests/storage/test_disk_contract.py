@@ -113,6 +113,14 @@ def test_sync_and_sync_directory_return(either_disk: DiskAndPath) -> None:
     file.close()
 
 
+def test_space_is_that_of_a_directorys_volume(either_disk: DiskAndPath) -> None:
+    disk, path = either_disk
+    space = disk.space(path)
+    assert 0 < space.usable_bytes <= space.total_bytes
+    with pytest.raises(DiskFailed, match=r"cannot look at .*missing: No such file or directory"):
+        disk.space(f"{path}/missing")
+
+
 def test_a_closed_file_fails(either_disk: DiskAndPath) -> None:
     disk, path = either_disk
     file = disk.open(f"{path}/f", create=True)

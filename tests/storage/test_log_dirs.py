@@ -201,7 +201,7 @@ def test_deleted_log_is_gone_at_once_and_its_files_later(disk: SimulatedDisk) ->
     other_id = random_uuid(Random(9))
     again = directory.open_log("t", 0, other_id, CONFIG, now_ms=NOW_MS)
     assert again.log_end_offset == 0
-    directory.remove_deleted(path)
+    directory.remove_deleted([path])
     assert directory.deleted_paths == []
     assert not disk.exists(path)
 

@@ -1,0 +1,100 @@
+"""DeleteRecords (key 21): deletes everything in front of an offset of each partition (KIP-107).
+
+Served are versions 0 to 2; 2 brought flexible encoding. The answer comes when every replica that is alive has followed,
+or after the request's timeout. Unlike Kafka, which writes its checkpoint once a minute, an answer without an error
+means that the deletion outlives a crash of this broker.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pykbroker.metadata.topic_names import is_internal
+from pykbroker.protocol.errors import ErrorCode
+from pykbroker.protocol.messages.offsets import (
+    DeleteRecordsPartitionResult,
+    DeleteRecordsRequest,
+    DeleteRecordsResponse,
+    DeleteRecordsTopicResult,
+)
+from pykbroker.replication.partition import Partition
+from pykbroker.replication.reads import DeletedRecords
+from pykbroker.server.broker import Broker
+from pykbroker.server.dispatch import RequestContext, handles
+from pykbroker.server.replica_manager import ReplicaManager
+from pykbroker.server.waiters import PartitionChanges
+
+_NO_LOW_WATERMARK = -1
+
+
+@dataclass(slots=True)
+class _Deletion:
+    """Of one partition's records; what its replicas are waited for."""
+
+    partition: Partition
+    offset: int
+    answer: DeleteRecordsPartitionResult
+
+
+@handles(DeleteRecordsRequest)
+async def delete_records(context: RequestContext, request: DeleteRecordsRequest) -> DeleteRecordsResponse:
+    broker = context.broker
+    deletions: list[_Deletion] = []
+    response = DeleteRecordsResponse()
+    for topic in request.topics:
+        answers = [
+            _delete(broker.partitions, topic.name, each.partition_index, each.offset, deletions)
+            for each in topic.partitions
+        ]
+        response.topics.append(DeleteRecordsTopicResult(name=topic.name, partitions=answers))
+    await _checkpoint(broker.partitions, deletions)
+    await _await_followers(broker, deletions, request.timeout_ms)
+    return response
+
+
+def _delete(
+    replicas: ReplicaManager, topic: str, index: int, offset: int, deletions: list[_Deletion]
+) -> DeleteRecordsPartitionResult:
+    answer = DeleteRecordsPartitionResult(partition_index=index, low_watermark=_NO_LOW_WATERMARK)
+    partition = replicas.get_partition(topic, index)
+    if isinstance(partition, ErrorCode):
+        answer.error_code = partition
+        return answer
+    if is_internal(topic):
+        deleted = DeletedRecords(ErrorCode.INVALID_TOPIC_EXCEPTION)
+    else:
+        deleted = partition.delete_records(offset)
+    answer.error_code = deleted.error_code
+    if deleted.error_code is ErrorCode.NONE:
+        deletions.append(_Deletion(partition, deleted.offset, answer))
+    return answer
+
+
+async def _checkpoint(replicas: ReplicaManager, deletions: list[_Deletion]) -> None:
+    """The partitions of one directory share a checkpoint: it is written once."""
+    for deletion in deletions:
+        await replicas.checkpoint_log_start_offset(deletion.partition.log)
+
+
+async def _await_followers(broker: Broker, deletions: list[_Deletion], timeout_ms: int) -> None:
+    waiting = [each for each in deletions if not _is_done(broker, each)]
+    if not waiting:
+        return
+    with PartitionChanges([each.partition for each in waiting], timeout_ms=timeout_ms) as changes:
+        while waiting and await changes.next():
+            waiting = [each for each in waiting if not _is_done(broker, each)]
+    for each in waiting:
+        each.answer.error_code = ErrorCode.REQUEST_TIMED_OUT
+
+
+def _is_done(broker: Broker, deletion: _Deletion) -> bool:
+    partition, answer = deletion.partition, deletion.answer
+    hosted = broker.partitions.get_partition(partition.topic, partition.index)
+    if hosted is not partition:
+        answer.error_code = hosted if isinstance(hosted, ErrorCode) else ErrorCode.NOT_LEADER_OR_FOLLOWER
+        return True
+    if not partition.is_leader:
+        answer.error_code = ErrorCode.NOT_LEADER_OR_FOLLOWER
+        return True
+    answer.low_watermark = partition.low_watermark(broker.image.is_alive)
+    return answer.low_watermark >= deletion.offset
