@@ -1,0 +1,78 @@
+"""DescribeLogDirs (key 35): the log directories of this broker, and the size of every replica in them (KIP-113).
+
+Served are versions 1 to 5: 2 brought flexible encoding, 3 an error for the whole answer, 4 the space of the volume
+(KIP-827), 5 cordoned directories (KIP-1066).
+"""
+
+from __future__ import annotations
+
+from pykbroker.protocol.errors import ErrorCode
+from pykbroker.protocol.messages.log_dirs import (
+    DescribeLogDirsPartition,
+    DescribeLogDirsRequest,
+    DescribeLogDirsResponse,
+    DescribeLogDirsResult,
+    DescribeLogDirsTopic,
+)
+from pykbroker.replication.partition import Partition
+from pykbroker.server.dispatch import RequestContext, handles
+from pykbroker.server.replica_manager import ReplicaManager
+from pykbroker.storage.checkpoints import TopicPartition
+from pykbroker.storage.disk import DiskSpace
+from pykbroker.storage.errors import DiskFailed
+from pykbroker.storage.log import Log
+from pykbroker.storage.log_dirs import LogDirectory
+
+_UNKNOWN_LAG = -1
+
+
+@handles(DescribeLogDirsRequest)
+async def describe_log_dirs(context: RequestContext, request: DescribeLogDirsRequest) -> DescribeLogDirsResponse:
+    replicas = context.broker.partitions
+    asked = None
+    if request.topics is not None:
+        asked = {TopicPartition(topic.topic, index) for topic in request.topics for index in topic.partitions}
+    cordoned = replicas.cordoned_log_directories()
+    results = []
+    for path, directory in replicas.log_directories().items():
+        result = DescribeLogDirsResult(log_dir=path, is_cordoned=path in cordoned)
+        space = None if directory is None else await _space(context, directory)
+        if directory is None or space is None:
+            result.error_code = ErrorCode.KAFKA_STORAGE_ERROR
+        else:
+            result.total_bytes, result.usable_bytes = space
+            result.topics = _topics(replicas, directory, asked)
+        results.append(result)
+    return DescribeLogDirsResponse(results=results)
+
+
+async def _space(context: RequestContext, directory: LogDirectory) -> DiskSpace | None:
+    """In a thread, because a disk that fails may let wait; None where it has failed."""
+    try:
+        return await context.broker.threads.run(directory.space)
+    except DiskFailed:
+        return None
+
+
+def _topics(
+    replicas: ReplicaManager, directory: LogDirectory, asked: set[TopicPartition] | None
+) -> list[DescribeLogDirsTopic]:
+    by_name: dict[str, DescribeLogDirsTopic] = {}
+    for at, log in sorted(directory.logs.items()):
+        if asked is None or at in asked:
+            topic = by_name.setdefault(at.topic, DescribeLogDirsTopic(name=at.topic))
+            topic.partitions.append(
+                DescribeLogDirsPartition(
+                    partition_index=at.partition,
+                    partition_size=log.size_bytes,
+                    offset_lag=_offset_lag(replicas, at, log),
+                    is_future_key=False,
+                )
+            )
+    return list(by_name.values())
+
+
+def _offset_lag(replicas: ReplicaManager, at: TopicPartition, log: Log) -> int:
+    """How far the log is behind what is known to be replicated."""
+    partition = replicas.get_partition(at.topic, at.partition)
+    return max(partition.high_watermark - log.log_end_offset, 0) if isinstance(partition, Partition) else _UNKNOWN_LAG
