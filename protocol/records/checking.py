@@ -58,6 +58,8 @@ def check_records(data: bytes | bytearray, count: int, *, find_null_keys: bool =
     last_length = _NOTHING
     next_attempt = 1
     wait = 1
+    # Read before they are written only where a record ends the data, and then not looked at.
+    length = timestamp = key_length = timestamp_at = offset_at = key_at = value_at = headers_at = _NOTHING
     try:
         while index < count:
             # A record as most are: varints of one or two bytes. Whatever is not, goes to `_check_record`.
