@@ -2,7 +2,8 @@
 
 Appends come in order from one task and are written to the page cache; `flush` makes them durable and may run in a
 thread beside appends and reads. What may be read by whom (high watermark, last stable offset) is the replica's
-business; which segments are old is decided in `retention`. Compaction is not in here.
+business; which segments are old is decided in `retention`, and what
+takes the place of segments in `compaction`.
 """
 
 import posixpath
@@ -36,7 +37,7 @@ from .producer_state import BatchMetadata, ProducerStateManager
 from .recovery import LogLoader, replay_producers, update_producers
 from .rejection import RecordsRejected
 from .retention import expired_segments
-from .segment import LogSegment, TimestampAndOffset, put_aside
+from .segment import CLEANED_SUFFIX, SWAP_SUFFIX, LogSegment, TimestampAndOffset, put_aside
 from .transaction_markers import find_marker
 from .validation import CheckedBatch, check_client_batch
 
@@ -119,6 +120,8 @@ class Log:
         self._rolled: list[LogSegment] = []
         """Segments whose indexes are not durable yet."""
         self._is_directory_synced = False
+        self._replacement: tuple[LogSegment, list[LogSegment]] | None = None
+        """A segment that has its `.swap` names, and those whose place it is about to take."""
         self.is_closed = False
         self._is_abandoned = False
 
@@ -461,6 +464,7 @@ class Log:
         """Forget what is at `offset` and behind, as a follower does that disagrees with its leader."""
         if offset >= self.log_end_offset:
             return
+        self.cancel_replacement()
         if offset < self._segments[0].base_offset:
             self.truncate_fully_and_start_at(offset, now_ms=self._active.created_ms)
             return
@@ -483,6 +487,7 @@ class Log:
 
     def truncate_fully_and_start_at(self, offset: int, *, now_ms: int) -> None:
         """Forget everything: the log is empty and begins at `offset`."""
+        self.cancel_replacement()
         self._recent.clear()
         for segment in self._segments:
             segment.delete()
@@ -519,6 +524,7 @@ class Log:
         )
         if not count:
             return []
+        self.cancel_replacement()
         if count == len(self._segments):
             self.roll(now_ms)
         gone = self._segments[:count]
@@ -535,6 +541,70 @@ class Log:
         if self._disk.exists(snapshot):
             paths.append(put_aside(self._disk, snapshot))
         return paths
+
+    # Compaction
+
+    def new_cleaned_segment(self, group: Sequence[LogSegment]) -> LogSegment:
+        """To be filled with what stays of the group, in a thread."""
+        segment = LogSegment(
+            self._disk,
+            self.directory,
+            group[0].base_offset,
+            self.config,
+            group[-1].created_ms,
+            name_suffix=CLEANED_SUFFIX,
+        )
+        segment.create()
+        return segment
+
+    def begin_replacement(self, new: LogSegment, old: Sequence[LogSegment]) -> bool:
+        """The new segment is whole and durable: from now on recovery lets it take the others' place.
+
+        The names must be durable (`sync_names`) before `finish_replacement`. False where the log does not have the
+        old segments any more.
+        """
+        if self.is_closed or not self._has(old):
+            return False
+        new.rename(SWAP_SUFFIX)
+        self._replacement = (new, list(old))
+        return True
+
+    def finish_replacement(self, new: LogSegment) -> list[str] | None:
+        """Returns the paths of the old files, to be removed once the names are durable. None where the replacement was
+        cancelled meanwhile.
+        """
+        if self.is_closed or self._replacement is None or self._replacement[0] is not new:
+            return None
+        old = self._replacement[1]
+        self._replacement = None
+        assert self._has(old), "whoever removes inactive segments cancels first"
+        # The snapshot at the first base offset stays of use.
+        paths = old[0].put_aside()
+        for segment in old[1:]:
+            paths += self._put_aside(segment)
+        new.rename("")
+        first = self._segments.index(old[0])
+        self._segments[first : first + len(old)] = [new]
+        self._rolled = [segment for segment in self._rolled if segment not in old]
+        self._recent = {offset: found for offset, found in self._recent.items() if found[0] not in old}
+        return paths
+
+    def cancel_replacement(self) -> None:
+        """Before the log loses segments: a new one must not bring anything back."""
+        replacement, self._replacement = self._replacement, None
+        if replacement is not None:
+            replacement[0].delete()
+
+    def _has(self, segments: Sequence[LogSegment]) -> bool:
+        """As neighbours, and none of them active."""
+        if segments[0] not in self._segments:
+            return False
+        first = self._segments.index(segments[0])
+        return self._segments[first:-1][: len(segments)] == list(segments)
+
+    def sync_names(self) -> None:
+        """May run in a thread."""
+        self._disk.sync_directory(self.directory)
 
     # Durability
 

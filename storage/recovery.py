@@ -17,7 +17,9 @@ from .indexes import MAX_RELATIVE_OFFSET
 from .leader_epochs import LeaderEpochs
 from .log_config import LogConfig
 from .producer_state import ProducerStateManager
+from .replacements import complete_replacements
 from .segment import (
+    CLEANED_SUFFIX,
     DELETED_SUFFIX,
     INDEX_SUFFIX,
     LOG_SUFFIX,
@@ -29,7 +31,7 @@ from .transaction_markers import find_marker
 
 _log = logging.getLogger(__name__)
 
-_LEFTOVER_SUFFIXES = (DELETED_SUFFIX, ".cleaned", ".tmp")
+_LEFTOVER_SUFFIXES = (DELETED_SUFFIX, CLEANED_SUFFIX, ".tmp")
 
 
 @dataclass(slots=True)
@@ -69,6 +71,7 @@ class LogLoader:
 
     def load(self) -> LoadedLog:
         self._disk.make_directory(self._directory)
+        complete_replacements(self._disk, self._directory)
         self._epochs.load()
         segments = [self._segment(base_offset) for base_offset in self._base_offsets()]
         if segments:

@@ -23,8 +23,11 @@ TIME_INDEX_SUFFIX = ".timeindex"
 TRANSACTION_INDEX_SUFFIX = ".txnindex"
 DELETED_SUFFIX = ".deleted"
 """Behind the names of files that are out of use and not removed yet."""
+CLEANED_SUFFIX = ".cleaned"
+SWAP_SUFFIX = ".swap"
+"""Behind the names of a segment that is to replace others: while it is written, and when it is whole."""
 
-_SUFFIXES = (LOG_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX)
+SEGMENT_SUFFIXES = (LOG_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX)
 """The data first: indexes without it are known for leftovers."""
 
 NO_TIMESTAMP = -1
@@ -50,7 +53,9 @@ class TimestampAndOffset(NamedTuple):
 class LogSegment:
     """`size` is the bytes of the `.log` file that are batches."""
 
-    def __init__(self, disk: Disk, directory: str, base_offset: int, config: LogConfig, now_ms: int) -> None:
+    def __init__(
+        self, disk: Disk, directory: str, base_offset: int, config: LogConfig, now_ms: int, *, name_suffix: str = ""
+    ) -> None:
         self.base_offset = base_offset
         self.size = 0
         self.created_ms = now_ms
@@ -59,6 +64,7 @@ class LogSegment:
         """The last offset of the first batch with the largest timestamp, as the time index has it."""
         self._disk = disk
         self._directory = directory
+        self._name_suffix = name_suffix
         self._interval_bytes = config.index_interval_bytes
         self._bytes_since_index_entry = 0
         self._rolling_timestamp: int | None = None
@@ -72,7 +78,7 @@ class LogSegment:
         return f"<LogSegment {self.path(LOG_SUFFIX)} size={self.size}>"
 
     def path(self, suffix: str) -> str:
-        return posixpath.join(self._directory, offset_file_name(self.base_offset, suffix))
+        return posixpath.join(self._directory, offset_file_name(self.base_offset, suffix) + self._name_suffix)
 
     @property
     def file(self) -> DiskFile:
@@ -172,14 +178,23 @@ class LogSegment:
     def delete(self) -> None:
         self.is_deleted = True
         self.close()
-        for suffix in _SUFFIXES:
+        for suffix in SEGMENT_SUFFIXES:
             self._disk.remove(self.path(suffix))
 
     def put_aside(self) -> list[str]:
         """Out of use under names that say so. Returns the paths; slices of the file stay readable."""
         self.is_deleted = True
         self.close()
-        return [put_aside(self._disk, path) for path in map(self.path, _SUFFIXES) if self._disk.exists(path)]
+        return [put_aside(self._disk, path) for path in map(self.path, SEGMENT_SUFFIXES) if self._disk.exists(path)]
+
+    def rename(self, name_suffix: str) -> None:
+        """Give its files names with another suffix; they may be open."""
+        before = {suffix: self.path(suffix) for suffix in SEGMENT_SUFFIXES}
+        self._name_suffix = name_suffix
+        for suffix, path in before.items():
+            if self._disk.exists(path):
+                self._disk.rename(path, self.path(suffix))
+        self.offset_index.path, self.time_index.path = self.path(INDEX_SUFFIX), self.path(TIME_INDEX_SUFFIX)
 
     # Appending
 
@@ -219,7 +234,8 @@ class LogSegment:
             return True
         if self.offset_index.is_full or self.time_index.is_full:
             return True
-        return self._waited_ms(now_ms, max_timestamp) > config.segment_ms - jitter_ms
+        waited_ms = self._waited_ms(now_ms, max_timestamp) + jitter_ms
+        return waited_ms > config.segment_ms or (waited_ms > config.max_compaction_lag_ms and config.compact)
 
     def _waited_ms(self, now_ms: int, max_timestamp: int) -> int:
         """The age of the segment by its records' timestamps, or by the clock where records have none."""
