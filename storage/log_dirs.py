@@ -69,6 +69,7 @@ class LogDirectory:
         self.path = path
         self.meta = meta
         self.was_clean_shutdown = False
+        self.is_offline = False
         self.previous_broker_epoch = -1
         self.found: dict[TopicPartition, FoundLog] = {}
         """What stood in the directory at the start and is not opened yet."""
@@ -281,8 +282,17 @@ class LogDirectory:
     def _write_checkpoint(self, name: str, offsets: dict[TopicPartition, int]) -> None:
         OffsetCheckpoint(self._disk, self._join(name)).write(offsets)
 
+    def take_offline(self) -> None:
+        """Its disk has failed: nothing is written there any more, and the next start recovers what is there."""
+        self.is_offline = True
+        for log in self.logs.values():
+            log.abandon()
+
     def close(self, *, broker_epoch: int = -1) -> None:
         """A clean shutdown: flush and close all logs, write the checkpoints and the marker, give up the lock."""
+        if self.is_offline:
+            self.release()
+            return
         for log in self.logs.values():
             log.close()
         self.checkpoint_offsets()

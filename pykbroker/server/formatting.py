@@ -54,15 +54,26 @@ def format_unformatted(
     Raises InconsistentDirectory, DiskFailed.
     """
     paths = directory_paths(config)
-    unformatted = [path for path in paths if read_meta_properties(disk, path) is None]
+    unformatted = [path for path in paths if is_unformatted(disk, path)]
     for path in unformatted:
-        _refuse_lost_properties(disk, path)
-    for path in unformatted:
-        if path == paths[0]:  # before meta.properties, which says that the directory is complete
-            disk.make_directory(path)
-            write_bootstrap_checkpoint(disk, path, bootstrap_records(), now_ms)
-        format_directory(disk, path, cluster_id=cluster_id, node_id=config.node_id, rng=rng)
+        format_path(disk, config, path, cluster_id, rng=rng, now_ms=now_ms)
     return unformatted, [path for path in paths if path not in unformatted]
+
+
+def is_unformatted(disk: Disk, path: str) -> bool:
+    """Raises InconsistentDirectory for a directory that is in use, and not to be formatted either; DiskFailed."""
+    if read_meta_properties(disk, path) is not None:
+        return False
+    _refuse_lost_properties(disk, path)
+    return True
+
+
+def format_path(disk: Disk, config: BrokerConfig, path: str, cluster_id: str, *, rng: Random, now_ms: int) -> None:
+    """One directory, which must be unformatted. Raises DiskFailed."""
+    if path == directory_paths(config)[0]:  # before meta.properties, which says that the directory is complete
+        disk.make_directory(path)
+        write_bootstrap_checkpoint(disk, path, bootstrap_records(), now_ms)
+    format_directory(disk, path, cluster_id=cluster_id, node_id=config.node_id, rng=rng)
 
 
 def _refuse_lost_properties(disk: Disk, path: str) -> None:

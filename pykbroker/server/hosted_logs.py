@@ -55,6 +55,10 @@ class HostedLogs:
         """None where the directory is offline or the log deleted."""
         return next((each for each in self.directories if log in each.logs.values()), None)
 
+    def is_found(self, at: TopicPartition, topic_id: bytes) -> bool:
+        """Whether the log stood in one of the directories at the start."""
+        return any(_is_in(directory, at, topic_id) for directory in self.directories)
+
     # Opening and deleting
 
     def open(
@@ -85,8 +89,7 @@ class HostedLogs:
     ) -> LogDirectory:
         """Where it is already, else where the controller wants it, else where there are the fewest."""
         for directory in self.directories:
-            found = directory.found.get(at)
-            if found is not None and found.topic_id in (None, topic_id):
+            if _is_in(directory, at, topic_id):
                 return directory
         wanted = set(assigned)
         for directory in self.directories:
@@ -104,16 +107,17 @@ class HostedLogs:
         """Out of use at once; its files go after `file.delete.delay.ms`. Raises `DiskFailed`."""
         directory = self.directory_of(log)
         if directory is not None:
-            self._remove_later(directory, log, [directory.delete_log(log)])
+            self.remove_later(directory, log, [directory.delete_log(log)])
 
     def delete_old_segments(self, directory: LogDirectory, log: Log, high_watermark: int) -> None:
         """What retention allows is out of use at once; its files go as a deleted log's do. Raises `DiskFailed`."""
         paths = log.delete_old_segments(high_watermark, self._clock.now_ms())
         if paths:
             logger.info("%s begins at offset %d now", log.directory, log.log_start_offset)
-            self._remove_later(directory, log, paths)
+            self.remove_later(directory, log, paths)
 
-    def _remove_later(self, directory: LogDirectory, log: Log, paths: Sequence[str]) -> None:
+    def remove_later(self, directory: LogDirectory, log: Log, paths: Sequence[str]) -> None:
+        """Files that were put out of use already."""
         due_ms = self._clock.monotonic_ms() + log.config.file_delete_delay_ms
         self.deletions.append(Deletion(directory, tuple(paths), due_ms))
         self.settings_changed.set()
@@ -127,5 +131,11 @@ class HostedLogs:
 
     def take_offline(self, directory: LogDirectory) -> None:
         """Nothing is read or written there any more."""
+        directory.take_offline()
         self.directories.remove(directory)
         self.deletions = [each for each in self.deletions if each.directory is not directory]
+
+
+def _is_in(directory: LogDirectory, at: TopicPartition, topic_id: bytes) -> bool:
+    found = directory.found.get(at)
+    return found is not None and found.topic_id in (None, topic_id)

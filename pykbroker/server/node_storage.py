@@ -6,9 +6,11 @@ crash would.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import logging
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from random import Random
+from typing import TypeVar
 
 from pykbroker.config import BrokerConfig
 from pykbroker.metadata.controller import Controller
@@ -19,16 +21,21 @@ from pykbroker.protocol.uuids import random_uuid, uuid_to_text
 from pykbroker.raft.election_state import InvalidQuorumState
 from pykbroker.raft.voters import Voter, VoterSet
 from pykbroker.storage.disk import Disk
+from pykbroker.storage.errors import DiskFailed
 from pykbroker.storage.log_config import LogConfig
 from pykbroker.storage.log_dirs import LogDirectory
 
 from .bootstrap_checkpoint import InvalidBootstrapCheckpoint, read_bootstrap_checkpoint
 from .clock import Clock
 from .controller_driver import ControllerDriver
-from .formatting import directory_paths, format_unformatted, formatted_cluster_id, partition_paths
+from .formatting import directory_paths, format_path, formatted_cluster_id, is_unformatted, partition_paths
 from .metadata_log import MetadataLog
 from .start_refused import StartRefused
 from .threads import Threads
+
+_log = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 
 class NodeStorage:
@@ -54,13 +61,21 @@ class NodeStorage:
     @classmethod
     def open(cls, disk: Disk, config: BrokerConfig, *, clock: Clock, rng: Random) -> NodeStorage:
         """Raises StorageError, StartRefused."""
-        paths = directory_paths(config)
-        cluster_id = formatted_cluster_id(disk, paths) or uuid_to_text(random_uuid(rng))
-        format_unformatted(disk, config, cluster_id, rng=rng, now_ms=clock.now_ms())
+        paths = _Paths(config)
+        unformatted = paths.attempt(lambda path: is_unformatted(disk, path))
+        cluster_id = formatted_cluster_id(disk, paths.usable) or uuid_to_text(random_uuid(rng))
+
         opened: list[LogDirectory] = []
+
+        def open_directory(path: str) -> LogDirectory:
+            if unformatted[path]:
+                format_path(disk, config, path, cluster_id, rng=rng, now_ms=clock.now_ms())
+            directory = LogDirectory.open(disk, path, rng=rng, node_id=config.node_id, cluster_id=cluster_id)
+            opened.append(directory)
+            return directory
+
         try:
-            for path in paths:
-                opened.append(LogDirectory.open(disk, path, rng=rng, node_id=config.node_id, cluster_id=cluster_id))
+            paths.attempt(open_directory)
             metadata_log = MetadataLog.open(
                 disk,
                 opened[0].metadata_log_path,
@@ -69,7 +84,7 @@ class NodeStorage:
                 now_ms=clock.now_ms(),
             )
             with refusing_start():
-                bootstrap = read_bootstrap_checkpoint(disk, paths[0]) or bootstrap_records()
+                bootstrap = read_bootstrap_checkpoint(disk, opened[0].path) or bootstrap_records()
         except BaseException:
             for directory in opened:
                 directory.release()
@@ -110,6 +125,28 @@ class NodeStorage:
         """Give up the locks, and leave the files as they are."""
         for directory in self._opened:
             directory.release()
+
+
+class _Paths:
+    """The directories of a node, less those whose disk fails: the others serve without them (KIP-112)."""
+
+    def __init__(self, config: BrokerConfig) -> None:
+        self.usable = directory_paths(config)
+        self._metadata_path = self.usable[0]
+        self._partition_paths = partition_paths(config)
+
+    def attempt(self, step: Callable[[str], T]) -> dict[str, T]:
+        """Take the step for each. Raises DiskFailed where the metadata log's fails, or the last for partitions."""
+        results: dict[str, T] = {}
+        for path in list(self.usable):
+            try:
+                results[path] = step(path)
+            except DiskFailed as failure:
+                self.usable.remove(path)
+                if path == self._metadata_path or not any(each in self._partition_paths for each in self.usable):
+                    raise
+                _log.error("log directory %s is offline: %s", path, failure)
+        return results
 
 
 @contextmanager

@@ -117,6 +117,9 @@ class ReplicaManager:
         online = {directory.path: directory for directory in self.logs.directories}
         return {posixpath.abspath(path): online.get(path) for path in partition_paths(self._config)}
 
+    def _has_offline_directory(self) -> bool:
+        return None in self.log_directories().values()
+
     def cordoned_log_directories(self) -> frozenset[str]:
         """Absolute paths of directories that get no new partitions (KIP-1066)."""
         text = self._config.text("cordoned.log.dirs", self._image.broker_config(self._node_id)) or ""
@@ -181,10 +184,13 @@ class ReplicaManager:
     def _apply_partition(self, topic: TopicState, index: int, state: PartitionState) -> None:
         partition = self._by_id.get(topic.topic_id, {}).get(index)
         if self._node_id not in state.replicas:
+            self._offline.discard((topic.topic_id, index))
             if partition is not None:
                 self._remove(topic.topic_id, index)
             return
         if partition is None:
+            if (topic.topic_id, index) in self._offline:
+                return  # another directory would get an empty log, and hand out its offsets once more
             partition = self._open(topic, index, state)
             if partition is None:
                 return
@@ -205,6 +211,10 @@ class ReplicaManager:
             for replica, directory in zip(state.replicas, state.directories, strict=False)
             if replica == self._node_id
         ]
+        if not self._has_image and self._has_offline_directory() and not self.logs.is_found(at, topic.topic_id):
+            logger.error("the log of %s is offline: it may be in a log directory that is offline", at)
+            self._offline.add((topic.topic_id, index))
+            return None
         try:
             log, high_watermark = self.logs.open(
                 at, topic.topic_id, self._log_config(topic.name), assigned, self.cordoned_log_directories

@@ -6,7 +6,7 @@ Requests and responses pass through the codecs, so that a version sees what it w
 from __future__ import annotations
 
 import random
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, TypeVar, cast
@@ -87,9 +87,11 @@ class ApiNode:
             ),
         )
 
-    def start(self) -> None:
+    def start(self, unusable: Collection[str] = ()) -> None:
         self.directories = [
-            LogDirectory.open(self.disk, log_dir, rng=self.rng, node_id=1) for log_dir in self.config.log_dirs
+            LogDirectory.open(self.disk, log_dir, rng=self.rng, node_id=1)
+            for log_dir in self.config.log_dirs
+            if log_dir not in unusable
         ]
         self.threads = SimulatedThreads(self.rng)
         self.replicas = ReplicaManager(self.config, self.directories, clock=self.clock, threads=self.threads)
@@ -106,13 +108,13 @@ class ApiNode:
             fetch_sessions=FetchSessionCache(self.rng, self.config.int("max.incremental.fetch.session.cache.slots")),
         )
 
-    def restart(self, *, clean: bool = True) -> None:
-        """The same image again, as the metadata log would give it."""
+    def restart(self, *, clean: bool = True, unusable: Collection[str] = ()) -> None:
+        """The same image again, as the metadata log would give it. unusable: log directories that fail this time."""
         for directory in self.directories:
             directory.close() if clean else directory.release()
         records = list(self.image.records())
         self.image = MetadataImage()
-        self.start()
+        self.start(unusable)
         self.replay(*records)
 
     def close(self) -> None:
