@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Installs Debian packages that tests use: install-system-packages.sh java kcat buildah
-# Without root or apt-get it installs nothing, and says in one line for each what is left out.
+# Without root or apt-get it installs nothing, and says in one line for each what is left out. It never fails: whether
+# a test may be left out is decided where it is (PYKBROKER_REQUIRE).
 set -euo pipefail
 
 newest_java_is_17() {
@@ -32,6 +33,7 @@ done
 
 if ((${#packages[@]})); then
     export DEBIAN_FRONTEND=noninteractive
-    apt-get update -q
-    apt-get install -q -y --no-install-recommends "${packages[@]}"
+    if ! { apt-get update -q && apt-get install -q -y --no-install-recommends "${packages[@]}"; }; then
+        echo "apt-get cannot install ${packages[*]}: leaving out the tests that need it" >&2
+    fi
 fi
