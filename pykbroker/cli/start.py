@@ -114,9 +114,9 @@ def _first_of(error: BaseException) -> BaseException:
 
 
 async def _serve_until_signal(config: BrokerConfig) -> None:
-    node = _node(config)
-    gc.freeze()  # what is imported by now stays: the collector need not look at it again
     with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+        node = _node(config)
+        gc.freeze()  # what is imported by now stays: the collector need not look at it again
         async with trio.open_nursery() as nursery:
             starting = trio.CancelScope()
             nursery.start_soon(_stop_on_signal, signals, node, starting)
