@@ -9,6 +9,7 @@ from .errors import CorruptLog
 RECOVERY_POINT = "recovery-point-offset-checkpoint"
 LOG_START_OFFSET = "log-start-offset-checkpoint"
 HIGH_WATERMARK = "replication-offset-checkpoint"
+CLEANED_OFFSET = "cleaner-offset-checkpoint"
 
 _VERSION = "0"
 

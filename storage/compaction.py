@@ -56,6 +56,7 @@ class Cleaning:
         self._config = config
         self._now_ms = now_ms
         self._progress = progress
+        self._truncations = cleanable.log.truncations
         self._producers = last_records(cleanable.log.producers.producers)
         self._all_segments = list(cleanable.log.segments)
         self._segments = [each for each in self._all_segments if each.base_offset < cleanable.end_offset]
@@ -192,7 +193,9 @@ class Cleaning:
 
     def begin_swap(self, segment: LogSegment, group: Sequence[LogSegment]) -> None:
         """Raises `CleaningAborted` where the log is not what it was. Then the directory is to be synced."""
-        if not self._log.begin_replacement(segment, group):
+        # What made older records superfluous may have been truncated.
+        is_truncated = self._log.truncations != self._truncations
+        if is_truncated or not self._log.begin_replacement(segment, group):
             segment.delete()
             raise CleaningAborted(f"{self._log.directory} has changed")
 

@@ -120,6 +120,8 @@ class Log:
         self._rolled: list[LogSegment] = []
         """Segments whose indexes are not durable yet."""
         self._is_directory_synced = False
+        self.truncations = 0
+        """How often records were taken back: whoever worked with them in a thread sees that they may be gone."""
         self._replacement: tuple[LogSegment, list[LogSegment]] | None = None
         """A segment that has its `.swap` names, and those whose place it is about to take."""
         self.is_closed = False
@@ -464,6 +466,7 @@ class Log:
         """Forget what is at `offset` and behind, as a follower does that disagrees with its leader."""
         if offset >= self.log_end_offset:
             return
+        self.truncations += 1
         self.cancel_replacement()
         if offset < self._segments[0].base_offset:
             self.truncate_fully_and_start_at(offset, now_ms=self._active.created_ms)
@@ -487,6 +490,7 @@ class Log:
 
     def truncate_fully_and_start_at(self, offset: int, *, now_ms: int) -> None:
         """Forget everything: the log is empty and begins at `offset`."""
+        self.truncations += 1
         self.cancel_replacement()
         self._recent.clear()
         for segment in self._segments:

@@ -14,7 +14,14 @@ from random import Random
 
 from pykbroker.protocol.uuids import random_uuid, uuid_from_text, uuid_to_text
 
-from .checkpoints import HIGH_WATERMARK, LOG_START_OFFSET, RECOVERY_POINT, OffsetCheckpoint, TopicPartition
+from .checkpoints import (
+    CLEANED_OFFSET,
+    HIGH_WATERMARK,
+    LOG_START_OFFSET,
+    RECOVERY_POINT,
+    OffsetCheckpoint,
+    TopicPartition,
+)
 from .disk import Disk, DiskLock, DiskSpace
 from .errors import CorruptLog, InconsistentDirectory
 from .log import PRODUCER_ID_EXPIRATION_MS, Log
@@ -84,6 +91,7 @@ class LogDirectory:
         self._recovery_points: dict[TopicPartition, int] = {}
         self._log_start_offsets: dict[TopicPartition, int] = {}
         self._written_log_start_offsets: dict[TopicPartition, int] | None = None
+        self._cleaned_offsets: dict[TopicPartition, int] = {}
 
     def __repr__(self) -> str:
         return f"<LogDirectory {self.path}>"
@@ -117,6 +125,7 @@ class LogDirectory:
         self._recovery_points = self._read_checkpoint(RECOVERY_POINT)
         self._log_start_offsets = self._read_checkpoint(LOG_START_OFFSET)
         self.high_watermarks = self._read_checkpoint(HIGH_WATERMARK)
+        self._cleaned_offsets = self._read_checkpoint(CLEANED_OFFSET)
         for name in self._disk.list_directory(self.path):
             topic_partition = parse_partition_directory(name)
             path = self._join(name)
@@ -233,7 +242,7 @@ class LogDirectory:
         return target
 
     def _forget_offsets(self, at: TopicPartition) -> None:
-        for offsets in (self._recovery_points, self._log_start_offsets, self.high_watermarks):
+        for offsets in (self._recovery_points, self._log_start_offsets, self.high_watermarks, self._cleaned_offsets):
             offsets.pop(at, None)
 
     def remove_deleted(self, paths: Iterable[str]) -> None:
@@ -278,6 +287,15 @@ class LogDirectory:
         """Of all open logs; logs that are not opened yet keep what they had. May run in a thread."""
         unopened = {at: self.high_watermarks[at] for at in list(self.found) if at in self.high_watermarks}
         self._write_checkpoint(HIGH_WATERMARK, unopened | high_watermarks)
+
+    def cleaned_offset(self, at: TopicPartition) -> int | None:
+        """Up to where compaction has come."""
+        return self._cleaned_offsets.get(at)
+
+    def checkpoint_cleaned_offset(self, at: TopicPartition, offset: int) -> None:
+        """May run in a thread, one at a time."""
+        self._cleaned_offsets[at] = offset
+        self._write_checkpoint(CLEANED_OFFSET, dict(self._cleaned_offsets))
 
     def _write_checkpoint(self, name: str, offsets: dict[TopicPartition, int]) -> None:
         OffsetCheckpoint(self._disk, self._join(name)).write(offsets)

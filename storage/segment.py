@@ -123,7 +123,7 @@ class LogSegment:
         if last is None:
             # Right only where no record has a timestamp.
             first = next(scan_headers(self.file, 0, self.size), None)
-            return first is None or first[1].max_timestamp == NO_TIMESTAMP
+            return first is None or _record_timestamp(first[1]) == NO_TIMESTAMP
         return last[1] < end_offset and self.time_index.is_end_sound()
 
     def make_active(self) -> int | None:
@@ -140,7 +140,7 @@ class LogSegment:
         indexed_until = position
         for at, header in scan_headers(self.file, position, self.size):
             next_offset = header.next_offset
-            self._note_timestamp(header.max_timestamp, header.last_offset)
+            self._note_timestamp(_record_timestamp(header), header.last_offset)
             position = at + header.size_bytes
         self._bytes_since_index_entry = position - indexed_until
         return next_offset if position == self.size else None
@@ -206,7 +206,7 @@ class LogSegment:
     def append_batches(self, batches: Sequence[RecordBatch]) -> None:
         self.file.append([batch.data for batch in batches])
         for batch in batches:
-            self._note_batch(batch.header.size_bytes, batch.header.last_offset, batch.header.max_timestamp)
+            self.note_recovered(batch.header)
 
     def _note_batch(self, size: int, last_offset: int, max_timestamp: int) -> None:
         if max_timestamp > self.max_timestamp:
@@ -264,7 +264,7 @@ class LogSegment:
         last_indexed = self.offset_index.last()
         start = 0 if last is None else self.offset_index.lookup(last[1])
         for _, header in scan_headers(self.file, start, self.size):
-            self._note_timestamp(header.max_timestamp, header.last_offset)
+            self._note_timestamp(_record_timestamp(header), header.last_offset)
         self._bytes_since_index_entry = self.size - (0 if last_indexed is None else last_indexed[1])
 
     def cut_off(self, position: int) -> None:
@@ -286,7 +286,7 @@ class LogSegment:
         self._rolling_timestamp = None
 
     def note_recovered(self, header: RecordBatchHeader) -> None:
-        self._note_batch(header.size_bytes, header.last_offset, header.max_timestamp)
+        self._note_batch(header.size_bytes, header.last_offset, _record_timestamp(header))
 
     # Reading
 
@@ -319,7 +319,7 @@ class LogSegment:
         """The first record that has the segment's largest timestamp."""
         start = self.offset_index.lookup(self.offset_of_max_timestamp)
         for position, header in scan_headers(self.file, start, self.size):
-            if header.max_timestamp < self.max_timestamp:
+            if _record_timestamp(header) < self.max_timestamp:
                 continue
             epoch = header.partition_leader_epoch
             if header.timestamp_type is TimestampType.LOG_APPEND_TIME:
@@ -328,3 +328,8 @@ class LogSegment:
                 if record.timestamp == header.max_timestamp:
                     return TimestampAndOffset(record.timestamp, record.offset, epoch)
         return None
+
+
+def _record_timestamp(header: RecordBatchHeader) -> int:
+    """That of the youngest record. A batch that compaction left empty still tells of those that are gone."""
+    return header.max_timestamp if header.records_count else NO_TIMESTAMP

@@ -1,7 +1,7 @@
 """The replicas that this node hosts: it follows the metadata image, and finds the partition of a request.
 
 Kafka's counterparts are `ReplicaManager` and `BrokerMetadataPublisher`. What happens to logs by time (flush,
-checkpoints, deletion) is the business of `log_upkeep`.
+checkpoints, deletion) is the business of `log_upkeep`, compaction that of `log_cleaner`.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from pykbroker.storage.log_dirs import LogDirectory
 from .clock import Clock
 from .formatting import partition_paths
 from .hosted_logs import HostedLogs
+from .log_cleaner import LogCleaner
 from .log_upkeep import LogUpkeep
 from .threads import Threads
 
@@ -62,6 +63,14 @@ class ReplicaManager:
             clock=clock,
             threads=threads,
             high_watermarks=self._high_watermarks,
+            on_failure=self._take_offline,
+        )
+        self._cleaner = LogCleaner(
+            config,
+            self.logs,
+            clock=clock,
+            threads=threads,
+            last_stable_offset=self._last_stable_offset,
             on_failure=self._take_offline,
         )
         self._last_failure: DiskFailed | None = None
@@ -277,6 +286,7 @@ class ReplicaManager:
         """Until it is cancelled. Raises `DiskFailed` when no log directory is left to work with."""
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._upkeep.run)
+            nursery.start_soon(self._cleaner.run)
             task_status.started()
             await self._no_directory_left.wait()
             assert self._last_failure is not None
@@ -304,6 +314,10 @@ class ReplicaManager:
             for partition in self.partitions()
             if id(partition.log) in hosted
         }
+
+    def _last_stable_offset(self, at: TopicPartition, log: Log) -> int | None:
+        partition = self._by_name.get(at.topic, {}).get(at.partition)
+        return partition.last_stable_offset if partition is not None and partition.log is log else None
 
     def _log_failed(self, log: Log, failure: DiskFailed) -> None:
         directory = self.logs.directory_of(log)

@@ -10,6 +10,7 @@ from pykbroker.protocol.records.compression import Compression
 from pykbroker.storage.disk import OsDisk
 from pykbroker.storage.log import Log
 from tests.storage.batches import NOW_MS, config, open_log
+from tests.storage.cleaning import batches, clean
 
 pytestmark = pytest.mark.java
 
@@ -78,3 +79,37 @@ def test_kafka_finds_the_damage_that_we_find(tmp_path: Path) -> None:
     data[3] ^= 1  # the relative offset of the first entry
     index.write_bytes(data)
     assert "Mismatches in" in dump_log_segments("--verify-index-only", "--files", str(index))
+
+
+def test_cleaned_segments_are_sound(tmp_path: Path) -> None:
+    """Rewritten batches of every codec, delete horizons, empty batches, and indexes of several segments in one."""
+    path = tmp_path / "t-0"
+    settings = config(cleanup_policy="compact", segment_bytes=6000, index_interval_bytes=500)
+    log = open_log(OsDisk(), str(path), settings)
+    for number in range(120):
+        codec = list(Compression)[number % 5]
+        records = [
+            Record(b"key %d" % ((number + index * index) % 50), None if index == 4 else b"value " * 20, (), NOW_MS)
+            for index in range(5)
+        ]
+        data = encode_batch(
+            records, compression=codec, producer_id=number % 7, producer_epoch=1, base_sequence=number // 7 * 5
+        )
+        log.append_as_leader(data, 0, NOW_MS)
+    size_before = log.size_bytes
+    clean(OsDisk(), log)
+    assert log.size_bytes < size_before // 2
+    cleaned = [bool(batch.header.has_delete_horizon) for batch in batches(log)]
+    assert True in cleaned
+    assert any(not batch.header.records_count for batch in batches(log))
+    log.close()
+
+    segments = dump_log_segments("--deep-iteration", "--print-data-log", "--files", files(path, ".log"))
+    assert segments.count("isvalid: true") == len(cleaned)
+    assert "isvalid: false" not in segments
+    assert segments.count("| offset: ") == sum(batch.header.records_count for batch in batches(log))
+    assert segments.count(f"deleteHorizonMs: OptionalLong[{NOW_MS + log.config.delete_retention_ms}]") == sum(cleaned)
+    indexes = files(path, ".index") + "," + files(path, ".timeindex")
+    compared = dump_log_segments("--verify-index-only", "--files", indexes)
+    for complaint in ("Mismatches in", "Found timestamp mismatch", "Found out of order", "Index timestamp"):
+        assert complaint not in compared

@@ -1,0 +1,34 @@
+"""A limit of bytes per second for work that runs in threads (`Throttler`)."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+
+_LONGEST_SLEEP_S = 0.1
+
+
+class Throttle:
+    """Shared by all threads whose work counts together. It knows the time of its thread, not that of a simulation."""
+
+    def __init__(
+        self,
+        bytes_per_second: float,
+        *,
+        monotonic: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._bytes_per_second = bytes_per_second
+        self._monotonic = monotonic
+        self._sleep = sleep
+        self._lock = threading.Lock()
+        self._free_s = 0.0
+
+    def wait(self, size: int, give_up: Callable[[], bool]) -> None:
+        """Sleeps until the bytes so far are within the limit, or `give_up` says that nobody needs it any more."""
+        with self._lock:
+            self._free_s = max(self._free_s, self._monotonic()) + size / self._bytes_per_second
+            free_s = self._free_s
+        while (left_s := free_s - self._monotonic()) > 0 and not give_up():
+            self._sleep(min(left_s, _LONGEST_SLEEP_S))

@@ -1,0 +1,45 @@
+"""A limit of bytes per second."""
+
+import pytest
+
+from pykbroker.server.throttle import Throttle
+
+
+class Time:
+    def __init__(self) -> None:
+        self.now_s = 100.0
+
+    def monotonic(self) -> float:
+        return self.now_s
+
+    def sleep(self, seconds: float) -> None:
+        self.now_s += seconds
+
+
+def test_work_takes_as_long_as_the_limit_says() -> None:
+    time = Time()
+    throttle = Throttle(1000.0, monotonic=time.monotonic, sleep=time.sleep)
+    for _ in range(10):
+        throttle.wait(250, lambda: False)
+    assert time.now_s == pytest.approx(102.5)
+
+
+def test_what_was_not_used_is_not_made_up_for() -> None:
+    time = Time()
+    throttle = Throttle(1000.0, monotonic=time.monotonic, sleep=time.sleep)
+    time.now_s += 50
+    throttle.wait(1000, lambda: False)
+    assert time.now_s == pytest.approx(151.0)
+
+
+def test_whoever_gives_up_does_not_wait() -> None:
+    time = Time()
+    throttle = Throttle(1.0, monotonic=time.monotonic, sleep=time.sleep)
+    throttle.wait(1000, lambda: time.now_s >= 101)
+    assert time.now_s == pytest.approx(101.0, abs=0.2)
+
+
+def test_no_limit_is_no_wait() -> None:
+    time = Time()
+    Throttle(1.7976931348623157e308, monotonic=time.monotonic, sleep=time.sleep).wait(1 << 40, lambda: False)
+    assert time.now_s == pytest.approx(100.0)
