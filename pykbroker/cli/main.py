@@ -16,6 +16,7 @@ _COMMANDS = {
     "produce": "Write records from standard input to a topic.",
     "consume": "Read records of a topic to standard output.",
     "groups": "List, describe, reset and delete consumer groups.",
+    "delete-records": "Delete the records of partitions up to given offsets.",
     "configs": "Describe and alter configurations.",
     "inspect": "Show what is in frames, segments and the metadata log.",
 }
@@ -28,7 +29,7 @@ class _LazyGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in _COMMANDS:
             return None
-        command = import_module(f"pykbroker.cli.{cmd_name}").command
+        command = import_module(f"pykbroker.cli.{cmd_name.replace('-', '_')}").command
         assert isinstance(command, click.Command)
         return command
 
