@@ -13,7 +13,7 @@ from pykbroker.protocol.messages.offsets import (
 )
 
 from .cluster import Cluster
-from .errors import ClientError, KafkaError, code_of
+from .errors import ClientError, KafkaError, UnknownTopic, code_of
 from .metadata import Node, TopicPartition
 
 UP_TO_HIGH_WATERMARK = -1
@@ -23,7 +23,10 @@ Outcomes = dict[TopicPartition, int | ClientError]
 
 
 async def delete_records(cluster: Cluster, offsets: Mapping[TopicPartition, int]) -> Outcomes:
-    """What became of each partition: its low watermark, or why nothing was deleted. They fail one by one."""
+    """What became of each partition: its low watermark, or why nothing was deleted. They fail one by one.
+
+    Raises ClientError where no broker says anything of them.
+    """
     outcomes: Outcomes = {}
 
     async def attempt() -> None:
@@ -36,9 +39,9 @@ async def delete_records(cluster: Cluster, offsets: Mapping[TopicPartition, int]
 
     try:
         await cluster.retrying(attempt)
-    except ClientError as error:
-        for at in offsets:
-            outcomes.setdefault(at, error)
+    except ClientError:
+        if len(outcomes) < len(offsets):
+            raise
     return outcomes
 
 
@@ -51,7 +54,7 @@ async def _ask_leaders(cluster: Cluster, offsets: Mapping[TopicPartition, int], 
     for at, offset in offsets.items():
         try:
             by_leader.setdefault(await cluster.leader(at), {})[at] = offset
-        except ClientError as error:
+        except (KafkaError, UnknownTopic) as error:
             outcomes[at] = error
     for node, of_node in by_leader.items():
         try:

@@ -5,7 +5,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
+from pykbroker.cli.main import main
 from tests.cli.conftest import Outcome
 
 Call = Callable[..., Outcome]
@@ -64,3 +66,11 @@ def test_a_file_that_says_nothing_sound_is_one_line(call: Call, tmp_path: Path, 
 def test_a_missing_file_is_one_line(call: Call, tmp_path: Path) -> None:
     refused = call(f"delete-records --offset-json-file {tmp_path}/none.json")
     assert (refused.code, refused.err) == (1, f"Error: Cannot read {tmp_path}/none.json: No such file or directory\n")
+
+
+def test_without_a_broker_it_is_one_line(tmp_path: Path) -> None:
+    file = offsets_file(tmp_path, ("t", 0, 3), ("t", 1, 3))
+    flags = ["--bootstrap-server", "127.0.0.1:1", "--offset-json-file", str(file)]
+    result = CliRunner().invoke(main, ["delete-records", *flags])
+    assert result.exit_code == 1
+    assert result.stderr == "Error: No broker can be reached (127.0.0.1:1: Connection refused)\n"

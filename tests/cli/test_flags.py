@@ -103,9 +103,9 @@ def test_without_a_broker_there_is_one_line_and_exit_code_1(arguments: str) -> N
     assert result.stderr == "Error: No broker can be reached (127.0.0.1:1: Connection refused)\n"
 
 
-@pytest.mark.parametrize("name", ["topics", "produce", "consume", "groups", "configs"])
+@pytest.mark.parametrize("name", ["topics", "produce", "consume", "groups", "delete-records", "configs"])
 def test_every_command_has_help_and_the_local_broker_as_its_default(name: str) -> None:
-    command = import_module(f"pykbroker.cli.{name}").command
+    command = import_module(f"pykbroker.cli.{name.replace('-', '_')}").command
     assert isinstance(command, click.Command)
     defaults = {option.name: option.default for option in command.params}
     assert defaults["bootstrap_server"] == "127.0.0.1:9092"
