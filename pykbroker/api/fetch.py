@@ -130,7 +130,7 @@ class _Read:
     def _read(self, cached: CachedPartition, budget: int, min_one_batch: bool) -> FetchPartitionData:
         partition = self._find(cached)
         if isinstance(partition, ErrorCode):
-            return FetchPartitionData(partition)
+            return FetchPartitionData(partition, aborted_transactions=())  # empty and not null, as Kafka does
         asked = cached.request
         if asked.partition_max_bytes < 0:
             return FetchPartitionData(ErrorCode.INVALID_REQUEST)

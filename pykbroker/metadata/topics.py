@@ -105,7 +105,10 @@ def _create_topic(
         replication_factor=len(replicas[0]),
         configs=[
             CreatableTopicConfigs(
-                name=each.key.name, value=each.value, config_source=each.source, is_sensitive=each.key.sensitive
+                name=each.key.name,
+                value=configs.get(each.key.name, each.value),  # as it was given: "TRUE" stays "TRUE" here
+                config_source=each.source,
+                is_sensitive=each.key.sensitive,
             )
             for each in topic_configs(layers, configs)
         ],
