@@ -106,11 +106,16 @@ class CompactedLog(RuleBasedStateMachine):
 
     @rule(is_clean=st.booleans())
     def restart(self, is_clean: bool) -> None:
+        """Unclean: without checkpoint and snapshots, so that the log alone tells of everything."""
+        recovery_point = 0
         if is_clean:
             self.log.close()
+            recovery_point = self.log.recovery_point
         else:
             self.log.flush()
-        recovery_point = self.log.recovery_point
+            for offset in self.log.producers.snapshot_offsets():
+                self.log.producers.remove_snapshot(offset)
+            self.disk.sync_directory(PATH)
         self.disk.crash()
         self.log = open_log(
             self.disk, PATH, self.config, now_ms=self.now_ms, recovery_point=recovery_point, clean_shutdown=is_clean
