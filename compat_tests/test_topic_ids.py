@@ -1,0 +1,116 @@
+"""A topic that is deleted and created anew under its name, while clients write to it and read from it."""
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import pytest
+from confluent_kafka import Consumer, KafkaError, Producer
+from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer
+from kafka.admin import NewTopic
+from kafka.errors import KafkaError as KafkaPythonError
+
+from .brokers import Broker
+from .topics import create_topic
+from .waiting import until
+
+PARTITIONS = 3
+Write = Callable[[bytes], bool]
+"""Whether the value was acknowledged."""
+Read = Callable[[], list[bytes]]
+
+
+@contextmanager
+def confluent_clients(broker: Broker, topic: str) -> Iterator[tuple[Write, Read]]:
+    refresh = {"bootstrap.servers": broker.bootstrap, "topic.metadata.refresh.interval.ms": 500}
+    producer = Producer(refresh | {"enable.idempotence": True})
+    consumer = Consumer(refresh | {"group.id": f"{topic}-readers", "auto.offset.reset": "earliest"})
+    consumer.subscribe([topic])
+    errors: list[KafkaError | None] = []
+
+    def write(value: bytes) -> bool:
+        errors.clear()
+        producer.produce(topic, value, key=value, on_delivery=lambda error, _: errors.append(error))
+        producer.flush(30)
+        return errors == [None]
+
+    def read() -> list[bytes]:
+        return [message.value() for message in consumer.consume(1000, timeout=0.2) if message.error() is None]
+
+    yield write, read
+    consumer.close()
+
+
+@contextmanager
+def kafka_python_clients(broker: Broker, topic: str) -> Iterator[tuple[Write, Read]]:
+    producer = KafkaProducer(bootstrap_servers=broker.bootstrap, enable_idempotence=True, metadata_max_age_ms=500)
+    consumer = KafkaConsumer(
+        topic,
+        bootstrap_servers=broker.bootstrap,
+        group_id=f"{topic}-readers",
+        auto_offset_reset="earliest",
+        metadata_max_age_ms=500,
+    )
+
+    def write(value: bytes) -> bool:
+        try:
+            producer.send(topic, value, key=value).get(30)
+        except KafkaPythonError:
+            return False
+        return True
+
+    def read() -> list[bytes]:
+        return [record.value for records in consumer.poll(200).values() for record in records]
+
+    yield write, read
+    producer.close()
+    consumer.close()
+
+
+@pytest.mark.parametrize("clients", [confluent_clients, kafka_python_clients])
+def test_clients_go_on_when_their_topic_is_created_anew(broker: Broker, topic: str, clients: Callable) -> None:
+    create_topic(broker, topic, PARTITIONS)
+    acknowledged: list[bytes] = []
+    read: list[bytes] = []
+    stopping = threading.Event()
+
+    def write_steadily(write: Write) -> None:
+        number = 0
+        while not stopping.wait(0.005):
+            value = b"%d" % number
+            number += 1
+            if write(value):
+                acknowledged.append(value)
+
+    with clients(broker, topic) as (write, poll):
+        writer = threading.Thread(target=write_steadily, args=(write,))
+        writer.start()
+
+        def reads_what_is_written() -> bool:
+            read.extend(poll())
+            return len(read) > 50 and len(acknowledged) > 50
+
+        try:
+            until(reads_what_is_written, "records of the first topic")
+            admin = KafkaAdminClient(bootstrap_servers=broker.bootstrap)
+            before = admin.describe_topics([topic])[0]["topic_id"]
+            admin.delete_topics([topic])
+            until(lambda: topic not in admin.list_topics() or _topic_id(admin, topic) != before, "the topic is gone")
+            # The producer, which may create topics, was perhaps faster.
+            if topic not in admin.list_topics():
+                admin.create_topics([NewTopic(topic, PARTITIONS, 1)], raise_errors=False)
+            until(lambda: _topic_id(admin, topic) not in (None, before), "the topic is there anew")
+            admin.close()
+            acknowledged.clear()
+            read.clear()
+            until(reads_what_is_written, "records of the second topic")
+        finally:
+            stopping.set()
+            writer.join(60)
+        last = acknowledged[-1]
+        until(lambda: read.extend(poll()) or last in read, "the last record that was acknowledged")
+
+
+def _topic_id(admin: KafkaAdminClient, topic: str) -> object:
+    found = admin.describe_topics([topic])[0]
+    return None if found["error_code"] else found["topic_id"]
