@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -182,8 +181,8 @@ def test_others_run_while_a_large_topic_is_created_and_its_answer_comes_last() -
             nursery.cancel_scope.cancel()
         published = [index for index, what in enumerate(order) if what == PARTITIONS_AT_ONCE]
         assert len(published) == 3
-        for one, next_one in pairwise(published):
-            assert "another task" in order[one:next_one]
+        # Tasks that are ready run in any order, so that two portions may follow each other, but not three.
+        assert "another task" in order[published[0] : published[2]]
         assert sum(what for what in order if isinstance(what, int)) == 3 * PARTITIONS_AT_ONCE
 
     trio.run(scenario)
