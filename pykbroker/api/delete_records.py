@@ -47,7 +47,7 @@ async def delete_records(context: RequestContext, request: DeleteRecordsRequest)
             for each in topic.partitions
         ]
         response.topics.append(DeleteRecordsTopicResult(name=topic.name, partitions=answers))
-    await _checkpoint(broker.partitions, deletions)
+    await broker.partitions.checkpoint_log_start_offsets(each.partition.log for each in deletions)
     await _await_followers(broker, deletions, request.timeout_ms)
     return response
 
@@ -68,12 +68,6 @@ def _delete(
     if deleted.error_code is ErrorCode.NONE:
         deletions.append(_Deletion(partition, deleted.offset, answer))
     return answer
-
-
-async def _checkpoint(replicas: ReplicaManager, deletions: list[_Deletion]) -> None:
-    """The partitions of one directory share a checkpoint: it is written once."""
-    for deletion in deletions:
-        await replicas.checkpoint_log_start_offset(deletion.partition.log)
 
 
 async def _await_followers(broker: Broker, deletions: list[_Deletion], timeout_ms: int) -> None:

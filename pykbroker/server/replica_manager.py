@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import posixpath
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Protocol
 
 import trio
@@ -296,11 +296,12 @@ class ReplicaManager:
         """Everything appended so far is durable when it returns, or the log's directory is offline."""
         await self._upkeep.flush(log)
 
-    async def checkpoint_log_start_offset(self, log: Log) -> None:
-        """Where the log starts is durable when it returns, or the log's directory is offline."""
-        directory = self.logs.directory_of(log)
-        if directory is not None:
-            await self._upkeep.checkpoint_log_start_offsets(directory)
+    async def checkpoint_log_start_offsets(self, logs: Iterable[Log]) -> None:
+        """Where these logs start is durable when it returns, or the directory of one that is not is offline."""
+        wanted = set(logs)
+        for directory in list(self.logs.directories):
+            if not wanted.isdisjoint(directory.logs.values()):
+                await self._upkeep.checkpoint_log_start_offsets(directory)
 
     async def checkpoint(self) -> None:
         """Write down all offsets and high watermarks, as before a clean shutdown."""
