@@ -1,5 +1,6 @@
 """What each broker answered, so that a difference is shown with both answers."""
 
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 _NOT_ASKED = object()
@@ -42,6 +43,40 @@ class TestAnswers:
         given = self._answers.record(self._test, question, self._kind, answer)
         if any(other != answer for other in given.values()):
             raise AssertionError(_difference(question, given, _NOT_ASKED))
+
+    def all_same(self, answers: Mapping[str, Any]) -> None:
+        """As `same` for many questions with nested answers; shows what differs of each, not only of the first."""
+        differences = []
+        for question, answer in answers.items():
+            given = self._answers.record(self._test, question, self._kind, answer)
+            differences += [f"{question}: {line}" for line in _different_places(given)]
+        if differences:
+            raise AssertionError("\n".join(differences))
+
+
+def _different_places(given: Mapping[str, Any]) -> list[str]:
+    by_kind = {kind: dict(_places(answer)) for kind, answer in given.items()}
+    every_place = dict.fromkeys(place for places in by_kind.values() for place in places)
+    lines = []
+    for place in every_place:
+        values = {kind: places.get(place, "nothing") for kind, places in by_kind.items()}
+        if len({repr(value) for value in values.values()}) > 1:
+            shown = ", ".join(f"{kind} {value!r}" for kind, value in values.items())
+            lines.append(f"{place or 'the answer'}: {shown}")
+    return lines
+
+
+def _places(answer: Any, place: str = "") -> Iterator[tuple[str, Any]]:
+    """Each single value of a nested answer, and where it stands; rows that have a name stand under it."""
+    if isinstance(answer, dict) and answer:
+        for name, value in answer.items():
+            yield from _places(value, f"{place}.{name}".lstrip("."))
+    elif isinstance(answer, list) and answer:
+        for index, row in enumerate(answer):
+            name = row.get("name") if isinstance(row, dict) else None
+            yield from _places(row, f"{place}[{index if name is None else name}]")
+    else:
+        yield place, answer
 
 
 def _difference(question: str, given: dict[str, Any], expected: Any) -> str:
