@@ -69,6 +69,9 @@ class Cleaning:
 
         Raises `CleaningAborted`, `CorruptLog`, `DiskFailed`.
         """
+        if self._log.recovery_point < self._end_of_cleanable:
+            # A durable record must not go for a later one that a crash could still take.
+            self._log.flush()
         aborted = find_aborted_transactions(self._all_segments, self._end_of_cleanable, self._progress)
         keys = KeyOffsetMap(
             memory_bytes=self._config.memory_bytes,
