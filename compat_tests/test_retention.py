@@ -204,6 +204,19 @@ def test_deletions_that_are_refused(broker: Broker, unique: Callable[[str], str]
     assert named["compacted"] == ("POLICY_VIOLATION", -1)
 
 
+def test_odd_deletions(broker: Broker, topic: str, answers: TestAnswers) -> None:
+    create_topic(broker, topic)
+    write(broker, topic, 10)
+    answers.expect("twice", delete(broker, (topic, 0, 6), (topic, 0, 4))[topic, 0], ("NONE", 4))
+    assert ends(broker, topic) == (4, 4, 10)
+    Scene(broker).group()
+    names = ("__consumer_offsets", "", "..", "../../etc/passwd", "a b", "x" * 300)
+    answers.same("names", {name: delete(broker, (name, 0, 0))[name, 0] for name in names})
+    far = 2**63 - 1
+    answers.same("far", [delete(broker, (topic, index, far))[topic, index] for index in (0, 2**31 - 1, -1)])
+    answers.expect("nothing", delete(broker), {})
+
+
 def test_clients_delete_records_and_go_on_behind_them(broker: Broker, topic: str) -> None:
     create_topic(broker, topic)
     write(broker, topic, 10)

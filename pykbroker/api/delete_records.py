@@ -40,16 +40,18 @@ class _Deletion:
 async def delete_records(context: RequestContext, request: DeleteRecordsRequest) -> DeleteRecordsResponse:
     broker = context.broker
     deletions: list[_Deletion] = []
-    response = DeleteRecordsResponse()
-    for topic in request.topics:
-        answers = [
-            _delete(broker.partitions, topic.name, each.partition_index, each.offset, deletions)
-            for each in topic.partitions
-        ]
-        response.topics.append(DeleteRecordsTopicResult(name=topic.name, partitions=answers))
+    topics: dict[str, DeleteRecordsTopicResult] = {}
+    for (name, index), offset in _offsets(request).items():
+        topic = topics.setdefault(name, DeleteRecordsTopicResult(name=name))
+        topic.partitions.append(_delete(broker.partitions, name, index, offset, deletions))
     await broker.partitions.checkpoint_log_start_offsets(each.partition.log for each in deletions)
     await _await_followers(broker, deletions, request.timeout_ms)
-    return response
+    return DeleteRecordsResponse(topics=list(topics.values()))
+
+
+def _offsets(request: DeleteRecordsRequest) -> dict[tuple[str, int], int]:
+    """Where a partition is named twice, the last offset counts, and is answered once."""
+    return {(topic.name, each.partition_index): each.offset for topic in request.topics for each in topic.partitions}
 
 
 def _delete(

@@ -79,6 +79,10 @@ def test_the_start_never_goes_back(filled: ApiNode) -> None:
     assert ask(filled, ("apples", 0, 3)) == [(NONE, 7)]
 
 
+def test_of_two_offsets_for_one_partition_the_last_one_counts(filled: ApiNode) -> None:
+    assert ask(filled, ("apples", 0, 7), ("apples", 1, 0), ("apples", 0, 3)) == [(NONE, 3), (NONE, 0)]
+
+
 def test_each_partition_has_its_own_answer(filled: ApiNode) -> None:
     filled.create_topic("compacted", cleanup_policy="compact")
     filled.create_topic("both", cleanup_policy="compact,delete")
