@@ -110,9 +110,8 @@ class LogCleaner:
         cleaning = Cleaning(
             cleanable, self._config, now_ms=self._clock.now_ms(), progress=_Pace(self._throttle, self._must_stop(log))
         )
-        size_before = log.size_bytes
         try:
-            await self._clean_groups(cleaning, directory, log)
+            freed_bytes = await self._clean_groups(cleaning, directory, log)
             async with self._checkpointing:
                 if directory.logs.get(at) is log:
                     await self._threads.run(directory.checkpoint_cleaned_offset, at, cleaning.end_offset)
@@ -136,11 +135,13 @@ class LogCleaner:
             at,
             cleaning.end_offset,
             cleanable.first_dirty_offset,
-            size_before - log.size_bytes,
+            freed_bytes,
         )
         return True
 
-    async def _clean_groups(self, cleaning: Cleaning, directory: LogDirectory, log: Log) -> None:
+    async def _clean_groups(self, cleaning: Cleaning, directory: LogDirectory, log: Log) -> int:
+        """Returns how many bytes smaller the log has become."""
+        freed_bytes = 0
         for group in await self._threads.run(cleaning.plan):
             segment = await self._threads.run(cleaning.clean, group)
             cleaning.begin_swap(segment, group)
@@ -148,6 +149,8 @@ class LogCleaner:
             paths = cleaning.swap(segment)
             await self._threads.run(log.sync_names)
             self._logs.remove_later(directory, log, paths)
+            freed_bytes += sum(each.size for each in group) - segment.size
+        return freed_bytes
 
     def _must_stop(self, log: Log) -> Callable[[], bool]:
         return lambda: self._is_stopping or log.is_closed
