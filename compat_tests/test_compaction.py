@@ -8,11 +8,15 @@ from kafka import KafkaConsumer
 from kafka import TopicPartition as PythonTopicPartition
 from kafka.structs import OffsetAndMetadata
 
+from pykbroker.storage.disk import OsDisk
+from pykbroker.storage.log import Log, LogConfig
+from tests.storage.cleaning import clean
+
 from .answers import TestAnswers
 from .brokers import Broker, BrokerProcess
 from .clients import CODECS, DEADLINE_S, Message, write_with_confluent
 from .conftest import FreshBroker
-from .topics import create_topic
+from .topics import create_topic, wait_for_leaders
 from .waiting import until
 
 CLEANER = {"log.cleaner.backoff.ms": "100", "log.initial.task.delay.ms": "0"}
@@ -114,6 +118,30 @@ def test_tombstones_go_after_delete_retention_ms(fresh_broker: FreshBroker, topi
 
     until(is_gone, "the tombstone is gone")
     assert 1 in {row[0] for row in read_to(broker, topic, number)}
+
+
+def test_a_broker_starts_on_segments_that_were_cleaned_while_it_was_down(
+    fresh_process: FreshBroker, topic: str, answers: TestAnswers
+) -> None:
+    """Kafka's files in, pykbroker's cleaner over them, and Kafka serves what is left."""
+    broker = fresh_process({"log.cleaner.enable": "false"})
+    assert isinstance(broker, BrokerProcess)
+    create_topic(broker, topic, 1, TOPIC)
+    rounds = [[Message(b"round %d" % number, b"key %d" % key) for key in range(number, 20)] for number in range(10)]
+    last = write_rounds(broker, topic, rounds)
+    broker.stop()
+    config = LogConfig.from_properties(TOPIC)
+    path = str(broker.data_directory / f"{topic}-0")
+    disk = OsDisk()
+    log = Log.open(disk, path, config, now_ms=START_MS, recovery_point=last + 1, clean_shutdown=True)
+    clean(disk, log, now_ms=START_MS)
+    log.close()
+    broker.start()
+    wait_for_leaders(broker, topic, 1)
+    rows = read_to(broker, topic, last)
+    assert {row[0] for row in rows} == latest_offsets(rounds)
+    answers.same("records", rows)
+    assert write_rounds(broker, topic, [[Message(b"1", b"after")]], len(rounds)) == last + 1
 
 
 def test_committed_offsets_are_compacted_and_still_there(fresh_process: FreshBroker, topic: str) -> None:
