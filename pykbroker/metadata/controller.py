@@ -18,8 +18,14 @@ from pykbroker.protocol.messages.brokers import (
 )
 from pykbroker.protocol.messages.configs import IncrementalAlterConfigsRequest
 from pykbroker.protocol.messages.metadata_records import AbortTransactionRecord
-from pykbroker.protocol.messages.topics import CreatePartitionsRequest, CreateTopicsRequest, DeleteTopicsRequest
+from pykbroker.protocol.messages.topics import (
+    CreatePartitionsRequest,
+    CreateTopicsRequest,
+    DeleteTopicsRequest,
+    DeleteTopicState,
+)
 from pykbroker.protocol.schema import Message
+from pykbroker.protocol.uuids import uuid_to_text
 from pykbroker.state_machine import Completion, Result, Token
 
 from . import brokers, configs, producer_ids, topics
@@ -70,12 +76,14 @@ class Controller:
                 names = ", ".join(topic.name for topic in request.topics)
                 return *topics.create_topics(state, request), f"CreateTopics {names}"
             case DeleteTopicsRequest():
-                return *topics.delete_topics(state, request), "DeleteTopics"
+                names = ", ".join([*request.topic_names, *map(_shown, request.topics)])
+                return *topics.delete_topics(state, request), f"DeleteTopics {names}"
             case CreatePartitionsRequest():
                 names = ", ".join(topic.name for topic in request.topics)
                 return *topics.create_partitions(state, request), f"CreatePartitions {names}"
             case IncrementalAlterConfigsRequest():
-                return *configs.incremental_alter_configs(state, request), "IncrementalAlterConfigs"
+                names = ", ".join(resource.resource_name or "of all brokers" for resource in request.resources)
+                return *configs.incremental_alter_configs(state, request), f"IncrementalAlterConfigs {names}"
             case AllocateProducerIdsRequest():
                 cause = f"AllocateProducerIds of broker {request.broker_id}"
                 return *producer_ids.allocate_producer_ids(state, request), cause
@@ -103,3 +111,7 @@ class Controller:
         """Fences brokers that were silent for too long; call it again until nothing comes."""
         records = brokers.fence_silent_brokers(self._state, now_ms)
         return Result(records, cause="a broker's session has expired" if records else "")
+
+
+def _shown(topic: DeleteTopicState) -> str:
+    return uuid_to_text(topic.topic_id) if topic.name is None else topic.name

@@ -18,10 +18,17 @@ import trio
 
 from pykbroker.metadata.controller import Controller
 from pykbroker.metadata.image import ImageChanges, MetadataImage
+from pykbroker.protocol.messages.brokers import (
+    AllocateProducerIdsRequest,
+    BrokerHeartbeatRequest,
+    BrokerRegistrationRequest,
+    ControllerRegistrationRequest,
+)
 from pykbroker.protocol.schema import Message
 from pykbroker.raft.node import LeaderChange, RaftNode, Role
 from pykbroker.raft.voters import VoterSet
 from pykbroker.server.clock import Clock
+from pykbroker.server.log_lines import printable
 from pykbroker.server.metadata_log import MetadataLog, MetadataRecord
 from pykbroker.server.threads import Threads
 from pykbroker.state_machine import Completion, Result, Token
@@ -30,6 +37,14 @@ logger = logging.getLogger(__name__)
 
 PARTITIONS_AT_ONCE = 16
 """Opening logs takes a millisecond each: a topic of thousands must not keep every connection waiting for seconds."""
+
+_OF_NODES = (
+    AllocateProducerIdsRequest,
+    BrokerHeartbeatRequest,
+    BrokerRegistrationRequest,
+    ControllerRegistrationRequest,
+)
+"""What nodes ask of their own accord; what people ask for is worth a line in the log."""
 
 ImageListener = Callable[[MetadataImage, ImageChanges], None]
 
@@ -106,7 +121,8 @@ class ControllerDriver:
         token = Token(self._next_token)
         waiting = self._waiting[token] = _Waiting()
         try:
-            self._take(self._controller.handle(request, token, self._clock.monotonic_ms()))
+            result = self._controller.handle(request, token, self._clock.monotonic_ms())
+            self._take(result, logging.DEBUG if isinstance(request, _OF_NODES) else logging.INFO)
             await waiting.event.wait()
             return waiting.response
         finally:
@@ -122,7 +138,7 @@ class ControllerDriver:
             await self._carry_out()
         self._replay()
         now_ms = self._clock.monotonic_ms()
-        self._take(self._controller.activate(self._bootstrap, now_ms, self._raft.log_end_offset))
+        self._take(self._controller.activate(self._bootstrap, now_ms, self._raft.log_end_offset), logging.DEBUG)
         self._active.set()
         await self._carry_out()
         task_status.started()
@@ -139,7 +155,7 @@ class ControllerDriver:
             changes.merge(self.image.replay(message, offset))
         self._publish(changes)
 
-    def _take(self, result: Result[Message]) -> None:
+    def _take(self, result: Result[Message], level: int = logging.INFO) -> None:
         """Proposes what a step of the controller wants recorded, and has it answered once that is committed."""
         if not result.records and not result.completed:
             return
@@ -149,7 +165,8 @@ class ControllerDriver:
             records = [MetadataRecord(append.base_offset + i, message) for i, message in enumerate(result.records)]
             for offset, message in records:
                 self._controller.replay(message, offset)
-            logger.debug("metadata records %d..%d: %s", append.base_offset, records[-1].offset, result.cause)
+            last = records[-1].offset
+            logger.log(level, "metadata records %d..%d: %s", append.base_offset, last, printable(result.cause))
         self._uncommitted.append(_Uncommitted(self._raft.log_end_offset, records, result.completed))
         self._work.set()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import random
 from pathlib import Path
 
@@ -16,7 +17,13 @@ from pykbroker.metadata.features import bootstrap_records
 from pykbroker.metadata.image import ImageChanges, MetadataImage
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages.brokers import BrokerHeartbeatRequest, BrokerRegistrationRequest, Feature
-from pykbroker.protocol.messages.topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
+from pykbroker.protocol.messages.topics import (
+    CreatableTopic,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+    DeleteTopicsRequest,
+    DeleteTopicState,
+)
 from pykbroker.raft.node import Role
 from pykbroker.raft.voters import Voter, VoterSet
 from pykbroker.server.clock import SystemClock
@@ -186,6 +193,28 @@ def test_others_run_while_a_large_topic_is_created_and_its_answer_comes_last() -
         assert sum(what for what in order if isinstance(what, int)) == 3 * PARTITIONS_AT_ONCE
 
     trio.run(scenario)
+
+
+def test_what_people_ask_for_is_a_line_in_the_log_and_what_nodes_ask_is_not(caplog: pytest.LogCaptureFixture) -> None:
+    async def scenario() -> None:
+        driver = open_driver(simulated_disk())
+        async with trio.open_nursery() as nursery:
+            await nursery.start(driver.run)
+            await register_broker(driver)
+            await create_topic(driver, "orders")
+            bad_name = CreatableTopic(name="a\nb", num_partitions=1, replication_factor=1)
+            good_name = CreatableTopic(name="parcels", num_partitions=1, replication_factor=1)
+            await driver.submit(CreateTopicsRequest(topics=[bad_name, good_name]))
+            await driver.submit(DeleteTopicsRequest(topics=[DeleteTopicState(name="orders")]))
+            nursery.cancel_scope.cancel()
+
+    with caplog.at_level(logging.INFO, "pykbroker.server.controller_driver"):
+        trio.run(scenario)
+    assert [record.getMessage().partition(": ")[2] for record in caplog.records] == [
+        "CreateTopics orders",
+        r"CreateTopics a\nb, parcels",
+        "DeleteTopics orders",
+    ]
 
 
 def test_a_cancelled_caller_loses_the_answer_and_not_the_effect() -> None:
