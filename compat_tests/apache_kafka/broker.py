@@ -21,6 +21,12 @@ class ApacheKafka(BrokerProcess):
 
     kind = "apache-kafka"
 
+    def __init__(
+        self, directory: Path, properties: Mapping[str, str] | None = None, *, is_formatted: bool = False
+    ) -> None:
+        super().__init__(directory, properties)
+        self._is_formatted = is_formatted
+
     def base_properties(self) -> dict[str, str]:
         return {
             "process.roles": "broker,controller",
@@ -41,7 +47,8 @@ class ApacheKafka(BrokerProcess):
         }
 
     def prepare(self) -> None:
-        run_tool(Tool.STORAGE, "format", "-t", CLUSTER_ID, "-c", str(self.properties_file))
+        if not self._is_formatted:
+            run_tool(Tool.STORAGE, "format", "-t", CLUSTER_ID, "-c", str(self.properties_file))
 
     def command(self) -> list[str]:
         return [find_java(), "-Xmx512m", LOGGING, "-cp", class_path(), "kafka.Kafka", str(self.properties_file)]
