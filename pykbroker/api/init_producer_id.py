@@ -19,7 +19,7 @@ async def init_producer_id(context: RequestContext, request: InitProducerIdReque
     error_code = _refusal(context, request)
     if error_code:
         return _failed(error_code)
-    producer_id = await context.broker.producer_ids.generate(context.broker)
+    producer_id = await context.broker.producer_ids.generate()
     if isinstance(producer_id, ErrorCode):
         return _failed(producer_id)
     return InitProducerIdResponse(producer_id=producer_id, producer_epoch=0)

@@ -56,7 +56,10 @@ class Broker:
     fetch_sessions: FetchSessionCache
     advertised: tuple[BoundListener, ...] = field(default=())
     """What clients are told, one for each listener of the broker."""
-    producer_ids: ProducerIds = field(default_factory=ProducerIds)
+    producer_ids: ProducerIds = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.producer_ids = ProducerIds(self.controller, self.node_id)
 
     @property
     def image(self) -> MetadataImage:

@@ -15,6 +15,7 @@ from pykbroker.protocol.compile import decode, encode
 from pykbroker.protocol.framing import RequestHeader
 from pykbroker.protocol.schema import Message
 from pykbroker.server.broker import Broker
+from pykbroker.server.controller_driver import ControllerDriver
 from pykbroker.server.dispatch import ConnectionState, ListenerKind, RequestContext
 from pykbroker.server.producer_ids import ProducerIds
 from tests.metadata.cluster import CLUSTER_ID, Cluster
@@ -48,7 +49,7 @@ class Admin:
             rng=random.Random(0),
             controller=driver,
             image=driver.image,
-            producer_ids=ProducerIds(),
+            producer_ids=ProducerIds(cast(ControllerDriver, driver), 1),
         )
         self.broker = cast(Broker, seen)
 
