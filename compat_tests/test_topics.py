@@ -15,6 +15,7 @@ from kafka.errors import for_code
 
 from .answers import TestAnswers
 from .brokers import Broker
+from .topics import wait_for_leaders
 from .waiting import until
 from .wire import Wire
 
@@ -48,7 +49,7 @@ def outcome(future: Any) -> str:
 
 
 def test_a_created_topic_is_described_as_it_was_asked_for(
-    admin: KafkaAdminClient, topic: str, answers: TestAnswers
+    broker: Broker, admin: KafkaAdminClient, topic: str, answers: TestAnswers
 ) -> None:
     configs = {"cleanup.policy": "compact", "retention.ms": "12345"}
     created = admin.create_topics([NewTopic(topic, 3, 1, topic_configs=configs)])["topics"][0]
@@ -57,6 +58,7 @@ def test_a_created_topic_is_described_as_it_was_asked_for(
     )
     answers.expect("configs given back", {name: created["configs"][name]["value"] for name in configs}, configs)
     answers.same("all configs given back", comparable(created["configs"]))
+    wait_for_leaders(broker, topic, 3)
     (described,) = admin.describe_topics([topic])
     partitions = [
         (each["partition_index"], each["leader_id"], each["replica_nodes"], each["isr_nodes"], each["error_code"])
