@@ -1,11 +1,8 @@
 """What strangers may write into pykbroker's log: little, and never a line of their own."""
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
-from compat_tests.brokers import BrokerProcess, Pykbroker, answers_api_versions
+from compat_tests.brokers import BrokerProcess, answers_api_versions
 from compat_tests.waiting import until
 from compat_tests.wire import Closed, Wire, header
 from pykbroker.protocol.messages.groups import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
@@ -15,14 +12,6 @@ from .scene import Scene
 
 FORGED = "2026-01-01 00:00:00,000 INFO forged"
 METADATA = 3
-
-
-@pytest.fixture
-def own_broker(tmp_path: Path) -> Iterator[BrokerProcess]:
-    broker = Pykbroker(tmp_path / "broker")
-    broker.start()
-    yield broker
-    broker.stop()
 
 
 def send_garbage(broker: BrokerProcess, data: bytes) -> None:

@@ -2,26 +2,17 @@
 
 import os
 import struct
-from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
 import psutil
 import pytest
 
-from compat_tests.brokers import BrokerProcess, Pykbroker, answers_api_versions
+from compat_tests.brokers import BrokerProcess, answers_api_versions
 from compat_tests.wire import Closed, Wire, header, uvarint
 
 MIB = 2**20
 METADATA = 3
-
-
-@pytest.fixture
-def own_broker(tmp_path: Path) -> Iterator[BrokerProcess]:
-    broker = Pykbroker(tmp_path / "broker")
-    broker.start()
-    yield broker
-    broker.stop()
 
 
 def assert_closed_by(broker: BrokerProcess, frame: bytes) -> None:

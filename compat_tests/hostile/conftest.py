@@ -1,0 +1,16 @@
+"""A pykbroker of the test's own, for what Apache Kafka is not asked: memory and log lines."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from compat_tests.brokers import BrokerProcess, Pykbroker
+
+
+@pytest.fixture
+def own_broker(tmp_path: Path) -> Iterator[BrokerProcess]:
+    broker = Pykbroker(tmp_path / "broker")
+    broker.start()
+    yield broker
+    broker.stop()
