@@ -15,9 +15,10 @@ from .schema import NO_UUID
 ZERO_UUID: Final = NO_UUID
 METADATA_TOPIC_ID: Final = (1).to_bytes(16, "big")
 
-UNASSIGNED_DIRECTORY: Final = NO_UUID
-LOST_DIRECTORY: Final = (1).to_bytes(16, "big")
-MIGRATING_DIRECTORY: Final = (2).to_bytes(16, "big")
+MIGRATING_DIRECTORY: Final = NO_UUID
+UNASSIGNED_DIRECTORY: Final = (1).to_bytes(16, "big")
+LOST_DIRECTORY: Final = (2).to_bytes(16, "big")
+RESERVED_DIRECTORIES: Final = frozenset((UNASSIGNED_DIRECTORY, LOST_DIRECTORY, MIGRATING_DIRECTORY))
 
 _RESERVED_BELOW: Final = 100
 

@@ -1,6 +1,6 @@
 """Record batches of format 2 (`DefaultRecordBatch`): header, iteration, encoding.
 
-Message sets of the formats 0 and 1 are not read here. The header's field names are Kafka's.
+Messages of the formats 0 and 1 pass as batches here, and are read in `legacy`. The header's field names are Kafka's.
 """
 
 import struct
@@ -13,7 +13,9 @@ from pykbroker.protocol.errors import ErrorCode
 
 from .compression import DEFAULT_LIMIT_BYTES, Buffer, Compression, compress, decompress
 from .errors import InvalidRecords
+from .legacy import decode_message_header, is_checksum_right, iter_legacy_records
 from .record import NO_TIMESTAMP, Header, Record, decode_records, encode_record
+from .record_parts import TOMBSTONE, WITH_VALUE, WITHOUT_KEY, RecordKeys, decode_keys
 
 __all__ = [
     "LOG_OVERHEAD_BYTES",
@@ -56,6 +58,7 @@ _AFTER_CRC = struct.Struct(">hiqqqhii")
 _BEFORE_ATTRIBUTES = struct.Struct(">qiibI")
 _LENGTH = struct.Struct(">i")
 assert _HEADER.size == RECORD_BATCH_OVERHEAD_BYTES
+_new_tuple = tuple.__new__  # what `_make` does in Python
 
 
 class TimestampType(IntEnum):
@@ -66,7 +69,10 @@ class TimestampType(IntEnum):
 
 
 class RecordBatchHeader(NamedTuple):
-    """The 61 bytes before a batch's records. A tuple, because one is made for every batch that passes."""
+    """The 61 bytes before a batch's records. A tuple, because one is made for every batch that passes.
+
+    Of a message of format 0 or 1 (see `magic`) only size, last offset, largest timestamp and attributes are right.
+    """
 
     base_offset: int
     batch_length: int
@@ -130,7 +136,7 @@ class RecordBatchHeader(NamedTuple):
 
 def decode_batch_header(data: Buffer, offset: int = 0) -> RecordBatchHeader:
     """Reads the 61 bytes and checks nothing; `struct.error` when they are not all there."""
-    return RecordBatchHeader._make(_HEADER.unpack_from(data, offset))
+    return _new_tuple(RecordBatchHeader, _HEADER.unpack_from(data, offset))
 
 
 class RecordBatch(NamedTuple):
@@ -151,11 +157,36 @@ class RecordBatch(NamedTuple):
             )
 
 
+class LegacyMessage(RecordBatch):
+    """A message of format 0 or 1 in a batch's place."""
+
+    __slots__ = ()
+
+    @property
+    def is_crc_valid(self) -> bool:
+        return is_checksum_right(self.data)
+
+    def located(self) -> "LegacyMessage":
+        """With the right base offset, for which a wrapper is decompressed. Raises `InvalidRecords`."""
+        header = self.header
+        if not header.attributes & COMPRESSION_MASK:
+            return self
+        first_offset = next(iter_legacy_records(self.data)).offset
+        header = header._replace(base_offset=first_offset, last_offset_delta=header.last_offset - first_offset)
+        return LegacyMessage(header, self.data)
+
+
+def decode_header(data: Buffer) -> RecordBatchHeader:
+    """As `decode_batch_header`, of a whole batch or message of any format."""
+    fields = decode_message_header(data) if data[MAGIC_OFFSET] < MAGIC_VALUE_V2 else None
+    return decode_batch_header(data) if fields is None else RecordBatchHeader._make(fields)
+
+
 def iter_batches(data: Buffer, *, allow_partial: bool = False) -> Iterator[RecordBatch]:
     """Every batch in `data`, in order; checksums are not looked at (`RecordBatch.ensure_valid`).
 
     `allow_partial` is for what a fetch response holds: its last batch may be cut off, which ends the iteration.
-    Otherwise, and for any other format, raises `InvalidRecords`.
+    Otherwise, and for an unknown format, raises `InvalidRecords`.
     """
     view = memoryview(data)
     end = len(view)
@@ -166,8 +197,14 @@ def iter_batches(data: Buffer, *, allow_partial: bool = False) -> Iterator[Recor
                 return
             raise InvalidRecords(ErrorCode.CORRUPT_MESSAGE, f"{end - position} stray bytes behind the last batch")
         if view[position + MAGIC_OFFSET] != MAGIC_VALUE_V2:
-            magic = view[position + MAGIC_OFFSET]
-            raise InvalidRecords(ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT, f"unsupported record format {magic}")
+            message = _legacy_message(view, position)
+            if message is None:
+                if allow_partial:
+                    return
+                raise InvalidRecords(ErrorCode.CORRUPT_MESSAGE, "a message ends beyond the data")
+            yield message
+            position += len(message.data)
+            continue
         (batch_length,) = _LENGTH.unpack_from(view, position + 8)
         stop = position + LOG_OVERHEAD_BYTES + batch_length
         if batch_length < RECORD_BATCH_OVERHEAD_BYTES - LOG_OVERHEAD_BYTES:
@@ -178,6 +215,21 @@ def iter_batches(data: Buffer, *, allow_partial: bool = False) -> Iterator[Recor
             raise InvalidRecords(ErrorCode.CORRUPT_MESSAGE, "a batch ends beyond the data")
         yield RecordBatch(decode_batch_header(view, position), view[position:stop])
         position = stop
+
+
+def _legacy_message(view: memoryview, position: int) -> LegacyMessage | None:
+    """None where it is cut off."""
+    magic = view[position + MAGIC_OFFSET]
+    if magic > MAGIC_VALUE_V2:
+        raise InvalidRecords(ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT, f"unsupported record format {magic}")
+    (length,) = _LENGTH.unpack_from(view, position + 8)
+    stop = position + LOG_OVERHEAD_BYTES + length
+    if length > 0 and stop > len(view):
+        return None
+    fields = decode_message_header(view[position:stop])
+    if fields is None:
+        raise InvalidRecords(ErrorCode.CORRUPT_MESSAGE, f"a message of format {magic} with a length of {length}")
+    return LegacyMessage(RecordBatchHeader._make(fields), view[position:stop])
 
 
 def records_payload(header: RecordBatchHeader, data: Buffer, limit_bytes: int = DEFAULT_LIMIT_BYTES) -> bytes:
@@ -191,12 +243,28 @@ def iter_records(batch: RecordBatch | Buffer, *, limit_bytes: int = DEFAULT_LIMI
 
     Decompresses at most `limit_bytes`. Raises `InvalidRecords`.
     """
-    header, data = batch if isinstance(batch, RecordBatch) else (decode_batch_header(batch), batch)
+    header, data = batch if isinstance(batch, RecordBatch) else (decode_header(batch), batch)
+    if header.magic < MAGIC_VALUE_V2:
+        return iter_legacy_records(data, limit_bytes)
     payload = records_payload(header, data, limit_bytes)
     records = decode_records(payload, header.records_count, header.base_offset, header.base_timestamp)
     if header.timestamp_type is TimestampType.CREATE_TIME:
         return records
     return (record._replace(timestamp=header.max_timestamp) for record in records)
+
+
+def record_keys(batch: RecordBatch, *, limit_bytes: int = DEFAULT_LIMIT_BYTES) -> RecordKeys:
+    """As `iter_records`, for whoever needs no values. Raises `InvalidRecords`."""
+    header, data = batch
+    if header.magic >= MAGIC_VALUE_V2:
+        return decode_keys(records_payload(header, data, limit_bytes), header.records_count)
+    records = list(iter_legacy_records(data, limit_bytes))
+    kinds = (
+        WITHOUT_KEY if record.key is None else TOMBSTONE if record.value is None else WITH_VALUE for record in records
+    )
+    return RecordKeys(
+        [record.key for record in records], [record.offset - header.base_offset for record in records], bytes(kinds)
+    )
 
 
 def encode_batch(

@@ -40,6 +40,8 @@ _NULL_LENGTH = 1
 """-1 as a zigzag varint."""
 _UNUSUAL_BITS = ~((1 << 14) - 2)
 """Of zigzag values read as one or two bytes: negative ones, and those where a third byte follows."""
+_UNUSUAL_SIZE_BITS = ~((1 << 21) - 2)
+"""The same of those read as up to three bytes."""
 
 
 def _invalid(message: str) -> InvalidRecords:
@@ -62,7 +64,8 @@ def check_records(data: bytes | bytearray, count: int, *, find_null_keys: bool =
     length = timestamp = key_length = timestamp_at = offset_at = key_at = value_at = headers_at = _NOTHING
     try:
         while index < count:
-            # A record as most are: varints of one or two bytes. Whatever is not, goes to `_check_record`.
+            # A record as most are: varints of one or two bytes, and of three for its length and that of its value.
+            # Whatever is not, goes to `_check_record`.
             start = position
             try:
                 length = data[start]
@@ -71,6 +74,9 @@ def check_records(data: bytes | bytearray, count: int, *, find_null_keys: bool =
                 else:
                     length = length & 127 | data[start + 1] << 7
                     timestamp_at = start + 3
+                    if length > 16383:
+                        length = length & 16383 | data[timestamp_at - 1] << 14
+                        timestamp_at += 1
                 timestamp = data[timestamp_at]
                 offset_at = timestamp_at + 1
                 if timestamp > 127:
@@ -86,7 +92,7 @@ def check_records(data: bytes | bytearray, count: int, *, find_null_keys: bool =
                 if key_length > 127:
                     key_length = key_length & 127 | data[value_at] << 7
                     value_at += 1
-                bits = length | timestamp | delta
+                bits = timestamp | delta
                 if key_length != _NULL_LENGTH:
                     bits |= key_length
                     value_at += key_length >> 1
@@ -95,10 +101,14 @@ def check_records(data: bytes | bytearray, count: int, *, find_null_keys: bool =
                 if value_length > 127:
                     value_length = value_length & 127 | data[headers_at] << 7
                     headers_at += 1
+                    if value_length > 16383:
+                        value_length = value_length & 16383 | data[headers_at] << 14
+                        headers_at += 1
+                sizes = length
                 if value_length != _NULL_LENGTH:
-                    bits |= value_length
+                    sizes |= value_length
                     headers_at += value_length >> 1
-                if bits & _UNUSUAL_BITS or delta != index << 1:
+                if bits & _UNUSUAL_BITS or sizes & _UNUSUAL_SIZE_BITS or delta != index << 1:
                     is_usual = False
                 else:
                     if data[headers_at] == 0:

@@ -84,11 +84,3 @@ def encode_end_transaction_batch(
         is_transactional=True,
         is_control=True,
     )
-
-
-def encode_control_batch(
-    control_type: ControlRecordType, value: bytes, *, base_offset: int, leader_epoch: int, timestamp: int
-) -> bytes:
-    """A raft control record in a batch of its own."""
-    record = Record(key=encode_control_key(control_type), value=value, timestamp=timestamp)
-    return encode_batch([record], base_offset=base_offset, partition_leader_epoch=leader_epoch, is_control=True)

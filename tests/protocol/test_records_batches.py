@@ -137,9 +137,9 @@ def test_last_batch_of_a_fetch_may_be_cut_off() -> None:
                 list(iter_batches(data[:end]))
 
 
-def test_old_formats_are_refused_with_a_clear_error() -> None:
+def test_unknown_formats_are_refused_with_a_clear_error() -> None:
     data = bytearray(encode_batch([Record(None, b"a")]))
-    data[16] = 1
+    data[16] = 3
     with pytest.raises(InvalidRecords) as refused:
         list(iter_batches(data))
     assert refused.value.error_code is ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT

@@ -43,7 +43,7 @@ def test_sound_records_pass_with_their_largest_timestamp(records: list[Record], 
     assert null_keys == [index for index, record in enumerate(records) if record.key is None]
 
 
-@pytest.mark.parametrize("value_size", [0, 20, 100, 5000])
+@pytest.mark.parametrize("value_size", [0, 20, 100, 5000, 8_200, 1_048_576])
 @pytest.mark.parametrize("count", [1, 2, 3, 64, 65, 200, 9000])
 def test_long_runs_of_equal_records_pass(count: int, value_size: int) -> None:
     if count * value_size > 2_000_000:
@@ -96,6 +96,28 @@ def test_damaged_records_are_judged_as_the_plain_decoder_judges_them(seed: int) 
         expected = plain_check(bytes(data), len(records))
         try:
             found = check_records(bytes(data), len(records)).max_timestamp_delta
+        except InvalidRecords:
+            assert expected is None
+        else:
+            assert found == expected
+
+
+@pytest.mark.parametrize(
+    ("value_size", "times"), [(8_180, 100), (8_192, 100), (10_000, 100), (1_048_570, 10), (1_048_576, 10)]
+)
+def test_damaged_lengths_of_large_records_are_judged_as_the_plain_decoder_judges_them(
+    value_size: int, times: int
+) -> None:
+    """Lengths of two, three and four bytes."""
+    rng = random.Random(value_size)
+    sound = payload([Record(None, bytes(value_size), (), 1), Record(b"key", bytes(value_size + 1), (), 2)])
+    starts = (0, len(sound) - value_size - 13)
+    for _ in range(times):
+        data = bytearray(sound)
+        data[rng.choice(starts) + rng.randrange(13)] = rng.choice([0, 1, 2, 3, 127, 128, 255, rng.randrange(256)])
+        expected = plain_check(bytes(data), 2)
+        try:
+            found = check_records(bytes(data), 2).max_timestamp_delta
         except InvalidRecords:
             assert expected is None
         else:

@@ -5,12 +5,11 @@ from pathlib import Path
 import pytest
 
 from pykbroker.protocol.errors import ErrorCode
-from pykbroker.protocol.records.batch import Record, decode_batch_header, encode_batch, iter_batches, iter_records
+from pykbroker.protocol.records.batch import Record, iter_batches, iter_records
 from pykbroker.protocol.records.control import (
     ControlRecordType,
     decode_control_key,
     decode_end_transaction_marker,
-    encode_control_batch,
     encode_control_key,
     encode_end_transaction_batch,
 )
@@ -56,14 +55,3 @@ def test_marker_without_its_value_is_refused() -> None:
         assert refused.value.error_code is ErrorCode.INVALID_RECORD
     with pytest.raises(InvalidRecords):
         decode_end_transaction_marker(Record(encode_control_key(ControlRecordType.LEADER_CHANGE), bytes(6)))
-
-
-def test_raft_control_batch_has_its_offset_and_epoch() -> None:
-    data = encode_control_batch(ControlRecordType.LEADER_CHANGE, b"body", base_offset=5, leader_epoch=3, timestamp=1000)
-    header = decode_batch_header(data)
-    assert header.is_control
-    assert not header.is_transactional
-    assert (header.base_offset, header.partition_leader_epoch, header.producer_id) == (5, 3, -1)
-    [record] = iter_records(data)
-    assert record.value == b"body"
-    assert encode_batch([record._replace(offset=0)], is_control=True)[61:] == data[61:]
