@@ -6,22 +6,15 @@ without it they would belong to a transaction that is still open.
 
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from typing import NamedTuple
+from dataclasses import dataclass
 
 from pykbroker.protocol.records.batch import RecordBatch, RecordBatchHeader
 from pykbroker.protocol.records.control import ControlRecordType
 
 from .batch_scan import scan_headers
 from .segment import LogSegment
+from .transaction_index import AbortedTransaction, TransactionIndex
 from .transaction_markers import find_marker
-
-
-class AbortedTransaction(NamedTuple):
-    """last_offset: that of the marker."""
-
-    producer_id: int
-    first_offset: int
-    last_offset: int
 
 
 def find_aborted_transactions(
@@ -29,25 +22,42 @@ def find_aborted_transactions(
 ) -> list[AbortedTransaction]:
     """Those that began before `end_offset`, in the order of their beginnings.
 
-    They are read from the log itself, which needs no transaction index; a marker may stand far behind `end_offset`.
+    They are read from the log itself, because what an index does not tell of would stay for ever; a marker may stand
+    far behind `end_offset`. Where there are index entries, these are what is returned: an earlier cleaning may have
+    taken the first of a transaction's batches.
     """
     begun: dict[int, int] = {}
     aborted: list[AbortedTransaction] = []
     for segment in segments:
-        if segment.base_offset >= end_offset and not begun:
+        is_behind = segment.base_offset >= end_offset
+        if is_behind and not any(first_offset < end_offset for first_offset in begun.values()):
             break
+        # What is not to be cleaned may be truncated meanwhile.
+        indexed = {} if is_behind else {each.last_offset: each for each in segment.transaction_index.entries()}
         for position, header in scan_headers(segment.file, 0, segment.size):
             if not header.has_producer_id:
                 continue
             if header.is_control:
                 first_offset = begun.pop(header.producer_id, None)
                 marker = find_marker(segment.file.read_at(position, header.size_bytes))
-                if first_offset is not None and marker and marker.control_type is ControlRecordType.ABORT:
-                    aborted.append(AbortedTransaction(header.producer_id, first_offset, header.last_offset))
-            elif header.is_transactional and header.base_offset < end_offset:
+                if first_offset is None or marker is None or marker.control_type is not ControlRecordType.ABORT:
+                    continue
+                if first_offset < end_offset:
+                    stable_offset = min(begun.values(), default=header.next_offset)
+                    found = AbortedTransaction(header.producer_id, first_offset, header.last_offset, stable_offset)
+                    aborted.append(indexed.get(header.last_offset, found))
+            elif header.is_transactional:
                 begun.setdefault(header.producer_id, header.base_offset)
         progress(0)
     return sorted(aborted, key=lambda transaction: transaction.first_offset)
+
+
+@dataclass(slots=True)
+class _Aborted:
+    """is_seen: whether some of its batches are still there."""
+
+    transaction: AbortedTransaction
+    is_seen: bool = False
 
 
 class TransactionFilter:
@@ -56,17 +66,20 @@ class TransactionFilter:
     def __init__(self, aborted: Iterable[AbortedTransaction], start_offset: int = 0) -> None:
         """start_offset: where the first batch is."""
         self._coming = deque(transaction for transaction in aborted if transaction.last_offset >= start_offset)
-        self._aborted: dict[int, bool] = {}
-        """By producer, whether something of the transaction was seen."""
+        self._aborted: dict[int, _Aborted] = {}
+        """By producer."""
         self._committed: set[int] = set()
         """Producers of whose transaction something was seen."""
+        self.index: TransactionIndex | None = None
+        """That of the segment that is written: told of the aborted transactions of which something was seen."""
 
     def may_drop_data(self, header: RecordBatchHeader) -> bool:
         self._begin_until(header.last_offset)
         if not header.is_transactional:
             return False
-        if header.producer_id in self._aborted:
-            self._aborted[header.producer_id] = True
+        aborted = self._aborted.get(header.producer_id)
+        if aborted is not None:
+            aborted.is_seen = True
             return True
         self._committed.add(header.producer_id)
         return False
@@ -81,7 +94,12 @@ class TransactionFilter:
         if marker is None:
             return False
         if marker.control_type is ControlRecordType.ABORT:
-            return not self._aborted.pop(header.producer_id, False)
+            aborted = self._aborted.pop(header.producer_id, None)
+            if aborted is None or not aborted.is_seen:
+                return True
+            if self.index is not None:
+                self.index.append(aborted.transaction)
+            return False
         if header.producer_id in self._committed:
             self._committed.remove(header.producer_id)
             return False
@@ -89,4 +107,5 @@ class TransactionFilter:
 
     def _begin_until(self, offset: int) -> None:
         while self._coming and self._coming[0].first_offset <= offset:
-            self._aborted.setdefault(self._coming.popleft().producer_id, False)
+            transaction = self._coming.popleft()
+            self._aborted.setdefault(transaction.producer_id, _Aborted(transaction))

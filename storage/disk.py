@@ -1,8 +1,8 @@
 """Files as a seam: everything that storage asks of an operating system, and the real one.
 
 `pykbroker.sim.disk.SimulatedDisk` is the other implementation; both pass the same contract test. Paths are strings
-with slashes. Every `OSError` leaves as `DiskFailed`. What was written is durable after `sync`, a new or renamed name
-after `sync_directory` of the directory that holds it.
+with slashes. Every `OSError` leaves as `DiskFailed`, or as `NoRoom` where it may be tried again. What was written is
+durable after `sync`, a new or renamed name after `sync_directory` of the directory that holds it.
 """
 
 import errno
@@ -10,9 +10,15 @@ import fcntl
 import os
 import shutil
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import NamedTuple, Protocol, TypeAlias
 
-from .errors import DirectoryLocked, DiskFailed
+from .errors import DirectoryLocked, DiskFailed, disk_failure
+
+_BOOT_ID = "/proc/sys/kernel/random/boot_id"
+_READ_BYTES = 1 << 16
+
+_RWF_NOWAIT: int = getattr(os, "RWF_NOWAIT", 0)
 
 Buffer: TypeAlias = bytes | bytearray | memoryview
 
@@ -40,11 +46,25 @@ class DiskFile(Protocol):
         """Fewer bytes than asked for only where the file ends."""
         ...
 
+    def read_cached(self, position: int, size: int) -> bytes | None:
+        """As `read_at`, but None where it would have to wait for a disk. Where nobody can tell it waits."""
+        ...
+
     def append(self, parts: Sequence[Buffer]) -> None:
         """Write the parts behind the end. Where that fails, the file is as long as before."""
         ...
 
     def truncate(self, size: int) -> None: ...
+
+    def preallocate(self, size: int) -> None:
+        """Only for an empty file: it is so long from now on, in zeros. While it is open, appends still go behind what
+        was appended, and `size` is what was appended, until `truncate` says where the file ends.
+        """
+        ...
+
+    def end_of_data(self) -> int:
+        """Behind it are only zeros that were never written, as in a preallocated file; before it may be some, too."""
+        ...
 
     def sync(self) -> None:
         """Bytes and size are durable when it returns."""
@@ -75,6 +95,10 @@ class Disk(Protocol):
         """With its parents; no error where it is there already."""
         ...
 
+    def modified_ms(self, path: str) -> int | None:
+        """When a file was written to last, by the wall clock; None on a disk that keeps no times."""
+        ...
+
     def read_file(self, path: str) -> bytes: ...
 
     def replace_file(self, path: str, data: bytes, *, sync: bool = True) -> None:
@@ -98,6 +122,10 @@ class Disk(Protocol):
 
     def sync_directory(self, path: str) -> None: ...
 
+    def boot_id(self) -> str:
+        """Another one whenever the machine starts, when everything may be gone that was not synced; "" if not known."""
+        ...
+
     def space(self, path: str) -> "DiskSpace":
         """Of the volume that holds the directory."""
         ...
@@ -108,11 +136,13 @@ class Disk(Protocol):
 
 
 class OsDiskFile:
-    __slots__ = ("_descriptor", "path")
+    __slots__ = ("_appended", "_descriptor", "path")
 
     def __init__(self, path: str, descriptor: int) -> None:
         self.path = path
         self._descriptor = descriptor
+        self._appended: int | None = None
+        """Where the next bytes of a preallocated file go; in others they go to its end."""
 
     def __del__(self) -> None:
         self.close()
@@ -121,10 +151,12 @@ class OsDiskFile:
         return self._descriptor
 
     def size(self) -> int:
+        if self._appended is not None:
+            return self._appended
         try:
             return os.fstat(self._descriptor).st_size
         except OSError as error:
-            raise DiskFailed("look at", self.path, error) from error
+            raise disk_failure("look at", self.path, error) from error
 
     def read_at(self, position: int, size: int) -> bytes:
         try:
@@ -138,14 +170,32 @@ class OsDiskFile:
                 missing -= len(data)
             return b"".join(parts)
         except OSError as error:
-            raise DiskFailed("read", self.path, error) from error
+            raise disk_failure("read", self.path, error) from error
+
+    def read_cached(self, position: int, size: int) -> bytes | None:
+        if _RWF_NOWAIT:
+            data = bytearray(size)
+            try:
+                count = os.preadv(self._descriptor, [data], position, _RWF_NOWAIT)
+            except BlockingIOError:
+                return None
+            except OSError:
+                return self.read_at(position, size)  # the file system does not know the flag, or there is an error
+            if count == size:
+                return bytes(data)
+            if position + count < self.size():
+                return None
+        return self.read_at(position, size)
 
     def append(self, parts: Sequence[Buffer]) -> None:
+        if self._appended is not None:
+            self._append_at(self._appended, parts)
+            return
         size = sum(map(len, parts))
         try:
             written = os.writev(self._descriptor, parts)
         except OSError as error:
-            raise DiskFailed("write", self.path, error) from error
+            raise disk_failure("write", self.path, error) from error
         if written != size:
             self._append_rest(parts, written, size)
 
@@ -158,15 +208,65 @@ class OsDiskFile:
                 written += count
                 rest = rest[count:]
         except OSError as error:
-            os.ftruncate(self._descriptor, os.fstat(self._descriptor).st_size - written)
-            raise DiskFailed("write", self.path, error) from error
+            self._take_back(written)
+            raise disk_failure("write", self.path, error) from error
         assert written == size
+
+    def _take_back(self, written: int) -> None:
+        try:
+            os.ftruncate(self._descriptor, os.fstat(self._descriptor).st_size - written)
+        except OSError as error:
+            raise DiskFailed("take back a part of a write to", self.path, error) from error
+
+    def _append_at(self, position: int, parts: Sequence[Buffer]) -> None:
+        """Into the zeros of a preallocated file."""
+        size = sum(map(len, parts))
+        try:
+            length = os.fstat(self._descriptor).st_size
+            written = os.pwritev(self._descriptor, parts, position)
+            if written != size:
+                self._append_rest_at(position, memoryview(b"".join(parts)), written, length)
+        except OSError as error:
+            raise disk_failure("write", self.path, error) from error
+        self._appended = position + size
+
+    def _append_rest_at(self, position: int, data: memoryview, written: int, length: int) -> None:
+        try:
+            while written < len(data):
+                written += os.pwrite(self._descriptor, data[written:], position + written)
+        except OSError:
+            os.ftruncate(self._descriptor, position)
+            os.ftruncate(self._descriptor, length)
+            raise
 
     def truncate(self, size: int) -> None:
         try:
             os.ftruncate(self._descriptor, size)
+            if self._appended is not None:
+                self._appended = None
+                _set_append_mode(self._descriptor, True)
         except OSError as error:
-            raise DiskFailed("truncate", self.path, error) from error
+            raise disk_failure("truncate", self.path, error) from error
+
+    def preallocate(self, size: int) -> None:
+        """As Kafka does it: the length is set, blocks come with the data."""
+        try:
+            assert not os.fstat(self._descriptor).st_size, "what is there would be written over"
+            os.ftruncate(self._descriptor, size)
+            _set_append_mode(self._descriptor, False)
+        except OSError as error:
+            raise disk_failure("preallocate", self.path, error) from error
+        self._appended = 0
+
+    def end_of_data(self) -> int:
+        end = 0
+        try:
+            while True:
+                end = os.lseek(self._descriptor, os.lseek(self._descriptor, end, os.SEEK_DATA), os.SEEK_HOLE)
+        except OSError as error:
+            if error.errno != errno.ENXIO:  # which says that no data follows
+                raise disk_failure("look at", self.path, error) from error
+        return end
 
     def sync(self) -> None:
         try:
@@ -178,6 +278,12 @@ class OsDiskFile:
         descriptor, self._descriptor = self._descriptor, -1
         if descriptor >= 0:
             os.close(descriptor)
+
+
+def _set_append_mode(descriptor: int, on: bool) -> None:
+    """In append mode Linux writes to the file's end whatever position is given."""
+    flags = fcntl.fcntl(descriptor, fcntl.F_GETFL)
+    fcntl.fcntl(descriptor, fcntl.F_SETFL, flags | os.O_APPEND if on else flags & ~os.O_APPEND)
 
 
 class OsDiskLock:
@@ -197,7 +303,7 @@ class OsDisk:
         try:
             return OsDiskFile(path, os.open(path, flags, 0o644))
         except OSError as error:
-            raise DiskFailed("open", path, error) from error
+            raise disk_failure("open", path, error) from error
 
     def exists(self, path: str) -> bool:
         return os.path.exists(path)
@@ -209,20 +315,33 @@ class OsDisk:
         try:
             return sorted(os.listdir(path))
         except OSError as error:
-            raise DiskFailed("list", path, error) from error
+            raise disk_failure("list", path, error) from error
 
     def make_directory(self, path: str) -> None:
         try:
             os.makedirs(path, exist_ok=True)
         except OSError as error:
-            raise DiskFailed("create", path, error) from error
+            raise disk_failure("create", path, error) from error
+
+    def modified_ms(self, path: str) -> int | None:
+        try:
+            return os.stat(path).st_mtime_ns // 1_000_000
+        except OSError as error:
+            raise disk_failure("look at", path, error) from error
 
     def read_file(self, path: str) -> bytes:
         try:
-            with open(path, "rb") as file:
-                return file.read()
+            # A node opens thousands of small files at its start: Python's file objects cost more than reading does.
+            descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+            try:
+                parts = [os.read(descriptor, _READ_BYTES)]
+                while len(parts[-1]) == _READ_BYTES:
+                    parts.append(os.read(descriptor, _READ_BYTES))
+                return b"".join(parts)
+            finally:
+                os.close(descriptor)
         except OSError as error:
-            raise DiskFailed("read", path, error) from error
+            raise disk_failure("read", path, error) from error
 
     def replace_file(self, path: str, data: bytes, *, sync: bool = True) -> None:
         temporary = path + ".tmp"
@@ -235,7 +354,10 @@ class OsDisk:
                     os.fsync(file.fileno())
             os.replace(temporary, path)
         except OSError as error:
-            raise DiskFailed("write", path, error) from error
+            # A later attempt begins with a file of its own, whatever became of this one, its sync included.
+            with suppress(OSError):
+                os.remove(temporary)
+            raise disk_failure("write", path, error) from error
         if sync:
             self.sync_directory(os.path.dirname(path))
 
@@ -243,7 +365,7 @@ class OsDisk:
         try:
             os.replace(source, target)
         except OSError as error:
-            raise DiskFailed("rename", source, error) from error
+            raise disk_failure("rename", source, error) from error
 
     def remove(self, path: str) -> None:
         try:
@@ -251,7 +373,7 @@ class OsDisk:
         except FileNotFoundError:
             pass
         except OSError as error:
-            raise DiskFailed("remove", path, error) from error
+            raise disk_failure("remove", path, error) from error
 
     def remove_directory(self, path: str) -> None:
         try:
@@ -259,7 +381,7 @@ class OsDisk:
         except FileNotFoundError:
             pass
         except OSError as error:
-            raise DiskFailed("remove", path, error) from error
+            raise disk_failure("remove", path, error) from error
 
     def sync_directory(self, path: str) -> None:
         try:
@@ -271,11 +393,18 @@ class OsDisk:
         except OSError as error:
             raise DiskFailed("sync", path, error) from error
 
+    def boot_id(self) -> str:
+        try:
+            with open(_BOOT_ID, encoding="ascii") as file:
+                return file.read().strip()
+        except OSError:
+            return ""
+
     def space(self, path: str) -> DiskSpace:
         try:
             volume = os.statvfs(path)
         except OSError as error:
-            raise DiskFailed("look at", path, error) from error
+            raise disk_failure("look at", path, error) from error
         return DiskSpace(volume.f_blocks * volume.f_frsize, volume.f_bavail * volume.f_frsize)
 
     def lock(self, path: str) -> OsDiskLock:
@@ -295,5 +424,5 @@ class OsDisk:
                 os.close(descriptor)
             if error.errno in (errno.EAGAIN, errno.EACCES) and descriptors:
                 raise DirectoryLocked(directory) from error
-            raise DiskFailed("lock", path, error) from error
+            raise disk_failure("lock", path, error) from error
         return OsDiskLock(descriptors)

@@ -1,5 +1,9 @@
 """What can go wrong between a log and its files. `RecordsRejected` stands beside the rules, in `validation`."""
 
+import errno
+
+_NO_ROOM = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EMFILE, errno.ENFILE))
+
 
 class StorageError(Exception):
     """A message of one clear line."""
@@ -13,6 +17,19 @@ class DiskFailed(StorageError):
         self.operation = operation
         self.path = path
         self.error = error
+
+
+class NoRoom(DiskFailed):
+    """Nothing is broken and nothing has changed: the disk is full, a quota or a limit is reached, or the process has
+    no descriptor left. The same may be tried again later, and the directory stays online.
+    """
+
+
+def disk_failure(operation: str, path: str, error: OSError) -> DiskFailed:
+    """For an operation that left everything as it was. A failed sync did not: what it was to write may be gone, even
+    where the reason was a lack of room, and nobody may try it again."""
+    kind = NoRoom if error.errno in _NO_ROOM else DiskFailed
+    return kind(operation, path, error)
 
 
 class DirectoryLocked(StorageError):
@@ -29,6 +46,10 @@ class InconsistentDirectory(StorageError):
 
 class CorruptLog(StorageError):
     """A partition's files contradict each other in a way that recovery cannot mend."""
+
+
+class IndexLies(CorruptLog):
+    """An index contradicts the batches; it can be built anew from them."""
 
 
 class OffsetOutOfRange(StorageError):

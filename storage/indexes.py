@@ -8,10 +8,15 @@ grow, entries of the active segment wait in memory until there are enough for a 
 
 import struct
 from array import array
-from bisect import bisect_right
-from collections.abc import Iterator
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
+from itertools import starmap
 
+from pykbroker.protocol.records.record import NO_TIMESTAMP
+
+from .cached_reads import CachedFile, Readable
 from .disk import Disk, DiskFile
 
 _WRITE_BYTES = 4096
@@ -38,6 +43,7 @@ class SparseIndex:
         self._keys: array[int] | None = None
         self._values: array[int] | None = None
         self._unwritten = bytearray()
+        self._is_to_be_created = False
 
     # The active segment's index
 
@@ -46,6 +52,7 @@ class SparseIndex:
         with self._opened() as file:
             file.truncate(0)
         self._keys, self._values = array(self._key_code), array(_UINT32)
+        self._is_to_be_created = False
         self._unwritten.clear()
 
     def load(self) -> None:
@@ -60,10 +67,23 @@ class SparseIndex:
                 file.truncate(entries * self._entry.size)
         self._keys, self._values = self._split(data[: entries * self._entry.size])
 
-    def unload(self) -> None:
+    def begin_empty(self) -> None:
+        """The segment holds no batch, so there are no entries; what the file holds goes when there is one to write."""
+        self._keys, self._values = array(self._key_code), array(_UINT32)
+        self._is_to_be_created = True
+
+    def unload(self, *, is_segment_empty: bool = False) -> None:
         """Write what is pending and forget the arrays: the segment is not active any more."""
+        if not is_segment_empty:
+            self._create_late()
         self.write_pending()
         self._keys = self._values = None
+
+    def _create_late(self) -> None:
+        if self._is_to_be_created:
+            with self._opened() as file:
+                file.truncate(0)
+            self._is_to_be_created = False
 
     def _append(self, key: int, value: int) -> None:
         assert self._keys is not None
@@ -71,11 +91,16 @@ class SparseIndex:
         self._keys.append(key)
         self._values.append(value)
         self._unwritten += self._entry.pack(key, value)
+
+    def write_pages(self) -> None:
+        """What is pending, where that is worth a write. An entry is never refused: for that its batch is there."""
         if len(self._unwritten) >= _WRITE_BYTES:
             self.write_pending()
 
     def write_pending(self) -> None:
+        """Raises `DiskFailed`; then it is all still pending."""
         if self._unwritten:
+            self._create_late()
             with self._opened() as file:
                 file.append([self._unwritten])
             self._unwritten = bytearray()
@@ -88,11 +113,13 @@ class SparseIndex:
         assert self._keys is not None
         assert self._values is not None
         if count < len(self._keys):
-            self.write_pending()
+            written = len(self._keys) - len(self._unwritten) // self._entry.size
+            if count < written:
+                with self._opened() as file:
+                    file.truncate(count * self._entry.size)
+            del self._unwritten[max(count - written, 0) * self._entry.size :]
             del self._keys[count:]
             del self._values[count:]
-            with self._opened() as file:
-                file.truncate(count * self._entry.size)
 
     # Reading
 
@@ -111,22 +138,39 @@ class SparseIndex:
                 return not rest
             return self._read_entry(file, count - 2)[0] < self._read_entry(file, count - 1)[0]
 
-    def _floor(self, key: int) -> tuple[int, int] | None:
-        """The last entry whose key is not above `key`."""
+    def _floor(self, key: int, *, cached_only: bool = False) -> tuple[int, int] | None:
+        """The last entry whose key is not above `key`. Raises `WouldWait` with `cached_only`."""
         if self._keys is not None and self._values is not None:
             at = bisect_right(self._keys, key) - 1
             return (self._keys[at], self._values[at]) if at >= 0 else None
         with self._opened() as file:
+            reads = CachedFile(file, partial(self._disk.read_file, self.path)) if cached_only else file
             low, high = 0, file.size() // self._entry.size
             while low < high:
                 middle = (low + high) // 2
-                if self._read_entry(file, middle)[0] <= key:
+                if self._read_entry(reads, middle)[0] <= key:
                     low = middle + 1
                 else:
                     high = middle
-            return self._read_entry(file, low - 1) if low else None
+            return self._read_entry(reads, low - 1) if low else None
 
-    def _read_entry(self, file: DiskFile, number: int) -> tuple[int, int]:
+    def _ceiling_of_value(self, value: int) -> tuple[int, int] | None:
+        """The first entry whose value is not below `value`."""
+        if self._keys is not None and self._values is not None:
+            at = bisect_left(self._values, value)
+            return (self._keys[at], self._values[at]) if at < len(self._keys) else None
+        with self._opened() as file:
+            count = file.size() // self._entry.size
+            low, high = 0, count
+            while low < high:
+                middle = (low + high) // 2
+                if self._read_entry(file, middle)[1] < value:
+                    low = middle + 1
+                else:
+                    high = middle
+            return self._read_entry(file, low) if low < count else None
+
+    def _read_entry(self, file: Readable, number: int) -> tuple[int, int]:
         key, value = self._entry.unpack(file.read_at(number * self._entry.size, self._entry.size))
         return key, value
 
@@ -178,10 +222,36 @@ class OffsetIndex(SparseIndex):
         """The batch that ends at `offset` starts at `position`."""
         self._append(offset - self._base_offset, position)
 
+    def entry_for(self, offset: int, *, cached_only: bool = False) -> tuple[int, int] | None:
+        """The last entry whose batch ends at `offset` or before, as (offset, position). Raises `WouldWait` with
+        `cached_only`.
+        """
+        if offset < self._base_offset:
+            return None
+        found = self._floor(offset - self._base_offset, cached_only=cached_only)
+        return None if found is None else (self._base_offset + found[0], found[1])
+
     def lookup(self, offset: int) -> int:
         """A position at or before the batch with `offset`; 0 where the index does not know better."""
         found = self._floor(offset - self._base_offset) if offset >= self._base_offset else None
         return 0 if found is None else found[1]
+
+    def replace_in_front(self, entries: Sequence[tuple[int, int]], position: int) -> None:
+        """Other entries, (offset, position), for everything in front of the position."""
+        pairs = [(offset - self._base_offset, at) for offset, at in entries]
+        if self._keys is not None and self._values is not None:
+            pairs += [pair for pair in zip(self._keys, self._values, strict=True) if pair[1] >= position]
+            self._keys = array(self._key_code, [key for key, _ in pairs])
+            self._values = array(_UINT32, [value for _, value in pairs])
+        self._unwritten = bytearray(b"".join(starmap(self._entry.pack, pairs)))
+        with self._opened() as file:
+            file.truncate(0)
+        self.write_pending()
+
+    def offset_behind(self, position: int) -> int | None:
+        """The last offset of the first indexed batch that does not begin before `position`."""
+        found = self._ceiling_of_value(position)
+        return None if found is None else self._base_offset + found[0]
 
     def last(self) -> tuple[int, int] | None:
         """The last entry as (offset, position)."""
@@ -207,9 +277,11 @@ class TimeIndex(SparseIndex):
         self._base_offset = base_offset
 
     def maybe_append(self, timestamp: int, offset: int) -> None:
-        """No record up to `offset` is younger than `timestamp`. Nothing new unless that is above the last one."""
+        """No record up to `offset` is younger than `timestamp`. Nothing new unless that is above the last one, and
+        nothing at all where no record has a timestamp.
+        """
         assert self._keys is not None
-        if not self._keys or timestamp > self._keys[-1]:
+        if timestamp > (self._keys[-1] if self._keys else NO_TIMESTAMP):
             self._append(timestamp, offset - self._base_offset)
 
     def lookup(self, timestamp: int) -> int:

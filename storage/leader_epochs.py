@@ -5,11 +5,13 @@ the recovery point in the batches themselves.
 """
 
 from bisect import bisect_right
+from collections.abc import Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 from .checkpoints import decode_checkpoint, encode_checkpoint
 from .disk import Disk
-from .errors import CorruptLog
+from .errors import CorruptLog, DiskFailed
 
 FILE_NAME = "leader-epoch-checkpoint"
 
@@ -22,6 +24,11 @@ class EpochEntry(NamedTuple):
     start_offset: int
 
 
+def epoch_at(entries: Sequence[EpochEntry], offset: int) -> int | None:
+    at = bisect_right(entries, offset, key=_start_offset) - 1
+    return entries[at].epoch if at >= 0 else None
+
+
 class LeaderEpochs:
     """Entries ascend in epoch and in start offset."""
 
@@ -30,17 +37,51 @@ class LeaderEpochs:
         self._path = path
         self._entries: list[EpochEntry] = []
         self._is_written = True
+        self._in_file: list[EpochEntry] = []
+        self._is_file_durable = False
 
-    def load(self) -> None:
-        """A missing or empty file gives no entries. Raises `CorruptLog` for a damaged one."""
-        if self._disk.exists(self._path):
-            lines = decode_checkpoint(self._disk.read_file(self._path), self._path)
-            try:
-                for epoch, start_offset in lines:
-                    self.assign(int(epoch), int(start_offset))
-            except ValueError as error:
-                raise CorruptLog(f"{self._path} has a line that is not an epoch and an offset") from error
+    def load(self, recovery_point: int) -> None:
+        """A missing or empty file gives no entries. Raises `CorruptLog` for a damaged one.
+
+        recovery_point: epochs in front of it were made durable. Where it is 0 a power cut may have left anything of the
+        file, and all batches are going to be read.
+        """
+        try:
+            self._read()
+        except CorruptLog:
+            if recovery_point:
+                raise
+            self._entries.clear()
+        self._in_file = self.entries
+        # The last one may begin where the records end.
+        self._is_file_durable = all(
+            entry.start_offset < recovery_point or 0 < entry.start_offset == recovery_point for entry in self._entries
+        )
         self._is_written = True
+
+    def _read(self) -> None:
+        if not self._disk.exists(self._path):
+            return
+        lines = decode_checkpoint(self._disk.read_file(self._path), self._path)
+        try:
+            entries = [EpochEntry(int(epoch), int(start_offset)) for epoch, start_offset in lines]
+        except ValueError as error:
+            raise CorruptLog(f"{self._path} has a line that is not an epoch and an offset") from error
+        if any(min(entry) < 0 for entry in entries) or not all(
+            one.epoch < other.epoch and one.start_offset < other.start_offset for one, other in pairwise(entries)
+        ):
+            raise CorruptLog(f"{self._path} has epochs that are not in order")
+        self._entries = entries
+
+    def begin_rebuild(self) -> None:
+        """What the batches say is to be written down, be it nothing."""
+        self.clear()
+
+    def note(self, epoch: int, offset: int) -> None:
+        """A batch has this epoch, or none (-1)."""
+        latest = self.latest_epoch
+        if epoch >= 0 and (latest is None or epoch > latest):
+            self.assign(epoch, offset)
 
     @property
     def entries(self) -> list[EpochEntry]:
@@ -76,14 +117,15 @@ class LeaderEpochs:
         return epoch, entries[above].start_offset
 
     def epoch_for_offset(self, offset: int) -> int | None:
-        at = bisect_right(self._entries, offset, key=_start_offset) - 1
-        return self._entries[at].epoch if at >= 0 else None
+        return epoch_at(self._entries, offset)
 
-    def truncate_from_end(self, end_offset: int) -> None:
-        """Forget epochs that begin at `end_offset` or later."""
+    def truncate_from_end(self, end_offset: int) -> bool:
+        """Forget epochs that begin at `end_offset` or later; whether there were any."""
+        count = len(self._entries)
         while self._entries and self._entries[-1].start_offset >= end_offset:
             self._entries.pop()
             self._is_written = False
+        return len(self._entries) < count
 
     def truncate_from_start(self, start_offset: int) -> None:
         """The log begins at `start_offset` now: so does the epoch that holds it."""
@@ -92,16 +134,48 @@ class LeaderEpochs:
             self._entries[: at + 1] = [EpochEntry(self._entries[at].epoch, start_offset)]
             self._is_written = False
 
+    def take_over(self, other: "LeaderEpochs") -> None:
+        """Those of a log with the same records."""
+        self._entries = other.entries
+        self._is_written = False
+
+    def move_to(self, path: str) -> None:
+        """The file has another name now."""
+        self._path = path
+
     def clear(self) -> None:
         self._entries.clear()
         self._is_written = False
 
-    def write(self, *, sync: bool) -> None:
-        """To the file, where something changed."""
+    def write(self, end_offset: int) -> None:
+        """To the file, where something changed; durable where it tells of records, those below `end_offset`.
+
+        An epoch that has no records yet is forgotten by whoever loads the file, and left out; a log that never had
+        records gets a file once.
+        """
         if self._is_written:
             return
         self._is_written = True
-        self._disk.replace_file(self._path, encode_checkpoint(list(self._entries)), sync=sync)
+        entries = list(self._entries)
+        needed = [entry for entry in entries if entry.start_offset < end_offset]
+        in_file = [entry for entry in self._in_file if entry.start_offset != end_offset]
+        # An epoch that was given up: what an earlier one writes there would contradict the file, a later one does not.
+        latest = entries[-1].epoch if entries else -1
+        is_disproved = any(entry.epoch > latest for entry in self._in_file)
+        try:
+            if not needed and not self._is_file_durable and not is_disproved:
+                if not self._in_file:
+                    self._replace_file(entries, sync=False)
+            elif needed != in_file or not self._is_file_durable or is_disproved:
+                self._replace_file(needed, sync=True)
+            self._is_written = self._is_written and needed == entries
+        except DiskFailed:
+            self._is_written = False
+            raise
+
+    def _replace_file(self, entries: list[EpochEntry], *, sync: bool) -> None:
+        self._disk.replace_file(self._path, encode_checkpoint(entries), sync=sync)
+        self._in_file, self._is_file_durable = entries, sync
 
 
 def _epoch(entry: EpochEntry) -> int:

@@ -1,15 +1,15 @@
 """One partition's log: segments, offsets, epochs and producers together (`UnifiedLog`).
 
 Appends come in order from one task and are written to the page cache; `flush` makes them durable and may run in a
-thread beside appends and reads. What may be read by whom (high watermark, last stable offset) is the replica's
-business; which segments are old is decided in `retention`, and what
-takes the place of segments in `compaction`.
+thread beside appends and reads. Here it is appended, rolled, truncated and flushed; which segments there are is kept in
+`log_segments`, and what they hold is found by `log_reads`. What may be read by whom (high watermark, last stable
+offset) is the replica's business; which segments are old is decided in `retention`, and what takes the place of
+segments in `compaction`.
 """
 
 import posixpath
-from bisect import bisect_right
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from enum import Enum
 from random import Random
 from typing import NamedTuple
@@ -17,43 +17,48 @@ from typing import NamedTuple
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.records.batch import (
     ATTRIBUTES_OFFSET,
-    RECORD_BATCH_OVERHEAD_BYTES,
     TIMESTAMP_TYPE_MASK,
     RecordBatch,
-    RecordBatchHeader,
     TimestampType,
-    assemble_batch,
     encode_batch_prefix,
-    iter_batches,
 )
-from pykbroker.protocol.records.errors import InvalidRecords
 
 from . import leader_epochs
-from .disk import Buffer, Disk, DiskFile
-from .errors import DiskFailed, OffsetOutOfRange
-from .leader_epochs import UNDEFINED_EPOCH, LeaderEpochs
+from .disk import Buffer, Disk
+from .errors import DiskFailed, NoRoom, OffsetOutOfRange
+from .flush_turns import FlushTurns
+from .leader_epochs import UNDEFINED_EPOCH, EpochEntry, LeaderEpochs
 from .log_config import LogConfig
-from .producer_state import BatchMetadata, ProducerStateManager
-from .recovery import LogLoader, replay_producers, update_producers
+from .log_evidence import LogEvidence
+from .log_names import LogNames
+from .log_reads import LogReads, LogSlice
+from .log_segments import LogSegments
+from .producer_entry import BatchMetadata
+from .producer_replay import replay_producers, update_producers
+from .producer_state import ProducerStateManager
+from .recovery import LogLoader
+from .recovery_progress import RecoveryProgress
 from .rejection import RecordsRejected
 from .retention import expired_segments
-from .segment import CLEANED_SUFFIX, SWAP_SUFFIX, LogSegment, TimestampAndOffset, put_aside
+from .segment import CLEANED_SUFFIX, LogSegment, TimestampAndOffset
+from .segment_replacement import SegmentReplacement
+from .transaction_index import AbortedTransaction
 from .transaction_markers import find_marker
+from .trusted_batches import coordinator_batches, replicated_batches, runs_for_segments
 from .validation import CheckedBatch, check_client_batch
+from .verification import NotVerified
 
 __all__ = [
     "AppendOrigin",
     "AppendResult",
     "Log",
     "LogConfig",
-    "LogSlice",
     "OffsetOutOfRange",
     "RecordsRejected",
     "TimestampAndOffset",
 ]
 
 PRODUCER_ID_EXPIRATION_MS = 24 * 60 * 60 * 1000
-_RECENT_BATCHES = 256
 
 
 class AppendOrigin(Enum):
@@ -74,18 +79,6 @@ class AppendResult(NamedTuple):
     is_duplicate: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class LogSlice:
-    """Whole batches as they lie in a segment; the last one may be cut off. It keeps the file open."""
-
-    file: DiskFile
-    position: int
-    size: int
-
-    def read(self) -> bytes:
-        return self.file.read_at(self.position, self.size)
-
-
 class Log:
     """Made by `Log.open`."""
 
@@ -101,6 +94,8 @@ class Log:
         log_start_offset: int,
         log_end_offset: int,
         recovery_point: int,
+        has_been_compacted: bool,
+        are_names_durable: bool,
         rng: Random | None,
     ) -> None:
         self.directory = directory
@@ -109,21 +104,24 @@ class Log:
         self.log_start_offset = log_start_offset
         self.log_end_offset = log_end_offset
         self.recovery_point = recovery_point
+        self._has_been_compacted = has_been_compacted
         self._disk = disk
         self._epochs = epochs
-        self._segments = segments
-        self._active = segments[-1]
+        self._segments = LogSegments(segments)
+        self._reads = LogReads(self._segments, epochs, may_have_holes=has_been_compacted or config.compact)
         self._rng = rng
         self._roll_jitter_ms = self._draw_jitter_ms()
-        self._recent: dict[int, tuple[LogSegment, int]] = {}
-        """Where the latest batches are, by base offset: consumers at the end of the log ask for nothing else."""
-        self._rolled: list[LogSegment] = []
-        """Segments whose indexes are not durable yet."""
-        self._is_directory_synced = False
+        self._names = LogNames(disk, directory, are_durable=are_names_durable)
+        self._flushes = FlushTurns()
+        self.before_first_flush: Callable[[], None] = lambda: None
+        """Makes durable what the directory holds beside the log, and must not be missing where records are there."""
+        self._is_being_truncated = False
         self.truncations = 0
         """How often records were taken back: whoever worked with them in a thread sees that they may be gone."""
-        self._replacement: tuple[LogSegment, list[LogSegment]] | None = None
-        """A segment that has its `.swap` names, and those whose place it is about to take."""
+        self._may_have_aborted = not all(segment.transaction_index.is_empty for segment in segments)
+        self._replacement = SegmentReplacement(self._segments, producers)
+        self.before_truncation: Callable[[int], None] | None = None
+        """Is told to where, so that nobody takes what goes for damage after a crash."""
         self.is_closed = False
         self._is_abandoned = False
 
@@ -139,16 +137,21 @@ class Log:
         *,
         now_ms: int,
         log_start_offset: int = 0,
-        recovery_point: int = 0,
+        recovery_point: int | None = None,
+        high_watermark: int | None = 0,
         clean_shutdown: bool = False,
+        machine_stayed_up: bool = False,
+        has_been_compacted: bool = False,
         producer_id_expiration_ms: int = PRODUCER_ID_EXPIRATION_MS,
         rng: Random | None = None,
+        progress: RecoveryProgress | None = None,
     ) -> "Log":
         """Open or create, and recover what a crash left.
 
-        log_start_offset, recovery_point: from the directory's checkpoints. clean_shutdown: whether the process that
-        had the log said at its end that everything is in its place. rng: for `segment.jitter.ms`.
-        Raises `CorruptLog`, `DiskFailed`.
+        log_start_offset, recovery_point, high_watermark: from the directory's checkpoints. clean_shutdown: whether the
+        process that had the log said at its end that everything is in its place. machine_stayed_up: since then.
+        has_been_compacted: so that there may be holes. rng: for `segment.jitter.ms`.
+        Raises `CorruptLog`, `DiskFailed`, and `RecoveryStopped` where `progress` says so.
         """
         producers = ProducerStateManager(disk, directory, expiration_ms=producer_id_expiration_ms)
         epochs = LeaderEpochs(disk, posixpath.join(directory, leader_epochs.FILE_NAME))
@@ -159,9 +162,10 @@ class Log:
             producers,
             epochs,
             log_start_offset=log_start_offset,
-            recovery_point=recovery_point,
-            clean_shutdown=clean_shutdown,
+            evidence=LogEvidence(recovery_point, high_watermark, machine_stayed_up, clean_shutdown),
+            has_been_compacted=has_been_compacted,
             now_ms=now_ms,
+            progress=progress or RecoveryProgress(_never),
         )
         loaded = loader.load()
         return cls(
@@ -174,28 +178,39 @@ class Log:
             log_start_offset=max(log_start_offset, loaded.segments[0].base_offset),
             log_end_offset=loaded.next_offset,
             recovery_point=loaded.recovery_point,
+            has_been_compacted=has_been_compacted,
+            are_names_durable=loaded.are_names_durable,
             rng=rng,
         )
 
     def update_config(self, config: LogConfig) -> None:
         """The topic's settings have changed; indexes keep the sizes they were opened with."""
         self.config = config
+        self._note_holes()
+
+    def _note_holes(self) -> None:
+        self._reads.may_have_holes = self._has_been_compacted or self.config.compact
 
     # State
 
     @property
     def size_bytes(self) -> int:
-        return sum(segment.size for segment in self._segments)
+        return self._segments.size_bytes
 
     @property
     def segments(self) -> Sequence[LogSegment]:
         """In order of their offsets; the last one is active."""
-        return self._segments
+        return self._segments.all
 
     @property
     def first_unstable_offset(self) -> int | None:
         """Where the earliest open transaction begins, or the log where that is deleted in part."""
         offset = self.producers.first_unstable_offset
+        return None if offset is None else max(offset, self.log_start_offset)
+
+    def first_undecided_offset(self, high_watermark: int) -> int | None:
+        """As `first_unstable_offset`, with transactions whose marker is not below the high watermark among them."""
+        offset = self.producers.first_undecided_offset(high_watermark)
         return None if offset is None else max(offset, self.log_start_offset)
 
     @property
@@ -204,9 +219,14 @@ class Log:
 
     @property
     def earliest_epoch(self) -> int:
-        """The leader epoch at the log's start, -1 where none is known."""
+        """The leader epoch at the log's start, -1 where none is known: messages of the old formats have none."""
         earliest = self._epochs.earliest
-        return UNDEFINED_EPOCH if earliest is None else earliest.epoch
+        is_known = earliest is not None and earliest.start_offset <= self.log_start_offset
+        return earliest.epoch if earliest is not None and is_known else UNDEFINED_EPOCH
+
+    @property
+    def epochs(self) -> list[EpochEntry]:
+        return self._epochs.entries
 
     def assign_epoch_start_offset(self, leader_epoch: int, start_offset: int) -> None:
         """A leader begins its epoch here, before it has appended anything."""
@@ -247,18 +267,18 @@ class Log:
             parts: tuple[Buffer, ...] = (prefix, memoryview(records)[ATTRIBUTES_OFFSET:])
             size = header.size_bytes
         else:
-            rewritten = _rewrite(checked, records, base_offset, leader_epoch)
+            rewritten = checked.rewritten(records, base_offset, leader_epoch)
             parts = (rewritten,)
             size = len(rewritten)
         max_timestamp = checked.max_timestamp
-        self._make_room(size, last_offset, max_timestamp, now_ms)
-        active = self._active
+        active = self._make_room(size, last_offset, max_timestamp, now_ms)
         position = active.size
         active.append(parts, size, last_offset, max_timestamp)
         self._epochs.assign(leader_epoch, base_offset)
         if header.producer_id >= 0:
             self.producers.update(header, base_offset, max_timestamp)
-        self._advance(base_offset, position, last_offset + 1)
+        self._segments.note_batch(base_offset, position)
+        self.log_end_offset = self.producers.end_offset = last_offset + 1
         append_time_ms = max_timestamp if checked.attributes & TIMESTAMP_TYPE_MASK else -1
         return AppendResult(base_offset, last_offset, append_time_ms, self.log_start_offset, size)
 
@@ -275,18 +295,8 @@ class Log:
 
     def _append_own(self, records: Buffer | None, leader_epoch: int, now_ms: int) -> AppendResult:
         """Batches of a coordinator on this node, control batches among them."""
-        try:
-            batches = list(iter_batches(records or b""))
-        except InvalidRecords as error:
-            raise RecordsRejected(error.error_code, error.message) from error
-        if not batches:
-            raise RecordsRejected(ErrorCode.INVALID_RECORD, "nothing to append")
-        for header, _ in batches:
-            if header.size_bytes > self.config.max_message_bytes:
-                raise RecordsRejected(
-                    ErrorCode.MESSAGE_TOO_LARGE, f"the batch has {header.size_bytes} bytes, more than max.message.bytes"
-                )
-        self._check_markers(batches)
+        batches = coordinator_batches(records, self.config)
+        self._check_producers(batches)
         first_offset = self.log_end_offset
         for batch in batches:
             header = batch.header
@@ -298,9 +308,12 @@ class Log:
         size = sum(batch.header.size_bytes for batch in batches)
         return AppendResult(first_offset, self.log_end_offset - 1, -1, self.log_start_offset, size)
 
-    def _check_markers(self, batches: Sequence[RecordBatch]) -> None:
+    def _check_producers(self, batches: Sequence[RecordBatch]) -> None:
         for header, data in batches:
-            marker = find_marker(data) if header.is_control and header.has_producer_id else None
+            if not header.has_producer_id:
+                continue
+            self.producers.check_epoch(header)
+            marker = find_marker(data) if header.is_control else None
             if marker is not None:
                 self.producers.check_marker(header, marker)
 
@@ -308,203 +321,259 @@ class Log:
         base_offset = self.log_end_offset
         header = batch.header._replace(base_offset=base_offset, partition_leader_epoch=leader_epoch)
         prefix = encode_batch_prefix(base_offset, header.batch_length, leader_epoch, header.crc)
-        self._make_room(header.size_bytes, header.last_offset, header.max_timestamp, now_ms)
-        position = self._active.size
+        active = self._make_room(header.size_bytes, header.last_offset, header.max_timestamp, now_ms)
+        position = active.size
         parts = (prefix, batch.data[ATTRIBUTES_OFFSET:])
-        self._active.append(parts, header.size_bytes, header.last_offset, header.max_timestamp)
+        active.append(parts, header.size_bytes, header.last_offset, header.max_timestamp)
         self._epochs.assign(leader_epoch, base_offset)
-        update_producers(self.producers, RecordBatch(header, batch.data))
-        self._advance(base_offset, position, header.next_offset)
+        self._update_producers(RecordBatch(header, batch.data))
+        self._segments.note_batch(base_offset, position)
+        self.log_end_offset = self.producers.end_offset = header.next_offset
 
-    def append_as_follower(self, records: Buffer, *, now_ms: int | None = None) -> AppendResult | None:
+    def _update_producers(self, batch: RecordBatch) -> None:
+        aborted = update_producers(self.producers, batch)
+        if aborted is not None:
+            index = self._segments.active.transaction_index
+            if index.is_empty:
+                self._names.note_change()
+            index.append(aborted)
+            self._may_have_aborted = True
+
+    def append_as_follower(
+        self, records: Buffer, *, now_ms: int | None = None, max_leader_epoch: int | None = None
+    ) -> AppendResult | None:
         """Write batches that have their offsets and epochs already; None where not even one is whole.
 
+        max_leader_epoch: what has a later one, and what is behind it, is not taken.
         Raises `RecordsRejected`: CORRUPT_MESSAGE for a wrong checksum, OFFSET_OUT_OF_RANGE for offsets that are
         there already. Then nothing has changed.
         """
-        try:
-            batches = list(iter_batches(records, allow_partial=True))
-            for batch in batches:
-                batch.ensure_valid()
-        except InvalidRecords as error:
-            raise RecordsRejected(error.error_code, error.message) from error
+        batches = replicated_batches(records, self.log_end_offset, max_leader_epoch)
         if not batches:
             return None
-        self._check_offsets(batches)
+        first_offset = batches[0].header.base_offset
+        for run in runs_for_segments(batches, self.config.segment_bytes):
+            self._append_replicated(run, now_ms)
+        size = sum(batch.header.size_bytes for batch in batches)
+        return AppendResult(first_offset, self.log_end_offset - 1, -1, self.log_start_offset, size)
+
+    def _append_replicated(self, batches: Sequence[RecordBatch], now_ms: int | None) -> None:
+        """In one write, into one segment."""
         headers = [batch.header for batch in batches]
         size = sum(header.size_bytes for header in headers)
         last_offset = headers[-1].last_offset
         max_timestamp = max(header.max_timestamp for header in headers)
-        self._make_room(size, last_offset, max_timestamp, max_timestamp if now_ms is None else now_ms)
-        position = self._active.size
-        self._active.append_batches(batches)
+        active = self._segment_for(size, last_offset, max_timestamp, max_timestamp if now_ms is None else now_ms)
+        position = active.size
+        active.append_batches(batches)
         for batch in batches:
             header = batch.header
-            self._assign_epoch_of(header)
-            update_producers(self.producers, batch)
-            self._advance(header.base_offset, position, header.next_offset)
+            self._epochs.note(header.partition_leader_epoch, header.base_offset)
+            self._update_producers(batch)
+            self._segments.note_batch(header.base_offset, position)
+            self.log_end_offset = self.producers.end_offset = header.next_offset
             position += header.size_bytes
-        return AppendResult(headers[0].base_offset, last_offset, -1, self.log_start_offset, size)
-
-    def _check_offsets(self, batches: Sequence[RecordBatch]) -> None:
-        next_offset = self.log_end_offset
-        for header, _ in batches:
-            if header.base_offset < next_offset or header.last_offset_delta < 0:
-                raise RecordsRejected(
-                    ErrorCode.OFFSET_OUT_OF_RANGE,
-                    f"a batch with offsets {header.base_offset} to {header.last_offset} cannot be at {next_offset}",
-                )
-            next_offset = header.next_offset
-
-    def _assign_epoch_of(self, header: RecordBatchHeader) -> None:
-        epoch = header.partition_leader_epoch
-        latest = self._epochs.latest_epoch
-        if epoch >= 0 and (latest is None or epoch > latest):
-            self._epochs.assign(epoch, header.base_offset)
-
-    def _advance(self, base_offset: int, position: int, next_offset: int) -> None:
-        recent = self._recent
-        if len(recent) >= _RECENT_BATCHES:
-            del recent[next(iter(recent))]
-        recent[base_offset] = (self._active, position)
-        self.log_end_offset = self.producers.end_offset = next_offset
 
     # Segments
 
-    def _make_room(self, size: int, last_offset: int, max_timestamp: int, now_ms: int) -> None:
+    def _make_room(self, size: int, last_offset: int, max_timestamp: int, now_ms: int) -> LogSegment:
+        """Returns the segment that takes the bytes."""
         if size > self.config.segment_bytes:
             raise RecordsRejected(
                 ErrorCode.RECORD_LIST_TOO_LARGE,
                 f"{size} bytes are more than the topic's segment.bytes of {self.config.segment_bytes}",
             )
-        active = self._active
+        return self._segment_for(size, last_offset, max_timestamp, now_ms)
+
+    def _segment_for(self, size: int, last_offset: int, max_timestamp: int, now_ms: int) -> LogSegment:
+        """The active one, or a new one where that is full; of a batch that is too large for any it is alone there."""
+        active = self._segments.active
         if active.should_roll(size, last_offset, max_timestamp, now_ms, self.config, self._roll_jitter_ms):
             self.roll(now_ms)
+            return self._segments.active
+        return active
 
     def roll(self, now_ms: int) -> None:
-        """Begin a new segment at the log's end; the one before is not durable until `flush`."""
-        if not self._active.size:
+        """Begin a new segment at the log's end; the one before is not durable until `flush`.
+
+        Raises `DiskFailed`; then the log goes on in the old one.
+        """
+        old = self._segments.active
+        if not old.size:
             return
-        old = self._active
-        new = LogSegment(self._disk, self.directory, self.log_end_offset, self.config, now_ms)
-        new.create()
-        old.make_inactive()
+        new = self._new_segment(self.log_end_offset, now_ms)
+        old.write_indexes()
         self.producers.take_snapshot(sync=False)
-        self._rolled.append(old)
-        self._is_directory_synced = False
-        self._segments.append(new)
-        self._active = new
+        try:
+            new.create()
+        except DiskFailed:
+            # Batches that still fit may follow in the old segment: none must be found at the same offset.
+            self._names.note_change()
+            new.delete()
+            raise
+        old.make_inactive()
+        self._segments.roll_to(new)
+        self._names.note_change()
         self._roll_jitter_ms = self._draw_jitter_ms()
+
+    def _new_segment(self, base_offset: int, now_ms: int) -> LogSegment:
+        return LogSegment(self._disk, self.directory, base_offset, self.config, now_ms)
 
     def _draw_jitter_ms(self) -> int:
         largest = min(self.config.segment_jitter_ms, self.config.segment_ms)
         return self._rng.randrange(largest) if self._rng is not None and largest > 0 else 0
 
-    def _segment_of(self, offset: int) -> int:
-        """The number of the last segment that begins at or before `offset`."""
-        if offset >= self._active.base_offset:
-            return len(self._segments) - 1
-        return max(bisect_right(self._segments, offset, key=_base_offset) - 1, 0)
-
     # Reading
 
     def read(
-        self, offset: int, max_bytes: int, *, max_offset: int | None = None, min_one_batch: bool = True
+        self,
+        offset: int,
+        max_bytes: int,
+        *,
+        max_offset: int | None = None,
+        min_one_batch: bool = True,
+        defer_checks: bool = False,
     ) -> LogSlice:
         """From the batch that holds `offset`, what lies in one segment, below `max_offset` and in `max_bytes`.
 
         The first batch comes whole with `min_one_batch`, and not at all where it does not fit otherwise.
-        Raises `OffsetOutOfRange`.
+        defer_checks: what was not read since the start is to be checked by the caller, perhaps in a thread.
+        Raises `OffsetOutOfRange`, `CorruptLog`, and `NotVerified` with `defer_checks`.
         """
-        end_offset = self.log_end_offset if max_offset is None else min(max_offset, self.log_end_offset)
-        if not self.log_start_offset <= offset <= self.log_end_offset:
-            raise OffsetOutOfRange(offset, self.log_start_offset, self.log_end_offset)
-        if offset >= end_offset:
-            return LogSlice(self._active.file, self._active.size, 0)
-        segment, position = self._recent.get(offset) or self._find(offset)
-        available = self._end_position(segment, end_offset) - position
-        if available > max_bytes:
-            first_size = segment.header_at(position).size_bytes
-            if first_size > max_bytes:
-                max_bytes = first_size if min_one_batch else 0
-        return LogSlice(segment.file, position, max(min(available, max_bytes), 0))
+        end_offset = self.log_end_offset
+        if not self.log_start_offset <= offset <= end_offset:
+            raise OffsetOutOfRange(offset, self.log_start_offset, end_offset)
+        limit_offset = None if max_offset is None or max_offset >= end_offset else max_offset
+        if offset >= (end_offset if limit_offset is None else limit_offset):
+            active = self._segments.active
+            return LogSlice(active.file, active.size, 0)
+        while True:
+            try:
+                return self._reads.read(offset, limit_offset, max_bytes, min_one_batch, cached_only=defer_checks)
+            except NotVerified as unverified:
+                if defer_checks:
+                    raise
+                unverified.check.run()
+                unverified.check.accept()
 
-    def _find(self, offset: int) -> tuple[LogSegment, int]:
-        for segment in self._segments[self._segment_of(offset) :]:
-            found = segment.find_batch(offset)
-            if found is not None:
-                return segment, found[0]
-        # Everything from here to the log's end was compacted away.
-        return self._active, self._active.size
+    def aborted_transactions(self, start_offset: int, upper_bound_offset: int) -> list[AbortedTransaction]:
+        """Those that have records between the two offsets, and perhaps others beside them."""
+        return self._reads.aborted_transactions(start_offset, upper_bound_offset)
 
-    def _end_position(self, segment: LogSegment, end_offset: int) -> int:
-        """Where the batches below `end_offset` end in this segment."""
-        if end_offset == self.log_end_offset:
-            return segment.size
-        end_segment, end_position = self._recent.get(end_offset) or self._find(end_offset)
-        if end_segment is segment:
-            return end_position
-        return segment.size if end_segment.base_offset > segment.base_offset else 0
+    def aborted_transactions_of(self, start_offset: int, records: LogSlice) -> list[AbortedTransaction]:
+        """Those that concern what `read` found at the offset."""
+        if not self._may_have_aborted:
+            return []
+        upper_bound_offset = self._reads.upper_bound_of(start_offset, records)
+        if upper_bound_offset is None:
+            upper_bound_offset = self.log_end_offset
+        return self._reads.aborted_transactions(start_offset, upper_bound_offset)
 
     def find_offset_for_timestamp(self, timestamp: int) -> TimestampAndOffset | None:
         """The first record with this timestamp or a later one."""
-        for segment in self._segments:
-            if segment.max_timestamp >= timestamp:
-                found = segment.find_timestamp(timestamp, self.log_start_offset)
-                if found is not None:
-                    return found
-        return None
+        return self._reads.find_timestamp(timestamp, self.log_start_offset)
 
     def find_offset_of_max_timestamp(self) -> TimestampAndOffset | None:
         """The first record that has the largest timestamp of all."""
-        segment = max(self._segments, key=_max_timestamp)
-        return segment.find_max_timestamp() if segment.max_timestamp >= 0 else None
+        return self._reads.find_max_timestamp()
 
     # Truncation
 
     def truncate_to(self, offset: int) -> None:
-        """Forget what is at `offset` and behind, as a follower does that disagrees with its leader."""
+        """Forget what is at `offset` and behind, as a follower does that disagrees with its leader.
+
+        Durable when it returns: what is appended next must not meet after a crash what was there before.
+        """
         if offset >= self.log_end_offset:
+            # An epoch that this replica began as leader, and never had a record in, is not the leader's.
+            if self._epochs.truncate_from_end(offset):
+                self._epochs.write(offset)
             return
-        self.truncations += 1
-        self.cancel_replacement()
-        if offset < self._segments[0].base_offset:
-            self.truncate_fully_and_start_at(offset, now_ms=self._active.created_ms)
+        if offset < self._segments.first.base_offset:
+            self.truncate_fully_and_start_at(offset, now_ms=self._segments.active.created_ms)
             return
-        self._recent.clear()
-        while self._segments[-1].base_offset > offset:
-            self._segments.pop().delete()
-        active = self._active = self._segments[-1]
-        active.make_active()
-        active.truncate_to(offset)
-        self._rolled = [segment for segment in self._rolled if segment in self._segments[:-1]]
-        self.log_end_offset = offset
-        self.log_start_offset = min(self.log_start_offset, offset)
-        self.recovery_point = min(self.recovery_point, offset)
-        self._epochs.truncate_from_end(offset)
-        self._reload_producers(offset, active.created_ms)
+        with self._truncation(min(offset, self._reads.start_of_batch(offset))):
+            # What tells how far the log had come goes before the records do: a process may die on the way.
+            self._epochs.truncate_from_end(offset)
+            self._epochs.write(offset)
+            self.producers.remove_snapshots_behind(offset)
+            active = self._segments.delete_behind(offset)
+            active.make_active()
+            active.truncate_to(offset)
+            self.log_end_offset = offset
+            self.log_start_offset = min(self.log_start_offset, offset)
+            self._reload_producers(offset, active.created_ms)
+            active.sync()
+            self.sync_names()
+
+    @contextmanager
+    def _truncation(self, offset: int) -> Iterator[None]:
+        """A flush that is under way, or begins meanwhile, must not move the recovery point over what comes in place of
+        the old.
+        """
+        with self._flushes.moving:
+            self._is_being_truncated = True
+            self.truncations += 1
+            self.recovery_point = min(self.recovery_point, offset)
+        try:
+            if self.before_truncation is not None:
+                self.before_truncation(offset)
+            self.cancel_replacement()
+            yield
+        finally:
+            self._is_being_truncated = False
 
     def _reload_producers(self, end_offset: int, now_ms: int) -> None:
         self.producers.load_latest_snapshot(self.log_start_offset, end_offset, now_ms)
-        replay_producers(self.producers, self._segments, end_offset)
+        replay_producers(self.producers, self._segments.all, end_offset)
 
     def truncate_fully_and_start_at(self, offset: int, *, now_ms: int) -> None:
-        """Forget everything: the log is empty and begins at `offset`."""
-        self.truncations += 1
-        self.cancel_replacement()
-        self._recent.clear()
-        for segment in self._segments:
-            segment.delete()
-        self._active = LogSegment(self._disk, self.directory, offset, self.config, now_ms)
-        self._active.create()
-        self._segments = [self._active]
-        self._rolled = []
-        self._is_directory_synced = False
-        self._epochs.clear()
-        for snapshot_offset in self.producers.snapshot_offsets():
-            self.producers.remove_snapshot(snapshot_offset)
-        self.producers.clear(offset)
-        self.log_start_offset = self.log_end_offset = self.recovery_point = offset
+        """Forget everything: the log is empty and begins at `offset`. Durable when it returns, as `truncate_to`."""
+        with self._truncation(0):
+            self._epochs.clear()
+            self._epochs.write(0)
+            self.producers.remove_snapshots_behind(-1)
+            self._segments.delete_all()
+            new = self._new_segment(offset, now_ms)
+            new.create()
+            self._segments.begin_with(new)
+            self._names.note_change()
+            self.producers.clear(offset)
+            self.sync_names()
+            self.log_start_offset = self.log_end_offset = self.recovery_point = offset
+
+    def skip_to(self, offset: int, *, now_ms: int) -> None:
+        """The log's end moves on without records: where they came from they were compacted away."""
+        assert offset > self.log_end_offset
+        self._has_been_compacted = True
+        self._note_holes()
+        self.log_end_offset = self.producers.end_offset = offset
+        if self._segments.active.size:
+            self.roll(now_ms)
+            return
+        self._segments.active.delete()
+        new = self._new_segment(offset, now_ms)
+        new.create()
+        self._segments.replace_active(new)
+        self._names.note_change()
+
+    # Another directory
+
+    def take_over_state(self, source: "Log") -> None:
+        """This is a copy of the source's records, which is out of use from now on: what else it knows is here too."""
+        self._epochs.take_over(source._epochs)
+        self.producers.take_over(source.producers)
+        self.increment_log_start_offset(source.log_start_offset)
+        self._has_been_compacted = source._has_been_compacted
+        self.update_config(source.config)
+
+    def move_to(self, directory: str) -> None:
+        """The directory has another name now, which `flush` makes durable."""
+        self.directory = directory
+        self._names.move_to(directory)
+        self._epochs.move_to(posixpath.join(directory, leader_epochs.FILE_NAME))
+        self.producers.move_to(directory)
+        self._segments.move_to(directory)
 
     def increment_log_start_offset(self, offset: int) -> None:
         """Records before `offset` are not there any more; their files go with retention."""
@@ -518,8 +587,14 @@ class Log:
         """Put the segments out of use that `retention` says. Returns the files' paths: they are to be removed after
         `file.delete.delay.ms`, in a thread. Raises `DiskFailed`.
         """
+        segments = self._segments.all
+        if self.config.delete and self.config.retention_ms >= 0:
+            for segment in segments:
+                if segment.latest_ms >= now_ms - self.config.retention_ms:
+                    break
+                segment.confirm_max_timestamp()
         count = expired_segments(
-            self._segments,
+            segments,
             self.config,
             log_start_offset=self.log_start_offset,
             log_end_offset=self.log_end_offset,
@@ -529,28 +604,34 @@ class Log:
         if not count:
             return []
         self.cancel_replacement()
-        if count == len(self._segments):
-            self.roll(now_ms)
-        gone = self._segments[:count]
-        self.increment_log_start_offset(self._segments[count].base_offset)
-        del self._segments[:count]
-        self._rolled = [segment for segment in self._rolled if segment not in gone]
-        self._recent = {offset: found for offset, found in self._recent.items() if found[0] not in gone}
+        if count == len(segments):
+            try:
+                self.roll(now_ms)
+            except NoRoom:
+                # The others make room for it.
+                count -= 1
+                if not count:
+                    raise
+        gone: list[LogSegment] = []
+        paths: list[str] = []
         # In the order of the log: a crash that loses the latest renames leaves no hole.
-        return [path for segment in gone for path in self._put_aside(segment)]
-
-    def _put_aside(self, segment: LogSegment) -> list[str]:
-        paths = segment.put_aside()
-        snapshot = self.producers.snapshot_path(segment.base_offset)
-        if self._disk.exists(snapshot):
-            paths.append(put_aside(self._disk, snapshot))
+        for segment in segments[:count]:
+            try:
+                paths += segment.put_aside() + self.producers.put_snapshot_aside(segment.base_offset)
+            except NoRoom:
+                if not gone:
+                    raise
+                break
+            gone.append(segment)
+        self.increment_log_start_offset(segments[len(gone)].base_offset)
+        self._segments.drop_first(len(gone))
         return paths
 
     # Compaction
 
     def new_cleaned_segment(self, group: Sequence[LogSegment]) -> LogSegment:
-        """To be filled with what stays of the group, in a thread."""
-        segment = LogSegment(
+        """To be created, and filled with what stays of the group, in a thread or in another process."""
+        return LogSegment(
             self._disk,
             self.directory,
             group[0].base_offset,
@@ -558,8 +639,6 @@ class Log:
             group[-1].created_ms,
             name_suffix=CLEANED_SUFFIX,
         )
-        segment.create()
-        return segment
 
     def begin_replacement(self, new: LogSegment, old: Sequence[LogSegment]) -> bool:
         """The new segment is whole and durable: from now on recovery lets it take the others' place.
@@ -567,48 +646,21 @@ class Log:
         The names must be durable (`sync_names`) before `finish_replacement`. False where the log does not have the
         old segments any more.
         """
-        if self.is_closed or not self._has(old):
-            return False
-        new.rename(SWAP_SUFFIX)
-        self._replacement = (new, list(old))
-        return True
+        return not self.is_closed and self._replacement.begin(new, old)
 
     def finish_replacement(self, new: LogSegment) -> list[str] | None:
         """Returns the paths of the old files, to be removed once the names are durable. None where the replacement was
         cancelled meanwhile.
         """
-        if self.is_closed or self._replacement is None or self._replacement[0] is not new:
-            return None
-        old = self._replacement[1]
-        self._replacement = None
-        assert self._has(old), "whoever removes inactive segments cancels first"
-        # The snapshot at the first base offset stays of use.
-        paths = old[0].put_aside()
-        for segment in old[1:]:
-            paths += self._put_aside(segment)
-        new.rename("")
-        first = self._segments.index(old[0])
-        self._segments[first : first + len(old)] = [new]
-        self._rolled = [segment for segment in self._rolled if segment not in old]
-        self._recent = {offset: found for offset, found in self._recent.items() if found[0] not in old}
-        return paths
+        return None if self.is_closed else self._replacement.finish(new)
 
     def cancel_replacement(self) -> None:
         """Before the log loses segments: a new one must not bring anything back."""
-        replacement, self._replacement = self._replacement, None
-        if replacement is not None:
-            replacement[0].delete()
-
-    def _has(self, segments: Sequence[LogSegment]) -> bool:
-        """As neighbours, and none of them active."""
-        if segments[0] not in self._segments:
-            return False
-        first = self._segments.index(segments[0])
-        return self._segments[first:-1][: len(segments)] == list(segments)
+        self._replacement.cancel()
 
     def sync_names(self) -> None:
         """May run in a thread."""
-        self._disk.sync_directory(self.directory)
+        self._names.sync()
 
     # Durability
 
@@ -616,77 +668,88 @@ class Log:
     def unflushed_messages(self) -> int:
         return self.log_end_offset - self.recovery_point
 
+    def lacks_flush(self, end_offset: int) -> bool:
+        """Whether `flush.messages` wants what is below end_offset on the disk, and it is not known to be there."""
+        return end_offset - self.recovery_point >= self.config.flush_messages
+
     def flush(self) -> None:
-        """Everything appended before the call is durable when it returns; the recovery point moves there."""
-        try:
-            self._flush()
-        except DiskFailed:
-            # In a thread it may find that the log was deleted in the meantime.
-            if not self._is_abandoned:
+        """Everything appended before the call is durable when it returns, names included; the recovery point is there.
+
+        May run in threads, one at a time is carried out. Raises `DiskFailed`: once a sync has failed nothing is synced
+        any more, since the next one would find nothing wrong with pages that never came to the disk. `NoRoom` is no
+        such failure.
+        """
+        with self._flushes.turn:
+            if self._is_abandoned:
+                return
+            if self._flushes.failure is not None:
+                raise self._flushes.failure
+            try:
+                self._flush()
+            except NoRoom:
                 raise
+            except DiskFailed as failure:
+                # In a thread it may find that the log was deleted in the meantime.
+                if not self._is_abandoned:
+                    self._flushes.failure = failure
+                    raise
 
     def _flush(self) -> None:
+        # What is appended meanwhile may be in part in what follows, and counts for the next flush.
+        with self._flushes.moving:
+            truncations, is_end_moving = self.truncations, self._is_being_truncated
         end_offset = self.log_end_offset
-        segments = list(self._segments)
-        rolled, self._rolled = self._rolled, []
-        is_directory_synced, self._is_directory_synced = self._is_directory_synced, True
-        self._epochs.write(sync=True)
-        first = max(bisect_right(segments, self.recovery_point, key=_base_offset) - 1, 0)
-        if end_offset > self.recovery_point:
-            for segment in segments[first:]:
+        recovery_point = self.recovery_point
+        unflushed, rolled = self._segments.since(recovery_point), self._segments.rolled
+        name_changes = self._names.changes
+        if end_offset > recovery_point:
+            for segment in unflushed:
                 segment.sync()
+        if end_offset:
+            # A log that never had a record is made anew where it is lost.
+            self._names.sync_changes(name_changes, self.before_first_flush)
+        # What follows may find no room, and the records need it least.
+        self._epochs.write(end_offset)
         for segment in rolled:
             segment.sync_indexes()
-        if not is_directory_synced:
-            self._disk.sync_directory(self.directory)
-            self._disk.sync_directory(posixpath.dirname(self.directory))
-        self.recovery_point = max(self.recovery_point, end_offset)
+        self._segments.note_synced(rolled)
+        with self._flushes.moving:
+            if self.truncations == truncations and not is_end_moving:
+                self.recovery_point = max(self.recovery_point, end_offset)
 
     def close(self) -> None:
-        """Flush, and leave everything so that the next start need not look at it."""
+        """Flush, and leave everything so that the next start need not look at it.
+
+        Raises `NoRoom`, where the records are durable and the next start has to look; `DiskFailed`.
+        """
         if self.is_closed:
             return
         self.is_closed = True
-        self._active.make_inactive()
-        if self.producers.end_offset > self.producers.last_snapshot_offset:
-            self._rolled.append(self._active)
-            self.producers.take_snapshot(sync=True)
+        try:
+            self._segments.active.make_inactive()
+            if self.producers.end_offset > self.producers.last_snapshot_offset:
+                self._segments.note_rolled()
+                self.producers.take_snapshot(sync=True)
+        except NoRoom:
+            self.flush()
+            raise
         self.flush()
+        if self.log_end_offset:
+            # With the epoch that has no records yet, as Kafka leaves it.
+            self._epochs.write(self.log_end_offset + 1)
         self.abandon()
 
     def abandon(self) -> None:
-        """Let go of the files as they are, without a flush: before deletion, or when the disk has failed."""
+        """Let go of the files as they are, without a flush: before deletion, or when the disk has failed.
+
+        A flush in a thread ends without a result.
+        """
         self.is_closed = self._is_abandoned = True
-        self._recent.clear()
-        for segment in self._segments:
-            segment.close()
+        self._segments.abandon()
 
     def remove_expired_producers(self, now_ms: int) -> None:
         self.producers.remove_expired(now_ms)
 
 
-def _base_offset(segment: LogSegment) -> int:
-    return segment.base_offset
-
-
-def _max_timestamp(segment: LogSegment) -> int:
-    return segment.max_timestamp
-
-
-def _rewrite(checked: CheckedBatch, records: Buffer, base_offset: int, leader_epoch: int) -> bytes:
-    """The batch with the header that validation asks for, and perhaps other compression."""
-    header = checked.header
-    payload = memoryview(records)[RECORD_BATCH_OVERHEAD_BYTES:] if checked.payload is None else checked.payload
-    return assemble_batch(
-        payload,
-        base_offset=base_offset,
-        partition_leader_epoch=leader_epoch,
-        attributes=checked.attributes,
-        last_offset_delta=header.last_offset_delta,
-        base_timestamp=header.base_timestamp,
-        max_timestamp=checked.max_timestamp,
-        producer_id=header.producer_id,
-        producer_epoch=header.producer_epoch,
-        base_sequence=header.base_sequence,
-        records_count=header.records_count,
-    )
+def _never() -> bool:
+    return False

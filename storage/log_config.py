@@ -1,7 +1,7 @@
 """One topic's settings as its logs need them. Which values are allowed is the configuration's business."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 
 from pykbroker.protocol.records.batch import TimestampType
@@ -25,7 +25,7 @@ class CleanupPolicy(Enum):
 
 @dataclass(frozen=True, slots=True)
 class LogConfig:
-    """Fields are the topic's configuration keys; `compression_type` None is `producer`: whatever comes is kept."""
+    """What is given are the topic's keys; `compression_type` None is `producer`: whatever comes is kept."""
 
     cleanup_policy: frozenset[CleanupPolicy] = frozenset((CleanupPolicy.DELETE,))
     compression_gzip_level: int = -1
@@ -53,6 +53,11 @@ class LogConfig:
     segment_jitter_ms: int = 0
     segment_ms: int = _WEEK_MS
     unclean_leader_election_enable: bool = False
+    compact: bool = field(init=False, repr=False)
+    """Whether `cleanup_policy` has it: asked for each batch, and the hash of an enum's member is a call."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "compact", CleanupPolicy.COMPACT in self.cleanup_policy)
 
     @classmethod
     def from_properties(cls, properties: Mapping[str, str | None]) -> "LogConfig":
@@ -65,10 +70,6 @@ class LogConfig:
             if text is not None and name in cls.__dataclass_fields__:
                 values[name] = _parse(name, cls.__dataclass_fields__[name].type, text.strip())
         return cls(**values)  # type: ignore[arg-type]
-
-    @property
-    def compact(self) -> bool:
-        return CleanupPolicy.COMPACT in self.cleanup_policy
 
     @property
     def delete(self) -> bool:

@@ -1,45 +1,45 @@
-"""One log directory: its lock, its owner, its partitions' logs and the files about all of them (`LogManager`).
+"""One log directory: its lock, its owner, and its partitions' logs (`LogManager`).
 
 The order of a start: `open` (lock, `meta.properties`, checkpoints), the metadata log, which stands in the same
 directory but is no partition like the others, and then `open_log` for each partition that the metadata names.
 """
 
-import json
 import logging
 import posixpath
-import re
-from collections.abc import Iterable
+from bisect import bisect_right
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from functools import partial
 from random import Random
 
 from pykbroker.protocol.uuids import random_uuid, uuid_from_text, uuid_to_text
 
-from .checkpoints import (
-    CLEANED_OFFSET,
-    HIGH_WATERMARK,
-    LOG_START_OFFSET,
-    RECOVERY_POINT,
-    OffsetCheckpoint,
-    TopicPartition,
+from .checkpoints import TopicPartition
+from .directory_checkpoints import DirectoryCheckpoints
+from .directory_names import (
+    DELETE_SUFFIX,
+    METADATA_LOG_DIRECTORY,
+    STRAY_SUFFIX,
+    is_deleted,
+    name_aside,
+    parse_partition_directory,
+    partition_of_future,
 )
 from .disk import Disk, DiskLock, DiskSpace
-from .errors import CorruptLog, InconsistentDirectory
+from .errors import CorruptLog, InconsistentDirectory, NoRoom
+from .future_logs import FutureLogs
 from .log import PRODUCER_ID_EXPIRATION_MS, Log
 from .log_config import LogConfig
 from .meta_properties import MetaProperties, read_meta_properties, write_meta_properties
-from .partition_metadata import read_topic_id, write_topic_id
-from .segment import DELETED_SUFFIX
+from .partition_metadata import UnsyncedTopicIds, read_topic_id, write_topic_id
+from .recovery_progress import RecoveryProgress
+from .segment import DELETED_SUFFIX, LOG_SUFFIX, offset_file_name
+from .shutdown_marks import ShutdownMarks
 
 _log = logging.getLogger(__name__)
 
 LOCK_FILE = ".lock"
-CLEAN_SHUTDOWN_FILE = ".kafka_cleanshutdown"
-METADATA_LOG_DIRECTORY = "__cluster_metadata-0"
-DELETE_SUFFIX = "-delete"
-STRAY_SUFFIX = "-stray"
-
-_MAX_NAME_BYTES = 255
-_PARTITION_DIRECTORY = re.compile(r"(?P<topic>[a-zA-Z0-9._-]{1,249})-(?P<partition>0|[1-9][0-9]*)")
+_DAMAGED_BITS = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,49 +49,70 @@ class FoundLog:
     topic_partition: TopicPartition
     topic_id: bytes | None
 
-
-def parse_partition_directory(name: str) -> TopicPartition | None:
-    """None for anything else that stands in a log directory."""
-    match = _PARTITION_DIRECTORY.fullmatch(name)
-    if match is None or name == METADATA_LOG_DIRECTORY:
-        return None
-    return TopicPartition(match["topic"], int(match["partition"]))
+    def is_of(self, topic_id: bytes) -> bool:
+        """Ids are random: one that differs in a few bits is not another topic's, it is damaged."""
+        return self.topic_id is None or _different_bits(self.topic_id, topic_id) <= _DAMAGED_BITS
 
 
-def format_directory(disk: Disk, path: str, *, cluster_id: str, node_id: int, rng: Random) -> MetaProperties:
-    """Make it the directory of this node. Raises `InconsistentDirectory` where it is formatted already."""
-    disk.make_directory(path)
+def _different_bits(one: bytes, other: bytes) -> int:
+    return (int.from_bytes(one, "big") ^ int.from_bytes(other, "big")).bit_count()
+
+
+def format_directory(
+    disk: Disk, path: str, *, cluster_id: str, node_id: int, rng: Random, directory_id: bytes | None = None
+) -> MetaProperties:
+    """Make it the directory of this node. Raises `InconsistentDirectory` where it is formatted already.
+
+    directory_id: where somebody else knows it already.
+    """
+    make_durable_directory(disk, path)
     if read_meta_properties(disk, path) is not None:
         raise InconsistentDirectory(f"the log directory {path} is already formatted")
-    meta = MetaProperties(cluster_id, node_id, uuid_to_text(random_uuid(rng)))
+    meta = MetaProperties(cluster_id, node_id, uuid_to_text(directory_id or random_uuid(rng)))
     write_meta_properties(disk, path, meta)
-    disk.sync_directory(posixpath.dirname(path) or "/")
     return meta
+
+
+def make_durable_directory(disk: Disk, path: str) -> None:
+    """With its parents: each of those that are new is a name that a crash could take, with all that is in it."""
+    unsynced = [path]
+    while (parent := posixpath.dirname(unsynced[-1])) not in ("", "/") and not disk.is_directory(parent):
+        unsynced.append(parent)
+    disk.make_directory(path)
+    for each in unsynced:
+        disk.sync_directory(posixpath.dirname(each) or ("/" if each.startswith("/") else "."))
 
 
 class LogDirectory:
     """Made by `LogDirectory.open`, and then this process's until `close` or `release`."""
 
-    def __init__(self, disk: Disk, path: str, lock: DiskLock, meta: MetaProperties, rng: Random) -> None:
+    def __init__(
+        self,
+        disk: Disk,
+        path: str,
+        lock: DiskLock,
+        meta: MetaProperties,
+        marks: ShutdownMarks,
+        checkpoints: DirectoryCheckpoints,
+        rng: Random,
+    ) -> None:
         self.path = path
         self.meta = meta
-        self.was_clean_shutdown = False
         self.is_offline = False
-        self.previous_broker_epoch = -1
+        self.has_unclean_log = False
+        """One in the directory that others own could not be closed: the directory is not to be marked."""
         self.found: dict[TopicPartition, FoundLog] = {}
         """What stood in the directory at the start and is not opened yet."""
+        self.damaged: set[TopicPartition] = set()
+        """Set apart, or missing: neither opened nor written to, nor forgotten by the checkpoints."""
+        self.futures = FutureLogs(disk, path, rng=rng, is_clean=marks.was_clean_shutdown)
         self.logs: dict[TopicPartition, Log] = {}
-        self.high_watermarks: dict[TopicPartition, int] = {}
-        """As the checkpoint had them at the start."""
         self._disk = disk
         self._lock: DiskLock | None = lock
         self._rng = rng
-        self._unsynced_topic_ids: dict[str, bytes] = {}
-        """Per path of a partition that was created lately: a sync for each would make creating topics slow."""
-        self._recovery_points: dict[TopicPartition, int] = {}
-        self._log_start_offsets: dict[TopicPartition, int] = {}
-        self._written_log_start_offsets: dict[TopicPartition, int] | None = None
-        self._cleaned_offsets: dict[TopicPartition, int] = {}
+        self._marks = marks
+        self._checkpoints = checkpoints
+        self._unsynced_topic_ids = UnsyncedTopicIds(disk)
 
     def __repr__(self) -> str:
         return f"<LogDirectory {self.path}>"
@@ -109,47 +130,39 @@ class LogDirectory:
         lock = disk.lock(posixpath.join(path, LOCK_FILE))
         try:
             meta = _owned_by(disk, path, node_id, cluster_id)
-            directory = cls(disk, path, lock, meta, rng)
-            directory._load()
+            if meta.directory_id is None:
+                # Formatted by a Kafka before 3.7: the id is given at the first start.
+                meta = MetaProperties(meta.cluster_id, meta.node_id, uuid_to_text(random_uuid(rng)))
+                write_meta_properties(disk, path, meta)
+            marks = ShutdownMarks.take(disk, path)
+            directory = cls(disk, path, lock, meta, marks, DirectoryCheckpoints.read(disk, path), rng)
+            directory._find_logs()
         except BaseException:
             lock.release()
             raise
         return directory
 
-    def _load(self) -> None:
-        if self.meta.directory_id is None:
-            # Formatted by a Kafka before 3.7: the id is given at the first start.
-            self.meta = MetaProperties(self.meta.cluster_id, self.meta.node_id, uuid_to_text(random_uuid(self._rng)))
-            write_meta_properties(self._disk, self.path, self.meta)
-        self._take_clean_shutdown_marker()
-        self._recovery_points = self._read_checkpoint(RECOVERY_POINT)
-        self._log_start_offsets = self._read_checkpoint(LOG_START_OFFSET)
-        self.high_watermarks = self._read_checkpoint(HIGH_WATERMARK)
-        self._cleaned_offsets = self._read_checkpoint(CLEANED_OFFSET)
-        for name in self._disk.list_directory(self.path):
+    def _find_logs(self) -> None:
+        names = self._disk.list_directory(self.path)
+        if not self.was_clean_shutdown:
+            self._checkpoints.forget_deleted(names)
+        for name in names:
             topic_partition = parse_partition_directory(name)
             path = self._join(name)
             if topic_partition is not None and self._disk.is_directory(path):
                 self.found[topic_partition] = FoundLog(topic_partition, read_topic_id(self._disk, path))
+            elif (future := partition_of_future(name)) is not None and self._disk.is_directory(path):
+                self.futures.find(name, future)
+        self._note_boot_id()
 
-    def _read_checkpoint(self, name: str) -> dict[TopicPartition, int]:
-        """A damaged checkpoint costs a longer recovery, not the start."""
-        checkpoint = OffsetCheckpoint(self._disk, self._join(name))
-        try:
-            return checkpoint.read()
-        except CorruptLog as error:
-            _log.warning("starting without a checkpoint: %s", error)
-            return {}
-
-    def _take_clean_shutdown_marker(self) -> None:
-        """It is valid for one start."""
-        path = self._join(CLEAN_SHUTDOWN_FILE)
-        if not self._disk.exists(path):
-            return
-        self.was_clean_shutdown = True
-        self.previous_broker_epoch = _broker_epoch(self._disk.read_file(path))
-        self._disk.remove(path)
-        self._disk.sync_directory(self.path)
+    def _note_boot_id(self) -> None:
+        """Once all logs are recovered from what the start before may have left."""
+        if not self.found and not self._marks.is_boot_noted:
+            try:
+                self._checkpoints.lower_high_watermarks({at: log.log_end_offset for at, log in list(self.logs.items())})
+                self._marks.note_boot_id()
+            except NoRoom:
+                pass  # with the next log; without it a recovery trusts less
 
     def _join(self, name: str) -> str:
         return posixpath.join(self.path, name)
@@ -162,8 +175,32 @@ class LogDirectory:
         return uuid_from_text(self.meta.directory_id)
 
     @property
+    def was_clean_shutdown(self) -> bool:
+        return self._marks.was_clean_shutdown
+
+    @property
+    def previous_broker_epoch(self) -> int:
+        """Of the run that ended with a clean shutdown, or -1."""
+        return self._marks.previous_broker_epoch
+
+    @property
+    def machine_stayed_up(self) -> bool:
+        """Since the logs were last written to: then nothing is missing that was never flushed."""
+        return self._marks.machine_stayed_up
+
+    @property
+    def high_watermarks(self) -> Mapping[TopicPartition, int]:
+        """As the checkpoint had them at the start."""
+        return self._checkpoints.high_watermarks
+
+    @property
     def metadata_log_path(self) -> str:
         return self._join(METADATA_LOG_DIRECTORY)
+
+    def holds(self, path: str) -> bool:
+        """Whether it is the path of something that stands directly in this directory."""
+        name = posixpath.basename(path)
+        return bool(name) and self._join(name) == path
 
     def space(self) -> DiskSpace:
         """Of the volume. Raises `DiskFailed`; may run in a thread."""
@@ -173,7 +210,7 @@ class LogDirectory:
     def deleted_paths(self) -> list[str]:
         """Directories that are to be removed, from this run or an earlier one."""
         names = self._disk.list_directory(self.path)
-        return [self._join(name) for name in names if name.endswith(DELETE_SUFFIX) and "." in name]
+        return [self._join(name) for name in names if is_deleted(name)]
 
     # Logs
 
@@ -186,11 +223,13 @@ class LogDirectory:
         *,
         now_ms: int,
         producer_id_expiration_ms: int = PRODUCER_ID_EXPIRATION_MS,
+        progress: RecoveryProgress | None = None,
     ) -> Log:
-        """The log of a partition, found here or created; each only once.
+        """The log of a partition, found here or created; each only once. Several may be opened in threads at a time.
 
-        A directory of another topic that had the same name is put aside as a stray one.
-        Raises `CorruptLog`, `DiskFailed`.
+        A directory of another topic that had the same name is put aside as a stray one, and so is one that holds
+        records and tells neither its topic nor, in the checkpoint, a recovery point.
+        Raises `CorruptLog`, `DiskFailed`, and `RecoveryStopped` where `progress` says so.
         """
         at = TopicPartition(topic, partition)
         assert at not in self.logs, f"{at} is open already"
@@ -198,55 +237,182 @@ class LogDirectory:
         assert parse_partition_directory(name) == at, f"{topic!r} must not become a path"
         path = self._join(name)
         found = self.found.get(at)
-        if found is not None and found.topic_id not in (None, topic_id):
-            self._put_aside(path, at, STRAY_SUFFIX)
-            self._forget_offsets(at)
+        if found is not None and self._is_of_other_topic(found, topic_id):
+            self._put_stray_aside(at)
+            del self.found[at]
             found = None
-        log = Log.open(
-            self._disk,
-            path,
-            config,
-            now_ms=now_ms,
-            log_start_offset=self._log_start_offsets.get(at, 0),
-            recovery_point=self._recovery_points.get(at, 0),
-            clean_shutdown=self.was_clean_shutdown,
-            producer_id_expiration_ms=producer_id_expiration_ms,
-            rng=self._rng,
-        )
-        if found is None or found.topic_id is None:
-            write_topic_id(self._disk, path, topic_id, sync=False)
-            self._unsynced_topic_ids[path] = topic_id
-        self.found.pop(at, None)
+        if found is None:
+            self.ensure_not_lost(at)
+            if self._checkpoints.is_written(at):
+                # The next start must not take what they say of a deleted log for this one's.
+                self._forget_deleted_in_checkpoints()
+        try:
+            log = Log.open(
+                self._disk,
+                path,
+                config,
+                now_ms=now_ms,
+                log_start_offset=self._checkpoints.log_start_offsets.get(at, 0),
+                recovery_point=self._checkpoints.recovery_points.get(at, 0),
+                high_watermark=self._checkpoints.known_high_watermark(at),
+                clean_shutdown=self.was_clean_shutdown and at in self._checkpoints.recovery_points,
+                machine_stayed_up=self.was_clean_shutdown or self.machine_stayed_up,
+                has_been_compacted=at in self._checkpoints.cleaned_offsets,
+                producer_id_expiration_ms=producer_id_expiration_ms,
+                rng=self._rng,
+                progress=progress,
+            )
+        except CorruptLog:
+            self.found.pop(at, None)
+            self.damaged.add(at)
+            self._note_boot_id()
+            raise
+        except NoRoom:
+            if found is None:
+                self._disk.remove_directory(path)
+            raise
+        log.before_truncation = partial(self._checkpoints.lower, at)
+        if found is None or found.topic_id != topic_id:
+            self._write_new_topic_id(path, topic_id, is_new=found is None)
+        if found is None or found.topic_id is None or not log.log_end_offset:
+            self._unsynced_topic_ids.add(path, topic_id)
+            log.before_first_flush = partial(self._unsynced_topic_ids.sync, path)
+        elif not self.was_clean_shutdown and not self._checkpoints.recovery_points.get(at):
+            # What recovery found is served from now on, and nothing says yet that the id is as durable as it is.
+            self._unsynced_topic_ids.add(path, topic_id)
+            self._unsynced_topic_ids.sync(path)
         self.logs[at] = log
+        self.found.pop(at, None)  # only then: who finds nothing left looks at all logs
+        self._note_boot_id()
         return log
+
+    def _write_new_topic_id(self, path: str, topic_id: bytes, *, is_new: bool) -> None:
+        """Raises `NoRoom`; then a new log leaves nothing: the next attempt may be in another directory."""
+        try:
+            write_topic_id(self._disk, path, topic_id, sync=False)
+        except NoRoom:
+            if is_new:
+                self._disk.remove_directory(path)
+            raise
+
+    def promote_future(self, at: TopicPartition) -> Log:
+        """The copy of a log of another directory is the partition's log from now on. The new name is durable after
+        `Log.flush` of it, or after `sync_names`. Raises `DiskFailed`.
+        """
+        assert at not in self.logs, f"{at} is here already"
+        log = self.futures.logs[at]
+        path = self._join(str(at))
+        self._disk.rename(log.directory, path)
+        log.move_to(path)
+        log.before_truncation = partial(self._checkpoints.lower, at)
+        self.logs[at] = self.futures.logs.pop(at)
+        return log
+
+    def sync_names(self) -> None:
+        """May run in a thread."""
+        self._disk.sync_directory(self.path)
+
+    def bytes_to_check(self, at: TopicPartition) -> int:
+        """What recovery would read of a log that was found and is not open yet; nothing after a clean shutdown."""
+        if self.was_clean_shutdown:
+            return 0
+        path = self._join(str(at))
+        names = [name for name in self._disk.list_directory(path) if name.endswith(LOG_SUFFIX)]
+        last_trusted = offset_file_name(self._checkpoints.recovery_points.get(at, 0), LOG_SUFFIX)
+        first = max(bisect_right(names, last_trusted) - 1, 0)
+        size = 0
+        for name in names[first:]:
+            file = self._disk.open(posixpath.join(path, name))
+            size += file.end_of_data()
+            file.close()
+        return size
+
+    def knows(self, at: TopicPartition) -> bool:
+        """Whether there is a log of this name, or was one: of any topic, open, found or damaged."""
+        return any(at in names for names in (self.logs, self.found, self.damaged)) or self._checkpoints.knows(at)
+
+    def _is_of_other_topic(self, found: FoundLog, topic_id: bytes) -> bool:
+        """Without a topic id it may be a power cut's leftover of an earlier topic, whose records nobody was promised:
+        the id is durable before records are. Elsewhere the id is lost, and the log is not.
+        """
+        if found.topic_id is not None:
+            return not found.is_of(topic_id)
+        if self.machine_stayed_up or self.was_clean_shutdown:
+            return False
+        if self._checkpoints.written_recovery_point(found.topic_partition):
+            return False
+        path = self._join(str(found.topic_partition))
+        paths = [posixpath.join(path, name) for name in self._disk.list_directory(path) if name.endswith(LOG_SUFFIX)]
+        return any(self._disk.open(each).size() for each in paths)
+
+    def ensure_not_lost(self, at: TopicPartition) -> None:
+        """Raises `CorruptLog` where a log was here: a new one would give its offsets away once more."""
+        end_offset = self._checkpoints.recovery_points.get(at, 0)
+        if self.was_clean_shutdown or self.machine_stayed_up:
+            end_offset = max(end_offset, self.high_watermarks.get(at, 0))
+        if end_offset and at not in self.found and at not in self.logs:
+            self.damaged.add(at)
+            raise CorruptLog(f"{self._join(str(at))} is missing, which held offsets up to {end_offset - 1}")
+
+    def set_apart(self, log: Log, high_watermark: int) -> None:
+        """Take a damaged log out of use, as it is; what is known of it stays in the checkpoints."""
+        at = next(at for at, other in list(self.logs.items()) if other is log)
+        del self.logs[at]
+        self._checkpoints.set_apart(at, log.recovery_point, high_watermark)
+        log.abandon()
+        self._unsynced_topic_ids.forget(log.directory)
+        self.damaged.add(at)
 
     def delete_log(self, log: Log) -> str:
         """Take a log out of use at once. Returns the path that `remove_deleted` is to remove, later or in a thread."""
-        at = next(at for at, other in self.logs.items() if other is log)
+        at = next(at for at, other in list(self.logs.items()) if other is log)
         del self.logs[at]
-        self._forget_offsets(at)
+        self._checkpoints.forget(at)
         log.abandon()
-        self._unsynced_topic_ids.pop(log.directory, None)
-        return self._put_aside(log.directory, at, DELETE_SUFFIX)
+        self._unsynced_topic_ids.forget(log.directory)
+        try:
+            return self._put_aside(log.directory, at, DELETE_SUFFIX)
+        except NoRoom:
+            # A topic that gets the name must not get the records.
+            self.found[at] = FoundLog(at, read_topic_id(self._disk, log.directory))
+            raise
 
     def delete_stray(self, at: TopicPartition) -> str:
         """Put a found directory aside that no topic of the cluster owns; nothing of it is removed."""
         del self.found[at]
-        self._forget_offsets(at)
+        target = self._put_stray_aside(at)
+        self._note_boot_id()
+        return target
+
+    def delete_damaged(self, at: TopicPartition) -> str | None:
+        """As `delete_log`, for one that was set apart; None where nothing is left of it."""
+        self.damaged.discard(at)
+        self._checkpoints.forget(at)
+        path = self._join(str(at))
+        return self._put_aside(path, at, DELETE_SUFFIX) if self._disk.is_directory(path) else None
+
+    def _put_stray_aside(self, at: TopicPartition) -> str:
+        """Its name may have another log next, which its offsets say nothing about."""
+        self._checkpoints.forget(at)
+        self._checkpoints.forget_in_files([at])
         return self._put_aside(self._join(str(at)), at, STRAY_SUFFIX)
 
     def _put_aside(self, path: str, at: TopicPartition, suffix: str) -> str:
-        tail = f"-{at.partition}.{random_uuid(self._rng).hex()}{suffix}"
-        target = self._join(at.topic[: _MAX_NAME_BYTES - len(tail)] + tail)
+        target = self._join(name_aside(at, suffix, self._rng))
         self._disk.rename(path, target)
         return target
 
-    def _forget_offsets(self, at: TopicPartition) -> None:
-        for offsets in (self._recovery_points, self._log_start_offsets, self.high_watermarks, self._cleaned_offsets):
-            offsets.pop(at, None)
+    def _forget_deleted_in_checkpoints(self) -> None:
+        self._checkpoints.forget_others_in_files(self.logs.keys() | self.found.keys())
 
-    def remove_deleted(self, paths: Iterable[str]) -> None:
+    def remove_deleted(self, paths: Collection[str]) -> None:
         """A deleted log's directory, or files that a log put aside; no matter if they are gone. May run in a thread."""
+        if any(path.endswith(DELETE_SUFFIX) for path in paths):
+            self._forget_deleted_in_checkpoints()
+        for directory in sorted({posixpath.dirname(path) for path in paths}):
+            # A file that is removed under its new name must not turn up under the old one, alone among its like.
+            if self._disk.is_directory(directory):
+                self._disk.sync_directory(directory)
         for path in paths:
             assert path.endswith((DELETE_SUFFIX, DELETED_SUFFIX)), path
             if path.endswith(DELETE_SUFFIX):
@@ -262,69 +428,74 @@ class LogDirectory:
         self.checkpoint_log_start_offsets()
 
     def checkpoint_recovery_points(self) -> None:
-        topic_ids, self._unsynced_topic_ids = self._unsynced_topic_ids, {}
-        for path, topic_id in topic_ids.items():
-            if self._disk.is_directory(path):
-                write_topic_id(self._disk, path, topic_id, sync=True)
-        recovery_points = dict(self._recovery_points)
+        recovery_points = dict(self._checkpoints.recovery_points)
         for at, log in list(self.logs.items()):
             recovery_points[at] = log.recovery_point
-        self._write_checkpoint(RECOVERY_POINT, recovery_points)
+        # Logs without records are made anew where they are lost.
+        if self._unsynced_topic_ids:
+            self._unsynced_topic_ids.sync_all({log.directory for log in list(self.logs.values()) if log.log_end_offset})
+        self._checkpoints.write_recovery_points(recovery_points)
 
     def checkpoint_log_start_offsets(self) -> None:
-        """Only of logs that start within a segment: the others' files tell. Nothing is written where nothing moved."""
-        log_start_offsets = dict(self._log_start_offsets)
-        for at, log in list(self.logs.items()):
-            log_start_offsets.pop(at, None)
-            start = log.log_start_offset
-            if start > log.segments[0].base_offset:
-                log_start_offsets[at] = start
-        if log_start_offsets != self._written_log_start_offsets:
-            self._write_checkpoint(LOG_START_OFFSET, log_start_offsets)
-            self._written_log_start_offsets = log_start_offsets
+        """May flush logs. May run in a thread."""
+        self._checkpoints.write_log_start_offsets(dict(self.logs))
 
     def checkpoint_high_watermarks(self, high_watermarks: dict[TopicPartition, int]) -> None:
         """Of all open logs; logs that are not opened yet keep what they had. May run in a thread."""
-        unopened = {at: self.high_watermarks[at] for at in list(self.found) if at in self.high_watermarks}
-        self._write_checkpoint(HIGH_WATERMARK, unopened | high_watermarks)
+        self._checkpoints.write_high_watermarks(high_watermarks, self.found.keys() | self.damaged)
 
     def cleaned_offset(self, at: TopicPartition) -> int | None:
         """Up to where compaction has come."""
-        return self._cleaned_offsets.get(at)
+        return self._checkpoints.cleaned_offsets.get(at)
 
     def checkpoint_cleaned_offset(self, at: TopicPartition, offset: int) -> None:
         """May run in a thread, one at a time."""
-        self._cleaned_offsets[at] = offset
-        self._write_checkpoint(CLEANED_OFFSET, dict(self._cleaned_offsets))
-
-    def _write_checkpoint(self, name: str, offsets: dict[TopicPartition, int]) -> None:
-        OffsetCheckpoint(self._disk, self._join(name)).write(offsets)
+        self._checkpoints.write_cleaned_offset(at, offset)
 
     def take_offline(self) -> None:
         """Its disk has failed: nothing is written there any more, and the next start recovers what is there."""
         self.is_offline = True
-        for log in self.logs.values():
+        for log in self._all_logs():
             log.abandon()
 
+    def _all_logs(self) -> list[Log]:
+        """A copy: new logs are made in threads."""
+        return [*self.logs.values(), *self.futures.logs.values()]
+
     def close(self, *, broker_epoch: int = -1) -> None:
-        """A clean shutdown: flush and close all logs, write the checkpoints and the marker, give up the lock."""
-        if self.is_offline:
-            self.release()
-            return
-        for log in self.logs.values():
-            log.close()
-        self.checkpoint_offsets()
-        # Logs that nobody opened since a crash still need their recovery.
-        if self.was_clean_shutdown or not self.found:
-            marker = json.dumps({"version": 0, "brokerEpoch": broker_epoch}, separators=(",", ":"))
-            self._disk.replace_file(self._join(CLEAN_SHUTDOWN_FILE), marker.encode())
+        """A clean shutdown: flush and close all logs, write the checkpoints and the marker, give up the lock.
+
+        Where there is no room for that the records are durable, and the next start recovers.
+        """
+        if not self.is_offline:
+            try:
+                self._close_logs()
+                self.checkpoint_offsets()
+                self._mark_clean_shutdown(broker_epoch)
+            except NoRoom as refusal:
+                _log.warning("%s is not marked as shut down cleanly, the next start recovers: %s", self.path, refusal)
         self.release()
+
+    def _close_logs(self) -> None:
+        refusal: NoRoom | None = None
+        for log in self._all_logs():
+            try:
+                log.close()
+            except NoRoom as refused:
+                refusal = refused
+        if refusal is not None:
+            raise refusal
+
+    def _mark_clean_shutdown(self, broker_epoch: int) -> None:
+        # Logs that nobody opened since a crash still need their recovery.
+        if not self.has_unclean_log and (self.was_clean_shutdown or not self.found):
+            self._marks.mark_clean_shutdown(broker_epoch)
 
     def release(self) -> None:
         """Give up the lock and leave everything as it is."""
         lock, self._lock = self._lock, None
         if lock is not None:
-            for log in self.logs.values():
+            for log in self._all_logs():
                 log.abandon()
             lock.release()
 
@@ -340,11 +511,3 @@ def _owned_by(disk: Disk, path: str, node_id: int | None, cluster_id: str | None
             f"the log directory {path} belongs to cluster {meta.cluster_id}, not to cluster {cluster_id}"
         )
     return meta
-
-
-def _broker_epoch(marker: bytes) -> int:
-    """-1 where an older Kafka wrote an empty marker."""
-    try:
-        return int(json.loads(marker)["brokerEpoch"])
-    except (ValueError, KeyError, TypeError):
-        return -1

@@ -2,6 +2,7 @@
 
 import logging
 import posixpath
+from collections.abc import Collection
 
 from pykbroker.protocol.uuids import uuid_from_text, uuid_to_text
 
@@ -32,6 +33,51 @@ def read_topic_id(disk: Disk, directory: str) -> bytes | None:
     return None
 
 
+def sync_topic_id(disk: Disk, directory: str) -> None:
+    """What `write_topic_id` wrote without a sync; it takes no room, unlike writing it once more."""
+    file = disk.open(posixpath.join(directory, FILE_NAME))
+    try:
+        file.sync()
+    finally:
+        file.close()
+    disk.sync_directory(directory)
+
+
 def write_topic_id(disk: Disk, directory: str, topic_id: bytes, *, sync: bool) -> None:
     text = f"version: 0\ntopic_id: {uuid_to_text(topic_id)}"
     disk.replace_file(posixpath.join(directory, FILE_NAME), text.encode(), sync=sync)
+
+
+class UnsyncedTopicIds:
+    """Of partitions that were created lately, by the paths of their directories: a sync for each would make creating
+    topics slow. Records that are durable must not turn up in another topic of the same name, so the id is made durable
+    before they are.
+    """
+
+    def __init__(self, disk: Disk) -> None:
+        self._disk = disk
+        self._topic_ids: dict[str, bytes] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._topic_ids)
+
+    def add(self, path: str, topic_id: bytes) -> None:
+        self._topic_ids[path] = topic_id
+
+    def forget(self, path: str) -> None:
+        self._topic_ids.pop(path, None)
+
+    def sync(self, path: str) -> None:
+        """May run in a thread, as a part of the log's first flush. Raises `DiskFailed`."""
+        topic_id = self._topic_ids.get(path)
+        if topic_id is None:
+            return
+        if self._disk.is_directory(path):
+            sync_topic_id(self._disk, path)
+        if self._topic_ids.get(path) == topic_id:
+            del self._topic_ids[path]
+
+    def sync_all(self, paths: Collection[str]) -> None:
+        for path in list(self._topic_ids):
+            if path in paths:
+                self.sync(path)

@@ -13,12 +13,17 @@ from .disk import Disk
 from .segment import CLEANED_SUFFIX, LOG_SUFFIX, SEGMENT_SUFFIXES, SWAP_SUFFIX
 
 
-def complete_replacements(disk: Disk, directory: str) -> None:
-    """Before the segments are looked for. Raises `DiskFailed`."""
+def complete_replacements(disk: Disk, directory: str) -> list[str]:
+    """Before the segments are looked for. Returns the names that the directory has then. Raises `DiskFailed`."""
     names = disk.list_directory(directory)
     swaps = _with_suffix(names, SWAP_SUFFIX)
     if not swaps:
-        return
+        return names
+    _complete(disk, directory, names, swaps)
+    return disk.list_directory(directory)
+
+
+def _complete(disk: Disk, directory: str, names: Sequence[str], swaps: list[str]) -> None:
     unfinished = [_base_offset(name) for name in _with_suffix(names, CLEANED_SUFFIX)]
     for name in list(swaps):
         if unfinished and _base_offset(name) >= min(unfinished):
@@ -30,6 +35,7 @@ def complete_replacements(disk: Disk, directory: str) -> None:
         for name in _with_suffix(names, ""):
             if start <= _base_offset(name) < end:
                 disk.remove(posixpath.join(directory, name))
+    disk.sync_directory(directory)  # none of them must turn up again beside what takes its place
     for name in sorted(swaps, key=_is_index):
         disk.rename(posixpath.join(directory, name), posixpath.join(directory, name.removesuffix(SWAP_SUFFIX)))
     disk.sync_directory(directory)
@@ -53,6 +59,8 @@ def _replaced(disk: Disk, directory: str, swaps: Sequence[str]) -> list[tuple[in
 
 def _with_suffix(names: Sequence[str], last: str) -> list[str]:
     """The files of segments that have this behind their usual names."""
+    if last and not any(name.endswith(last) for name in names):
+        return []
     suffixes = tuple(suffix + last for suffix in SEGMENT_SUFFIXES)
     return [name for name in names if name.endswith(suffixes) and name.partition(".")[0].isdecimal()]
 

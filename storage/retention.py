@@ -68,5 +68,5 @@ def _exceeds(surplus_bytes: int) -> Rule:
 
 
 def _is_older_than(limit_ms: int) -> Rule:
-    """By the latest record; where no record has a timestamp, by when the segment was opened."""
-    return lambda segment: (segment.max_timestamp if segment.max_timestamp >= 0 else segment.created_ms) < limit_ms
+    """By the latest record; where no record has a timestamp, by when its file was written to last."""
+    return lambda segment: segment.latest_ms < limit_ms

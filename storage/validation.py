@@ -22,6 +22,7 @@ from pykbroker.protocol.records.batch import (
     TRANSACTIONAL_MASK,
     RecordBatchHeader,
     TimestampType,
+    assemble_batch,
     decode_batch_header,
 )
 from pykbroker.protocol.records.checking import CheckedRecords, check_records
@@ -38,6 +39,7 @@ __all__ = ["CheckedBatch", "RecordError", "RecordsRejected", "check_client_batch
 _MIN_LENGTH = RECORD_BATCH_OVERHEAD_BYTES - LOG_OVERHEAD_BYTES
 _CLIENT_ATTRIBUTES_MASK = COMPRESSION_MASK | TRANSACTIONAL_MASK
 _LOG_APPEND_TIME = TimestampType.LOG_APPEND_TIME
+_UNCOMPRESSED = Compression.NONE
 
 MAX_DECOMPRESSED_BYTES = 64 * 1024 * 1024
 
@@ -57,6 +59,24 @@ class CheckedBatch(NamedTuple):
         header = self.header
         return (
             self.payload is None and self.attributes == header.attributes and self.max_timestamp == header.max_timestamp
+        )
+
+    def rewritten(self, records: Buffer, base_offset: int, leader_epoch: int) -> bytes:
+        """The batch with the header that the checks ask for, and perhaps other compression."""
+        header = self.header
+        payload = memoryview(records)[RECORD_BATCH_OVERHEAD_BYTES:] if self.payload is None else self.payload
+        return assemble_batch(
+            payload,
+            base_offset=base_offset,
+            partition_leader_epoch=leader_epoch,
+            attributes=self.attributes,
+            last_offset_delta=header.last_offset_delta,
+            base_timestamp=header.base_timestamp,
+            max_timestamp=self.max_timestamp,
+            producer_id=header.producer_id,
+            producer_epoch=header.producer_epoch,
+            base_sequence=header.base_sequence,
+            records_count=header.records_count,
         )
 
 
@@ -119,8 +139,8 @@ def _check_header(header: RecordBatchHeader) -> None:
 
 
 def _check_records(header: RecordBatchHeader, payload: memoryview, config: LogConfig, now_ms: int) -> CheckedBatch:
-    codec = header.compression
-    data = bytes(payload) if codec is Compression.NONE else decompress(codec, payload, MAX_DECOMPRESSED_BYTES)
+    codec = header.compression if header.attributes & COMPRESSION_MASK else _UNCOMPRESSED
+    data = bytes(payload) if codec is _UNCOMPRESSED else decompress(codec, payload, MAX_DECOMPRESSED_BYTES)
     checked = check_records(data, header.records_count, find_null_keys=config.compact)
     if checked.null_keys:
         raise _null_keys(checked)

@@ -38,6 +38,8 @@ def read_all(log: Log, offset: int | None = None) -> list[Record]:
     found: list[Record] = []
     while offset < log.log_end_offset:
         data = log.read(offset, 1 << 20).read()
+        if not data:
+            break  # what is left was compacted away
         for read in iter_batches(data, allow_partial=True):
             read.ensure_valid()
             found += [record for record in iter_records(read) if record.offset >= offset]

@@ -1,5 +1,7 @@
 """Cleaning a log in one go, as the broker does it step by step."""
 
+from collections.abc import Iterator, Sequence
+
 from pykbroker.protocol.records.batch import Record, RecordBatch, encode_batch, iter_batches
 from pykbroker.protocol.records.compression import Compression
 from pykbroker.storage.cleanable_logs import CleanableLog, find_cleanable
@@ -29,15 +31,21 @@ def clean(
     assert found.dirty_bytes, "there is nothing to clean"
     config = CleanerConfig(memory_bytes, 0.9)
     cleaning = Cleaning(found, config, now_ms=now_ms, progress=lambda size: None)
+    for paths in swaps(log, cleaning):
+        for path in paths:
+            disk.remove(path)
+    return cleaning.end_offset
+
+
+def swaps(log: Log, cleaning: Cleaning) -> Iterator[Sequence[str]]:
+    """Group by group; the paths that each puts out of use."""
     for group in cleaning.plan():
         segment = cleaning.clean(group)
         cleaning.begin_swap(segment, group)
         log.sync_names()
         paths = cleaning.swap(segment)
         log.sync_names()
-        for path in paths:
-            disk.remove(path)
-    return cleaning.end_offset
+        yield paths
 
 
 def keyed(*pairs: tuple[bytes | None, bytes | None], timestamp: int = NOW_MS, **options: object) -> bytes:

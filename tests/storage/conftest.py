@@ -1,10 +1,15 @@
+import time
+from functools import partial
 from pathlib import Path
 from random import Random
 
 import pytest
 
 from pykbroker.sim.disk import SimulatedDisk
+from pykbroker.sim.faulty_disk import FaultyDisk
+from pykbroker.sim.process_disk import ProcessDisk
 from pykbroker.storage.disk import Disk, OsDisk
+from tests.storage.recording_disk import RecordingDisk
 
 
 @pytest.fixture
@@ -15,11 +20,17 @@ def disk() -> SimulatedDisk:
     return disk
 
 
-@pytest.fixture(params=["os", "simulated"])
+@pytest.fixture(params=["os", "simulated", "faulty", "process", "recording"])
 def either_disk(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Disk, str]:
     """A disk and an empty directory on it."""
     if request.param == "os":
         return OsDisk(), str(tmp_path)
-    simulated = SimulatedDisk(Random(1))
-    simulated.make_directory("/data")
-    return simulated, "/data"
+    kind = RecordingDisk if request.param == "recording" else partial(SimulatedDisk, Random(1))
+    in_memory: Disk = kind(now_ms=lambda: time.time_ns() // 1_000_000)
+    in_memory.make_directory("/data")
+    match request.param:
+        case "faulty":
+            return FaultyDisk(in_memory, Random(1)), "/data"
+        case "process":
+            return ProcessDisk(in_memory, lambda: None), "/data"
+    return in_memory, "/data"

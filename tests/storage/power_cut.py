@@ -22,6 +22,10 @@ class FragileFile(SimulatedFile):
         self._disk.count()
         super().truncate(size)
 
+    def preallocate(self, size: int) -> None:
+        self._disk.count()
+        super().preallocate(size)
+
     def sync(self) -> None:
         self._disk.count()
         super().sync()

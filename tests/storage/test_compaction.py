@@ -9,7 +9,7 @@ from pykbroker.protocol.records.compression import Compression
 from pykbroker.protocol.records.control import ControlRecordType
 from pykbroker.sim.disk import SimulatedDisk
 from pykbroker.storage.cleanable_logs import dirtiest
-from pykbroker.storage.compaction import CleanerConfig, Cleaning, CleaningAborted
+from pykbroker.storage.compaction import CleanerConfig, Cleaning, CleaningAborted, Uncleanable
 from pykbroker.storage.errors import CorruptLog
 from pykbroker.storage.log import AppendOrigin, Log
 from pykbroker.storage.segment import LogSegment
@@ -167,7 +167,7 @@ def test_what_the_keys_in_memory_do_not_reach_to_waits_for_the_next_round(disk: 
 
 def test_a_batch_with_more_keys_than_memory_is_an_error(disk: SimulatedDisk) -> None:
     log = rolled(disk, [keyed(*((b"%d" % number, b"") for number in range(200)))])
-    with pytest.raises(CorruptLog, match=r"log\.cleaner\.dedupe\.buffer\.size"):
+    with pytest.raises(Uncleanable, match=r"log\.cleaner\.dedupe\.buffer\.size"):
         clean(disk, log, memory_bytes=24 * 64)
     assert len(contents(log)) == 200
 

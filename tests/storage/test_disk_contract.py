@@ -4,6 +4,7 @@ import errno
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 from random import Random
 
@@ -25,6 +26,7 @@ def test_append_and_read_back(either_disk: DiskAndPath) -> None:
     assert file.read_at(0, 100) == b"onetwothreefour"
     assert file.read_at(3, 3) == b"two"
     assert file.read_at(15, 10) == b""
+    assert [file.read_cached(position, 3) for position in (3, 14, 15)] == [b"two", b"r", b""], "it was just written"
     assert file.path == f"{path}/a"
 
 
@@ -45,6 +47,46 @@ def test_truncate_shortens_and_lengthens_with_zeros(either_disk: DiskAndPath) ->
     assert file.read_at(0, 10) == b"abcX"
     file.truncate(6)
     assert file.read_at(0, 10) == b"abcX\0\0"
+
+
+def test_a_preallocated_file_takes_appends_before_its_end(either_disk: DiskAndPath) -> None:
+    disk, path = either_disk
+    file = disk.open(f"{path}/a", create=True)
+    file.preallocate(10)
+    assert file.size() == 0
+    file.append([b"one", b"two"])
+    assert file.size() == 6
+    assert disk.read_file(f"{path}/a") == b"onetwo" + bytes(4)
+    assert disk.open(f"{path}/a").size() == 10
+    file.append([b"three"])
+    assert file.size() == 11
+    assert disk.read_file(f"{path}/a") == b"onetwothree"
+
+
+def test_a_preallocated_file_that_was_cut_grows_at_its_end(either_disk: DiskAndPath) -> None:
+    disk, path = either_disk
+    file = disk.open(f"{path}/a", create=True)
+    file.preallocate(10)
+    file.append([b"one"])
+    file.truncate(2)
+    assert file.size() == 2
+    file.append([b"two"])
+    assert disk.read_file(f"{path}/a") == b"ontwo"
+
+
+def test_data_ends_before_zeros_that_were_never_written(either_disk: DiskAndPath) -> None:
+    disk, path = either_disk
+    file = disk.open(f"{path}/a", create=True)
+    assert file.end_of_data() == 0
+    file.preallocate(10_000_000)
+    assert file.end_of_data() == 0
+    file.append([b"data" * 5000])
+    assert 20_000 <= file.end_of_data() < 100_000
+    assert 20_000 <= disk.open(f"{path}/a").end_of_data() < 100_000
+    file.truncate(20_000)
+    assert file.end_of_data() == 20_000
+    file.append([b"more"])
+    assert disk.read_file(f"{path}/a").endswith(b"datamore")
 
 
 def test_a_missing_file_is_not_opened_for_reading(either_disk: DiskAndPath) -> None:
@@ -75,6 +117,20 @@ def test_names(either_disk: DiskAndPath) -> None:
     assert disk.list_directory(path) == []
     with pytest.raises(DiskFailed):
         disk.list_directory(f"{path}/d")
+
+
+def test_a_file_knows_when_it_was_written_to(either_disk: DiskAndPath) -> None:
+    disk, path = either_disk
+    file = disk.open(f"{path}/a", create=True)
+    created = disk.modified_ms(f"{path}/a")
+    file.append([b"data"])
+    written = disk.modified_ms(f"{path}/a")
+    assert created is not None
+    assert written is not None
+    assert abs(created - time.time() * 1000) < 60_000
+    assert written >= created
+    with pytest.raises(DiskFailed):
+        disk.modified_ms(f"{path}/missing")
 
 
 def test_rename_replaces_a_file_and_moves_a_directory(either_disk: DiskAndPath) -> None:
@@ -267,3 +323,12 @@ def test_crash_releases_locks() -> None:
     disk.lock("/.lock")
     disk.crash()
     disk.lock("/.lock")
+
+
+def test_boot_id_is_that_of_the_machine_not_of_the_process(either_disk: DiskAndPath) -> None:
+    disk, _ = either_disk
+    assert disk.boot_id() == disk.boot_id()
+    if isinstance(disk, SimulatedDisk):
+        before = disk.boot_id()
+        disk.crash()
+        assert disk.boot_id() != before

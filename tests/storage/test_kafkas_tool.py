@@ -1,16 +1,21 @@
 """Apache Kafka's DumpLogSegments reads what we write, and finds nothing wrong with it."""
 
+import json
 from pathlib import Path
+from random import Random
 
 import pytest
+from click.testing import CliRunner
 
 from compat_tests.apache_kafka.tools import Tool, run_tool
+from pykbroker.cli.dump import command
 from pykbroker.protocol.records.batch import Record, encode_batch
 from pykbroker.protocol.records.compression import Compression
 from pykbroker.storage.disk import OsDisk
 from pykbroker.storage.log import Log
 from tests.storage.batches import NOW_MS, config, open_log
 from tests.storage.cleaning import batches, clean
+from tests.storage.transactions import Transactions
 
 pytestmark = pytest.mark.java
 
@@ -70,6 +75,37 @@ def test_segments_indexes_and_snapshots_are_sound(tmp_path: Path) -> None:
     assert "lastSequence: 599 lastOffset: 599 offsetDelta: 9" in snapshots
 
 
+def test_its_batches_and_records_are_those_that_our_dump_shows(tmp_path: Path) -> None:
+    path = tmp_path / "t-0"
+    write(path)
+    segments = files(path, ".log")
+    theirs = dump_log_segments("--deep-iteration", "--print-data-log", "--files", segments)
+    ours = CliRunner().invoke(command, ["--json", "--records", "--files", segments])
+    assert ours.exit_code == 0
+    shown = [json.loads(line) for line in ours.stdout.splitlines()]
+    batches = [
+        f"baseOffset: {each['base_offset']} lastOffset: {each['last_offset']} count: {each['records_count']} "
+        f"baseSequence: {each['base_sequence']} lastSequence: {each['last_sequence']} "
+        f"producerId: {each['producer_id']} producerEpoch: {each['producer_epoch']} "
+        f"partitionLeaderEpoch: {each['leader_epoch']} isTransactional: false isControl: false "
+        f"deleteHorizonMs: OptionalLong.empty position: {each['position']} CreateTime: {each['max_timestamp']} "
+        f"size: {each['size']} magic: 2 compresscodec: {each['compression']} crc: {each['crc']} isvalid: true"
+        for each in shown
+        if each["type"] == "batch"
+    ]
+    assert len(batches) == 60
+    assert [line for line in theirs.splitlines() if line.startswith("baseOffset: ")] == batches
+    records = [
+        f"| offset: {each['offset']} CreateTime: {each['timestamp']} keySize: {len(each['key'])} "
+        f"valueSize: {len(each['value'])} sequence: {each['sequence']} headerKeys: [h] "
+        f"key: {each['key']} payload: {each['value']}"
+        for each in shown
+        if each["type"] == "record"
+    ]
+    assert len(records) == 600
+    assert [line for line in theirs.splitlines() if line.startswith("| offset: ")] == records
+
+
 def test_kafka_finds_the_damage_that_we_find(tmp_path: Path) -> None:
     """The test above would be worth nothing if the tool never complained."""
     path = tmp_path / "t-0"
@@ -79,6 +115,25 @@ def test_kafka_finds_the_damage_that_we_find(tmp_path: Path) -> None:
     data[3] ^= 1  # the relative offset of the first entry
     index.write_bytes(data)
     assert "Mismatches in" in dump_log_segments("--verify-index-only", "--files", str(index))
+
+
+def test_transaction_indexes_are_read(tmp_path: Path) -> None:
+    path = tmp_path / "t-0"
+    log = open_log(OsDisk(), str(path), config(cleanup_policy="compact", index_interval_bytes=300))
+    transactions = Transactions(log)
+    transactions.go_on_at_random(Random(1), 100)
+    log.roll(NOW_MS)
+    clean(OsDisk(), log, stable=transactions.stable_offset)
+    expected = [each for segment in log.segments for each in segment.transaction_index.entries()]
+    assert len(expected) > 3
+    log.close()
+    shown = dump_log_segments("--files", files(path, ".txnindex"))
+    for each in expected:
+        assert (
+            f"version: 0 producerId: {each.producer_id} firstOffset: {each.first_offset} "
+            f"lastOffset: {each.last_offset} lastStableOffset: {each.last_stable_offset}" in shown
+        )
+    assert shown.count("version: ") == len(expected)
 
 
 def test_cleaned_segments_are_sound(tmp_path: Path) -> None:

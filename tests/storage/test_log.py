@@ -256,7 +256,7 @@ def test_log_append_time_is_the_brokers_for_every_record(disk: SimulatedDisk) ->
     assert result.log_append_time_ms == NOW_MS
     assert {record.timestamp for record in read_all(log)} == {NOW_MS}
     assert log.find_offset_for_timestamp(NOW_MS) == (NOW_MS, 0, 0)
-    assert log.find_offset_of_max_timestamp() == (NOW_MS, 2, 0)
+    assert log.find_offset_of_max_timestamp() == (NOW_MS, 0, 0)
     [stored] = iter_batches(log.read(0, 1000).read())
     stored.ensure_valid()
 
@@ -344,6 +344,18 @@ def test_follower_truncates_to_leader_epoch(disk: SimulatedDisk) -> None:
     again = open_log(disk, "/data/t-0")
     assert offsets(read_all(again)) == list(range(16))
     assert again.end_offset_for_epoch(5) == (3, 14)
+
+
+def test_an_epoch_without_records_that_was_given_up_does_not_come_back(disk: SimulatedDisk) -> None:
+    log = open_log(disk, "/data/t-0")
+    log.assign_epoch_start_offset(1, 0)
+    log.flush()
+    log.truncate_to(0)
+    log.append_as_follower(batch(2, base_offset=0, epoch=0))
+    log.abandon()
+    again = open_log(disk, "/data/t-0", machine_stayed_up=True)
+    assert offsets(read_all(again)) == [0, 1]
+    assert again.latest_epoch == 0
 
 
 @pytest.mark.parametrize("offset", range(31))
@@ -485,7 +497,7 @@ def test_failed_sync_is_told(disk: SimulatedDisk) -> None:
 
 
 @pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="counts descriptors where Linux shows them")
-def test_a_log_holds_one_descriptor_until_its_old_segments_are_read(tmp_path: Path) -> None:
+def test_a_log_holds_no_descriptors_until_its_segments_are_used(tmp_path: Path) -> None:
     def descriptors() -> int:
         return sum(str(tmp_path) in os.readlink(f"/proc/self/fd/{name}") for name in open_descriptors())
 
@@ -497,9 +509,26 @@ def test_a_log_holds_one_descriptor_until_its_old_segments_are_read(tmp_path: Pa
     again = open_log(OsDisk(), f"{tmp_path}/t-0", clean_shutdown=True, recovery_point=10)
     del log
     gc.collect()
+    assert descriptors() == 0
+    append(again, batch(1))
     assert descriptors() == 1
-    assert offsets(read_all(again)) == list(range(10))
+    assert offsets(read_all(again)) == list(range(11))
     assert descriptors() == len(again.segments)
+
+
+def test_indexes_beside_an_empty_segment_are_begun_anew(disk: SimulatedDisk) -> None:
+    log = open_log(disk, "/data/t-0")
+    log.close()
+    for name in ("index", "timeindex"):
+        disk.replace_file(f"/data/t-0/00000000000000000000.{name}", b"what a damaged disk might hold")
+    log = open_log(disk, "/data/t-0", config(index_interval_bytes=1), clean_shutdown=True)
+    for _ in range(5):
+        append(log, batch(1))
+    log.close()
+    again = open_log(disk, "/data/t-0", config(index_interval_bytes=1), clean_shutdown=True, recovery_point=5)
+    assert offsets(read_all(again)) == list(range(5))
+    index = again.segments[0].offset_index
+    assert [index.lookup(offset) for offset in range(5)] == [each * again.segments[0].size // 5 for each in range(5)]
 
 
 def open_descriptors() -> list[str]:

@@ -9,10 +9,11 @@ import pytest
 from pykbroker.protocol.uuids import random_uuid, uuid_to_text
 from pykbroker.sim.disk import SimulatedDisk
 from pykbroker.storage.checkpoints import OffsetCheckpoint, TopicPartition
+from pykbroker.storage.directory_names import parse_partition_directory
 from pykbroker.storage.disk import Disk, OsDisk
 from pykbroker.storage.errors import DirectoryLocked, InconsistentDirectory, StorageError
 from pykbroker.storage.log import LogConfig
-from pykbroker.storage.log_dirs import LogDirectory, format_directory, parse_partition_directory
+from pykbroker.storage.log_dirs import LogDirectory, format_directory
 from tests.storage.batches import NOW_MS, batch, idempotent, offsets, read_all
 
 CLUSTER = "QW1vbmdUaGVzZU5vdGhpbmc"
@@ -265,7 +266,9 @@ def test_partition_metadata_is_durable_with_the_first_checkpoint() -> None:
         disk.make_directory("/data")
         disk.sync_directory("/")
         directory = formatted(disk)
-        directory.open_log("t", 0, TOPIC_ID, CONFIG, now_ms=NOW_MS).flush()
+        log = directory.open_log("t", 0, TOPIC_ID, CONFIG, now_ms=NOW_MS)
+        log.append_as_leader(batch(), 0, NOW_MS)
+        log.flush()
         directory.checkpoint_offsets()
         disk.crash()
         assert opened(disk).found[TopicPartition("t", 0)].topic_id == TOPIC_ID

@@ -1,6 +1,5 @@
 """What a log makes of what a crash left: nothing that was flushed is lost, nothing that is torn stays."""
 
-import zlib
 from random import Random
 
 import pytest
@@ -132,7 +131,9 @@ def test_what_lies_before_the_recovery_point_is_not_read_again(disk: SimulatedDi
     damaged[80] ^= 1
     disk.replace_file(LOG_0, bytes(damaged))
     assert open_log(disk, "/data/t-0", SMALL, recovery_point=bases[1]).log_end_offset == 20
-    assert open_log(disk, "/data/t-0", SMALL, recovery_point=bases[1] - 1).log_end_offset == 0
+    with pytest.raises(CorruptLog, match=r"at position 0, where offset 0 belongs.*everything below offset"):
+        open_log(disk, "/data/t-0", SMALL, recovery_point=bases[1] - 1)
+    assert disk.read_file(LOG_0) == bytes(damaged)
     assert first.base_offset == 0
 
 
@@ -180,7 +181,7 @@ def test_leftovers_of_other_work_are_removed(disk: SimulatedDisk) -> None:
     filled(disk).close()
     for name in (f"{5:020d}.index", f"{5:020d}.timeindex", f"{0:020d}.log.deleted", f"{0:020d}.log.cleaned", "x.tmp"):
         disk.open(f"/data/t-0/{name}", create=True)
-    open_log(disk, "/data/t-0", clean_shutdown=True)
+    open_log(disk, "/data/t-0", clean_shutdown=True, recovery_point=20)
     assert disk.list_directory("/data/t-0") == [
         f"{0:020d}.index",
         f"{0:020d}.log",
@@ -188,17 +189,6 @@ def test_leftovers_of_other_work_are_removed(disk: SimulatedDisk) -> None:
         f"{20:020d}.snapshot",
         "leader-epoch-checkpoint",
     ]
-
-
-def test_records_of_an_old_format_are_not_cut_off(disk: SimulatedDisk) -> None:
-    disk.make_directory("/data/t-0")
-    body = b"\x01\x00" + NOW_MS.to_bytes(8, "big") + b"\xff\xff\xff\xff" + b"\x00\x00\x00\x01v"
-    message = zlib.crc32(body).to_bytes(4, "big") + body
-    file = disk.open(LOG_0, create=True)
-    file.append([bytes(8), len(message).to_bytes(4, "big"), message])
-    with pytest.raises(CorruptLog, match="old format 1"):
-        open_log(disk, "/data/t-0")
-    assert file.size() == 12 + len(message)
 
 
 def test_log_start_offset_beyond_the_end_begins_anew(disk: SimulatedDisk) -> None:

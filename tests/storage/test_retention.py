@@ -74,7 +74,7 @@ def test_by_size_the_log_never_becomes_smaller_than_its_limit(disk: SimulatedDis
 
 def test_size_and_time_together_take_what_is_left_by_the_other(disk: SimulatedDisk) -> None:
     log = open_log(disk, "/data/t-0", config(segment_bytes=SEGMENT_BYTES, retention_ms=1000))
-    log.config = config(segment_bytes=SEGMENT_BYTES, retention_ms=HOUR_MS, retention_bytes=2 * SEGMENT_BYTES)
+    log.update_config(config(segment_bytes=SEGMENT_BYTES, retention_ms=HOUR_MS, retention_bytes=2 * SEGMENT_BYTES))
     for number in range(12):
         # The first segment is young: by time alone it would keep the old one behind it.
         timestamp = NOW_MS if number < 4 or number >= 8 else NOW_MS - 2 * HOUR_MS
@@ -118,7 +118,20 @@ def test_an_empty_active_segment_stays(disk: SimulatedDisk) -> None:
     assert offsets(read_all(log)) == [20, 21]
 
 
-def test_records_without_timestamps_are_as_old_as_their_segment(disk: SimulatedDisk) -> None:
+def test_records_without_timestamps_are_as_old_as_their_file(disk: SimulatedDisk) -> None:
+    """However often the log was opened since."""
+    settings = config(retention_ms=HOUR_MS)
+    disk.now_ms = lambda: NOW_MS
+    log = open_log(disk, "/data/t-0", settings)
+    log.append_as_leader(batch(1, timestamp=-1), 0, NOW_MS)
+    log.close()
+    disk.now_ms = lambda: NOW_MS + HOUR_MS
+    log = open_log(disk, "/data/t-0", settings, now_ms=NOW_MS + HOUR_MS, clean_shutdown=True)
+    assert log.delete_old_segments(1, NOW_MS + HOUR_MS) == []
+    assert log.delete_old_segments(1, NOW_MS + HOUR_MS + 1)
+
+
+def test_where_files_have_no_times_records_without_timestamps_are_as_old_as_their_segment(disk: SimulatedDisk) -> None:
     log = open_log(disk, "/data/t-0", config(retention_ms=HOUR_MS))
     log.append_as_leader(batch(1, timestamp=-1), 0, NOW_MS)
     assert log.delete_old_segments(1, NOW_MS + HOUR_MS) == []

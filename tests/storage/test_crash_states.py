@@ -1,0 +1,143 @@
+"""Runs of a log directory, cut at every operation: a start on what a crash leaves finds everything that was promised.
+
+PYKBROKER_CRASH_STATES=thorough checks all states that `crash_states` knows instead of a part of them at each cut.
+"""
+
+import logging
+import os
+
+import pytest
+
+from tests.storage.crash_runs import RUNS
+from tests.storage.crash_search import crashes, find
+from tests.storage.crash_states import Survivors
+from tests.storage.recording_disk import RecordingDisk
+
+IS_THOROUGH = os.environ.get("PYKBROKER_CRASH_STATES") == "thorough"
+MOST_PER_CUT = None if IS_THOROUGH else 9
+CRASHES_TWICE = 1 if IS_THOROUGH else 25
+"""Of so many states one goes through a second crash while it is recovered, or after that."""
+
+LEAST_STATES = {
+    "appends": 1150,
+    "follower": 1500,
+    "deletions": 1300,
+    "compaction": 3500,
+    "topics": 1450,
+    "restarts": 2450,
+}
+"""So that a test cannot shrink unnoticed."""
+
+
+@pytest.mark.timeout(0 if IS_THOROUGH else 300)
+@pytest.mark.parametrize("run", RUNS)
+def test_every_crash_leaves_what_was_promised(run: str, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.CRITICAL, "pykbroker.storage")  # every second state has something to warn of
+    states = set()
+    for number, crash in enumerate(crashes(run, RUNS[run](), most_per_cut=MOST_PER_CUT)):
+        crash.check(again=number % CRASHES_TWICE == 0)
+        states.add(crash.state.key)
+    assert len(states) >= LEAST_STATES[run]
+
+
+def test_the_states_are_more_than_ten_thousand() -> None:
+    assert LEAST_STATES.keys() == RUNS.keys()
+    assert sum(LEAST_STATES.values()) >= 10_000
+
+
+def test_a_state_is_found_again_by_its_name() -> None:
+    for crash in list(crashes("appends", RUNS["appends"](), most_per_cut=5))[::50]:
+        again = find(crash.run, crash.cut, crash.state.choice.label)
+        assert again.state.key == crash.state.key
+        assert again.number == crash.number
+
+
+# The states themselves
+
+
+def outcomes(disk: RecordingDisk) -> set[tuple[tuple[str, bytes | None], ...]]:
+    """What a crash may leave now: paths with bytes, None for directories."""
+    survivors = Survivors.of_new_disk(disk)
+    for operation in disk.journal:
+        survivors.apply(operation)
+    plain, others = survivors.choices("a test", 50)
+    states = map(survivors.state, [choice for choice in plain + others if not choice.is_killed])
+    return {tuple((path, content) for path, _, content in state.files) for state in states}
+
+
+def test_what_is_synced_survives_and_nothing_else_is_certain() -> None:
+    disk = RecordingDisk()
+    file = disk.open("/f", create=True)
+    file.append([b"synced"])
+    file.sync()
+    assert outcomes(disk) == {(), (("/f", b"synced"),)}, "the name is not"
+    disk.sync_directory("/")
+    assert outcomes(disk) == {(("/f", b"synced"),)}
+    file.append([b"1234"])
+    file.append([b"5678"])
+    contents = {content for [(_, content)] in outcomes(disk)}
+    assert {
+        b"synced",
+        b"synced12",
+        b"synced1234",
+        b"synced12345",
+        b"synced12345678",
+        b"synced1234\0\0\0\0",
+        b"synced\0\0\0\0" + b"5678",
+    } <= contents
+    assert all(content is not None and content.startswith(b"synced") for content in contents)
+
+
+def test_files_and_names_survive_in_any_order() -> None:
+    disk = RecordingDisk()
+    for name in "ab":
+        disk.open(f"/{name}", create=True).append([name.encode()])
+    found = outcomes(disk)
+    for expected in ((), (("/a", b"a"),), (("/b", b"b"),), (("/a", b""), ("/b", b"b")), (("/a", b"a"), ("/b", b""))):
+        assert expected in found
+
+
+def test_a_rename_is_done_or_not() -> None:
+    disk = RecordingDisk()
+    disk.open("/a", create=True)
+    disk.sync_directory("/")
+    disk.rename("/a", "/b")
+    assert outcomes(disk) == {(("/a", b""),), (("/b", b""),)}
+
+
+def test_names_go_in_their_order() -> None:
+    disk = RecordingDisk()
+    for name in ("/a", "/b"):
+        disk.open(name, create=True)
+    disk.sync_directory("/")
+    disk.remove("/a")
+    disk.rename("/b", "/c")
+    a, b, c = (("/a", b""), ("/b", b""), ("/c", b""))
+    assert outcomes(disk) == {(a, b), (b,), (c,)}
+
+
+def test_a_replaced_file_is_old_or_new_at_every_cut() -> None:
+    disk = RecordingDisk()
+    disk.replace_file("/f", b"old")
+    begun = len(disk.journal)
+    disk.replace_file("/f", b"new")
+    done = disk.journal
+    for cut in range(begun, len(done) + 1):
+        disk.journal = done[:cut]
+        found = {dict(each)["/f"] for each in outcomes(disk)}
+        assert found <= {b"old", b"new"}
+    assert found == {b"new"}
+
+
+def test_a_file_replaced_without_a_sync_may_be_empty() -> None:
+    disk = RecordingDisk()
+    disk.replace_file("/f", b"old")
+    disk.replace_file("/f", b"new", sync=False)
+    assert {b"old", b"", b"new"} <= {dict(each)["/f"] for each in outcomes(disk)}
+
+
+def test_a_truncation_may_keep_the_size() -> None:
+    disk = RecordingDisk()
+    disk.replace_file("/f", b"123456")
+    disk.open("/f").truncate(2)
+    assert outcomes(disk) == {(("/f", each),) for each in (b"123456", b"12\0\0\0\0", b"12")}

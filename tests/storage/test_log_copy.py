@@ -1,0 +1,136 @@
+"""A copy of a log in another directory, while its source goes on."""
+
+from random import Random
+
+import pytest
+
+from pykbroker.sim.disk import SimulatedDisk
+from pykbroker.storage.log import Log
+from pykbroker.storage.log_copy import LogCopy
+from tests.storage.batches import NOW_MS, config, open_log, read_all
+from tests.storage.cleaning import clean, keyed
+
+SOURCE, COPY = "/one/t-0", "/two/t-0.x-future"
+
+
+@pytest.fixture
+def disk() -> SimulatedDisk:
+    disk = SimulatedDisk(Random(1))
+    disk.make_directory("/one")
+    disk.make_directory("/two")
+    disk.sync_directory("/")
+    return disk
+
+
+def append(log: Log, *values: bytes, epoch: int = 0, **producer: int) -> None:
+    log.append_as_leader(keyed(*((b"k" + value, value) for value in values), **producer), epoch, NOW_MS)
+
+
+def catch_up(copy: LogCopy, max_bytes: int = 1) -> None:
+    while (data := copy.next_slice(max_bytes, now_ms=NOW_MS)) is not None:
+        copy.append(data)
+
+
+def assert_same(copy: LogCopy) -> None:
+    copy.finish()
+    source, log = copy.source, copy.log
+    assert read_all(log) == read_all(source)
+    assert (log.log_start_offset, log.log_end_offset) == (source.log_start_offset, source.log_end_offset)
+    assert (log.earliest_epoch, log.latest_epoch) == (source.earliest_epoch, source.latest_epoch)
+    assert log.producers.producers.keys() == source.producers.producers.keys()
+
+
+def new_copy(disk: SimulatedDisk, source: Log) -> LogCopy:
+    return LogCopy(source, open_log(disk, COPY, source.config))
+
+
+def test_a_copy_follows_what_is_appended_meanwhile(disk: SimulatedDisk) -> None:
+    source = open_log(disk, SOURCE, config(segment_bytes=300))
+    append(source, b"a", b"b", producer_id=7, producer_epoch=0, base_sequence=0)
+    source.roll(NOW_MS)
+    copy = new_copy(disk, source)
+    catch_up(copy)
+    append(source, b"c", epoch=1)
+    assert copy.offset_lag == 1
+    source.assign_epoch_start_offset(2, source.log_end_offset)
+    catch_up(copy)
+    assert_same(copy)
+
+
+def test_a_copy_of_a_log_that_starts_within_a_batch(disk: SimulatedDisk) -> None:
+    source = open_log(disk, SOURCE, config())
+    append(source, b"a", b"b", b"c")
+    append(source, b"d")
+    source.increment_log_start_offset(2)
+    copy = new_copy(disk, source)
+    catch_up(copy)
+    assert_same(copy)
+
+
+def test_a_copy_that_was_overtaken_by_retention_begins_behind_it(disk: SimulatedDisk) -> None:
+    source = open_log(disk, SOURCE, config())
+    append(source, b"a")
+    copy = new_copy(disk, source)
+    catch_up(copy)
+    append(source, b"b")
+    append(source, b"c")
+    source.increment_log_start_offset(2)
+    catch_up(copy)
+    assert_same(copy)
+
+
+def test_a_copy_follows_a_truncation(disk: SimulatedDisk) -> None:
+    source = open_log(disk, SOURCE, config())
+    for epoch, value in enumerate((b"a", b"b", b"c")):
+        append(source, value, epoch=epoch)
+    copy = new_copy(disk, source)
+    catch_up(copy)
+    source.truncate_to(1)
+    append(source, b"x", b"y", epoch=5)
+    catch_up(copy)
+    assert_same(copy)
+
+
+def test_a_copy_of_a_compacted_log_keeps_its_holes(disk: SimulatedDisk) -> None:
+    source = open_log(disk, SOURCE, config(cleanup_policy="compact"))
+    for value in (b"1", b"2", b"3"):
+        source.append_as_leader(keyed((b"k", value)), 0, NOW_MS)
+        source.roll(NOW_MS)
+    clean(disk, source, None, now_ms=NOW_MS)
+    copy = new_copy(disk, source)
+    catch_up(copy)
+    assert [record.offset for record in read_all(copy.log)] == [2]
+    assert_same(copy)
+
+
+@pytest.mark.parametrize("before", [0, 1])
+def test_a_hole_at_the_end_is_kept_as_well(disk: SimulatedDisk, before: int) -> None:
+    source = open_log(disk, SOURCE, config())
+    for _ in range(before):
+        append(source, b"a")
+    source.skip_to(7, now_ms=NOW_MS)
+    copy = new_copy(disk, source)
+    catch_up(copy)
+    assert_same(copy)
+    append(copy.log, b"next")
+    assert [record.offset for record in read_all(copy.log)] == [*range(before), 7]
+
+
+def test_a_copy_goes_on_under_another_name(disk: SimulatedDisk) -> None:
+    source = open_log(disk, SOURCE, config(segment_bytes=200))
+    append(source, b"a")
+    copy = new_copy(disk, source)
+    catch_up(copy)
+    copy.finish()
+    disk.rename(COPY, "/two/t-0")
+    log = copy.log
+    log.move_to("/two/t-0")
+    for value in (b"b", b"c", b"d"):
+        append(log, value)
+        log.roll(NOW_MS)
+    log.flush()
+    records = read_all(log)
+    disk.crash()
+    again = open_log(disk, "/two/t-0", config())
+    assert read_all(again) == records
+    assert len(records) == 4

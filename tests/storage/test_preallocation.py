@@ -1,0 +1,197 @@
+"""`preallocate`: a segment's file has its full length while it is active, and nobody reads the zeros (KIP-20)."""
+
+import errno
+import logging
+import os
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from pykbroker.sim.faulty_disk import Fault, FaultyDisk
+from pykbroker.storage.disk import OsDisk, OsDiskFile
+from pykbroker.storage.errors import DiskFailed, NoRoom
+from pykbroker.storage.log import Log
+from tests.storage.batches import NOW_MS, batch, config, offsets, open_log, read_all
+from tests.storage.power_cut import FragileDisk, PowerCut
+
+SEGMENT_BYTES = 1000
+CONFIG = config(preallocate="true", segment_bytes=SEGMENT_BYTES)
+PER_SEGMENT = SEGMENT_BYTES // len(batch())
+
+
+def write(log: Log, count: int) -> None:
+    for _ in range(count):
+        log.append_as_leader(batch(), 0, NOW_MS)
+
+
+def file_sizes(path: Path) -> list[int]:
+    return [file.stat().st_size for file in sorted(path.glob("*.log"))]
+
+
+def test_only_the_active_segments_file_is_longer_than_its_batches(tmp_path: Path) -> None:
+    log = open_log(OsDisk(), str(tmp_path), CONFIG)
+    assert file_sizes(tmp_path) == [SEGMENT_BYTES]
+    write(log, PER_SEGMENT + 2)
+    full, rest = PER_SEGMENT * len(batch()), 2 * len(batch())
+    assert file_sizes(tmp_path) == [full, SEGMENT_BYTES]
+    assert log.size_bytes == full + rest
+    assert offsets(read_all(log)) == list(range(PER_SEGMENT + 2))
+    log.close()
+    assert file_sizes(tmp_path) == [full, rest]
+
+
+def test_a_log_that_was_closed_appends_to_its_file_as_it_is(tmp_path: Path) -> None:
+    open_log(OsDisk(), str(tmp_path), CONFIG).close()
+    log = open_log(OsDisk(), str(tmp_path), CONFIG, clean_shutdown=True)
+    assert file_sizes(tmp_path) == [0]
+    write(log, 2)
+    assert file_sizes(tmp_path) == [2 * len(batch())]
+    write(log, PER_SEGMENT)
+    assert file_sizes(tmp_path)[-1] == SEGMENT_BYTES
+    log.abandon()
+
+
+@pytest.mark.parametrize("written", [0, 1, PER_SEGMENT, 2 * PER_SEGMENT + 1])
+def test_a_process_that_was_killed_leaves_zeros_that_are_cut_off(tmp_path: Path, written: int) -> None:
+    log = open_log(OsDisk(), str(tmp_path), CONFIG)
+    write(log, written)
+    log.abandon()
+    assert file_sizes(tmp_path)[-1] == SEGMENT_BYTES
+
+    log = open_log(OsDisk(), str(tmp_path), CONFIG)
+    assert sum(file_sizes(tmp_path)) == log.size_bytes == written * len(batch())
+    write(log, 1)
+    assert offsets(read_all(log)) == list(range(written + 1))
+    log.abandon()
+
+
+def test_zeros_that_were_never_written_are_not_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A start with a thousand preallocated logs of a gigabyte each would take an hour."""
+    log = open_log(OsDisk(), str(tmp_path), config(preallocate="true", segment_bytes=2**30))
+    write(log, 1)
+    log.abandon()
+    read: list[int] = []
+    read_at = OsDiskFile.read_at
+
+    def counted(file: OsDiskFile, position: int, size: int) -> bytes:
+        data = read_at(file, position, size)
+        read.append(len(data))
+        return data
+
+    monkeypatch.setattr(OsDiskFile, "read_at", counted)
+    with caplog.at_level(logging.INFO):
+        log = open_log(OsDisk(), str(tmp_path), CONFIG)
+    assert file_sizes(tmp_path) == [len(batch())]
+    assert sum(read) < 5 * 2**20
+    assert f"cutting off {2**30 - len(batch())} zeros" in caplog.text
+    assert not [record for record in caplog.records if record.levelno > logging.INFO]
+    log.abandon()
+
+
+def test_truncation_gives_the_file_the_length_of_its_batches(tmp_path: Path) -> None:
+    log = open_log(OsDisk(), str(tmp_path), CONFIG)
+    write(log, 3)
+    log.truncate_to(1)
+    assert file_sizes(tmp_path) == [len(batch())]
+    write(log, 1)
+    assert offsets(read_all(log)) == [0, 1]
+    log.abandon()
+
+
+def test_zeros_behind_a_full_segment_are_found_though_its_batches_are_trusted(tmp_path: Path) -> None:
+    """A crash may undo that the file was cut when the next segment began."""
+    log = open_log(OsDisk(), str(tmp_path), CONFIG)
+    write(log, PER_SEGMENT)
+    log.roll(NOW_MS)
+    log.flush()
+    log.abandon()
+    os.truncate(sorted(tmp_path.glob("*.log"))[0], SEGMENT_BYTES)
+
+    log = open_log(OsDisk(), str(tmp_path), CONFIG, recovery_point=PER_SEGMENT)
+    assert log.size_bytes == PER_SEGMENT * len(batch())
+    write(log, 1)
+    assert offsets(read_all(log)) == list(range(PER_SEGMENT + 1))
+    log.abandon()
+
+
+def test_a_write_that_fails_half_way_leaves_zeros(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    log = open_log(OsDisk(), str(tmp_path), CONFIG)
+    write(log, 1)
+    real_pwritev = os.pwritev
+
+    def full_disk(*_: object) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "pwritev", lambda descriptor, parts, at: real_pwritev(descriptor, [bytes(parts[1])[:20]], at))
+        patch.setattr(os, "pwrite", full_disk)
+        with pytest.raises(DiskFailed, match="No space left on device"):
+            write(log, 1)
+    data = next(tmp_path.glob("*.log")).read_bytes()
+    assert len(data) == SEGMENT_BYTES
+    assert not any(data[len(batch()) :])
+    write(log, 1)
+    assert offsets(read_all(log)) == [0, 1]
+    log.abandon()
+
+
+def live(disk: FragileDisk, flushed: list[int]) -> None:
+    log = open_log(disk, "/t-0", CONFIG, recovery_point=flushed[-1])
+    for number in range(3 * PER_SEGMENT):
+        write(log, 1)
+        if number % 4 == 3:
+            log.flush()
+            flushed.append(log.log_end_offset)
+    log.close()
+    flushed.append(log.log_end_offset)
+
+
+def test_a_crash_at_any_operation_loses_nothing_that_was_flushed() -> None:
+    for seed in range(2):
+        operations = 0
+        while True:
+            disk = FragileDisk(Random(1000 * seed + operations))
+            disk.operations_left = operations
+            flushed = [0]
+            try:
+                live(disk, flushed)
+            except PowerCut:
+                disk.crash()
+            else:
+                break
+            log = open_log(disk, "/t-0", CONFIG, recovery_point=flushed[-1])
+            assert log.log_end_offset >= flushed[-1], f"seed {seed}, operation {operations}"
+            assert offsets(read_all(log)) == list(range(log.log_end_offset))
+            operations += 1
+        assert operations > 60
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EIO])
+def test_whichever_operation_fails_what_was_written_is_there_once(number: int) -> None:
+    for skip in range(1000):
+        inner = FragileDisk(Random(skip))
+        disk = FaultyDisk(inner, Random(skip))
+        log = open_log(disk, "/t-0", CONFIG)
+        disk.faults = [Fault(number, skip=skip)]
+        written = 0
+        try:
+            for written in range(2 * PER_SEGMENT):  # noqa: B007 - the number of those before the one that failed
+                write(log, 1)
+            written += 1
+        except DiskFailed as failure:
+            if isinstance(failure, NoRoom):  # nothing has changed: the log goes on
+                write(log, 1)
+                written += 1
+            log.abandon()
+        else:
+            if not disk.faults[0].times:
+                raise AssertionError("a failure was swallowed")
+            break
+        disk.restart()
+        again = open_log(disk, "/t-0", CONFIG)
+        assert written <= again.log_end_offset <= written + 1
+        assert offsets(read_all(again)) == list(range(again.log_end_offset))
+    assert skip > 2 * PER_SEGMENT
