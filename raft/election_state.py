@@ -1,7 +1,7 @@
 """What a voter must never forget: its epoch, whom it voted for, whom it follows. The file `quorum-state`.
 
-The text is Kafka's own (`QuorumStateData`, version 0, the form of a quorum with static voters; KIP-595). Whoever
-stores it must make it durable before any message leaves that depends on it.
+The text is Kafka's own (`QuorumStateData`): version 0 for a quorum of static voters (KIP-595), version 1 where the
+voters are in the log (KIP-853). Whoever stores it must make it durable before any message leaves that depends on it.
 """
 
 from __future__ import annotations
@@ -10,6 +10,10 @@ import json
 from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
+
+from pykbroker.protocol.uuids import uuid_from_text, uuid_to_text
+
+from .voters import NO_DIRECTORY
 
 
 class InvalidQuorumState(ValueError):
@@ -23,34 +27,54 @@ class ElectionState:
     epoch: int
     leader_id: int | None = None
     voted_id: int | None = None
+    voted_directory_id: bytes = NO_DIRECTORY
 
-    def to_json(self, voter_ids: Collection[int]) -> bytes:
-        data = {
+    def to_json(self, voter_ids: Collection[int] | None) -> bytes:
+        """voter_ids: of a quorum of static voters; None where the voters are in the log (`kraft.version` 1)."""
+        data: dict[str, Any] = {
             "clusterId": "",
             "leaderId": -1 if self.leader_id is None else self.leader_id,
             "leaderEpoch": self.epoch,
             "votedId": -1 if self.voted_id is None else self.voted_id,
-            "appliedOffset": 0,
-            "currentVoters": [{"voterId": voter_id} for voter_id in sorted(voter_ids)],
-            "data_version": 0,
         }
+        if voter_ids is None:
+            del data["clusterId"]
+            data |= {"votedDirectoryId": uuid_to_text(self.voted_directory_id), "data_version": 1}
+        else:
+            voters = [{"voterId": voter_id} for voter_id in sorted(voter_ids)]
+            data |= {"appliedOffset": 0, "currentVoters": voters, "data_version": 0}
         return json.dumps(data, separators=(",", ":")).encode()
 
     @classmethod
     def from_json(cls, text: bytes) -> ElectionState:
         """Reads both forms, of static and of dynamic voters (`data_version` 0 and 1). Raises InvalidQuorumState."""
-        try:
-            data = json.loads(text)
-        except ValueError as error:
-            raise InvalidQuorumState(f"quorum-state is not JSON: {error}") from None
-        if not isinstance(data, dict):
-            raise InvalidQuorumState("quorum-state is not a JSON object")
-        if data.get("data_version") not in (0, 1):
-            raise InvalidQuorumState(f"quorum-state has data_version {data.get('data_version')!r}; known are 0 and 1")
+        data = _parse(text)
         epoch = _integer(data, "leaderEpoch")
         if epoch < 0:
             raise InvalidQuorumState(f"quorum-state has a negative leaderEpoch: {epoch}")
-        return cls(epoch, _node_id(data, "leaderId"), _node_id(data, "votedId"))
+        return cls(epoch, _node_id(data, "leaderId"), _node_id(data, "votedId"), _directory_id(data))
+
+
+def stored_voters(text: bytes) -> list[int] | None:
+    """The node ids that a file of a quorum with static voters names; None in the other form, which leaves them to the
+    log. Raises InvalidQuorumState.
+    """
+    voters = _parse(text).get("currentVoters")
+    if not isinstance(voters, list):
+        return None
+    return sorted(_integer(voter if isinstance(voter, dict) else {}, "voterId") for voter in voters)
+
+
+def _parse(text: bytes) -> dict[str, Any]:
+    try:
+        data = json.loads(text)
+    except ValueError as error:
+        raise InvalidQuorumState(f"quorum-state is not JSON: {error}") from None
+    if not isinstance(data, dict):
+        raise InvalidQuorumState("quorum-state is not a JSON object")
+    if data.get("data_version") not in (0, 1):
+        raise InvalidQuorumState(f"quorum-state has data_version {data.get('data_version')!r}; known are 0 and 1")
+    return data
 
 
 def _integer(data: dict[str, Any], name: str) -> int:
@@ -63,3 +87,13 @@ def _integer(data: dict[str, Any], name: str) -> int:
 def _node_id(data: dict[str, Any], name: str) -> int | None:
     node_id = _integer(data, name)
     return None if node_id < 0 else node_id
+
+
+def _directory_id(data: dict[str, Any]) -> bytes:
+    text = data.get("votedDirectoryId")
+    if text is None:
+        return NO_DIRECTORY
+    try:
+        return uuid_from_text(str(text))
+    except ValueError as error:
+        raise InvalidQuorumState(f"quorum-state has a votedDirectoryId that is none: {error}") from None

@@ -1,21 +1,61 @@
-"""One member of a KRaft quorum, without I/O, clock or threads (KIP-595).
+"""One member of a KRaft quorum, voter or observer, without I/O, clock or threads (KIP-595, KIP-630, KIP-853, KIP-996).
 
-The contract is etcd's: the caller feeds events (`propose`, `tick`), then takes `ready()` and carries it out in this
-order: make `election` durable, append `appends` to the log and make them durable, send, and call `advance()` with
-what became durable; the high watermark that this yields may then be applied. Nothing happens between two calls.
-
-A quorum of one elects itself at its first `tick`. Exchanging votes and fetches with other voters is not part of it
-yet, so a larger voter set is refused where the node is made.
+The contract is etcd's: the caller feeds events (`step`, `propose`, `tick`), takes `ready()` and carries it out in the
+order that `Ready` tells, then calls `advance()` with what became durable; the high watermark that this yields may then
+be applied. Both may bring about more, so this goes on until `ready()` is empty. Events may come while a Ready is being
+carried out; the next one is taken only after `advance`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from enum import Enum, auto
+from functools import partial
+from random import Random
 
+from pykbroker.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from pykbroker.protocol.messages.brokers import UpdateFeaturesRequest
+from pykbroker.protocol.messages.fetch import FetchRequest, FetchResponse
+from pykbroker.protocol.messages.quorum import (
+    BeginQuorumEpochRequest,
+    BeginQuorumEpochResponse,
+    EndQuorumEpochRequest,
+    EndQuorumEpochResponse,
+    FetchSnapshotRequest,
+    FetchSnapshotResponse,
+    VoteRequest,
+    VoteResponse,
+)
+from pykbroker.protocol.messages.voters import AddRaftVoterRequest, RemoveRaftVoterRequest, UpdateRaftVoterRequest
+from pykbroker.protocol.schema import Message
+
+from .answers import log_refused
 from .election_state import ElectionState
-from .voters import VoterSet
+from .elections import Elections
+from .events import (
+    Append,
+    Destination,
+    Event,
+    Ready,
+    RequestFailed,
+    RequestReceived,
+    ResponseReceived,
+    SnapshotInstalled,
+)
+from .fetch_sizes import KAFKA_FETCH_SIZES, FetchSizes
+from .following import Following
+from .leader_state import Leader
+from .leading import Leading
+from .membership import Membership
+from .outbox import Outbox
+from .peers import Sent
+from .quorum_state import QuorumState, Wanted
+from .raft_log import RaftLog
+from .replica import LocalReplica
+from .snapshot_fetch import SnapshotFetch
+from .states import Candidate
+from .states import Role as Role
+from .timeouts import KAFKA_TIMEOUTS, Timeouts
+from .voters import Endpoint, VoterSet
 
 
 class NotLeader(Exception):
@@ -26,137 +66,271 @@ class NotLeader(Exception):
         self.leader_id = leader_id
 
 
-class Role(Enum):
-    """Kafka's words for what a member of the quorum is (`QuorumState`)."""
+class RaftNode:
+    """replica: this member. voters: as configured; the log may know better. election: as it was stored last.
 
-    UNATTACHED = auto()
-    CANDIDATE = auto()
-    LEADER = auto()
-
-
-@dataclass(frozen=True, slots=True)
-class LeaderChange:
-    """The control record that opens an epoch; voters and granting_voters are node ids."""
-
-    leader_id: int
-    voters: Sequence[int]
-    granting_voters: Sequence[int]
-
-
-@dataclass(frozen=True, slots=True)
-class Append:
-    """One batch for the log: its records are either a leader change or what was proposed, opaque to raft.
-
-    base_offset: of its first record. count: how many offsets it takes.
+    bootstrap: whom to ask who leads, where not the voters (`controller.quorum.bootstrap.servers`).
     """
 
-    base_offset: int
-    count: int
-    epoch: int
-    payload: object
-
-
-@dataclass(frozen=True, slots=True)
-class Ready:
-    """What to carry out, in this order. election: None where it need not be written again."""
-
-    election: ElectionState | None
-    appends: Sequence[Append]
-
-
-class RaftNode:
-    """node_id: this member. last_epoch and log_end_offset: of the log as it is on disk, 0 and 0 where it is empty."""
-
     def __init__(
-        self, node_id: int, voters: VoterSet, election: ElectionState, *, last_epoch: int, log_end_offset: int
+        self,
+        replica: LocalReplica,
+        voters: VoterSet,
+        election: ElectionState,
+        log: RaftLog,
+        *,
+        rng: Random,
+        timeouts: Timeouts = KAFKA_TIMEOUTS,
+        sizes: FetchSizes = KAFKA_FETCH_SIZES,
+        bootstrap: Sequence[Endpoint] = (),
     ) -> None:
-        assert node_id in voters, "a node that is no voter is an observer and needs a leader to fetch from"
-        assert len(voters) == 1, "a quorum of several voters exchanges votes and fetches, which this node does not"
-        self.node_id = node_id
-        self.voters = voters
-        self.role = Role.UNATTACHED
-        self.high_watermark = 0
-        self.log_end_offset = log_end_offset
-        self._last_epoch = last_epoch
-        self._election = election
+        self._quorum = QuorumState(
+            replica, voters, election, log, rng=rng, timeouts=timeouts, sizes=sizes, bootstrap=bootstrap
+        )
+        self._elections = Elections(self._quorum)
+        self._snapshots = SnapshotFetch(self._quorum)
+        self._membership = Membership(self._quorum)
+        self._following = Following(self._quorum, self._snapshots, self._membership)
+        self._leading = Leading(self._quorum)
         self._stored_election = election
-        self.epoch_start_offset = log_end_offset
-        self._durable_end_offsets = {voter.node_id: 0 for voter in voters}
-        self._durable_end_offsets[node_id] = log_end_offset
-        self._votes: set[int] = set()
-        self._appends: list[Append] = []
-        assert election.epoch >= last_epoch, "the log holds an epoch that quorum-state does not know"
+        self._handed_out_end = self._carried_out_end = log.end_offset
+        self._is_started = False
+
+    @property
+    def node_id(self) -> int:
+        return self._quorum.replica.node_id
+
+    @property
+    def role(self) -> Role:
+        return self._quorum.role
 
     @property
     def epoch(self) -> int:
-        return self._election.epoch
+        return self._quorum.epoch
+
+    @property
+    def election(self) -> ElectionState:
+        """As it is to be stored, or is already."""
+        return self._quorum.election
 
     @property
     def leader_id(self) -> int | None:
-        return self._election.leader_id
+        return self._quorum.leader_id
+
+    @property
+    def leader_endpoint(self) -> Destination | None:
+        """Where the leader's controller listener can be reached; None where nobody leads that this node knows."""
+        return self._quorum.leader_destination()
+
+    @property
+    def voters(self) -> VoterSet:
+        """As of the end of the log, committed or not."""
+        return self._quorum.voters
+
+    @property
+    def cluster_id(self) -> str | None:
+        return self._quorum.replica.cluster_id
+
+    @property
+    def quorum_destinations(self) -> list[Destination]:
+        """Where the voters are, this node included if it is one; while they are not known, whom it asks for them."""
+        known = [self._quorum.destination_of(voter) for voter in self.voters]
+        return known or self._quorum.bootstrap_destinations()
+
+    @property
+    def kraft_version(self) -> int:
+        return self._quorum.history.kraft_version
+
+    @property
+    def is_voter(self) -> bool:
+        return self._quorum.is_voter
+
+    @property
+    def high_watermark(self) -> int:
+        """Up to where the records that whoever carries out `Ready` has in its log are committed; it never goes back."""
+        return min(self._quorum.high_watermark, self._carried_out_end)
+
+    @property
+    def log_end_offset(self) -> int:
+        return self._quorum.epochs.end_offset
+
+    @property
+    def has_majority(self) -> bool:
+        """False where so many voters have no process behind their ports that nobody can lead."""
+        voters = self._quorum.voters
+        return sum(voter.node_id not in self._quorum.refusing for voter in voters) >= voters.majority
+
+    @property
+    def epoch_start_offset(self) -> int:
+        """Of the epoch that this node leads."""
+        state = self._quorum.state
+        return state.epoch_start_offset if isinstance(state, Leader) else self.log_end_offset
+
+    @property
+    def leader_state(self) -> Leader | None:
+        """How far the others are, where this node leads: for DescribeQuorum."""
+        state = self._quorum.state
+        return state if isinstance(state, Leader) else None
+
+    # Events
+
+    def step(self, event: Event, now_ms: int) -> None:
+        """Takes what happened. Nothing that a peer sends raises anything."""
+        self._begin(now_ms)
+        match event:
+            case RequestReceived():
+                self._received(event)
+                answered = self._quorum.outbox.responses[-1:]
+                if answered and answered[0].token == event.token:
+                    log_refused(self._quorum, event.request, answered[0].response)
+            case ResponseReceived(request_id, response):
+                sent = self._quorum.peers.take(request_id)
+                if sent is not None:
+                    self._quorum.refusing.discard(sent.destination.node_id)
+                    if not self._answered(sent, response):
+                        self._quorum.peers.back_off(sent.destination, now_ms)
+            case RequestFailed(request_id, refused):
+                sent = self._quorum.peers.take(request_id)
+                if sent is not None:
+                    self._quorum.peers.back_off(sent.destination, now_ms)
+                    if refused:
+                        self._quorum.refusing.add(sent.destination.node_id)
+                    self._following.failed(sent.destination, refused=refused)
+                    if refused and isinstance(sent.request, VoteRequest):
+                        self._elections.vote_refused(sent.destination, sent.request)
+            case SnapshotInstalled():
+                self._snapshots.installed(event)
+                self._handed_out_end = event.snapshot_id.end_offset
+        self._poll()
+
+    def tick(self, now_ms: int) -> None:
+        """Time has passed."""
+        self._begin(now_ms)
+        self._poll()
 
     def next_deadline_ms(self, now_ms: int) -> int | None:
         """When `tick` has something to do; None where only an event can bring that about."""
-        return None if self.role is Role.LEADER else now_ms
-
-    def tick(self, now_ms: int) -> None:
-        """Time has passed. A voter without a leader stands for election."""
-        if self.role is Role.UNATTACHED:
-            self._become_candidate()
+        if not self._is_started:
+            return now_ms
+        deadlines = [self._elections.deadline_ms(), self._leading.deadline_ms(), self._membership.deadline_ms()]
+        deadlines += [self._quorum.peers.ready_ms(destination) for destination, _ in self._wanted()]
+        return min((each for each in deadlines if each is not None), default=None)
 
     def propose(self, payload: object, count: int) -> Append:
         """Queues a batch of `count` records under the current epoch. Raises NotLeader."""
         assert count > 0
-        if self.role is not Role.LEADER:
+        if not isinstance(self._quorum.state, Leader):
             raise NotLeader(self.leader_id)
-        return self._append(payload, count)
+        return self._quorum.append(payload, count)
+
+    def resign(self) -> None:
+        """Leads no more, and lets the others know, those first who can succeed it best."""
+        self._leading.resign()
+        self._poll()
+
+    # What to do
 
     def ready(self) -> Ready:
-        """What is to be carried out now; each append is handed out once."""
-        election = self._election if self._election != self._stored_election else None
-        appends, self._appends = self._appends, []
-        return Ready(election, appends)
+        """What is to be carried out now; each thing is handed out once."""
+        self._leading.serve_waiting()
+        outbox, self._quorum.outbox = self._quorum.outbox, Outbox()
+        election = self._quorum.election if self._quorum.election != self._stored_election else None
+        self._handed_out_end = self.log_end_offset
+        self._quorum.durable_limit = None
+        return Ready(
+            election,
+            outbox.truncate_to,
+            outbox.snapshot_chunk,
+            tuple(outbox.appends),
+            tuple(outbox.requests),
+            tuple(outbox.responses),
+        )
 
     def advance(self, *, election: ElectionState | None, durable_end_offset: int) -> int:
         """Reports what became durable, and returns the high watermark, which never goes back."""
+        quorum = self._quorum
         if election is not None:
             self._stored_election = election
-        if self.role is Role.CANDIDATE and self._stored_election.voted_id == self.node_id:
-            self._count_vote(self.node_id)
-        assert durable_end_offset <= self.log_end_offset
-        self._durable_end_offsets[self.node_id] = durable_end_offset
-        if self.role is Role.LEADER:
-            self._advance_high_watermark()
+        assert durable_end_offset <= max(self.log_end_offset, self._handed_out_end)
+        quorum.made_durable(durable_end_offset)
+        state = quorum.state
+        if isinstance(state, Candidate) and self._stored_election == quorum.election:
+            state.votes.grant(self.node_id)
+        self._leading.advance_high_watermark()
+        self._carried_out_end = quorum.within_log(self._handed_out_end)
+        self._poll()
         return self.high_watermark
 
-    def _become_candidate(self) -> None:
-        self.role = Role.CANDIDATE
-        self._votes.clear()
-        self._election = ElectionState(self.epoch + 1, voted_id=self.node_id)
+    # Inside
 
-    def _count_vote(self, voter_id: int) -> None:
-        self._votes.add(voter_id)
-        if len(self._votes) >= self.voters.majority:
-            self._become_leader()
+    def _begin(self, now_ms: int) -> None:
+        self._quorum.now_ms = max(now_ms, self._quorum.now_ms)
+        if not self._is_started:
+            self._is_started = True
+            self._quorum.start()
 
-    def _become_leader(self) -> None:
-        assert self.epoch > self._last_epoch
-        self.role = Role.LEADER
-        self._election = ElectionState(self.epoch, leader_id=self.node_id)
-        self.epoch_start_offset = self.log_end_offset
-        self._append(LeaderChange(self.node_id, self.voters.ids, sorted(self._votes)), 1)
+    def _poll(self) -> None:
+        """What time and votes bring about, then whatever can be asked of whom."""
+        self._leading.tick()
+        self._membership.high_watermark_advanced()
+        self._elections.tick()
+        self._membership.tick()
+        state = self._quorum.state
+        if isinstance(state, Candidate) and state.votes.is_won:
+            self._leading.begin()
+        for destination, build in self._wanted():
+            if self._quorum.peers.ready_ms(destination) <= self._quorum.now_ms:
+                request = build()
+                request_id = self._quorum.peers.send(destination, request, self._quorum.now_ms)
+                self._quorum.outbox.request(request_id, destination, request)
 
-    def _append(self, payload: object, count: int) -> Append:
-        append = Append(self.log_end_offset, count, self.epoch, payload)
-        self.log_end_offset += count
-        self._last_epoch = self.epoch
-        self._appends.append(append)
-        return append
+    def _wanted(self) -> list[Wanted]:
+        if not self._is_started:
+            return []
+        parts = (self._elections, self._leading, self._membership, self._following)
+        return [wanted for part in parts for wanted in part.wanted()]
 
-    def _advance_high_watermark(self) -> None:
-        """What a majority holds is committed, once a record of the leader's own epoch is among it (Raft §5.4.2)."""
-        held = sorted(self._durable_end_offsets.values(), reverse=True)
-        committed = held[self.voters.majority - 1]
-        if committed > self.epoch_start_offset:
-            assert committed >= self.high_watermark
-            self.high_watermark = committed
+    def _received(self, event: RequestReceived) -> None:
+        request, outbox = event.request, self._quorum.outbox
+        known = partial(self._quorum.known, request, event.api_version, event.listener_name)
+        match request:
+            case VoteRequest():
+                outbox.respond(event.token, self._elections.vote(request, known))
+            case BeginQuorumEpochRequest():
+                outbox.respond(event.token, self._elections.begin_quorum_epoch(request, known))
+            case EndQuorumEpochRequest():
+                outbox.respond(event.token, self._elections.end_quorum_epoch(request, known))
+            case FetchRequest():
+                self._leading.serve_fetch(event.token, request, known)
+            case FetchSnapshotRequest():
+                outbox.respond(event.token, *self._snapshots.serve(request, known))
+            case AddRaftVoterRequest():
+                self._membership.add_voter(event.token, request)
+            case RemoveRaftVoterRequest():
+                self._membership.remove_voter(event.token, request)
+            case UpdateRaftVoterRequest():
+                outbox.respond(event.token, self._membership.update_voter(request, known))
+            case UpdateFeaturesRequest():
+                self._membership.upgrade(event.token, request)
+            case _:
+                raise TypeError(f"{type(request).__name__} is not for raft")
+
+    def _answered(self, sent: Sent, response: object) -> bool:
+        """False where it was no use."""
+        match sent.request, response:
+            case VoteRequest() as request, VoteResponse():
+                return self._elections.vote_answered(sent.destination, request, response)
+            case BeginQuorumEpochRequest(), BeginQuorumEpochResponse():
+                return self._elections.begin_quorum_epoch_answered(sent.destination, response)
+            case EndQuorumEpochRequest(), EndQuorumEpochResponse():
+                return self._elections.end_quorum_epoch_answered(sent.destination, response)
+            case FetchRequest() as request, FetchResponse():
+                return self._following.answered(sent.destination, request, response)
+            case FetchSnapshotRequest(), FetchSnapshotResponse():
+                return self._snapshots.answered(sent.destination, response)
+            case ApiVersionsRequest(), ApiVersionsResponse():
+                return self._membership.supported_versions(sent.destination, response)
+            case AddRaftVoterRequest() | RemoveRaftVoterRequest() | UpdateRaftVoterRequest(), Message():
+                return self._membership.update_answered(sent.destination, response)
+            case _:
+                return False

@@ -8,12 +8,17 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from random import Random
 
 import pytest
 
 from pykbroker.raft.election_state import ElectionState
-from pykbroker.raft.node import NotLeader, RaftNode, Ready
+from pykbroker.raft.events import Ready
+from pykbroker.raft.node import NotLeader, RaftNode
+from pykbroker.raft.replica import LocalReplica
 from pykbroker.raft.voters import Voter, VoterSet
+
+from .memory_log import Batch, MemoryLog
 
 TRANSCRIPTS = sorted((Path(__file__).parent / "transcripts").glob("*.txt"))
 
@@ -51,13 +56,9 @@ class Interpreter:
     def new(self, arguments: dict[str, str]) -> list[str]:
         voters = VoterSet([Voter(1, "localhost", 9093)])
         election = ElectionState(int(arguments.get("epoch", "0")))
-        self.node = RaftNode(
-            1,
-            voters,
-            election,
-            last_epoch=int(arguments.get("last_epoch", "0")),
-            log_end_offset=int(arguments.get("end", "0")),
-        )
+        end_offset = int(arguments.get("end", "0"))
+        batches = [Batch(0, int(arguments.get("last_epoch", "0")), ("",) * end_offset)] if end_offset else []
+        self.node = RaftNode(LocalReplica(1), voters, election, MemoryLog(batches), rng=Random(1))
         return []
 
     def propose(self, records: list[str]) -> list[str]:

@@ -1,0 +1,97 @@
+"""What requests and answers of every kind have in common: whose cluster, which epoch, who leads (KIP-595)."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+
+from pykbroker.protocol.errors import ErrorCode
+from pykbroker.protocol.messages.voters import AddRaftVoterRequest, RemoveRaftVoterRequest
+from pykbroker.protocol.schema import Message
+
+from .events import Destination
+from .leader_state import Leader
+from .quorum_state import QuorumState
+from .wire import Known, Leadership
+
+logger = logging.getLogger(__name__)
+
+KnownNow = Callable[[], Known]
+"""What a response tells of the quorum, as it is when the response is made."""
+
+
+def is_of_cluster(quorum: QuorumState, cluster_id: str | None) -> bool:
+    return cluster_id is None or quorum.replica.cluster_id is None or cluster_id == quorum.replica.cluster_id
+
+
+def check_leader(quorum: QuorumState, epoch: int) -> ErrorCode:
+    """Whether a request that only the leader of that epoch can answer is right here."""
+    if epoch < quorum.epoch:
+        return ErrorCode.FENCED_LEADER_EPOCH
+    if epoch > quorum.epoch:
+        return ErrorCode.UNKNOWN_LEADER_EPOCH
+    return ErrorCode.NONE if isinstance(quorum.state, Leader) else ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
+def handle_common(quorum: QuorumState, told: Leadership, error_code: int, source: Destination) -> bool | None:
+    """Takes up what an answer tells of epoch and leader. None where the answer itself is of interest; otherwise whether
+    the peer was of use, so that it may be asked again at once.
+    """
+    if told.epoch < quorum.epoch or error_code == ErrorCode.UNKNOWN_LEADER_EPOCH:
+        return True
+    if told.epoch > quorum.epoch or error_code in (ErrorCode.FENCED_LEADER_EPOCH, ErrorCode.NOT_LEADER_OR_FOLLOWER):
+        return _follow(quorum, told, source)
+    if told.leader_id is not None and quorum.leader_id is None:
+        _follow(quorum, told, source)
+        return None if error_code == ErrorCode.NONE else True
+    if error_code in (ErrorCode.BROKER_NOT_AVAILABLE, ErrorCode.INVALID_REQUEST):
+        log_unexpected(quorum, source, error_code)
+        return False
+    if error_code == ErrorCode.INVALID_VOTER_KEY:
+        logger.info("raft node %d: node %d has another directory than expected", quorum.replica.node_id, source.node_id)
+        return False
+    return None
+
+
+def _follow(quorum: QuorumState, told: Leadership, source: Destination) -> bool:
+    if quorum.follow(told):
+        return True
+    if told.leader_id == quorum.replica.node_id:
+        return False  # it has not heard yet that this node led, and does not any more
+    quorum.complain(
+        ("leader", source),
+        "raft node %d: node %d says that node %s leads epoch %d, where node %s does",
+        quorum.replica.node_id,
+        source.node_id,
+        told.leader_id,
+        told.epoch,
+        quorum.leader_id,
+    )
+    return False
+
+
+def log_unexpected(quorum: QuorumState, source: Destination, answer: Message | int) -> bool:
+    text = "node %d at %s:%d answers unexpectedly: %.300s"
+    quorum.complain(("answer", source), text, source.node_id, source.host, source.port, str(answer))
+    return False
+
+
+def log_refused(quorum: QuorumState, request: Message, response: Message) -> None:
+    """Of a request that should not be: whoever sent it has a mistake in it, or is of another cluster."""
+    if getattr(response, "error_code", ErrorCode.NONE) in _OF_MISTAKES and not _is_of_administrators(request):
+        name = type(request).__name__
+        quorum.complain(
+            ("request", name),
+            "raft node %d: refuses a %s with %s",
+            quorum.replica.node_id,
+            name,
+            ErrorCode(response.error_code).name,  # type: ignore[attr-defined]
+        )
+
+
+_OF_MISTAKES = (ErrorCode.INVALID_REQUEST, ErrorCode.INCONSISTENT_CLUSTER_ID)
+
+
+def _is_of_administrators(request: Message) -> bool:
+    """Who are told what is wrong, and can read it."""
+    return isinstance(request, AddRaftVoterRequest | RemoveRaftVoterRequest)

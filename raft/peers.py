@@ -1,0 +1,58 @@
+"""Who is waited for: at most one request is under way to each peer, and after a failure it is left alone for a moment.
+
+Kafka's `RequestManager`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pykbroker.protocol.schema import Message
+
+from .events import Destination
+from .timeouts import Timeouts
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    destination: Destination
+    request: Message
+    sent_ms: int
+
+
+class Peers:
+    def __init__(self, timeouts: Timeouts) -> None:
+        self._timeouts = timeouts
+        self._last_id = 0
+        self._under_way: dict[int, Sent] = {}
+        self._ready_ms: dict[Destination, int] = {}
+
+    def ready_ms(self, destination: Destination) -> int:
+        """From when on it may be sent something; 0 for at once."""
+        return self._ready_ms.get(destination, 0)
+
+    def send(self, destination: Destination, request: Message, now_ms: int) -> int:
+        """Returns the request's id."""
+        self._last_id += 1
+        self._under_way = {i: sent for i, sent in self._under_way.items() if sent.destination != destination}
+        self._under_way[self._last_id] = Sent(destination, request, now_ms)
+        self._ready_ms[destination] = now_ms + self._timeouts.request_ms
+        return self._last_id
+
+    def take(self, request_id: int) -> Sent | None:
+        """It was answered, or never will be. None where nobody waits for that any more."""
+        sent = self._under_way.pop(request_id, None)
+        if sent is not None:
+            self._ready_ms.pop(sent.destination, None)
+        return sent
+
+    def back_off(self, destination: Destination, now_ms: int) -> None:
+        self._ready_ms[destination] = now_ms + self._timeouts.retry_backoff_ms
+
+    def is_awaited(self, destination: Destination) -> bool:
+        return any(sent.destination == destination for sent in self._under_way.values())
+
+    def forget(self) -> None:
+        """What was asked in another role does not matter any more."""
+        self._under_way.clear()
+        self._ready_ms.clear()
