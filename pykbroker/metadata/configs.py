@@ -1,7 +1,7 @@
 """Changing configurations one key at a time (KIP-339): Kafka's `ConfigurationControlManager` and the checks that its
 broker makes before (`DynamicBrokerConfig`).
 
-Resources are topics, one broker, and "" for all brokers.
+Resources are topics, groups, one broker, and "" for all brokers.
 """
 
 from __future__ import annotations
@@ -10,7 +10,16 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Final
 
-from pykbroker.config import ConfigKey, ConfigurationError, broker_keys, check_topic_configs, topic_keys
+from pykbroker.config import (
+    ConfigKey,
+    ConfigurationError,
+    broker_keys,
+    check_group_configs,
+    check_topic_configs,
+    group_keys,
+    topic_keys,
+)
+from pykbroker.config.group_keys import broker_keys_of_groups
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages.configs import (
     AlterConfigsResourceResponse,
@@ -22,8 +31,9 @@ from pykbroker.protocol.messages.configs import (
 from pykbroker.protocol.messages.metadata_records import ConfigRecord
 from pykbroker.protocol.schema import Message
 
+from . import min_isr
 from .controller_state import ControllerState
-from .image import BROKER_RESOURCE, TOPIC_RESOURCE
+from .image import BROKER_RESOURCE, GROUP_RESOURCE, TOPIC_RESOURCE
 from .refused import Refused
 from .topic_names import invalid_reason
 
@@ -48,11 +58,14 @@ def incremental_alter_configs(
         try:
             if times[resource.resource_type, resource.resource_name] > 1:
                 raise Refused(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
-            records += _alter(state, resource)
+            altered = _alter(state, resource)
+            min_isr.check(state, altered)
+            records += altered
         except Refused as refused:
             row.error_code, row.error_message = refused.error_code, refused.message
         responses.append(row)
-    return [] if request.validate_only else records, IncrementalAlterConfigsResponse(responses=responses)
+    records = [] if request.validate_only else min_isr.with_cleared_elr(state, records)
+    return records, IncrementalAlterConfigsResponse(responses=responses)
 
 
 def _alter(state: ControllerState, resource: IncrementalAlterConfigsRequestAlterConfigsResource) -> list[ConfigRecord]:
@@ -66,6 +79,8 @@ def _alter(state: ControllerState, resource: IncrementalAlterConfigsRequestAlter
             return _alter_topic(state, resource)
         case 4:
             return _alter_broker(state, resource)
+        case 32:
+            return _alter_group(state, resource)
         case other:
             raise Refused(ErrorCode.INVALID_REQUEST, f"Unknown resource type {other}")
 
@@ -113,6 +128,26 @@ def _alter_broker(
             except ConfigurationError as error:
                 raise Refused(ErrorCode.INVALID_REQUEST, str(error)) from None
     return _records(BROKER_RESOURCE, name, current, changes)
+
+
+def _alter_group(
+    state: ControllerState, resource: IncrementalAlterConfigsRequestAlterConfigsResource
+) -> list[ConfigRecord]:
+    """The group need not be there yet."""
+    name = resource.resource_name
+    if name == "":
+        raise Refused(ErrorCode.INVALID_REQUEST, "Default group resources are not allowed.")
+    current = state.image.group_config(name)
+    changes = _changes(resource, group_keys(), current, {})
+    dynamic = state.dynamic_broker_config()
+    broker_values = {key: state.config.text(key, dynamic) or "" for key in broker_keys_of_groups()}
+    # What Kafka set for a group of another kind stays, and is nobody's business here.
+    known = {key: value for key, value in current.items() if key in group_keys()}
+    try:
+        check_group_configs(_changed(known, changes), broker_values)
+    except ConfigurationError as error:
+        raise Refused(ErrorCode.INVALID_CONFIG, str(error)) from None
+    return _records(GROUP_RESOURCE, name, current, changes)
 
 
 def _check_dynamic(names: list[str], *, cluster_wide: bool) -> None:
@@ -169,15 +204,16 @@ def _edit_list(config: IncrementalAlterConfigsRequestAlterableConfig, key: Confi
     return ",".join(values)
 
 
-def _changed(current: Mapping[str, str], changes: Mapping[str, str | None]) -> dict[str, str | None]:
+def _changed(current: Mapping[str, str], changes: Mapping[str, str | None]) -> dict[str, str]:
     return {name: value for name, value in {**current, **changes}.items() if value is not None}
 
 
 def _records(
     type_: int, resource_name: str, current: Mapping[str, str], changes: Mapping[str, str | None]
 ) -> list[ConfigRecord]:
+    """What is so already is recorded again for brokers: they read files anew then, such as key stores."""
     return [
         ConfigRecord(resource_type=type_, resource_name=resource_name, name=name, value=value)
         for name, value in changes.items()
-        if current.get(name) != value
+        if current.get(name) != value or type_ == BROKER_RESOURCE
     ]

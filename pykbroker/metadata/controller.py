@@ -12,12 +12,21 @@ from collections.abc import Sequence
 from pykbroker.config import BrokerConfig
 from pykbroker.protocol.messages.brokers import (
     AllocateProducerIdsRequest,
+    AlterPartitionRequest,
     BrokerHeartbeatRequest,
     BrokerRegistrationRequest,
     ControllerRegistrationRequest,
+    UnregisterBrokerRequest,
+    UpdateFeaturesRequest,
 )
-from pykbroker.protocol.messages.configs import IncrementalAlterConfigsRequest
+from pykbroker.protocol.messages.configs import AlterConfigsRequest, IncrementalAlterConfigsRequest
+from pykbroker.protocol.messages.log_dirs import AssignReplicasToDirsRequest
 from pykbroker.protocol.messages.metadata_records import AbortTransactionRecord
+from pykbroker.protocol.messages.reassignments import (
+    AlterPartitionReassignmentsRequest,
+    ElectLeadersRequest,
+    ListPartitionReassignmentsRequest,
+)
 from pykbroker.protocol.messages.topics import (
     CreatePartitionsRequest,
     CreateTopicsRequest,
@@ -28,8 +37,23 @@ from pykbroker.protocol.schema import Message
 from pykbroker.protocol.uuids import uuid_to_text
 from pykbroker.state_machine import Completion, Result, Token
 
-from . import brokers, configs, producer_ids, topics
-from .controller_state import NOT_HEARD_OF, ControllerState
+from . import (
+    alter_partition,
+    brokers,
+    configs,
+    directory_assignments,
+    elect_leaders,
+    feature_updates,
+    heartbeats,
+    legacy_configs,
+    min_isr,
+    ongoing_reassignments,
+    producer_ids,
+    reassignments,
+    topics,
+)
+from .controller_state import ControllerState
+from .election_rounds import ElectionRounds
 from .features import bootstrap_transaction, check_metadata_version
 from .image import MetadataImage
 
@@ -39,11 +63,21 @@ class Controller:
 
     def __init__(self, config: BrokerConfig, *, node_id: int, cluster_id: str, rng: random.Random) -> None:
         self._state = ControllerState(config, node_id, cluster_id, rng)
+        self._rounds = ElectionRounds(self._state)
+        self._now_ms = 0
 
     @property
     def image(self) -> MetadataImage:
         """The metadata with every record that was replayed here, committed or not."""
         return self._state.image
+
+    def learn_kraft_version(self, level: int) -> None:
+        """Which raft decides, and requests are checked against."""
+        self._state.kraft_version = level
+
+    def adopt(self, image: MetadataImage) -> None:
+        """Begins anew with what the log says; the image belongs to this controller from now on."""
+        self._state.adopt(image)
 
     def activate(self, bootstrap: Sequence[Message], now_ms: int, next_offset: int | None = None) -> Result[Message]:
         """This node leads the quorum now and has replayed the log; an empty one begins with the bootstrap records.
@@ -51,21 +85,27 @@ class Controller:
         next_offset: the log's end, where it is behind the last metadata record. Raises UnsupportedMetadataVersion.
         """
         state = self._state
-        state.contacts.clear()
         if next_offset is not None:
             state.next_offset = max(state.next_offset, next_offset)
         check_metadata_version(state.image)
-        for broker in state.image.brokers.values():
-            if not broker.fenced and broker.id != state.node_id:
-                state.contacts[broker.id] = (now_ms, NOT_HEARD_OF)
+        state.active, self._now_ms = True, now_ms
+        state.sessions.start([broker.id for broker in state.image.brokers.values() if not broker.fenced], now_ms)
         if state.image.in_transaction:
             return Result([AbortTransactionRecord(reason="The controller changed.")], cause="an unfinished transaction")
         if not state.image.features:
-            return Result(bootstrap_transaction(bootstrap), cause="a new cluster")
+            records = [*bootstrap, *min_isr.when_enabled(state, bootstrap)]
+            return Result(bootstrap_transaction(records), cause="a new cluster")
         return Result()
+
+    def deactivate(self) -> None:
+        """Another node leads the quorum: what this one knows beside the log is worth nothing any more."""
+        self._state.active = False
+        self._state.sessions.start([], 0)
+        self._rounds.stop()
 
     def handle(self, request: Message, token: Token, now_ms: int) -> Result[Message]:
         """now_ms is monotonic. Every request is answered, a refused one with an error code."""
+        self._now_ms = now_ms
         records, response, cause = self._handle(request, now_ms)
         return Result(records, [Completion(token, response)], cause)
 
@@ -84,11 +124,32 @@ class Controller:
             case IncrementalAlterConfigsRequest():
                 names = ", ".join(resource.resource_name or "of all brokers" for resource in request.resources)
                 return *configs.incremental_alter_configs(state, request), f"IncrementalAlterConfigs {names}"
+            case AlterConfigsRequest():
+                names = ", ".join(resource.resource_name or "of all brokers" for resource in request.resources)
+                return *legacy_configs.alter_configs(state, request), f"AlterConfigs {names}"
+            case UpdateFeaturesRequest():
+                names = ", ".join(f"{each.feature} to {each.max_version_level}" for each in request.feature_updates)
+                return *feature_updates.update_features(state, request), f"UpdateFeatures {names}"
+            case AlterPartitionReassignmentsRequest():
+                names = ", ".join(topic.name for topic in request.topics)
+                cause = f"AlterPartitionReassignments {names}"
+                return *reassignments.alter_partition_reassignments(state, request), cause
+            case ElectLeadersRequest():
+                return *elect_leaders.elect_leaders(state, request), "ElectLeaders"
+            case UnregisterBrokerRequest():
+                return *brokers.unregister_broker(state, request), f"UnregisterBroker {request.broker_id}"
+            case AlterPartitionRequest():
+                return *alter_partition.alter_partition(state, request), f"AlterPartition of broker {request.broker_id}"
+            case ListPartitionReassignmentsRequest():
+                return [], ongoing_reassignments.list_partition_reassignments(state, request), ""
             case AllocateProducerIdsRequest():
                 cause = f"AllocateProducerIds of broker {request.broker_id}"
                 return *producer_ids.allocate_producer_ids(state, request), cause
+            case AssignReplicasToDirsRequest():
+                cause = f"AssignReplicasToDirs of broker {request.broker_id}"
+                return *directory_assignments.assign_replicas_to_dirs(state, request), cause
             case BrokerHeartbeatRequest():
-                return *brokers.heartbeat(state, request, now_ms), f"heartbeat of broker {request.broker_id}"
+                return *heartbeats.heartbeat(state, request, now_ms), f"heartbeat of broker {request.broker_id}"
             case BrokerRegistrationRequest():
                 cause = f"registration of broker {request.broker_id}"
                 return *brokers.register_broker(state, request, now_ms), cause
@@ -100,17 +161,25 @@ class Controller:
 
     def replay(self, record: Message, offset: int) -> None:
         """Applies the next record of the log, be it one of its own or from before its time."""
-        self._state.image.replay(record, offset)
-        self._state.next_offset = offset + 1
+        self._state.replay(record, offset)
+        if self._state.active:
+            self._rounds.observe(record, self._now_ms)
 
     def next_deadline_ms(self) -> int | None:
-        """When `expire` has something to do, on the clock of `now_ms`."""
-        return brokers.next_session_deadline_ms(self._state)
+        """When `expire` has something to do, on the clock of `now_ms`; None for a controller that is not active."""
+        if not self._state.active:
+            return None
+        deadlines = (self._state.sessions.next_deadline_ms(), self._rounds.next_deadline_ms(self._now_ms))
+        return min((each for each in deadlines if each is not None), default=None)
 
     def expire(self, now_ms: int) -> Result[Message]:
-        """Fences brokers that were silent for too long; call it again until nothing comes."""
-        records = brokers.fence_silent_brokers(self._state, now_ms)
-        return Result(records, cause="a broker's session has expired" if records else "")
+        """Does what is due: fences a silent broker, elects leaders. Call it again until nothing is due."""
+        self._now_ms = now_ms
+        records = heartbeats.fence_silent_broker(self._state, now_ms)
+        if records:
+            return Result(records, cause="a broker's session has expired")
+        elected, cause = self._rounds.run(now_ms)
+        return Result(elected, cause=cause)
 
 
 def _shown(topic: DeleteTopicState) -> str:

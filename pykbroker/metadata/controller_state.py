@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Final
 
 from pykbroker.config import BrokerConfig
+from pykbroker.protocol.messages.metadata_records import RegisterBrokerRecord
+from pykbroker.protocol.schema import Message
+from pykbroker.protocol.uuids import UNASSIGNED_DIRECTORY
 
-from .image import MetadataImage
-
-NOT_HEARD_OF: Final = -1
+from .features import ELR_VERSION, feature_level
+from .image import ImageChanges, MetadataImage
+from .partition_index import PartitionIndex
+from .sessions import Sessions
 
 
 @dataclass(slots=True)
 class ControllerState:
     """next_offset: where the next record will be written.
 
-    contacts: when each broker was last heard of, on the monotonic clock, with the epoch it had; one that only an
-        earlier controller heard of has the time of this one's start and NOT_HEARD_OF.
+    registered_at: the offset of each broker's registration, which may lie behind its epoch.
+    active: whether this node leads the quorum. kraft_version: its level, of which raft decides.
     """
 
     config: BrokerConfig
@@ -28,7 +30,14 @@ class ControllerState:
     rng: random.Random
     image: MetadataImage = field(default_factory=MetadataImage)
     next_offset: int = 0
-    contacts: dict[int, tuple[int, int]] = field(default_factory=dict)
+    registered_at: dict[int, int] = field(default_factory=dict)
+    active: bool = False
+    kraft_version: int = 0
+    sessions: Sessions = field(init=False)
+    _index: PartitionIndex | None = None
+
+    def __post_init__(self) -> None:
+        self.sessions = Sessions(self.node_id, self.config.int("broker.session.timeout.ms"))
 
     def dynamic_broker_config(self) -> dict[str, str]:
         return self.image.broker_config(self.node_id)
@@ -36,11 +45,39 @@ class ControllerState:
     def topic_defaults(self) -> dict[str, str]:
         return self.config.topic_defaults(self.dynamic_broker_config())
 
-    def unclean_elections(self) -> Callable[[str], bool]:
-        """Whether a replica that is not in sync may lead a topic's partitions."""
-        key = "unclean.leader.election.enable"
-        default = self.config.text(key, self.dynamic_broker_config()) or "false"
-        return lambda topic: self.image.topic_config(topic).get(key, default).strip().lower() == "true"
+    @property
+    def elr_enabled(self) -> bool:
+        """Whether eligible leader replicas are kept (KIP-966)."""
+        return feature_level(self.image, ELR_VERSION) > 0
+
+    @property
+    def partitions(self) -> PartitionIndex:
+        """Made when it is asked for first: a node that only follows has no use for it."""
+        if self._index is None:
+            self._index = PartitionIndex(self.image)
+        return self._index
+
+    def adopt(self, image: MetadataImage) -> None:
+        """Begins anew with another image."""
+        self.image = image
+        self.next_offset = image.offset + 1
+        self._index = None
+
+    def replay(self, record: Message, offset: int) -> ImageChanges:
+        changes = self.image.replay(record, offset)
+        self.next_offset = offset + 1
+        if isinstance(record, RegisterBrokerRecord):
+            self.registered_at[record.broker_id] = offset
+        if self._index is not None:
+            self._index.follow(self.image, changes)
+        return changes
+
+    def default_directory(self, broker_id: int) -> bytes:
+        broker = self.image.brokers.get(broker_id)
+        return UNASSIGNED_DIRECTORY if broker is None else broker.default_directory
+
+    def active_brokers(self) -> list[int]:
+        return [broker_id for broker_id in self.image.brokers if self.is_active(broker_id)]
 
     def is_active(self, broker_id: int) -> bool:
         """Alive and not about to go."""

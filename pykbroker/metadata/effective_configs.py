@@ -1,7 +1,7 @@
 """What a configuration comes to, and where it comes from: Kafka's `ConfigHelper` and `KafkaConfigSchema`.
 
-For a topic's key the order is: the topic's own value, one broker's run-time value, all brokers' run-time value, the
-`server.properties`, the default. Those below the winner are its synonyms, under the names they have there.
+For a key of a topic or a group the order is: its own value, one broker's run-time value, all brokers' run-time value,
+the `server.properties`, the default. Those below the winner are its synonyms, under the names they have there.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from enum import IntEnum
 from functools import cached_property
 
-from pykbroker.config import BrokerConfig, ConfigKey, broker_keys, topic_keys
+from pykbroker.config import BrokerConfig, ConfigKey, broker_keys, group_keys, topic_keys
+from pykbroker.config.group_keys import BROKER_KEY
 from pykbroker.config.topic_keys import BROKER_SYNONYMS
 
 from .image import BROKER_RESOURCE, MetadataImage
@@ -26,6 +27,7 @@ class ConfigSource(IntEnum):
     DYNAMIC_DEFAULT_BROKER = 3
     STATIC_BROKER = 4
     DEFAULT = 5
+    DYNAMIC_GROUP = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +104,15 @@ def topic_configs(layers: BrokerLayers, overrides: Mapping[str, str]) -> list[Ef
     return [_overridden(each, overrides) if each.key.name in overrides else each for each in layers.topic_defaults]
 
 
+def group_configs(layers: BrokerLayers, overrides: Mapping[str, str]) -> list[EffectiveConfig]:
+    """All keys of a group, by name; `overrides` is the group's own configuration."""
+    defaults = [_group_default(layers, key) for _, key in sorted(group_keys().items())]
+    return [
+        _overridden(each, overrides, ConfigSource.DYNAMIC_GROUP) if each.key.name in overrides else each
+        for each in defaults
+    ]
+
+
 def broker_configs(layers: BrokerLayers) -> list[EffectiveConfig]:
     """All keys of a broker, by name, and those of the properties file that nobody knows."""
     known = [_broker_config(layers, key) for _, key in sorted(broker_keys().items()) if key.update != "internal"]
@@ -126,11 +137,19 @@ def _topic_default(layers: BrokerLayers, key: ConfigKey, value: str) -> Effectiv
     return EffectiveConfig(key, value, synonyms[0].source if synonyms else ConfigSource.DEFAULT, synonyms)
 
 
-def _overridden(default: EffectiveConfig, overrides: Mapping[str, str]) -> EffectiveConfig:
+def _group_default(layers: BrokerLayers, key: ConfigKey) -> EffectiveConfig:
+    name = BROKER_KEY.format(key.name)
+    synonyms = layers.synonyms(name)
+    return EffectiveConfig(key, layers.config.text(name, layers.merged), synonyms[0].source, synonyms)
+
+
+def _overridden(
+    default: EffectiveConfig, overrides: Mapping[str, str], source: ConfigSource = ConfigSource.DYNAMIC_TOPIC
+) -> EffectiveConfig:
     key = default.key
     value = _shown(key, overrides[key.name])
-    own = Synonym(key.name, value, ConfigSource.DYNAMIC_TOPIC)
-    return EffectiveConfig(key, value, ConfigSource.DYNAMIC_TOPIC, (own, *default.synonyms))
+    own = Synonym(key.name, value, source)
+    return EffectiveConfig(key, value, source, (own, *default.synonyms))
 
 
 def _broker_config(layers: BrokerLayers, key: ConfigKey) -> EffectiveConfig:

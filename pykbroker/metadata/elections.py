@@ -1,108 +1,97 @@
-"""Who leads a partition when brokers come and go: the rules of Kafka's `PartitionChangeBuilder`.
+"""Who leads when brokers come and go: `generateLeaderAndIsrUpdates` of Kafka's `ReplicationControlManager`.
 
-The leader is the first replica in the ISR that is alive. The last member of an ISR stays in it while it is away: it is
-the one that may lead when it is back. Kafka with eligible leader replicas (KIP-966) empties the ISR instead and notes
-who may lead; partitions that it left so are taken up here, and no new ones are made. Not here: reassignments.
+What becomes of a single partition stands in `partition_change`; here is what the state of the cluster allows it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from collections.abc import Iterable
+from typing import Final
 
 from pykbroker.protocol.messages.metadata_records import PartitionChangeRecord
 
-from .image import MetadataImage, TopicState
-from .partition_state import NO_LEADER, NO_LEADER_CHANGE, NO_RECOVERY_CHANGE, PartitionState
+from .controller_state import ControllerState
+from .image import TopicState
+from .min_isr import MIN_ISR
+from .partition_change import Election, PartitionChange
+from .partition_index import PartitionKey
+from .partition_state import PartitionState
 
-IsAlive = Callable[[int], bool]
-RECOVERING = 1
-
-
-def partitions_of(image: MetadataImage, broker_id: int) -> Iterator[tuple[TopicState, int, PartitionState]]:
-    """Every partition with a replica on the broker."""
-    for topic in image.topics.values():
-        for index, partition in topic.partitions.items():
-            if broker_id in partition.replicas:
-                yield topic, index, partition
+UNCLEAN: Final = "unclean.leader.election.enable"
 
 
-def leads_any(image: MetadataImage, broker_id: int) -> bool:
-    return any(partition.leader == broker_id for _, _, partition in partitions_of(image, broker_id))
+class Elections:
+    """What one operation knows of the cluster and of each topic's configuration, looked up once.
+
+    gone: a broker that may not lead any more, though the image says it is active. back: one that may already.
+    """
+
+    def __init__(self, state: ControllerState, *, gone: int | None = None, back: int | None = None) -> None:
+        self._state = state
+        self._brokers = {
+            broker.id: broker
+            for broker in state.image.brokers.values()
+            if broker.id != gone and (broker.id == back or state.is_active(broker.id))
+        }
+        self._defaults = state.topic_defaults()
+        self._elr_enabled = state.elr_enabled
+        self._topics: dict[str, tuple[int, bool]] = {}
+
+    def change(self, topic: TopicState, index: int) -> PartitionChange:
+        """Of a partition that is there; what is wanted of it is to be filled in."""
+        partition = topic.partitions[index]
+        min_isr, unclean = self._of_topic(topic)
+        return PartitionChange(
+            topic.topic_id,
+            index,
+            partition,
+            may_lead=lambda broker_id: self._may_lead(partition, broker_id),
+            min_isr=min_isr,
+            elr_enabled=self._elr_enabled,
+            election=Election.UNCLEAN if unclean else Election.ONLINE,
+            default_directory=self._state.default_directory,
+        )
+
+    def may_be_unclean(self, topic: TopicState) -> bool:
+        return self._of_topic(topic)[1]
+
+    def _may_lead(self, partition: PartitionState, broker_id: int) -> bool:
+        broker = self._brokers.get(broker_id)
+        if broker is None or broker_id not in partition.replicas:
+            return False
+        return broker.has_online(partition.directory(broker_id))
+
+    def _of_topic(self, topic: TopicState) -> tuple[int, bool]:
+        known = self._topics.get(topic.name)
+        if known is None:
+            configs = {**self._defaults, **self._state.image.topic_config(topic.name)}
+            factor = len(topic.partitions[min(topic.partitions)].replicas)
+            known = min(int(configs[MIN_ISR]), factor), configs[UNCLEAN].strip().lower() == "true"
+            self._topics[topic.name] = known
+        return known
 
 
-def fence_records(
-    image: MetadataImage, broker_id: int, is_alive: IsAlive, may_lead_unclean: Callable[[str], bool]
+def leader_and_isr_records(
+    state: ControllerState,
+    partitions: Iterable[PartitionKey],
+    *,
+    gone: int | None = None,
+    back: int | None = None,
+    unclean: bool = False,
 ) -> list[PartitionChangeRecord]:
-    """What changes when a broker is gone; `is_alive` says so of it already."""
+    """Takes the broker that is gone out of the ISRs, and elects where it led or nobody does.
+
+    unclean: it is back after an unclean shutdown, and may have lost what it had in sync: nor is it eligible any more.
+    """
+    elections = Elections(state, gone=gone, back=back)
     records = []
-    for topic, index, partition in partitions_of(image, broker_id):
-        isr = tuple(each for each in partition.isr if each != broker_id) or partition.isr
-        unclean = may_lead_unclean(topic.name)
-        record = change_record(topic.topic_id, index, partition, isr, is_alive, may_lead_unclean=unclean)
+    for topic_id, index in partitions:
+        topic = state.image.topic_by_id(topic_id)
+        assert topic is not None, "the index follows the image"
+        change = elections.change(topic, index)
+        change.isr = [each for each in change.partition.isr if each != gone]
+        change.unclean_shutdown = gone if unclean else None
+        record = change.record()
         if record is not None:
             records.append(record)
     return records
-
-
-def unfence_records(
-    image: MetadataImage, broker_id: int, is_alive: IsAlive, may_lead_unclean: Callable[[str], bool]
-) -> list[PartitionChangeRecord]:
-    """What changes when a broker is back: it leads what nobody leads, if it may."""
-    records = []
-    for topic, index, partition in partitions_of(image, broker_id):
-        if partition.leader == NO_LEADER:
-            unclean = may_lead_unclean(topic.name)
-            record = change_record(topic.topic_id, index, partition, partition.isr, is_alive, may_lead_unclean=unclean)
-            if record is not None:
-                records.append(record)
-    return records
-
-
-def change_record(
-    topic_id: bytes,
-    index: int,
-    partition: PartitionState,
-    isr: tuple[int, ...],
-    is_alive: IsAlive,
-    *,
-    may_lead_unclean: bool,
-) -> PartitionChangeRecord | None:
-    """The record that gives the partition this ISR and a leader out of it; None where nothing changes."""
-    elected = _elect(partition, isr, is_alive, may_lead_unclean)
-    if elected.leader == partition.leader and elected.isr == partition.isr:
-        return None
-    had_elr = partition.eligible_leader_replicas or partition.last_known_elr
-    return PartitionChangeRecord(
-        partition_id=index,
-        topic_id=topic_id,
-        isr=list(elected.isr) if elected.isr != partition.isr else None,
-        leader=elected.leader if elected.leader != partition.leader else NO_LEADER_CHANGE,
-        leader_recovery_state=elected.recovery,
-        eligible_leader_replicas=[] if had_elr and elected.isr else None,
-        last_known_elr=[] if had_elr and elected.isr else None,
-    )
-
-
-class _Election(NamedTuple):
-    leader: int
-    isr: tuple[int, ...]
-    recovery: int = NO_RECOVERY_CHANGE
-
-
-def _elect(partition: PartitionState, isr: tuple[int, ...], is_alive: IsAlive, may_lead_unclean: bool) -> _Election:
-    if partition.leader in isr and is_alive(partition.leader):
-        return _Election(partition.leader, isr)
-    alive = [replica for replica in partition.replicas if is_alive(replica)]
-    for replica in alive:
-        if replica in isr:
-            return _Election(replica, isr)
-    for replica in alive:
-        if replica in partition.eligible_leader_replicas:
-            return _Election(replica, (replica,))
-    eligible = partition.eligible_leader_replicas
-    for replica in alive:
-        only_known = not isr and not eligible and partition.last_known_elr == (replica,)
-        if may_lead_unclean or only_known:
-            return _Election(replica, (replica,), RECOVERING)
-    return _Election(NO_LEADER, isr)

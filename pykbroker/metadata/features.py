@@ -1,14 +1,14 @@
 """Feature levels (KIP-584): what this software can do, what the cluster has agreed on, and what clients are told.
 
-Only metadata.version is offered. Kafka's other features stand for what is not served here: group.version for the
-consumer protocol of KIP-848, transaction.version for transactions, share.version and streams.version for their group
-types, eligible.leader.replicas.version for KIP-966. Where a directory that Kafka formatted has them finalized, they
+Offered are metadata.version, group.version for the consumer protocol (KIP-848), transaction.version for transactions
+(KIP-890), and eligible.leader.replicas.version for KIP-966. Kafka's other features stand for what is not served here:
+share.version and streams.version for their group types. Where a directory that Kafka formatted has them finalized, they
 stay in the log and are told to nobody.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from pykbroker.protocol.messages.metadata_records import (
@@ -23,19 +23,38 @@ from .image import METADATA_VERSION, MetadataImage
 METADATA_VERSION_LEVEL: Final = 30
 """4.3-IV0: the one whose records are written here."""
 
+GROUP_VERSION: Final = "group.version"
+TRANSACTION_VERSION: Final = "transaction.version"
+ELR_VERSION: Final = "eligible.leader.replicas.version"
+
 SUPPORTED_FEATURES: Final[dict[str, tuple[int, int]]] = {
     METADATA_VERSION: (METADATA_VERSION_LEVEL, METADATA_VERSION_LEVEL),
+    GROUP_VERSION: (0, 1),
+    TRANSACTION_VERSION: (0, 2),
+    ELR_VERSION: (0, 1),
 }
 """Least and greatest level of what this node can do; ApiVersions and registrations say so."""
+
+
+REGISTERED_FEATURES: Final[dict[str, tuple[int, int]]] = SUPPORTED_FEATURES | {
+    "kraft.version": (0, 1),
+    "share.version": (0, 1),
+    "streams.version": (0, 1),
+}
+"""What a node says when it registers: at which levels it can be in a cluster, also where clients find no more of a
+feature with it than that it is not served. A fresh cluster of Apache Kafka's has all of these finalized, and takes in
+nobody who does not know them."""
 
 
 class UnsupportedMetadataVersion(Exception):
     """The cluster's metadata.version is none that this software can write."""
 
 
-def bootstrap_records() -> list[Message]:
-    """What a new cluster begins with, as `bootstrap.checkpoint` holds it."""
-    return [FeatureLevelRecord(name=METADATA_VERSION, feature_level=METADATA_VERSION_LEVEL)]
+def bootstrap_records(levels: Mapping[str, int] | None = None) -> list[Message]:
+    """What a new cluster begins with, as `bootstrap.checkpoint` holds it; a feature not in `levels` at its greatest."""
+    chosen = {name: high for name, (_, high) in SUPPORTED_FEATURES.items()} | dict(levels or {})
+    names = [METADATA_VERSION, *sorted(chosen.keys() - {METADATA_VERSION})]
+    return [FeatureLevelRecord(name=name, feature_level=chosen[name]) for name in names if chosen[name]]
 
 
 def bootstrap_transaction(records: Sequence[Message]) -> list[Message]:
@@ -46,6 +65,11 @@ def bootstrap_transaction(records: Sequence[Message]) -> list[Message]:
 def finalized_features(image: MetadataImage) -> dict[str, int]:
     """What clients may count on."""
     return {name: level for name, level in image.features.items() if name in SUPPORTED_FEATURES}
+
+
+def feature_level(image: MetadataImage, name: str) -> int:
+    """0 where the cluster has none."""
+    return image.features.get(name, 0)
 
 
 def check_metadata_version(image: MetadataImage) -> None:

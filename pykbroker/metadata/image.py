@@ -31,6 +31,7 @@ from pykbroker.protocol.messages.metadata_records import (
 )
 from pykbroker.protocol.schema import Message
 
+from .kept_records import RecordKey, client_quotas, keep, security_records
 from .partition_state import PartitionState
 from .registrations import BrokerRegistration, ControllerRegistration
 
@@ -38,6 +39,7 @@ METADATA_VERSION = "metadata.version"
 
 TOPIC_RESOURCE = 2
 BROKER_RESOURCE = 4
+GROUP_RESOURCE = 32
 
 ConfigResource = tuple[int, str]
 """Type and name of what is configured; the broker named "" is every broker."""
@@ -122,11 +124,12 @@ class MetadataImage:
         self.next_producer_id = 0
         self.controllers: dict[int, ControllerRegistration] = {}
         self.ignored_records: dict[str, int] = {}
-        """Records of what is not offered here, by type: they change nothing."""
+        """Records of what is not offered here, by type: they change nothing, and some are kept for snapshots."""
         self._topics_by_name: dict[str, TopicState] = {}
         self._topics_by_id: dict[bytes, TopicState] = {}
         self._brokers: dict[int, BrokerRegistration] = {}
         self._configs: dict[ConfigResource, dict[str, str]] = {}
+        self._kept: dict[RecordKey, Message] = {}
         self._transaction: list[Message] | None = None
         self._generation = 0
         self._shared = False
@@ -160,6 +163,10 @@ class MetadataImage:
         """The topic's own configuration, without the broker's defaults."""
         return self._configs.get((TOPIC_RESOURCE, name), _NO_CONFIGS)
 
+    def group_config(self, group_id: str) -> Mapping[str, str]:
+        """The group's own configuration, without the broker's defaults."""
+        return self._configs.get((GROUP_RESOURCE, group_id), _NO_CONFIGS)
+
     def broker_config(self, broker_id: int) -> dict[str, str]:
         """What was set at run time for one broker, over what was set for all of them."""
         default = self._configs.get((BROKER_RESOURCE, ""), _NO_CONFIGS)
@@ -182,13 +189,21 @@ class MetadataImage:
         """This state, unchanged for ever. It is cheap: what a later change touches is copied then."""
         if self._is_view:
             return self
-        self._shared = True
-        self._generation += 1
-        view = MetadataImage()
-        view.__dict__.update(self.__dict__)
-        view.features, view.controllers = dict(self.features), dict(self.controllers)
+        view = self.fork()
         view._is_view = True
         return view
+
+    def fork(self) -> MetadataImage:
+        """This state as one that goes its own way; as cheap as a view."""
+        self._shared = True
+        self._generation += 1
+        fork = MetadataImage()
+        fork.__dict__.update(self.__dict__)
+        fork.features, fork.controllers = dict(self.features), dict(self.controllers)
+        fork._is_view = False
+        fork.ignored_records = dict(self.ignored_records)
+        fork._transaction = None if self._transaction is None else list(self._transaction)
+        return fork
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, MetadataImage):
@@ -206,16 +221,17 @@ class MetadataImage:
             self._configs,
             self.features,
             self.next_producer_id,
+            self._kept,
         )
 
     def records(self) -> Iterator[Message]:
         """The records that give this image to an empty one, in the order of Kafka's snapshots."""
         for name in sorted(self.features, key=lambda each: (each != METADATA_VERSION, each)):
             yield FeatureLevelRecord(name=name, feature_level=self.features[name])
-        for controller_id in sorted(self.controllers):
-            yield self.controllers[controller_id].to_record()
         for broker_id in sorted(self._brokers):
             yield self._brokers[broker_id].to_record()
+        for controller_id in sorted(self.controllers):
+            yield self.controllers[controller_id].to_record()
         for topic in self._topics_by_name.values():
             yield TopicRecord(name=topic.name, topic_id=topic.topic_id)
             for index, partition in topic.partitions.items():
@@ -223,8 +239,10 @@ class MetadataImage:
         for (type_, name), configs in self._configs.items():
             for key, value in configs.items():
                 yield ConfigRecord(resource_type=type_, resource_name=name, name=key, value=value)
+        yield from client_quotas(self._kept)
         if self.next_producer_id:
             yield ProducerIdsRecord(broker_id=-1, broker_epoch=-1, next_producer_id=self.next_producer_id)
+        yield from security_records(self._kept)
 
     # Replaying.
 
@@ -256,6 +274,8 @@ class MetadataImage:
         if apply is None:
             name = type(record).__name__
             self.ignored_records[name] = self.ignored_records.get(name, 0) + 1
+            self._own()
+            keep(self._kept, record)
         else:
             self._own()
             apply(self, record, changes)
@@ -267,6 +287,7 @@ class MetadataImage:
             self._topics_by_id = dict(self._topics_by_id)
             self._brokers = dict(self._brokers)
             self._configs = dict(self._configs)
+            self._kept = dict(self._kept)
             self._shared = False
 
     def _topic_to_change(self, topic_id: bytes) -> tuple[TopicState, dict[int, PartitionState]]:
@@ -356,7 +377,10 @@ class MetadataImage:
 
     def _clear_elr(self, record: ClearElrRecord, changes: ImageChanges) -> None:
         """Of one topic, or of all of them where no name is given."""
-        for topic in [self._topics_by_name[record.topic_name]] if record.topic_name else list(self.topics.values()):
+        named = self._topics_by_name.get(record.topic_name)
+        if record.topic_name and named is None:
+            raise InconsistentMetadata(f"record {self.offset}: there is no topic {record.topic_name}")
+        for topic in [named] if named is not None else list(self.topics.values()):
             _, partitions = self._topic_to_change(topic.topic_id)
             for index, partition in partitions.items():
                 if partition.eligible_leader_replicas or partition.last_known_elr:

@@ -21,14 +21,14 @@ def place_partitions(
     brokers: Sequence[BrokerRegistration], count: int, replication_factor: int, rng: random.Random
 ) -> list[list[int]]:
     """The replicas of `count` partitions, the preferred leader first. Raises Refused."""
-    problem = f"Unable to replicate the partition {replication_factor} time(s): "
     if all(broker.fenced for broker in brokers):
-        raise Refused(INVALID_REPLICATION_FACTOR, problem + "All brokers are currently fenced.")
+        reason = "All brokers are currently fenced, or have all their log directories cordoned."
+        raise Refused(INVALID_REPLICATION_FACTOR, reason)
     if replication_factor > len(brokers):
         raise Refused(
             INVALID_REPLICATION_FACTOR,
-            f"{problem}The target replication factor of {replication_factor} cannot be reached because only "
-            f"{len(brokers)} broker(s) are registered.",
+            f"The target replication factor of {replication_factor} cannot be reached because only {len(brokers)} "
+            "broker(s) are registered or some brokers have all their log directories cordoned.",
         )
     live = _alternate_racks([broker for broker in brokers if not broker.fenced], rng)
     fenced = _alternate_racks([broker for broker in brokers if broker.fenced], rng)

@@ -14,6 +14,7 @@ from pykbroker.protocol.messages.metadata_records import (
     RegisterBrokerRecord,
     RegisterControllerRecord,
 )
+from pykbroker.protocol.uuids import LOST_DIRECTORY, MIGRATING_DIRECTORY, UNASSIGNED_DIRECTORY
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +47,25 @@ class BrokerRegistration:
 
     def endpoint(self, listener_name: str) -> Endpoint | None:
         return next((each for each in self.endpoints if each.name == listener_name), None)
+
+    def has_online(self, directory: bytes) -> bool:
+        """Whether a replica that lies there can be read; nobody knows of one that has no directory yet."""
+        if directory in (UNASSIGNED_DIRECTORY, MIGRATING_DIRECTORY):
+            return True
+        return directory != LOST_DIRECTORY and (not self.directories or directory in self.directories)
+
+    @property
+    def takes_replicas(self) -> bool:
+        """Whether a directory of it is not cordoned (KIP-1066)."""
+        cordoned = self.cordoned_log_dirs or ()
+        return not self.directories or any(each not in cordoned for each in self.directories)
+
+    @property
+    def default_directory(self) -> bytes:
+        """Of a new replica. Of several directories the broker chooses itself, and tells (KIP-858)."""
+        if not self.directories:
+            return MIGRATING_DIRECTORY
+        return self.directories[0] if len(self.directories) == 1 else UNASSIGNED_DIRECTORY
 
     @staticmethod
     def from_record(record: RegisterBrokerRecord) -> BrokerRegistration:

@@ -33,8 +33,9 @@ from pykbroker.protocol.messages.topics import (
     DeleteTopicState,
 )
 from pykbroker.protocol.schema import Message
-from pykbroker.protocol.uuids import MIGRATING_DIRECTORY, UNASSIGNED_DIRECTORY, ZERO_UUID, random_uuid
+from pykbroker.protocol.uuids import ZERO_UUID, random_uuid
 
+from . import min_isr
 from .controller_state import ControllerState
 from .effective_configs import BrokerLayers, topic_configs
 from .image import TOPIC_RESOURCE, TopicState
@@ -92,10 +93,11 @@ def _create_topic(
     replicas = _assigned(state, topic) if topic.assignments else _placed(state, topic)
     topic_id = _new_topic_id(state)
     records: list[Message] = [TopicRecord(name=topic.name, topic_id=topic_id)]
-    records += [
+    config_records = [
         ConfigRecord(resource_type=TOPIC_RESOURCE, resource_name=topic.name, name=name, value=value)
         for name, value in configs.items()
     ]
+    records += min_isr.with_cleared_elr(state, config_records)
     records += [_partition_record(state, topic_id, index, each) for index, each in enumerate(replicas)]
     result = CreatableTopicResult(
         name=topic.name,
@@ -151,16 +153,19 @@ def _placed(state: ControllerState, topic: CreatableTopic) -> list[list[int]]:
         reason = "Number of partitions was set to an invalid non-positive value."
         raise Refused(ErrorCode.INVALID_PARTITIONS, reason)
     count, factor = topic.num_partitions, topic.replication_factor
-    return place_partitions(
-        _placeable(state),
-        state.config.int("num.partitions") if count == _DEFAULT else count,
-        state.config.int("default.replication.factor") if factor == _DEFAULT else factor,
-        state.rng,
-    )
+    count = state.config.int("num.partitions") if count == _DEFAULT else count
+    factor = state.config.int("default.replication.factor") if factor == _DEFAULT else factor
+    try:
+        return place_partitions(_placeable(state), count, factor, state.rng)
+    except Refused as refused:
+        reason = f"Unable to replicate the partition {factor} time(s): {refused.message}"
+        raise Refused(refused.error_code, reason) from None
 
 
 def _placeable(state: ControllerState) -> list[BrokerRegistration]:
-    return [broker for broker in state.image.brokers.values() if not broker.in_controlled_shutdown]
+    return [
+        broker for broker in state.image.brokers.values() if not broker.in_controlled_shutdown and broker.takes_replicas
+    ]
 
 
 def _assigned(state: ControllerState, topic: CreatableTopic) -> list[list[int]]:
@@ -185,19 +190,13 @@ def _assigned(state: ControllerState, topic: CreatableTopic) -> list[list[int]]:
 
 
 def _check_assignment(state: ControllerState, index: int, replicas: Sequence[int], replication_factor: int) -> None:
-    prefix = "The manual partition assignment includes"
+    """Raises Refused."""
+    check_replicas(state, replicas)
     problem = None
-    if not replicas:
-        problem = f"{prefix} an empty replica list."
-    elif len(set(replicas)) != len(replicas):
-        twice = Counter(replicas).most_common(1)[0][0]
-        problem = f"{prefix} the broker {twice} more than once."
-    elif (missing := next((each for each in replicas if each not in state.image.brokers), None)) is not None:
-        problem = f"{prefix} broker {missing}, but no such broker is registered."
-    elif len(replicas) != replication_factor:
+    if len(replicas) != replication_factor:
         problem = (
-            f"{prefix} a partition with {len(replicas)} replica(s), but this is not consistent with previous "
-            f"partitions, which have {replication_factor} replica(s)."
+            f"The manual partition assignment includes a partition with {len(replicas)} replica(s), but this is not "
+            f"consistent with previous partitions, which have {replication_factor} replica(s)."
         )
     elif not any(state.is_active(each) for each in replicas):
         problem = (
@@ -208,23 +207,30 @@ def _check_assignment(state: ControllerState, index: int, replicas: Sequence[int
         raise Refused(ErrorCode.INVALID_REPLICA_ASSIGNMENT, problem)
 
 
+def check_replicas(state: ControllerState, replicas: Sequence[int]) -> None:
+    """Whether somebody may want a partition to have these replicas. Raises Refused."""
+    prefix = "The manual partition assignment includes"
+    if not replicas:
+        raise Refused(ErrorCode.INVALID_REPLICA_ASSIGNMENT, f"{prefix} an empty replica list.")
+    previous = None
+    for each in sorted(replicas):
+        if each not in state.image.brokers:
+            reason = f"{prefix} broker {each}, but no such broker is registered."
+            raise Refused(ErrorCode.INVALID_REPLICA_ASSIGNMENT, reason)
+        if each == previous:
+            raise Refused(ErrorCode.INVALID_REPLICA_ASSIGNMENT, f"{prefix} the broker {each} more than once.")
+        previous = each
+
+
 def _partition_record(state: ControllerState, topic_id: bytes, index: int, replicas: Sequence[int]) -> PartitionRecord:
     isr = tuple(each for each in replicas if state.is_active(each))
     partition = PartitionState(
         replicas=tuple(replicas),
         isr=isr,
         leader=isr[0],
-        directories=tuple(_directory(state, each) for each in replicas),
+        directories=tuple(map(state.default_directory, replicas)),
     )
     return partition.to_record(topic_id, index)
-
-
-def _directory(state: ControllerState, broker_id: int) -> bytes:
-    """A broker with one log directory has no choice; of several it chooses itself and tells (KIP-858)."""
-    directories = state.image.brokers[broker_id].directories
-    if not directories:
-        return MIGRATING_DIRECTORY
-    return directories[0] if len(directories) == 1 else UNASSIGNED_DIRECTORY
 
 
 def create_partitions(

@@ -15,9 +15,11 @@ from pykbroker.protocol.compile import decode, encode
 from pykbroker.protocol.framing import RequestHeader
 from pykbroker.protocol.schema import Message
 from pykbroker.server.broker import Broker
-from pykbroker.server.controller_driver import ControllerDriver
+from pykbroker.server.controller_channel import ControllerChannel
 from pykbroker.server.dispatch import ConnectionState, ListenerKind, RequestContext
+from pykbroker.server.node_connections import NodeConnections
 from pykbroker.server.producer_ids import ProducerIds
+from pykbroker.sim.network import SimulatedNetwork
 from tests.metadata.cluster import CLUSTER_ID, Cluster
 
 
@@ -31,6 +33,10 @@ class DirectDriver:
     def image(self) -> MetadataImage:
         return self._cluster.image
 
+    @property
+    def is_active(self) -> bool:
+        return True
+
     async def submit(self, request: Message) -> Any:
         await trio.lowlevel.checkpoint()
         return self._cluster.ask(request)
@@ -42,14 +48,19 @@ class Admin:
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
         driver = DirectDriver(cluster)
+        connections = NodeConnections(SimulatedNetwork(random.Random(0)), client_id="broker-1", request_timeout_ms=1)
+        channel = ControllerChannel(connections, local=driver, find=lambda: None, timeout_ms=1)
         seen = SimpleNamespace(
             config=cluster.config,
             node_id=1,
             cluster_id=CLUSTER_ID,
             rng=random.Random(0),
             controller=driver,
+            controller_channel=channel,
+            broker_watch=None,
+            raft=SimpleNamespace(leader_id=1),
             image=driver.image,
-            producer_ids=ProducerIds(cast(ControllerDriver, driver), 1),
+            transactions=SimpleNamespace(producer_ids=ProducerIds(channel, lambda: driver.image, 1)),
         )
         self.broker = cast(Broker, seen)
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pykbroker.config import BrokerConfig
 from pykbroker.metadata.controller import Controller
-from pykbroker.metadata.features import SUPPORTED_FEATURES, bootstrap_records
+from pykbroker.metadata.features import REGISTERED_FEATURES, bootstrap_records
 from pykbroker.metadata.image import ImageChanges, MetadataImage
 from pykbroker.metadata.records import decode_record, encode_record
 from pykbroker.protocol.messages.brokers import (
@@ -30,9 +30,19 @@ def directory_id(broker_id: int) -> bytes:
 
 
 class Cluster:
-    """Node 1 is the controller. Every record goes through its bytes; `log` is what a disk would hold."""
+    """Node 1 is the controller, or the one that is named.
 
-    def __init__(self, properties: Mapping[str, str] | None = None, seed: int = 0) -> None:
+    Every record goes through its bytes; `log` is what a disk would hold.
+    """
+
+    def __init__(
+        self,
+        properties: Mapping[str, str] | None = None,
+        seed: int = 0,
+        *,
+        node_id: int = 1,
+        bootstrap: Sequence[Message] | None = None,
+    ) -> None:
         self.config = BrokerConfig(properties or {})
         self.now_ms = 0
         self.log: list[bytes] = []
@@ -40,11 +50,12 @@ class Cluster:
         self.changes = ImageChanges()
         self.incarnations = random.Random(seed)
         self._seed = seed
+        self._node_id = node_id
         self.controller = self._new_controller()
-        self.take(self.controller.activate(bootstrap_records(), self.now_ms))
+        self.take(self.controller.activate(bootstrap or bootstrap_records(), self.now_ms))
 
     def _new_controller(self) -> Controller:
-        return Controller(self.config, node_id=1, cluster_id=CLUSTER_ID, rng=random.Random(self._seed))
+        return Controller(self.config, node_id=self._node_id, cluster_id=CLUSTER_ID, rng=random.Random(self._seed))
 
     def take(self, result: Result[Message]) -> list[Message]:
         records = []
@@ -76,7 +87,12 @@ class Cluster:
         return records
 
     def register(
-        self, broker_id: int, rack: str | None = None, incarnation_id: bytes | None = None
+        self,
+        broker_id: int,
+        rack: str | None = None,
+        incarnation_id: bytes | None = None,
+        directories: list[bytes] | None = None,
+        previous_epoch: int = -1,
     ) -> BrokerRegistrationResponse:
         response: BrokerRegistrationResponse = self.ask(
             BrokerRegistrationRequest(
@@ -86,10 +102,11 @@ class Cluster:
                 listeners=[Listener(name="PLAINTEXT", host=f"host{broker_id}", port=9092)],
                 features=[
                     Feature(name=name, min_supported_version=low, max_supported_version=high)
-                    for name, (low, high) in SUPPORTED_FEATURES.items()
+                    for name, (low, high) in REGISTERED_FEATURES.items()
                 ],
                 rack=rack,
-                log_dirs=[directory_id(broker_id)],
+                log_dirs=[directory_id(broker_id)] if directories is None else directories,
+                previous_broker_epoch=previous_epoch,
             )
         )
         return response

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import pytest
 
 from pykbroker.metadata.features import SUPPORTED_FEATURES, UnsupportedMetadataVersion, finalized_features
@@ -12,6 +14,7 @@ from pykbroker.protocol.messages.brokers import (
     BrokerHeartbeatRequest,
     BrokerRegistrationRequest,
     ControllerRegistrationRequest,
+    Feature,
     Listener,
 )
 from pykbroker.protocol.messages.metadata_records import (
@@ -21,7 +24,7 @@ from pykbroker.protocol.messages.metadata_records import (
     TopicRecord,
 )
 from pykbroker.state_machine import Result
-from tests.metadata.cluster import CLUSTER_ID, Cluster, one_node
+from tests.metadata.cluster import CLUSTER_ID, Cluster, directory_id, one_node
 from tests.metadata.test_topics import creatable, create
 
 
@@ -31,8 +34,8 @@ def partition(cluster: Cluster, topic: str = "t", index: int = 0) -> PartitionSt
     return found
 
 
-def three_nodes(replicas: int = 3, **configs: str | None) -> Cluster:
-    cluster = Cluster()
+def three_nodes(replicas: int = 3, properties: Mapping[str, str] | None = None, **configs: str | None) -> Cluster:
+    cluster = Cluster(properties)
     for broker_id in (1, 2, 3):
         cluster.add_broker(broker_id)
     create(cluster, creatable("t", -1, -1, assignments=[[2, 3, 1][:replicas]], configs=configs))
@@ -61,13 +64,17 @@ def test_a_registration_of_another_cluster_is_refused() -> None:
 
 def test_a_broker_that_does_not_know_the_metadata_version_is_refused() -> None:
     cluster = Cluster()
-    request = BrokerRegistrationRequest(broker_id=1, cluster_id=CLUSTER_ID, incarnation_id=b"i" * 16)
+    request = BrokerRegistrationRequest(
+        broker_id=1, cluster_id=CLUSTER_ID, incarnation_id=b"i" * 16, log_dirs=[directory_id(1)]
+    )
+    assert cluster.ask(request).error_code == ErrorCode.INVALID_REGISTRATION
+    request.features = [Feature(name="metadata.version", min_supported_version=7, max_supported_version=29)]
     assert cluster.ask(request).error_code == ErrorCode.UNSUPPORTED_VERSION
 
 
 def test_heartbeats_of_nobody_and_of_earlier_lives_are_refused() -> None:
     cluster = one_node()
-    assert cluster.ask(BrokerHeartbeatRequest(broker_id=9)).error_code == ErrorCode.BROKER_ID_NOT_REGISTERED
+    assert cluster.ask(BrokerHeartbeatRequest(broker_id=9)).error_code == ErrorCode.STALE_BROKER_EPOCH
     stale = BrokerHeartbeatRequest(broker_id=1, broker_epoch=0)
     assert cluster.ask(stale).error_code == ErrorCode.STALE_BROKER_EPOCH
 
@@ -80,13 +87,24 @@ def test_the_same_incarnation_keeps_its_epoch_and_stays_unfenced() -> None:
     assert cluster.image.is_alive(1)
 
 
+@pytest.mark.parametrize("broker_id", [1, 2])
+def test_the_id_of_a_broker_that_lives_is_not_given_to_another_process(broker_id: int) -> None:
+    """Also not that of the broker beside the controller, whose session never ends."""
+    cluster = three_nodes()
+    epoch = cluster.image.brokers[broker_id].epoch
+    assert cluster.register(broker_id, incarnation_id=b"j" * 16).error_code == ErrorCode.DUPLICATE_BROKER_REGISTRATION
+    assert cluster.image.is_alive(broker_id)
+    assert cluster.image.brokers[broker_id].epoch == epoch
+
+
 def test_a_restarted_node_leads_again_in_a_new_leader_epoch() -> None:
     cluster = one_node()
     create(cluster, creatable("t"))
     before = cluster.image.brokers[1].epoch
     cluster.restart_controller()
     cluster.register(1)
-    assert (partition(cluster).leader, partition(cluster).isr) == (-1, (1,))
+    state = partition(cluster)
+    assert (state.leader, state.isr, state.eligible_leader_replicas, state.last_known_elr) == (-1, (), (), (1,))
     assert cluster.image.brokers[1].epoch > before
     cluster.heartbeat(1)
     assert (partition(cluster).leader, partition(cluster).isr, partition(cluster).leader_epoch) == (1, (1,), 2)
@@ -126,14 +144,15 @@ def test_a_silent_broker_is_fenced_and_what_it_led_is_led_by_the_next_in_sync_re
     assert (partition(cluster).leader, partition(cluster).isr) == (3, (3, 1))
 
 
-def test_the_last_in_sync_replica_stays_so_and_leads_when_it_is_back() -> None:
+def test_the_last_in_sync_replica_is_eligible_and_leads_when_it_is_back() -> None:
     cluster = three_nodes(replicas=2)
     cluster.now_ms += 5_000
     cluster.heartbeat(3)
     cluster.advance(5_000)
     assert partition(cluster).isr == (3,)
     cluster.advance(9_000)
-    assert (partition(cluster).leader, partition(cluster).isr) == (-1, (3,))
+    state = partition(cluster)
+    assert (state.leader, state.isr, state.eligible_leader_replicas) == (-1, (), (3,))
     cluster.heartbeat(2)
     assert partition(cluster).leader == -1, "a replica that is not in sync may not lead"
     cluster.heartbeat(3)
@@ -233,7 +252,8 @@ def test_a_cluster_of_another_metadata_version_is_refused() -> None:
 
 def test_features_that_are_not_served_are_told_to_nobody() -> None:
     cluster = one_node()
-    cluster.take(Result([FeatureLevelRecord(name="group.version", feature_level=1)]))
-    assert finalized_features(cluster.image) == {"metadata.version": 30}
-    assert set(SUPPORTED_FEATURES) == {"metadata.version"}
-    assert cluster.register(1).error_code == 0
+    told = finalized_features(cluster.image)
+    cluster.take(Result([FeatureLevelRecord(name="share.version", feature_level=1)]))
+    assert finalized_features(cluster.image) == told
+    assert told.keys() == SUPPORTED_FEATURES.keys()
+    assert cluster.register(2).error_code == 0

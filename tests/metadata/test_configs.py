@@ -9,9 +9,11 @@ import pytest
 from pykbroker.config import broker_keys
 from pykbroker.metadata.effective_configs import (
     BrokerLayers,
+    ConfigSource,
     EffectiveConfig,
     broker_configs,
     cluster_broker_configs,
+    group_configs,
     topic_configs,
 )
 from pykbroker.protocol.errors import ErrorCode
@@ -24,7 +26,7 @@ from tests.metadata.cluster import Cluster, one_node
 from tests.metadata.test_topics import creatable, create
 
 SET, DELETE, APPEND, SUBTRACT = range(4)
-TOPIC, BROKER = 2, 4
+TOPIC, BROKER, GROUP = 2, 4, 32
 
 Change = tuple[str, int, str | None]
 
@@ -52,7 +54,18 @@ def cluster_with_topic() -> Cluster:
     return cluster
 
 
+SESSION = "consumer.session.timeout.ms"
+HEARTBEAT = "consumer.heartbeat.interval.ms"
+TOO_SHORT = f"{SESSION} must be greater than or equal to group.consumer.min.session.timeout.ms"
+TOO_LONG = f"{SESSION} must be less than or equal to group.consumer.max.session.timeout.ms"
+
 REFUSED: list[tuple[int, str, Change, int, str]] = [
+    (GROUP, "", (SESSION, SET, "46000"), 42, "Default group resources are not allowed."),
+    (GROUP, "g", ("nope", SET, "1"), 40, "Unknown group config name: nope"),
+    (GROUP, "g", (SESSION, SET, "1000"), 40, TOO_SHORT),
+    (GROUP, "g", (SESSION, SET, "999999"), 40, TOO_LONG),
+    (GROUP, "g", (SESSION, SET, "abc"), 40, f"Invalid value abc for configuration {SESSION}: Not a number of type INT"),
+    (GROUP, "g", (SESSION, APPEND, "46000"), 40, f"Can't APPEND to key {SESSION} because its type is not LIST."),
     (TOPIC, "nope", ("retention.ms", SET, "1"), 3, "The topic 'nope' does not exist."),
     (TOPIC, "", ("retention.ms", SET, "1"), 42, "Default topic resources are not allowed."),
     (TOPIC, "a/b", ("retention.ms", SET, "1"), 17, "Topic name is invalid: 'a/b' contains"),
@@ -72,7 +85,7 @@ REFUSED: list[tuple[int, str, Change, int, str]] = [
     (BROKER, "", ("sasl.enabled.mechanisms", SET, "PLAIN"), 42, "Cannot update these configs at default cluster level"),
     (BROKER, "1", ("listeners", SET, "PLAINTEXT://127.0.0.1:1"), 42, "Cannot update these configs dynamically"),
     (3, "x", ("x", SET, "x"), 42, "Unknown resource type 3"),
-    (32, "g", ("consumer.session.timeout.ms", SET, "45000"), 42, "Unknown resource type 32"),
+    (16, "g", ("consumer.session.timeout.ms", SET, "45000"), 42, "Unknown resource type 16"),
 ]
 
 
@@ -123,7 +136,7 @@ def test_a_resource_changes_as_a_whole_or_not_at_all() -> None:
     )
     rows = cluster.ask(request).responses
     assert [row.error_code for row in rows] == [42, 42, 0]
-    assert cluster.image.broker_config(1) == {"log.cleaner.threads": "2"}
+    assert cluster.image.broker_config(1) == {"log.cleaner.threads": "2", "min.insync.replicas": "1"}
 
 
 def test_keys_of_a_broker_that_nobody_knows_are_kept() -> None:
@@ -169,8 +182,11 @@ def test_the_brokers_layers_are_one_broker_all_brokers_file_default() -> None:
         shown = {config.key.name: config for config in broker_configs(BrokerLayers(cluster.config, cluster.image, 1))}
         config = shown["log.cleaner.threads"]
         assert (config.value, config.source, rows(config)) == (value, source, layers)
-    [default] = cluster_broker_configs(BrokerLayers(cluster.config, cluster.image, 1))
-    assert (default.key.name, default.value, int(default.source)) == ("log.cleaner.threads", "4", 3)
+    shown_everywhere = cluster_broker_configs(BrokerLayers(cluster.config, cluster.image, 1))
+    assert {(each.key.name, each.value, int(each.source)) for each in shown_everywhere} == {
+        ("log.cleaner.threads", "4", 3),
+        ("min.insync.replicas", "1", 3),
+    }
 
 
 def test_a_topic_has_33_keys_and_a_broker_340_and_secrets_are_not_shown() -> None:
@@ -197,3 +213,28 @@ def test_defaults_of_topics_follow_what_the_cluster_sets_at_run_time() -> None:
     row: Any = create(cluster, creatable("u"))["u"]
     found = next(config for config in row.configs if config.name == "segment.bytes")
     assert (found.value, found.config_source) == ("2097152", 3)
+
+
+def test_a_group_has_values_of_its_own_before_the_brokers() -> None:
+    cluster = one_node({"group.consumer.session.timeout.ms": "50000"})
+    assert alter(cluster, GROUP, "g", (SESSION, SET, "46000")) == (0, None)
+    layers = BrokerLayers(cluster.config, cluster.replayed(), 1)
+    found = {each.key.name: each for each in group_configs(layers, cluster.image.group_config("g"))}
+    assert (found[SESSION].value, found[SESSION].source) == ("46000", ConfigSource.DYNAMIC_GROUP)
+    assert [(each.name, each.value) for each in found[SESSION].synonyms] == [
+        (SESSION, "46000"),
+        ("group.consumer.session.timeout.ms", "50000"),
+        ("group.consumer.session.timeout.ms", "45000"),
+    ]
+    assert (found[HEARTBEAT].value, found[HEARTBEAT].source) == ("5000", ConfigSource.DEFAULT)
+    assert alter(cluster, GROUP, "g", (SESSION, DELETE, None)) == (0, None)
+    assert cluster.image.group_config("g") == {}
+
+
+def test_a_groups_heartbeats_come_within_its_session() -> None:
+    cluster = one_node(
+        {"group.consumer.min.session.timeout.ms": "1000", "group.consumer.min.heartbeat.interval.ms": "1"}
+    )
+    assert alter(cluster, GROUP, "g", (SESSION, SET, "6000"), (HEARTBEAT, SET, "5999")) == (0, None)
+    error_code, message = alter(cluster, GROUP, "g", (HEARTBEAT, SET, "6000"))
+    assert (error_code, message) == (40, f"{SESSION} must be greater than {HEARTBEAT}")

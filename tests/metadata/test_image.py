@@ -15,11 +15,18 @@ from pykbroker.protocol.messages.metadata_records import (
     AccessControlEntryRecord,
     BeginTransactionRecord,
     BrokerRegistrationChangeRecord,
+    ClientQuotaRecord,
+    DelegationTokenRecord,
     EndTransactionRecord,
+    EntityData,
     PartitionChangeRecord,
     PartitionRecord,
+    RemoveAccessControlEntryRecord,
+    RemoveDelegationTokenRecord,
     RemoveTopicRecord,
+    RemoveUserScramCredentialRecord,
     TopicRecord,
+    UserScramCredentialRecord,
 )
 from pykbroker.protocol.messages.topics import DeleteTopicsRequest, DeleteTopicState
 from pykbroker.protocol.schema import Message
@@ -192,6 +199,43 @@ def test_what_is_not_offered_is_counted_and_changes_nothing() -> None:
     image = MetadataImage()
     assert not image.replay(AccessControlEntryRecord(), 0)
     assert image.ignored_records == {"AccessControlEntryRecord": 1}
+
+
+def test_what_is_not_offered_is_in_the_snapshot_as_its_latest_record_says() -> None:
+    """Quotas, ACLs, credentials and tokens of a cluster that was Apache Kafka's are not lost with the log."""
+
+    def quota(key: str, value: float, *, remove: bool = False, turned: bool = False) -> ClientQuotaRecord:
+        entity = [EntityData(entity_type="user", entity_name="bob"), EntityData(entity_type="client-id")]
+        return ClientQuotaRecord(entity=entity[::-1] if turned else entity, key=key, value=value, remove=remove)
+
+    lasting = [
+        quota("producer_byte_rate", 2.0, turned=True),
+        AccessControlEntryRecord(id=b"a" * 16, principal="User:bob"),
+        UserScramCredentialRecord(name="bob", mechanism=1, iterations=8192),
+        DelegationTokenRecord(token_id="t", owner="User:bob"),
+    ]
+    history = [
+        quota("producer_byte_rate", 1.0),
+        quota("consumer_byte_rate", 1.0),
+        AccessControlEntryRecord(id=b"b" * 16),
+        UserScramCredentialRecord(name="bob", mechanism=2),
+        DelegationTokenRecord(token_id="u"),
+        *lasting,
+        quota("consumer_byte_rate", 1.0, remove=True),
+        RemoveAccessControlEntryRecord(id=b"b" * 16),
+        RemoveUserScramCredentialRecord(name="bob", mechanism=2),
+        RemoveDelegationTokenRecord(token_id="u"),
+    ]
+    image = MetadataImage()
+    view = image.view()
+    for offset, record in enumerate(history):
+        image.replay(record, offset)
+    assert list(image.records()) == lasting
+    assert not list(view.records())
+    copy = MetadataImage()
+    for record in image.records():
+        copy.replay(record, image.offset)
+    assert copy == image
 
 
 @pytest.mark.parametrize(

@@ -323,7 +323,7 @@ def test_topics_are_deleted_by_name_and_by_id() -> None:
         ("b", ids["b"], 0),
     ]
     assert list(cluster.image.topics) == ["c"]
-    assert not cluster.image.configs
+    assert not cluster.image.topic_config("a")
     assert set(cluster.changes.deleted_topics) == {ids["a"], ids["b"]}
     assert cluster.changes.partitions == {(ids["c"], 0): None}
     assert create(cluster, creatable("a"))["a"].topic_id != ids["a"]

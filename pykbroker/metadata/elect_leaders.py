@@ -1,0 +1,134 @@
+"""Leaders elected on request (ElectLeaders, KIP-460) and from time to time, as in Kafka's `ReplicationControlManager`.
+
+Preferred replicas get their partitions back where `auto.leader.rebalance.enable` wants it. Partitions that nobody leads
+get an unclean leader where their topic allows it, soon after that was allowed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from pykbroker.protocol.errors import ErrorCode
+from pykbroker.protocol.messages.metadata_records import PartitionChangeRecord
+from pykbroker.protocol.messages.reassignments import (
+    ElectLeadersRequest,
+    ElectLeadersResponse,
+    PartitionResult,
+    ReplicaElectionResult,
+    TopicPartitions,
+)
+from pykbroker.protocol.schema import Message
+
+from .controller_state import ControllerState
+from .elections import Elections
+from .image import TopicState
+from .partition_change import Election
+from .partition_index import PartitionKey
+from .partition_state import NO_LEADER
+from .refused import Refused
+
+PREFERRED, UNCLEAN = 0, 1
+MAX_ELECTIONS: Final = 1000
+"""In one go, of those that nobody asked for."""
+
+
+def elect_leaders(state: ControllerState, request: ElectLeadersRequest) -> tuple[list[Message], ElectLeadersResponse]:
+    """Where all partitions are asked for, those that need no election are not answered."""
+    if request.election_type not in (PREFERRED, UNCLEAN):
+        return [], refusal(request, ErrorCode.INVALID_REQUEST, f"Unknown election type {request.election_type}")
+    elections = Elections(state)
+    records: list[Message] = []
+    response = ElectLeadersResponse()
+    everything = request.topic_partitions is None
+    for asked in _asked(state, request):
+        result = ReplicaElectionResult(topic=asked.topic)
+        response.replica_election_results.append(result)
+        for index in asked.partitions:
+            row = PartitionResult(partition_id=index, error_message=None)
+            try:
+                topic = _find(state, asked.topic, index)
+                records.append(_elect(elections, topic, index, request.election_type))
+            except Refused as refused:
+                if everything and refused.error_code == ErrorCode.ELECTION_NOT_NEEDED:
+                    continue
+                row.error_code, row.error_message = refused.error_code, refused.message
+            result.partition_result.append(row)
+    return records, response
+
+
+def refusal(request: ElectLeadersRequest, error_code: ErrorCode, message: str) -> ElectLeadersResponse:
+    """Of the whole request."""
+    return ElectLeadersResponse(
+        error_code=error_code,
+        replica_election_results=[
+            ReplicaElectionResult(
+                topic=each.topic,
+                partition_result=[
+                    PartitionResult(partition_id=index, error_code=error_code, error_message=message)
+                    for index in each.partitions
+                ],
+            )
+            for each in request.topic_partitions or ()
+        ],
+    )
+
+
+def _asked(state: ControllerState, request: ElectLeadersRequest) -> Iterable[TopicPartitions]:
+    if request.topic_partitions is not None:
+        return request.topic_partitions
+    return [TopicPartitions(topic=each.name, partitions=list(each.partitions)) for each in state.image.topics.values()]
+
+
+def _find(state: ControllerState, name: str, index: int) -> TopicState:
+    """Raises Refused."""
+    topic = state.image.topic(name)
+    if topic is None:
+        raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"No such topic as {name}")
+    if index not in topic.partitions:
+        raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"No such partition as {name}-{index}")
+    return topic
+
+
+def _elect(elections: Elections, topic: TopicState, index: int, election_type: int) -> PartitionChangeRecord:
+    """Raises Refused."""
+    partition = topic.partitions[index]
+    preferred = election_type == PREFERRED
+    if partition.leader == partition.replicas[0] if preferred else partition.leader != NO_LEADER:
+        raise Refused(ErrorCode.ELECTION_NOT_NEEDED, ErrorCode.ELECTION_NOT_NEEDED.description)
+    change = elections.change(topic, index)
+    change.election = Election.PREFERRED if preferred else Election.UNCLEAN
+    record = change.record()
+    if record is None:
+        code = ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE if preferred else ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE
+        raise Refused(code, code.description)
+    return record
+
+
+def elect_preferred(state: ControllerState) -> list[PartitionChangeRecord]:
+    """Moves leaders back to the preferred replicas, at most MAX_ELECTIONS."""
+    return _elect_some(state, sorted(state.partitions.imbalanced), Election.PREFERRED)
+
+
+def elect_unclean(state: ControllerState) -> list[PartitionChangeRecord]:
+    """Gives leaders to partitions without one whose topics allow it, at most MAX_ELECTIONS."""
+    return _elect_some(state, sorted(state.partitions.leaderless), Election.UNCLEAN)
+
+
+def _elect_some(
+    state: ControllerState, partitions: Iterable[PartitionKey], election: Election
+) -> list[PartitionChangeRecord]:
+    elections = Elections(state)
+    records: list[PartitionChangeRecord] = []
+    for topic_id, index in partitions:
+        if len(records) == MAX_ELECTIONS:
+            break
+        topic = state.image.topic_by_id(topic_id)
+        assert topic is not None, "the index follows the image"
+        if election is Election.PREFERRED or elections.may_be_unclean(topic):
+            change = elections.change(topic, index)
+            change.election = election
+            record = change.record()
+            if record is not None:
+                records.append(record)
+    return records

@@ -1,0 +1,103 @@
+"""UpdateFeatures: a cluster's features move to other levels (KIP-584, KIP-778), all that are asked for or none.
+
+The model is Kafka's `FeatureControlManager`. metadata.version has one level here; kraft.version is raft's, and what is
+written of it is up to the driver.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from pykbroker.protocol.errors import ErrorCode
+from pykbroker.protocol.messages.brokers import (
+    FeatureUpdateKey,
+    UpdatableFeatureResult,
+    UpdateFeaturesRequest,
+    UpdateFeaturesResponse,
+)
+from pykbroker.protocol.messages.metadata_records import FeatureLevelRecord
+from pykbroker.protocol.schema import Message
+
+from . import min_isr
+from .controller_state import ControllerState
+from .features import REGISTERED_FEATURES, SUPPORTED_FEATURES, feature_level
+from .image import METADATA_VERSION
+from .refused import Refused
+
+KRAFT_VERSION: Final = "kraft.version"
+OFFERED: Final = SUPPORTED_FEATURES | {KRAFT_VERSION: REGISTERED_FEATURES[KRAFT_VERSION]}
+"""What a level can be asked for, with the least and the greatest."""
+
+UPGRADE, SAFE_DOWNGRADE, UNSAFE_DOWNGRADE = 1, 2, 3
+_DOWNGRADES: Final = (SAFE_DOWNGRADE, UNSAFE_DOWNGRADE)
+
+
+def update_features(
+    state: ControllerState, request: UpdateFeaturesRequest
+) -> tuple[list[Message], UpdateFeaturesResponse]:
+    """A feature at level 0 is not finalized any more. What is at the level already is left as it is."""
+    levels: dict[str, int] = {}
+    try:
+        for update in request.feature_updates:
+            _check(state, update)
+            levels.setdefault(update.feature, update.max_version_level)
+    except Refused as refused:
+        message = f"The update failed for all features since the following feature had an error: {refused.message}"
+        return [], UpdateFeaturesResponse(error_code=refused.error_code, error_message=message)
+    records: list[Message] = [
+        FeatureLevelRecord(name=name, feature_level=level)
+        for name, level in levels.items()
+        if name != KRAFT_VERSION and feature_level(state.image, name) != level
+    ]
+    records = [*min_isr.when_enabled(state, records), *records]
+    results = [UpdatableFeatureResult(feature=name, error_message=None) for name in levels]
+    return [] if request.validate_only else records, UpdateFeaturesResponse(error_message=None, results=results)
+
+
+def _check(state: ControllerState, update: FeatureUpdateKey) -> None:
+    """Raises Refused."""
+    name, level = update.feature, update.max_version_level
+    current = state.kraft_version if name == KRAFT_VERSION else feature_level(state.image, name)
+    if update.upgrade_type not in (UPGRADE, *_DOWNGRADES):
+        raise _invalid(update, "The controller does not support the given upgrade type.")
+    if level == 0 and current == 0 and name not in OFFERED:
+        raise _invalid(update, f"Feature {name} not found.")
+    if level < 0:
+        raise _invalid(update, "A feature version cannot be less than 0.")
+    if name not in OFFERED:
+        raise _invalid(update, f"Local controller {state.node_id} does not support this feature.")
+    low, high = OFFERED[name]
+    if not low <= level <= high:
+        reason = f"Local controller {state.node_id} only supports versions {low}-{high}"
+        raise _invalid(update, reason)
+    if level > current and update.upgrade_type in _DOWNGRADES:
+        raise _invalid(update, "Can't downgrade to a newer version.")
+    if level < current and update.upgrade_type == UPGRADE:
+        reason = (
+            "Can't downgrade the version of this feature without setting the upgrade type to either safe or unsafe "
+            "downgrade."
+        )
+        raise _invalid(update, reason)
+    if name == KRAFT_VERSION and level < current:
+        raise _invalid(update, f"Version {current} cannot be downgraded.")
+    if level != current:
+        _check_brokers(state, update)
+
+
+def _check_brokers(state: ControllerState, update: FeatureUpdateKey) -> None:
+    """Every registered broker and controller must be able to work at the new level."""
+    if update.feature in (METADATA_VERSION, KRAFT_VERSION):
+        return
+    for broker in state.image.brokers.values():
+        low, high = broker.features.get(update.feature, (0, 0))
+        if not low <= update.max_version_level <= high:
+            raise _invalid(update, f"Broker {broker.id} only supports versions {low}-{high}")
+    for controller in state.image.controllers.values():
+        low, high = controller.features.get(update.feature, (0, 0))
+        if controller.id != state.node_id and not low <= update.max_version_level <= high:
+            raise _invalid(update, f"Controller {controller.id} only supports versions {low}-{high}")
+
+
+def _invalid(update: FeatureUpdateKey, reason: str) -> Refused:
+    message = f"Invalid update version {update.max_version_level} for feature {update.feature}. {reason}"
+    return Refused(ErrorCode.INVALID_UPDATE_VERSION, message)

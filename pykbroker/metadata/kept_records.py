@@ -1,0 +1,67 @@
+"""Metadata of what is not offered here: client quotas, ACLs, SCRAM credentials and delegation tokens.
+
+A directory that Apache Kafka wrote may hold them. They mean nothing to this node, but a snapshot takes the place of the
+log, and must not lose them: the latest record of each is kept as it came.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from pykbroker.protocol.messages.metadata_records import (
+    AccessControlEntryRecord,
+    ClientQuotaRecord,
+    DelegationTokenRecord,
+    RemoveAccessControlEntryRecord,
+    RemoveDelegationTokenRecord,
+    RemoveUserScramCredentialRecord,
+    UserScramCredentialRecord,
+)
+from pykbroker.protocol.schema import Message
+
+RecordKey = tuple[type[Message], object]
+"""What a record says something about."""
+
+_BEHIND_PRODUCER_IDS: Final = (AccessControlEntryRecord, UserScramCredentialRecord, DelegationTokenRecord)
+
+
+def keep(kept: dict[RecordKey, Message], record: Message) -> None:
+    """Takes the next record of the log; of other types nothing is kept."""
+    match record:
+        case ClientQuotaRecord():
+            entity = frozenset((part.entity_type, part.entity_name) for part in record.entity)
+            _put(kept, (ClientQuotaRecord, (entity, record.key)), None if record.remove else record)
+        case AccessControlEntryRecord():
+            _put(kept, (AccessControlEntryRecord, record.id), record)
+        case RemoveAccessControlEntryRecord():
+            _put(kept, (AccessControlEntryRecord, record.id), None)
+        case UserScramCredentialRecord():
+            _put(kept, (UserScramCredentialRecord, (record.name, record.mechanism)), record)
+        case RemoveUserScramCredentialRecord():
+            _put(kept, (UserScramCredentialRecord, (record.name, record.mechanism)), None)
+        case DelegationTokenRecord():
+            _put(kept, (DelegationTokenRecord, record.token_id), record)
+        case RemoveDelegationTokenRecord():
+            _put(kept, (DelegationTokenRecord, record.token_id), None)
+
+
+def client_quotas(kept: Mapping[RecordKey, Message]) -> Iterator[Message]:
+    return _of_type(kept, ClientQuotaRecord)
+
+
+def security_records(kept: Mapping[RecordKey, Message]) -> Iterator[Message]:
+    """In the order of Kafka's snapshots."""
+    for record_type in _BEHIND_PRODUCER_IDS:
+        yield from _of_type(kept, record_type)
+
+
+def _put(kept: dict[RecordKey, Message], key: RecordKey, record: Message | None) -> None:
+    if record is None:
+        kept.pop(key, None)
+    else:
+        kept[key] = record
+
+
+def _of_type(kept: Mapping[RecordKey, Message], record_type: type[Message]) -> Iterator[Message]:
+    return (record for (kind, _), record in kept.items() if kind is record_type)
