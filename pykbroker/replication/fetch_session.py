@@ -15,7 +15,9 @@ from typing import Protocol, TypeAlias
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages.fetch import FetchPartition, FetchRequest
 
+from .partition import Partition
 from .reads import FetchPartitionData
+from .session_watch import PartitionKey, SessionWatch
 
 INVALID_SESSION_ID = 0
 INITIAL_EPOCH = 0
@@ -26,8 +28,6 @@ TOPIC_IDS_SINCE_VERSION = 13
 MIN_EVICTION_AGE_MS = 120_000
 """A session that was used within this time gives way only to a larger one, and only once it is this old itself."""
 
-PartitionKey: TypeAlias = tuple[bytes | str, int]
-"""(topic id, partition) since version 13, (topic name, partition) before."""
 TopicNames: TypeAlias = Callable[[bytes], str | None]
 
 
@@ -60,11 +60,12 @@ class CachedPartition:
         if self.log_start_offset != data.log_start_offset:
             self.log_start_offset = data.log_start_offset
             must_respond = True
-        if data.error_code is not ErrorCode.NONE:
-            # An impossible value, so that the partition is answered again once the error is gone.
+        if data.error_code is not ErrorCode.NONE or data.diverging_epoch is not None:
+            # An impossible value, so that the partition is answered again once the error is gone, or the reader has
+            # truncated: it took no notice of the high watermark before.
             self.high_watermark = -1
             must_respond = True
-        return must_respond or data.preferred_read_replica >= 0 or data.diverging_epoch is not None
+        return must_respond or data.preferred_read_replica >= 0
 
 
 Partitions: TypeAlias = dict[PartitionKey, CachedPartition]
@@ -82,6 +83,11 @@ class FetchAnswer:
 
 class FetchContext(Protocol):
     """One Fetch request in flight."""
+
+    @property
+    def watched(self) -> FetchSession | None:
+        """The session, where only what is unsettled of it is read."""
+        ...
 
     def partitions(self) -> Iterable[CachedPartition]:
         """What to read, in this order."""
@@ -103,6 +109,20 @@ class FetchSession:
     last_used_ms: int = 0
     size_when_used: int = 0
     evictable_by_all: bool = False
+    watch: SessionWatch | None = None
+
+    def key(self, partition: CachedPartition) -> PartitionKey:
+        name = partition.topic_id if self.uses_topic_ids else partition.topic
+        assert name is not None, "without topic ids, every partition has a topic name"
+        return name, partition.partition
+
+    def was_read(
+        self, partition: CachedPartition, hosted: Partition, data: FetchPartitionData, replica_id: int
+    ) -> None:
+        """At once, so that no change of what is read is missed."""
+        key = self.key(partition)
+        if self.watch is not None and self.cached.get(key) is partition:
+            self.watch.was_read(key, hosted, data, replica_id)
 
     def touch(self, now_ms: int) -> None:
         self.last_used_ms = now_ms
@@ -125,10 +145,13 @@ class FetchSession:
                 cached[key] = partition
             else:
                 known.request = partition.request
+            if self.watch is not None:
+                self.watch.named(key)
         for topic in request.forgotten_topics_data:
             name = topic.topic_id if self.uses_topic_ids else topic.topic
             for index in topic.partitions:
-                cached.pop((name, index), None)
+                if cached.pop((name, index), None) is not None and self.watch is not None:
+                    self.watch.forgotten((name, index))
 
 
 def requested_partitions(request: FetchRequest, uses_topic_ids: bool, topic_names: TopicNames) -> Partitions:
@@ -149,6 +172,7 @@ class SessionlessContext:
     """Reads what the request lists and remembers nothing."""
 
     requested: Partitions
+    watched: None = None
 
     def partitions(self) -> Iterable[CachedPartition]:
         return self.requested.values()
@@ -162,6 +186,7 @@ class ErrorContext:
     """The request named a session that cannot serve it."""
 
     error_code: ErrorCode
+    watched: None = None
 
     def partitions(self) -> Iterable[CachedPartition]:
         return ()
@@ -178,6 +203,7 @@ class FullContext:
     requested: Partitions
     uses_topic_ids: bool
     from_follower: bool
+    watched: None = None
 
     def partitions(self) -> Iterable[CachedPartition]:
         return self.requested.values()
@@ -192,18 +218,15 @@ class FullContext:
         if session is None:
             return FetchAnswer(ErrorCode.NONE, INVALID_SESSION_ID, answers)
         for partition, data in answers:
-            partition.high_watermark = data.high_watermark
-            partition.log_start_offset = data.log_start_offset
-            key = partition.topic_id if self.uses_topic_ids else partition.topic
-            assert key is not None, "without topic ids, every partition has a topic name"
-            session.cached[key, partition.partition] = partition
+            partition.update_response(data)
+            session.cached[session.key(partition)] = partition
         session.touch(now_ms)
         return FetchAnswer(ErrorCode.NONE, session.id, answers)
 
 
 @dataclass(slots=True, eq=False)
 class IncrementalContext:
-    """Reads everything that the session holds and answers only what changed.
+    """Reads everything that the session holds, or what is unsettled of it, and answers only what changed.
 
     A partition that gave records goes to the end of the order, so that the next request's bytes go to others first.
     """
@@ -212,8 +235,17 @@ class IncrementalContext:
     request_epoch: int
     topic_names: TopicNames
 
+    @property
+    def watched(self) -> FetchSession | None:
+        return self.session if self.session.watch is not None else None
+
     def partitions(self) -> Iterable[CachedPartition]:
-        for partition in self.session.cached.values():
+        session = self.session
+        if session.watch is None:
+            wanted: Iterable[CachedPartition] = session.cached.values()
+        else:
+            wanted = [session.cached[key] for key in session.watch.unsettled()]
+        for partition in wanted:
             if partition.topic is None:
                 partition.topic = self.topic_names(partition.topic_id)
             yield partition
@@ -225,15 +257,18 @@ class IncrementalContext:
             return FetchAnswer(ErrorCode.INVALID_FETCH_SESSION_EPOCH, session.id)
         cached = session.cached
         changed = []
+        given = []
         for answer in answers:
             partition, data = answer
             if not partition.update_response(data):
                 continue
             changed.append(answer)
             if data.records_size > 0:
-                key = partition.topic_id if session.uses_topic_ids else partition.topic
-                assert key is not None, "without topic ids, every partition has a topic name"
-                cached[key, partition.partition] = cached.pop((key, partition.partition))
+                key = session.key(partition)
+                given.append(key)
+                cached[key] = cached.pop(key)
+        if session.watch is not None:
+            session.watch.answered(given)
         return FetchAnswer(ErrorCode.NONE, session.id, changed)
 
 
@@ -277,6 +312,8 @@ class FetchSessionCache:
             return SessionlessContext(requested_partitions(request, uses_topic_ids, topic_names))
         session.epoch = next_epoch(session.epoch)
         session.touch(now_ms)
+        if session.watch is not None:
+            session.watch.begin(session.cached, request.replica_state.replica_epoch, now_ms)
         self._by_id[session.id] = self._by_id.pop(session.id)
         return IncrementalContext(session, request.session_epoch, topic_names)
 
@@ -288,6 +325,8 @@ class FetchSessionCache:
         while session_id in self._by_id:
             session_id = self.rng.randint(1, MAX_SESSION_ID)
         session = FetchSession(session_id, privileged, uses_topic_ids, now_ms, {})
+        if privileged:
+            session.watch = SessionWatch()
         self._by_id[session_id] = session
         return session
 

@@ -2,18 +2,19 @@
 
 Pure: a `Partition` holds a log and knows no Trio, no clock and no other partition. The rules follow Kafka's
 `cluster.Partition`: the high watermark is the least log end of the in-sync replicas, with one replica as with many.
+Who those are is kept in `isr`; what a follower fetches, and does with the answer, is said by `follower`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.storage.errors import OffsetOutOfRange
 from pykbroker.storage.log import AppendOrigin, AppendResult, Log
 
+from .isr import NO_BROKER_EPOCH, CommittedIsr, InSyncReplicas, IsrChange, IsrRules
 from .reads import (
     NO_EPOCH,
     NO_OFFSET,
@@ -44,27 +45,33 @@ class LeaderAndIsr(Protocol):
     def replicas(self) -> Sequence[int]: ...
     @property
     def isr(self) -> Sequence[int]: ...
-
-
-@dataclass(slots=True)
-class FollowerState:
-    """What the leader knows of one other replica."""
-
-    replica_id: int
-    log_end_offset: int = NO_OFFSET
-    log_start_offset: int = NO_OFFSET
+    @property
+    def adding_replicas(self) -> Sequence[int]: ...
 
 
 class PartitionWatcher(Protocol):
     def partition_changed(self, partition: Partition) -> None:
-        """More can be read, or the partition changed its leader, or it is gone. Called synchronously."""
+        """More can be read or less, or the partition changed its leader, or it is gone. Called synchronously."""
         ...
 
 
 class Partition:
-    """A replica of one partition. Each state comes from `apply_state`; until the first one nobody leads."""
+    """A replica of one partition. Each state comes from `apply_state`; until the first one nobody leads.
 
-    def __init__(self, topic: str, topic_id: bytes, index: int, log: Log, local_id: int, *, high_watermark: int = 0):
+    Times are those of a monotonic clock, but for `append_as_leader`, which writes its time down.
+    """
+
+    def __init__(
+        self,
+        topic: str,
+        topic_id: bytes,
+        index: int,
+        log: Log,
+        local_id: int,
+        isr_rules: IsrRules,
+        *,
+        high_watermark: int = 0,
+    ) -> None:
         self.topic = topic
         self.topic_id = topic_id
         self.index = index
@@ -75,12 +82,12 @@ class Partition:
         self.partition_epoch = NO_EPOCH
         self.leader_epoch_start_offset = NO_OFFSET
         self.replicas: tuple[int, ...] = ()
-        self.isr: tuple[int, ...] = ()
+        self.adding_replicas: tuple[int, ...] = ()
+        self.in_sync = InSyncReplicas(local_id, isr_rules)
+        self._isr_rules = isr_rules
         self.high_watermark = max(log.log_start_offset, min(high_watermark, log.log_end_offset))
         self.watchers: dict[PartitionWatcher, None] = {}
         """In order of their arrival, so that they wake in that order."""
-        self._followers: dict[int, FollowerState] = {}
-        self._isr_followers: tuple[FollowerState, ...] = ()
 
     def __repr__(self) -> str:
         return f"<Partition {self.topic}-{self.index} leader={self.leader} epoch={self.leader_epoch}>"
@@ -90,13 +97,17 @@ class Partition:
         return self.leader == self.local_id
 
     @property
+    def isr(self) -> tuple[int, ...]:
+        return self.in_sync.committed
+
+    @property
     def last_stable_offset(self) -> int:
-        unstable = self.log.first_unstable_offset
+        unstable = self.log.first_undecided_offset(self.high_watermark)
         return self.high_watermark if unstable is None else min(unstable, self.high_watermark)
 
     # Roles
 
-    def apply_state(self, state: LeaderAndIsr) -> bool:
+    def apply_state(self, state: LeaderAndIsr, now_ms: int) -> bool:
         """Take over the controller's decision; False where a later one is known already."""
         if state.partition_epoch < self.partition_epoch:
             return False
@@ -105,15 +116,14 @@ class Partition:
         self.leader_epoch = state.leader_epoch
         self.partition_epoch = state.partition_epoch
         self.replicas = tuple(state.replicas)
-        self.isr = tuple(state.isr)
+        self.adding_replicas = tuple(state.adding_replicas)
         if self.is_leader:
             if new_epoch:
                 self._start_leader_epoch()
-            self._set_followers(new_epoch)
+            self.in_sync.begin(self.replicas, state.isr, now_ms, is_new_epoch=new_epoch)
             self._maybe_increment_high_watermark()
         else:
-            self._followers = {}
-            self._isr_followers = ()
+            self.in_sync.end(state.isr)
         self.notify()
         return True
 
@@ -126,12 +136,6 @@ class Partition:
         """From here on this log is the truth: what followers have beyond this offset of older epochs goes."""
         self.leader_epoch_start_offset = self.log.log_end_offset
         self.log.assign_epoch_start_offset(self.leader_epoch, self.leader_epoch_start_offset)
-
-    def _set_followers(self, new_epoch: bool) -> None:
-        known = {} if new_epoch else self._followers
-        others = [replica_id for replica_id in self.replicas if replica_id != self.local_id]
-        self._followers = {replica_id: known.get(replica_id) or FollowerState(replica_id) for replica_id in others}
-        self._isr_followers = tuple(self._followers[replica_id] for replica_id in self.isr if replica_id in others)
 
     def notify(self) -> None:
         for watcher in tuple(self.watchers):
@@ -149,7 +153,7 @@ class Partition:
         """Append a client's batch or a coordinator's batches. Raises `RecordsRejected`, `DiskFailed`."""
         if self.leader != self.local_id:
             return ErrorCode.NOT_LEADER_OR_FOLLOWER
-        if required_acks == ACKS_ALL and self._under_min_isr():
+        if required_acks == ACKS_ALL and self.is_under_min_isr:
             return ErrorCode.NOT_ENOUGH_REPLICAS
         result = self.log.append_as_leader(records, self.leader_epoch, now_ms, origin=origin)
         self._maybe_increment_high_watermark()
@@ -163,19 +167,74 @@ class Partition:
             return ErrorCode.NOT_LEADER_OR_FOLLOWER
         if self.high_watermark < end_offset:
             return None
-        return ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND if self._under_min_isr() else ErrorCode.NONE
+        enough = len(self.in_sync.maximal) >= self._min_isr()
+        return ErrorCode.NONE if enough else ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
 
-    def _under_min_isr(self) -> bool:
-        return len(self.isr) < min(self.log.config.min_insync_replicas, len(self.replicas))
+    @property
+    def is_under_min_isr(self) -> bool:
+        return len(self.in_sync.committed) < self._min_isr()
+
+    @property
+    def is_under_replicated(self) -> bool:
+        """A replica that is being added is not missed yet."""
+        return len(self.in_sync.committed) < len(self.replicas) - len(self.adding_replicas)
+
+    def _min_isr(self) -> int:
+        return min(self.log.config.min_insync_replicas, len(self.replicas))
+
+    @property
+    def lacks_flush(self) -> bool:
+        """`flush.messages`: what was appended last is not on the disk as it should be."""
+        return self.log.lacks_flush(self.log.log_end_offset)
+
+    def flushed(self) -> None:
+        """More of the log is on the disk."""
+        if self.is_leader and self._maybe_increment_high_watermark():
+            self.notify()
 
     def _maybe_increment_high_watermark(self) -> bool:
         new = self.log.log_end_offset
-        for follower in self._isr_followers:
-            new = min(new, follower.log_end_offset)
-        if new <= self.high_watermark or self._under_min_isr():
+        if self.log.lacks_flush(new):  # nobody sees it before; what a start found may have been seen already
+            new = max(self.log.recovery_point, self.leader_epoch_start_offset)
+        if self.in_sync.followers:
+            new = self.in_sync.least_end_offset(new)
+        if new <= self.high_watermark or self.is_under_min_isr:
             return False
-        self.high_watermark = new
+        self._set_high_watermark(new)
         return True
+
+    def _set_high_watermark(self, offset: int) -> None:
+        self.high_watermark = offset
+        self.log.producers.forget_replicated(offset)
+
+    # The in-sync replicas
+
+    def maybe_shrink_isr(self, now_ms: int) -> None:
+        """To be called again and again: whoever has lagged for too long is not waited for any more."""
+        if not self.is_leader:
+            return
+        isr = self.in_sync.shrunk(self.log.log_end_offset, now_ms)
+        if isr:
+            self._propose(isr)
+        elif self._maybe_increment_high_watermark():  # who was about to join may be given up
+            self.notify()
+
+    def _propose(self, isr: tuple[int, ...]) -> None:
+        self._isr_rules.propose(self, self.in_sync.propose(isr, self.leader_epoch, self.partition_epoch))
+
+    def isr_change_answered(self, change: IsrChange, answer: CommittedIsr | ErrorCode) -> bool:
+        """The controller has answered; True where the same change is to be asked for again."""
+        if self.in_sync.pending is not change:
+            return False  # the metadata was faster
+        if isinstance(answer, ErrorCode):
+            return self.in_sync.refused(answer)
+        if answer.leader_epoch != self.leader_epoch or answer.partition_epoch < self.partition_epoch:
+            return False
+        self.partition_epoch = answer.partition_epoch
+        self.in_sync.commit(answer.isr)
+        self._maybe_increment_high_watermark()
+        self.notify()
+        return False
 
     # Reading
 
@@ -190,7 +249,10 @@ class Partition:
         last_fetched_epoch: int = NO_EPOCH,
         leader_only: bool = True,
     ) -> FetchPartitionData:
-        """What can be read at `offset`: whole batches as they lie in the log, at least one with `min_one_batch`."""
+        """What can be read at `offset`: whole batches as they lie in the log, at least one with `min_one_batch`.
+
+        Raises `NotVerified` where that was not read since the start, and `CorruptLog`.
+        """
         error = self._access_error(current_leader_epoch, leader_only)
         if error is not ErrorCode.NONE:
             return FetchPartitionData(error)
@@ -218,12 +280,15 @@ class Partition:
         if offset >= limit or (max_bytes <= 0 and not min_one_batch):
             return data
         try:
-            records = log.read(offset, max_bytes, max_offset=limit, min_one_batch=min_one_batch)
+            records = log.read(offset, max_bytes, max_offset=limit, min_one_batch=min_one_batch, defer_checks=True)
         except OffsetOutOfRange:
             return FetchPartitionData(ErrorCode.OFFSET_OUT_OF_RANGE)
         if records.size:
             data.records = records
             data.records_size = records.size
+            if isolation is FetchIsolation.TXN_COMMITTED:
+                aborted = log.aborted_transactions_of(offset, records)
+                data.aborted_transactions = tuple((each.producer_id, each.first_offset) for each in aborted)
         return data
 
     def _diverging_epoch(self, offset: int, last_fetched_epoch: int) -> tuple[int, int] | ErrorCode | None:
@@ -241,6 +306,19 @@ class Partition:
             return ErrorCode.NOT_LEADER_OR_FOLLOWER
         return ErrorCode.NONE
 
+    def refer_to(self, replica_id: int, current_leader_epoch: int = NO_EPOCH) -> FetchPartitionData:
+        """A consumer had better read from another replica (KIP-392)."""
+        error = self._access_error(current_leader_epoch, leader_only=False)
+        if error is not ErrorCode.NONE:
+            return FetchPartitionData(error)
+        return FetchPartitionData(
+            ErrorCode.NONE,
+            self.high_watermark,
+            self.last_stable_offset,
+            self.log.log_start_offset,
+            preferred_read_replica=replica_id,
+        )
+
     def read_as_replica(
         self,
         replica_id: int,
@@ -251,13 +329,17 @@ class Partition:
         *,
         last_fetched_epoch: int = NO_EPOCH,
         log_start_offset: int = NO_OFFSET,
+        now_ms: int,
+        broker_epoch: int = NO_BROKER_EPOCH,
     ) -> FetchPartitionData:
         """A follower's fetch, up to the log end. Its offset tells that it holds everything from its start to there."""
         error = self._access_error(current_leader_epoch, leader_only=True)
-        follower = self._followers.get(replica_id)
+        follower = self.in_sync.followers.get(replica_id)
         if error is ErrorCode.NONE and follower is None:
             # The epochs agree but the replica is not in the set: it may know of a reassignment that we do not know yet.
             error = ErrorCode.NOT_LEADER_OR_FOLLOWER if current_leader_epoch < 0 else ErrorCode.UNKNOWN_LEADER_EPOCH
+        if error is ErrorCode.NONE and self.in_sync.is_stale(replica_id, broker_epoch):
+            error = ErrorCode.NOT_LEADER_OR_FOLLOWER
         if follower is None or error is not ErrorCode.NONE:
             return FetchPartitionData(error)
         data = self.read(
@@ -269,12 +351,49 @@ class Partition:
             last_fetched_epoch=last_fetched_epoch,
         )
         if data.error_code is ErrorCode.NONE and data.diverging_epoch is None:
-            follower.log_end_offset = offset
             has_deleted = log_start_offset > follower.log_start_offset
-            follower.log_start_offset = log_start_offset
-            if self._maybe_increment_high_watermark() or has_deleted:
+            self.in_sync.note_fetch(follower, offset, log_start_offset, self.log.log_end_offset, now_ms, broker_epoch)
+            isr = self.in_sync.growth(follower, self.high_watermark, self.leader_epoch_start_offset)
+            if isr:
+                self._propose(isr)
+            if self._maybe_increment_high_watermark():
+                data.high_watermark = self.high_watermark
+                data.last_stable_offset = self.last_stable_offset
+                self.notify()
+            elif has_deleted:
                 self.notify()
         return data
+
+    # Following
+
+    def append_as_follower(self, records: bytes | memoryview) -> AppendResult | None:
+        """Batches as the leader has them, none from an epoch that is not known here yet; None where none is whole.
+
+        Raises `RecordsRejected`, `DiskFailed`. Who watches is told by `follow_watermarks`.
+        """
+        return self.log.append_as_follower(records, max_leader_epoch=self.leader_epoch)
+
+    def follow_watermarks(self, high_watermark: int, log_start_offset: int) -> bool:
+        """What the leader says of its own; whether that is news. A new leader may know less than the old one told."""
+        new = min(high_watermark, self.log.log_end_offset)
+        has_news = new > self.high_watermark
+        if has_news:
+            self._set_high_watermark(new)
+        log_start_offset = min(log_start_offset, self.high_watermark)
+        if log_start_offset > self.log.log_start_offset:
+            self.log.increment_log_start_offset(log_start_offset)
+            has_news = True
+        return has_news
+
+    def truncate_to(self, offset: int) -> None:
+        """What is at `offset` and behind is not what the leader has. Raises `DiskFailed`."""
+        self.log.truncate_to(offset)
+        self.high_watermark = min(self.high_watermark, offset)
+
+    def truncate_fully_and_start_at(self, offset: int, now_ms: int) -> None:
+        """Nothing of this log is in the leader's. now_ms: the wall clock's. Raises `DiskFailed`."""
+        self.log.truncate_fully_and_start_at(offset, now_ms=now_ms)
+        self.high_watermark = offset
 
     # Deleting
 
@@ -289,13 +408,15 @@ class Partition:
             offset = self.high_watermark
         if not 0 <= offset <= self.high_watermark:
             return DeletedRecords(ErrorCode.OFFSET_OUT_OF_RANGE)
-        log.increment_log_start_offset(offset)
+        if offset > log.log_start_offset:
+            log.increment_log_start_offset(offset)
+            self.notify()  # followers learn it
         return DeletedRecords(offset=offset)
 
     def low_watermark(self, is_alive: Callable[[int], bool]) -> int:
         """The least log start offset of all replicas; a broker that is not there is not waited for."""
         low = self.log.log_start_offset
-        for follower in self._followers.values():
+        for follower in self.in_sync.followers.values():
             if is_alive(follower.replica_id):
                 low = min(low, follower.log_start_offset)
         return low

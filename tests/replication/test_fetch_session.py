@@ -176,6 +176,19 @@ def test_a_diverging_epoch_or_a_nearer_replica_is_always_told() -> None:
         assert len(client.send(request(opened.session_id, epoch), {("apples", 0): told}).partitions) == 1
 
 
+@pytest.mark.parametrize("is_first", [True, False])
+def test_after_a_diverging_epoch_a_partition_is_named_again_although_nothing_moved(is_first: bool) -> None:
+    client = Client()
+    diverging = FetchPartitionData(ErrorCode.NONE, 3, 3, 0, diverging_epoch=(0, 4))
+    opened = client.send(request(partitions={"apples": [0]}), {("apples", 0): diverging if is_first else data(3)})
+    answers = [data(3), data(3)] if is_first else [diverging, data(3), data(3)]
+    named_in = [
+        len(client.send(request(opened.session_id, epoch), {("apples", 0): answered}).partitions)
+        for epoch, answered in enumerate(answers, 1)
+    ]
+    assert named_in == ([1, 0] if is_first else [1, 1, 0])
+
+
 def test_an_incremental_request_adds_updates_and_forgets() -> None:
     client = Client()
     opened = client.send(request(partitions={"apples": [0, 1]}))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -14,6 +14,8 @@ from pykbroker.replication.partition import Partition
 from pykbroker.replication.reads import FetchIsolation, ListedOffset, OffsetSpec
 from pykbroker.storage.disk import OsDisk
 from pykbroker.storage.log import AppendResult, Log, LogConfig
+from tests.replication.brokers import Proposals
+from tests.storage.transactions import ABORT, COMMIT, Transactions
 
 CONSUMER = FetchIsolation.HIGH_WATERMARK
 NOW_MS = 1_000_000
@@ -27,6 +29,7 @@ class State:
     partition_epoch: int = 0
     replicas: tuple[int, ...] = (1,)
     isr: tuple[int, ...] = (1,)
+    adding_replicas: tuple[int, ...] = ()
 
 
 THREE = (1, 2, 3)
@@ -39,9 +42,9 @@ def make(tmp_path: Path) -> MakePartition:
     def make_partition(state: State | None = State(), *, high_watermark: int = 0, **config: str) -> Partition:
         properties: dict[str, str | None] = {key.replace("_", "."): value for key, value in config.items()}
         log = Log.open(OsDisk(), str(tmp_path / "apples-0"), LogConfig.from_properties(properties), now_ms=NOW_MS)
-        partition = Partition("apples", b"a" * 16, 0, log, 1, high_watermark=high_watermark)
+        partition = Partition("apples", b"a" * 16, 0, log, 1, Proposals().rules(), high_watermark=high_watermark)
         if state is not None:
-            partition.apply_state(state)
+            partition.apply_state(state, 0)
         return partition
 
     return make_partition
@@ -76,25 +79,48 @@ def test_with_one_replica_the_high_watermark_follows_the_log_end(make: MakeParti
     assert partition.check_replicated(3) is ErrorCode.NONE
 
 
+def test_what_flush_messages_wants_on_the_disk_is_not_read_before_it_is_there(make: MakePartition) -> None:
+    partition = make(flush_messages="2")
+    append(partition)
+    assert partition.high_watermark == 1
+    append(partition)
+    assert (partition.high_watermark, partition.check_replicated(2)) == (1, None)
+    watcher = Watcher(partition)
+    partition.log.flush()
+    partition.flushed()
+    assert (partition.high_watermark, partition.check_replicated(2)) == (2, ErrorCode.NONE)
+    assert watcher.calls == 1
+
+
+def test_a_leader_does_not_take_back_what_may_have_been_read_before_its_start(make: MakePartition) -> None:
+    partition = make()
+    append(partition, 3)
+    partition.log.update_config(replace(partition.log.config, flush_messages=1))
+    partition.apply_state(State(leader_epoch=1, partition_epoch=1), 0)
+    append(partition)
+    assert partition.lacks_flush
+    assert partition.high_watermark == 3
+
+
 def test_the_high_watermark_is_the_least_log_end_of_the_isr(make: MakePartition) -> None:
     partition = make(State(replicas=THREE, isr=THREE))
     append(partition, 2)
     append(partition, 2)
     assert partition.high_watermark == 0
-    partition.read_as_replica(2, 4, MAX_BYTES)
+    partition.read_as_replica(2, 4, MAX_BYTES, now_ms=0)
     assert partition.high_watermark == 0
-    partition.read_as_replica(3, 2, MAX_BYTES)
+    partition.read_as_replica(3, 2, MAX_BYTES, now_ms=0)
     assert partition.high_watermark == 2
     assert partition.check_replicated(2) is ErrorCode.NONE
     assert partition.check_replicated(3) is None
-    partition.read_as_replica(3, 4, MAX_BYTES)
+    partition.read_as_replica(3, 4, MAX_BYTES, now_ms=0)
     assert partition.high_watermark == 4
 
 
 def test_a_replica_outside_of_the_isr_does_not_hold_the_high_watermark_back(make: MakePartition) -> None:
     partition = make(State(replicas=THREE, isr=(1, 2)))
     append(partition, 2)
-    partition.read_as_replica(2, 2, MAX_BYTES)
+    partition.read_as_replica(2, 2, MAX_BYTES, now_ms=0)
     assert partition.high_watermark == 2
 
 
@@ -102,7 +128,7 @@ def test_a_smaller_isr_lets_the_high_watermark_advance_and_wakes_who_waits(make:
     partition = make(State(replicas=THREE, isr=THREE))
     append(partition, 2)
     watcher = Watcher(partition)
-    partition.apply_state(State(replicas=THREE, isr=(1,), partition_epoch=1))
+    partition.apply_state(State(replicas=THREE, isr=(1,), partition_epoch=1), 0)
     assert partition.high_watermark == 2
     assert watcher.calls == 1
 
@@ -110,7 +136,7 @@ def test_a_smaller_isr_lets_the_high_watermark_advance_and_wakes_who_waits(make:
 def test_below_min_isr_the_high_watermark_stands_still(make: MakePartition) -> None:
     partition = make(State(replicas=THREE, isr=(1, 2)), min_insync_replicas="2")
     append(partition, 2)
-    partition.apply_state(State(replicas=THREE, isr=(1,), partition_epoch=1))
+    partition.apply_state(State(replicas=THREE, isr=(1,), partition_epoch=1), 0)
     assert partition.high_watermark == 0
     assert partition.check_replicated(2) is None
 
@@ -148,8 +174,8 @@ def test_too_small_an_isr_refuses_acks_all_alone(make: MakePartition, acks: int,
 def test_an_isr_that_shrank_after_the_append_is_told(make: MakePartition) -> None:
     partition = make(State(replicas=THREE, isr=(1, 2)), min_insync_replicas="2")
     append(partition, acks=-1)
-    partition.read_as_replica(2, 1, MAX_BYTES)
-    partition.apply_state(State(replicas=THREE, isr=(1,), partition_epoch=1))
+    partition.read_as_replica(2, 1, MAX_BYTES, now_ms=0)
+    partition.apply_state(State(replicas=THREE, isr=(1,), partition_epoch=1), 0)
     assert partition.check_replicated(1) is ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
 
 
@@ -172,7 +198,7 @@ def test_an_append_wakes_who_watches(make: MakePartition) -> None:
 
 def test_an_older_partition_epoch_changes_nothing(make: MakePartition) -> None:
     partition = make(State(leader_epoch=3, partition_epoch=5))
-    assert not partition.apply_state(State(leader=2, leader_epoch=2, partition_epoch=4))
+    assert not partition.apply_state(State(leader=2, leader_epoch=2, partition_epoch=4), 0)
     assert (partition.leader, partition.leader_epoch) == (1, 3)
 
 
@@ -225,7 +251,7 @@ def test_who_is_no_replica_does_not_read_as_one(
 ) -> None:
     partition = make(State(replicas=(1, 2), isr=(1, 2)))
     append(partition)
-    assert partition.read_as_replica(replica_id, 0, MAX_BYTES, epoch).error_code is error
+    assert partition.read_as_replica(replica_id, 0, MAX_BYTES, epoch, now_ms=0).error_code is error
 
 
 # Reading
@@ -236,9 +262,9 @@ def test_a_consumer_reads_below_the_high_watermark_and_a_replica_to_the_end(make
     append(partition, 2)
     append(partition, 2)
     size = partition.log.size_bytes
-    partition.read_as_replica(2, 2, MAX_BYTES)
+    partition.read_as_replica(2, 2, MAX_BYTES, now_ms=0)
     assert partition.read(0, MAX_BYTES, CONSUMER).records_size == size // 2
-    assert partition.read_as_replica(2, 0, MAX_BYTES).records_size == size
+    assert partition.read_as_replica(2, 0, MAX_BYTES, now_ms=0).records_size == size
 
 
 @pytest.mark.parametrize(
@@ -285,6 +311,39 @@ def test_only_read_committed_asks_for_aborted_transactions(make: MakePartition) 
     assert partition.read(0, MAX_BYTES, FetchIsolation.TXN_COMMITTED).aborted_transactions == ()
 
 
+def test_a_fetch_names_the_aborted_transactions_among_its_records(make: MakePartition) -> None:
+    partition = make()
+    transactions = Transactions(partition.log)
+    for producer_id in (5, 6):
+        transactions.write(producer_id)
+        transactions.end(producer_id, ABORT)
+    append(partition)
+    transactions.write(7)
+    append(partition)
+    expected = {0: ((5, 0), (6, 2)), 1: ((5, 0), (6, 2)), 2: ((6, 2),), 4: ()}
+    for offset, aborted in expected.items():
+        assert partition.read(offset, MAX_BYTES, FetchIsolation.TXN_COMMITTED).aborted_transactions == aborted
+    assert partition.last_stable_offset == 5
+    assert partition.list_offset(OffsetSpec.LATEST, FetchIsolation.TXN_COMMITTED).offset == 5
+    assert partition.list_offset(OffsetSpec.LATEST, CONSUMER).offset == 7
+
+
+def test_a_transaction_is_decided_for_readers_when_its_marker_is_replicated(make: MakePartition) -> None:
+    """A new leader might not have it."""
+    partition = make(State(replicas=(1, 2), isr=(1, 2)))
+    transactions = Transactions(partition.log)
+    transactions.write(5)
+    transactions.write(5)
+    transactions.end(5, COMMIT)
+    transactions.write(6)
+    stable = []
+    for replicated in range(5):
+        partition.read_as_replica(2, replicated, MAX_BYTES, now_ms=0)
+        assert partition.high_watermark == replicated
+        stable.append(partition.last_stable_offset)
+    assert stable == [0, 0, 0, 3, 3]
+
+
 # Leader epochs
 
 
@@ -293,7 +352,7 @@ def two_epochs(make: MakePartition) -> Partition:
     """Epoch 1: offsets 0 and 1; epoch 4: offset 2."""
     partition = make(State(leader_epoch=1))
     append(partition, 2)
-    partition.apply_state(State(leader_epoch=4, partition_epoch=1))
+    partition.apply_state(State(leader_epoch=4, partition_epoch=1), 0)
     append(partition)
     return partition
 
@@ -329,7 +388,7 @@ def test_a_log_that_took_another_way_is_told_where(
 def test_a_diverging_replica_does_not_move_the_high_watermark(make: MakePartition) -> None:
     partition = make(State(replicas=(1, 2), isr=(1, 2)))
     append(partition, 2)
-    partition.read_as_replica(2, 9, MAX_BYTES, last_fetched_epoch=0)
+    partition.read_as_replica(2, 9, MAX_BYTES, last_fetched_epoch=0, now_ms=0)
     assert partition.high_watermark == 0
 
 
@@ -385,9 +444,9 @@ def test_a_consumer_finds_no_timestamp_above_the_high_watermark(make: MakePartit
 def test_a_new_leader_does_not_list_what_it_does_not_know_to_be_replicated(make: MakePartition) -> None:
     partition = make(State(replicas=(1, 2), isr=(1, 2)))
     append(partition, 2, timestamp=1000)
-    partition.apply_state(State(leader_epoch=1, partition_epoch=1, replicas=(1, 2), isr=(1, 2)))
+    partition.apply_state(State(leader_epoch=1, partition_epoch=1, replicas=(1, 2), isr=(1, 2)), 0)
     for timestamp in (OffsetSpec.LATEST, 1000):
         assert partition.list_offset(timestamp, CONSUMER).error_code is ErrorCode.OFFSET_NOT_AVAILABLE
     assert partition.list_offset(OffsetSpec.EARLIEST, CONSUMER).offset == 0
-    partition.read_as_replica(2, 2, MAX_BYTES)
+    partition.read_as_replica(2, 2, MAX_BYTES, now_ms=0)
     assert partition.list_offset(OffsetSpec.LATEST, CONSUMER).offset == 2

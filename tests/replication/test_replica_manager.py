@@ -188,7 +188,7 @@ def test_high_watermarks_are_checkpointed(node: ApiNode) -> None:
 def test_a_follower_starts_with_its_checkpointed_high_watermark(node: ApiNode) -> None:
     node.create_topic("apples", replicas=[1, 2], leader=1)
     node.append("apples", b"a", b"b", b"c")
-    node.partition("apples").read_as_replica(2, 2, 1000)
+    node.partition("apples").read_as_replica(2, 2, 1000, now_ms=0)
 
     async def run() -> None:
         await node.replicas.checkpoint()
@@ -207,10 +207,14 @@ def test_flush_ms_flushes_a_log_after_that_time(node: ApiNode) -> None:
         await trio.sleep(0.1)
         for topic in ("apples", "beets"):
             node.append(topic, b"a")
-        assert node.partition("apples").log.recovery_point == 0
-        await trio.sleep(2)
+        await trio.sleep(0.1)
+        for topic in ("apples", "beets"):
+            assert node.partition(topic).log.recovery_point == 1, "a log that begins is flushed once"
+            node.append(topic, b"b")
         assert node.partition("apples").log.recovery_point == 1
-        assert node.partition("beets").log.recovery_point == 0, "by default the operating system decides"
+        await trio.sleep(2)
+        assert node.partition("apples").log.recovery_point == 2
+        assert node.partition("beets").log.recovery_point == 1, "by default the operating system decides"
 
     while_running(node, run)
 
@@ -265,15 +269,20 @@ def test_retention_waits_for_the_high_watermark(tmp_path: Path) -> None:
         node.append("apples", b"a")
         await trio.sleep(2)
         assert node.partition("apples").log.log_start_offset == 0
-        node.partition("apples").read_as_replica(2, 1, 1000)
+        node.partition("apples").read_as_replica(2, 1, 1000, now_ms=0)
         await trio.sleep(2)
         assert node.partition("apples").log.log_start_offset == 1
 
     while_running(node, run)
 
 
+def two_directories(path: Path) -> dict[str, str]:
+    """For partitions alone, so that the node can do without either."""
+    return {"log.dirs": f"{path}/one,{path}/two", "metadata.log.dir": f"{path}/metadata"}
+
+
 def test_a_disk_that_fails_in_retention_goes_offline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    node = ApiNode(tmp_path, {"log.dirs": f"{tmp_path}/one,{tmp_path}/two", "log.retention.check.interval.ms": "1000"})
+    node = ApiNode(tmp_path, {**two_directories(tmp_path), "log.retention.check.interval.ms": "1000"})
     node.create_topic("apples", 2, retention_ms="0")
 
     def fail(*_: object) -> None:
@@ -321,7 +330,7 @@ def break_disk(monkeypatch: pytest.MonkeyPatch, log: Log) -> None:
 
 
 def test_a_failed_disk_takes_its_directory_offline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    node = ApiNode(tmp_path, {"log.dirs": f"{tmp_path}/one,{tmp_path}/two"})
+    node = ApiNode(tmp_path, two_directories(tmp_path))
     node.create_topic("apples", 2)
     assert (directories(node, "one"), directories(node, "two")) == (["apples-0"], ["apples-1"]), "evenly"
     coordinator = Coordinator()
@@ -349,6 +358,22 @@ def checkpoint_of(path: Path) -> list[str]:
 def test_without_a_directory_the_node_cannot_go_on(node: ApiNode, monkeypatch: pytest.MonkeyPatch) -> None:
     node.create_topic("apples")
     broken = node.partition("apples")
+    break_disk(monkeypatch, broken.log)
+
+    async def run() -> None:
+        node.replicas.append(broken, batch(b"a"), 0, 1)
+        await trio.sleep_forever()
+
+    with pytest.RaisesGroup(DiskFailed, flatten_subgroups=True):
+        while_running(node, run)
+
+
+def test_without_the_directory_of_the_metadata_log_the_node_cannot_go_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    node = ApiNode(tmp_path, {"log.dirs": f"{tmp_path}/one,{tmp_path}/two", "metadata.log.dir": f"{tmp_path}/two"})
+    node.create_topic("apples", 2)
+    broken = node.partition("apples", 1)
     break_disk(monkeypatch, broken.log)
 
     async def run() -> None:

@@ -1,0 +1,41 @@
+"""The asking side of a fetch session (KIP-227): Kafka's `FetchSessionHandler`. Which partitions are in it is kept by
+`follower`; here is only who counts, and when to begin anew.
+"""
+
+from __future__ import annotations
+
+from pykbroker.protocol.errors import ErrorCode
+
+from .fetch_session import INITIAL_EPOCH, INVALID_SESSION_ID, next_epoch
+
+
+class FetchSessionHandler:
+    """`id` and `epoch` go into the next request; while `is_full`, that one names every partition."""
+
+    def __init__(self) -> None:
+        self.id = INVALID_SESSION_ID
+        self.epoch = INITIAL_EPOCH
+
+    @property
+    def is_full(self) -> bool:
+        return self.epoch == INITIAL_EPOCH
+
+    def answered(self, error_code: int, session_id: int) -> bool:
+        """Whether the answer's partitions count. They do not where the session is refused: it has to begin anew."""
+        if error_code:
+            self.broken()
+            if error_code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND:
+                self.id = INVALID_SESSION_ID
+            return False
+        if session_id == INVALID_SESSION_ID:
+            # There was no room for one, or it was closed.
+            self.id, self.epoch = INVALID_SESSION_ID, INITIAL_EPOCH
+        elif self.is_full:
+            self.id, self.epoch = session_id, next_epoch(INITIAL_EPOCH)
+        else:
+            self.epoch = next_epoch(self.epoch)
+        return True
+
+    def broken(self) -> None:
+        """Whether the last request arrived is not known: the next one closes the session and opens another."""
+        self.epoch = INITIAL_EPOCH

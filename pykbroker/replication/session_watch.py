@@ -1,0 +1,113 @@
+"""Which partitions of a follower's fetch session are to be read: of a thousand, those where something has happened.
+
+Kafka reads all partitions of a session at each Fetch request. Here the session watches what it has read; a request
+reads again what has changed since, what it names itself, and what is not settled: where the follower does not have all
+that the leader has, is not in sync, or was refused. Of every other partition it says what the last one said, and its
+time counts for them (`isr.FollowerState.quiet_in`), so that a quiet follower stays in sync.
+
+A partition is watched up to its next change only: a session that nobody uses any more costs nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, TypeAlias
+
+from pykbroker.protocol.errors import ErrorCode
+
+from .reads import FetchPartitionData
+
+if TYPE_CHECKING:
+    from .partition import Partition
+
+PartitionKey: TypeAlias = tuple[bytes | str, int]
+"""(topic id, partition) since version 13, (topic name, partition) before."""
+
+_NEVER_MS = -(1 << 62)
+
+
+class SessionWatch:
+    """A `PartitionWatcher`. fetched_ms: when the session's last request came. on_change: set by who waits for one."""
+
+    def __init__(self) -> None:
+        self.fetched_ms = _NEVER_MS
+        self.on_change: Callable[[], None] | None = None
+        self._broker_epoch: int | None = None
+        self._unsettled: dict[PartitionKey, None] = {}
+        """To be read by the next request, the one that has waited longest first."""
+        self._level: dict[PartitionKey, None] = {}
+        """Settled as soon as the answer that is being made counts."""
+        self._changed: dict[PartitionKey, None] = {}
+        self._watched: dict[PartitionKey, Partition] = {}
+        self._keys: dict[Partition, PartitionKey] = {}
+
+    # A request comes
+
+    def named(self, key: PartitionKey) -> None:
+        """It is new in the session, or what is asked of it is."""
+        self._unwatch(key)
+        self._unsettled[key] = None
+
+    def forgotten(self, key: PartitionKey) -> None:
+        self._unwatch(key)
+        self._unsettled.pop(key, None)
+
+    def begin(self, keys: Iterable[PartitionKey], broker_epoch: int, now_ms: int) -> None:
+        """After what it names. keys: all of the session; a follower that has registered anew is looked at anew."""
+        if broker_epoch != self._broker_epoch:
+            self._broker_epoch = broker_epoch
+            for key in keys:
+                self.named(key)
+        self.fetched_ms = now_ms
+        self._level.clear()
+        self._changed.clear()
+
+    def unsettled(self) -> list[PartitionKey]:
+        return list(self._unsettled)
+
+    # It is answered
+
+    def was_read(self, key: PartitionKey, partition: Partition, data: FetchPartitionData, replica_id: int) -> None:
+        """At once, so that no change is between the two."""
+        self._unwatch(key)
+        self._watched[key] = partition
+        self._keys[partition] = key
+        partition.watchers[self] = None
+        is_refused = data.error_code is not ErrorCode.NONE or data.diverging_epoch is not None
+        if not is_refused and partition.in_sync.begin_quiet(replica_id, partition.log.log_end_offset, self):
+            self._level[key] = None
+        else:
+            self._unsettled[key] = None
+
+    def partition_changed(self, partition: Partition) -> None:
+        key = self._keys.get(partition)
+        if key is None:
+            return  # Told already: another watcher, a coordinator that appends at once, has changed it once more.
+        self._unwatch(key)
+        self._unsettled[key] = None
+        self._changed[key] = None
+        if self.on_change is not None:
+            self.on_change()
+
+    def take_changes(self) -> list[PartitionKey]:
+        """What has changed since the request came, or since the last call."""
+        changed = list(self._changed)
+        self._changed.clear()
+        return changed
+
+    def answered(self, given: Iterable[PartitionKey]) -> None:
+        """The answer counts. given: of these it has records; the next one's bytes go to others first."""
+        for key in self._level:
+            self._unsettled.pop(key, None)
+        self._level.clear()
+        for key in given:
+            if key in self._unsettled:
+                self._unsettled[key] = self._unsettled.pop(key)
+
+    def _unwatch(self, key: PartitionKey) -> None:
+        self._level.pop(key, None)
+        partition = self._watched.pop(key, None)
+        if partition is not None:
+            del self._keys[partition]
+            partition.watchers.pop(self, None)
+            partition.in_sync.end_quiet(self)
