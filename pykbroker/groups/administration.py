@@ -17,22 +17,33 @@ from pykbroker.protocol.messages.group_admin import (
 )
 from pykbroker.state_machine import Token
 
-from .classic_group import DEAD, EMPTY, STABLE, ClassicGroup
+from .classic_group import DEAD, STABLE
+from .consumer_group import ConsumerGroup
+from .consumer_records import ConsumerRecords, group_tombstones
 from .context import GroupRequestContext, Step
+from .group_types import Group, find_classic
 from .member import ClassicMember
-from .offsets import CommittedOffsets
+from .offset_cleanup import OffsetCleanup
 from .rebalance import Rebalance
 from .records import group_metadata_record
 
 CLASSIC_TYPE = "classic"
+CONSUMER_TYPE = "consumer"
 FIRST_VERSION_WITH_GROUP_ID_NOT_FOUND = 6
 
 
 class Administration:
-    def __init__(self, groups: dict[str, ClassicGroup], offsets: CommittedOffsets, rebalance: Rebalance) -> None:
+    def __init__(
+        self,
+        groups: dict[str, Group],
+        cleanup: OffsetCleanup,
+        rebalance: Rebalance,
+        consumer_records: ConsumerRecords,
+    ) -> None:
         self._groups = groups
-        self._offsets = offsets
+        self._cleanup = cleanup
         self._rebalance = rebalance
+        self._consumer_records = consumer_records
 
     def list(self, request: ListGroupsRequest, token: Token, step: Step) -> None:
         """Filters are compared without regard to case; an empty one lets everything through."""
@@ -43,10 +54,10 @@ class Administration:
                 group_id=group.group_id,
                 protocol_type=group.protocol_type or "",
                 group_state=group.state.value,
-                group_type=CLASSIC_TYPE,
+                group_type=type_of(group),
             )
             for group in self._groups.values()
-            if (not states or group.state.value.lower() in states) and (not types or CLASSIC_TYPE in types)
+            if (not states or group.state.value.lower() in states) and (not types or type_of(group).lower() in types)
         ]
         step.answer(token, ListGroupsResponse(groups=listed))
 
@@ -55,12 +66,14 @@ class Administration:
         step.answer(token, DescribeGroupsResponse(groups=described))
 
     def _describe(self, group_id: str, version: int) -> DescribedGroup:
-        group = self._groups.get(group_id)
+        group = find_classic(self._groups, group_id)
         if group is None:
             answer = DescribedGroup(group_id=group_id, group_state=DEAD.value)
             if version >= FIRST_VERSION_WITH_GROUP_ID_NOT_FOUND:
                 answer.error_code = ErrorCode.GROUP_ID_NOT_FOUND
-                answer.error_message = f"Group {group_id} not found."
+                is_other = group_id in self._groups
+                why = f"Group {group_id} is not a classic group." if is_other else f"Group {group_id} not found."
+                answer.error_message = why
             return answer
         protocol_name = group.protocol_name if group.state is STABLE else None
         return DescribedGroup(
@@ -82,21 +95,28 @@ class Administration:
         group = self._groups.get(group_id)
         if group is None:
             return ErrorCode.GROUP_ID_NOT_FOUND
-        if group.state is not EMPTY:
+        if not group.is_empty:
             return ErrorCode.NON_EMPTY_GROUP
-        for tombstone in self._offsets.tombstones(group_id):
-            step.append(tombstone)
+        self._cleanup.delete_all(group_id, step)
         self.forget(group, "deleted by request", step)
         return ErrorCode.NONE
 
-    def forget(self, group: ClassicGroup, cause: str, step: Step) -> None:
+    def forget(self, group: Group, cause: str, step: Step) -> None:
         """Removes an empty group; the tombstones of its offsets, if it has any, are in the step."""
-        for member_id in list(group.pending_join_members):
-            self._rebalance.drop_member(group, member_id, step)
-        step.append(group_metadata_record(group.group_id, None))
-        group.transition_to(DEAD, step.timestamp_ms, cause)
-        del self._groups[group.group_id]
+        if isinstance(group, ConsumerGroup):
+            for tombstone in list(group_tombstones(group)):
+                self._consumer_records.change(tombstone, step)
+        else:
+            for member_id in list(group.pending_join_members):
+                self._rebalance.drop_member(group, member_id, step)
+            step.append(group_metadata_record(group.group_id, None))
+            group.transition_to(DEAD, step.timestamp_ms, cause)
+            del self._groups[group.group_id]
         step.because(f"group {group.group_id} is gone: {cause}")
+
+
+def type_of(group: Group) -> str:
+    return CONSUMER_TYPE if isinstance(group, ConsumerGroup) else CLASSIC_TYPE
 
 
 def _describe_member(member: ClassicMember, protocol_name: str | None) -> DescribedGroupMember:

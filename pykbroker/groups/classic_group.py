@@ -11,9 +11,10 @@ from typing import Final
 
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages.group_records import GroupMetadataValue, MemberMetadata
+from pykbroker.state_machine import BadRecord
 
 from .member import ClassicMember
-from .records import BadRecord, CoordinatorRecord, group_metadata_record
+from .records import CoordinatorRecord, group_metadata_record
 from .subscription import CONSUMER_PROTOCOL_TYPE, subscribed_topics
 
 UNKNOWN_MEMBER_ID: Final = ""
@@ -65,6 +66,15 @@ class ClassicGroup:
         self.pending_sync_members: dict[str, None] = {}
         self.new_member_added = False
         self.topics: frozenset[str] | None = None
+
+    @property
+    def is_empty(self) -> bool:
+        return self.state is EMPTY
+
+    @property
+    def is_simple(self) -> bool:
+        """Nobody ever joined: the group is there for its offsets."""
+        return self.state is EMPTY and self.protocol_type is None and not self.pending_join_members
 
     # Members
 
@@ -166,6 +176,14 @@ class ClassicGroup:
         self.protocol_name = self.select_protocol() if self.members else None
         self.topics = self._subscribed_topics()
         self.transition_to(COMPLETING_REBALANCE if self.members else EMPTY, timestamp_ms, cause)
+
+    def settle(self) -> None:
+        """For members that no rebalance has brought together: they are about to be given their assignments."""
+        assert self.state is EMPTY
+        assert self.members
+        self.state = STABLE
+        self.protocol_name = self.select_protocol()
+        self.topics = self._subscribed_topics()
 
     # Topics
 

@@ -12,6 +12,16 @@ NEW_MEMBER_JOIN_TIMEOUT_MS = 5 * 60 * 1000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ConsumerGroupConfig:
+    """What may be different for each consumer group: the `group.consumer.…` of the broker, or the group's own."""
+
+    session_timeout_ms: int = 45_000
+    heartbeat_interval_ms: int = 5_000
+    assignment_interval_ms: int = 1_000
+    """How far apart target assignments are at least, so that many members that join together cost one (KIP-1263)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class GroupConfig:
     """Defaults are Kafka's. Times are in milliseconds, `offset_metadata_max_chars` in UTF-16 units as Java counts.
 
@@ -27,3 +37,10 @@ class GroupConfig:
     offsets_retention_check_interval_ms: int = 600_000
     max_record_bytes: int = 1_000_000
     new_member_join_timeout_ms: int = NEW_MEMBER_JOIN_TIMEOUT_MS
+    consumer_max_size: int = 2**31 - 1
+    consumer_assignors: tuple[str, ...] = ("uniform", "range")
+    """Names, the default first."""
+    consumer_migration_policy: str = "bidirectional"
+    """Which way a group with members may change its protocol: upgrade, downgrade, bidirectional or disabled."""
+    consumer_regex_refresh_interval_ms: int = 600_000
+    """How old the topics of a regular expression may be, if no topic has changed."""

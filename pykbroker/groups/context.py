@@ -23,13 +23,17 @@ class GroupRequestContext:
 
 @dataclass(slots=True)
 class Step:
-    """now_ms: monotonic, for deadlines. timestamp_ms: wall clock, for what is written down."""
+    """now_ms: monotonic, for deadlines. timestamp_ms: wall clock, for what is written down.
+
+    producer: id and epoch of the producer in whose transaction the records are.
+    """
 
     now_ms: int
     timestamp_ms: int
     records: list[CoordinatorRecord] = field(default_factory=list)
     completed: list[Completion] = field(default_factory=list)
     causes: list[str] = field(default_factory=list)
+    producer: tuple[int, int] | None = None
 
     def append(self, record: CoordinatorRecord) -> None:
         self.records.append(record)
@@ -41,4 +45,4 @@ class Step:
         self.causes.append(cause)
 
     def result(self) -> Result[CoordinatorRecord]:
-        return Result(tuple(self.records), tuple(self.completed), "; ".join(self.causes))
+        return Result(tuple(self.records), tuple(self.completed), "; ".join(self.causes), producer=self.producer)

@@ -59,7 +59,52 @@ class SyncTimeout:
         return ("sync", self.group_id)
 
 
-Timeout: TypeAlias = SessionTimeout | InitialDelay | RebalanceTimeout | SyncTimeout
+@dataclass(frozen=True, slots=True)
+class RevocationTimeout:
+    """A member of a consumer group has not given up its partitions in time; `member_epoch` is where it was told to."""
+
+    group_id: str
+    member_id: str
+    member_epoch: int
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        return ("revocation", self.group_id, self.member_id)
+
+
+@dataclass(frozen=True, slots=True)
+class MemberRejoinTimeout:
+    """A member of the classic protocol in a consumer group was told to rejoin, and has not."""
+
+    group_id: str
+    member_id: str
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        return ("member rejoin", self.group_id, self.member_id)
+
+
+@dataclass(frozen=True, slots=True)
+class MemberSyncTimeout:
+    """A member of the classic protocol in a consumer group has joined, and not sent SyncGroup since."""
+
+    group_id: str
+    member_id: str
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        return ("member sync", self.group_id, self.member_id)
+
+
+Timeout: TypeAlias = (
+    SessionTimeout
+    | InitialDelay
+    | RebalanceTimeout
+    | SyncTimeout
+    | RevocationTimeout
+    | MemberRejoinTimeout
+    | MemberSyncTimeout
+)
 
 
 class Deadlines:
@@ -111,3 +156,14 @@ class Deadlines:
         if len(self._heap) > 2 * len(self._current) + 64:
             self._heap = [entry for entry in self._heap if not self._is_stale(entry)]
             heapq.heapify(self._heap)
+
+
+def cancel_timeouts_of_member(deadlines: Deadlines, group_id: str, member_id: str) -> None:
+    """All that a member of a consumer group can have."""
+    for timeout in (
+        SessionTimeout(group_id, member_id),
+        RevocationTimeout(group_id, member_id, 0),
+        MemberRejoinTimeout(group_id, member_id),
+        MemberSyncTimeout(group_id, member_id),
+    ):
+        deadlines.cancel(timeout)

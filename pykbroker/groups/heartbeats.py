@@ -6,13 +6,14 @@ from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages.groups import HeartbeatRequest, HeartbeatResponse
 from pykbroker.state_machine import Token
 
-from .classic_group import PREPARING_REBALANCE, ClassicGroup
+from .classic_group import PREPARING_REBALANCE
 from .context import Step
+from .group_types import Group, find_classic
 from .rebalance import Rebalance
 
 
 class Heartbeats:
-    def __init__(self, groups: dict[str, ClassicGroup], rebalance: Rebalance) -> None:
+    def __init__(self, groups: dict[str, Group], rebalance: Rebalance) -> None:
         self._groups = groups
         self._rebalance = rebalance
 
@@ -22,7 +23,7 @@ class Heartbeats:
     def _heartbeat(self, request: HeartbeatRequest, step: Step) -> ErrorCode:
         if not request.group_id:
             return ErrorCode.INVALID_GROUP_ID
-        group = self._groups.get(request.group_id)
+        group = find_classic(self._groups, request.group_id)
         if group is None:
             return ErrorCode.UNKNOWN_MEMBER_ID
         error_code = group.validate_member(request.member_id, request.group_instance_id)

@@ -7,6 +7,7 @@ back without its id takes the place of its former self, whose requests are fence
 from __future__ import annotations
 
 from random import Random
+from typing import Protocol
 from uuid import UUID
 
 from pykbroker.protocol.errors import ErrorCode
@@ -15,13 +16,30 @@ from pykbroker.state_machine import Token
 
 from .classic_group import COMPLETING_REBALANCE, EMPTY, PREPARING_REBALANCE, STABLE, UNKNOWN_MEMBER_ID, ClassicGroup
 from .config import GroupConfig
+from .consumer_group import ConsumerGroup
+from .consumer_records import ConsumerRecords, group_tombstones
 from .context import GroupRequestContext, Step
 from .deadlines import Deadlines, SessionTimeout
+from .group_types import Group, find_consumer
 from .member import ClassicMember
 from .rebalance import Rebalance, join_answer, refused_join
+from .subscription import CONSUMER_PROTOCOL_TYPE, is_loadable
 
 FIRST_VERSION_WITH_REQUIRED_MEMBER_ID = 4
 FIRST_VERSION_WITH_SKIP_ASSIGNMENT = 9
+
+
+class ConsumerGroupJoin(Protocol):
+    """How members join a consumer group that has members."""
+
+    def __call__(
+        self,
+        group: ConsumerGroup,
+        request: JoinGroupRequest,
+        token: Token,
+        context: GroupRequestContext,
+        step: Step,
+    ) -> None: ...
 
 
 class Joins:
@@ -30,15 +48,19 @@ class Joins:
     def __init__(
         self,
         config: GroupConfig,
-        groups: dict[str, ClassicGroup],
+        groups: dict[str, Group],
         deadlines: Deadlines,
         rebalance: Rebalance,
+        consumer_records: ConsumerRecords,
+        join_consumer_group: ConsumerGroupJoin,
         rng: Random,
     ) -> None:
         self._config = config
         self._groups = groups
         self._deadlines = deadlines
         self._rebalance = rebalance
+        self._consumer_records = consumer_records
+        self._join_consumer_group = join_consumer_group
         self._rng = rng
 
     def join(self, request: JoinGroupRequest, token: Token, context: GroupRequestContext, step: Step) -> None:
@@ -47,7 +69,9 @@ class Joins:
             step.answer(token, refused_join(error_code, request.member_id))
             return
         group = self._groups.get(request.group_id)
-        if group is not None:
+        if isinstance(group, ConsumerGroup) and not group.is_empty:
+            self._join_consumer_group(group, request, token, context, step)
+        elif isinstance(group, ClassicGroup):
             self._join(group, request, token, context, step)
         elif request.member_id:
             step.answer(token, refused_join(ErrorCode.UNKNOWN_MEMBER_ID, request.member_id))
@@ -60,6 +84,10 @@ class Joins:
         shortest, longest = self._config.min_session_timeout_ms, self._config.max_session_timeout_ms
         if not shortest <= request.session_timeout_ms <= longest:
             return ErrorCode.INVALID_SESSION_TIMEOUT
+        if request.protocol_type == CONSUMER_PROTOCOL_TYPE and not all(
+            is_loadable(bytes(protocol.metadata)) for protocol in request.protocols
+        ):
+            return ErrorCode.INCONSISTENT_GROUP_PROTOCOL
         return ErrorCode.NONE
 
     def _create_and_join(
@@ -69,8 +97,17 @@ class Joins:
         self._join(group, request, token, context, step)
         # A join that is refused leaves no group behind; Kafka keeps an empty one.
         if group.members or group.pending_join_members:
+            self._forget_empty_consumer_group(group.group_id, step)
             self._groups[group.group_id] = group
             step.append(group.record_of_creation())
+
+    def _forget_empty_consumer_group(self, group_id: str, step: Step) -> None:
+        """It makes room for a group of the old protocol."""
+        known = find_consumer(self._groups, group_id)
+        if known is not None:
+            for tombstone in list(group_tombstones(known)):
+                self._consumer_records.change(tombstone, step)
+            step.because(f"group {group_id} was an empty consumer group, and is a classic group now")
 
     def _join(
         self, group: ClassicGroup, request: JoinGroupRequest, token: Token, context: GroupRequestContext, step: Step

@@ -8,11 +8,12 @@ from pykbroker.state_machine import Token
 
 from .classic_group import EMPTY, UNKNOWN_MEMBER_ID, ClassicGroup
 from .context import Step
+from .group_types import Group, find_classic
 from .rebalance import Rebalance
 
 
 class Leaves:
-    def __init__(self, groups: dict[str, ClassicGroup], rebalance: Rebalance) -> None:
+    def __init__(self, groups: dict[str, Group], rebalance: Rebalance) -> None:
         self._groups = groups
         self._rebalance = rebalance
 
@@ -20,7 +21,7 @@ class Leaves:
         if not request.group_id:
             step.answer(token, LeaveGroupResponse(error_code=ErrorCode.INVALID_GROUP_ID))
             return
-        group = self._groups.get(request.group_id)
+        group = find_classic(self._groups, request.group_id)
         if group is None:
             unknown = [_member_response(leaving, ErrorCode.UNKNOWN_MEMBER_ID) for leaving in request.members]
             step.answer(token, LeaveGroupResponse(members=unknown))

@@ -1,70 +1,83 @@
-"""Offsets that nobody needs any more: too old (KIP-211), or of a topic that was deleted.
+"""Offsets that nobody needs any more: too old (KIP-211), or of a topic or a group that was deleted.
 
 An offset is kept for `offsets.retention.minutes` after the group became empty, or, where members still come without
-reading the topic and where a group has offsets only, after its commit. A group without members and offsets goes too.
+reading the topic and where a group has offsets only, after its commit; and as long as a transaction may replace it. A
+group without members and offsets goes too.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
+from itertools import chain
 
 from pykbroker.protocol.schema import NO_UUID
 
-from .classic_group import EMPTY, STABLE, ClassicGroup
+from .classic_group import EMPTY, STABLE
 from .config import GroupConfig
+from .consumer_group import ConsumerGroup
 from .context import Step
+from .group_types import Group
 from .offsets import CommittedOffset, CommittedOffsets
+from .pending_offsets import PendingOffsets, Place
 from .records import NO_TIMESTAMP, offset_commit_record
 
 
 class OffsetCleanup:
-    def __init__(self, config: GroupConfig, offsets: CommittedOffsets) -> None:
+    def __init__(self, config: GroupConfig, offsets: CommittedOffsets, pending: PendingOffsets) -> None:
         self._config = config
         self._offsets = offsets
+        self._pending = pending
 
-    def expire(self, group: ClassicGroup, step: Step) -> bool:
+    def expire(self, group: Group, step: Step) -> bool:
         """Whether nothing is left of the group's offsets."""
-        expired = [place for place in self._places(group.group_id) if self._is_expired(group, *place, step)]
-        kept = sum(1 for _ in self._places(group.group_id)) - len(expired)
-        for topic, partition, _ in expired:
-            step.append(offset_commit_record(group.group_id, topic, partition, None))
+        offsets = list(self._offsets_of(group.group_id))
+        expired = [place for place, offset in offsets if self._is_expired(group, place, offset, step)]
+        self._delete(group.group_id, expired, step)
         if expired:
             step.because(f"group {group.group_id}: {len(expired)} offsets expired")
-        return not kept
+        return len(expired) == len(offsets) and group.group_id not in self._pending
 
-    def _is_expired(self, group: ClassicGroup, topic: str, partition: int, offset: CommittedOffset, step: Step) -> bool:
+    def _is_expired(self, group: Group, place: Place, offset: CommittedOffset, step: Step) -> bool:
+        topic, partition = place
         since_ms = _unused_since_ms(group, topic, offset)
-        if since_ms is None:
+        if since_ms is None or self._pending.is_pending(group.group_id, topic, partition):
             return False
         if offset.expire_timestamp_ms is not None:
             return step.timestamp_ms >= offset.expire_timestamp_ms
         return step.timestamp_ms - since_ms >= self._config.offsets_retention_ms
 
-    def forget_topics(
-        self, group: ClassicGroup, topic_ids: Collection[bytes], names: Collection[str], step: Step
-    ) -> None:
+    def forget_topics(self, group_id: str, topic_ids: Collection[bytes], names: Collection[str], step: Step) -> None:
         """names: where an offset was committed without an id, its topic's name tells."""
-        gone = [
-            (topic, partition)
-            for topic, partition, offset in self._places(group.group_id)
-            if offset.topic_id in topic_ids or (offset.topic_id == NO_UUID and topic in names)
-        ]
-        for topic, partition in gone:
-            step.append(offset_commit_record(group.group_id, topic, partition, None))
+        offsets = chain(self._offsets_of(group_id), self._pending.offsets_of(group_id))
+        gone = dict.fromkeys(
+            place
+            for place, offset in offsets
+            if offset.topic_id in topic_ids or (offset.topic_id == NO_UUID and place[0] in names)
+        )
+        self._delete(group_id, gone, step)
         if gone:
-            step.because(f"group {group.group_id}: {len(gone)} offsets of deleted topics")
+            step.because(f"group {group_id}: {len(gone)} offsets of deleted topics")
 
-    def _places(self, group_id: str) -> Iterator[tuple[str, int, CommittedOffset]]:
+    def delete_all(self, group_id: str, step: Step) -> None:
+        """The group goes, and with it what transactions under way committed for it."""
+        places = [place for place, _ in self._offsets_of(group_id)]
+        self._delete(group_id, dict.fromkeys([*places, *self._pending.places(group_id)]), step)
+
+    def _delete(self, group_id: str, places: Iterable[Place], step: Step) -> None:
+        for topic, partition in places:
+            step.append(offset_commit_record(group_id, topic, partition, None))
+
+    def _offsets_of(self, group_id: str) -> Iterator[tuple[Place, CommittedOffset]]:
         for topic, partitions in self._offsets.of_group(group_id):
             for partition, offset in partitions.items():
-                yield topic, partition, offset
+                yield (topic, partition), offset
 
 
-def _unused_since_ms(group: ClassicGroup, topic: str, offset: CommittedOffset) -> int | None:
+def _unused_since_ms(group: Group, topic: str, offset: CommittedOffset) -> int | None:
     """None while the offset is, or may be, in use."""
     if group.is_subscribed_to(topic):
         return None
-    if group.protocol_type is None:
+    if isinstance(group, ConsumerGroup) or group.protocol_type is None:
         return offset.commit_timestamp_ms
     if group.state is EMPTY:
         since_ms = group.state_timestamp_ms

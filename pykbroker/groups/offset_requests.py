@@ -1,14 +1,11 @@
-"""OffsetCommit, OffsetFetch and OffsetDelete. The model is Kafka's `OffsetMetadataManager`."""
+"""OffsetFetch and OffsetDelete. The model is Kafka's `OffsetMetadataManager`."""
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages.group_offsets import (
-    OffsetCommitRequest,
-    OffsetCommitRequestPartition,
-    OffsetCommitResponse,
-    OffsetCommitResponsePartition,
-    OffsetCommitResponseTopic,
     OffsetDeleteRequest,
     OffsetDeleteRequestTopic,
     OffsetDeleteResponse,
@@ -21,86 +18,27 @@ from pykbroker.protocol.messages.group_offsets import (
     OffsetFetchResponsePartitions,
     OffsetFetchResponseTopics,
 )
+from pykbroker.protocol.schema import NO_UUID
 from pykbroker.state_machine import Token
 
-from .classic_group import COMPLETING_REBALANCE, EMPTY, ClassicGroup
-from .config import GroupConfig
-from .context import GroupRequestContext, Step
-from .offsets import CommittedOffset, CommittedOffsets
-from .rebalance import Rebalance
+from .classic_group import EMPTY, ClassicGroup
+from .consumer_fencing import validate_fetch
+from .consumer_group import ConsumerGroup
+from .context import Step
+from .group_types import Group
+from .offsets import CommittedOffsets
+from .pending_offsets import PendingOffsets
 from .records import offset_commit_record
 
 NO_OFFSET = -1
 NO_LEADER_EPOCH = -1
-DEFAULT_RETENTION_TIME = -1
-FIRST_VERSION_WITH_GROUP_ID_NOT_FOUND = 9
 
 
 class OffsetRequests:
-    def __init__(
-        self, config: GroupConfig, groups: dict[str, ClassicGroup], offsets: CommittedOffsets, rebalance: Rebalance
-    ) -> None:
-        self._config = config
+    def __init__(self, groups: dict[str, Group], offsets: CommittedOffsets, pending: PendingOffsets) -> None:
         self._groups = groups
         self._offsets = offsets
-        self._rebalance = rebalance
-
-    def commit(self, request: OffsetCommitRequest, token: Token, context: GroupRequestContext, step: Step) -> None:
-        """Topics are named in the request, ids (v10) beside the names."""
-        error_code = self._validate(request, context)
-        if error_code is not ErrorCode.NONE:
-            step.answer(token, refused_commit(request, error_code))
-            return
-        self._keep_session(request, step)
-        topics = []
-        for topic in request.topics:
-            partitions = []
-            for partition in topic.partitions:
-                error_code = self._validate_partition(partition)
-                if error_code is ErrorCode.NONE:
-                    committed = _committed_offset(request, topic.topic_id, partition, step)
-                    step.append(
-                        offset_commit_record(
-                            request.group_id, topic.name, partition.partition_index, committed.record_value()
-                        )
-                    )
-                partitions.append(
-                    OffsetCommitResponsePartition(partition_index=partition.partition_index, error_code=error_code)
-                )
-            topics.append(OffsetCommitResponseTopic(name=topic.name, topic_id=topic.topic_id, partitions=partitions))
-        step.because(f"group {request.group_id}: offsets committed by {request.member_id or context.client_id}")
-        step.answer(token, OffsetCommitResponse(topics=topics))
-
-    def _validate(self, request: OffsetCommitRequest, context: GroupRequestContext) -> ErrorCode:
-        generation_id = request.generation_id_or_member_epoch
-        group = self._groups.get(request.group_id)
-        if group is None:
-            if generation_id < 0:
-                return ErrorCode.NONE  # Whoever only stores offsets makes a group by doing so.
-            is_new = context.api_version >= FIRST_VERSION_WITH_GROUP_ID_NOT_FOUND
-            return ErrorCode.GROUP_ID_NOT_FOUND if is_new else ErrorCode.ILLEGAL_GENERATION
-        if generation_id < 0 and group.state is EMPTY:
-            return ErrorCode.NONE
-        if generation_id < 0 and not request.member_id and request.group_instance_id is None:
-            return ErrorCode.UNKNOWN_MEMBER_ID  # A group with members takes offsets from members only.
-        error_code = group.validate_member(request.member_id, request.group_instance_id)
-        if error_code is not ErrorCode.NONE:
-            return error_code
-        if generation_id != group.generation_id:
-            return ErrorCode.ILLEGAL_GENERATION
-        return ErrorCode.REBALANCE_IN_PROGRESS if group.state is COMPLETING_REBALANCE else ErrorCode.NONE
-
-    def _validate_partition(self, partition: OffsetCommitRequestPartition) -> ErrorCode:
-        if _java_length(partition.committed_metadata or "") > self._config.offset_metadata_max_chars:
-            return ErrorCode.OFFSET_METADATA_TOO_LARGE
-        # Kafka stores any number. Below "no offset" none has a meaning, and no client sends one.
-        return ErrorCode.INVALID_REQUEST if partition.committed_offset < NO_OFFSET else ErrorCode.NONE
-
-    def _keep_session(self, request: OffsetCommitRequest, step: Step) -> None:
-        group = self._groups.get(request.group_id)
-        member = group.members.get(request.member_id) if group is not None else None
-        if group is not None and member is not None:
-            self._rebalance.keep_session(group, member, step)
+        self._pending = pending
 
     # OffsetDelete
 
@@ -114,112 +52,88 @@ class OffsetRequests:
         step.because(f"group {group.group_id}: offsets deleted by request")
         step.answer(token, OffsetDeleteResponse(topics=topics))
 
-    def _delete_topic(
-        self, group: ClassicGroup, topic: OffsetDeleteRequestTopic, step: Step
-    ) -> OffsetDeleteResponseTopic:
+    def _delete_topic(self, group: Group, topic: OffsetDeleteRequestTopic, step: Step) -> OffsetDeleteResponseTopic:
         subscribed = group.is_subscribed_to(topic.name)
         error_code = ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC if subscribed else ErrorCode.NONE
         partitions = []
         for partition in topic.partitions:
             index = partition.partition_index
-            if not subscribed and self._offsets.get(group.group_id, topic.name, index) is not None:
+            if not subscribed and self._is_there(group.group_id, topic.name, index):
                 step.append(offset_commit_record(group.group_id, topic.name, index, None))
             partitions.append(OffsetDeleteResponsePartition(partition_index=index, error_code=error_code))
         return OffsetDeleteResponseTopic(name=topic.name, partitions=partitions)
 
+    def _is_there(self, group_id: str, topic: str, index: int) -> bool:
+        """What is pending is deleted too: its transaction commits nothing any more."""
+        return self._offsets.get(group_id, topic, index) is not None or self._pending.is_pending(group_id, topic, index)
+
     # OffsetFetch
 
     def fetch(self, request: OffsetFetchRequest, token: Token, step: Step) -> None:
-        """Takes and gives the form of v8+, a list of groups. `require_stable` asks about transactions only."""
-        step.answer(token, OffsetFetchResponse(groups=[self._fetch_group(group) for group in request.groups]))
+        """Takes and gives the form of v8+, a list of groups."""
+        groups = [self._fetch_group(group, request.require_stable) for group in request.groups]
+        step.answer(token, OffsetFetchResponse(groups=groups))
 
-    def _fetch_group(self, asked: OffsetFetchRequestGroup) -> OffsetFetchResponseGroup:
-        """A group that is not there has no offsets, which is not an error."""
+    def _fetch_group(self, asked: OffsetFetchRequestGroup, require_stable: bool) -> OffsetFetchResponseGroup:
+        group = self._groups.get(asked.group_id)
+        if isinstance(group, ConsumerGroup):
+            error_code = validate_fetch(group, asked.member_id, asked.member_epoch)
+            if error_code is not ErrorCode.NONE:
+                return OffsetFetchResponseGroup(group_id=asked.group_id, error_code=error_code)
         topics = []
-        if asked.group_id not in self._groups:
-            return _nothing_committed(asked)
-        if asked.topics is None:
-            for name, offsets in self._offsets.of_group(asked.group_id):
-                partitions = [_fetched(index, committed) for index, committed in offsets.items()]
-                topics.append(OffsetFetchResponseTopics(name=name, partitions=partitions))
-        else:
-            for topic in asked.topics:
-                partitions = [
-                    _fetched(index, self._offsets.get(asked.group_id, topic.name, index))
-                    for index in topic.partition_indexes
-                ]
-                topics.append(
-                    OffsetFetchResponseTopics(name=topic.name, topic_id=topic.topic_id, partitions=partitions)
-                )
+        for name, topic_id, indexes in self._asked_topics(asked):
+            partitions = [
+                self._fetch_partition(asked.group_id, name, topic_id, index, require_stable) for index in indexes
+            ]
+            topics.append(OffsetFetchResponseTopics(name=name, topic_id=topic_id, partitions=partitions))
         return OffsetFetchResponseGroup(group_id=asked.group_id, topics=topics)
 
+    def _asked_topics(self, asked: OffsetFetchRequestGroup) -> list[tuple[str, bytes, Collection[int]]]:
+        """Where none are named, those with a committed offset; a first one that is pending does not count yet."""
+        if asked.topics is not None:
+            return [(topic.name, topic.topic_id, topic.partition_indexes) for topic in asked.topics]
+        if asked.group_id not in self._groups:
+            return []
+        return [(name, NO_UUID, offsets.keys()) for name, offsets in self._offsets.of_group(asked.group_id)]
 
-def refused_commit(request: OffsetCommitRequest, error_code: ErrorCode) -> OffsetCommitResponse:
-    """OffsetCommit has no error for the whole: every partition carries it."""
-    return OffsetCommitResponse(
-        topics=[
-            OffsetCommitResponseTopic(
-                name=topic.name,
-                topic_id=topic.topic_id,
-                partitions=[
-                    OffsetCommitResponsePartition(partition_index=partition.partition_index, error_code=error_code)
-                    for partition in topic.partitions
-                ],
-            )
-            for topic in request.topics
-        ]
-    )
-
-
-def _committed_offset(
-    request: OffsetCommitRequest, topic_id: bytes, partition: OffsetCommitRequestPartition, step: Step
-) -> CommittedOffset:
-    retention_ms = request.retention_time_ms
-    return CommittedOffset(
-        offset=partition.committed_offset,
-        leader_epoch=partition.committed_leader_epoch,
-        metadata=partition.committed_metadata or "",
-        commit_timestamp_ms=step.timestamp_ms,
-        expire_timestamp_ms=None if retention_ms == DEFAULT_RETENTION_TIME else step.timestamp_ms + retention_ms,
-        topic_id=topic_id,
-    )
+    def _fetch_partition(
+        self, group_id: str, topic: str, topic_id: bytes, index: int, require_stable: bool
+    ) -> OffsetFetchResponsePartitions:
+        """Whoever reads what transactions write waits for their end (KIP-447). A group that is not there has no
+        offsets, which is not an error; nor has a topic those of an earlier one of its name."""
+        if require_stable and self._pending.is_pending(group_id, topic, index):
+            return _no_offset(index, ErrorCode.UNSTABLE_OFFSET_COMMIT)
+        committed = self._offsets.get(group_id, topic, index)
+        if committed is None or group_id not in self._groups or _differs(committed.topic_id, topic_id):
+            return _no_offset(index)
+        return OffsetFetchResponsePartitions(
+            partition_index=index,
+            committed_offset=committed.offset,
+            committed_leader_epoch=committed.leader_epoch,
+            metadata=committed.metadata,
+        )
 
 
-def _validate_delete(group_id: str, group: ClassicGroup | None) -> ErrorCode:
+def _validate_delete(group_id: str, group: Group | None) -> ErrorCode:
     if not group_id:
         return ErrorCode.INVALID_GROUP_ID
     if group is None:
         return ErrorCode.GROUP_ID_NOT_FOUND
-    if group.state is not EMPTY and not group.uses_consumer_protocol:
+    if isinstance(group, ClassicGroup) and group.state is not EMPTY and not group.uses_consumer_protocol:
         return ErrorCode.NON_EMPTY_GROUP
     return ErrorCode.NONE
 
 
-def _nothing_committed(asked: OffsetFetchRequestGroup) -> OffsetFetchResponseGroup:
-    topics = [
-        OffsetFetchResponseTopics(
-            name=topic.name,
-            topic_id=topic.topic_id,
-            partitions=[_fetched(index, None) for index in topic.partition_indexes],
-        )
-        for topic in asked.topics or []
-    ]
-    return OffsetFetchResponseGroup(group_id=asked.group_id, topics=topics)
-
-
-def _fetched(index: int, committed: CommittedOffset | None) -> OffsetFetchResponsePartitions:
-    if committed is None:
-        return OffsetFetchResponsePartitions(
-            partition_index=index, committed_offset=NO_OFFSET, committed_leader_epoch=NO_LEADER_EPOCH, metadata=""
-        )
+def _no_offset(index: int, error_code: ErrorCode = ErrorCode.NONE) -> OffsetFetchResponsePartitions:
     return OffsetFetchResponsePartitions(
         partition_index=index,
-        committed_offset=committed.offset,
-        committed_leader_epoch=committed.leader_epoch,
-        metadata=committed.metadata,
+        committed_offset=NO_OFFSET,
+        committed_leader_epoch=NO_LEADER_EPOCH,
+        metadata="",
+        error_code=error_code,
     )
 
 
-def _java_length(text: str) -> int:
-    """The length as Java counts it: characters beyond U+FFFF are two."""
-    return len(text) + sum(character > "\uffff" for character in text)
+def _differs(topic_id: bytes, other: bytes) -> bool:
+    """Where either is not known, the name decides."""
+    return topic_id != other and NO_UUID not in (topic_id, other)

@@ -7,17 +7,21 @@ with each of them. How they are committed and read is `offset_requests`.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from pykbroker.protocol.messages.group_records import OffsetCommitKey, OffsetCommitValue
 from pykbroker.protocol.schema import NO_UUID
 
-from .records import NO_TIMESTAMP, CoordinatorRecord, offset_commit_record
+from .records import NO_TIMESTAMP
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class CommittedOffset:
-    """expire_timestamp_ms: set where the client asked for a retention time of its own, as OffsetCommit v2-4 could."""
+    """expire_timestamp_ms: set where the client asked for a retention time of its own, as OffsetCommit v2-4 could.
+
+    order: grows with the place of its record in the log. What a transaction commits may be older than what is there.
+    It is a value, though not frozen: a hundred thousand of them are made while a coordinator loads.
+    """
 
     offset: int
     leader_epoch: int
@@ -25,19 +29,10 @@ class CommittedOffset:
     commit_timestamp_ms: int
     expire_timestamp_ms: int | None = None
     topic_id: bytes = NO_UUID
-
-    def record_value(self) -> OffsetCommitValue:
-        return OffsetCommitValue(
-            offset=self.offset,
-            leader_epoch=self.leader_epoch,
-            metadata=self.metadata,
-            commit_timestamp=self.commit_timestamp_ms,
-            expire_timestamp=NO_TIMESTAMP if self.expire_timestamp_ms is None else self.expire_timestamp_ms,
-            topic_id=self.topic_id,
-        )
+    order: int = field(default=0, compare=False)
 
     @classmethod
-    def from_record(cls, value: OffsetCommitValue) -> CommittedOffset:
+    def from_record(cls, value: OffsetCommitValue, order: int) -> CommittedOffset:
         expires = value.expire_timestamp
         return cls(
             offset=value.offset,
@@ -46,6 +41,7 @@ class CommittedOffset:
             commit_timestamp_ms=value.commit_timestamp,
             expire_timestamp_ms=None if expires == NO_TIMESTAMP else expires,
             topic_id=value.topic_id,
+            order=order,
         )
 
 
@@ -54,6 +50,7 @@ class CommittedOffsets:
 
     def __init__(self) -> None:
         self._by_group: dict[str, dict[str, dict[int, CommittedOffset]]] = {}
+        self._last_order = 0
 
     def get(self, group_id: str, topic: str, partition: int) -> CommittedOffset | None:
         return self._by_group.get(group_id, {}).get(topic, {}).get(partition)
@@ -61,10 +58,22 @@ class CommittedOffsets:
     def of_group(self, group_id: str) -> Iterator[tuple[str, dict[int, CommittedOffset]]]:
         yield from self._by_group.get(group_id, {}).items()
 
+    def in_order(self, value: OffsetCommitValue) -> CommittedOffset:
+        """The offset of the record that is replayed now."""
+        self._last_order += 1
+        return CommittedOffset.from_record(value, self._last_order)
+
+    def put_if_newer(self, group_id: str, topic: str, partition: int, offset: CommittedOffset) -> None:
+        """A transaction has ended: what was committed behind its records stays."""
+        partitions = self._by_group.setdefault(group_id, {}).setdefault(topic, {})
+        existing = partitions.get(partition)
+        if existing is None or existing.order < offset.order:
+            partitions[partition] = offset
+
     def replay(self, key: OffsetCommitKey, value: OffsetCommitValue | None) -> None:
         if value is not None:
             topics = self._by_group.setdefault(key.group, {})
-            topics.setdefault(key.topic, {})[key.partition] = CommittedOffset.from_record(value)
+            topics.setdefault(key.topic, {})[key.partition] = self.in_order(value)
             return
         topics = self._by_group.get(key.group, {})
         partitions = topics.get(key.topic, {})
@@ -73,10 +82,3 @@ class CommittedOffsets:
             topics.pop(key.topic, None)
         if not topics:
             self._by_group.pop(key.group, None)
-
-    def tombstones(self, group_id: str) -> list[CoordinatorRecord]:
-        return [
-            offset_commit_record(group_id, topic, partition, None)
-            for topic, partitions in self.of_group(group_id)
-            for partition in partitions
-        ]

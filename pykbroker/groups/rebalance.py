@@ -102,6 +102,11 @@ class Rebalance:
         if absent:
             step.because(f"group {group.group_id}: {', '.join(absent)} did not rejoin in time")
 
+    def forget(self, group: ClassicGroup) -> None:
+        """The group is none of the classic protocol any more: no rebalance of it has a deadline."""
+        self._deadlines.cancel(RebalanceTimeout(group.group_id))
+        self._deadlines.cancel(SyncTimeout(group.group_id, group.generation_id))
+
     # Syncing
 
     def stabilize(self, group: ClassicGroup, assignments: dict[str, bytes], step: Step) -> None:

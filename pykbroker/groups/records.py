@@ -1,24 +1,29 @@
-"""The records of `__consumer_offsets` that classic groups need: a group's state, and one committed offset.
+"""The records of `__consumer_offsets`: classic groups, committed offsets, and consumer groups in their parts (KIP-848).
 
 Keys carry their type as an int16 before the body, values their version, as Kafka's `CoordinatorRecordSerde` writes
-them. Types that this coordinator does not know (KIP-848's among them) are reported by `UnknownRecord`, not guessed at.
+them. Types that this coordinator does not know (those of share and streams groups) are reported by `UnknownRecord`, not
+guessed at.
 """
 
 from __future__ import annotations
 
 import struct
 from dataclasses import dataclass
-from typing import TypeAlias, TypeVar
+from typing import TypeAlias, cast
 
 from pykbroker.protocol.compile import decode, encode
 from pykbroker.protocol.errors import MalformedMessage
+from pykbroker.protocol.messages import consumer_group_records as consumer
 from pykbroker.protocol.messages.group_records import (
     GroupMetadataKey,
     GroupMetadataValue,
     OffsetCommitKey,
     OffsetCommitValue,
 )
-from pykbroker.protocol.schema import MessageT
+from pykbroker.protocol.schema import Message, MessageT
+from pykbroker.state_machine import BadRecord
+
+from .offset_record_bytes import key_bytes, read_key, read_value, value_bytes
 
 LEGACY_OFFSET_COMMIT_KEY = 0
 OFFSET_COMMIT_KEY = 1
@@ -31,13 +36,40 @@ OFFSET_COMMIT_VERSION_WITH_EXPIRY = 1
 
 NO_TIMESTAMP = -1
 
-RecordKey: TypeAlias = OffsetCommitKey | GroupMetadataKey
-RecordValue: TypeAlias = OffsetCommitValue | GroupMetadataValue
-ValueT = TypeVar("ValueT", OffsetCommitValue, GroupMetadataValue)
+CONSUMER_GROUP_TYPES: dict[type[Message], type[Message]] = {
+    consumer.ConsumerGroupMetadataKey: consumer.ConsumerGroupMetadataValue,
+    consumer.ConsumerGroupPartitionMetadataKey: consumer.ConsumerGroupPartitionMetadataValue,
+    consumer.ConsumerGroupMemberMetadataKey: consumer.ConsumerGroupMemberMetadataValue,
+    consumer.ConsumerGroupTargetAssignmentMetadataKey: consumer.ConsumerGroupTargetAssignmentMetadataValue,
+    consumer.ConsumerGroupTargetAssignmentMemberKey: consumer.ConsumerGroupTargetAssignmentMemberValue,
+    consumer.ConsumerGroupCurrentMemberAssignmentKey: consumer.ConsumerGroupCurrentMemberAssignmentValue,
+    consumer.ConsumerGroupRegularExpressionKey: consumer.ConsumerGroupRegularExpressionValue,
+}
+_CONSUMER_GROUP_TYPES_BY_NUMBER = {key.__schema__.api_key: (key, value) for key, value in CONSUMER_GROUP_TYPES.items()}
+CONSUMER_GROUP_VERSION = 0
 
-
-class BadRecord(Exception):
-    """The bytes are not a record of the coordinator's; the text says what is wrong with them."""
+RecordKey: TypeAlias = (
+    OffsetCommitKey
+    | GroupMetadataKey
+    | consumer.ConsumerGroupMetadataKey
+    | consumer.ConsumerGroupPartitionMetadataKey
+    | consumer.ConsumerGroupMemberMetadataKey
+    | consumer.ConsumerGroupTargetAssignmentMetadataKey
+    | consumer.ConsumerGroupTargetAssignmentMemberKey
+    | consumer.ConsumerGroupCurrentMemberAssignmentKey
+    | consumer.ConsumerGroupRegularExpressionKey
+)
+RecordValue: TypeAlias = (
+    OffsetCommitValue
+    | GroupMetadataValue
+    | consumer.ConsumerGroupMetadataValue
+    | consumer.ConsumerGroupPartitionMetadataValue
+    | consumer.ConsumerGroupMemberMetadataValue
+    | consumer.ConsumerGroupTargetAssignmentMetadataValue
+    | consumer.ConsumerGroupTargetAssignmentMemberValue
+    | consumer.ConsumerGroupCurrentMemberAssignmentValue
+    | consumer.ConsumerGroupRegularExpressionValue
+)
 
 
 class UnknownRecord(BadRecord):
@@ -52,12 +84,16 @@ class CoordinatorRecord:
     value: RecordValue | None
 
     def encode(self) -> tuple[bytes, bytes | None]:
-        key_type = OFFSET_COMMIT_KEY if isinstance(self.key, OffsetCommitKey) else GROUP_METADATA_KEY
-        key = struct.pack(">h", key_type) + encode(self.key, 0)
+        key = key_bytes(self.key) if isinstance(self.key, OffsetCommitKey) else None
+        if key is None:
+            key = struct.pack(">h", _key_type(self.key)) + encode(self.key, 0)
         if self.value is None:
             return key, None
-        version = _value_version(self.value)
-        return key, struct.pack(">h", version) + encode(self.value, version)
+        value = value_bytes(self.value) if isinstance(self.value, OffsetCommitValue) else None
+        if value is None:
+            version = _value_version(self.value)
+            value = struct.pack(">h", version) + encode(self.value, version)
+        return key, value
 
     @property
     def size_bytes(self) -> int:
@@ -88,13 +124,19 @@ def decode_record(key: bytes | None, value: bytes | None) -> CoordinatorRecord:
 def _decode(key: bytes, value: bytes | None) -> CoordinatorRecord:
     (key_type,) = struct.unpack_from(">h", key)
     if key_type in (LEGACY_OFFSET_COMMIT_KEY, OFFSET_COMMIT_KEY):
-        return CoordinatorRecord(_whole(OffsetCommitKey, 0, key), _decode_value(OffsetCommitValue, value))
+        offset = None if value is None else read_value(value) or _decode_value(OffsetCommitValue, value)
+        return CoordinatorRecord(read_key(key) or _whole(OffsetCommitKey, 0, key), offset)
     if key_type == GROUP_METADATA_KEY:
         return CoordinatorRecord(_whole(GroupMetadataKey, 0, key), _decode_value(GroupMetadataValue, value))
+    if key_type in _CONSUMER_GROUP_TYPES_BY_NUMBER:
+        of_key, of_value = _CONSUMER_GROUP_TYPES_BY_NUMBER[key_type]
+        return CoordinatorRecord(
+            cast(RecordKey, _whole(of_key, 0, key)), cast(RecordValue, _decode_value(of_value, value))
+        )
     raise UnknownRecord(f"unknown record type {key_type}")
 
 
-def _decode_value(type_: type[ValueT], data: bytes | None) -> ValueT | None:
+def _decode_value(type_: type[MessageT], data: bytes | None) -> MessageT | None:
     if data is None:
         return None
     (version,) = struct.unpack_from(">h", data)
@@ -111,7 +153,21 @@ def _whole(type_: type[MessageT], version: int, data: bytes) -> MessageT:
     return message
 
 
+def _key_type(key: RecordKey) -> int:
+    match key:
+        case OffsetCommitKey():
+            return OFFSET_COMMIT_KEY
+        case GroupMetadataKey():
+            return GROUP_METADATA_KEY
+        case _:
+            number = type(key).__schema__.api_key
+            assert number is not None
+            return number
+
+
 def _value_version(value: RecordValue) -> int:
     if isinstance(value, GroupMetadataValue):
         return GROUP_METADATA_VERSION
+    if not isinstance(value, OffsetCommitValue):
+        return CONSUMER_GROUP_VERSION
     return OFFSET_COMMIT_VERSION if value.expire_timestamp == NO_TIMESTAMP else OFFSET_COMMIT_VERSION_WITH_EXPIRY

@@ -8,10 +8,11 @@ committed, so nobody sees a state that could still be lost.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from random import Random
 from typing import TypeAlias
 
+from pykbroker.protocol.messages.consumer_groups import ConsumerGroupDescribeRequest, ConsumerGroupHeartbeatRequest
 from pykbroker.protocol.messages.group_admin import DeleteGroupsRequest, DescribeGroupsRequest, ListGroupsRequest
 from pykbroker.protocol.messages.group_offsets import OffsetCommitRequest, OffsetDeleteRequest, OffsetFetchRequest
 from pykbroker.protocol.messages.group_records import (
@@ -21,29 +22,58 @@ from pykbroker.protocol.messages.group_records import (
     OffsetCommitValue,
 )
 from pykbroker.protocol.messages.groups import HeartbeatRequest, JoinGroupRequest, LeaveGroupRequest, SyncGroupRequest
+from pykbroker.protocol.messages.transactions import TxnOffsetCommitRequest
 from pykbroker.state_machine import Result, Token
 
 from .administration import Administration
-from .classic_group import EMPTY, STABLE, ClassicGroup
-from .config import GroupConfig
+from .classic_group import STABLE, ClassicGroup
+from .classic_members import ClassicMembers
+from .config import ConsumerGroupConfig, GroupConfig
+from .consumer_descriptions import ConsumerDescriptions
+from .consumer_group import ConsumerGroup
+from .consumer_heartbeats import ConsumerHeartbeats
+from .consumer_member import UNREVOKED_PARTITIONS
+from .consumer_membership import ConsumerMembership
+from .consumer_records import ConsumerRecords
 from .context import GroupRequestContext, Step
-from .deadlines import Deadlines, InitialDelay, RebalanceTimeout, SessionTimeout, SyncTimeout, Timeout
+from .deadlines import (
+    Deadlines,
+    InitialDelay,
+    MemberRejoinTimeout,
+    MemberSyncTimeout,
+    RebalanceTimeout,
+    RevocationTimeout,
+    SessionTimeout,
+    SyncTimeout,
+    Timeout,
+)
+from .group_types import Group, find_classic, find_consumer
 from .heartbeats import Heartbeats
 from .joins import Joins
 from .leaves import Leaves
+from .member_progress import MemberProgress
+from .migration import Migration
 from .offset_cleanup import OffsetCleanup
+from .offset_commits import OffsetCommits
 from .offset_requests import OffsetRequests
 from .offsets import CommittedOffsets
+from .pending_offsets import PendingOffsets
 from .rebalance import Rebalance
 from .records import CoordinatorRecord, RecordKey, RecordValue
+from .regular_expressions import RegularExpressions
 from .syncs import Syncs
+from .target_assignment import TargetAssignments
+from .topics import NO_TOPICS, MetadataHash, TopicsView
 
 GroupRequest: TypeAlias = (
     JoinGroupRequest
     | SyncGroupRequest
     | HeartbeatRequest
+    | ConsumerGroupHeartbeatRequest
+    | ConsumerGroupDescribeRequest
     | LeaveGroupRequest
     | OffsetCommitRequest
+    | TxnOffsetCommitRequest
     | OffsetFetchRequest
     | OffsetDeleteRequest
     | ListGroupsRequest
@@ -55,19 +85,76 @@ GroupRequest: TypeAlias = (
 class GroupShard:
     """groups and offsets may be read from outside; they change through `handle`, `expire` and `replay` only."""
 
-    def __init__(self, config: GroupConfig, rng: Random) -> None:
+    def __init__(
+        self,
+        config: GroupConfig,
+        rng: Random,
+        topics: TopicsView = NO_TOPICS,
+        consumer_config_of: Callable[[str], ConsumerGroupConfig] = lambda group_id: ConsumerGroupConfig(),
+    ) -> None:
+        """consumer_config_of: settings of a consumer group by its id, where groups have their own."""
         self.config = config
-        self.groups: dict[str, ClassicGroup] = {}
+        self.groups: dict[str, Group] = {}
         self.offsets = CommittedOffsets()
+        self.pending_offsets = PendingOffsets(self.offsets)
+        self._consumer_records = ConsumerRecords(self.groups)
         self._deadlines = Deadlines()
         self._rebalance = Rebalance(config, self._deadlines)
-        self._joins = Joins(config, self.groups, self._deadlines, self._rebalance, rng)
         self._syncs = Syncs(self.groups, self._rebalance)
         self._heartbeats = Heartbeats(self.groups, self._rebalance)
         self._leaves = Leaves(self.groups, self._rebalance)
-        self._offset_requests = OffsetRequests(config, self.groups, self.offsets, self._rebalance)
-        self._cleanup = OffsetCleanup(config, self.offsets)
-        self._administration = Administration(self.groups, self.offsets, self._rebalance)
+        self._offset_commits = OffsetCommits(config, self.groups, self._rebalance, topics)
+        self._offset_requests = OffsetRequests(self.groups, self.offsets, self.pending_offsets)
+        self._cleanup = OffsetCleanup(config, self.offsets, self.pending_offsets)
+        self._administration = Administration(self.groups, self._cleanup, self._rebalance, self._consumer_records)
+        self._metadata_hash = MetadataHash(topics)
+        self._consumer_config_of = consumer_config_of
+        self._migration = Migration(
+            config,
+            self.groups,
+            self._consumer_records,
+            self._deadlines,
+            self._rebalance,
+            topics,
+            self._metadata_hash,
+        )
+        self._membership = ConsumerMembership(
+            self._consumer_records, self._deadlines, self._metadata_hash, self._migration
+        )
+        self._targets = TargetAssignments(config, self._consumer_records, topics)
+        self._regular_expressions = RegularExpressions(
+            config.consumer_regex_refresh_interval_ms, topics, self._consumer_records
+        )
+        progress = MemberProgress(
+            self._consumer_records,
+            self._membership,
+            self._targets,
+            topics,
+            self._metadata_hash,
+            self._regular_expressions,
+            self._consumer_config_of,
+        )
+        self._classic_members = ClassicMembers(config, self._membership, progress, self._migration, topics, rng)
+        self._joins = Joins(
+            config,
+            self.groups,
+            self._deadlines,
+            self._rebalance,
+            self._consumer_records,
+            self._classic_members.join,
+            rng,
+        )
+        self._consumer_heartbeats = ConsumerHeartbeats(
+            config,
+            self.groups,
+            self._membership,
+            progress,
+            self._migration,
+            self._regular_expressions,
+            self._consumer_config_of,
+            rng,
+        )
+        self._consumer_descriptions = ConsumerDescriptions(self.groups, self._targets, topics)
         self._next_cleanup_ms: int | None = None
 
     def handle(
@@ -80,13 +167,28 @@ class GroupShard:
             case JoinGroupRequest():
                 self._joins.join(request, token, context, step)
             case SyncGroupRequest():
-                self._syncs.sync(request, token, context, step)
+                if (mixed := self._group_with_consumers(request.group_id)) is not None:
+                    step.answer(token, self._classic_members.sync(mixed, request, context, step))
+                else:
+                    self._syncs.sync(request, token, context, step)
+            case ConsumerGroupHeartbeatRequest():
+                self._consumer_heartbeats.heartbeat(request, token, context, step)
+            case ConsumerGroupDescribeRequest():
+                self._consumer_descriptions.describe(request, token, step)
             case HeartbeatRequest():
-                self._heartbeats.heartbeat(request, token, step)
+                if (mixed := self._group_with_consumers(request.group_id)) is not None:
+                    step.answer(token, self._classic_members.heartbeat(mixed, request, step))
+                else:
+                    self._heartbeats.heartbeat(request, token, step)
             case LeaveGroupRequest():
-                self._leaves.leave(request, token, step)
+                if (mixed := self._group_with_consumers(request.group_id)) is not None:
+                    step.answer(token, self._classic_members.leave(mixed, request, step))
+                else:
+                    self._leaves.leave(request, token, step)
             case OffsetCommitRequest():
-                self._offset_requests.commit(request, token, context, step)
+                self._offset_commits.commit(request, token, context, step)
+            case TxnOffsetCommitRequest():
+                self._offset_commits.commit_in_transaction(request, token, step)
             case OffsetFetchRequest():
                 self._offset_requests.fetch(request, token, step)
             case OffsetDeleteRequest():
@@ -98,6 +200,11 @@ class GroupShard:
             case DeleteGroupsRequest():
                 self._administration.delete(request, token, step)
         return self._finish(step)
+
+    def _group_with_consumers(self, group_id: str) -> ConsumerGroup | None:
+        """The consumer group of that id, if it has members; theirs may be requests of the classic protocol."""
+        group = find_consumer(self.groups, group_id)
+        return None if group is None or group.is_empty else group
 
     def next_deadline_ms(self) -> int | None:
         deadlines = [self._deadlines.next_ms(), self._next_cleanup_ms]
@@ -115,8 +222,26 @@ class GroupShard:
 
     def _expire(self, timeout: Timeout, step: Step) -> None:
         group = self.groups.get(timeout.group_id)
-        if group is None:
-            return
+        if isinstance(group, ConsumerGroup):
+            self._expire_in_consumer_group(group, timeout, step)
+        elif group is not None:
+            self._expire_in_classic_group(group, timeout, step)
+
+    def _expire_in_consumer_group(self, group: ConsumerGroup, timeout: Timeout, step: Step) -> None:
+        """Timeouts of what the group was before mean nothing any more."""
+        match timeout:
+            case SessionTimeout():
+                self._membership.expire_session(group, timeout.member_id, step)
+            case RevocationTimeout():
+                self._membership.expire_revocation(group, timeout, step)
+            case MemberRejoinTimeout():
+                self._membership.expire_classic_member(group, timeout.member_id, "JoinGroup", step)
+            case MemberSyncTimeout():
+                self._membership.expire_classic_member(group, timeout.member_id, "SyncGroup", step)
+            case InitialDelay() | RebalanceTimeout() | SyncTimeout():
+                pass
+
+    def _expire_in_classic_group(self, group: ClassicGroup, timeout: Timeout, step: Step) -> None:
         match timeout:
             case SessionTimeout():
                 self._rebalance.expire_session(group, timeout.member_id, step)
@@ -126,11 +251,14 @@ class GroupShard:
                 self._rebalance.expire_join(group, step)
             case SyncTimeout():
                 self._rebalance.expire_sync(group, timeout, step)
+            case RevocationTimeout() | MemberRejoinTimeout() | MemberSyncTimeout():
+                pass
 
     def _expire_offsets(self, step: Step) -> None:
         for group in list(self.groups.values()):
             is_bare = self._cleanup.expire(group, step)
-            if is_bare and group.state is EMPTY and not group.pending_join_members:
+            is_awaited = isinstance(group, ClassicGroup) and group.pending_join_members
+            if is_bare and group.is_empty and not is_awaited:
                 self._administration.forget(group, "it has neither members nor offsets", step)
 
     def forget_topics(
@@ -139,15 +267,25 @@ class GroupShard:
         """Topics were deleted: what was committed for them means nothing in a new topic of the same name."""
         step = Step(now_ms, timestamp_ms)
         for group in self.groups.values():
-            self._cleanup.forget_topics(group, topic_ids, names, step)
+            self._cleanup.forget_topics(group.group_id, topic_ids, names, step)
         return self._finish(step)
+
+    def on_topics_changed(self, names: Collection[str]) -> None:
+        """They are new, have more partitions, or are gone: groups look at them again in the next heartbeat."""
+        for name in names:
+            self._metadata_hash.forget(name)
+        self._regular_expressions.on_topics_changed(names)
+        for group in self.groups.values():
+            if isinstance(group, ConsumerGroup) and not group.topic_names.isdisjoint(names):
+                group.needs_metadata_refresh = True
 
     def _finish(self, step: Step) -> Result[CoordinatorRecord]:
         """Offsets, and the groups that exist for their sake, change by their records alone."""
         for record in step.records:
             if isinstance(record.key, OffsetCommitKey):
                 assert record.value is None or isinstance(record.value, OffsetCommitValue)
-                self._replay_offset(record.key, record.value, step.timestamp_ms)
+                producer_id = None if step.producer is None else step.producer[0]
+                self._replay_offset(producer_id, record.key, record.value, step.timestamp_ms)
         return step.result()
 
     # Loading
@@ -156,26 +294,59 @@ class GroupShard:
         """Applies one record that was read back. Raises BadRecord, and is then as it was before."""
         match key, value:
             case OffsetCommitKey(), OffsetCommitValue() | None:
-                self._replay_offset(key, value, -1)
+                self._replay_offset(None, key, value, -1)
             case GroupMetadataKey(), GroupMetadataValue():
                 self.groups[key.group] = ClassicGroup.from_record(key.group, value)
             case GroupMetadataKey(), None:
-                self.groups.pop(key.group, None)
+                if find_classic(self.groups, key.group) is not None:
+                    del self.groups[key.group]
             case _:
-                raise AssertionError(f"{type(key).__name__} with {type(value).__name__}")
+                self._consumer_records.replay(key, value)
 
-    def _replay_offset(self, key: OffsetCommitKey, value: OffsetCommitValue | None, timestamp_ms: int) -> None:
-        if value is not None and key.group not in self.groups:
+    def replay_pending(self, producer_id: int, key: RecordKey, value: RecordValue | None) -> None:
+        """Applies one record of a transaction that has not ended. Only offsets wait for its end. Raises BadRecord."""
+        if isinstance(key, OffsetCommitKey):
+            assert value is None or isinstance(value, OffsetCommitValue)
+            self._replay_offset(producer_id, key, value, -1)
+        else:
+            self.replay(key, value)
+
+    def end_transaction(self, producer_id: int, is_commit: bool) -> None:
+        """The marker of the producer's transaction is in the log."""
+        self.pending_offsets.end(producer_id, is_commit=is_commit)
+
+    def _replay_offset(
+        self, producer_id: int | None, key: OffsetCommitKey, value: OffsetCommitValue | None, timestamp_ms: int
+    ) -> None:
+        if value is None:
+            self.offsets.replay(key, None)
+            self.pending_offsets.drop(key.group, key.topic, key.partition)
+            return
+        if key.group not in self.groups:
             self.groups[key.group] = ClassicGroup(key.group, timestamp_ms, "created by committing an offset")
-        self.offsets.replay(key, value)
+        if producer_id is None:
+            self.offsets.replay(key, value)
+        else:
+            self.pending_offsets.add(producer_id, key, value)
 
     def start_timers(self, now_ms: int, timestamp_ms: int) -> Result[CoordinatorRecord]:
         """To be called once, when every record is replayed: members have a full session timeout to show themselves."""
         step = Step(now_ms, timestamp_ms)
         self._next_cleanup_ms = now_ms + self.config.offsets_retention_check_interval_ms
         for group in self.groups.values():
+            if isinstance(group, ConsumerGroup):
+                self._start_timers_of(group, step)
+                continue
             for member in group.members.values():
                 self._rebalance.keep_session(group, member, step)
             if group.state is STABLE and len(group.members) > self.config.max_size:
                 self._rebalance.start(group, f"more than group.max.size ({self.config.max_size}) members", step)
         return step.result()
+
+    def _start_timers_of(self, group: ConsumerGroup, step: Step) -> None:
+        session_timeout_ms = self._consumer_config_of(group.group_id).session_timeout_ms
+        for member in group.members.values():
+            timeout_ms = session_timeout_ms if member.classic is None else member.classic.session_timeout_ms
+            self._membership.keep_session(group, member.member_id, timeout_ms, step)
+            if member.state is UNREVOKED_PARTITIONS and not member.uses_classic_protocol:
+                self._membership.await_revocation(group, member, step)

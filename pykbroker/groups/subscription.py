@@ -1,10 +1,13 @@
 """The topics in a consumer's subscription.
 
-The coordinator looks into it for one purpose: to refuse OffsetDelete for a topic that is subscribed to. Every version
-of the format begins as version 0 does, so it is read as version 0, whatever version it claims.
+The coordinator looks into it for two purposes. It refuses OffsetDelete for a topic that is subscribed to: every version
+of the format begins as version 0 does, so it is read as version 0, whatever version it claims. And it lets nobody in
+whose subscription Apache Kafka could not load.
 """
 
 from __future__ import annotations
+
+import struct
 
 from pykbroker.protocol.compile import decode
 from pykbroker.protocol.errors import MalformedMessage
@@ -12,6 +15,9 @@ from pykbroker.protocol.messages.consumer_protocol import ConsumerProtocolSubscr
 
 CONSUMER_PROTOCOL_TYPE = "consumer"
 VERSION_PREFIX_BYTES = 2
+
+_INT16 = struct.Struct(">h")
+_INT32 = struct.Struct(">i")
 
 
 def subscribed_topics(subscription: bytes) -> frozenset[str] | None:
@@ -21,3 +27,73 @@ def subscribed_topics(subscription: bytes) -> frozenset[str] | None:
     except MalformedMessage:
         return None
     return frozenset(parsed.topics)
+
+
+def is_loadable(subscription: bytes) -> bool:
+    """Whether Apache Kafka can load a group with such a member.
+
+    It takes bytes that end in front of a number for no subscription at all. But on a count or a length that cannot be
+    it fails, and with the member's group all others of that partition of `__consumer_offsets` are lost to it. Such a
+    member's JoinGroup is never answered there.
+    """
+    try:
+        _Walk(subscription).pass_subscription()
+    except _EndsEarly:
+        return True
+    except _CannotBe:
+        return False
+    return True
+
+
+class _EndsEarly(Exception):
+    pass
+
+
+class _CannotBe(Exception):
+    pass
+
+
+class _Walk:
+    """Over a subscription in the version that it claims, or the newest known one."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+        self._at = 0
+
+    def pass_subscription(self) -> None:
+        version = self._number(_INT16)
+        if version < 0:
+            raise _EndsEarly
+        for _ in range(self._count()):
+            self._pass_bytes(self._number(_INT16))
+        self._pass_nullable_bytes(_INT32)
+        if version >= 1:
+            for _ in range(self._count()):
+                self._pass_bytes(self._number(_INT16))
+                for _ in range(self._count()):
+                    self._number(_INT32)
+        if version >= 2:
+            self._number(_INT32)
+        if version >= 3:
+            self._pass_nullable_bytes(_INT16)
+
+    def _number(self, kind: struct.Struct) -> int:
+        if self._at + kind.size > len(self._data):
+            raise _EndsEarly
+        (number,) = kind.unpack_from(self._data, self._at)
+        self._at += kind.size
+        return int(number)
+
+    def _count(self) -> int:
+        count = self._number(_INT32)
+        if not 0 <= count <= len(self._data) - self._at:
+            raise _CannotBe
+        return count
+
+    def _pass_nullable_bytes(self, kind: struct.Struct) -> None:
+        self._pass_bytes(max(self._number(kind), 0))
+
+    def _pass_bytes(self, size: int) -> None:
+        if not 0 <= size <= len(self._data) - self._at:
+            raise _CannotBe
+        self._at += size

@@ -8,13 +8,14 @@ from pykbroker.state_machine import Token
 
 from .classic_group import COMPLETING_REBALANCE, EMPTY, PREPARING_REBALANCE, ClassicGroup
 from .context import GroupRequestContext, Step
+from .group_types import Group, find_classic
 from .rebalance import Rebalance
 
 FIRST_VERSION_WITH_PROTOCOL = 5
 
 
 class Syncs:
-    def __init__(self, groups: dict[str, ClassicGroup], rebalance: Rebalance) -> None:
+    def __init__(self, groups: dict[str, Group], rebalance: Rebalance) -> None:
         self._groups = groups
         self._rebalance = rebalance
 
@@ -44,7 +45,7 @@ class Syncs:
             return ErrorCode.INCONSISTENT_GROUP_PROTOCOL, None
         if not request.group_id:
             return ErrorCode.INVALID_GROUP_ID, None
-        group = self._groups.get(request.group_id)
+        group = find_classic(self._groups, request.group_id)
         if group is None or group.state is EMPTY:
             return ErrorCode.UNKNOWN_MEMBER_ID, None
         return self._validate_in(group, request), group

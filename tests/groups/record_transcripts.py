@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import struct
 import sys
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Collection
 from itertools import count
 from pathlib import Path
 
@@ -22,10 +22,17 @@ from pykbroker.protocol.framing import encode_request, response_header_version
 from pykbroker.protocol.messages.group_admin import DescribeGroupsRequest, DescribeGroupsResponse
 from pykbroker.protocol.messages.groups import FindCoordinatorRequest
 from pykbroker.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
-from pykbroker.protocol.messages.topics import CreatableTopic, CreateTopicsRequest
+from pykbroker.protocol.messages.topics import (
+    CreatableTopic,
+    CreatePartitionsRequest,
+    CreatePartitionsTopic,
+    CreateTopicsRequest,
+    DeleteTopicsRequest,
+)
 from pykbroker.protocol.records.batch import iter_batches, iter_records
 from pykbroker.protocol.schema import Message
 
+from . import classic_scenarios, consumer_scenarios, migration_scenarios  # noqa: F401 - registers their scenarios
 from .scenarios import SCENARIOS, TOPICS
 from .session import Session
 
@@ -67,6 +74,19 @@ class RealBroker:
     async def sleep(self, ms: int) -> None:
         await trio.sleep(ms / 1000)
 
+    async def make_topic(self, name: str, partitions: int) -> None:
+        topic = CreatableTopic(name=name, num_partitions=partitions, replication_factor=1)
+        await self.call("x", CreateTopicsRequest(topics=[topic]), 5)
+        await self._learn_topics([*self.topic_ids, name])
+
+    async def add_partitions(self, name: str, total: int) -> None:
+        topic = CreatePartitionsTopic(name=name, count=total, assignments=None)
+        await self.call("x", CreatePartitionsRequest(topics=[topic], timeout_ms=5000), 3)
+
+    async def drop_topic(self, name: str) -> None:
+        """Its id keeps its name."""
+        await self.call("x", DeleteTopicsRequest(topic_names=[name], timeout_ms=5000), 5)
+
     def records(self) -> list[tuple[bytes | None, bytes | None]]:
         return [
             (record.key, record.value)
@@ -92,14 +112,17 @@ class RealBroker:
     async def create_topics(self) -> None:
         topics = [CreatableTopic(name=name, num_partitions=3, replication_factor=1) for name in TOPICS]
         await self.call("x", CreateTopicsRequest(topics=topics), 5)
-        asked = MetadataRequest(topics=[MetadataRequestTopic(name=name) for name in TOPICS])
-        while len(self.topic_ids) < len(TOPICS):
-            response = await self.call("x", asked, 12)
-            assert isinstance(response, MetadataResponse)
-            self.topic_ids = {each.name or "": each.topic_id for each in response.topics if not each.error_code}
+        await self._learn_topics(TOPICS)
         await self.call("x", FindCoordinatorRequest(key="any"), 3)
         while not await self._is_loaded():
             await self.sleep(100)
+
+    async def _learn_topics(self, names: Collection[str]) -> None:
+        asked = MetadataRequest(topics=[MetadataRequestTopic(name=name) for name in names])
+        while not self.topic_ids.keys() >= set(names):
+            response = await self.call("x", asked, 12)
+            assert isinstance(response, MetadataResponse)
+            self.topic_ids = {each.name or "": each.topic_id for each in response.topics if not each.error_code}
 
     async def _is_loaded(self) -> bool:
         """Whether every partition of `__consumer_offsets` is served; these names meet them all."""

@@ -41,6 +41,11 @@ CONFIG = {
     "group.initial.rebalance.delay.ms": "300",
     "group.max.size": "3",
     "group.min.session.timeout.ms": "1000",
+    "group.consumer.max.size": "3",
+    "group.consumer.heartbeat.interval.ms": "500",
+    "group.consumer.min.heartbeat.interval.ms": "500",
+    "group.consumer.session.timeout.ms": "6000",
+    "group.consumer.min.session.timeout.ms": "1000",
 }
 TOPICS = ("events", "orders")
 

@@ -9,14 +9,19 @@ from __future__ import annotations
 import re
 from collections.abc import Awaitable
 from enum import IntEnum
+from itertools import chain, groupby
 from typing import Any, Protocol
 
-from pykbroker.groups.records import decode_record
+from pykbroker.groups.records import CoordinatorRecord, decode_record
 from pykbroker.protocol.errors import ErrorCode
+from pykbroker.protocol.messages.consumer_group_records import ConsumerGroupTargetAssignmentMemberKey
 from pykbroker.protocol.messages.group_admin import ListGroupsResponse
+from pykbroker.protocol.messages.group_records import GroupMetadataKey, OffsetCommitKey
 from pykbroker.protocol.schema import NO_UUID, Message, Struct
 
 _MEMBER_ID = re.compile(r"([\w.]*)-[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
+_UUID = re.compile(r"[A-Za-z0-9_-]{22}")
+"""A member id that Kafka gave to a consumer."""
 _UNTOLD = {"throttle_time_ms"}
 
 
@@ -34,6 +39,9 @@ class Broker(Protocol):
         ...
 
     async def sleep(self, ms: int) -> None: ...
+    async def make_topic(self, name: str, partitions: int) -> None: ...
+    async def add_partitions(self, name: str, total: int) -> None: ...
+    async def drop_topic(self, name: str) -> None: ...
 
     def records(self) -> list[tuple[bytes | None, bytes | None]]:
         """Keys and values in `__consumer_offsets`, partition by partition."""
@@ -84,7 +92,8 @@ class Session:
         """What the conversation left in the coordinator's log."""
         found = [decode_record(key, value) for key, value in self.broker.records()]
         groups = self._groups - self.without_records
-        for record in sorted((each for each in found if each.key.group in groups), key=lambda each: each.key.group):
+        told = sorted((each for each in found if group_of(each) in groups), key=group_of)
+        for record in chain.from_iterable(_ordered(list(run)) for _, run in groupby(told, lambda each: type(each.key))):
             _, value = record.encode()
             version = "" if value is None else f" v{int.from_bytes(value[:2], 'big')}"
             shown = "tombstone" if record.value is None else self._struct(record.value)
@@ -118,6 +127,8 @@ class Session:
                 return next(f"<id of {topic}>" for topic, known in self.broker.topic_ids.items() if known == value)
             case int() if name == "port" and value > 0:
                 return "<port>"
+            case int() if name == "metadata_hash":
+                return "<hash>"
             case int() if name == "error_code":
                 return ErrorCode(value).name
             case int() if name.endswith("timestamp"):
@@ -135,6 +146,21 @@ class Session:
         return text
 
     def _named(self, text: str) -> str:
+        if _UUID.fullmatch(text):
+            return self._names.setdefault(text, f"member#{len(self._names) + 1}")
         return _MEMBER_ID.sub(
             lambda found: self._names.setdefault(found[0], f"{found[1]}#{len(self._names) + 1}"), text
         )
+
+
+def _ordered(run: list[CoordinatorRecord]) -> list[CoordinatorRecord]:
+    """In which order Kafka's hash map has members nobody could rely on: in their targets, and where all of them go."""
+    are_gone = all(record.value is None for record in run)
+    if are_gone or isinstance(run[0].key, ConsumerGroupTargetAssignmentMemberKey):
+        run.sort(key=lambda record: getattr(record.key, "member_id", ""))
+    return run
+
+
+def group_of(record: CoordinatorRecord) -> str:
+    key = record.key
+    return key.group if isinstance(key, OffsetCommitKey | GroupMetadataKey) else key.group_id

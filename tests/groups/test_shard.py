@@ -7,67 +7,17 @@ from typing import Any
 
 import pytest
 
-from pykbroker.groups.classic_group import COMPLETING_REBALANCE, EMPTY, PREPARING_REBALANCE, STABLE
+from pykbroker.groups.classic_group import COMPLETING_REBALANCE, EMPTY, PREPARING_REBALANCE
 from pykbroker.groups.config import GroupConfig
-from pykbroker.groups.context import GroupRequestContext
 from pykbroker.groups.deadlines import Deadlines, SessionTimeout
-from pykbroker.groups.records import BadRecord
-from pykbroker.groups.shard import GroupRequest, GroupShard
+from pykbroker.groups.shard import GroupShard
 from pykbroker.groups.subscription import subscribed_topics
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages.group_records import GroupMetadataKey, GroupMetadataValue, MemberMetadata
-from pykbroker.state_machine import Token
+from pykbroker.state_machine import BadRecord
 
+from .conversation import GROUP, Conversation, cleaning
 from .scenarios import beat, commit, join, leave, subscription, sync
-
-GROUP = "g"
-
-
-class Conversation:
-    """A shard that is talked to; answers by the name that a request was given."""
-
-    def __init__(self, **config: Any) -> None:
-        self.shard = GroupShard(GroupConfig(**{"initial_rebalance_delay_ms": 0, **config}), Random(1))
-        self.now_ms = 0
-        self.answers: dict[str, Any] = {}
-        self.causes: list[str] = []
-        self.records: list[Any] = []
-        self._names: dict[Token, str] = {}
-
-    def ask(self, name: str, request: GroupRequest, version: int = 3, client: str = "client") -> Any:
-        """The answer, or None where it is still owed."""
-        token = Token(len(self._names) + 1)
-        self._names[token] = name
-        context = GroupRequestContext(api_version=version, client_id=client)
-        self._take(self.shard.handle(request, token, self.now_ms, context, self.now_ms))
-        return self.answers.get(name)
-
-    def advance(self, ms: int) -> None:
-        self.now_ms += ms
-        self._take(self.shard.expire(self.now_ms, self.now_ms))
-
-    def _take(self, result: Any) -> None:
-        self.records += result.records
-        self.causes += [result.cause] if result.cause else []
-        for completion in result.completed:
-            self.answers[self._names[completion.token]] = completion.response
-
-    @property
-    def group(self) -> Any:
-        return self.shard.groups[GROUP]
-
-    def join_all(self, *clients: str, **fields: Any) -> list[str]:
-        """All join, and the leader's assignment is there."""
-        for client in clients:
-            self.ask(client, join(GROUP, **fields), client=client)
-        self.advance(self.shard.config.initial_rebalance_delay_ms)
-        member_ids = [self.answers[client].member_id for client in clients]
-        generation = self.group.generation_id
-        for member_id in reversed(member_ids):
-            parts = {each: each.encode() for each in member_ids}
-            self.ask(f"sync {member_id}", sync(GROUP, generation, member_id, parts, type=None, protocol=None))
-        assert self.group.state is STABLE
-        return member_ids
 
 
 def test_the_initial_delay_starts_anew_with_every_member() -> None:
@@ -223,12 +173,6 @@ def offsets_of(talk: Conversation, topic: str = "t") -> list[int]:
     return [index for name, found in talk.shard.offsets.of_group(GROUP) if name == topic for index in found]
 
 
-def cleaning(**config: Any) -> Conversation:
-    talk = Conversation(offsets_retention_ms=1000, offsets_retention_check_interval_ms=100, **config)
-    talk._take(talk.shard.start_timers(0, 0))
-    return talk
-
-
 def test_offsets_without_members_expire_after_their_commit() -> None:
     talk = cleaning()
     talk.ask("first", commit(GROUP, {"t": {0: (1, "")}}))
@@ -296,9 +240,9 @@ def test_offsets_of_deleted_topics_go_by_id_or_else_by_name() -> None:
     other.topics[0].topic_id = new
     talk.ask("new", other)
     talk.ask("nameless", commit(GROUP, {"t": {2: (1, "")}}))
-    talk._take(talk.shard.forget_topics({old}, (), 0, 0))
+    talk.take(talk.shard.forget_topics({old}, (), 0, 0))
     assert offsets_of(talk) == [1, 2]
-    talk._take(talk.shard.forget_topics({old}, {"t"}, 0, 0))
+    talk.take(talk.shard.forget_topics({old}, {"t"}, 0, 0))
     assert offsets_of(talk) == [1]
 
 
@@ -334,7 +278,7 @@ def _written(*member_ids: str, **fields: Any) -> GroupMetadataValue:
 def test_members_that_were_loaded_have_a_session_to_show_themselves() -> None:
     talk = Conversation()
     talk.shard.replay(GroupMetadataKey(group=GROUP), _written("a", "b"))
-    talk._take(talk.shard.start_timers(0, 0))
+    talk.take(talk.shard.start_timers(0, 0))
     talk.advance(9_999)
     assert talk.ask("beat", beat(GROUP, 7, "a")).error_code == ErrorCode.NONE
     assert talk.group.members["b"].rebalance_timeout_ms == 10_000, "version 0 knew no other timeout"
@@ -346,7 +290,7 @@ def test_members_that_were_loaded_have_a_session_to_show_themselves() -> None:
 def test_a_loaded_group_over_its_size_rebalances() -> None:
     talk = Conversation(max_size=1)
     talk.shard.replay(GroupMetadataKey(group=GROUP), _written("a", "b"))
-    talk._take(talk.shard.start_timers(0, 0))
+    talk.take(talk.shard.start_timers(0, 0))
     assert talk.group.state is PREPARING_REBALANCE
     talk.ask("a", join(GROUP, "a"))
     assert talk.ask("b", join(GROUP, "b")).error_code == ErrorCode.GROUP_MAX_SIZE_REACHED

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from pykbroker.server.coordinator_driver import CONSUMER_OFFSETS
+from pykbroker.server.group_coordinator import CONSUMER_OFFSETS
 
+from . import classic_scenarios, consumer_scenarios, migration_scenarios  # noqa: F401 - registers their scenarios
 from .scenarios import CONFIG, SCENARIOS, TOPICS
 from .session import Session
 from .world import World, run_simulated

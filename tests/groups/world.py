@@ -14,6 +14,8 @@ from typing import Any, cast
 import trio
 import trio.testing
 
+import pykbroker.api.consumer_group_describe
+import pykbroker.api.consumer_group_heartbeat
 import pykbroker.api.delete_groups
 import pykbroker.api.describe_groups
 import pykbroker.api.find_coordinator
@@ -26,12 +28,14 @@ import pykbroker.api.offset_delete
 import pykbroker.api.offset_fetch
 import pykbroker.api.sync_group  # noqa: F401 - importing the modules registers their handlers
 from pykbroker.config import BrokerConfig
+from pykbroker.metadata.features import GROUP_VERSION
 from pykbroker.metadata.image import ImageChanges, MetadataImage
 from pykbroker.protocol.compile import decode, encode
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.framing import RequestHeader
 from pykbroker.protocol.messages.metadata_records import (
     BrokerEndpoint,
+    FeatureLevelRecord,
     PartitionRecord,
     RegisterBrokerRecord,
     RemoveTopicRecord,
@@ -42,16 +46,27 @@ from pykbroker.protocol.records.batch import iter_batches, iter_records
 from pykbroker.protocol.schema import Message
 from pykbroker.replication.partition import Partition
 from pykbroker.server.broker import Broker
-from pykbroker.server.coordinator_driver import CONSUMER_OFFSETS, CoordinatorDriver
 from pykbroker.server.dispatch import HANDLERS, ConnectionState, Handler, RequestContext
+from pykbroker.server.group_coordinator import CONSUMER_OFFSETS, GroupCoordinator
+from pykbroker.server.marker import Marker
 from pykbroker.sim.clock import SimulatedClock
 from pykbroker.sim.disk import SimulatedDisk
 from pykbroker.sim.threads import SimulatedThreads
+from pykbroker.storage.errors import CorruptLog
 from pykbroker.storage.log import AppendOrigin, AppendResult, Log, LogConfig
 from pykbroker.storage.validation import RecordsRejected
+from pykbroker.storage.verification import Check
+from tests.replication.brokers import Proposals
 
 NODE_ID = 1
 LISTENER = "PLAINTEXT"
+
+
+def marker(*, coordinator_epoch: int, is_commit: bool) -> Marker:
+    """Of the one producer that has transactions here, 7 in epoch 0."""
+    return Marker(
+        producer_id=7, producer_epoch=0, coordinator_epoch=coordinator_epoch, is_commit=is_commit, transaction_version=0
+    )
 
 
 @dataclass(frozen=True)
@@ -63,6 +78,7 @@ class State:
     partition_epoch: int
     replicas: tuple[int, ...] = (NODE_ID,)
     isr: tuple[int, ...] = (NODE_ID,)
+    adding_replicas: tuple[int, ...] = ()
 
 
 class FakeReplicas:
@@ -84,6 +100,19 @@ class FakeReplicas:
                 raise RecordsRejected(self.failure, "refused by the test")
             return self.failure
         return partition.append_as_leader(records, now_ms, required_acks, origin)
+
+    async def flush(self, log: Log, end_offset: int) -> bool:
+        await trio.lowlevel.checkpoint()
+        log.flush()
+        return log.recovery_point >= end_offset
+
+    async def verify(self, partition: Partition, check: Check) -> None:
+        await trio.lowlevel.checkpoint()
+        check.run()
+        check.accept()
+
+    def set_apart(self, partition: Partition, damage: CorruptLog) -> None:
+        raise damage
 
 
 class FakeController:
@@ -126,7 +155,7 @@ class World:
         self.partitions: dict[int, Partition] = {}
         self.topic_ids: dict[str, bytes] = {}
         self.threads = SimulatedThreads(self.rng)
-        self.driver = CoordinatorDriver(
+        self.driver = GroupCoordinator(
             self.config,
             self.replicas,
             image=lambda: self.image,
@@ -138,23 +167,51 @@ class World:
         self._offset = 0
         endpoint = BrokerEndpoint(name=LISTENER, host="127.0.0.1", port=9092)
         self._replay(RegisterBrokerRecord(broker_id=NODE_ID, broker_epoch=1, end_points=[endpoint], fenced=False))
+        self._replay(FeatureLevelRecord(name=GROUP_VERSION, feature_level=1))
 
     def _replay(self, record: Message) -> ImageChanges:
         self._offset += 1
         return self.image.replay(record, self._offset)
 
+    def replay(self, record: Message) -> None:
+        """The controller has written it down."""
+        self.driver.apply(self.image, self._replay(record))
+
     def create_topic(self, name: str, partitions: int) -> None:
         topic_id = self.rng.randbytes(16)
         self.topic_ids[name] = topic_id
         self._replay(TopicRecord(name=name, topic_id=topic_id))
-        for index in range(partitions):
-            self._replay(
+        self._add_partitions(name, range(partitions))
+
+    def _add_partitions(self, name: str, indexes: range) -> None:
+        for index in indexes:
+            changes = self._replay(
                 PartitionRecord(
-                    partition_id=index, topic_id=topic_id, replicas=[NODE_ID], isr=[NODE_ID], leader=NODE_ID
+                    partition_id=index,
+                    topic_id=self.topic_ids[name],
+                    replicas=[NODE_ID],
+                    isr=[NODE_ID],
+                    leader=NODE_ID,
                 )
             )
+            self.driver.apply(self.image, changes)
             if name == CONSUMER_OFFSETS:
                 self.elect(index)
+
+    async def make_topic(self, name: str, partitions: int) -> None:
+        self.create_topic(name, partitions)
+        await trio.lowlevel.checkpoint()
+
+    async def add_partitions(self, name: str, total: int) -> None:
+        topic = self.image.topic(name)
+        assert topic is not None
+        self._add_partitions(name, range(len(topic.partitions), total))
+        await trio.lowlevel.checkpoint()
+
+    async def drop_topic(self, name: str) -> None:
+        """Its id keeps its name, for those who tell what happened."""
+        self.driver.apply(self.image, self._replay(RemoveTopicRecord(topic_id=self.topic_ids[name])))
+        await trio.lowlevel.checkpoint()
 
     def delete_topic(self, name: str) -> None:
         changes = self._replay(RemoveTopicRecord(topic_id=self.topic_ids.pop(name)))
@@ -163,7 +220,8 @@ class World:
     def open_partition(self, index: int) -> Partition:
         directory = f"/{CONSUMER_OFFSETS}-{index}"
         log = Log.open(self.disk, directory, LogConfig(), now_ms=self.clock.now_ms())
-        return Partition(CONSUMER_OFFSETS, self.topic_ids[CONSUMER_OFFSETS], index, log, NODE_ID)
+        topic_id = self.topic_ids[CONSUMER_OFFSETS]
+        return Partition(CONSUMER_OFFSETS, topic_id, index, log, NODE_ID, Proposals().rules())
 
     def elect(self, index: int, *, isr: tuple[int, ...] = (NODE_ID,)) -> Partition:
         """This node leads the partition from now on, in a new epoch."""
@@ -171,13 +229,13 @@ class World:
         if partition is None:
             partition = self.partitions[index] = self.open_partition(index)
         epoch = partition.leader_epoch + 1
-        partition.apply_state(State(NODE_ID, epoch, partition.partition_epoch + 1, replicas=isr, isr=isr))
+        partition.apply_state(State(NODE_ID, epoch, partition.partition_epoch + 1, replicas=isr, isr=isr), 0)
         self.driver.on_election(partition)
         return partition
 
     def resign(self, index: int) -> None:
         partition = self.partitions[index]
-        partition.apply_state(State(2, partition.leader_epoch + 1, partition.partition_epoch + 1))
+        partition.apply_state(State(2, partition.leader_epoch + 1, partition.partition_epoch + 1), 0)
         self.driver.on_resignation(index)
 
     # As a broker of scenarios
@@ -250,11 +308,11 @@ class _Broker:
         return self.world.image
 
     @property
-    def groups(self) -> CoordinatorDriver:
+    def groups(self) -> GroupCoordinator:
         return self.world.driver
 
     @property
-    def controller(self) -> FakeController:
+    def controller_channel(self) -> FakeController:
         return self.world.controller
 
 

@@ -1,0 +1,20 @@
+"""How an assignor's answer is put together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from .model import Assignment, TopicPartition
+
+
+def merged(before: Assignment, partitions: Iterable[TopicPartition]) -> dict[bytes, frozenset[int]]:
+    """By topic. A topic whose partitions are those from before keeps its very set: most members change little."""
+    by_topic: dict[bytes, list[int]] = {}
+    for topic_id, partition in partitions:
+        by_topic.setdefault(topic_id, []).append(partition)
+    target = {}
+    for topic_id, indexes in sorted(by_topic.items()):
+        known = before.get(topic_id)
+        now = frozenset(indexes)
+        target[topic_id] = known if known is not None and known == now else now
+    return target

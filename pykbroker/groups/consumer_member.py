@@ -1,0 +1,165 @@
+"""A member of a consumer group (KIP-848): what it said of itself, what it has, what it must give up, and its epochs.
+
+A value: every change makes a new one, and a new one comes from a record. The model is Kafka's `ConsumerGroupMember`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from enum import IntEnum
+from typing import Final, TypeAlias
+
+from pykbroker.protocol.messages.consumer_group_records import (
+    ClassicMemberMetadata,
+    ConsumerGroupCurrentMemberAssignmentValue,
+    ConsumerGroupMemberMetadataValue,
+    TopicPartitions,
+)
+
+JOINING_EPOCH: Final = 0
+LEAVING_EPOCH: Final = -1
+STATIC_LEAVING_EPOCH: Final = -2
+"""A static member that will come back: it is kept until its session is over."""
+
+OwnedPartitions: TypeAlias = Mapping[bytes, Mapping[int, int]]
+"""Topic id to partitions, each with the epoch in which it was assigned."""
+
+
+class MemberState(IntEnum):
+    """The values are those of Kafka's records."""
+
+    STABLE = 0
+    """Has all of its target assignment, as of its epoch."""
+    UNREVOKED_PARTITIONS = 1
+    """Was told to give up partitions and has not confirmed it; its epoch stays until then."""
+    UNRELEASED_PARTITIONS = 2
+    """Is in the epoch of the target assignment, but others have not given up yet what it should get."""
+    UNKNOWN = 127
+    """Written by a later Kafka."""
+
+
+STABLE, UNREVOKED_PARTITIONS, UNRELEASED_PARTITIONS, UNKNOWN = MemberState
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsumerMember:
+    """subscribed_topic_names: in the order of the alphabet, without repetitions. assigned and pending_revocation
+    together are what nobody else can have. classic: set where the member speaks the classic protocol."""
+
+    member_id: str
+    member_epoch: int = 0
+    previous_member_epoch: int = -1
+    state: MemberState = STABLE
+    instance_id: str | None = None
+    rack_id: str | None = None
+    client_id: str = ""
+    client_host: str = ""
+    rebalance_timeout_ms: int = -1
+    subscribed_topic_names: tuple[str, ...] = ()
+    subscribed_topic_regex: str = ""
+    server_assignor: str | None = None
+    assigned: OwnedPartitions = field(default_factory=dict)
+    pending_revocation: OwnedPartitions = field(default_factory=dict)
+    classic: ClassicMemberMetadata | None = None
+
+    @property
+    def is_static(self) -> bool:
+        return self.instance_id is not None
+
+    @property
+    def uses_classic_protocol(self) -> bool:
+        return self.classic is not None
+
+    def is_reconciled_to(self, target_assignment_epoch: int) -> bool:
+        return self.state is STABLE and self.member_epoch == target_assignment_epoch
+
+    def in_epoch(self, member_epoch: int, **changes: object) -> ConsumerMember:
+        """The member in the given epoch; the one that it was in before is remembered."""
+        return replace(
+            self,
+            member_epoch=member_epoch,
+            previous_member_epoch=self.member_epoch,
+            **changes,  # type: ignore[arg-type]
+        )
+
+    # Records
+
+    def metadata_value(self) -> ConsumerGroupMemberMetadataValue:
+        return ConsumerGroupMemberMetadataValue(
+            instance_id=self.instance_id,
+            rack_id=self.rack_id,
+            client_id=self.client_id,
+            client_host=self.client_host,
+            subscribed_topic_names=list(self.subscribed_topic_names),
+            subscribed_topic_regex=self.subscribed_topic_regex,
+            rebalance_timeout_ms=self.rebalance_timeout_ms,
+            server_assignor=self.server_assignor,
+            classic_member_metadata=self.classic,
+        )
+
+    def assignment_value(self) -> ConsumerGroupCurrentMemberAssignmentValue:
+        return ConsumerGroupCurrentMemberAssignmentValue(
+            member_epoch=self.member_epoch,
+            previous_member_epoch=self.previous_member_epoch,
+            state=self.state,
+            assigned_partitions=_written(self.assigned),
+            partitions_pending_revocation=_written(self.pending_revocation),
+        )
+
+    def with_metadata(self, value: ConsumerGroupMemberMetadataValue) -> ConsumerMember:
+        return replace(
+            self,
+            instance_id=value.instance_id,
+            rack_id=value.rack_id,
+            client_id=value.client_id,
+            client_host=value.client_host,
+            subscribed_topic_names=tuple(sorted(set(value.subscribed_topic_names))),
+            subscribed_topic_regex=value.subscribed_topic_regex or "",
+            rebalance_timeout_ms=value.rebalance_timeout_ms,
+            server_assignor=value.server_assignor,
+            classic=value.classic_member_metadata,
+        )
+
+    def with_assignment(self, value: ConsumerGroupCurrentMemberAssignmentValue) -> ConsumerMember:
+        return replace(
+            self,
+            member_epoch=value.member_epoch,
+            previous_member_epoch=value.previous_member_epoch,
+            state=_state(value.state),
+            assigned=_read(value.assigned_partitions, value.member_epoch),
+            pending_revocation=_read(value.partitions_pending_revocation, value.member_epoch),
+        )
+
+    def without_assignment(self) -> ConsumerMember:
+        """As a tombstone of the assignment says: everything was given up by leaving."""
+        return replace(
+            self,
+            member_epoch=LEAVING_EPOCH,
+            previous_member_epoch=LEAVING_EPOCH,
+            state=STABLE,
+            assigned={},
+            pending_revocation={},
+        )
+
+
+def _state(value: int) -> MemberState:
+    return MemberState(value) if value in (STABLE, UNREVOKED_PARTITIONS, UNRELEASED_PARTITIONS) else UNKNOWN
+
+
+def _written(owned: OwnedPartitions) -> list[TopicPartitions]:
+    return [
+        TopicPartitions(topic_id=topic_id, partitions=list(partitions), assignment_epochs=list(partitions.values()))
+        for topic_id, partitions in owned.items()
+    ]
+
+
+def _read(written: list[TopicPartitions], member_epoch: int) -> dict[bytes, dict[int, int]]:
+    """Before KIP-1251 no assignment epochs were written: the member's own bounds them from above."""
+    owned: dict[bytes, dict[int, int]] = {}
+    for topic in written:
+        epochs = topic.assignment_epochs
+        if epochs is None or len(epochs) != len(topic.partitions):
+            epochs = [member_epoch] * len(topic.partitions)
+        owned.setdefault(bytes(topic.topic_id), {}).update(zip(topic.partitions, epochs, strict=True))
+    return owned

@@ -1,0 +1,104 @@
+"""One member's next step from what it has to what it should have (KIP-848).
+
+First the member gives up what is not its any more, and stays in its epoch until it has confirmed that. Then it goes to
+the target's epoch and gets of the rest what is free; what others still have it gets later. The model is Kafka's
+`CurrentAssignmentBuilder`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Set
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from .consumer_group import TargetAssignment
+from .consumer_member import (
+    STABLE,
+    UNKNOWN,
+    UNRELEASED_PARTITIONS,
+    UNREVOKED_PARTITIONS,
+    ConsumerMember,
+    OwnedPartitions,
+)
+
+ReportedPartitions: TypeAlias = Mapping[bytes, Set[int]]
+"""What a member says that it owns, by topic id."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reconciliation:
+    """topic_ids: what the member is subscribed to; of other topics it gets nothing.
+
+    owned: what the member reports, None where it does not. is_free: whether nobody has the partition or must still
+    give it up. has_subscription_changed: since the member's last heartbeat.
+    """
+
+    member: ConsumerMember
+    target_epoch: int
+    target: TargetAssignment
+    topic_ids: frozenset[bytes]
+    has_subscription_changed: bool
+    owned: ReportedPartitions | None
+    is_free: Callable[[bytes, int], bool]
+
+    def next(self) -> ConsumerMember | None:
+        """The member as it was where nothing can be done yet; None where it has to start anew, without partitions."""
+        member = self.member
+        if member.state is UNKNOWN:
+            return self._towards_target(self.target_epoch) if self.owned == {} else None
+        is_settled = member.state is STABLE and member.member_epoch == self.target_epoch
+        is_awaited = member.state is UNREVOKED_PARTITIONS and self._owns_any(member.pending_revocation)
+        if is_settled or is_awaited:
+            return self._without_unsubscribed_topics() if self.has_subscription_changed else member
+        return self._towards_target(member.member_epoch)
+
+    def _owns_any(self, partitions: OwnedPartitions) -> bool:
+        """A member that does not say what it owns may own everything."""
+        if self.owned is None:
+            return True
+        return any(not self.owned.get(topic_id, frozenset()).isdisjoint(each) for topic_id, each in partitions.items())
+
+    def _without_unsubscribed_topics(self) -> ConsumerMember:
+        """The target may still have them; it does not know of the member's change yet."""
+        member = self.member
+        kept = {topic_id: each for topic_id, each in member.assigned.items() if topic_id in self.topic_ids}
+        if len(kept) == len(member.assigned):
+            return member
+        revoked = {topic_id: dict(each) for topic_id, each in member.pending_revocation.items()}
+        for topic_id, each in member.assigned.items():
+            if topic_id not in kept:
+                revoked.setdefault(topic_id, {}).update(each)
+        if self._owns_any(revoked):
+            return member.in_epoch(
+                member.member_epoch, state=UNREVOKED_PARTITIONS, assigned=kept, pending_revocation=revoked
+            )
+        return member.in_epoch(member.member_epoch, assigned=kept)
+
+    def _towards_target(self, member_epoch: int) -> ConsumerMember:
+        kept: dict[bytes, dict[int, int]] = {}
+        revoked: dict[bytes, dict[int, int]] = {}
+        released: dict[bytes, list[int]] = {}
+        awaits_release = False
+        for topic_id in dict.fromkeys([*self.target, *self.member.assigned]):
+            target = self.target.get(topic_id, frozenset()) if topic_id in self.topic_ids else frozenset[int]()
+            current = self.member.assigned.get(topic_id, {})
+            if staying := {partition: epoch for partition, epoch in current.items() if partition in target}:
+                kept[topic_id] = staying
+            if leaving := {partition: epoch for partition, epoch in current.items() if partition not in target}:
+                revoked[topic_id] = leaving
+            missing = sorted(target - staying.keys())
+            if free := [partition for partition in missing if self._can_get(topic_id, partition)]:
+                released[topic_id] = free
+            awaits_release |= len(free) < len(missing)
+        if revoked and self._owns_any(revoked):
+            return self.member.in_epoch(
+                member_epoch, state=UNREVOKED_PARTITIONS, assigned=kept, pending_revocation=revoked
+            )
+        for topic_id, partitions in released.items():
+            kept.setdefault(topic_id, {}).update(dict.fromkeys(partitions, self.target_epoch))
+        state = UNRELEASED_PARTITIONS if awaits_release else STABLE
+        return self.member.in_epoch(self.target_epoch, state=state, assigned=kept, pending_revocation={})
+
+    def _can_get(self, topic_id: bytes, partition: int) -> bool:
+        """What the member itself is giving up it may get back."""
+        return self.is_free(topic_id, partition) or partition in self.member.pending_revocation.get(topic_id, {})

@@ -1,0 +1,72 @@
+"""Hundreds of runs of coordinators, logs and clients, each with its own accidents; a failure names the run.
+
+PYKBROKER_SIMULATION_SEEDS=N makes more of them (`make simulate SEEDS=N`).
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from typing import Any
+from unittest.mock import patch
+
+import pytest
+
+from pykbroker.transactions.shard import TransactionShard
+from tests.history.operations import format_history
+from tests.simulations import Outcome, run_good
+
+from .__main__ import main
+from .simulation import simulate
+
+SEEDS = int(os.environ.get("PYKBROKER_SIMULATION_SEEDS", "300"))
+SEEDS_PER_TEST = 50
+
+
+pytestmark = pytest.mark.usefixtures("seldom_collected", "quiet")
+
+
+def run(seed: int) -> Outcome:
+    return run_good("tests.coordination", simulate, seed)
+
+
+@pytest.mark.timeout(0 if SEEDS > 300 else 300)
+@pytest.mark.parametrize("first", range(0, SEEDS, SEEDS_PER_TEST))
+def test_whatever_happens_nothing_acknowledged_is_lost_and_nothing_hangs(first: int) -> None:
+    seen: Counter[str] = Counter()
+    for seed in range(first, min(first + SEEDS_PER_TEST, SEEDS)):
+        with _counting_interrupted_decisions(seen):
+            outcome = run(seed)
+        seen["deaths"] += outcome.deaths
+        seen.update(outcome.report.figures)
+    if SEEDS - first >= SEEDS_PER_TEST:
+        assert seen["deaths"] > SEEDS_PER_TEST
+        for kind in ("txn ok", "txn fail", "txn info", "commit ok", "own ok", "send ok", "committed ok"):
+            assert seen[kind] > SEEDS_PER_TEST // 2, f"the runs have hardly any {kind}"
+        assert seen["interrupted decisions"], "no process died between a decision and its last marker"
+
+
+def _counting_interrupted_decisions(seen: Counter[str]) -> Any:
+    """What a coordinator finds decided and not complete when it loads its log."""
+    start_timers = TransactionShard.start_timers
+
+    def start_and_count(self: TransactionShard, now_ms: int, timestamp_ms: int) -> Any:
+        result = start_timers(self, now_ms, timestamp_ms)
+        seen["interrupted decisions"] += len(result.effects)
+        return result
+
+    return patch.object(TransactionShard, "start_timers", start_and_count)
+
+
+def test_one_seed_gives_one_history() -> None:
+    first = list(format_history(run(3).operations))
+    assert list(format_history(run(3).operations)) == first
+    assert list(format_history(run(4).operations)) != first
+    assert len(first) > 100
+
+
+def test_a_seed_is_played_again_by_a_command(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["3"]) == 0
+    told = capsys.readouterr().out
+    assert "the node died" in told
+    assert "good: " in told

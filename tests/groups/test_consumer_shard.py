@@ -1,0 +1,206 @@
+"""Consumer groups in a shard: what no transcript of a real broker can show in reasonable time or size."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+from pykbroker.groups.config import ConsumerGroupConfig, GroupConfig
+from pykbroker.groups.consumer_group import ConsumerGroup
+from pykbroker.groups.context import GroupRequestContext
+from pykbroker.groups.shard import GroupRequest, GroupShard
+from pykbroker.groups.topics import FixedTopics
+from pykbroker.protocol.errors import ErrorCode
+from pykbroker.protocol.messages.consumer_group_records import ConsumerGroupMetadataKey
+from pykbroker.protocol.messages.consumer_groups import ConsumerGroupHeartbeatRequest
+from pykbroker.protocol.messages.group_offsets import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from pykbroker.protocol.messages.group_records import OffsetCommitKey
+from pykbroker.protocol.messages.transactions import (
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitRequestPartition,
+    TxnOffsetCommitRequestTopic,
+)
+from pykbroker.state_machine import Token
+
+T = b"t" * 16
+GROUP = "g"
+RETENTION_MS = 60_000
+
+
+class Talk:
+    """A shard with the topic events, and a clock that the test moves."""
+
+    def __init__(self, settings: ConsumerGroupConfig | None = None, **config: Any) -> None:
+        own = settings or ConsumerGroupConfig(assignment_interval_ms=0)
+        config = {"offsets_retention_ms": RETENTION_MS, "offsets_retention_check_interval_ms": 100, **config}
+        topics = FixedTopics({"events": (T, 3)})
+        self.shard = GroupShard(GroupConfig(**config), Random(1), topics, lambda group_id: own)
+        self.now_ms = 1_000
+        self.shard.start_timers(self.now_ms, self.now_ms)
+        self.records: list[Any] = []
+
+    def ask(self, request: GroupRequest, version: int = 1) -> Any:
+        context = GroupRequestContext(api_version=version, client_id="client", client_host="/host")
+        result = self.shard.handle(request, Token(1), self.now_ms, context, self.now_ms)
+        self.records = list(result.records)
+        (completion,) = result.completed
+        return completion.response
+
+    def join(self, member_id: str, *names: str, **fields: Any) -> Any:
+        joining: dict[str, Any] = {"rebalance_timeout_ms": 30_000, "topic_partitions": []}
+        return self.beat(member_id, 0, subscribed_topic_names=list(names or ("events",)), **{**joining, **fields})
+
+    def beat(self, member_id: str, epoch: int, **fields: Any) -> Any:
+        request = ConsumerGroupHeartbeatRequest(group_id=GROUP, member_id=member_id, member_epoch=epoch, **fields)
+        return self.ask(request)
+
+    def commit(self, topic: str, member_id: str, epoch: int) -> None:
+        partition = OffsetCommitRequestPartition(partition_index=0, committed_offset=5)
+        request = OffsetCommitRequest(
+            group_id=GROUP,
+            member_id=member_id,
+            generation_id_or_member_epoch=epoch,
+            topics=[OffsetCommitRequestTopic(name=topic, partitions=[partition])],
+        )
+        (answered,) = self.ask(request, 9).topics
+        assert not answered.partitions[0].error_code
+
+    def advance(self, ms: int) -> list[Any]:
+        """The keys of what was written by timeouts."""
+        self.now_ms += ms
+        return [record.key for record in self.shard.expire(self.now_ms, self.now_ms).records]
+
+    @property
+    def group(self) -> ConsumerGroup:
+        group = self.shard.groups[GROUP]
+        assert isinstance(group, ConsumerGroup)
+        return group
+
+
+def test_offsets_of_subscribed_topics_stay_and_others_go_by_their_age() -> None:
+    talk = Talk(ConsumerGroupConfig(session_timeout_ms=RETENTION_MS * 10))
+    epoch = talk.join("a").member_epoch
+    talk.commit("events", "a", epoch)
+    talk.commit("orders", "a", epoch)
+    assert talk.advance(RETENTION_MS - 1) == []
+    assert talk.advance(101) == [OffsetCommitKey(group=GROUP, topic="orders", partition=0)]
+    assert talk.advance(RETENTION_MS) == []
+
+
+def test_transactions_commit_what_their_member_has_had_since() -> None:
+    """Whichever epoch it says, if it had the partition then already; all errors are of generations here."""
+    talk = Talk()
+    first = talk.join("a").member_epoch
+    talk.join("b")
+    talk.beat("a", first, topic_partitions=[])
+    talk.beat("b", first + 1)
+    assert talk.group.members["a"].member_epoch == first + 1
+    (kept,) = talk.group.members["a"].assigned.values()
+    (gained,) = talk.group.members["b"].assigned.values()
+    kept_index, gained_index = min(kept), min(gained)
+
+    def code(member_id: str, epoch: int, index: int, topic: str = "events") -> int:
+        partition = TxnOffsetCommitRequestPartition(partition_index=index, committed_offset=1)
+        request = TxnOffsetCommitRequest(
+            group_id=GROUP,
+            transactional_id="t",
+            producer_id=1,
+            member_id=member_id,
+            generation_id=epoch,
+            topics=[TxnOffsetCommitRequestTopic(name=topic, partitions=[partition])],
+        )
+        (answered,) = talk.ask(request, 3).topics
+        return int(answered.partitions[0].error_code)
+
+    assert code("a", first + 1, gained_index) == ErrorCode.NONE, "in its own epoch it is not asked what for"
+    assert code("a", first, kept_index) == ErrorCode.NONE
+    assert code("a", first, gained_index) == ErrorCode.ILLEGAL_GENERATION
+    assert code("a", first, 0, topic="not-there") == ErrorCode.ILLEGAL_GENERATION
+    assert code("a", first + 2, kept_index) == ErrorCode.ILLEGAL_GENERATION
+    assert code("b", first, gained_index) == ErrorCode.ILLEGAL_GENERATION
+    assert code("c", first, 0) == ErrorCode.UNKNOWN_MEMBER_ID
+    assert code("", -1, 0) == ErrorCode.NONE, "a producer of the time before KIP-447"
+
+
+def test_an_empty_group_goes_with_the_last_of_its_offsets() -> None:
+    talk = Talk()
+    talk.commit("events", "a", talk.join("a").member_epoch)
+    talk.beat("a", -1)
+    talk.advance(RETENTION_MS // 2)
+    assert GROUP in talk.shard.groups
+    written = talk.advance(RETENTION_MS)
+    assert written[0] == OffsetCommitKey(group=GROUP, topic="events", partition=0)
+    assert written[-1] == ConsumerGroupMetadataKey(group_id=GROUP)
+    assert talk.shard.groups == {}
+
+
+def test_a_group_s_own_settings_count() -> None:
+    talk = Talk(ConsumerGroupConfig(session_timeout_ms=700, heartbeat_interval_ms=70, assignment_interval_ms=900))
+    assert talk.join("a").heartbeat_interval_ms == 70
+    talk.advance(600)
+    assert talk.beat("a", 2).error_code == ErrorCode.NONE
+    talk.join("b")
+    assert talk.group.assignment_epoch == 2, "not before the interval is over"
+    talk.advance(301)
+    assert talk.beat("b", 2).member_epoch == 3
+    talk.advance(400)
+    assert set(talk.group.members) == {"b"}
+
+
+def test_a_clock_that_was_set_back_keeps_nobody_waiting() -> None:
+    talk = Talk(ConsumerGroupConfig(assignment_interval_ms=500))
+    talk.now_ms = 100_000
+    talk.join("a")
+    talk.now_ms = 50_000
+    talk.join("b")
+    assert talk.group.assignment_epoch == talk.group.group_epoch == 3
+
+
+def test_members_have_a_whole_session_after_a_load() -> None:
+    talk = Talk(ConsumerGroupConfig(session_timeout_ms=1_000, assignment_interval_ms=0))
+    talk.join("a", rebalance_timeout_ms=300)
+    talk.join("b")
+    talk.beat("a", 2)
+    talk.shard.start_timers(10_000, 10_000)
+    talk.now_ms = 10_000
+    talk.advance(299)
+    assert set(talk.group.members) == {"a", "b"}
+    talk.advance(1)
+    assert set(talk.group.members) == {"b"}, "a was to give up a partition"
+    talk.advance(700)
+    assert talk.shard.groups == {}, "it went with its last member, having no offsets"
+
+
+def test_a_subscription_that_could_not_be_written_is_refused() -> None:
+    talk = Talk(max_record_bytes=1_000)
+    names = [f"topic-{number}" for number in range(200)]
+    answer = talk.join("a", *names)
+    assert answer.error_code == ErrorCode.UNKNOWN_SERVER_ERROR
+    assert "1000 at most" in answer.error_message
+    assert not talk.records
+    assert talk.shard.groups == {}
+    epoch = talk.join("a").member_epoch
+    assert talk.beat("a", epoch, subscribed_topic_names=names).error_code == ErrorCode.UNKNOWN_SERVER_ERROR
+    assert talk.group.members["a"].subscribed_topic_names == ("events",)
+
+
+def test_a_heartbeat_that_says_the_same_writes_nothing() -> None:
+    talk = Talk()
+    epoch = talk.join("a").member_epoch
+    assert talk.records
+    assert talk.beat("a", epoch, subscribed_topic_names=["events"]).error_code == ErrorCode.NONE
+    assert talk.records == []
+
+
+def test_only_groups_of_a_changed_topic_look_at_their_topics_again() -> None:
+    talk = Talk()
+    talk.join("a")
+    assert not talk.group.needs_metadata_refresh
+    talk.shard.on_topics_changed({"orders"})
+    assert not talk.group.needs_metadata_refresh
+    talk.shard.on_topics_changed({"orders", "events"})
+    assert talk.group.needs_metadata_refresh
