@@ -1,0 +1,127 @@
+"""The coordinator of the transactions in one partition of `__transaction_state`; the door to this package.
+
+`handle` and `expire` change the state at once and give the records that make the change last; `replay` builds the same
+state from records read back. The driver holds answers back until the records are committed, and carries out the
+effects then: no marker is written of a decision that could still be lost, and nobody is told of one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TypeAlias
+
+from pykbroker.protocol.messages.transaction_admin import DescribeTransactionsRequest, ListTransactionsRequest
+from pykbroker.protocol.messages.transaction_records import TransactionLogKey, TransactionLogValue
+from pykbroker.protocol.messages.transactions import EndTxnRequest, InitProducerIdRequest
+from pykbroker.state_machine import BadRecord, Result, Token
+
+from .administration import describe_transactions, list_transactions
+from .config import TransactionConfig
+from .end_transactions import EndTransactions
+from .init_producer_id import InitProducerIds
+from .partitions import Partitions
+from .records import TransactionRecord
+from .requests import AddPartitions, MarkersWritten, TransactionRequestContext
+from .step import Step, TransactionTable
+from .timeouts import Timeouts
+from .transaction import Transaction
+
+TransactionRequest: TypeAlias = (
+    InitProducerIdRequest
+    | AddPartitions
+    | EndTxnRequest
+    | MarkersWritten
+    | ListTransactionsRequest
+    | DescribeTransactionsRequest
+)
+
+
+class TransactionShard:
+    """coordinator_epoch: the leader epoch of the partition, for which this shard lives; markers carry it.
+
+    transaction_version: the level of the cluster at the moment (0, 1 or 2). It decides how records are written, and
+    how the coordinator aborts what nobody asked it to.
+    take_producer_id: a producer id that nobody has; None where there is none now, which a client is told with
+    COORDINATOR_LOAD_IN_PROGRESS.
+    """
+
+    def __init__(
+        self,
+        config: TransactionConfig,
+        *,
+        coordinator_epoch: int,
+        transaction_version: Callable[[], int],
+        take_producer_id: Callable[[], int | None],
+    ) -> None:
+        self.config = config
+        self._table = TransactionTable()
+        self._transaction_version = transaction_version
+        self._ends = EndTransactions(take_producer_id, coordinator_epoch)
+        self._init_producer_ids = InitProducerIds(config, take_producer_id, self._ends)
+        self._partitions = Partitions(config.max_record_bytes)
+        self._timeouts = Timeouts(config, self._table, self._ends)
+
+    @property
+    def transactions(self) -> Mapping[str, Transaction]:
+        """To look at, by transactional id."""
+        return self._table.by_id
+
+    def handle(
+        self,
+        request: TransactionRequest,
+        token: Token,
+        now_ms: int,
+        context: TransactionRequestContext,
+        timestamp_ms: int,
+    ) -> Result[TransactionRecord]:
+        """now_ms: monotonic, for deadlines. timestamp_ms: wall clock, for what is written, and how old it is."""
+        step = self._begin_step(now_ms, timestamp_ms)
+        match request:
+            case InitProducerIdRequest():
+                self._init_producer_ids.init(request, token, context, step)
+            case AddPartitions():
+                self._partitions.add(request, token, context, step)
+            case EndTxnRequest():
+                self._ends.end(request, token, context, step)
+            case MarkersWritten():
+                self._ends.markers_written(request, token, step)
+            case ListTransactionsRequest():
+                list_transactions(request, token, step)
+            case DescribeTransactionsRequest():
+                describe_transactions(request, token, step)
+        return self._finish(step)
+
+    def next_deadline_ms(self) -> int | None:
+        return self._timeouts.next_deadline_ms()
+
+    def expire(self, now_ms: int, timestamp_ms: int) -> Result[TransactionRecord]:
+        step = self._begin_step(now_ms, timestamp_ms)
+        self._timeouts.expire(step)
+        return self._finish(step)
+
+    def _begin_step(self, now_ms: int, timestamp_ms: int) -> Step:
+        return Step(self._table, now_ms, timestamp_ms, self._transaction_version())
+
+    def _finish(self, step: Step) -> Result[TransactionRecord]:
+        self._timeouts.keep_watch(step.now_ms)
+        return step.result()
+
+    # Loading
+
+    def replay(self, key: TransactionLogKey, value: TransactionLogValue | None) -> None:
+        """Applies one record that was read back. Raises BadRecord, and is then as it was before."""
+        self._table.replay(key, value)
+
+    def replay_pending(self, producer_id: int, key: TransactionLogKey, value: TransactionLogValue | None) -> None:
+        raise BadRecord("a record of the transaction log is never part of a transaction")
+
+    def end_transaction(self, producer_id: int, is_commit: bool) -> None:
+        """A marker in the transaction log ends nothing."""
+
+    def start_timers(self, now_ms: int, timestamp_ms: int) -> Result[TransactionRecord]:
+        """To be called once, when every record is replayed. What was decided is carried on: markers may be missing."""
+        step = self._begin_step(now_ms, timestamp_ms)
+        for transaction in list(self._table.by_id.values()):
+            if transaction.state.is_prepared:
+                self._ends.carry_on(transaction, step)
+        return self._finish(step)

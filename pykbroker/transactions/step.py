@@ -1,0 +1,78 @@
+"""The transactional ids of a shard, and what one step of it gathers.
+
+Every change of a transaction goes through `Step.changed`, so that what is in memory, what is in the log and which
+transactions are open stay one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from pykbroker.protocol.messages.transaction_records import TransactionLogKey, TransactionLogValue
+from pykbroker.state_machine import Completion, Result, Token
+
+from .effects import WriteMarkers
+from .records import TransactionRecord
+from .transaction import Transaction, TransactionState
+
+
+class TransactionTable:
+    """by_id: every transactional id. ongoing: those with a transaction that is not decided, the oldest first."""
+
+    def __init__(self) -> None:
+        self.by_id: dict[str, Transaction] = {}
+        self.ongoing: dict[str, Transaction] = {}
+
+    def put(self, transaction: Transaction) -> None:
+        self.by_id[transaction.transactional_id] = transaction
+        if transaction.state is TransactionState.ONGOING:
+            self.ongoing[transaction.transactional_id] = transaction
+        else:
+            self.ongoing.pop(transaction.transactional_id, None)
+
+    def remove(self, transactional_id: str) -> None:
+        self.by_id.pop(transactional_id, None)
+        self.ongoing.pop(transactional_id, None)
+
+    def replay(self, key: TransactionLogKey, value: TransactionLogValue | None) -> None:
+        """Raises BadRecord, and is then as it was before."""
+        if value is None:
+            self.remove(key.transactional_id)
+        else:
+            self.put(Transaction.from_record(key, value))
+
+
+@dataclass(slots=True)
+class Step:
+    """now_ms: monotonic, for deadlines. timestamp_ms: wall clock, for what is written down and for timeouts of
+    transactions, which go on while no coordinator is there. transaction_version: the level of the cluster."""
+
+    table: TransactionTable
+    now_ms: int
+    timestamp_ms: int
+    transaction_version: int
+    records: list[TransactionRecord] = field(default_factory=list)
+    completed: list[Completion] = field(default_factory=list)
+    effects: list[WriteMarkers] = field(default_factory=list)
+    causes: list[str] = field(default_factory=list)
+
+    @property
+    def can_log_second_protocol(self) -> bool:
+        """Records of version 0 have no field for what it needs; Kafka refuses it for that reason alone."""
+        return self.transaction_version > 0
+
+    def changed(self, transaction: Transaction, cause: str) -> None:
+        self.table.put(transaction)
+        self.records.append(transaction.record(self.transaction_version))
+        self.causes.append(f"{transaction.transactional_id}: {cause}")
+
+    def removed(self, transaction: Transaction, cause: str) -> None:
+        self.table.remove(transaction.transactional_id)
+        self.records.append(TransactionRecord(TransactionLogKey(transactional_id=transaction.transactional_id), None))
+        self.causes.append(f"{transaction.transactional_id}: {cause}")
+
+    def answer(self, token: Token, response: object) -> None:
+        self.completed.append(Completion(token, response))
+
+    def result(self) -> Result[TransactionRecord]:
+        return Result(tuple(self.records), tuple(self.completed), "; ".join(self.causes), tuple(self.effects))

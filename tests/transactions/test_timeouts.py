@@ -1,0 +1,110 @@
+"""What time does: aborts of transactions that take too long, and ids that are forgotten."""
+
+from __future__ import annotations
+
+import pytest
+
+from pykbroker.protocol.errors import ErrorCode
+from pykbroker.transactions.config import TransactionConfig
+from pykbroker.transactions.requests import TopicPartition
+
+from .world import TransactionWorld
+
+ORDERS = TopicPartition("orders", 0)
+CHECK_MS = 10_000
+DAY_MS = 86_400_000
+
+
+def test_a_coordinator_without_transactions_sleeps() -> None:
+    assert TransactionWorld().shard.next_deadline_ms() is None
+
+
+@pytest.mark.parametrize("transaction_version", [0, 1, 2])
+def test_a_transaction_that_takes_too_long_is_aborted_and_its_producer_fenced(transaction_version: int) -> None:
+    world = TransactionWorld(transaction_version=transaction_version)
+    producer = world.producer(timeout_ms=CHECK_MS)
+    world.add(producer, ORDERS)
+    world.pass_time(CHECK_MS)
+    assert world.state() == "Ongoing"
+    world.pass_time(CHECK_MS)
+    (markers,) = world.markers
+    assert (markers.is_commit, markers.producer_epoch) == (False, 1)
+    assert markers.transaction_version == (2 if transaction_version == 2 else 0)
+    assert world.end(producer, commit=True, version=4).error_code == ErrorCode.PRODUCER_FENCED
+    world.write_markers()
+    assert world.state() == "CompleteAbort"
+    assert world.end(producer, commit=True, version=4).error_code == ErrorCode.PRODUCER_FENCED
+    assert world.producer() == (producer[0], 2)
+    world.assert_log_is_complete()
+
+
+def test_each_transaction_has_its_own_time() -> None:
+    world = TransactionWorld()
+    world.add(world.producer("short", timeout_ms=1000), ORDERS, transactional_id="short")
+    world.add(world.producer("long", timeout_ms=60_000), ORDERS, transactional_id="long")
+    world.pass_time(CHECK_MS)
+    assert [markers.transactional_id for markers in world.markers] == ["short"]
+    assert world.state("long") == "Ongoing"
+
+
+def test_the_time_goes_on_while_there_is_no_coordinator() -> None:
+    world = TransactionWorld()
+    world.add(world.producer(timeout_ms=60_000), ORDERS)
+    world.now_ms += 60_001
+    world.restart()
+    world.pass_time(CHECK_MS)
+    assert world.state() == "PrepareAbort"
+
+
+def test_how_often_is_looked_is_configured() -> None:
+    world = TransactionWorld(TransactionConfig(abort_timed_out_interval_ms=7))
+    world.add(world.producer(timeout_ms=1), ORDERS)
+    assert world.shard.next_deadline_ms() == world.now_ms + 7
+    world.pass_time(7)
+    assert world.state() == "PrepareAbort"
+
+
+def test_an_abort_that_needs_a_new_producer_id_waits_for_one() -> None:
+    world = TransactionWorld()
+    producer = world.producer_at(32766, timeout_ms=1)
+    world.add(producer, ORDERS)
+    world.out_of_producer_ids = True
+    world.pass_time(CHECK_MS)
+    assert world.state() == "Ongoing"
+    world.out_of_producer_ids = False
+    world.pass_time(CHECK_MS)
+    assert world.state() == "PrepareAbort"
+    world.write_markers()
+    assert (world.describe().producer_id, world.describe().producer_epoch) == (producer[0] + 1, 0)
+
+
+def test_an_id_that_nobody_uses_is_forgotten_after_a_week() -> None:
+    world = TransactionWorld()
+    world.producer("unused")
+    world.add(world.producer("open", timeout_ms=900_000), ORDERS, transactional_id="open")
+    world.pass_time(6 * DAY_MS)
+    world.write_markers()
+    assert world.listed() == ["unused", "open"]
+    world.pass_time(DAY_MS + 3_600_000)
+    assert world.listed() == ["open"]
+    assert world.log[-1][1] is None
+    assert world.describe("unused").error_code == ErrorCode.TRANSACTIONAL_ID_NOT_FOUND
+    world.restart()
+    assert world.listed() == ["open"]
+
+
+def test_what_is_decided_is_kept_until_its_markers_are_there() -> None:
+    world = TransactionWorld()
+    producer = world.producer()
+    world.add(producer, ORDERS)
+    world.end(producer, commit=True)
+    world.pass_time(30 * DAY_MS)
+    assert world.state() == "PrepareCommit"
+
+
+def test_a_coordinator_that_forgot_everything_sleeps_again() -> None:
+    world = TransactionWorld(TransactionConfig(transactional_id_expiration_ms=1))
+    world.producer()
+    world.pass_time(3_600_000)
+    assert not world.shard.transactions
+    assert world.shard.next_deadline_ms() is None
