@@ -8,16 +8,20 @@ EPOCH_MS = 1_700_000_000_000
 
 
 class SimulatedClock:
-    """Runs with Trio's clock; the wall clock of one node may be set apart from it, as machines' clocks are."""
+    """Runs with Trio's clock; a node's clocks may be set apart from it and run at another rate, as machines' clocks do.
 
-    def __init__(self, wall_offset_ms: int = EPOCH_MS) -> None:
+    Trio's own sleeps keep the true time: a node with a slow clock wakes too early, and one with a fast clock too late.
+    """
+
+    def __init__(self, wall_offset_ms: int = EPOCH_MS, *, rate: float = 1.0) -> None:
         self._wall_offset_ms = wall_offset_ms
+        self._rate = rate
 
     def now_ms(self) -> int:
         return self.monotonic_ms() + self._wall_offset_ms
 
     def monotonic_ms(self) -> int:
-        return round(trio.current_time() * 1000)
+        return round(trio.current_time() * 1000 * self._rate)
 
     def step_wall_ms(self, step_ms: int) -> None:
         """Somebody sets the clock: timestamps and retention see it, deadlines do not."""

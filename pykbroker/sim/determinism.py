@@ -1,12 +1,13 @@
 """Runs a Trio program so that one seed gives one order of events, in every process.
 
 Trio shuffles the tasks of each step on purpose. Its own tests fix that with two private names, and this is the only
-file that touches them; `check` fails where a new Trio has changed their meaning. Real threads, sockets, the system's
-clocks and the order of sets of objects stay outside of what runs here.
+file that touches its private parts; `check` fails where a new Trio has changed their meaning. Real threads, sockets,
+the system's clocks and the order of sets of objects stay outside of what runs here.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from typing import TypeVar, TypeVarTuple, Unpack
@@ -38,6 +39,12 @@ def check() -> None:
         raise AssertionError(
             f"trio {trio.__version__} does not shuffle by the seed: its scheduler's names have changed"
         )
+
+
+def run_queue() -> deque[trio.lowlevel.Task]:
+    """The tasks that will run in the scheduler's next turn; it tells its instruments after it has appended one."""
+    runner = trio._core._run.GLOBAL_RUN_CONTEXT.runner  # pyright: ignore[reportAttributeAccessIssue]
+    return runner.runq  # type: ignore[no-any-return, unused-ignore]
 
 
 async def _order_of_tasks() -> list[int]:

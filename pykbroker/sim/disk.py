@@ -7,13 +7,13 @@ by the journal of a file system: a crash undoes the latest of them, back to the 
 
 import errno
 import posixpath
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from random import Random
 from typing import NoReturn
 
 from pykbroker.storage.disk import Buffer, DiskSpace
-from pykbroker.storage.errors import DirectoryLocked, DiskFailed
+from pykbroker.storage.errors import DirectoryLocked, disk_failure
 
 _SIZE_BYTES = 2**40
 
@@ -28,7 +28,7 @@ _MESSAGES = {
 
 def _fail(operation: str, path: str, number: int) -> NoReturn:
     error = OSError(number, _MESSAGES[number])
-    raise DiskFailed(operation, path, error) from error
+    raise disk_failure(operation, path, error) from error
 
 
 @dataclass(eq=False, slots=True)
@@ -37,10 +37,14 @@ class _Inode:
 
     data: bytearray = field(default_factory=bytearray)
     synced: bytes = b""
+    unwritten: int = 0
+    """How many of the last bytes are zeros that nobody wrote."""
+    modified_ms: int | None = None
 
     def crash(self, rng: Random) -> None:
         if self.data != self.synced:
             self.data = bytearray(_torn(bytes(self.data), self.synced, rng))
+            self.unwritten = 0
         self.synced = bytes(self.data)
 
 
@@ -94,6 +98,8 @@ class SimulatedFile:
         self._disk = disk
         self._inode: _Inode | None = inode
         self._boot = disk.boot
+        self._appended: int | None = None
+        """Where the next bytes of a preallocated file go."""
 
     def _open_inode(self, operation: str) -> _Inode:
         if self._inode is None or self._boot != self._disk.boot:
@@ -104,23 +110,49 @@ class SimulatedFile:
         return None
 
     def size(self) -> int:
-        return len(self._open_inode("look at").data)
+        inode = self._open_inode("look at")
+        return len(inode.data) if self._appended is None else self._appended
 
     def read_at(self, position: int, size: int) -> bytes:
         return bytes(self._open_inode("read").data[position : position + size])
+
+    def read_cached(self, position: int, size: int) -> bytes | None:
+        return self.read_at(position, size)
 
     def append(self, parts: Sequence[Buffer]) -> None:
         data = b"".join(parts)
         inode = self._open_inode("write")
         self._disk.take_space(self.path, len(data))
-        inode.data += data
+        inode.modified_ms = self._disk.time_ms()
+        if self._appended is None:
+            inode.data += data
+            inode.unwritten = 0
+        else:
+            inode.data[self._appended : self._appended + len(data)] = data
+            self._appended += len(data)
+            inode.unwritten = min(inode.unwritten, len(inode.data) - self._appended)
+
+    def preallocate(self, size: int) -> None:
+        inode = self._open_inode("preallocate")
+        assert not inode.data, "what is there would be written over"
+        inode.data += bytes(size)
+        inode.unwritten = size
+        self._appended = 0
+
+    def end_of_data(self) -> int:
+        inode = self._open_inode("look at")
+        return len(inode.data) - inode.unwritten
 
     def truncate(self, size: int) -> None:
-        data = self._open_inode("truncate").data
-        if size < len(data):
-            del data[size:]
+        inode = self._open_inode("truncate")
+        written = len(inode.data) - inode.unwritten
+        self._appended = None
+        inode.modified_ms = self._disk.time_ms()
+        if size < len(inode.data):
+            del inode.data[size:]
         else:
-            data += bytes(size - len(data))
+            inode.data += bytes(size - len(inode.data))
+        inode.unwritten = max(size - written, 0)
 
     def sync(self) -> None:
         inode = self._open_inode("sync")
@@ -140,14 +172,17 @@ class SimulatedLock:
 
 
 class SimulatedDisk:
-    """One machine's disk. `free_bytes` limits what can still be written; None is no limit."""
+    """One machine's disk. `free_bytes` limits what can still be written; None is no limit. Files have times where there
+    is a clock.
+    """
 
-    def __init__(self, rng: Random, *, free_bytes: int | None = None) -> None:
+    def __init__(self, rng: Random, *, free_bytes: int | None = None, now_ms: Callable[[], int] | None = None) -> None:
         self._rng = rng
         self._root = _Directory()
         self._locked: set[str] = set()
         self._journal: list[list[_NameChange]] = []
         self.free_bytes = free_bytes
+        self.now_ms = now_ms
         self.boot = 0
 
     def crash(self) -> None:
@@ -160,6 +195,10 @@ class SimulatedDisk:
                 change.directory.put(change.name, change.before)
         self._journal = []
         self._root.crash(self._rng)
+
+    def process_died(self) -> None:
+        """Nobody holds locks any more; what was written is there, for the machine goes on."""
+        self._locked = set()
 
     def take_space(self, path: str, size: int) -> None:
         if self.free_bytes is not None:
@@ -202,7 +241,7 @@ class SimulatedDisk:
     def open(self, path: str, *, create: bool = False) -> SimulatedFile:
         if create and self._find(path) is None:
             parent, name = posixpath.split(path)
-            self._change((self._directory("open", parent), name, _Inode()))
+            self._change((self._directory("open", parent), name, _Inode(modified_ms=self.time_ms())))
         return SimulatedFile(self, path, self._file("open", path))
 
     def exists(self, path: str) -> bool:
@@ -224,6 +263,12 @@ class SimulatedDisk:
                 _fail("create", path, errno.ENOTDIR)
             node = child
 
+    def time_ms(self) -> int | None:
+        return None if self.now_ms is None else self.now_ms()
+
+    def modified_ms(self, path: str) -> int | None:
+        return self._file("look at", path).modified_ms
+
     def read_file(self, path: str) -> bytes:
         return bytes(self._file("read", path).data)
 
@@ -233,7 +278,8 @@ class SimulatedDisk:
         if isinstance(directory.entries.get(name), _Directory):
             _fail("write", path, errno.EISDIR)
         self.take_space(path, len(data))
-        self._change((directory, name, _Inode(bytearray(data), data if sync else b"")))
+        inode = _Inode(bytearray(data), data if sync else b"", modified_ms=self.time_ms())
+        self._change((directory, name, inode))
         if sync:
             self._commit(directory)
 
@@ -270,6 +316,9 @@ class SimulatedDisk:
         self._journal = [
             changes for changes in self._journal if all(change.directory is not directory for change in changes)
         ]
+
+    def boot_id(self) -> str:
+        return str(self.boot)
 
     def space(self, path: str) -> DiskSpace:
         self._directory("look at", path)

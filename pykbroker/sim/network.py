@@ -1,7 +1,9 @@
 """A network in memory: bounded streams with a delay, cut into pieces as the seed decides.
 
 It knows hosts by name and keeps the order of bytes, as TCP does. What was sent before a close still arrives; after a
-`reset` nothing does.
+`reset` nothing does. Each host has its own view of the network (`SimulatedNetwork.of`), and between any two hosts the
+links can be cut, slow or lossy (`links`). A port that nobody listens on refuses; a host that is cut off or has no power
+lets whoever connects wait, as SYN packets that nobody answers do.
 """
 
 from __future__ import annotations
@@ -9,95 +11,25 @@ from __future__ import annotations
 import errno
 import random
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import trio
 
 from pykbroker.server.transport import Address, Part
 
+from .links import Link
+from .pipe import Pipe
+
 _FIRST_FREE_PORT = 49152
+_CONNECT_TIMEOUT_S = 127.0
+"""Linux with its six retransmissions of a SYN."""
 
-
-class _Pipe:
-    """One direction of a connection."""
-
-    def __init__(self, network: SimulatedNetwork) -> None:
-        self._network = network
-        self._pieces: deque[tuple[float, memoryview]] = deque()
-        self._held_bytes = 0
-        self._last_arrival = 0.0
-        self._changed = trio.lowlevel.ParkingLot()
-        self._reader_closed = False
-        self._writer_closed = False
-        self._reset = False
-        self.waits = 0
-
-    def read_now(self, view: memoryview) -> int | None:
-        if self._reader_closed:
-            raise trio.ClosedResourceError
-        if self._reset:
-            raise trio.BrokenResourceError
-        if not self._pieces:
-            return 0 if self._writer_closed else None
-        arrival, piece = self._pieces[0]
-        if arrival > trio.current_time():
-            return None
-        count = min(len(piece), len(view))
-        view[:count] = piece[:count]
-        self._held_bytes -= count
-        if count == len(piece):
-            self._pieces.popleft()
-        else:
-            self._pieces[0] = (arrival, piece[count:])
-        self._changed.unpark_all()
-        return count
-
-    async def wait_readable(self) -> None:
-        if self._reader_closed:
-            raise trio.ClosedResourceError
-        if self._reset or (self._writer_closed and not self._pieces):
-            await trio.lowlevel.checkpoint()
-        elif self._pieces:
-            await trio.sleep_until(self._pieces[0][0])
-        else:
-            await self._changed.park()
-
-    async def write(self, data: bytes | bytearray | memoryview) -> None:
-        rest = memoryview(bytes(data))
-        await trio.lowlevel.checkpoint()
-        while len(rest):
-            if self._writer_closed:
-                raise trio.ClosedResourceError
-            if self._reset or self._reader_closed:
-                raise trio.BrokenResourceError
-            room = self._network.pipe_bytes - self._held_bytes
-            if room <= 0:
-                await self._changed.park()
-                self.waits += 1
-                continue
-            size = self._network.piece_size(min(room, len(rest)))
-            self._last_arrival = max(self._last_arrival, trio.current_time() + self._network.delay_s())
-            self._pieces.append((self._last_arrival, rest[:size]))
-            self._held_bytes += size
-            rest = rest[size:]
-            self._changed.unpark_all()
-
-    def close_reader(self) -> None:
-        self._reader_closed = True
-        self._changed.unpark_all()
-
-    def close_writer(self) -> None:
-        self._writer_closed = True
-        self._changed.unpark_all()
-
-    def reset(self) -> None:
-        self._reset = True
-        self._pieces.clear()
-        self._changed.unpark_all()
+OUTSIDE = ""
+"""The host of whoever uses the network itself, not one host's view of it."""
 
 
 class SimulatedTransport:
-    def __init__(self, incoming: _Pipe, outgoing: _Pipe, peer: Address) -> None:
+    def __init__(self, incoming: Pipe, outgoing: Pipe, peer: Address) -> None:
         self._incoming = incoming
         self._outgoing = outgoing
         self.peer = peer
@@ -122,19 +54,32 @@ class SimulatedTransport:
             data = part if isinstance(part, (bytes, bytearray, memoryview)) else part.read()
             await self._outgoing.write(data)
 
+    @property
+    def is_closed(self) -> bool:
+        return self._incoming.is_reader_closed
+
     def close(self) -> None:
         self._incoming.close_reader()
         self._outgoing.close_writer()
 
     def reset(self) -> None:
         """Both ends lose the connection, and what was under way."""
-        self._incoming.reset()
-        self._outgoing.reset()
+        for pipe in (self._incoming, self._outgoing):
+            pipe.reset_reader()
+            pipe.reset_writer()
+
+    def abort(self) -> None:
+        """This end has died with its process; the other end hears of it where it can be told."""
+        self._outgoing.abort_writer()
+
+    def forget(self) -> None:
+        """This end's machine has no power."""
+        self._outgoing.forget_writer()
 
 
 class SimulatedAcceptor:
-    def __init__(self, network: SimulatedNetwork, address: Address) -> None:
-        self._network = network
+    def __init__(self, host: SimulatedHost, address: Address) -> None:
+        self._host = host
         self._arrived: deque[SimulatedTransport] = deque()
         self._changed = trio.lowlevel.ParkingLot()
         self._closed = False
@@ -153,50 +98,188 @@ class SimulatedAcceptor:
         self._changed.unpark_all()
 
     def close(self) -> None:
+        """Whoever was not accepted yet is turned away."""
         self._closed = True
-        self._network.forget(self)
+        self._host.forget(self)
         self._changed.unpark_all()
         for transport in self._arrived:
-            transport.reset()
+            transport.abort()
 
 
-class SimulatedNetwork:
-    """All hosts of one simulation; their names are not resolved, just compared."""
+class SimulatedHost:
+    """One machine's view of the network; a `server.transport.Network`."""
 
-    def __init__(self, rng: random.Random, *, longest_delay_ms: float = 2.0, pipe_bytes: int = 64 * 1024) -> None:
-        self._rng = rng
-        self._longest_delay_s = longest_delay_ms / 1000
+    def __init__(self, network: SimulatedNetwork, name: str) -> None:
+        self._network = network
         self._acceptors: dict[Address, SimulatedAcceptor] = {}
-        self._next_port = _FIRST_FREE_PORT
-        self.pipe_bytes = pipe_bytes
+        self._transports: list[SimulatedTransport] = []
+        self.name = name
+        self.has_power = True
 
     async def listen(self, host: str, port: int) -> SimulatedAcceptor:
         await trio.lowlevel.checkpoint()
-        address = Address(host, port or self._free_port())
-        if address in self._acceptors:
-            raise OSError(errno.EADDRINUSE, "Address already in use")
+        address = self._network.claim(Address(host, port), self)
         self._acceptors[address] = acceptor = SimulatedAcceptor(self, address)
         return acceptor
 
     async def connect(self, host: str, port: int) -> SimulatedTransport:
-        await trio.sleep(self.delay_s())
-        acceptor = self._acceptors.get(Address(host, port))
-        if acceptor is None:
-            raise ConnectionRefusedError(errno.ECONNREFUSED, "Connection refused")
-        there, back = _Pipe(self), _Pipe(self)
-        acceptor.arrive(SimulatedTransport(there, back, Address(host, self._free_port())))
-        return SimulatedTransport(back, there, acceptor.address)
+        return await self._network.connect_from(self, Address(host, port))
+
+    def acceptor(self, address: Address) -> SimulatedAcceptor | None:
+        return self._acceptors.get(address)
+
+    def keep(self, transport: SimulatedTransport) -> None:
+        self._transports = [each for each in self._transports if not each.is_closed] + [transport]
 
     def forget(self, acceptor: SimulatedAcceptor) -> None:
-        self._acceptors.pop(acceptor.address, None)
+        if self._acceptors.get(acceptor.address) is acceptor:
+            del self._acceptors[acceptor.address]
 
-    def delay_s(self) -> float:
+    def die(self) -> None:
+        """The process that uses it: its connections end, and its ports refuse new ones."""
+        for acceptor in list(self._acceptors.values()):
+            acceptor.close()
+        for transport in self._transports:
+            transport.abort()
+        self._transports = []
+
+    def lose_power(self) -> None:
+        """Its connections hang; once the machine runs again whoever sends something is told that they are gone."""
+        self.has_power = False
+        self._network.refresh()
+        for transport in self._transports:
+            transport.forget()
+        self._transports = []
+        for acceptor in list(self._acceptors.values()):
+            acceptor.close()
+
+    def gain_power(self) -> None:
+        self.has_power = True
+        self._network.refresh()
+
+
+class SimulatedNetwork:
+    """All hosts of one simulation; their names are not resolved, just compared.
+
+    It is itself the view of whoever is `OUTSIDE` of the hosts that have names.
+    """
+
+    def __init__(self, rng: random.Random, *, longest_delay_ms: float = 2.0, pipe_bytes: int = 64 * 1024) -> None:
+        self._rng = rng
+        self._longest_delay_s = longest_delay_ms / 1000
+        self._pipe_bytes = pipe_bytes
+        self._hosts: dict[str, SimulatedHost] = {}
+        self._links: dict[tuple[str, str], Link] = {}
+        self._owners: dict[Address, SimulatedHost] = {}
+        """Who listens on an address, or did so last."""
+        self._cuts: set[tuple[str, str]] = set()
+        self._next_port = _FIRST_FREE_PORT
+
+    def of(self, name: str) -> SimulatedHost:
+        if name not in self._hosts:
+            self._hosts[name] = SimulatedHost(self, name)
+        return self._hosts[name]
+
+    async def listen(self, host: str, port: int) -> SimulatedAcceptor:
+        return await self.of(OUTSIDE).listen(host, port)
+
+    async def connect(self, host: str, port: int) -> SimulatedTransport:
+        return await self.of(OUTSIDE).connect(host, port)
+
+    # Faults
+
+    def cut(self, one: str, other: str) -> None:
+        """Nothing gets through between the two."""
+        self.cut_one_way(one, other)
+        self.cut_one_way(other, one)
+
+    def cut_one_way(self, source: str, target: str) -> None:
+        """Nothing gets from source to target; what the target sends arrives, and it never learns that it did."""
+        self._cuts.add((source, target))
+        self.refresh()
+
+    def split(self, *parts: Iterable[str]) -> None:
+        """Two hosts reach each other where one of the parts has both; whoever is in two parts is a bridge."""
+        together = {(one, other) for part in map(list, parts) for one in part for other in part}
+        names = list(dict.fromkeys(name for part in parts for name in part))
+        self._cuts |= {(one, other) for one in names for other in names} - together
+        self.refresh()
+
+    def heal(self) -> None:
+        """No link is cut any more."""
+        self._cuts.clear()
+        self.refresh()
+
+    def slow(self, source: str, target: str, *, delay_ms: float = 0.0, loss: float = 0.0) -> None:
+        """From now on each packet takes so much longer, and this share of them has to be sent again."""
+        link = self.link(source, target)
+        link.added_delay_s = delay_ms / 1000
+        link.loss = loss
+
+    def is_cut(self, source: str, target: str) -> bool:
+        return self.link(source, target).is_cut
+
+    def refresh(self) -> None:
+        """What is cut, after a change of the cuts or of a machine's power."""
+        for (source, target), link in self._links.items():
+            link.set_cut(self._is_cut(source, target))
+
+    def _is_cut(self, source: str, target: str) -> bool:
+        has_power = self.of(source).has_power and self.of(target).has_power
+        return not has_power or (source, target) in self._cuts
+
+    def link(self, source: str, target: str) -> Link:
+        link = self._links.get((source, target))
+        if link is None:
+            self._links[source, target] = link = Link(self._rng, self._longest_delay_s)
+            link.set_cut(self._is_cut(source, target))
+        return link
+
+    # Addresses and connections
+
+    def claim(self, address: Address, host: SimulatedHost) -> Address:
+        """The address with a port. Raises OSError where somebody listens on it."""
+        if not address.port:
+            self._next_port += 1
+            address = Address(address.host, self._next_port)
+        owner = self._owners.get(address)
+        if owner is not None and owner.acceptor(address) is not None:
+            raise OSError(errno.EADDRINUSE, "Address already in use")
+        self._owners[address] = host
+        return address
+
+    async def connect_from(self, source: SimulatedHost, address: Address) -> SimulatedTransport:
+        await trio.sleep(self._delay_s())
+        target = self._owners.get(address)
+        if target is not None:
+            await self._shake_hands(source, target)
+        acceptor = None if target is None else target.acceptor(address)
+        if target is None or acceptor is None:
+            raise ConnectionRefusedError(errno.ECONNREFUSED, "Connection refused")
+        there, back = self._pipe(source, target), self._pipe(target, source)
+        there.twin, back.twin = back, there
+        self._next_port += 1
+        served = SimulatedTransport(there, back, Address(address.host, self._next_port))
+        opened = SimulatedTransport(back, there, address)
+        target.keep(served)
+        source.keep(opened)
+        acceptor.arrive(served)
+        return opened
+
+    def _delay_s(self) -> float:
         return self._rng.uniform(0, self._longest_delay_s)
 
-    def piece_size(self, most: int) -> int:
-        """Mostly all of it, sometimes a little: readers must not rely on where a stream is cut."""
-        return most if self._rng.random() < 0.7 else self._rng.randint(1, most)
+    async def _shake_hands(self, source: SimulatedHost, target: SimulatedHost) -> None:
+        """Until a packet gets there and one back. Raises OSError when nobody waits for that any longer."""
+        ways = self.link(source.name, target.name), self.link(target.name, source.name)
+        with trio.move_on_after(_CONNECT_TIMEOUT_S) as waiting:
+            while any(link.is_cut for link in ways):
+                await next(link for link in ways if link.is_cut).mended.park()
+            if added_delay_s := sum(link.added_delay_s for link in ways):
+                await trio.sleep(added_delay_s)
+        if waiting.cancelled_caught:
+            raise TimeoutError(errno.ETIMEDOUT, "Connection timed out")
 
-    def _free_port(self) -> int:
-        self._next_port += 1
-        return self._next_port
+    def _pipe(self, source: SimulatedHost, target: SimulatedHost) -> Pipe:
+        way, back = self.link(source.name, target.name), self.link(target.name, source.name)
+        return Pipe(self._rng, way, back, self._pipe_bytes)

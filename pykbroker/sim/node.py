@@ -10,10 +10,14 @@ import trio
 from pykbroker.api import HANDLERS
 from pykbroker.config import BrokerConfig
 from pykbroker.server.node import Node, Ready
+from pykbroker.storage.errors import StorageError
 
 from .clock import SimulatedClock
 from .disk import SimulatedDisk
+from .faulty_disk import FaultyDisk
 from .network import SimulatedNetwork
+from .process import SimulatedProcess
+from .process_disk import ProcessDied, ProcessDisk
 from .threads import SimulatedThreads
 
 LOG_DIRECTORY = "/data"
@@ -27,16 +31,25 @@ class SimulatedNode:
         rng: random.Random,
         network: SimulatedNetwork,
         *,
+        name: str | None = None,
         port: int = 9092,
         overrides: Mapping[str, str] | None = None,
+        clock: SimulatedClock | None = None,
     ) -> None:
+        """name: of its machine in the network, whose links can be cut. overrides: its configuration."""
         self._rng = rng
-        self._network = network
+        self._host = network.of(name or f"machine of port {port}")
+        self._tasks = SimulatedProcess()
         self._running: trio.CancelScope | None = None
         self._node: Node | None = None
         self._ended = trio.Event()
-        self.clock = SimulatedClock()
-        self.disk = SimulatedDisk(random.Random(rng.random()))
+        self._is_power_cut = False
+        self.failure: BaseException | None = None
+        """Why it ended by itself, as a process ends with an exit code and a line."""
+        self.clock = clock or SimulatedClock()
+        self.disk = SimulatedDisk(random.Random(rng.random()), now_ms=self.clock.now_ms)
+        self.faulty_disk = FaultyDisk(self.disk, random.Random(rng.random()))
+        """What the node sees of the disk; it has no faults of its own."""
         self.config = BrokerConfig(
             {
                 "listeners": f"PLAINTEXT://127.0.0.1:{port}",
@@ -46,20 +59,38 @@ class SimulatedNode:
             }
         )
 
-    async def start(self, nursery: trio.Nursery) -> Ready:
-        """Start it, or start it again; returns when it serves."""
+    async def start(self, nursery: trio.Nursery, *, dies_at: int | None = None, is_power_cut: bool = False) -> Ready:
+        """Start it, or start it again; returns when it serves.
+
+        dies_at: the process is killed in front of its change of this number to the disk, or the machine loses power
+        there; while it starts too, and what is raised then is `ProcessDied`.
+        """
+        if not self._host.has_power:
+            self._host.gain_power()
+        self._tasks = SimulatedProcess()
+        self._nursery = nursery
+        self.process = ProcessDisk(self.faulty_disk, self._die_at_once)
+        self.die_at(dies_at, is_power_cut=is_power_cut)
         self._node = Node(
             self.config,
             handlers=HANDLERS,
-            disk=self.disk,
-            network=self._network,
+            disk=self.process,
+            network=self._host,
             clock=self.clock,
             threads=SimulatedThreads(random.Random(self._rng.random())),
             rng=random.Random(self._rng.random()),
         )
         self._running = trio.CancelScope()
-        ready: Ready = await nursery.start(self._run, self._node, self._running)
+        self.failure = None
+        ready: Ready | None = await nursery.start(self._run, self._node, self._running)
+        if ready is None:
+            raise ProcessDied("while it started")
         return ready
+
+    def die_at(self, change: int | None, *, is_power_cut: bool = False) -> None:
+        """In front of the running process's change of this number to the disk; see `process.changes`. None: not."""
+        self.process.dies_at = change
+        self._is_power_cut = is_power_cut
 
     async def stop(self) -> None:
         """A clean shutdown; returns when it is done."""
@@ -67,19 +98,95 @@ class SimulatedNode:
         self._node.stop()
         await self._ended.wait()
 
-    async def crash(self) -> None:
-        """The machine loses its power: what was not synced is gone, or half of it is."""
-        assert self._running is not None
-        self._running.cancel()
-        self.disk.crash()
+    async def crash(self, *, silently: bool = False) -> None:
+        """The machine loses its power: what was not synced is gone, or half of it is.
+
+        silently: nobody hears of it before it is started again, and then whoever sends something. Otherwise its
+        connections are reset, as by a machine that starts again at once.
+        """
+        if silently:
+            self._host.lose_power()
+        self._die(is_power_cut=True)
         await self._ended.wait()
 
+    async def kill(self) -> None:
+        """The process dies, the machine goes on: everything that was written is there."""
+        self._die(is_power_cut=False)
+        await self._ended.wait()
+
+    def pause(self) -> None:
+        """SIGSTOP: nothing of it runs, its connections stay, and its machine accepts new ones."""
+        self._tasks.pause()
+        self._nursery.start_soon(self._resume_at_the_end, self._tasks)
+
+    def resume(self) -> None:
+        """SIGCONT; also where it is not paused."""
+        self._tasks.resume()
+
+    @property
+    def is_paused(self) -> bool:
+        return self._tasks.is_paused
+
+    async def _resume_at_the_end(self, tasks: SimulatedProcess) -> None:
+        """What is paused could not be cancelled."""
+        try:
+            await self._ended.wait()
+        finally:
+            tasks.resume()
+
+    def _die_at_once(self) -> None:
+        self._die(is_power_cut=self._is_power_cut)
+
+    def _die(self, *, is_power_cut: bool) -> None:
+        """Nothing of it reaches the network or the disk any more."""
+        assert self._running is not None
+        self.process.is_dead = True
+        self._running.cancel()
+        self._host.die()
+        self._tasks.resume()
+        if is_power_cut:
+            self.disk.crash()
+        else:
+            self.disk.process_died()
+
+    @property
+    def has_ended(self) -> bool:
+        return self._ended.is_set()
+
+    async def wait_until_ended(self) -> None:
+        """By itself, for its disk's sake."""
+        await self._ended.wait()
+
+    async def lose_power(self) -> None:
+        """As `crash`, of a node that has stopped or ended by itself."""
+        await self._ended.wait()
+        self.disk.crash()
+
     async def _run(
-        self, node: Node, running: trio.CancelScope, *, task_status: trio.TaskStatus[Ready] = trio.TASK_STATUS_IGNORED
+        self,
+        node: Node,
+        running: trio.CancelScope,
+        *,
+        task_status: trio.TaskStatus[Ready | None] = trio.TASK_STATUS_IGNORED,
     ) -> None:
         self._ended = ended = trio.Event()
+        self._tasks.begin()
         try:
             with running:
                 await node.run(task_status=task_status)
+        except* ProcessDied:
+            pass
+        except* StorageError as failed:
+            if not node.serves:
+                raise
+            self.failure = _first_of(failed)
         finally:
             ended.set()
+        if running.cancel_called and not node.serves:
+            task_status.started(None)
+
+
+def _first_of(error: BaseException) -> BaseException:
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error

@@ -8,12 +8,11 @@ import sys
 from pathlib import Path
 from typing import cast
 
-import pytest
 import trio
 
 from pykbroker.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from pykbroker.sim.node import SimulatedNode
-from pykbroker.storage.errors import DiskFailed
+from pykbroker.sim.process_disk import ProcessDied
 from tests.server.serving import Client
 from tests.sim.whole_node import TOPIC, World, produce_crash_and_read, run_world
 
@@ -127,21 +126,59 @@ def test_two_nodes_in_one_process_share_nothing() -> None:
     run_world(scenario, seed=1)
 
 
-def test_a_full_disk_ends_the_node_with_one_error() -> None:
-    """The only log directory has failed, so there is nothing left to work with; Kafka ends as well."""
-
+def test_a_killed_process_loses_nothing_that_was_written() -> None:
     async def scenario(world: World) -> None:
         client = await world.connect()
         await world.create_topic(client)
-        written = [b"value %d" % number for number in range(5)]
+        written = [b"value %d" % number for number in range(10)]
         await world.produce(client, written)
-        world.node.disk.free_bytes = 10
-        with pytest.raises(AssertionError, match="KAFKA_STORAGE_ERROR"):
-            await world.produce(client, [b"too much"])
-        await trio.sleep(10)
+        await world.node.kill()
+        assert await client.is_closed()
+        await world.start()
+        client = await world.connect()
+        assert await world.read_all(client) == written
+        client.transport.close()
 
-    with pytest.raises(ExceptionGroup) as ended:
-        run_world(scenario, seed=1)
-    assert ended.group_contains(DiskFailed)
-    _, remaining = ended.value.split(DiskFailed)
-    assert remaining is None
+    for seed in range(5):
+        run_world(scenario, seed)
+
+
+def live_until(change: int) -> int:
+    """Dies in front of one of the changes of its disk, its start included. Returns how many the first life made."""
+    changes = 0
+
+    async def scenario(world: World) -> None:
+        nonlocal changes
+        await world.node.stop()
+        written: list[bytes] = []
+        try:
+            await world.node.start(world.nursery, dies_at=change)
+            client = await world.connect()
+            await world.create_topic(client)
+            for number in range(5):
+                await world.produce(client, [b"value %d" % number])
+                written.append(b"value %d" % number)
+        except (ProcessDied, EOFError, trio.BrokenResourceError):
+            assert world.node.process.is_dead
+            assert world.node.process.changes == change
+        changes = world.node.process.changes
+        if not world.node.process.is_dead:
+            await world.node.kill()
+        await world.node.wait_until_ended()
+        await world.start()
+        client = await world.connect()
+        await world.create_topic(client)
+        found = await world.read_all(client)
+        assert found[: len(written)] == written
+        assert len(found) <= len(written) + 1
+        client.transport.close()
+
+    run_world(scenario, seed=1)
+    return changes
+
+
+def test_a_process_dies_in_front_of_any_change_of_its_disk_and_nothing_acknowledged_is_lost() -> None:
+    changes = live_until(1_000)
+    assert changes > 15
+    for change in range(changes):
+        assert live_until(change) == change

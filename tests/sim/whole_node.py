@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import random
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import cast
 
 import trio
@@ -15,6 +15,7 @@ from pykbroker.protocol.messages.fetch import FetchPartition, FetchRequest, Fetc
 from pykbroker.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from pykbroker.protocol.messages.produce import (
     PartitionProduceData,
+    PartitionProduceResponse,
     ProduceRequest,
     ProduceResponse,
     TopicProduceData,
@@ -34,10 +35,10 @@ Scenario = Callable[["World"], Awaitable[None]]
 class World:
     """One node, its network, and a trace of what clients are told."""
 
-    def __init__(self, seed: int, nursery: trio.Nursery) -> None:
+    def __init__(self, seed: int, nursery: trio.Nursery, overrides: Mapping[str, str] | None = None) -> None:
         self.rng = random.Random(seed)
         self.network = SimulatedNetwork(random.Random(self.rng.random()))
-        self.node = SimulatedNode(self.rng, self.network, port=PORT)
+        self.node = SimulatedNode(self.rng, self.network, port=PORT, overrides=overrides)
         self.trace: list[str] = []
         self.nursery = nursery
 
@@ -63,17 +64,26 @@ class World:
 
     async def produce(self, client: Client, values: list[bytes]) -> int:
         """The offset of the first record."""
+        answer = await self._produce(client, values)
+        assert answer.error_code == 0, ErrorCode(answer.error_code)
+        return answer.base_offset
+
+    async def try_to_produce(self, client: Client, values: list[bytes], index: int = 0) -> ErrorCode:
+        return ErrorCode((await self._produce(client, values, index)).error_code)
+
+    async def _produce(self, client: Client, values: list[bytes], index: int = 0) -> PartitionProduceResponse:
         records = encode_batch([Record(key=None, value=value, timestamp=self.node.clock.now_ms()) for value in values])
         request = ProduceRequest(
             acks=-1,
             timeout_ms=1000,
-            topic_data=[TopicProduceData(name=TOPIC, partition_data=[PartitionProduceData(index=0, records=records)])],
+            topic_data=[
+                TopicProduceData(name=TOPIC, partition_data=[PartitionProduceData(index=index, records=records)])
+            ],
         )
         response = cast(ProduceResponse, await client.ask(request, 9))
         answer = response.responses[0].partition_responses[0]
         self.note("produce", answer.error_code, answer.base_offset)
-        assert answer.error_code == 0, ErrorCode(answer.error_code)
-        return answer.base_offset
+        return answer
 
     async def read_all(self, client: Client) -> list[bytes]:
         values: list[bytes] = []
@@ -102,12 +112,12 @@ class World:
                     values.append(bytes(record.value or b""))
 
 
-def run_world(scenario: Scenario, seed: int) -> list[str]:
-    """Run it in the world of this seed; returns the trace."""
+def run_world(scenario: Scenario, seed: int, overrides: Mapping[str, str] | None = None) -> list[str]:
+    """Run it in the world of this seed; returns the trace. overrides: the node's configuration."""
 
     async def main() -> list[str]:
         async with trio.open_nursery() as nursery:
-            world = World(seed, nursery)
+            world = World(seed, nursery, overrides)
             await world.start()
             await scenario(world)
             nursery.cancel_scope.cancel()

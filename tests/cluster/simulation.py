@@ -1,0 +1,70 @@
+"""One seed, one run of three nodes: who acts, what goes wrong, how it ends, and the verdict on the history."""
+
+from __future__ import annotations
+
+import trio
+
+from pykbroker.sim.determinism import run_deterministic
+from tests.coordination.copying import copy
+from tests.coordination.simulation import Acting, end
+from tests.coordination.simulation import Cast as SingleCast
+from tests.coordination.stage import COPY, SOURCE
+from tests.history.check import check
+from tests.simulations import Outcome
+
+from .administration import Administrator
+from .faults import Troublemaker
+from .plan import Plan
+from .stage import ClusterStage
+
+STARTS_WITHIN_S = 30.0
+QUIET_WITHIN_S = 60.0
+
+
+class Cast(Acting[Plan]):
+    __slots__ = ()
+
+    @classmethod
+    def of(cls, seed: int) -> Cast:
+        return cls(SingleCast.of(seed).clients, Plan.of(seed))
+
+
+def simulate(seed: int) -> Outcome:
+    """Raises whatever a node or a client found wrong by itself."""
+    return run_deterministic(_run, seed, seed=seed)
+
+
+async def _run(seed: int) -> Outcome:
+    cast = Cast.of(seed)
+    async with trio.open_nursery() as nursery:
+        stage = ClusterStage(seed, nursery, cast.faults)
+        with trio.fail_after(STARTS_WITHIN_S):
+            await stage.cluster.start(nursery)
+            await stage.prepare()
+        if copy in cast.clients:
+            stage.recorder.tell(stage.recorder.new_process(), "copy", pairs=[[SOURCE, COPY]])
+        trouble = Troublemaker(stage)
+        await _act(stage, cast, trouble)
+        await end(stage, cast.clients)
+        nursery.cancel_scope.cancel()
+    operations = stage.recorder.operations()
+    return Outcome(check(operations), operations, stage.deaths, trouble.told)
+
+
+async def _act(stage: ClusterStage, cast: Cast, trouble: Troublemaker) -> None:
+    """Whoever still waits for an answer when all was quiet for long enough waits in vain: TooSlowError."""
+    async with trio.open_nursery() as acting:
+        for client in cast.clients:
+            acting.start_soon(client, stage)
+        with trio.fail_after(cast.faults.lasts_s + 30):
+            async with trio.open_nursery() as troubling:
+                troubling.start_soon(trouble.run)
+                troubling.start_soon(Administrator(stage, trouble.tell).run)
+                await trio.sleep(cast.faults.lasts_s)
+                stage.is_quiet = True
+                trouble.heal()
+            await trouble.start_all()
+        await stage.wait_until_replicated(QUIET_WITHIN_S)
+        acting.cancel_scope.deadline = trio.current_time() + QUIET_WITHIN_S
+    if acting.cancel_scope.cancelled_caught:
+        raise trio.TooSlowError("clients do not get on when all is quiet")
