@@ -17,6 +17,10 @@ Token = NewType("Token", int)
 RecordT = TypeVar("RecordT")
 
 
+class BadRecord(Exception):
+    """The bytes are no record of the machine's, or the record makes no sense to it; the text says why."""
+
+
 @dataclass(frozen=True, slots=True)
 class Completion:
     """An answer that is due once the records of the same `Result` are committed."""
@@ -32,8 +36,14 @@ class Result(Generic[RecordT]):
     records: to append in this order, as one atomic batch; empty where nothing durable changed.
     completed: answers to send after the records are committed, this request's own among them unless it is parked.
     cause: which request, timer or record brought it about, in words an operator understands.
+    effects: what else is to be done once the records are committed, before the answers go out; the machine's own
+        types, carried out by whoever runs the driver.
+    producer: id and epoch of the transactional producer whose records these are, where they count only once its
+        transaction ends; the batch carries them.
     """
 
     records: Sequence[RecordT] = ()
     completed: Sequence[Completion] = field(default=())
     cause: str = ""
+    effects: Sequence[object] = ()
+    producer: tuple[int, int] | None = None

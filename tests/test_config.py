@@ -10,6 +10,13 @@ import pytest
 
 from pykbroker.config import BrokerConfig, ConfigKey, ConfigurationError, broker_keys, topic_keys
 
+BROKER = {
+    "process.roles": "broker",
+    "controller.quorum.bootstrap.servers": "there:9093",
+    "controller.listener.names": "CONTROLLER",
+}
+CONTROLLER = {"process.roles": "controller", "controller.quorum.bootstrap.servers": "there:9093"}
+
 
 def test_without_configuration_one_node_serves_the_loopback_address() -> None:
     defaults = BrokerConfig.load(None, {})
@@ -73,8 +80,20 @@ BAD = [
     ({"log.dirs": "", "log.dir": ""}, "at least one directory"),
     ({"broker.session.timeout.ms": "3000"}, "at most half of broker.session.timeout.ms (3000)"),
     ({"group.min.session.timeout.ms": "9000000"}, "at most group.max.session.timeout.ms (1800000)"),
+    ({"group.consumer.session.timeout.ms": "10"}, "at least group.consumer.min.session.timeout.ms (45000)"),
+    ({"group.consumer.session.timeout.ms": "90000"}, "at most group.consumer.max.session.timeout.ms (60000)"),
+    ({"group.consumer.max.heartbeat.interval.ms": "10"}, "at least group.consumer.min.heartbeat.interval.ms (5000)"),
+    (
+        {"group.consumer.heartbeat.interval.ms": "50000", "group.consumer.max.heartbeat.interval.ms": "50000"},
+        "less than group.consumer.session.timeout.ms (45000)",
+    ),
+    ({"group.consumer.assignors": ""}, "at least one assignor"),
+    ({"group.consumer.assignors": "range,range"}, "none of them twice"),
+    ({"group.consumer.assignors": "com.example.Mine"}, "uniform or range"),
     ({"controller.quorum.voters": "1@host"}, "Invalid value 1@host for configuration controller.quorum.voters"),
     ({"controller.quorum.voters": "x@h:1"}, "a list of id@host:port"),
+    ({"controller.quorum.voters": "1@h:1,1@h:2"}, "one host and port for the voter 1"),
+    ({"controller.quorum.voters": "1@h:1,2@h:1"}, "no two voters with the same host and port"),
     ({"listeners": "127.0.0.1:9092"}, "Invalid value 127.0.0.1:9092 for configuration listeners: a listener is"),
     ({"listeners": "PLAINTEXT://127.0.0.1"}, "written NAME://host:port"),
     ({"listeners": "PLAINTEXT://127.0.0.1:99999"}, "a port from 0 to 65535"),
@@ -106,6 +125,13 @@ BAD = [
     ({"controller.listener.names": ""}, "a list of listener names"),
     ({"process.roles": "broker", "listeners": "PLAINTEXT://h:1,CONTROLLER://h:2"}, "without the controller role"),
     ({"process.roles": "broker", "listeners": "CONTROLLER://h:2"}, "without the controller role"),
+    ({"process.roles": "broker", "controller.listener.names": "CONTROLLER"}, "finds the controllers by this key or by"),
+    ({**CONTROLLER, "controller.quorum.voters": "2@a:1", "listeners": "CONTROLLER://h:1"}, "node 1 is not among them"),
+    ({"controller.quorum.voters": "2@a:1,3@b:1"}, "node 1 is not among them"),
+    ({**BROKER, "controller.quorum.voters": "1@a:1"}, "node 1 is a voter, which takes the controller role"),
+    ({"process.roles": "broker", "controller.quorum.voters": "2@a:1"}, "needs the name of a controller listener"),
+    ({**BROKER, "controller.quorum.bootstrap.servers": "a"}, "a list of host:port"),
+    ({**CONTROLLER, "listeners": "PLAINTEXT://h:1,CONTROLLER://h:2"}, "a controller alone has no listener but those"),
     ({"listeners": "CONTROLLER://h:2"}, "a broker needs a listener that is not in controller.listener.names"),
 ]
 
@@ -166,8 +192,8 @@ def test_keys_that_nobody_knows_are_listed_and_do_no_harm() -> None:
             ["CTL://:9093"],
             ["IN://broker:9092", "OUT://localhost:19094"],
         ),
-        ({"process.roles": "broker", "listeners": "PLAINTEXT://h:1"}, ["PLAINTEXT://h:1"], [], None),
-        ({"process.roles": "controller", "listeners": "CONTROLLER://h:1"}, [], ["CONTROLLER://h:1"], []),
+        ({**BROKER, "listeners": "PLAINTEXT://h:1"}, ["PLAINTEXT://h:1"], [], None),
+        ({**CONTROLLER, "listeners": "CONTROLLER://h:1"}, [], ["CONTROLLER://h:1"], []),
     ],
 )
 def test_listeners(
@@ -184,6 +210,19 @@ def test_listeners(
 def test_quorum_voters_are_ids_with_addresses() -> None:
     loaded = BrokerConfig({"controller.quorum.voters": "1@a:9093, 2@[::1]:9094"})
     assert loaded.quorum_voters == {1: ("a", 9093), 2: ("::1", 9094)}
+
+
+def test_bootstrap_servers_are_hosts_and_ports() -> None:
+    loaded = BrokerConfig({"controller.quorum.bootstrap.servers": "a:9093, [::1]:9094"})
+    assert loaded.quorum_bootstrap_servers == [("a", 9093), ("::1", 9094)]
+
+
+def test_a_controller_is_found_where_it_is_advertised() -> None:
+    bound = {"listeners": "PLAINTEXT://:9092,CONTROLLER://:9093", "controller.listener.names": "CONTROLLER"}
+    listeners = BrokerConfig({**bound, "advertised.listeners": "PLAINTEXT://b:1,CONTROLLER://c:2"}).listeners
+    assert [str(each) for each in listeners.advertised] == ["PLAINTEXT://b:1"]
+    assert [str(each) for each in listeners.advertised_controller] == ["CONTROLLER://c:2"]
+    assert [str(each) for each in BrokerConfig(bound).listeners.advertised_controller] == ["CONTROLLER://:9093"]
 
 
 # Defaults of topics.

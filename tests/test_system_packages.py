@@ -62,6 +62,13 @@ def test_without_the_right_to_install_one_line_says_what_is_left_out(
     assert machine.installed() == []
 
 
+def test_a_command_is_installed_with_the_package_that_has_it(tmp_path: Path) -> None:
+    machine = Machine(tmp_path, ROOT_USER)
+    machine.apt_get()
+    machine.install("ip", "iptables")
+    assert machine.installed()[-1].endswith(" iproute2 iptables")
+
+
 def test_root_installs_what_is_missing_and_nothing_else(tmp_path: Path) -> None:
     machine = Machine(tmp_path, ROOT_USER)
     machine.apt_get()

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 
-from pykbroker.metadata.features import SUPPORTED_FEATURES, finalized_features
+from pykbroker.metadata.feature_updates import KRAFT_VERSION
+from pykbroker.metadata.features import REGISTERED_FEATURES, SUPPORTED_FEATURES, finalized_features
 from pykbroker.protocol.api_keys import ApiKey
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages.api_versions import (
@@ -27,6 +28,9 @@ _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?", re.ASCII)
 _ADVERTISED_SINCE = {ApiKey.PRODUCE: 0}
 """librdkafka before 2.x takes a broker that does not list Produce 0 for one without Produce; 0 to 2 are refused."""
 
+_OF_QUORUMS = {KRAFT_VERSION: REGISTERED_FEATURES[KRAFT_VERSION]}
+"""Who is to become a voter is asked for it first (KIP-853)."""
+
 
 @handles(ApiVersionsRequest, listeners=frozenset({"broker", "controller"}))
 async def api_versions(context: RequestContext, request: ApiVersionsRequest) -> ApiVersionsResponse:
@@ -37,15 +41,18 @@ async def api_versions(context: RequestContext, request: ApiVersionsRequest) -> 
             return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
         context.connection.client_software_name, context.connection.client_software_version = names
     image = context.broker.image
+    supported = SUPPORTED_FEATURES | _OF_QUORUMS
     response = ApiVersionsResponse(
         api_keys=[_advertised(handler) for handler in context.listener.by_api_key.values()],
         supported_features=[
             SupportedFeatureKey(name=name, min_version=low, max_version=high)
-            for name, (low, high) in sorted(SUPPORTED_FEATURES.items())
+            for name, (low, high) in sorted(supported.items())
             if low > 0 or version >= _FEATURES_FROM_LEVEL_0_SINCE
         ],
     )
     finalized = finalized_features(image)
+    if context.listener.kind == "broker" and context.broker.raft.kraft_version:
+        finalized = {**finalized, KRAFT_VERSION: context.broker.raft.kraft_version}
     if finalized:
         response.finalized_features_epoch = image.offset
         response.finalized_features = [

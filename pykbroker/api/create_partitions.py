@@ -11,8 +11,10 @@ from __future__ import annotations
 from pykbroker.protocol.messages.topics import CreatePartitionsRequest, CreatePartitionsResponse
 from pykbroker.server.dispatch import RequestContext, handles
 
+from .controller_requests import submit
+
 
 @handles(CreatePartitionsRequest, listeners=frozenset({"broker", "controller"}))
 async def create_partitions(context: RequestContext, request: CreatePartitionsRequest) -> CreatePartitionsResponse:
-    response: CreatePartitionsResponse = await context.broker.controller.submit(request)
+    response: CreatePartitionsResponse = await submit(context, request)
     return response

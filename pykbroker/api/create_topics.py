@@ -12,8 +12,13 @@ from __future__ import annotations
 from pykbroker.protocol.messages.topics import CreateTopicsRequest, CreateTopicsResponse
 from pykbroker.server.dispatch import RequestContext, handles
 
+from .controller_requests import submit
+from .created_topics import wait_until_known
+
 
 @handles(CreateTopicsRequest, listeners=frozenset({"broker", "controller"}))
 async def create_topics(context: RequestContext, request: CreateTopicsRequest) -> CreateTopicsResponse:
-    response: CreateTopicsResponse = await context.broker.controller.submit(request)
+    response: CreateTopicsResponse = await submit(context, request)
+    if context.listener.kind == "broker" and not request.validate_only:
+        await wait_until_known(context.broker, response)
     return response

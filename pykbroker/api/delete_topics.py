@@ -11,8 +11,10 @@ from __future__ import annotations
 from pykbroker.protocol.messages.topics import DeleteTopicsRequest, DeleteTopicsResponse
 from pykbroker.server.dispatch import RequestContext, handles
 
+from .controller_requests import submit
+
 
 @handles(DeleteTopicsRequest, listeners=frozenset({"broker", "controller"}))
 async def delete_topics(context: RequestContext, request: DeleteTopicsRequest) -> DeleteTopicsResponse:
-    response: DeleteTopicsResponse = await context.broker.controller.submit(request)
+    response: DeleteTopicsResponse = await submit(context, request)
     return response

@@ -21,6 +21,7 @@ from .metadata import controller_id
 
 _BROKERS: Final = 1
 _CONTROLLERS: Final = 2
+_NOT_KNOWN: Final = -1
 _NAMES: Final = {_BROKERS: "BROKER", _CONTROLLERS: "CONTROLLER"}
 
 
@@ -39,12 +40,17 @@ async def describe_cluster(context: RequestContext, request: DescribeClusterRequ
     return DescribeClusterResponse(
         endpoint_type=served,
         cluster_id=context.broker.cluster_id,
-        controller_id=controller_id(context.broker) if served == _BROKERS else context.broker.node_id,
+        controller_id=controller_id(context.broker) if served == _BROKERS else _active_controller(context),
         brokers=_brokers(context, request) if served == _BROKERS else _controllers(context),
         cluster_authorized_operations=CLUSTER_OPERATIONS
         if request.include_cluster_authorized_operations
         else NOT_ASKED,
     )
+
+
+def _active_controller(context: RequestContext) -> int:
+    leader_id = context.broker.raft.leader_id
+    return _NOT_KNOWN if leader_id is None else leader_id
 
 
 def _brokers(context: RequestContext, request: DescribeClusterRequest) -> list[DescribeClusterBroker]:

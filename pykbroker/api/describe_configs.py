@@ -1,8 +1,8 @@
-"""DescribeConfigs (key 32): every key of a topic or a broker, with its value and where that comes from.
+"""DescribeConfigs (key 32): every key of a topic, a group or a broker, with its value and where that comes from.
 
 Served are versions 1 to 4: 1 can list synonyms (KIP-226), 3 types and documentation (KIP-569; the documentation is
-Kafka's own, and null here). A value that may be a secret is null. Loggers, groups and client metrics have no
-configurations here.
+Kafka's own, and null here). A value that may be a secret is null. Loggers and client metrics have no configurations
+here.
 """
 
 from __future__ import annotations
@@ -13,9 +13,10 @@ from pykbroker.metadata.effective_configs import (
     EffectiveConfig,
     broker_configs,
     cluster_broker_configs,
+    group_configs,
     topic_configs,
 )
-from pykbroker.metadata.image import BROKER_RESOURCE, TOPIC_RESOURCE
+from pykbroker.metadata.image import BROKER_RESOURCE, GROUP_RESOURCE, TOPIC_RESOURCE
 from pykbroker.metadata.refused import Refused
 from pykbroker.metadata.topic_names import invalid_reason
 from pykbroker.protocol.errors import ErrorCode
@@ -31,7 +32,7 @@ from pykbroker.server.broker import Broker
 from pykbroker.server.dispatch import RequestContext, handles
 
 
-@handles(DescribeConfigsRequest)
+@handles(DescribeConfigsRequest, listeners=frozenset({"broker", "controller"}))
 async def describe_configs(context: RequestContext, request: DescribeConfigsRequest) -> DescribeConfigsResponse:
     results = []
     for resource in request.resources:
@@ -65,6 +66,10 @@ def _configs(broker: Broker, resource: DescribeConfigsResource) -> list[Effectiv
         if broker.image.topic(name) is None:
             raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         return topic_configs(layers, broker.image.topic_config(name))
+    if resource.resource_type == GROUP_RESOURCE:
+        if name == "":
+            raise Refused(ErrorCode.INVALID_REQUEST, "Group name must not be empty")
+        return group_configs(layers, broker.image.group_config(name))
     if resource.resource_type != BROKER_RESOURCE:
         reason = f"this broker has no configurations of resource type {resource.resource_type}"
         raise Refused(ErrorCode.INVALID_REQUEST, reason)

@@ -10,11 +10,8 @@ from pykbroker.protocol.messages.group_admin import DescribedGroup, DescribeGrou
 from pykbroker.server.coordinator_driver import CoordinatorRefused
 from pykbroker.server.dispatch import RequestContext, handles
 
+from .authorized_operations import GROUP_OPERATIONS
 from .group_requests import submit
-
-_READ, _DELETE, _DESCRIBE, _DESCRIBE_CONFIGS, _ALTER_CONFIGS = 3, 6, 8, 10, 11
-_ALL_OPERATIONS = sum(1 << code for code in (_READ, _DELETE, _DESCRIBE, _DESCRIBE_CONFIGS, _ALTER_CONFIGS))
-"""As a bit field of AclOperation's codes: what may be done to a group; without an authorizer that is everything."""
 
 
 @handles(DescribeGroupsRequest)
@@ -33,5 +30,5 @@ async def _describe(context: RequestContext, group_id: str, with_operations: boo
         return DescribedGroup(group_id=group_id, error_code=refused.error_code)
     (group,) = response.groups
     if with_operations and not group.error_code:
-        group.authorized_operations = _ALL_OPERATIONS
+        group.authorized_operations = GROUP_OPERATIONS
     return group

@@ -58,21 +58,25 @@ def _topics(
     replicas: ReplicaManager, directory: LogDirectory, asked: set[TopicPartition] | None
 ) -> list[DescribeLogDirsTopic]:
     by_name: dict[str, DescribeLogDirsTopic] = {}
-    for at, log in sorted(directory.logs.items()):
-        if asked is None or at in asked:
-            topic = by_name.setdefault(at.topic, DescribeLogDirsTopic(name=at.topic))
-            topic.partitions.append(
-                DescribeLogDirsPartition(
-                    partition_index=at.partition,
-                    partition_size=log.size_bytes,
-                    offset_lag=_offset_lag(replicas, at, log),
-                    is_future_key=False,
+    for logs, is_future in ((directory.logs, False), (directory.futures.logs, True)):
+        for at, log in sorted(logs.items()):
+            if asked is None or at in asked:
+                topic = by_name.setdefault(at.topic, DescribeLogDirsTopic(name=at.topic))
+                topic.partitions.append(
+                    DescribeLogDirsPartition(
+                        partition_index=at.partition,
+                        partition_size=log.size_bytes,
+                        offset_lag=_offset_lag(replicas, at, log, is_future=is_future),
+                        is_future_key=is_future,
+                    )
                 )
-            )
     return list(by_name.values())
 
 
-def _offset_lag(replicas: ReplicaManager, at: TopicPartition, log: Log) -> int:
-    """How far the log is behind what is known to be replicated."""
+def _offset_lag(replicas: ReplicaManager, at: TopicPartition, log: Log, *, is_future: bool) -> int:
+    """How far the log is behind what is known to be replicated, or behind the log whose place it will take."""
     partition = replicas.get_partition(at.topic, at.partition)
-    return max(partition.high_watermark - log.log_end_offset, 0) if isinstance(partition, Partition) else _UNKNOWN_LAG
+    if not isinstance(partition, Partition):
+        return _UNKNOWN_LAG
+    end_offset = partition.log.log_end_offset if is_future else partition.high_watermark
+    return max(end_offset - log.log_end_offset, 0)

@@ -19,6 +19,7 @@ from pykbroker.protocol.messages.metadata import (
 from pykbroker.server.dispatch import RequestContext, handles
 
 from .authorized_operations import TOPIC_OPERATIONS
+from .offline_replicas import OfflineReplicas
 
 
 @handles(DescribeTopicPartitionsRequest)
@@ -69,17 +70,20 @@ def _unknown(name: str) -> DescribeTopicPartitionsResponseTopic:
 
 
 def _described(context: RequestContext, topic: TopicState, indexes: list[int]) -> DescribeTopicPartitionsResponseTopic:
+    offline = OfflineReplicas(context.broker.image, context.listener_name)
     return DescribeTopicPartitionsResponseTopic(
         name=topic.name,
         topic_id=topic.topic_id,
         is_internal=is_internal(topic.name),
-        partitions=[_partition(context, topic, index) for index in indexes],
+        partitions=[_partition(context, topic, index, offline) for index in indexes],
         topic_authorized_operations=TOPIC_OPERATIONS,
     )
 
 
-def _partition(context: RequestContext, topic: TopicState, index: int) -> DescribeTopicPartitionsResponsePartition:
-    image, partition = context.broker.image, topic.partitions[index]
+def _partition(
+    context: RequestContext, topic: TopicState, index: int, offline: OfflineReplicas
+) -> DescribeTopicPartitionsResponsePartition:
+    partition = topic.partitions[index]
     error_code = _leader_error(context, partition.leader)
     return DescribeTopicPartitionsResponsePartition(
         error_code=error_code,
@@ -90,7 +94,7 @@ def _partition(context: RequestContext, topic: TopicState, index: int) -> Descri
         isr_nodes=list(partition.isr),
         eligible_leader_replicas=list(partition.eligible_leader_replicas),
         last_known_elr=list(partition.last_known_elr),
-        offline_replicas=[each for each in partition.replicas if not image.is_alive(each)],
+        offline_replicas=offline.of(partition),
     )
 
 

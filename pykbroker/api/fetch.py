@@ -7,7 +7,7 @@ Records stay in their files: the answer carries `LogSlice` objects, which the tr
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages.fetch import (
@@ -21,11 +21,14 @@ from pykbroker.protocol.messages.fetch import (
     PartitionData,
     SnapshotId,
 )
-from pykbroker.replication.fetch_session import CachedPartition, FetchAnswer, PartitionAnswers
+from pykbroker.replication.fetch_session import CachedPartition, FetchAnswer, FetchSession, PartitionAnswers
+from pykbroker.replication.isr import NO_BROKER_EPOCH
 from pykbroker.replication.partition import Partition
 from pykbroker.replication.reads import FetchIsolation, FetchPartitionData
 from pykbroker.server.dispatch import RequestContext, handles
-from pykbroker.server.waiters import PartitionChanges
+from pykbroker.server.waiters import PartitionChanges, SessionChanges
+from pykbroker.storage.errors import CorruptLog, DiskFailed
+from pykbroker.storage.verification import Check, NotVerified
 
 from .current_leader import current_leader
 
@@ -61,7 +64,12 @@ async def fetch(context: RequestContext, request: FetchRequest) -> FetchResponse
         broker.clock.monotonic_ms(),
         from_follower=read.replica_id >= 0,
     )
-    answers = await read.until_enough(session.partitions())
+    watched = session.watched
+    if watched is None:
+        answers = await read.until_enough(session.partitions())
+    else:
+        answers = await read.until_enough_of(watched, session.partitions())
+    read.note_sent(answers)
     response = _response(session.finish(answers, broker.clock.monotonic_ms()))
     if version >= _CURRENT_LEADER_SINCE:
         _add_current_leaders(context, response)
@@ -74,7 +82,15 @@ class _Read:
     def __init__(self, context: RequestContext, request: FetchRequest, version: int) -> None:
         broker = context.broker
         self._replicas = broker.partitions
-        self.replica_id = request.replica_state.replica_id if version >= _REPLICA_STATE_SINCE else request.replica_id
+        if version >= _REPLICA_STATE_SINCE:
+            self.replica_id = request.replica_state.replica_id
+            self._broker_epoch = request.replica_state.replica_epoch
+        else:
+            self.replica_id, self._broker_epoch = request.replica_id, NO_BROKER_EPOCH
+        self._clock = broker.clock
+        self._rack_id = request.rack_id
+        self._selector = broker.replica_selector if self._rack_id and self.replica_id < 0 else None
+        self._quota = self._replicas.leader_quota if self.replica_id >= 0 else None
         self._max_bytes = min(request.max_bytes, broker.config.int("fetch.max.bytes"))
         self._min_bytes = min(request.min_bytes, self._max_bytes)
         self._max_wait_ms = request.max_wait_ms
@@ -82,43 +98,98 @@ class _Read:
         committed = request.isolation_level == _READ_COMMITTED
         self._isolation = FetchIsolation.TXN_COMMITTED if committed else FetchIsolation.HIGH_WATERMARK
         self._bytes_read = 0
+        self._unverified: list[tuple[Partition, Check]] = []
+        self._watched: FetchSession | None = None
 
     async def until_enough(self, requested: Iterable[CachedPartition]) -> PartitionAnswers:
         """Read; wait for changes and read again until min_bytes are there, something is wrong, or the time is over."""
-        answers = self._read_all(requested)
+        answers = await self._read_verified(requested)
         missing = [answer for answer in answers if answer[1].error_code in _NOT_HERE]
         if missing:
             # Kafka answers them last.
-            answers = [answer for answer in answers if answer[1].error_code not in _NOT_HERE]
+            answers = [*_hosted(answers)]
         if not answers or self._max_wait_ms <= 0 or self._is_enough(answers):
             return answers + missing
-        wanted = [cached for cached, _ in answers]
-        with PartitionChanges(self._hosted(wanted), timeout_ms=self._max_wait_ms) as changes:
-            while await changes.next():
-                answers = self._read_all(wanted)
-                if self._is_enough(answers):
+        places = self._places(answers)
+        with PartitionChanges(places, timeout_ms=self._max_wait_ms) as changes:
+            while changed := await changes.next():
+                numbers = [places[partition] for partition in changed]
+                await self._read_again(answers, numbers)
+                if self._is_enough([answers[number] for number in numbers]):
                     break
         return answers + missing
 
+    async def until_enough_of(self, session: FetchSession, unsettled: Iterable[CachedPartition]) -> PartitionAnswers:
+        """The same for a follower's session, of which only what has changed is read and answered."""
+        watch = session.watch
+        assert watch is not None
+        self._watched = session
+        answers = await self._read_verified(unsettled)
+        missing = sum(data.error_code in _NOT_HERE for _, data in answers)
+        if missing == len(session.cached) or self._max_wait_ms <= 0 or self._is_enough(_hosted(answers)):
+            return answers
+        places = {session.key(cached): number for number, (cached, _) in enumerate(answers)}
+        with SessionChanges(watch, timeout_ms=self._max_wait_ms) as changes:
+            while changed := [key for key in await changes.next() if key in session.cached]:
+                for key in changed:
+                    if key not in places:
+                        places[key] = len(answers)
+                        answers.append((session.cached[key], FetchPartitionData()))
+                numbers = [places[key] for key in changed]
+                await self._read_again(answers, numbers)
+                if self._is_enough([answers[number] for number in numbers]):
+                    break
+        return answers
+
     def _is_enough(self, answers: PartitionAnswers) -> bool:
         return self._bytes_read >= self._min_bytes or any(
-            data.error_code is not ErrorCode.NONE or data.diverging_epoch is not None for _, data in answers
+            data.error_code is not ErrorCode.NONE
+            or data.diverging_epoch is not None
+            or data.preferred_read_replica >= 0
+            for _, data in answers
         )
 
     def _find(self, cached: CachedPartition) -> Partition | ErrorCode:
         return self._replicas.get_fetched_partition(cached.topic, cached.topic_id, cached.partition)
 
-    def _hosted(self, wanted: Iterable[CachedPartition]) -> Iterator[Partition]:
-        for cached in wanted:
-            partition = self._find(cached)
-            if isinstance(partition, Partition):
-                yield partition
+    def _places(self, answers: PartitionAnswers) -> dict[Partition, int]:
+        """Where the answer of each hosted partition is."""
+        found = ((self._find(cached), number) for number, (cached, _) in enumerate(answers))
+        return {partition: number for partition, number in found if isinstance(partition, Partition)}
+
+    async def _read_again(self, answers: list[tuple[CachedPartition, FetchPartitionData]], numbers: list[int]) -> None:
+        """What has changed; of a thousand partitions the others are as they were."""
+        while True:
+            self._unverified.clear()
+            for number in numbers:
+                cached, before = answers[number]
+                self._bytes_read -= before.records_size
+                budget = max(0, self._max_bytes - self._bytes_read)
+                data = self._read(cached, budget, min_one_batch=not self._bytes_read)
+                self._bytes_read += data.records_size
+                answers[number] = cached, data
+            if not self._unverified:
+                return
+            for partition, check in self._unverified:
+                await self._replicas.verify(partition, check)
+
+    async def _read_verified(
+        self, wanted: Iterable[CachedPartition]
+    ) -> list[tuple[CachedPartition, FetchPartitionData]]:
+        """Read once more when what nobody has read since the start is known to be sound."""
+        answers = self._read_all(wanted)
+        while self._unverified:
+            for partition, check in self._unverified:
+                await self._replicas.verify(partition, check)
+            answers = self._read_all([cached for cached, _ in answers])
+        return answers
 
     def _read_all(self, wanted: Iterable[CachedPartition]) -> list[tuple[CachedPartition, FetchPartitionData]]:
         """Up to max_bytes over all; the first partition that has something gives a batch however large it is."""
         answers = []
         budget = self._max_bytes
         self._bytes_read = 0
+        self._unverified.clear()
         for cached in wanted:
             data = self._read(cached, budget, min_one_batch=not self._bytes_read)
             if data.records_size:
@@ -131,12 +202,29 @@ class _Read:
         partition = self._find(cached)
         if isinstance(partition, ErrorCode):
             return FetchPartitionData(partition, aborted_transactions=())  # empty and not null, as Kafka does
+        try:
+            return self._read_from(partition, cached, budget, min_one_batch)
+        except NotVerified as unverified:
+            self._unverified.append((partition, unverified.check))
+            return FetchPartitionData()
+        except CorruptLog as damage:
+            self._replicas.set_apart(partition, damage)
+            return FetchPartitionData(ErrorCode.KAFKA_STORAGE_ERROR, aborted_transactions=())
+        except DiskFailed as failure:
+            self._replicas.failures.in_log(partition.log, failure)
+            return FetchPartitionData(ErrorCode.KAFKA_STORAGE_ERROR, aborted_transactions=())
+
+    def _read_from(
+        self, partition: Partition, cached: CachedPartition, budget: int, min_one_batch: bool
+    ) -> FetchPartitionData:
         asked = cached.request
         if asked.partition_max_bytes < 0:
             return FetchPartitionData(ErrorCode.INVALID_REQUEST)
         max_bytes = min(asked.partition_max_bytes, budget)
         if self.replica_id >= 0:
-            return partition.read_as_replica(
+            if self._quota is not None and self._quota.is_set:
+                max_bytes, min_one_batch = self._throttled(partition, max_bytes, min_one_batch)
+            data = partition.read_as_replica(
                 self.replica_id,
                 asked.fetch_offset,
                 max_bytes,
@@ -144,7 +232,16 @@ class _Read:
                 min_one_batch,
                 last_fetched_epoch=asked.last_fetched_epoch,
                 log_start_offset=asked.log_start_offset,
+                now_ms=self._clock.monotonic_ms(),
+                broker_epoch=self._broker_epoch,
             )
+            if self._watched is not None:
+                self._watched.was_read(cached, partition, data, self.replica_id)
+            return data
+        if self._selector is not None:
+            preferred = self._selector.select(partition, self._rack_id, asked.fetch_offset)
+            if preferred >= 0:
+                return partition.refer_to(preferred, asked.current_leader_epoch)
         return partition.read(
             asked.fetch_offset,
             max_bytes,
@@ -154,6 +251,26 @@ class _Read:
             last_fetched_epoch=asked.last_fetched_epoch,
             leader_only=self._leader_only,
         )
+
+    def _throttled(self, partition: Partition, max_bytes: int, min_one_batch: bool) -> tuple[int, bool]:
+        """Nothing, where the quota holds the follower back. Its offset counts all the same."""
+        assert self._quota is not None
+        if self.replica_id in partition.isr or not self._quota.holds_back(partition, self._clock.monotonic_ms()):
+            return max_bytes, min_one_batch
+        return 0, False
+
+    def note_sent(self, answers: PartitionAnswers) -> None:
+        """What goes to a follower counts for the quota, whoever is in sync."""
+        if self._quota is None or not self._quota.is_set:
+            return
+        for cached, data in answers:
+            partition = self._find(cached)
+            if data.records_size and isinstance(partition, Partition):
+                self._quota.note(partition, data.records_size, self._clock.monotonic_ms())
+
+
+def _hosted(answers: PartitionAnswers) -> PartitionAnswers:
+    return [answer for answer in answers if answer[1].error_code not in _NOT_HERE]
 
 
 def _response(answer: FetchAnswer) -> FetchResponse:

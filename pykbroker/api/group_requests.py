@@ -1,17 +1,36 @@
-"""What the handlers of group requests share: the way to the coordinator."""
+"""What the handlers of group requests share: the way to the coordinator, and what does not come there."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeVar
 
 from pykbroker.groups.context import GroupRequestContext
 from pykbroker.groups.shard import GroupRequest
+from pykbroker.metadata.features import GROUP_VERSION, feature_level
+from pykbroker.metadata.image import TopicState
+from pykbroker.protocol.messages.group_offsets import OffsetCommitRequestPartition
+from pykbroker.protocol.messages.transactions import TxnOffsetCommitRequestPartition
 from pykbroker.server.dispatch import RequestContext
+
+_PartitionT = TypeVar("_PartitionT", OffsetCommitRequestPartition, TxnOffsetCommitRequestPartition)
+
+
+def take_out_unknown(partitions: list[_PartitionT], known: TopicState | None) -> list[int]:
+    """Leaves the partitions that exist to be committed, and gives the others' indexes."""
+    existing = {} if known is None else known.partitions
+    unknown = [each.partition_index for each in partitions if each.partition_index not in existing]
+    partitions[:] = [each for each in partitions if each.partition_index in existing]
+    return unknown
 
 
 async def submit(context: RequestContext, group_id: str, request: GroupRequest) -> Any:
     """The group's coordinator's response. Raises CoordinatorRefused."""
     return await context.broker.groups.submit(group_id, request, group_context(context))
+
+
+def has_consumer_groups(context: RequestContext) -> bool:
+    """Whether the cluster has agreed on the consumer protocol (KIP-848)."""
+    return feature_level(context.broker.image, GROUP_VERSION) > 0
 
 
 def group_context(context: RequestContext) -> GroupRequestContext:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from pykbroker.metadata.image import BROKER_RESOURCE, TOPIC_RESOURCE
+from pykbroker.metadata.image import BROKER_RESOURCE, GROUP_RESOURCE, TOPIC_RESOURCE
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages.configs import (
     ConfigResource,
@@ -19,8 +19,8 @@ from pykbroker.protocol.messages.configs import (
 from pykbroker.server.dispatch import RequestContext, handles
 
 _TYPES_SINCE: Final = 1
-_BROKER_LOGGER, _CLIENT_METRICS, _GROUP = 8, 16, 32
-_KNOWN_TYPES: Final = (BROKER_RESOURCE, TOPIC_RESOURCE, _BROKER_LOGGER, _CLIENT_METRICS, _GROUP)
+_BROKER_LOGGER, _CLIENT_METRICS = 8, 16
+_KNOWN_TYPES: Final = (BROKER_RESOURCE, TOPIC_RESOURCE, _BROKER_LOGGER, _CLIENT_METRICS, GROUP_RESOURCE)
 
 
 @handles(ListConfigResourcesRequest)
@@ -40,4 +40,10 @@ async def list_config_resources(
         ]
     if TOPIC_RESOURCE in types:
         resources += [ConfigResource(resource_type=TOPIC_RESOURCE, resource_name=name) for name in image.topics]
+    if GROUP_RESOURCE in types:
+        resources += [
+            ConfigResource(resource_type=type_, resource_name=name)
+            for type_, name in image.configs
+            if type_ == GROUP_RESOURCE
+        ]
     return ListConfigResourcesResponse(config_resources=resources)

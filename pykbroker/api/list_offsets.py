@@ -19,6 +19,7 @@ from pykbroker.protocol.messages.offsets import (
 )
 from pykbroker.replication.reads import FetchIsolation, ListedOffset, OffsetSpec
 from pykbroker.server.dispatch import RequestContext, handles
+from pykbroker.storage.errors import CorruptLog, DiskFailed
 
 _CONSUMER = -1
 _DEBUGGING_CONSUMER = -2
@@ -85,9 +86,16 @@ class _Lookup:
         partition = self._replicas.get_partition(topic, asked.partition_index)
         if isinstance(partition, ErrorCode):
             return ListedOffset(partition)
-        found = partition.list_offset(
-            timestamp, self._isolation, asked.current_leader_epoch, leader_only=self._leader_only
-        )
+        try:
+            found = partition.list_offset(
+                timestamp, self._isolation, asked.current_leader_epoch, leader_only=self._leader_only
+            )
+        except CorruptLog as damage:
+            self._replicas.set_apart(partition, damage)
+            return ListedOffset(ErrorCode.KAFKA_STORAGE_ERROR)
+        except DiskFailed as failure:
+            self._replicas.failures.in_log(partition.log, failure)
+            return ListedOffset(ErrorCode.KAFKA_STORAGE_ERROR)
         if found.error_code is ErrorCode.OFFSET_NOT_AVAILABLE and self._version < _OFFSET_NOT_AVAILABLE_SINCE:
             return ListedOffset(ErrorCode.LEADER_NOT_AVAILABLE)
         return found

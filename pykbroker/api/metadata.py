@@ -28,6 +28,8 @@ from pykbroker.server.broker import Broker
 from pykbroker.server.dispatch import RequestContext, RequestRefused, handles
 
 from .authorized_operations import CLUSTER_OPERATIONS, NOT_ASKED, TOPIC_OPERATIONS
+from .created_topics import wait_until_known
+from .offline_replicas import OfflineReplicas
 
 _EMPTY_IS_NONE_SINCE: Final = 1
 _LISTENER_NOT_FOUND_SINCE: Final = 6
@@ -121,24 +123,27 @@ async def _create_missing(broker: Broker, names: Iterable[str]) -> dict[str, Err
     request = CreateTopicsRequest(
         topics=[CreatableTopic(name=name, num_partitions=-1, replication_factor=-1) for name in missing]
     )
-    response: CreateTopicsResponse = await broker.controller.submit(request)
+    response: CreateTopicsResponse = await broker.controller_channel.submit(request)
+    await wait_until_known(broker, response)
     return {topic.name: ErrorCode(topic.error_code) for topic in response.topics if topic.error_code}
 
 
 def _described(context: RequestContext, topic: TopicState) -> MetadataResponseTopic:
     image = context.broker.image
+    offline = OfflineReplicas(image, context.listener_name)
+    leaders = {each.leader for each in topic.partitions.values()}
+    errors = {leader: leader_error(context, image, leader) for leader in leaders}
     return MetadataResponseTopic(
         name=topic.name,
         topic_id=topic.topic_id,
         is_internal=is_internal(topic.name),
-        partitions=[_partition(context, image, index, each) for index, each in topic.partitions.items()],
+        partitions=[_partition(index, each, errors[each.leader], offline) for index, each in topic.partitions.items()],
     )
 
 
 def _partition(
-    context: RequestContext, image: MetadataImage, index: int, partition: PartitionState
+    index: int, partition: PartitionState, error_code: ErrorCode, offline: OfflineReplicas
 ) -> MetadataResponsePartition:
-    error_code = leader_error(context, image, partition.leader)
     return MetadataResponsePartition(
         error_code=error_code,
         partition_index=index,
@@ -146,7 +151,7 @@ def _partition(
         leader_epoch=partition.leader_epoch,
         replica_nodes=list(partition.replicas),
         isr_nodes=list(partition.isr),
-        offline_replicas=[each for each in partition.replicas if not image.is_alive(each)],
+        offline_replicas=offline.of(partition),
     )
 
 

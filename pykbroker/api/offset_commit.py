@@ -6,7 +6,7 @@ Served are versions 2 to 10: 5 dropped the retention time (KIP-211), 6 brought l
 
 from __future__ import annotations
 
-from pykbroker.groups.offset_requests import refused_commit
+from pykbroker.groups.offset_commits import refused_commit
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages.group_offsets import (
     OffsetCommitRequest,
@@ -18,7 +18,7 @@ from pykbroker.protocol.messages.group_offsets import (
 from pykbroker.server.coordinator_driver import CoordinatorRefused
 from pykbroker.server.dispatch import RequestContext, handles
 
-from .group_requests import submit
+from .group_requests import submit, take_out_unknown
 
 _TOPIC_IDS_SINCE = 10
 
@@ -50,13 +50,8 @@ def _take_out_unknown(context: RequestContext, topic: OffsetCommitRequestTopic) 
     if known is not None:
         topic.name, topic.topic_id = known.name, known.topic_id
         error_code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    existing = {} if known is None else known.partitions
-    unknown = [partition for partition in topic.partitions if partition.partition_index not in existing]
-    topic.partitions = [partition for partition in topic.partitions if partition.partition_index in existing]
-    return [
-        OffsetCommitResponsePartition(partition_index=partition.partition_index, error_code=error_code)
-        for partition in unknown
-    ]
+    unknown = take_out_unknown(topic.partitions, known)
+    return [OffsetCommitResponsePartition(partition_index=each, error_code=error_code) for each in unknown]
 
 
 async def _commit(context: RequestContext, request: OffsetCommitRequest) -> OffsetCommitResponse:

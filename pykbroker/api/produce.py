@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections import Counter
 from typing import TypeAlias
 
+import trio
+
 from pykbroker.metadata.topic_names import INTERNAL_TOPICS
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages.produce import (
@@ -30,6 +32,7 @@ from pykbroker.server.waiters import PartitionChanges
 from pykbroker.storage.validation import RecordsRejected
 
 from .current_leader import current_leader
+from .transactional_produce import TransactionalProduce
 
 _TOPIC_IDS_SINCE = 13
 _ZSTD_SINCE = 7
@@ -56,9 +59,15 @@ async def produce(context: RequestContext, request: ProduceRequest) -> ProduceRe
         response = _same_error(request, refusal)
     else:
         appends = _Appends(context, request)
-        response = appends.run()
+        try:
+            if request.transactional_id is not None:
+                await appends.verify_transaction()
+            response = appends.run()
+        except RecordsRejected as rejected:
+            response = _same_error(request, rejected.error_code)
         if appends.to_flush:
             await _flush(context.broker.partitions, appends.to_flush)
+            appends.unreplicated = _still_open(appends.unreplicated)
         if appends.unreplicated:
             await _await_replication(appends.unreplicated, request.timeout_ms)
     if request.acks != 0:
@@ -120,6 +129,18 @@ class _Appends:
         self._named_twice = _named_twice(request)
         self.unreplicated: list[_Appended] = []
         self.to_flush: list[_Appended] = []
+        self._transaction: TransactionalProduce | None = None
+
+    async def verify_transaction(self) -> None:
+        """To be done first, where the request may hold records of a transaction. Raises RecordsRejected."""
+        self._transaction = await TransactionalProduce.verify(
+            self._context.broker, self._request, self._version, self._find
+        )
+
+    def _find(self, topic: TopicProduceData, data: PartitionProduceData) -> Partition | ErrorCode:
+        if self._version >= _TOPIC_IDS_SINCE:
+            return self._replicas.get_partition_by_id(topic.topic_id, data.index)
+        return self._replicas.get_partition(topic.name, data.index)
 
     def run(self) -> ProduceResponse:
         response = ProduceResponse()
@@ -147,6 +168,8 @@ class _Appends:
         if refusal is not NONE or records is None:
             return _failed(index, refusal)
         try:
+            if self._transaction is not None:
+                self._transaction.check(partition, records)
             result = self._replicas.append(partition, records, self._now_ms, self._request.acks)
         except RecordsRejected as rejected:
             return _rejected(index, partition, rejected)
@@ -160,8 +183,7 @@ class _Appends:
             current_leader=_NO_LEADER,
         )
         end_offset = result.last_offset + 1
-        log = partition.log
-        if end_offset - log.recovery_point >= log.config.flush_messages:
+        if partition.log.lacks_flush(end_offset):
             self.to_flush.append((partition, end_offset, answer))
         if self._request.acks == ACKS_ALL:
             error = partition.check_replicated(end_offset)
@@ -182,10 +204,6 @@ class _Appends:
         attributes = records[_ATTRIBUTES_AT]
         if attributes & _CODEC_MASK == _ZSTD and self._version < _ZSTD_SINCE:
             return ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
-        if attributes & _TRANSACTIONAL:
-            # No transaction coordinator can say whether the partition belongs to the transaction. Kafka answers this
-            # in the same case; producers retry it.
-            return ErrorCode.NOT_ENOUGH_REPLICAS
         return NONE
 
     def _add_current_leaders(
@@ -217,26 +235,41 @@ def _rejected(index: int, partition: Partition, rejected: RecordsRejected) -> Pa
 
 async def _flush(replicas: ReplicaManager, to_flush: list[_Appended]) -> None:
     """`flush.messages` of the topic: the producer is not told before its records are on the disk."""
-    for partition, end_offset, answer in to_flush:
-        await replicas.flush(partition.log)
-        if partition.log.recovery_point < end_offset:
-            answer.error_code = ErrorCode.KAFKA_STORAGE_ERROR
+    if len(to_flush) == 1:
+        await _flush_one(replicas, *to_flush[0])
+        return
+    async with trio.open_nursery() as nursery:
+        for partition, end_offset, answer in to_flush:
+            nursery.start_soon(_flush_one, replicas, partition, end_offset, answer)
+
+
+async def _flush_one(
+    replicas: ReplicaManager, partition: Partition, end_offset: int, answer: PartitionProduceResponse
+) -> None:
+    if not await replicas.flush(partition.log, end_offset):
+        answer.error_code = ErrorCode.KAFKA_STORAGE_ERROR
 
 
 async def _await_replication(unreplicated: list[_Appended], timeout_ms: int) -> None:
     """Until every in-sync replica has the records; each answer keeps its offset, whatever becomes of it."""
     with PartitionChanges([partition for partition, _, _ in unreplicated], timeout_ms=timeout_ms) as changes:
-        while unreplicated:
-            still_open = []
-            for waiting in unreplicated:
-                partition, end_offset, answer = waiting
-                error = partition.check_replicated(end_offset)
-                if error is None:
-                    still_open.append(waiting)
-                else:
-                    answer.error_code = error
-            unreplicated = still_open
-            if unreplicated and not await changes.next():
+        while unreplicated := _still_open(unreplicated):
+            if not await changes.next():
                 break
     for _, _, answer in unreplicated:
         answer.error_code = ErrorCode.REQUEST_TIMED_OUT
+
+
+def _still_open(unreplicated: list[_Appended]) -> list[_Appended]:
+    """Gives the others their error code. Whose flush has failed waits for nothing more."""
+    still_open = []
+    for waiting in unreplicated:
+        partition, end_offset, answer = waiting
+        if answer.error_code:
+            continue
+        error = partition.check_replicated(end_offset)
+        if error is None:
+            still_open.append(waiting)
+        else:
+            answer.error_code = error
+    return still_open

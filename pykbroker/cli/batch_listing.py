@@ -105,7 +105,7 @@ def _one_record(place: str, record: Any, is_control: bool, topic: str | None) ->
     if is_control:
         kind = str(parse(CONTROL_KEY, record.key).type)
         yield f"{place}  {kind}"
-        yield from field_lines(_without_empty_tags(parse(CONTROL_VALUES[kind], record.value)), 2)
+        yield from field_lines(without_empty_tags(parse(CONTROL_VALUES[kind], record.value)), 2)
     elif topic == METADATA_TOPIC:
         described = parse_metadata_record(record.value)
         yield f"{place}  {described.cls.__name__} v{described.version}"
@@ -130,16 +130,16 @@ def _plain_record(record: Any) -> str:
     return f"key {preview(record.key)}  value {preview(record.value)}" + (f"  headers {headers}" if headers else "")
 
 
-def _without_empty_tags(parsed: Mapping[str, Any]) -> dict[str, Any]:
+def without_empty_tags(parsed: Mapping[str, Any]) -> dict[str, Any]:
     """A Container as plain dicts, without construct's own entries."""
     plain: dict[str, Any] = {}
     for name, value in parsed.items():
         if name.startswith("_") or (name == "tagged" and not value):
             continue
         if isinstance(value, Mapping):
-            plain[name] = _without_empty_tags(value)
+            plain[name] = without_empty_tags(value)
         elif isinstance(value, list):
-            plain[name] = [_without_empty_tags(item) if isinstance(item, Mapping) else item for item in value]
+            plain[name] = [without_empty_tags(item) if isinstance(item, Mapping) else item for item in value]
         else:
             plain[name] = value
     return plain

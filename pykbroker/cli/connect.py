@@ -2,14 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
+from typing import Protocol, TypeVar
 
 from pykbroker.client.cluster import Cluster, parse_bootstrap_servers
 
-from .command import CommandFailed
+from .command import CommandFailed, run
 
 NOT_PLAINTEXT = "security.protocol {} is not supported yet, only PLAINTEXT"
+
+
+class ClusterOptions(Protocol):
+    """What `bootstrap_options` gives a command."""
+
+    @property
+    def bootstrap_server(self) -> str: ...
+    @property
+    def command_config(self) -> Path | None: ...
+
+
+Options = TypeVar("Options", bound=ClusterOptions)
+
+
+def run_on_cluster(action: Callable[[Cluster, Options], Awaitable[None]], options: Options, *, client_id: str) -> None:
+    """A command that does one thing with one cluster, to its end."""
+    properties = read_client_properties(options.command_config)
+
+    async def work() -> None:
+        async with open_cluster(options.bootstrap_server, properties, client_id=client_id) as cluster:
+            await action(cluster, options)
+
+    run(work)
 
 
 def read_client_properties(path: Path | None) -> dict[str, str]:

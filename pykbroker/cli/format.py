@@ -1,29 +1,37 @@
 """`pykbroker format`: what `kafka-storage.sh format` does, with its flags, and `--random-uuid` for its `random-uuid`.
 
-A quorum here has one voter, the node itself: `--standalone` says so, and is the default. What asks for another quorum
-or for features that are not served is refused.
+A controller that is told nothing of voters, neither here nor by `controller.quorum.voters`, is a quorum of its own.
+What asks for features that are not served is refused.
 """
 
 from __future__ import annotations
 
 import random
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
 import click
 
 from pykbroker.config import BrokerConfig, ConfigurationError
-from pykbroker.metadata.features import METADATA_VERSION_LEVEL, SUPPORTED_FEATURES
+from pykbroker.metadata.feature_updates import KRAFT_VERSION, OFFERED
+from pykbroker.metadata.features import METADATA_VERSION_LEVEL
 from pykbroker.metadata.image import METADATA_VERSION
 from pykbroker.protocol.uuids import random_uuid, uuid_to_text
 from pykbroker.server.formatting import directory_paths, format_unformatted, formatted_cluster_id
+from pykbroker.server.initial_controllers import (
+    DYNAMIC_KRAFT_VERSION,
+    InitialController,
+    InvalidInitialControllers,
+    parse_initial_controllers,
+    this_node_alone,
+)
 from pykbroker.storage.disk import OsDisk
 from pykbroker.storage.errors import StorageError
 
 from .command import ClientCommand
 
 _RELEASES = {"4.3": METADATA_VERSION_LEVEL, "4.3-IV0": METADATA_VERSION_LEVEL}
-_KRAFT_VERSION = "kraft.version"
 
 
 class FormatFailed(click.ClickException):
@@ -35,7 +43,9 @@ class FormatFailed(click.ClickException):
 @click.option("-c", "--config", "properties", type=click.Path(path_type=Path), help="The node's server.properties.")
 @click.option("--override", "overrides", multiple=True, metavar="KEY=VALUE", help="A property that wins over the file.")
 @click.option("-g", "--ignore-formatted", is_flag=True, help="Pass over directories that are formatted already.")
-@click.option("-s", "--standalone", is_flag=True, help="A quorum of this node alone (the default).")
+@click.option("-s", "--standalone", is_flag=True, help="A dynamic quorum of this controller, which others may join.")
+@click.option("-I", "--initial-controllers", help="The first voters of a dynamic quorum: id@host:port:directory-id,…")
+@click.option("-N", "--no-initial-controllers", is_flag=True, help="A controller that is to join a dynamic quorum.")
 @click.option("-f", "--feature", "features", multiple=True, metavar="NAME=LEVEL", help="A feature's level.")
 @click.option("-r", "--release-version", help=f"The release whose features to use: {', '.join(_RELEASES)}.")
 @click.option("--random-uuid", "prints_uuid", is_flag=True, help="Print a new cluster id, and do nothing else.")
@@ -45,26 +55,57 @@ def command(
     overrides: tuple[str, ...],
     ignore_formatted: bool,
     standalone: bool,
+    initial_controllers: str | None,
+    no_initial_controllers: bool,
     features: tuple[str, ...],
     release_version: str | None,
     prints_uuid: bool,
 ) -> None:
     """Format the log directories of a node."""
-    del standalone
     if prints_uuid:
         click.echo(uuid_to_text(random_uuid(random.SystemRandom())))
         return
     if cluster_id is None:
         raise FormatFailed("-t, --cluster-id is missing; --random-uuid makes one")
+    if standalone + (initial_controllers is not None) + no_initial_controllers > 1:
+        raise FormatFailed("Only one of --standalone, --initial-controllers and --no-initial-controllers can be meant.")
     _check_release(release_version)
-    _check_features(features)
+    levels = _feature_levels(features)
     try:
-        _format(_load(properties, overrides), cluster_id, ignore_formatted=ignore_formatted)
-    except (ConfigurationError, StorageError) as error:
+        config = _load(properties, overrides)
+        voters = _voters(config, initial_controllers, standalone=standalone)
+        _check_kraft_version(levels, is_dynamic=voters is not None or no_initial_controllers)
+        _format(config, cluster_id, levels, voters, ignore_formatted=ignore_formatted)
+    except (ConfigurationError, StorageError, InvalidInitialControllers) as error:
         raise FormatFailed(str(error)) from None
 
 
-def _format(config: BrokerConfig, cluster_id: str, *, ignore_formatted: bool) -> None:
+def _voters(
+    config: BrokerConfig, initial_controllers: str | None, *, standalone: bool
+) -> Mapping[int, InitialController] | None:
+    if standalone:
+        return this_node_alone(config, random.SystemRandom())
+    return None if initial_controllers is None else parse_initial_controllers(initial_controllers)
+
+
+def _check_kraft_version(levels: dict[str, int], *, is_dynamic: bool) -> None:
+    """It is the log's business and not one of the features that a cluster begins with."""
+    level = levels.pop(KRAFT_VERSION, None)
+    if level is not None and (level > 0) != is_dynamic:
+        raise FormatFailed(
+            f"{KRAFT_VERSION} {level} is for quorums of {'dynamic' if level else 'static'} voters: it follows from "
+            "--standalone, --initial-controllers and --no-initial-controllers, and needs no --feature."
+        )
+
+
+def _format(
+    config: BrokerConfig,
+    cluster_id: str,
+    levels: Mapping[str, int],
+    voters: Mapping[int, InitialController] | None,
+    *,
+    ignore_formatted: bool,
+) -> None:
     disk = OsDisk()
     paths = directory_paths(config)
     there = formatted_cluster_id(disk, paths)
@@ -74,7 +115,15 @@ def _format(config: BrokerConfig, cluster_id: str, *, ignore_formatted: bool) ->
         formatted = next(path for path in paths if (Path(path) / "meta.properties").exists())
         raise FormatFailed(f"Log directory {formatted} is already formatted. Use --ignore-formatted to pass over it.")
     rng = random.SystemRandom()
-    fresh, before = format_unformatted(disk, config, cluster_id, rng=rng, now_ms=time.time_ns() // 1_000_000)
+    fresh, before = format_unformatted(
+        disk,
+        config,
+        cluster_id,
+        rng=rng,
+        now_ms=time.time_ns() // 1_000_000,
+        feature_levels=levels,
+        initial_controllers=voters,
+    )
     for path in fresh:
         click.echo(f"Formatting {path} with {METADATA_VERSION} 4.3-IV0.")
     if before and not fresh:
@@ -92,14 +141,18 @@ def _check_release(release: str | None) -> None:
         raise FormatFailed(f"Release {release} is not offered; {', '.join(_RELEASES)} is")
 
 
-def _check_features(features: tuple[str, ...]) -> None:
-    offered = SUPPORTED_FEATURES | {_KRAFT_VERSION: (0, 0)}
+def _feature_levels(features: tuple[str, ...]) -> dict[str, int]:
+    levels: dict[str, int] = {}
     for text in features:
         name, equals, level = text.partition("=")
         if not equals or not level.isdecimal():
             raise FormatFailed(f"--feature expects NAME=LEVEL, not '{text}'")
-        if name not in offered:
-            raise FormatFailed(f"Feature {name} is not offered; {', '.join(sorted(offered))} are")
-        low, high = offered[name]
+        if name not in OFFERED:
+            raise FormatFailed(f"Feature {name} is not offered; {', '.join(sorted(OFFERED))} are")
+        low, high = (0, DYNAMIC_KRAFT_VERSION) if name == KRAFT_VERSION else OFFERED[name]
         if not low <= int(level) <= high:
             raise FormatFailed(f"Feature {name} has the levels {low} to {high}, not {level}")
+        if name in levels:
+            raise FormatFailed(f"Feature {name} is given twice")
+        levels[name] = int(level)
+    return levels

@@ -11,8 +11,8 @@ from typing import Any
 import click
 
 from . import group_actions
-from .command import ClientCommand, bootstrap_options, run
-from .connect import open_cluster, read_client_properties
+from .command import ClientCommand, bootstrap_options
+from .connect import run_on_cluster
 from .group_options import GroupOptions, action_of
 
 _ACTIONS = {
@@ -62,11 +62,4 @@ _ACTIONS = {
 def command(**flags: Any) -> None:
     """List, describe, reset and delete consumer groups."""
     options = GroupOptions(**flags)
-    action = _ACTIONS[action_of(options)]
-    properties = read_client_properties(options.command_config)
-
-    async def work() -> None:
-        async with open_cluster(options.bootstrap_server, properties, client_id="consumer-groups") as cluster:
-            await action(cluster, options)
-
-    run(work)
+    run_on_cluster(_ACTIONS[action_of(options)], options, client_id="consumer-groups")

@@ -22,8 +22,7 @@ from pykbroker.protocol.descriptions.index_files import ABORTED_TRANSACTION, OFF
 from .batch_listing import DamagedFile, batch_lines
 from .command import ClientCommand, CommandFailed, forget_stdout
 from .frame_listing import Api, frame_lines
-from .listing import timestamp_text
-from .output import stdout_is_terminal
+from .listing import print_line, timestamp_text
 
 _BATCHES = (".log", ".checkpoint")
 _HEX = frozenset(string.hexdigits.encode() + string.whitespace.encode())
@@ -51,7 +50,7 @@ def command(files: tuple[Path, ...], records: bool, response: str | None) -> Non
     try:
         for path in files:
             if len(files) > 1:
-                _print(f"{path}:")
+                print_line(f"{path}:")
             _show(path, records, response_to)
     except BrokenPipeError:
         forget_stdout()
@@ -64,7 +63,7 @@ def _show(path: Path, with_records: bool, response_to: Api | None) -> None:
         raise CommandFailed(f"{path}: {error.strerror}") from None
     try:
         for line in lines:
-            _print(line)
+            print_line(line)
     except DamagedFile as damage:
         raise CommandFailed(f"{path}: {damage}") from None
 
@@ -143,18 +142,3 @@ def _entries(data: memoryview, entry: Construct) -> Iterator[tuple[int, Any]]:
         raise DamagedFile(f"at byte {end - size}: {len(data) - end + size} bytes, an entry has {size}")
     for position in range(0, end, size):
         yield position, entry.parse(bytes(data[position : position + size]))
-
-
-def _print(line: str) -> None:
-    """In colour on a terminal: the place of what stands at the line's beginning, and names of fields."""
-    if not stdout_is_terminal():
-        click.echo(line)
-        return
-    from rich.console import Console
-    from rich.text import Text
-
-    text = Text(line, overflow="fold")
-    text.highlight_regex(r"^@\d+ ", "dim")
-    text.highlight_regex(r"^ *(- )?[a-z0-9_]+:", "cyan")
-    text.highlight_regex(r"crc WRONG.*\)", "bold red")
-    Console().print(text, soft_wrap=True)

@@ -7,9 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import click
 
 from pykbroker.protocol.errors import ErrorCode
+
+from .output import stdout_is_terminal
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 INDENT = "  "
 _PREVIEW_BYTES = 48
@@ -55,11 +62,12 @@ def _error_name(code: int) -> str:
         return "(unknown)"
 
 
-def preview(data: bytes | None) -> str:
-    """Bytes as text where they are text, else in hexadecimal; cut where they are long."""
+def preview(data: bytes | None, limit: int | None = _PREVIEW_BYTES) -> str:
+    """Bytes as text where they are text, else in hexadecimal; cut where they are longer than the limit."""
     if data is None:
         return "null"
-    shown, rest = data[:_PREVIEW_BYTES], len(data) - _PREVIEW_BYTES
+    limit = len(data) if limit is None else limit
+    shown, rest = data[:limit], len(data) - limit
     try:
         text = printable(shown.decode("ascii"))
         text = shown.hex() if "\\" in text else f'"{text}"'
@@ -76,3 +84,20 @@ def timestamp_text(timestamp_ms: int) -> str:
     if not 0 <= timestamp_ms <= _LATEST_MS:
         return str(timestamp_ms)
     return datetime.fromtimestamp(timestamp_ms / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def print_line(line: str, console: Console | None = None) -> None:
+    """In colour on a terminal: the place at the line's beginning, names of fields, and what is wrong. Through the
+    terminal's console where something else is drawn there, too.
+    """
+    if not stdout_is_terminal():
+        click.echo(line)
+        return
+    from rich.console import Console
+    from rich.text import Text
+
+    text = Text(line, overflow="fold")
+    text.highlight_regex(r"^@\d+ ", "dim")
+    text.highlight_regex(r"^ *(- )?[a-z0-9_]+:", "cyan")
+    text.highlight_regex(r"crc WRONG( \(.*?\))?|^ *! .*", "bold red")
+    (console or Console()).print(text, soft_wrap=True)

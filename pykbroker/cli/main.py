@@ -11,13 +11,17 @@ import click
 
 _COMMANDS = {
     "start": "Start a node: broker, controller or both.",
+    "cluster": "Start several nodes on this host, in one command.",
     "format": "Format the log directories of a node.",
     "topics": "Create, list, describe, alter and delete topics.",
     "produce": "Write records from standard input to a topic.",
     "consume": "Read records of a topic to standard output.",
     "groups": "List, describe, reset and delete consumer groups.",
+    "transactions": "List, describe and find transactions, and abort those that hang.",
     "delete-records": "Delete the records of partitions up to given offsets.",
     "configs": "Describe and alter configurations.",
+    "dump": "Print segments, indexes, snapshots and checkpoints, and what is wrong with them.",
+    "verify": "Check the log directories of a stopped node.",
     "inspect": "Show what is in frames, segments and the metadata log.",
 }
 

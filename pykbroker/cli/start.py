@@ -10,11 +10,12 @@ from __future__ import annotations
 import gc
 import logging
 import random
+import resource
 import signal
 import sys
 import tempfile
 from collections.abc import AsyncIterator, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,8 +26,10 @@ from pykbroker.config import BrokerConfig, ConfigurationError
 from pykbroker.server.log_lines import write_log_to
 
 from .command import ClientCommand
+from .loading_bar import loading_bar
 
 if TYPE_CHECKING:
+    from pykbroker.server.log_loading import OnLoading
     from pykbroker.server.node import Node
 
 _log = logging.getLogger(__name__)
@@ -52,6 +55,7 @@ def command(properties: Path | None, overrides: tuple[str, ...], data_dir: Path 
     if ephemeral and data_dir is not None:
         raise StartFailed("--ephemeral and --data-dir exclude each other")
     write_log_to(sys.stderr)
+    _allow_all_descriptors()
     with _directory_of_flags(data_dir, ephemeral) as directory:
         try:
             config = load_config(properties, key_values(overrides), directory)
@@ -84,6 +88,15 @@ def key_values(overrides: tuple[str, ...]) -> dict[str, str]:
     return values
 
 
+def _allow_all_descriptors() -> None:
+    """As many open files as the system lets this user have, as the JVM does for Apache Kafka: shells begin with 1,024,
+    which is soon used up by segments and connections.
+    """
+    _, allowed = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with suppress(ValueError, OSError):  # where the system says "unlimited" and does not mean it, as macOS does
+        resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, allowed))
+
+
 @contextmanager
 def _directory_of_flags(data_dir: Path | None, ephemeral: bool) -> Iterator[Path | None]:
     if ephemeral:
@@ -95,12 +108,15 @@ def _directory_of_flags(data_dir: Path | None, ephemeral: bool) -> Iterator[Path
 
 def _serve(config: BrokerConfig) -> None:
     """Run the node to its end. Raises ClickException, which is one line and exit code 1."""
+    from pykbroker.server.node import NeverServed
     from pykbroker.server.start_refused import StartRefused
     from pykbroker.storage.errors import StorageError
 
     refusal: BaseException | None = None
     try:
         trio.run(_serve_until_signal, config)
+    except* NeverServed:
+        pass
     except* (StartRefused, StorageError) as refused:
         refusal = _first_of(refused)
     if refusal is not None:
@@ -114,8 +130,8 @@ def _first_of(error: BaseException) -> BaseException:
 
 
 async def _serve_until_signal(config: BrokerConfig) -> None:
-    with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
-        node = _node(config)
+    with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals, loading_bar(sys.stderr) as on_loading:
+        node = _node(config, on_loading)
         gc.freeze()  # what is imported by now stays: the collector need not look at it again
         async with trio.open_nursery() as nursery:
             starting = trio.CancelScope()
@@ -130,14 +146,14 @@ async def _serve_until_signal(config: BrokerConfig) -> None:
 async def _stop_on_signal(signals: AsyncIterator[int], node: Node, starting: trio.CancelScope) -> None:
     """The first signal asks for a clean shutdown, the second one does not wait for it."""
     await anext(signals)
-    if node.serves:
-        node.stop()
-        await anext(signals)
+    node.stop()
+    await anext(signals)
     starting.cancel()
 
 
-def _node(config: BrokerConfig) -> Node:
+def _node(config: BrokerConfig, on_loading: OnLoading | None) -> Node:
     from pykbroker.api import HANDLERS
+    from pykbroker.server.cleaning_process import CleaningProcess
     from pykbroker.server.clock import SystemClock
     from pykbroker.server.node import Node, socket_options
     from pykbroker.server.socket_transport import SocketNetwork
@@ -153,4 +169,6 @@ def _node(config: BrokerConfig) -> Node:
         clock=SystemClock(),
         threads=threads,
         rng=random.Random(),
+        new_workplace=CleaningProcess,
+        on_loading=on_loading,
     )

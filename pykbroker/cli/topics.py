@@ -7,8 +7,8 @@ from typing import Any
 import click
 
 from . import topic_actions
-from .command import ClientCommand, bootstrap_options, run
-from .connect import open_cluster, read_client_properties
+from .command import ClientCommand, bootstrap_options
+from .connect import run_on_cluster
 from .topic_options import TopicOptions, action_of
 
 _ACTIONS = {
@@ -43,11 +43,4 @@ _ACTIONS = {
 def command(**flags: Any) -> None:
     """Create, list, describe, alter and delete topics."""
     options = TopicOptions(**flags)
-    action = _ACTIONS[action_of(options)]
-    properties = read_client_properties(options.command_config)
-
-    async def work() -> None:
-        async with open_cluster(options.bootstrap_server, properties, client_id="topics") as cluster:
-            await action(cluster, options)
-
-    run(work)
+    run_on_cluster(_ACTIONS[action_of(options)], options, client_id="topics")

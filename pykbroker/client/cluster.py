@@ -38,6 +38,7 @@ UNKNOWN_TOPIC_TIMEOUT_MS = 1_000
 """How long a topic that was just created may stay unknown to the broker that is asked."""
 
 GROUP_COORDINATOR = 0
+TRANSACTION_COORDINATOR = 1
 _COORDINATOR_MOVED = (ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE)
 
 
@@ -83,7 +84,7 @@ class Cluster:
         self._open_stream = open_stream
         self._connections: dict[tuple[str, int], Connection] = {}
         self._opening: dict[tuple[str, int], trio.Lock] = {}
-        self._coordinators: dict[str, Node] = {}
+        self._coordinators: dict[tuple[int, str], Node] = {}
         self._was_connected = False
 
     async def __aenter__(self) -> Self:
@@ -209,39 +210,62 @@ class Cluster:
         verify: Callable[[ResponseT], None] | None = None,
     ) -> ResponseT:
         """From the group's coordinator, wherever it moves. `timeout_ms` is for answers that are long in coming."""
+        return await self.coordinator_request(
+            group_id,
+            request,
+            response_type,
+            key_type=GROUP_COORDINATOR,
+            at_most=at_most,
+            timeout_ms=timeout_ms,
+            verify=verify,
+        )
+
+    async def coordinator_request(
+        self,
+        key: str,
+        request: Message,
+        response_type: type[ResponseT],
+        *,
+        key_type: int,
+        at_most: int | None = None,
+        timeout_ms: int | None = None,
+        verify: Callable[[ResponseT], None] | None = None,
+    ) -> ResponseT:
+        """From the coordinator of a group or of a transactional id, as `group_request`."""
 
         async def attempt() -> ResponseT:
             try:
-                connection = await self.node_connection(await self.coordinator(group_id))
+                connection = await self.node_connection(await self.coordinator(key, key_type))
                 return await _ask(connection, request, response_type, at_most, verify, timeout_ms)
             except (ConnectionLost, NoBrokerReachable):
-                self._coordinators.pop(group_id, None)
+                self._coordinators.pop((key_type, key), None)
                 raise
             except KafkaError as error:
                 if error.error_code in _COORDINATOR_MOVED:
-                    self._coordinators.pop(group_id, None)
+                    self._coordinators.pop((key_type, key), None)
                 raise
 
         return await self.retrying(attempt)
 
-    async def coordinator(self, group_id: str) -> Node:
-        known = self._coordinators.get(group_id)
+    async def coordinator(self, key: str, key_type: int = GROUP_COORDINATOR) -> Node:
+        known = self._coordinators.get((key_type, key))
         if known is not None:
             return known
         connection = await self.any_connection()
         version = connection.version_of(FindCoordinatorRequest)
         if version >= 4:
-            request = FindCoordinatorRequest(key_type=GROUP_COORDINATOR, coordinator_keys=[group_id])
+            request = FindCoordinatorRequest(key_type=key_type, coordinator_keys=[key])
             rows = (await connection.request(request, FindCoordinatorResponse)).coordinators
             if not rows:
-                raise ConnectionLost(f"{connection.peer} named no coordinator of group '{group_id}'")
+                raise ConnectionLost(f"{connection.peer} named no coordinator of '{key}'")
             check(rows[0].error_code, rows[0].error_message)
             node = Node(rows[0].node_id, rows[0].host, rows[0].port)
         else:
-            response = await connection.request(FindCoordinatorRequest(key=group_id), FindCoordinatorResponse)
+            older = FindCoordinatorRequest(key=key, key_type=key_type)
+            response = await connection.request(older, FindCoordinatorResponse)
             check(response.error_code, response.error_message)
             node = Node(response.node_id, response.host, response.port)
-        self._coordinators[group_id] = node
+        self._coordinators[key_type, key] = node
         return node
 
     # ---- metadata

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import itertools
 import struct
-from typing import TypeVar
+from collections.abc import Awaitable
+from typing import Protocol, TypeVar, runtime_checkable
 
 import trio
 
@@ -23,6 +24,7 @@ from pykbroker.protocol.schema import Message, Versions
 from .errors import ConnectionLost, NotKafka, TimedOut, UnsupportedByBroker, check
 
 ResponseT = TypeVar("ResponseT", bound=Message)
+ReceivedT = TypeVar("ReceivedT", bound="bytes | bytearray | int")
 
 DEFAULT_REQUEST_TIMEOUT_MS = 30_000
 LARGEST_FRAME_BYTES = 256 * 1024 * 1024
@@ -33,6 +35,15 @@ _UNSUPPORTED_VERSION = struct.pack(">h", ErrorCode.UNSUPPORTED_VERSION)
 _RECEIVE_BYTES = 256 * 1024
 _SOFTWARE_NAME = "pykbroker"
 _SOFTWARE_VERSION = "0.1.0"
+
+
+@runtime_checkable
+class FillingStream(Protocol):
+    """A stream that receives into what it is given: a frame of megabytes need not be copied together."""
+
+    async def receive_into(self, view: memoryview) -> int:
+        """The count of bytes, 0 at the end of the stream."""
+        ...
 
 
 class Connection:
@@ -50,6 +61,7 @@ class Connection:
         self.versions: dict[int, Versions] = {}
         self.is_closed = False
         self._stream = stream
+        self._filling = stream if isinstance(stream, FillingStream) else None
         self._client_id = client_id
         self._request_timeout_ms = request_timeout_ms
         self._correlation_ids = itertools.count(1)
@@ -57,7 +69,7 @@ class Connection:
         self._receive_lock = trio.Lock()
         self._received = bytearray()
         self._waiting: set[int] = set()
-        self._arrived: dict[int, bytes] = {}
+        self._arrived: dict[int, bytes | bytearray] = {}
 
     async def negotiate(self) -> None:
         """Asks for the broker's versions, as KIP-511 describes: an old broker answers in version 0."""
@@ -119,23 +131,37 @@ class Connection:
         """Any bytes, as they are: size prefix, header and all are the caller's."""
         await self._send(data)
 
-    async def receive_frame(self) -> bytes:
+    async def receive_frame(self) -> bytes | bytearray:
         """The next frame without its size prefix. Raises ConnectionLost at its end, NotKafka for an absurd size."""
         await self._receive_at_least(_SIZE.size)
         (size,) = _SIZE.unpack_from(self._received)
         if not 4 <= size <= LARGEST_FRAME_BYTES:
             await self.aclose()
             raise NotKafka(f"{self.peer} does not speak Kafka's protocol (a frame of {size} bytes)")
+        if self._filling is not None and size > _RECEIVE_BYTES:
+            return await self._fill(self._filling, size)
         await self._receive_at_least(_SIZE.size + size)
         frame = bytes(memoryview(self._received)[_SIZE.size : _SIZE.size + size])
         del self._received[: _SIZE.size + size]
+        return frame
+
+    async def _fill(self, stream: FillingStream, size: int) -> bytearray:
+        """A large frame, of which some may have been received already."""
+        frame = bytearray(size)
+        view = memoryview(frame)
+        have = min(len(self._received) - _SIZE.size, size)
+        view[:have] = memoryview(self._received)[_SIZE.size : _SIZE.size + have]
+        del self._received[: _SIZE.size + have]
+        while have < size:
+            count = await self._receiving(stream.receive_into(view[have:]))
+            have += count
         return frame
 
     async def aclose(self) -> None:
         self.is_closed = True
         await trio.aclose_forcefully(self._stream)
 
-    async def _exchange(self, request: Message, version: int, timeout_ms: int) -> bytes:
+    async def _exchange(self, request: Message, version: int, timeout_ms: int) -> bytes | bytearray:
         correlation_id = next(self._correlation_ids)
         with trio.move_on_after(timeout_ms / 1000):
             self._waiting.add(correlation_id)
@@ -147,7 +173,7 @@ class Connection:
         await self.aclose()
         raise TimedOut(f"{self.peer} did not answer {type(request).__name__} within {timeout_ms} ms")
 
-    async def _answer(self, correlation_id: int) -> bytes:
+    async def _answer(self, correlation_id: int) -> bytes | bytearray:
         async with self._receive_lock:
             while correlation_id not in self._arrived:
                 frame = await self.receive_frame()
@@ -173,17 +199,21 @@ class Connection:
 
     async def _receive_at_least(self, count: int) -> None:
         while len(self._received) < count:
-            try:
-                data = await self._stream.receive_some(_RECEIVE_BYTES)
-            except (trio.BrokenResourceError, trio.ClosedResourceError):
-                data = b""
-            if not data:
-                await self.aclose()
-                raise ConnectionLost(f"{self.peer} closed the connection")
-            self._received += data
+            self._received += await self._receiving(self._stream.receive_some(_RECEIVE_BYTES))
+
+    async def _receiving(self, step: Awaitable[ReceivedT]) -> ReceivedT:
+        """What a step received: bytes, or their count. Raises ConnectionLost at the end of the stream."""
+        try:
+            received = await step
+        except (trio.BrokenResourceError, trio.ClosedResourceError):
+            received = None
+        if not received:
+            await self.aclose()
+            raise ConnectionLost(f"{self.peer} closed the connection")
+        return received
 
 
-def _decode(response_type: type[ResponseT], frame: bytes, version: int) -> ResponseT:
+def _decode(response_type: type[ResponseT], frame: bytes | bytearray, version: int) -> ResponseT:
     """Raises NotKafka when the frame is not exactly this answer."""
     api_key = response_type.__schema__.api_key
     assert api_key is not None

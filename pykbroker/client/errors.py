@@ -19,6 +19,10 @@ class NoBrokerReachable(ClientError):
         self.retriable = retriable
 
 
+class NodeRefusesConnections(NoBrokerReachable):
+    """Its machine is there, and no process listens on the port."""
+
+
 class ConnectionLost(ClientError):
     """The peer closed, or sent what is no answer to the request."""
 

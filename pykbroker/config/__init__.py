@@ -2,6 +2,7 @@
 
 from .broker import BrokerConfig
 from .broker_keys import broker_keys
+from .group_keys import check_group_configs, group_keys
 from .keys import ConfigKey, ConfigurationError, InvalidValue
 from .listeners import Listener, Listeners
 from .topic_keys import check_topic_configs, topic_keys
@@ -14,6 +15,8 @@ __all__ = [
     "Listener",
     "Listeners",
     "broker_keys",
+    "check_group_configs",
     "check_topic_configs",
+    "group_keys",
     "topic_keys",
 ]

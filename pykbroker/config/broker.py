@@ -12,9 +12,11 @@ from functools import cached_property
 from pathlib import Path
 
 from .broker_keys import broker_keys
+from .consumer_groups import ASSIGNORS, check_consumer_groups
 from .keys import ConfigKey, InvalidValue, Value
 from .listeners import Listeners, parse_endpoint, resolve
 from .properties import read_properties
+from .roles import check_roles
 from .topic_keys import BROKER_SYNONYMS, topic_keys
 
 _OWN_DEFAULTS = {
@@ -72,8 +74,15 @@ class BrokerConfig:
                 self.int("group.min.session.timeout.ms"),
                 f"at most group.max.session.timeout.ms ({self.int('group.max.session.timeout.ms')})",
             )
+        check_consumer_groups(self.int, self.list(ASSIGNORS))
         assert self.listeners is not None
-        assert self.quorum_voters is not None
+        check_roles(
+            self.list("process.roles"),
+            self.node_id,
+            given=self.originals,
+            voters=self.quorum_voters,
+            bootstrap_servers=self.quorum_bootstrap_servers,
+        )
 
     def key(self, name: builtins.str) -> ConfigKey:
         return broker_keys()[name]
@@ -159,8 +168,25 @@ class BrokerConfig:
                 _, host, port = parse_endpoint("controller.quorum.voters", f"VOTER://{address}")
             except InvalidValue:
                 raise InvalidValue("controller.quorum.voters", entry, "a list of id@host:port") from None
-            voters[builtins.int(node)] = (host, port)
+            voter, place = builtins.int(node), (host, port)
+            if voters.setdefault(voter, place) != place:
+                raise InvalidValue("controller.quorum.voters", entry, f"one host and port for the voter {voter}")
+            if builtins.list(voters.values()).count(place) > 1 and place[1]:
+                raise InvalidValue("controller.quorum.voters", entry, "no two voters with the same host and port")
         return voters
+
+    @cached_property
+    def quorum_bootstrap_servers(self) -> builtins.list[tuple[builtins.str, builtins.int]]:
+        """`controller.quorum.bootstrap.servers`: whom to ask for the leader of the quorum, as host and port."""
+        key = "controller.quorum.bootstrap.servers"
+        servers = []
+        for entry in self.list(key):
+            try:
+                _, host, port = parse_endpoint(key, f"SERVER://{entry.strip()}")
+            except InvalidValue:
+                raise InvalidValue(key, entry, "a list of host:port") from None
+            servers.append((host, port))
+        return servers
 
     def topic_defaults(
         self, dynamic: Mapping[builtins.str, builtins.str] | None = None

@@ -88,7 +88,9 @@ def broker_keys() -> dict[str, ConfigKey]:
         ConfigKey("group.coordinator.append.linger.ms", "int", "-1", "-1.."),
         ConfigKey("group.coordinator.background.threads", "int", "2", "1.."),
         ConfigKey("group.coordinator.cached.buffer.max.bytes", "int", "1048588", "524288..", "cluster"),
-        ConfigKey("group.coordinator.rebalance.protocols", "list", "classic", "consumer|classic|share|streams"),
+        ConfigKey(
+            "group.coordinator.rebalance.protocols", "list", "classic,consumer", "consumer|classic|share|streams"
+        ),
         ConfigKey("group.coordinator.threads", "int", "4", "1.."),
         ConfigKey("group.initial.rebalance.delay.ms", "int", "3000"),
         ConfigKey("group.max.session.timeout.ms", "int", "1800000"),

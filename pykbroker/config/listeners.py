@@ -48,6 +48,8 @@ class Listeners:
     advertised: tuple[Listener, ...]
     inter_broker_name: str
     controller_names: tuple[str, ...]
+    advertised_controller: tuple[Listener, ...] = ()
+    """Where other nodes find this controller: the listeners of `controller`, or what is advertised in their place."""
 
     @property
     def all(self) -> tuple[Listener, ...]:
@@ -92,9 +94,18 @@ def resolve(
             values.get("listeners"),
             f"a broker needs a listener that is not in controller.listener.names ({', '.join(names)})",
         )
-    shown = _advertised(values, client, advertised, names, protocols) if "broker" in roles else ()
+    if "broker" not in roles and len(bound) > len(controller):
+        raise InvalidValue(
+            "listeners",
+            values.get("listeners"),
+            f"a controller alone has no listener but those of controller.listener.names ({', '.join(names)})",
+        )
+    everything = None if advertised is None else _endpoints("advertised.listeners", advertised, protocols)
+    shown = _advertised(client, everything, names) if "broker" in roles else ()
     inter_broker = _inter_broker_name(values, shown) if "broker" in roles else ""
-    return Listeners(client, controller, shown, inter_broker, names)
+    by_name = {each.name: each for each in everything or ()}
+    told = tuple(by_name.get(each.name, each) for each in controller)
+    return Listeners(client, controller, shown, inter_broker, names, told)
 
 
 def _controller_names(values: Mapping[str, str]) -> tuple[str, ...]:
@@ -155,15 +166,10 @@ def _implied_controller(values: Mapping[str, str], names: Sequence[str], protoco
 
 
 def _advertised(
-    values: Mapping[str, str],
-    client: Sequence[Listener],
-    texts: Sequence[str] | None,
-    controller_names: Sequence[str],
-    protocols: Mapping[str, str],
+    client: Sequence[Listener], advertised: Sequence[Listener] | None, controller_names: Sequence[str]
 ) -> tuple[Listener, ...]:
     key = "advertised.listeners"
-    shown = list(client) if texts is None else _endpoints(key, texts, protocols)
-    shown = [each for each in shown if each.name not in controller_names]
+    shown = [each for each in (client if advertised is None else advertised) if each.name not in controller_names]
     for each in shown:
         if each.host in _WILDCARDS:
             raise InvalidValue(

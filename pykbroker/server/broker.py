@@ -9,15 +9,23 @@ from typing import TYPE_CHECKING
 from pykbroker.config import BrokerConfig
 
 from .clock import Clock
-from .producer_ids import ProducerIds
 from .threads import Threads
 
 if TYPE_CHECKING:
     from pykbroker.metadata.image import MetadataImage
     from pykbroker.replication.fetch_session import FetchSessionCache
+    from pykbroker.replication.replica_selector import RackAwareReplicaSelector
 
+    from .broker_watch import BrokerWatch
+    from .controller_channel import ControllerChannel
     from .controller_driver import ControllerDriver
-    from .coordinator_driver import CoordinatorDriver
+    from .directory_assignments import DirectoryAssignments
+    from .group_coordinator import GroupCoordinator
+    from .image_conditions import ImageConditions
+    from .log_moves import LogMoves
+    from .metadata_publisher import MetadataPublisher
+    from .node_transactions import NodeTransactions
+    from .raft_driver import RaftDriver
     from .replica_manager import ReplicaManager
 
 _SECURITY_PROTOCOL_IDS = {"PLAINTEXT": 0, "SSL": 1, "SASL_PLAINTEXT": 2, "SASL_SSL": 3}
@@ -43,25 +51,39 @@ class BoundListener:
 
 
 @dataclass(slots=True)
-class Broker:
+class ClusterNode:
+    """What every node has, whatever its roles. controller, broker_watch: None on a broker alone."""
+
     config: BrokerConfig
     node_id: int
     cluster_id: str
     clock: Clock
     rng: random.Random
     threads: Threads
-    controller: ControllerDriver
-    partitions: ReplicaManager
-    groups: CoordinatorDriver
-    fetch_sessions: FetchSessionCache
-    advertised: tuple[BoundListener, ...] = field(default=())
-    """What clients are told, one for each listener of the broker."""
-    producer_ids: ProducerIds = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.producer_ids = ProducerIds(self.controller, self.node_id)
+    raft: RaftDriver
+    metadata: MetadataPublisher
+    controller: ControllerDriver | None
+    controller_channel: ControllerChannel
+    broker_watch: BrokerWatch | None
+    image_conditions: ImageConditions
 
     @property
     def image(self) -> MetadataImage:
         """The newest committed metadata that this node has."""
-        return self.controller.image
+        return self.metadata.image
+
+
+@dataclass(slots=True)
+class Broker(ClusterNode):
+    """A node with the broker role."""
+
+    partitions: ReplicaManager
+    groups: GroupCoordinator
+    transactions: NodeTransactions
+    directory_assignments: DirectoryAssignments
+    log_moves: LogMoves
+    fetch_sessions: FetchSessionCache
+    replica_selector: RackAwareReplicaSelector | None = None
+    """Who refers consumers to replicas that are closer (`replica.selector.class`)."""
+    advertised: tuple[BoundListener, ...] = field(default=())
+    """What clients are told, one for each listener of the broker."""

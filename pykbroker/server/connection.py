@@ -11,6 +11,7 @@ from enum import Enum, auto
 import trio
 
 from pykbroker.protocol.errors import MalformedMessage
+from pykbroker.storage.errors import DiskFailed
 
 from .dispatch import ConnectionState, Dispatcher, RequestFailed, RequestRefused
 from .log_lines import RateLimitedLog, printable
@@ -78,11 +79,16 @@ class Connection:
             pass  # the peer has gone, or we have; a failed handler is logged where it failed
         except MalformedFrame as refused:
             self._log_refusal(f"{refused}{_guess(refused.first_bytes)}")
+        except DiskFailed as failure:
+            # In the middle of an answer, so that nobody can be told.
+            self._dispatcher.disk_failed(failure)
         except (MalformedMessage, RequestRefused) as refused:
             self._log_refusal(printable(str(refused)))
         finally:
             self._transport.close()
             self._buffer.release()
+            if self._state.when_closed is not None:
+                self._state.when_closed()
 
     def finish(self) -> None:
         """Close as soon as no request is in hand."""

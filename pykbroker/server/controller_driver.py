@@ -1,8 +1,8 @@
 """Drives the controller: its rules are pure, this gives them the raft log, time, and callers that wait.
 
-One loop per node carries out what raft asks for. A request changes the controller's state at once and is answered when
-its records are committed and in the image, so whoever holds an answer sees its effect in every later read. Records
-that arrive while the disk is busy share the next fsync. Kafka's counterpart is `QuorumController` on `KafkaRaftClient`.
+It acts while this node leads the quorum, and forgets what is not committed when it no longer does. A request changes
+the controller's state at once and is answered when its records are committed and in the image, so whoever holds an
+answer sees its effect in every later read. Kafka's counterpart is `QuorumController`.
 """
 
 from __future__ import annotations
@@ -17,26 +17,34 @@ from typing import Any
 import trio
 
 from pykbroker.metadata.controller import Controller
-from pykbroker.metadata.image import ImageChanges, MetadataImage
+from pykbroker.metadata.feature_updates import KRAFT_VERSION
+from pykbroker.metadata.refusals import refuse
+from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages.brokers import (
     AllocateProducerIdsRequest,
     BrokerHeartbeatRequest,
     BrokerRegistrationRequest,
     ControllerRegistrationRequest,
+    UpdateFeaturesRequest,
 )
+from pykbroker.protocol.messages.metadata_records import NoOpRecord
+from pykbroker.protocol.messages.quorum import DescribeQuorumRequest
+from pykbroker.protocol.messages.voters import AddRaftVoterRequest, RemoveRaftVoterRequest
 from pykbroker.protocol.schema import Message
-from pykbroker.raft.node import LeaderChange, RaftNode, Role
-from pykbroker.raft.voters import VoterSet
-from pykbroker.server.clock import Clock
-from pykbroker.server.log_lines import printable
-from pykbroker.server.metadata_log import MetadataLog, MetadataRecord
-from pykbroker.server.threads import Threads
+from pykbroker.raft.node import NotLeader
 from pykbroker.state_machine import Completion, Result, Token
+from pykbroker.storage.errors import DiskFailed, NoRoom
+
+from .clock import Clock
+from .log_lines import printable
+from .metadata_publisher import MetadataPublisher
+from .quorum_description import describe_quorum
+from .raft_driver import RaftDriver
 
 logger = logging.getLogger(__name__)
 
-PARTITIONS_AT_ONCE = 16
-"""Opening logs takes a millisecond each: a topic of thousands must not keep every connection waiting for seconds."""
+_RETRY_MS = 1000
+"""After a lack of room, where nobody waits for an answer."""
 
 _OF_NODES = (
     AllocateProducerIdsRequest,
@@ -46,183 +54,276 @@ _OF_NODES = (
 )
 """What nodes ask of their own accord; what people ask for is worth a line in the log."""
 
-ImageListener = Callable[[MetadataImage, ImageChanges], None]
-
 
 @dataclass(frozen=True, slots=True)
-class _Uncommitted:
+class _Step:
     """One step of the controller that waits for its records: end_offset is the log's end behind them."""
 
     end_offset: int
-    records: Sequence[MetadataRecord]
     completed: Sequence[Completion]
 
 
 class ControllerDriver:
-    """The controller of one node and the image it publishes.
+    """The controller of one node.
 
-    bootstrap: the records that an empty log opens with.
+    bootstrap: the records that an empty log opens with. max_idle_ms: where other nodes follow the log, it gets a record
+    that says nothing whenever it was idle for so long, so that everybody knows how far he is; 0 is never.
     """
 
     def __init__(
         self,
-        node_id: int,
-        voters: VoterSet,
-        log: MetadataLog,
+        raft: RaftDriver,
+        metadata: MetadataPublisher,
         controller: Controller,
-        image: MetadataImage,
         *,
         clock: Clock,
-        threads: Threads,
         bootstrap: Sequence[Message],
+        max_idle_ms: int = 0,
     ) -> None:
-        self.image = image
-        self._log = log
+        self._raft = raft
+        self._metadata = metadata
         self._controller = controller
         self._clock = clock
-        self._threads = threads
         self._bootstrap = bootstrap
-        self._raft = RaftNode(
-            node_id, voters, log.read_election(), last_epoch=log.last_epoch, log_end_offset=log.end_offset
-        )
-        self._listeners: list[ImageListener] = []
-        self._uncommitted: deque[_Uncommitted] = deque()
+        self._max_idle_ms = max_idle_ms
+        self._watchers: list[Callable[[], None]] = []
+        self._epoch: int | None = None
+        """Of raft, while this controller is active."""
+        self._uncommitted: deque[_Step] = deque()
+        self._unapplied: deque[_Step] = deque()
         self._waiting: dict[Token, _Waiting] = {}
         self._next_token = 0
-        self._work = trio.Event()
-        self._active = trio.Event()
+        self._news = trio.Event()
+        self._no_expiry_before_ms = 0
+        self._written_ms = 0
+        raft.watch(self._on_raft_changed)
+        metadata.watch(self._on_applied)
 
     @property
-    def role(self) -> Role:
-        return self._raft.role
+    def is_active(self) -> bool:
+        """Whether this node's controller is the one that decides."""
+        return self._epoch is not None
 
-    @property
-    def leader_epoch(self) -> int:
-        return self._raft.epoch
+    def watch(self, watcher: Callable[[], None]) -> None:
+        """Calls `watcher` when `is_active` has changed. It must not wait."""
+        self._watchers.append(watcher)
 
-    @property
-    def high_watermark(self) -> int:
-        return self._raft.high_watermark
+    async def submit(self, request: Message, *, until_applied: bool = True) -> Any:
+        """Returns the response to an admin request once what it did is committed and visible in this node's image.
 
-    def subscribe(self, listener: ImageListener) -> None:
-        """Calls `listener` with the image whenever it changed, before the answer to the request that changed it.
-
-        Many changes at once come in portions, while the image is ahead already.
+        NOT_CONTROLLER where another controller is the active one, or becomes it before; the effect may come all the
+        same. Whoever is cancelled meanwhile loses the answer, not the effect.
+        until_applied: False for those who do not look at this node's image; they need not wait for it.
         """
-        self._listeners.append(listener)
+        if self._epoch is None:
+            return _not_controller(request)
+        if isinstance(request, DescribeQuorumRequest):
+            return describe_quorum(self._raft, self._metadata.image, request, self._clock)
+        if isinstance(request, AddRaftVoterRequest | RemoveRaftVoterRequest):
+            return await self._ask_raft(request)
+        if isinstance(request, UpdateFeaturesRequest):
+            self._controller.learn_kraft_version(self._raft.kraft_version)
+            if any(each.feature == KRAFT_VERSION for each in request.feature_updates):
+                return await self._update_kraft_version(request)
+        return await self._submit(request, until_applied=until_applied)
 
-    async def submit(self, request: Message) -> Any:
-        """Returns the response to an admin request once what it did is committed and visible in `image`.
+    async def _ask_raft(self, request: Message) -> Any:
+        return await self._raft.answer(request, request.__schema__.stable_versions.high, "")
 
-        Whoever is cancelled meanwhile loses the answer, not the effect.
-        """
-        await self._active.wait()
+    async def _update_kraft_version(self, request: UpdateFeaturesRequest) -> Any:
+        """Which is raft's, with whatever else is to be updated: all of it is checked first."""
+        updates, is_dry = request.feature_updates, request.validate_only
+        checked = await self._submit(UpdateFeaturesRequest(feature_updates=updates, validate_only=True))
+        if checked.error_code != ErrorCode.NONE:
+            return checked
+        of_raft = [each for each in updates if each.feature == KRAFT_VERSION][:1]
+        upgraded = await self._ask_raft(UpdateFeaturesRequest(feature_updates=of_raft, validate_only=is_dry))
+        if upgraded.error_code != ErrorCode.NONE:
+            return upgraded
+        others = [each for each in updates if each.feature != KRAFT_VERSION]
+        if is_dry or not others:
+            return checked
+        answer = await self._submit(UpdateFeaturesRequest(feature_updates=others))
+        return checked if answer.error_code == ErrorCode.NONE else answer
+
+    async def _submit(self, request: Message, *, until_applied: bool = True) -> Any:
         self._next_token += 1
         token = Token(self._next_token)
-        waiting = self._waiting[token] = _Waiting()
+        waiting = self._waiting[token] = _Waiting(request, until_applied=until_applied)
         try:
             result = self._controller.handle(request, token, self._clock.monotonic_ms())
-            self._take(result, logging.DEBUG if isinstance(request, _OF_NODES) else logging.INFO)
+            try:
+                self._take(result, logging.DEBUG if isinstance(request, _OF_NODES) else logging.INFO)
+            except NotLeader:
+                return _not_controller(request)
+            except NoRoom as refusal:
+                return refuse(request, ErrorCode.KAFKA_STORAGE_ERROR, str(refusal))
+            except DiskFailed:
+                await trio.sleep_forever()
             await waiting.event.wait()
             return waiting.response
         finally:
             del self._waiting[token]
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        """Wins the quorum, replays the log, and works until it is cancelled.
+        """Works until it is cancelled; started when a controller is active, and if it is this one, what that brought is
+        applied.
 
-        Raises DiskFailed, UnsupportedMetadataVersion, InconsistentMetadata.
+        Where there is no room, requests that change something are refused, and a start waits. Where the disk fails
+        nothing happens any more: the raft driver takes the node down. Raises UnsupportedMetadataVersion.
         """
-        while self._raft.role is not Role.LEADER or self._raft.high_watermark <= self._raft.epoch_start_offset:
-            self._raft.tick(self._clock.monotonic_ms())
-            await self._carry_out()
-        self._replay()
-        now_ms = self._clock.monotonic_ms()
-        self._take(self._controller.activate(self._bootstrap, now_ms, self._raft.log_end_offset), logging.DEBUG)
-        self._active.set()
-        await self._carry_out()
-        task_status.started()
+        is_starting = True
         while True:
-            await self._wait_for_work()
-            self._take(self._controller.expire(self._clock.monotonic_ms()))
-            await self._carry_out()
+            if self._may_act():
+                await self._activate()
+            if is_starting and (self._settled() or self._raft.leader_id not in (None, self._raft.node_id)):
+                is_starting = False
+                task_status.started()
+            if self.is_active:
+                await self._do_what_is_due()
+            await self._wait_for_news()
 
-    def _replay(self) -> None:
-        """Everything in the log is committed here, since a record of this epoch is."""
-        changes = ImageChanges()
-        for offset, message in self._log.read():
-            self._controller.replay(message, offset)
-            changes.merge(self.image.replay(message, offset))
-        self._publish(changes)
+    # Coming and going
+
+    def _may_act(self) -> bool:
+        """The image has everything in the log then: what follows the first record of this epoch only we can write."""
+        return (
+            self._epoch is None and self._raft.leads and self._metadata.applied_offset > self._raft.epoch_start_offset
+        )
+
+    def _settled(self) -> bool:
+        return self.is_active and not self._uncommitted and not self._unapplied
+
+    async def _activate(self) -> None:
+        epoch = self._raft.epoch
+        self._controller.adopt(self._metadata.image.fork())
+        now_ms, end_offset = self._clock.monotonic_ms(), self._raft.log_end_offset
+        activation = self._controller.activate(self._bootstrap, now_ms, end_offset)
+        while self._raft.leads and self._raft.epoch == epoch:
+            try:
+                self._take(activation, logging.DEBUG)
+            except NoRoom:
+                await trio.sleep(_RETRY_MS / 1000)
+            except DiskFailed:
+                await trio.sleep_forever()
+            else:
+                self._epoch = epoch
+                break
+        if self.is_active:
+            logger.info("this controller is active, in epoch %d", epoch)
+            self._tell()
+
+    def _on_raft_changed(self) -> None:
+        if self._epoch is not None and not (self._raft.leads and self._raft.epoch == self._epoch):
+            self._give_up()
+        self._on_committed()
+
+    def _give_up(self) -> None:
+        """What is not committed is not known here any more. It may still come, and then from the log."""
+        leader = self._raft.leader_id
+        logger.info("this controller is not active any more; the leader of epoch %d is %s", self._raft.epoch, leader)
+        self._epoch = None
+        self._on_committed()
+        for step in self._uncommitted:
+            for completion in step.completed:
+                waiting = self._waiting.get(completion.token)
+                if waiting is not None:
+                    waiting.answer(_not_controller(waiting.request))
+        self._uncommitted.clear()
+        self._controller.deactivate()
+        self._tell()
+
+    def _tell(self) -> None:
+        for watcher in self._watchers:
+            watcher()
+
+    # What is due
+
+    async def _do_what_is_due(self) -> None:
+        now_ms = self._clock.monotonic_ms()
+        try:
+            self._take(self._controller.expire(now_ms))
+            if self._idle_deadline_ms() <= now_ms:
+                self._take(Result([NoOpRecord()], cause="nothing else to say"), logging.DEBUG)
+        except NoRoom:
+            self._no_expiry_before_ms = now_ms + _RETRY_MS
+        except NotLeader:
+            pass  # the raft driver is about to say so
+        except DiskFailed:
+            await trio.sleep_forever()
+
+    def _idle_deadline_ms(self) -> float:
+        if not self._max_idle_ms or not self._raft.has_peers:
+            return math.inf
+        return self._written_ms + self._max_idle_ms
 
     def _take(self, result: Result[Message], level: int = logging.INFO) -> None:
-        """Proposes what a step of the controller wants recorded, and has it answered once that is committed."""
+        """Proposes what a step of the controller wants recorded, and has it answered once that is committed.
+
+        Raises NotLeader, NoRoom, and nothing has happened; DiskFailed.
+        """
         if not result.records and not result.completed:
             return
-        records: Sequence[MetadataRecord] = ()
         if result.records:
-            append = self._raft.propose(result.records, len(result.records))
-            records = [MetadataRecord(append.base_offset + i, message) for i, message in enumerate(result.records)]
-            for offset, message in records:
+            base_offset = self._raft.propose(result.records)
+            last = base_offset + len(result.records) - 1
+            for offset, message in enumerate(result.records, base_offset):
                 self._controller.replay(message, offset)
-            last = records[-1].offset
-            logger.log(level, "metadata records %d..%d: %s", append.base_offset, last, printable(result.cause))
-        self._uncommitted.append(_Uncommitted(self._raft.log_end_offset, records, result.completed))
-        self._work.set()
+            self._written_ms = self._clock.monotonic_ms()
+            logger.log(level, "metadata records %d..%d: %s", base_offset, last, printable(result.cause))
+        self._uncommitted.append(_Step(self._raft.log_end_offset, result.completed))
+        self._on_committed()
 
-    async def _carry_out(self) -> None:
-        """Persists, then applies: raft's contract."""
-        ready = self._raft.ready()
-        if ready.election is not None:
-            self._log.store_election(ready.election, self._raft.voters.ids)
-        now_ms = self._clock.now_ms()
-        for append in ready.appends:
-            if isinstance(append.payload, LeaderChange):
-                self._log.append_leader_change(append.payload, append.epoch, now_ms)
-            else:
-                self._log.append_records(append.payload, append.epoch, now_ms)  # type: ignore[arg-type]
-        durable = self._log.end_offset
-        if ready.appends:
-            await self._threads.run(self._log.flush)
-        await self._apply(self._raft.advance(election=ready.election, durable_end_offset=durable))
+    # Answers
 
-    async def _apply(self, high_watermark: int) -> None:
-        """Brings the image up to the high watermark, tells whoever listens, then answers."""
-        changes = ImageChanges()
-        answered: list[Completion] = []
-        while self._uncommitted and self._uncommitted[0].end_offset <= high_watermark:
+    def _on_committed(self) -> None:
+        committed = self._raft.high_watermark
+        while self._uncommitted and self._uncommitted[0].end_offset <= committed:
             step = self._uncommitted.popleft()
-            for offset, message in step.records:
-                changes.merge(self.image.replay(message, offset))
-            answered.extend(step.completed)
-        for portion in changes.portions(PARTITIONS_AT_ONCE):
-            self._publish(portion)
-            if len(changes.partitions) > PARTITIONS_AT_ONCE:
-                await trio.lowlevel.checkpoint()
-        for completion in answered:
+            self._answer(step, is_applied=False)
+            self._unapplied.append(step)
+        self._on_applied()
+
+    def _on_applied(self) -> None:
+        """Answers those whose records every listener of the image has seen."""
+        applied_offset = self._metadata.applied_offset
+        while self._unapplied and self._unapplied[0].end_offset <= applied_offset:
+            self._answer(self._unapplied.popleft(), is_applied=True)
+        self._news.set()
+
+    def _answer(self, step: _Step, *, is_applied: bool) -> None:
+        for completion in step.completed:
             waiting = self._waiting.get(completion.token)
-            if waiting is not None:
-                waiting.response = completion.response
-                waiting.event.set()
+            if waiting is not None and waiting.until_applied is is_applied:
+                waiting.answer(completion.response)
 
-    def _publish(self, changes: ImageChanges) -> None:
-        if changes:
-            for listener in self._listeners:
-                listener(self.image, changes)
-
-    async def _wait_for_work(self) -> None:
-        deadline_ms = self._controller.next_deadline_ms()
-        wait_s = math.inf if deadline_ms is None else max(deadline_ms - self._clock.monotonic_ms(), 0) / 1000
+    async def _wait_for_news(self) -> None:
+        wait_s = math.inf
+        if self.is_active:
+            expiry_ms = self._controller.next_deadline_ms()
+            deadline_ms = min(math.inf if expiry_ms is None else expiry_ms, self._idle_deadline_ms())
+            deadline_ms = max(deadline_ms, self._no_expiry_before_ms)
+            wait_s = max(deadline_ms - self._clock.monotonic_ms(), 0) / 1000
         with trio.move_on_after(wait_s):
-            await self._work.wait()
-        self._work = trio.Event()
+            await self._news.wait()
+        self._news = trio.Event()
+
+
+def _not_controller(request: Message) -> Message:
+    return refuse(request, ErrorCode.NOT_CONTROLLER, ErrorCode.NOT_CONTROLLER.description)
 
 
 class _Waiting:
     """A caller of `submit` whose answer is still owed."""
 
-    __slots__ = ("event", "response")
+    __slots__ = ("event", "request", "response", "until_applied")
 
-    def __init__(self) -> None:
+    def __init__(self, request: Message, *, until_applied: bool) -> None:
         self.event = trio.Event()
+        self.request = request
+        self.until_applied = until_applied
         self.response: object = None
+
+    def answer(self, response: object) -> None:
+        self.response = response
+        self.event.set()

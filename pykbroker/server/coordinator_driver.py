@@ -1,44 +1,45 @@
-"""Drives the group coordinator: one shard for each partition of `__consumer_offsets` that this node leads.
+"""Drives a coordinator: one shard for each partition of its internal topic that this node leads.
 
 A shard's records are appended to its partition, and the answers of a step go out once the partition's high watermark
 is past them; every answer waits for what was appended before it, so nobody is told what could still be lost. When a
-partition becomes led here its log is read first. Kafka's counterpart is `CoordinatorRuntime`.
+partition becomes led here its log is read first. Kafka's counterpart is `CoordinatorRuntime`. What is coordinated is
+said by `group_coordinator` and `transaction_coordinator`.
 """
 
 from __future__ import annotations
 
 import logging
 import math
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from enum import Enum
-from random import Random
-from typing import Any, Protocol
+from functools import lru_cache
+from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 import trio
 
-from pykbroker.config import BrokerConfig
-from pykbroker.groups.config import GroupConfig
-from pykbroker.groups.context import GroupRequestContext
-from pykbroker.groups.records import CoordinatorRecord
-from pykbroker.groups.shard import GroupRequest, GroupShard
-from pykbroker.metadata.image import ImageChanges, MetadataImage
+from pykbroker.metadata.image import MetadataImage
 from pykbroker.protocol.errors import ErrorCode
-from pykbroker.protocol.messages.group_records import OffsetCommitKey
+from pykbroker.protocol.messages.topics import CreatableTopic
 from pykbroker.replication.partition import ACKS_ALL, Partition
-from pykbroker.state_machine import Completion, Result, Token
-from pykbroker.storage.errors import DiskFailed
-from pykbroker.storage.log import AppendOrigin, AppendResult
+from pykbroker.state_machine import Result, Token
+from pykbroker.storage.errors import CorruptLog, DiskFailed
+from pykbroker.storage.log import AppendOrigin, AppendResult, Log
 from pykbroker.storage.validation import RecordsRejected
+from pykbroker.storage.verification import Check, NotVerified
 
 from .clock import Clock
-from .coordinator_log import Replayer, encode_batches, record_room_bytes
+from .coordinated_shard import LoggedRecord
+from .coordinator_log import Replayer, encode_batches
+from .led_shard import LedShard, Phase, ShardT
+from .marker import Marker
+from .shared_appends import AT_ONCE, HeldStep, SharedAppends
 from .threads import Threads
 
 _log = logging.getLogger(__name__)
 
-CONSUMER_OFFSETS = "__consumer_offsets"
+RequestT = TypeVar("RequestT")
+ContextT = TypeVar("ContextT")
 
 _ERRORS_OF_APPENDING = {
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.COORDINATOR_NOT_AVAILABLE,
@@ -50,8 +51,11 @@ _ERRORS_OF_APPENDING = {
 }
 """What clients are told of an append that failed; anything else is UNKNOWN_SERVER_ERROR."""
 
-_READ_BYTES = 1 << 18
+_READ_BYTES = 1 << 16
+"""Of a log that is loaded, in one turn of the event loop: some ten milliseconds."""
 _SHOWN_CAUSE_CHARACTERS = 500
+_REMEMBERED_HASHES = 4096
+"""Those who ask again and again, a commit each second, are asked for theirs once."""
 
 
 class CoordinatorRefused(Exception):
@@ -74,196 +78,121 @@ class Replicas(Protocol):
         origin: AppendOrigin = ...,
     ) -> AppendResult | ErrorCode: ...
 
-
-class _Phase(Enum):
-    LOADING = "loading"
-    ACTIVE = "active"
-    CLOSED = "closed"
+    async def flush(self, log: Log, end_offset: int) -> bool: ...
+    async def verify(self, partition: Partition, check: Check) -> None: ...
+    def set_apart(self, partition: Partition, damage: CorruptLog) -> None: ...
 
 
-@dataclass(slots=True)
-class _Waiting:
-    """A caller of `submit` whose answer is still owed; the first word counts."""
+class CoordinatorDriver(ABC, Generic[ShardT, RequestT, ContextT]):
+    """The shards of one kind of coordinator on a node.
 
-    event: trio.Event
-    response: object = None
-    error_code: ErrorCode = ErrorCode.NONE
+    To be subscribed to its topic at the replica manager.
 
-    def answer(self, response: object) -> None:
-        if not self.event.is_set():
-            self.response = response
-            self.event.set()
-
-    def refuse(self, error_code: ErrorCode) -> None:
-        if not self.event.is_set():
-            self.error_code = error_code
-            self.event.set()
-
-
-@dataclass(frozen=True, slots=True)
-class _Uncommitted:
-    """Answers that are due when the high watermark reaches end_offset, and given up at the deadline."""
-
-    end_offset: int
-    deadline_ms: int
-    completed: Sequence[Completion]
-
-
-class _LedShard:
-    """One shard and the partition that it lives in, for one leader epoch."""
-
-    def __init__(self, partition: Partition, shard: GroupShard, commit_timeout_ms: int) -> None:
-        self.partition = partition
-        self.name = f"{partition.topic}-{partition.index}"
-        self.shard = shard
-        self.phase = _Phase.LOADING
-        self.loaded = trio.Event()
-        self.deleted_topics: set[bytes] = set()
-        """Ids of topics that were deleted while the log was read."""
-        self._commit_timeout_ms = commit_timeout_ms
-        self._end_offset = 0
-        self._uncommitted: deque[_Uncommitted] = deque()
-        self._waiting: dict[Token, _Waiting] = {}
-
-    def open(self) -> None:
-        self.phase = _Phase.ACTIVE
-        self._end_offset = self.partition.log.log_end_offset
-        self.partition.watchers[self] = None
-        self.loaded.set()
-
-    def close(self, error_code: ErrorCode) -> None:
-        """Whoever still waits here learns `error_code`."""
-        self.phase = _Phase.CLOSED
-        self.partition.watchers.pop(self, None)
-        self._uncommitted.clear()
-        self.loaded.set()
-        for waiting in self._waiting.values():
-            waiting.refuse(error_code)
-
-    def await_answer(self, token: Token) -> _Waiting:
-        waiting = self._waiting[token] = _Waiting(trio.Event())
-        return waiting
-
-    def forget(self, token: Token) -> None:
-        """Nobody waits for the answer any more; what the request did stays."""
-        del self._waiting[token]
-
-    def refuse(self, completed: Sequence[Completion], error_code: ErrorCode) -> None:
-        for completion in completed:
-            if completion.token in self._waiting:
-                self._waiting[completion.token].refuse(error_code)
-
-    def appended(self, end_offset: int) -> None:
-        self._end_offset = end_offset
-
-    def complete(self, completed: Sequence[Completion], now_ms: int) -> None:
-        """Answers as soon as all that was appended so far is committed."""
-        if completed:
-            self._uncommitted.append(_Uncommitted(self._end_offset, now_ms + self._commit_timeout_ms, completed))
-            self._answer_committed()
-
-    def partition_changed(self, partition: Partition) -> None:
-        assert partition is self.partition
-        self._answer_committed()
-
-    def _answer_committed(self) -> None:
-        while self._uncommitted and self._uncommitted[0].end_offset <= self.partition.high_watermark:
-            for completion in self._uncommitted.popleft().completed:
-                waiting = self._waiting.get(completion.token)
-                if waiting is not None:
-                    waiting.answer(completion.response)
-
-    def next_deadline_ms(self) -> int | None:
-        deadlines = [self.shard.next_deadline_ms(), self._uncommitted[0].deadline_ms if self._uncommitted else None]
-        return min((deadline for deadline in deadlines if deadline is not None), default=None)
-
-    def give_up_uncommitted(self, now_ms: int) -> None:
-        while self._uncommitted and self._uncommitted[0].deadline_ms <= now_ms:
-            self.refuse(self._uncommitted.popleft().completed, ErrorCode.COORDINATOR_NOT_AVAILABLE)
-
-
-class CoordinatorDriver:
-    """The group coordinators of a node.
-
-    To be subscribed to `__consumer_offsets` at the replica manager, and with `apply` at the controller's driver.
-
-    image: the newest committed metadata; the number of partitions in it decides where a group lives.
+    image: the newest committed metadata; the number of partitions in it decides where a key lives.
     """
+
+    topic: ClassVar[str]
 
     def __init__(
         self,
-        config: BrokerConfig,
         replicas: Replicas,
         *,
         image: Callable[[], MetadataImage],
         clock: Clock,
         threads: Threads,
-        rng: Random,
+        commit_timeout_ms: int,
+        append_linger_ms: int = AT_ONCE,
     ) -> None:
-        self._config = group_config(config)
-        self._commit_timeout_ms = config.int("offsets.commit.timeout.ms")
+        self._commit_timeout_ms = commit_timeout_ms
         self._replicas = replicas
         self._image = image
         self._clock = clock
         self._threads = threads
-        self._rng = rng
-        self._shards: dict[int, _LedShard] = {}
-        self._to_load: deque[_LedShard] = deque()
+        self._shards: dict[int, LedShard[ShardT]] = {}
+        self._to_load: deque[LedShard[ShardT]] = deque()
         self._work = trio.Event()
         self._next_wake_ms = math.inf
         self._last_token = 0
+        self._held: SharedAppends[LedShard[ShardT]] = SharedAppends(append_linger_ms, self._append_held)
+        self._flushing: trio.Nursery | None = None
+        """Where flushes run that answers wait for."""
 
-    # Where a group lives
+    # What is coordinated
 
-    def partition_for(self, group_id: str) -> int | None:
-        """The partition of `__consumer_offsets` that a group's records are in; None where the topic is missing."""
-        topic = self._image().topic(CONSUMER_OFFSETS)
-        return None if topic is None else abs_java_hash(group_id) % len(topic.partitions)
+    @abstractmethod
+    def new_shard(self, partition: Partition) -> ShardT:
+        """Of a partition that is led here from now on, with nothing in it."""
+
+    @abstractmethod
+    def decode_record(self, key: bytes | None, value: bytes | None) -> LoggedRecord:
+        """Raises BadRecord."""
+
+    @abstractmethod
+    def describe(self, shard: ShardT) -> str:
+        """What there is in it, such as "3 groups"; empty for nothing."""
+
+    @abstractmethod
+    def new_topic(self, most_replicas: int) -> CreatableTopic:
+        """As Kafka creates it, but with no more replicas than that: one node works out of the box."""
+
+    def carry_out(self, led: LedShard[ShardT], effect: object) -> None:
+        """An effect of a shard whose records are committed."""
+        raise AssertionError(f"no effects are known here, and {effect} is one")
+
+    def level_of(self, result: Result[Any]) -> int:
+        """How the cause of a step is logged."""
+        return logging.INFO
+
+    def loaded(self, led: LedShard[ShardT]) -> None:
+        """The shard is active from now on."""
+
+    # Where a key lives
+
+    def partition_for(self, key: str) -> int | None:
+        """The partition of the topic that a key's records are in; None where the topic is missing."""
+        topic = self._image().topic(self.topic)
+        return None if topic is None else abs_java_hash(key) % len(topic.partitions)
 
     async def wait_until_active(self, index: int) -> bool:
         """Waits while the partition's log is being read; False where this node does not serve it."""
-        while (led := self._shards.get(index)) is not None and led.phase is _Phase.LOADING:
+        while (led := self._shards.get(index)) is not None and led.phase is Phase.LOADING:
             await led.loaded.wait()
-        return led is not None and led.phase is _Phase.ACTIVE
+        return led is not None and led.phase is Phase.ACTIVE
 
     @property
     def active_partitions(self) -> list[int]:
-        return [index for index, led in self._shards.items() if led.phase is _Phase.ACTIVE]
+        return [index for index, led in self._shards.items() if led.phase is Phase.ACTIVE]
 
     @property
     def loading_partitions(self) -> list[int]:
-        return [index for index, led in self._shards.items() if led.phase is _Phase.LOADING]
+        return [index for index, led in self._shards.items() if led.phase is Phase.LOADING]
 
-    def shard(self, index: int) -> GroupShard | None:
+    def shard(self, index: int) -> ShardT | None:
         """The rules and state of an active partition, to look at."""
         led = self._shards.get(index)
-        return led.shard if led is not None and led.phase is _Phase.ACTIVE else None
+        return led.shard if led is not None and led.phase is Phase.ACTIVE else None
 
     # Requests
 
-    async def submit(self, group_id: str, request: GroupRequest, context: GroupRequestContext) -> Any:
-        """The response to a request about one group. Raises CoordinatorRefused.
+    async def submit(self, key: str, request: RequestT, context: ContextT) -> Any:
+        """The response to a request about one key. Raises CoordinatorRefused.
 
         Whoever is cancelled meanwhile loses the answer, not the effect.
         """
-        index = self.partition_for(group_id)
+        index = self.partition_for(key)
         if index is None:
             raise CoordinatorRefused(ErrorCode.NOT_COORDINATOR)
         return await self.submit_to_partition(index, request, context)
 
-    async def submit_to_partition(self, index: int, request: GroupRequest, context: GroupRequestContext) -> Any:
+    async def submit_to_partition(self, index: int, request: RequestT, context: ContextT) -> Any:
         """The response of one shard. Raises CoordinatorRefused."""
-        led = self._shards.get(index)
-        if led is None or led.phase is _Phase.CLOSED:
-            raise CoordinatorRefused(ErrorCode.NOT_COORDINATOR)
-        if led.phase is _Phase.LOADING:
-            raise CoordinatorRefused(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
-        self._last_token += 1
-        token = Token(self._last_token)
+        led = self._active(index)
+        if isinstance(led, ErrorCode):
+            raise CoordinatorRefused(led)
+        token = self._new_token()
         waiting = led.await_answer(token)
         try:
-            now_ms, timestamp_ms = self._clock.monotonic_ms(), self._clock.now_ms()
-            self._take(led, led.shard.handle(request, token, now_ms, context, timestamp_ms), now_ms, timestamp_ms)
+            self._handle(led, request, token, context)
             await waiting.event.wait()
         finally:
             led.forget(token)
@@ -271,35 +200,105 @@ class CoordinatorDriver:
             raise CoordinatorRefused(waiting.error_code)
         return waiting.response
 
-    def _take(self, led: _LedShard, result: Result[CoordinatorRecord], now_ms: int, timestamp_ms: int) -> None:
-        """Appends the records of a step, and has its answers sent once they are committed."""
-        if result.cause and _log.isEnabledFor(_level(result)):
-            _log.log(_level(result), "%s: %s", led.name, _one_line(result.cause))
-        if result.records:
-            appended = self._append(led.partition, result.records, timestamp_ms)
+    def tell(self, led: LedShard[ShardT], request: RequestT, context: ContextT) -> None:
+        """For what nobody waits to hear an answer to; a shard that is closed hears nothing more."""
+        if led.phase is Phase.ACTIVE:
+            self._handle(led, request, self._new_token(), context)
+
+    def complete_transaction(self, index: int, marker: Marker) -> int | ErrorCode:
+        """A transaction that has records in the partition ends: they count from now on, or never did.
+
+        Returns the log's end behind the marker, which is to be replicated before anybody hears of it.
+        """
+        led = self._active(index)
+        if isinstance(led, ErrorCode):
+            return led
+        if not self._append_held(led):
+            return ErrorCode.NOT_COORDINATOR
+        timestamp_ms = self._clock.now_ms()
+        end_offset = self._append_batch(led.partition, marker.encode(timestamp_ms), timestamp_ms)
+        if isinstance(end_offset, ErrorCode):
+            return end_offset
+        led.appended(end_offset)
+        led.shard.end_transaction(marker.producer_id, marker.is_commit)
+        return end_offset
+
+    def _active(self, index: int) -> LedShard[ShardT] | ErrorCode:
+        led = self._shards.get(index)
+        if led is None or led.phase is Phase.CLOSED:
+            return ErrorCode.NOT_COORDINATOR
+        return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS if led.phase is Phase.LOADING else led
+
+    def _new_token(self) -> Token:
+        self._last_token += 1
+        return Token(self._last_token)
+
+    def _handle(self, led: LedShard[ShardT], request: RequestT, token: Token, context: ContextT) -> None:
+        now_ms, timestamp_ms = self._clock.monotonic_ms(), self._clock.now_ms()
+        self.take(led, led.shard.handle(request, token, now_ms, context, timestamp_ms), now_ms, timestamp_ms)
+
+    def take(self, led: LedShard[ShardT], result: Result[Any], now_ms: int, timestamp_ms: int) -> None:
+        """Appends the records of a step, and has its effects and answers follow once they are committed."""
+        if result.cause and _log.isEnabledFor(level := self.level_of(result)):
+            _log.log(level, "%s: %s", led.name, _one_line(result.cause))
+        step = HeldStep(result, now_ms)
+        if self._held.wants(led, step):
+            self._held.hold(led, step)
+        elif self._append_held(led):
+            self._append_steps(led, [step], timestamp_ms)
+        else:
+            led.refuse(result.completed, ErrorCode.NOT_COORDINATOR)
+
+    def _append_held(self, led: LedShard[ShardT]) -> bool:
+        """False where that failed: what was made after it stands on what did not happen."""
+        steps = self._held.take(led)
+        if led.phase is Phase.ACTIVE and steps:
+            self._append_steps(led, steps, self._clock.now_ms())
+        return led.phase is Phase.ACTIVE
+
+    def _append_steps(self, led: LedShard[ShardT], steps: Sequence[HeldStep], timestamp_ms: int) -> None:
+        """All or none of them, but where they are more than one batch can hold."""
+        if any(step.result.records for step in steps):
+            appended = self._append(led.partition, [step.result for step in steps], timestamp_ms)
             if isinstance(appended, ErrorCode):
-                _log.error("%s: cannot append: %s; %s", led.name, appended.name, _one_line(result.cause))
-                led.refuse(result.completed, _ERRORS_OF_APPENDING.get(appended, ErrorCode.UNKNOWN_SERVER_ERROR))
-                self._reload(led)
+                self._cannot_append(led, steps, appended)
                 return
             led.appended(appended)
-        led.complete(result.completed, now_ms)
+        for step in steps:
+            led.complete(step.result.completed, step.result.effects, step.now_ms)
+        if led.wants_flush and self._flushing is not None:
+            self._flushing.start_soon(self._flush, led)
         deadline_ms = led.next_deadline_ms()
         if deadline_ms is not None and deadline_ms < self._next_wake_ms:
             self._work.set()
 
-    def _append(self, partition: Partition, records: Sequence[CoordinatorRecord], timestamp_ms: int) -> int | ErrorCode:
+    def _cannot_append(self, led: LedShard[ShardT], steps: Sequence[HeldStep], error_code: ErrorCode) -> None:
+        # Whoever found the disk full or failed, or too few in sync, has said so; clients try again and again.
+        is_told = error_code in (ErrorCode.KAFKA_STORAGE_ERROR, ErrorCode.NOT_ENOUGH_REPLICAS)
+        level = logging.DEBUG if is_told else logging.ERROR
+        causes = "; ".join(step.result.cause for step in steps)
+        _log.log(level, "%s: cannot append: %s; %s", led.name, error_code.name, _one_line(causes))
+        for step in steps:
+            led.refuse(step.result.completed, _ERRORS_OF_APPENDING.get(error_code, ErrorCode.UNKNOWN_SERVER_ERROR))
+        self._reload(led)
+
+    def _append(self, partition: Partition, results: Sequence[Result[Any]], timestamp_ms: int) -> int | ErrorCode:
         """The log's end behind the records, or what was wrong."""
-        end_offset = 0
-        for batch in encode_batches(records, timestamp_ms, partition.log.config.max_message_bytes):
-            try:
-                result = self._replicas.append(partition, batch, timestamp_ms, ACKS_ALL, AppendOrigin.COORDINATOR)
-            except RecordsRejected as rejected:
-                return rejected.error_code
-            if isinstance(result, ErrorCode):
-                return result
-            end_offset = result.last_offset + 1
+        end_offset: int | ErrorCode = 0
+        max_bytes = partition.log.config.max_message_bytes
+        steps = [result.records for result in results if result.records]
+        for batch in encode_batches(steps, timestamp_ms, max_bytes, results[0].producer):
+            end_offset = self._append_batch(partition, batch, timestamp_ms)
+            if isinstance(end_offset, ErrorCode):
+                break
         return end_offset
+
+    def _append_batch(self, partition: Partition, batch: bytes, timestamp_ms: int) -> int | ErrorCode:
+        try:
+            result = self._replicas.append(partition, batch, timestamp_ms, ACKS_ALL, AppendOrigin.COORDINATOR)
+        except RecordsRejected as rejected:
+            return rejected.error_code
+        return result if isinstance(result, ErrorCode) else result.last_offset + 1
 
     # Leadership
 
@@ -312,122 +311,111 @@ class CoordinatorDriver:
         """Another node leads it, or it is gone; perhaps it never was led here."""
         self._unload(index)
 
-    def apply(self, image: MetadataImage, changes: ImageChanges) -> None:
-        """Topics that were deleted take the offsets that were committed for them along."""
-        deleted = {topic_id: topic.name for topic_id, topic in changes.deleted_topics.items()}
-        if not deleted:
-            return
-        now_ms, timestamp_ms = self._clock.monotonic_ms(), self._clock.now_ms()
-        for led in list(self._shards.values()):
-            if led.phase is _Phase.ACTIVE:
-                result = led.shard.forget_topics(deleted, set(deleted.values()), now_ms, timestamp_ms)
-                self._take(led, result, now_ms, timestamp_ms)
-            else:
-                led.deleted_topics |= deleted.keys()
-
     def _unload(self, index: int) -> None:
         led = self._shards.pop(index, None)
         if led is not None:
-            level = logging.INFO if led.shard.groups else logging.DEBUG
-            _log.log(level, "%s: %d groups unloaded", led.name, len(led.shard.groups))
+            content = self.describe(led.shard)
+            _log.log(logging.INFO if content else logging.DEBUG, "%s: %s unloaded", led.name, content or "nothing")
+            self._held.take(led)
             led.close(ErrorCode.NOT_COORDINATOR)
 
-    def _load(self, partition: Partition) -> None:
-        room = record_room_bytes(partition.log.config.max_message_bytes)
-        shard = GroupShard(replace(self._config, max_record_bytes=room), self._rng)
-        led = _LedShard(partition, shard, self._commit_timeout_ms)
+    def _load(self, partition: Partition, *, is_reload: bool = False) -> None:
+        led = LedShard(partition, self.new_shard(partition), self._commit_timeout_ms, self.carry_out)
+        led.is_reload = is_reload
         self._shards[partition.index] = led
         self._to_load.append(led)
         self._work.set()
 
-    def _reload(self, led: _LedShard) -> None:
+    def _reload(self, led: LedShard[ShardT]) -> None:
         """What the log does not have did not happen."""
+        self._held.take(led)
         led.close(ErrorCode.NOT_COORDINATOR)
-        self._load(led.partition)
+        self._load(led.partition, is_reload=True)
 
     # The task
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Loads what is elected and runs the timers, until it is cancelled."""
-        task_status.started()
         try:
-            while True:
-                while self._to_load:
-                    await self._load_shard(self._to_load.popleft())
-                self._expire()
-                await self._wait_for_work()
+            async with trio.open_nursery() as self._flushing:
+                self._flushing.start_soon(self._held.run)
+                task_status.started()
+                while True:
+                    while self._to_load:
+                        await self._load_shard(self._to_load.popleft())
+                    self._expire()
+                    await self._wait_for_work()
         finally:
+            self._flushing = None
             for index in list(self._shards):
                 self._unload(index)
+
+    async def _flush(self, led: LedShard[ShardT]) -> None:
+        """Where that fails the answers are given up in time, or the partition is not led here any more."""
+        if await self._replicas.flush(led.partition.log, led.end_offset) and led.phase is Phase.ACTIVE:
+            led.partition_changed(led.partition)
 
     def _expire(self) -> None:
         now_ms = self._clock.monotonic_ms()
         for led in list(self._shards.values()):
-            if led.phase is not _Phase.ACTIVE:
+            if led.phase is not Phase.ACTIVE:
                 continue
             led.give_up_uncommitted(now_ms)
             deadline_ms = led.shard.next_deadline_ms()
             if deadline_ms is not None and deadline_ms <= now_ms:
                 timestamp_ms = self._clock.now_ms()
-                self._take(led, led.shard.expire(now_ms, timestamp_ms), now_ms, timestamp_ms)
+                self.take(led, led.shard.expire(now_ms, timestamp_ms), now_ms, timestamp_ms)
 
     async def _wait_for_work(self) -> None:
-        deadlines = [led.next_deadline_ms() for led in self._shards.values() if led.phase is _Phase.ACTIVE]
+        deadlines = [led.next_deadline_ms() for led in self._shards.values() if led.phase is Phase.ACTIVE]
         self._next_wake_ms = min((deadline for deadline in deadlines if deadline is not None), default=math.inf)
         wait_s = max(self._next_wake_ms - self._clock.monotonic_ms(), 0) / 1000
         with trio.move_on_after(wait_s):
             await self._work.wait()
         self._work = trio.Event()
 
-    async def _load_shard(self, led: _LedShard) -> None:
-        replayer = Replayer(led.shard, led.name)
+    async def _load_shard(self, led: LedShard[ShardT]) -> None:
+        replayer = Replayer(led.shard, self.decode_record, led.name)
         try:
             await self._read_log(led, replayer)
         except DiskFailed:
             # Whoever owns the directory takes it offline and says so; here is nothing to serve.
-            if led.phase is _Phase.LOADING:
+            if led.phase is Phase.LOADING:
                 self._unload(led.partition.index)
-        if led.phase is not _Phase.LOADING:
-            return
+        if led.phase is Phase.LOADING:
+            self._activate(led, replayer)
+
+    def _activate(self, led: LedShard[ShardT], replayer: Replayer) -> None:
         now_ms, timestamp_ms = self._clock.monotonic_ms(), self._clock.now_ms()
         led.open()
-        counts = len(led.shard.groups), replayer.replayed, replayer.skipped
-        level = logging.INFO if any(counts) else logging.DEBUG
-        _log.log(level, "%s: %d groups loaded from %d records, %d skipped", led.name, *counts)
-        self._take(led, led.shard.start_timers(now_ms, timestamp_ms), now_ms, timestamp_ms)
-        self._forget_deleted_topics(led)
+        content = self.describe(led.shard)
+        counts = content or "nothing", replayer.replayed, replayer.skipped
+        level = logging.INFO if (content or any(counts[1:])) and not led.is_reload else logging.DEBUG
+        _log.log(level, "%s: %s loaded from %d records, %d skipped", led.name, *counts)
+        self.take(led, led.shard.start_timers(now_ms, timestamp_ms), now_ms, timestamp_ms)
+        if self._shards.get(led.partition.index) is led:
+            self.loaded(led)
 
-    def _forget_deleted_topics(self, led: _LedShard) -> None:
-        """Those of the time while the log was read; only by id, since a new topic may have the name meanwhile."""
-        if led.deleted_topics and led.phase is _Phase.ACTIVE:
-            now_ms, timestamp_ms = self._clock.monotonic_ms(), self._clock.now_ms()
-            result = led.shard.forget_topics(led.deleted_topics, (), now_ms, timestamp_ms)
-            self._take(led, result, now_ms, timestamp_ms)
-
-    async def _read_log(self, led: _LedShard, replayer: Replayer) -> None:
+    async def _read_log(self, led: LedShard[ShardT], replayer: Replayer) -> None:
         log = led.partition.log
         offset, end_offset = log.log_start_offset, log.log_end_offset
-        while offset < end_offset and led.phase is _Phase.LOADING:
-            piece = log.read(offset, _READ_BYTES, max_offset=end_offset, min_one_batch=True)
+        while offset < end_offset and led.phase is Phase.LOADING:
+            try:
+                piece = log.read(offset, _READ_BYTES, max_offset=end_offset, min_one_batch=True, defer_checks=True)
+            except NotVerified as unverified:
+                await self._replicas.verify(led.partition, unverified.check)
+                continue
+            except CorruptLog as damage:
+                self._replicas.set_apart(led.partition, damage)
+                return
             read_on = replayer.replay(await self._threads.run(piece.read), offset)
             if read_on <= offset:
-                _log.error("%s: nothing can be read at offset %d, groups behind it are lost", led.name, offset)
+                _log.error("%s: nothing can be read at offset %d, what is behind it is lost", led.name, offset)
                 return
             offset = read_on
 
 
-def group_config(config: BrokerConfig) -> GroupConfig:
-    return GroupConfig(
-        initial_rebalance_delay_ms=config.int("group.initial.rebalance.delay.ms"),
-        min_session_timeout_ms=config.int("group.min.session.timeout.ms"),
-        max_session_timeout_ms=config.int("group.max.session.timeout.ms"),
-        max_size=config.int("group.max.size"),
-        offsets_retention_ms=config.int("offsets.retention.minutes") * 60_000,
-        offsets_retention_check_interval_ms=config.int("offsets.retention.check.interval.ms"),
-        offset_metadata_max_chars=config.int("offset.metadata.max.bytes"),
-    )
-
-
+@lru_cache(_REMEMBERED_HASHES)
 def abs_java_hash(text: str) -> int:
     """`Utils.abs(text.hashCode())` of Kafka: over UTF-16 units, and 0 for the one value that has no absolute value."""
     units = text.encode("utf-16-be", "surrogatepass")
@@ -437,12 +425,6 @@ def abs_java_hash(text: str) -> int:
     if value >= 1 << 31:
         value -= 1 << 32
     return 0 if value == -(1 << 31) else abs(value)
-
-
-def _level(result: Result[CoordinatorRecord]) -> int:
-    """Commits are daily business; whatever changes a group is told."""
-    only_offsets = result.records and all(isinstance(record.key, OffsetCommitKey) for record in result.records)
-    return logging.DEBUG if only_offsets else logging.INFO
 
 
 def _one_line(cause: str) -> str:

@@ -1,20 +1,29 @@
-"""A coordinator's records as batches of its partition's log, and back.
+"""Between a coordinator's records and the log of its partition: batches to append, and what a log holds, read back.
 
-Reading never fails on content: a batch or a record that cannot be understood is skipped with a line in the log, so
-that one bad record (`__consumer_offsets` can be produced to) does not keep a partition's groups from being served.
+A record that cannot be understood, or that makes no sense, is told and passed over: one bad record of somebody must not
+keep a partition's groups or transactions from being served.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
-from pykbroker.groups.records import BadRecord, CoordinatorRecord, decode_record
-from pykbroker.groups.shard import GroupShard
-from pykbroker.protocol.records.batch import Record, RecordBatch, encode_batch, iter_batches, iter_records
+from pykbroker.protocol.records.batch import (
+    NO_PRODUCER_EPOCH,
+    NO_PRODUCER_ID,
+    Record,
+    RecordBatch,
+    encode_batch,
+    iter_batches,
+    iter_records,
+)
 from pykbroker.protocol.records.control import ControlRecordType, decode_control_key
 from pykbroker.protocol.records.errors import InvalidRecords
+from pykbroker.state_machine import BadRecord
 
+from .coordinated_shard import CoordinatedShard, LoggedRecord
 from .log_lines import printable
 
 _log = logging.getLogger(__name__)
@@ -31,35 +40,59 @@ def record_room_bytes(max_batch_bytes: int) -> int:
     return max_batch_bytes - _BATCH_OVERHEAD_BYTES - _RECORD_OVERHEAD_BYTES
 
 
-def encode_batches(records: Sequence[CoordinatorRecord], timestamp_ms: int, max_bytes: int) -> list[bytes]:
-    """One batch, so that the records are there together or not at all; more only where one would be too large."""
-    return [encode_batch(part) for part in _parts(records, timestamp_ms, max_bytes)]
+def encode_batches(
+    steps: Sequence[Sequence[LoggedRecord]], timestamp_ms: int, max_bytes: int, producer: tuple[int, int] | None = None
+) -> list[bytes]:
+    """The records of a step are in one batch, so that they are there together or not at all; in more only where one
+    would be too large. Steps share a batch while it has room.
+
+    producer: id and epoch of the one in whose transaction they are.
+    """
+    producer_id, producer_epoch = producer or (NO_PRODUCER_ID, NO_PRODUCER_EPOCH)
+    return [
+        encode_batch(
+            part,
+            producer_id=producer_id,
+            producer_epoch=producer_epoch,
+            is_transactional=producer is not None,
+        )
+        for part in _parts(steps, timestamp_ms, max_bytes - _BATCH_OVERHEAD_BYTES)
+    ]
 
 
-def _parts(records: Sequence[CoordinatorRecord], timestamp_ms: int, max_bytes: int) -> Iterator[list[Record]]:
+def _parts(steps: Sequence[Sequence[LoggedRecord]], timestamp_ms: int, room_bytes: int) -> Iterator[list[Record]]:
     part: list[Record] = []
-    room = max_bytes - _BATCH_OVERHEAD_BYTES
-    for record in records:
-        key, value = record.encode()
-        size = len(key) + len(value or b"") + _RECORD_OVERHEAD_BYTES
-        if part and size > room:
+    left = room_bytes
+    for step in steps:
+        encoded = [record.encode() for record in step]
+        sizes = [len(key) + len(value or b"") + _RECORD_OVERHEAD_BYTES for key, value in encoded]
+        if part and sum(sizes) > left:
             yield part
-            part, room = [], max_bytes - _BATCH_OVERHEAD_BYTES
-        part.append(Record(key=key, value=value, timestamp=timestamp_ms))
-        room -= size
+            part, left = [], room_bytes
+        for (key, value), size in zip(encoded, sizes, strict=True):
+            if part and size > left:
+                yield part
+                part, left = [], room_bytes
+            part.append(Record(key=key, value=value, timestamp=timestamp_ms))
+            left -= size
     yield part
 
 
 class Replayer:
-    """Feeds what was read from a partition's log into a shard.
+    """Feeds what was read from a partition's log into a shard: records, those of open transactions, and their ends.
 
-    Records of a transaction are kept back until its marker says that they count (KIP-98).
+    decode_record: a record from its key and value; raises BadRecord.
     """
 
-    def __init__(self, shard: GroupShard, partition_name: str) -> None:
+    def __init__(
+        self,
+        shard: CoordinatedShard[Any, Any],
+        decode_record: Callable[[bytes | None, bytes | None], LoggedRecord],
+        partition_name: str,
+    ) -> None:
         self._shard = shard
+        self._decode_record = decode_record
         self._partition_name = partition_name
-        self._undecided: dict[int, list[Record]] = {}
         self.replayed = 0
         self.skipped = 0
 
@@ -78,25 +111,26 @@ class Replayer:
         try:
             records = list(iter_records(batch))
             if header.is_control:
-                self._decide(header.producer_id, records)
-            elif header.is_transactional:
-                self._undecided.setdefault(header.producer_id, []).extend(records)
+                self._end_transaction(header.producer_id, records)
             else:
-                self._replay_records(records)
+                self._replay_records(records, header.producer_id if header.is_transactional else None)
         except InvalidRecords as error:
             self._skip(f"the batch at offset {header.base_offset}: {error}")
 
-    def _decide(self, producer_id: int, markers: list[Record]) -> None:
+    def _end_transaction(self, producer_id: int, markers: list[Record]) -> None:
         for marker in markers:
-            records = self._undecided.pop(producer_id, [])
-            if decode_control_key(marker.key) is ControlRecordType.COMMIT:
-                self._replay_records(records)
+            kind = decode_control_key(marker.key)
+            if kind in (ControlRecordType.COMMIT, ControlRecordType.ABORT):
+                self._shard.end_transaction(producer_id, kind is ControlRecordType.COMMIT)
 
-    def _replay_records(self, records: list[Record]) -> None:
+    def _replay_records(self, records: list[Record], producer_id: int | None) -> None:
         for record in records:
             try:
-                decoded = decode_record(record.key, record.value)
-                self._shard.replay(decoded.key, decoded.value)
+                decoded = self._decode_record(record.key, record.value)
+                if producer_id is None:
+                    self._shard.replay(decoded.key, decoded.value)
+                else:
+                    self._shard.replay_pending(producer_id, decoded.key, decoded.value)
                 self.replayed += 1
             except BadRecord as error:
                 self._skip(f"offset {record.offset}: {error}")

@@ -17,8 +17,9 @@ from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.framing import RequestHeader, decode_request_header, encode_response
 from pykbroker.protocol.messages.api_versions import ApiVersion, ApiVersionsResponse
 from pykbroker.protocol.schema import Message
+from pykbroker.storage.errors import DiskFailed
 
-from .broker import Broker
+from .broker import Broker, ClusterNode
 from .log_lines import printable
 from .transport import Part
 
@@ -48,11 +49,16 @@ class ConnectionState:
     principal: str = ANONYMOUS
     client_software_name: str = "unknown"
     client_software_version: str = "unknown"
+    when_closed: Callable[[], None] | None = None
+    """Is called once, when the connection has ended for whatever reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class RequestContext:
-    """What a handler knows beside the request. Slices of the request are good until the handler returns."""
+    """What a handler knows beside the request. Slices of the request are good until the handler returns.
+
+    broker: on a controller's listener it may have no more than a ClusterNode has.
+    """
 
     broker: Broker
     header: RequestHeader
@@ -139,10 +145,15 @@ handles = HANDLERS.handles
 class Dispatcher:
     """Answers the frames of one listener's connections."""
 
-    def __init__(self, broker: Broker, listener: ListenerView) -> None:
-        self._broker = broker
+    def __init__(self, node: ClusterNode, listener: ListenerView) -> None:
+        self._broker = cast(Broker, node)
         self._listener = listener
         self._by_api_key = listener.by_api_key
+
+    def disk_failed(self, failure: DiskFailed) -> None:
+        """A file could not be read that an answer is made of."""
+        if isinstance(self._broker, Broker):
+            self._broker.partitions.failures.at_path(failure)
 
     async def answer(self, frame: memoryview, connection: ConnectionState) -> list[Part] | None:
         """The parts of the response; None where the request has none. Raises what closes the connection."""

@@ -7,17 +7,22 @@ partitions but no `meta.properties` has lost it, and is left alone.
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from random import Random
 
 from pykbroker.config import BrokerConfig
 from pykbroker.metadata.features import bootstrap_records
+from pykbroker.storage.directory_names import METADATA_LOG_DIRECTORY, parse_partition_directory
 from pykbroker.storage.disk import Disk
 from pykbroker.storage.errors import InconsistentDirectory
-from pykbroker.storage.log_dirs import METADATA_LOG_DIRECTORY, format_directory, parse_partition_directory
+from pykbroker.storage.log_dirs import (
+    format_directory,
+    make_durable_directory,
+)
 from pykbroker.storage.meta_properties import read_meta_properties
 
 from .bootstrap_checkpoint import write_bootstrap_checkpoint
+from .initial_controllers import InitialController, holds_metadata_log, write_initial_controllers
 
 
 def directory_paths(config: BrokerConfig) -> list[str]:
@@ -47,16 +52,33 @@ def formatted_cluster_id(disk: Disk, paths: Sequence[str]) -> str | None:
 
 
 def format_unformatted(
-    disk: Disk, config: BrokerConfig, cluster_id: str, *, rng: Random, now_ms: int
+    disk: Disk,
+    config: BrokerConfig,
+    cluster_id: str,
+    *,
+    rng: Random,
+    now_ms: int,
+    feature_levels: Mapping[str, int] | None = None,
+    initial_controllers: Mapping[int, InitialController] | None = None,
 ) -> tuple[list[str], list[str]]:
     """Format what is not; returns the directories that were formatted, and those that had been before.
 
-    Raises InconsistentDirectory, DiskFailed.
+    feature_levels: of features that shall not begin at their greatest level. initial_controllers: the first voters of a
+    dynamic quorum. Raises InconsistentDirectory, DiskFailed.
     """
     paths = directory_paths(config)
     unformatted = [path for path in paths if is_unformatted(disk, path)]
     for path in unformatted:
-        format_path(disk, config, path, cluster_id, rng=rng, now_ms=now_ms)
+        format_path(
+            disk,
+            config,
+            path,
+            cluster_id,
+            rng=rng,
+            now_ms=now_ms,
+            feature_levels=feature_levels,
+            initial_controllers=initial_controllers,
+        )
     return unformatted, [path for path in paths if path not in unformatted]
 
 
@@ -68,17 +90,35 @@ def is_unformatted(disk: Disk, path: str) -> bool:
     return True
 
 
-def format_path(disk: Disk, config: BrokerConfig, path: str, cluster_id: str, *, rng: Random, now_ms: int) -> None:
+def format_path(
+    disk: Disk,
+    config: BrokerConfig,
+    path: str,
+    cluster_id: str,
+    *,
+    rng: Random,
+    now_ms: int,
+    feature_levels: Mapping[str, int] | None = None,
+    initial_controllers: Mapping[int, InitialController] | None = None,
+) -> None:
     """One directory, which must be unformatted. Raises DiskFailed."""
+    directory_id: bytes | None = None
     if path == directory_paths(config)[0]:  # before meta.properties, which says that the directory is complete
-        disk.make_directory(path)
-        write_bootstrap_checkpoint(disk, path, bootstrap_records(), now_ms)
-    format_directory(disk, path, cluster_id=cluster_id, node_id=config.node_id, rng=rng)
+        make_durable_directory(disk, path)
+        write_bootstrap_checkpoint(disk, path, bootstrap_records(feature_levels), now_ms)
+        if initial_controllers is not None:
+            listener_name = config.listeners.controller_names[0]
+            write_initial_controllers(disk, path, initial_controllers, listener_name, now_ms)
+            if config.node_id in initial_controllers:
+                directory_id = initial_controllers[config.node_id].directory_id
+    format_directory(disk, path, cluster_id=cluster_id, node_id=config.node_id, rng=rng, directory_id=directory_id)
 
 
 def _refuse_lost_properties(disk: Disk, path: str) -> None:
     if not disk.is_directory(path):
         return
     for name in disk.list_directory(path):
+        if name == METADATA_LOG_DIRECTORY and not holds_metadata_log(disk, posixpath.join(path, name)):
+            continue  # a crash cut off what formatted it
         if name == METADATA_LOG_DIRECTORY or parse_partition_directory(name) is not None:
             raise InconsistentDirectory(f"the log directory {path} holds {name}, but its meta.properties is missing")

@@ -1,7 +1,8 @@
 """Cleans compacted logs, the dirtiest first, beside everything else (`LogCleaner`).
 
-What reads and writes runs in threads; the log itself is changed on the event loop, between two steps. A log that is
-deleted or truncated meanwhile is left alone, and one that cannot be cleaned is left alone until the next start.
+What reads and writes runs in threads, or where `cleaning_process` has it done; the log itself is changed on the event
+loop, between two steps. A log that is deleted or truncated meanwhile is left alone, and one that cannot be cleaned is
+left alone until the next start.
 """
 
 from __future__ import annotations
@@ -16,11 +17,12 @@ import trio
 from pykbroker.config import BrokerConfig
 from pykbroker.storage.checkpoints import TopicPartition
 from pykbroker.storage.cleanable_logs import CleanableLog, dirtiest, find_cleanable
-from pykbroker.storage.compaction import CleanerConfig, Cleaning, CleaningAborted
+from pykbroker.storage.compaction import CleanerConfig, Cleaning, CleaningAborted, Uncleanable
 from pykbroker.storage.errors import CorruptLog, DiskFailed
 from pykbroker.storage.log import Log
 from pykbroker.storage.log_dirs import LogDirectory
 
+from .cleaning_process import CleaningProcessLost, ThisThread, Workplace
 from .clock import Clock
 from .hosted_logs import HostedLogs
 from .threads import Threads
@@ -34,10 +36,13 @@ _BREATH_AFTER_S = 0.001
 _BREATH_S = 0.00005
 
 LastStableOffset = Callable[[TopicPartition, Log], int | None]
+NewWorkplace = Callable[[], Workplace]
 
 
 class LogCleaner:
-    """last_stable_offset: None where the log is no replica at the moment. on_failure: takes a directory offline."""
+    """last_stable_offset: None where the log is no replica at the moment. on_failure: takes a directory offline.
+    on_damage: sets a log apart. new_workplace: where the reading and copying of one log at a time is done.
+    """
 
     def __init__(
         self,
@@ -48,12 +53,16 @@ class LogCleaner:
         threads: Threads,
         last_stable_offset: LastStableOffset,
         on_failure: Callable[[LogDirectory, DiskFailed], None],
+        on_damage: Callable[[TopicPartition, Log, CorruptLog], None],
+        new_workplace: NewWorkplace = ThisThread,
     ) -> None:
         self._logs = logs
         self._clock = clock
         self._threads = threads
         self._last_stable_offset = last_stable_offset
         self._on_failure = on_failure
+        self._on_damage = on_damage
+        self._new_workplace = new_workplace
         self._threads_count = config.int("log.cleaner.threads") if config.bool("log.cleaner.enable") else 0
         self._backoff_s = max(config.int("log.cleaner.backoff.ms"), 1) / 1000
         self._config = CleanerConfig(
@@ -78,21 +87,28 @@ class LogCleaner:
                 self._is_stopping = True
 
     async def _clean_forever(self) -> None:
-        while True:
-            if not await self.clean_dirtiest():
-                await trio.sleep(self._backoff_s)
+        workplace = self._new_workplace()
+        try:
+            while True:
+                if not await self.clean_dirtiest(workplace):
+                    if workplace.is_open:
+                        await self._threads.run(workplace.close)
+                    await trio.sleep(self._backoff_s)
+        finally:
+            workplace.close()
 
-    async def clean_dirtiest(self) -> bool:
+    async def clean_dirtiest(self, workplace: Workplace | None = None) -> bool:
         """One round; False where no log is due, or the one that was could not be cleaned."""
         due: dict[CleanableLog, tuple[LogDirectory, TopicPartition]] = {}
         for directory in list(self._logs.directories):
             for at, log in list(directory.logs.items()):
-                if log.config.compact and log not in self._in_progress and log not in self._uncleanable:
+                left_alone = log in self._in_progress or log in self._uncleanable or log in self._logs.moving
+                if log.config.compact and not left_alone:
                     found = self._look_at(directory, at, log)
                     if found is not None:
                         due[found] = (directory, at)
         cleanable = dirtiest(due)
-        return cleanable is not None and await self._clean(cleanable, *due[cleanable])
+        return cleanable is not None and await self._clean(cleanable, workplace or ThisThread(), *due[cleanable])
 
     def _look_at(self, directory: LogDirectory, at: TopicPartition, log: Log) -> CleanableLog | None:
         last_stable_offset = self._last_stable_offset(at, log)
@@ -104,23 +120,36 @@ class LogCleaner:
             self._on_failure(directory, failure)
             return None
 
-    async def _clean(self, cleanable: CleanableLog, directory: LogDirectory, at: TopicPartition) -> bool:
+    async def _clean(
+        self, cleanable: CleanableLog, workplace: Workplace, directory: LogDirectory, at: TopicPartition
+    ) -> bool:
         log = cleanable.log
         self._in_progress.add(log)
         cleaning = Cleaning(
-            cleanable, self._config, now_ms=self._clock.now_ms(), progress=_Pace(self._throttle, self._must_stop(log))
+            cleanable,
+            self._config,
+            now_ms=self._clock.now_ms(),
+            progress=_Pace(self._throttle, self._must_stop(log)),
+            begin=workplace.begin,
         )
         try:
             freed_bytes = await self._clean_groups(cleaning, directory, log)
             async with self._checkpointing:
                 if directory.logs.get(at) is log:
                     await self._threads.run(directory.checkpoint_cleaned_offset, at, cleaning.end_offset)
+        except CleaningProcessLost as loss:
+            logger.warning("the cleaning of %s was aborted, and is tried again: %s", at, loss)
+            return False
         except CleaningAborted as reason:
             logger.info("the cleaning of %s was aborted: %s", at, reason)
             return False
-        except CorruptLog as error:
+        except Uncleanable as error:
             logger.error("%s cannot be cleaned, and is not cleaned any more until the next start: %s", at, error)
             self._uncleanable.add(log)
+            return False
+        except CorruptLog as damage:
+            if not cleaning.is_overtaken:
+                self._on_damage(at, log, damage)
             return False
         except DiskFailed as failure:
             if cleaning.is_overtaken:

@@ -19,15 +19,20 @@ from pykbroker.storage.log_config import MAX_LONG
 from pykbroker.storage.log_dirs import LogDirectory
 
 from .clock import Clock
+from .full_directories import FullDirectories
 from .hosted_logs import HostedLogs
+from .log_flushes import LogFlushes
 from .threads import Threads
 
 Ts = TypeVarTuple("Ts")
 HighWatermarks = Callable[[LogDirectory], dict[TopicPartition, int]]
+OnNewStart = Callable[[TopicPartition, Log], None]
 
 
 class LogUpkeep:
-    """high_watermarks: what a directory's checkpoint is to hold. on_failure: takes a directory offline."""
+    """high_watermarks: what a directory's checkpoint is to hold. on_failure: is told what became of a directory.
+    on_new_start: is told of a log that begins later than before.
+    """
 
     def __init__(
         self,
@@ -36,18 +41,26 @@ class LogUpkeep:
         *,
         clock: Clock,
         threads: Threads,
+        flushes: LogFlushes,
+        full: FullDirectories,
         high_watermarks: HighWatermarks,
         on_failure: Callable[[LogDirectory, DiskFailed], None],
+        on_new_start: OnNewStart,
     ) -> None:
         self._config = config
         self._logs = logs
         self._clock = clock
         self._threads = threads
+        self._flushes = flushes
+        self._full = full
         self._high_watermarks = high_watermarks
         self._on_failure = on_failure
+        self._on_new_start = on_new_start
         self._written_high_watermarks: dict[str, Mapping[TopicPartition, int]] = {}
         self._flushed_ms: dict[Log, int] = {}
         self._checkpointing = trio.Lock()
+        self._to_flush: list[Log] = []
+        self._has_to_flush = trio.Event()
 
     async def run(self) -> None:
         """Until it is cancelled."""
@@ -60,7 +73,26 @@ class LogUpkeep:
                 ("log.retention.check.interval.ms", self._delete_old_segments),
             ):
                 nursery.start_soon(self._every, max(self._config.int(key), 1), step)
+            nursery.start_soon(self._flush_what_is_due)
             await self._when_due()
+
+    def begun(self, log: Log) -> None:
+        """It has its first records. Without the names of its directory and files, and its topic's id, a power cut would
+        take everything that comes before the first flush, which may be far away.
+        """
+        self.flush_soon(log)
+
+    def flush_soon(self, log: Log) -> None:
+        self._to_flush.append(log)
+        self._has_to_flush.set()
+
+    async def _flush_what_is_due(self) -> None:
+        while True:
+            await self._has_to_flush.wait()
+            self._has_to_flush = trio.Event()
+            due, self._to_flush = self._to_flush, []
+            for log in due:
+                await self._flushes.flush(log, log.log_end_offset)
 
     async def _every(self, interval_ms: int, step: Callable[[], Awaitable[None]]) -> None:
         """For the first time after `log.initial.task.delay.ms` at the latest, when a start has settled."""
@@ -97,18 +129,13 @@ class LogUpkeep:
                 continue
             flushed_ms = flushed_before.get(log, now_ms)
             if now_ms - flushed_ms >= interval_ms and log.unflushed_messages:
-                await self.flush(log)
+                await self._flushes.flush(log, log.log_end_offset)
                 flushed_ms = now_ms
             elif not log.unflushed_messages:
                 flushed_ms = now_ms
             self._flushed_ms[log] = flushed_ms
             next_ms = min(next_ms, flushed_ms + max(interval_ms, 1))
         return next_ms
-
-    async def flush(self, log: Log) -> None:
-        directory = self._logs.directory_of(log)
-        if directory is not None and not log.is_closed:
-            await self._in_thread(directory, log.flush)
 
     async def _delete_old_segments(self) -> None:
         for directory in list(self._logs.directories):
@@ -117,11 +144,15 @@ class LogUpkeep:
                 await trio.lowlevel.checkpoint()  # there may be thousands, and others wait for their answers
                 if log.is_closed or at not in high_watermarks:
                     continue
+                start = log.log_start_offset
                 try:
                     self._logs.delete_old_segments(directory, log, high_watermarks[at])
+                    if log.log_start_offset > start:
+                        self._on_new_start(at, log)
                 except DiskFailed as failure:
                     self._on_failure(directory, failure)
-                    break
+                    if directory not in self._logs.directories:
+                        break
 
     async def checkpoint_offsets(self) -> None:
         await self.checkpoint_recovery_points()
@@ -131,7 +162,7 @@ class LogUpkeep:
         """Segments that are full are flushed first, so that recovery has to look at one segment of a log at most."""
         for log in self._logs:
             if log.recovery_point < log.segments[-1].base_offset:
-                await self.flush(log)
+                await self._flushes.flush(log, log.log_end_offset)
         for directory in list(self._logs.directories):
             await self._in_thread(directory, directory.checkpoint_recovery_points)
 
@@ -148,17 +179,24 @@ class LogUpkeep:
     async def checkpoint_high_watermarks(self) -> None:
         for directory in list(self._logs.directories):
             current = self._high_watermarks(directory)
-            if self._written_high_watermarks.get(directory.path) != current:
-                await self._in_thread(directory, directory.checkpoint_high_watermarks, current)
+            if self._written_high_watermarks.get(directory.path) != current and await self._in_thread(
+                directory, directory.checkpoint_high_watermarks, current
+            ):
                 self._written_high_watermarks[directory.path] = current
+                if self._full:
+                    # Other steps may have had nothing to write.
+                    self._full.written(directory.path)
 
     async def _expire_producers(self) -> None:
         now_ms = self._clock.now_ms()
         for log in self._logs:
             log.remove_expired_producers(now_ms)
 
-    async def _in_thread(self, directory: LogDirectory, step: Callable[[Unpack[Ts]], object], *args: *Ts) -> None:
+    async def _in_thread(self, directory: LogDirectory, step: Callable[[Unpack[Ts]], object], *args: *Ts) -> bool:
+        """Whether it was done. What found no room is tried again at the next interval."""
         try:
             await self._threads.run(step, *args)
         except DiskFailed as failure:
             self._on_failure(directory, failure)
+            return False
+        return True

@@ -1,4 +1,4 @@
-"""One node: broker and controller on their log directories and listeners, from the start to a clean shutdown.
+"""One node, broker or controller or both, on its log directories and listeners, from the start to a clean shutdown.
 
 It owns everything it starts. `run` ends in two ways: after `stop` everything is drained, closed and marked as cleanly
 shut down; when it is cancelled it just ends, as after a crash, and the next start recovers.
@@ -9,36 +9,50 @@ from __future__ import annotations
 import logging
 import random
 import socket
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
+from functools import partial
+from typing import TypeAlias
 
 import trio
 
 from pykbroker.config import BrokerConfig
 from pykbroker.config import Listener as ListenerConfig
-from pykbroker.protocol.messages.brokers import ControllerRegistrationRequest
 from pykbroker.protocol.uuids import random_uuid
-from pykbroker.replication.fetch_session import FetchSessionCache
+from pykbroker.raft.voters import Endpoint
 from pykbroker.storage.disk import Disk
 
-from .broker import BoundListener, Broker
-from .broker_lifecycle import BrokerIdentity, BrokerLifecycle
+from .broker import BoundListener, ClusterNode
+from .broker_role import BrokerRole
+from .broker_watch import BrokerWatch
+from .cleaning_process import ThisThread
 from .clock import Clock
-from .controller_registration import controller_registration
-from .coordinator_driver import CONSUMER_OFFSETS, CoordinatorDriver
+from .controller_channel import ControllerChannel
+from .controller_registration import ControllerRegistrar
 from .dispatch import Dispatcher, HandlerTable, ListenerKind
+from .image_conditions import ImageConditions
 from .listener import ConnectionLimits, Listener
+from .log_cleaner import NewWorkplace
 from .log_lines import RateLimitedLog
+from .log_loading import OnLoading
+from .node_connections import Destination, NodeConnections
 from .node_storage import NodeStorage, refusing_start
+from .raft_driver import RaftDriver
 from .receive_buffer import BufferPool
-from .replica_manager import ReplicaManager
-from .socket_transport import SocketOptions
+from .socket_transport import SEND_BUFFER_BYTES, SocketOptions
 from .start_refused import StartRefused
 from .threads import Threads
 from .transport import Acceptor, Network
 
 _log = logging.getLogger(__name__)
+
+Acceptors: TypeAlias = Mapping[str, Acceptor]
+"""By the names of their listeners."""
+
+
+class NeverServed(Exception):
+    """The node was asked to stop before it served, and has stopped cleanly."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,10 +71,12 @@ class Ready:
 
 
 def socket_options(config: BrokerConfig) -> SocketOptions:
-    """Buffer sizes only where they were given: what the operating system picks suits fast links better."""
+    """Buffer sizes where they were given: Kafka's defaults are those of slower days."""
     given = config.originals
     return SocketOptions(
-        send_buffer_bytes=config.int("socket.send.buffer.bytes") if "socket.send.buffer.bytes" in given else -1,
+        send_buffer_bytes=config.int("socket.send.buffer.bytes")
+        if "socket.send.buffer.bytes" in given
+        else SEND_BUFFER_BYTES,
         receive_buffer_bytes=config.int("socket.receive.buffer.bytes")
         if "socket.receive.buffer.bytes" in given
         else -1,
@@ -79,7 +95,13 @@ class Node:
         clock: Clock,
         threads: Threads,
         rng: random.Random,
+        new_workplace: NewWorkplace = ThisThread,
+        on_loading: OnLoading | None = None,
     ) -> None:
+        """new_workplace: where a log is cleaned; another process has to see the same disk.
+
+        on_loading: is told how far the logs are opened, where that takes a while.
+        """
         self._config = config
         self._handlers = handlers
         self._disk = disk
@@ -87,19 +109,20 @@ class Node:
         self._clock = clock
         self._threads = threads
         self._rng = rng
+        self._new_workplace = new_workplace
+        self._on_loading = on_loading
+        self._pool = BufferPool()
         self._stopping = trio.Event()
         self.serves = False
         self.stopped = trio.Event()
         """Set when a clean shutdown is done."""
 
     def stop(self) -> None:
-        """Ask for a clean shutdown; `run` returns when it is done."""
+        """Ask for a clean shutdown, also while it waits for its quorum; `run` returns when it is done."""
         self._stopping.set()
 
     async def run(self, *, task_status: trio.TaskStatus[Ready] = trio.TASK_STATUS_IGNORED) -> None:
-        """Serve until `stop`. Raises StartRefused or StorageError, possibly in a group."""
-        if self._config.roles != {"broker", "controller"}:
-            raise StartRefused("process.roles must be broker,controller: nodes of one role are not offered yet")
+        """Serve until `stop`. Raises NeverServed, StartRefused or StorageError, possibly in a group."""
         with self._closing(await self._listen()) as acceptors:
             storage = await self._threads.run(self._open_storage)
             try:
@@ -108,6 +131,8 @@ class Node:
             finally:
                 storage.release()
         self.stopped.set()
+        if not self.serves:
+            raise NeverServed
 
     def _open_storage(self) -> NodeStorage:
         return NodeStorage.open(self._disk, self._config, clock=self._clock, rng=self._rng)
@@ -135,7 +160,9 @@ class Node:
             for acceptor in acceptors.values():
                 acceptor.close()
 
-    def _listeners(self, broker: Broker, acceptors: Mapping[str, Acceptor]) -> list[Listener]:
+    def _listeners(
+        self, node: ClusterNode, configured: Sequence[ListenerConfig], kind: ListenerKind, acceptors: Acceptors
+    ) -> list[Listener]:
         config = self._config
         limits = ConnectionLimits(
             max_request_bytes=config.int("socket.request.max.bytes"),
@@ -143,98 +170,162 @@ class Node:
             max_connections=config.int("max.connections"),
             max_connections_per_ip=config.int("max.connections.per.ip"),
         )
-        pool = BufferPool()
         refusals = RateLimitedLog(logging.getLogger(f"{__package__}.refusals"), self._clock)
 
-        def listener(configured: ListenerConfig, kind: ListenerKind) -> Listener:
-            dispatcher = Dispatcher(broker, self._handlers.view(kind))
-            return Listener(configured.name, acceptors[configured.name], dispatcher, limits, pool, refusals)
-
+        view = self._handlers.view(kind)
         return [
-            *(listener(each, "broker") for each in config.listeners.client),
-            *(listener(each, "controller") for each in config.listeners.controller),
+            Listener(each.name, acceptors[each.name], Dispatcher(node, view), limits, self._pool, refusals)
+            for each in configured
         ]
 
     # Serving
 
-    async def _run_on(
-        self, storage: NodeStorage, acceptors: Mapping[str, Acceptor], task_status: trio.TaskStatus[Ready]
-    ) -> None:
-        broker = self._broker(storage, acceptors)
-        lifecycle = BrokerLifecycle(
-            self._identity(storage, broker), broker.controller, self._config.int("broker.heartbeat.interval.ms")
-        )
+    async def _run_on(self, storage: NodeStorage, acceptors: Acceptors, task_status: trio.TaskStatus[Ready]) -> None:
+        config = self._config
+        node = self._cluster_node(storage, acceptors)
+        role = self._broker_role(node, storage, acceptors) if "broker" in config.roles else None
+        seen = node if role is None else role.broker
+        snapshots = storage.snapshot_generator(config, clock=self._clock, threads=self._threads)
+        node.metadata.subscribe(snapshots.apply)
+        controllers = self._listeners(seen, config.listeners.controller, "controller", acceptors)
+        clients = self._listeners(seen, config.listeners.client, "broker", acceptors)
         async with trio.open_nursery() as nursery:
-            with refusing_start():
-                await nursery.start(broker.controller.run)
-            await nursery.start(broker.partitions.run)
-            await nursery.start(broker.groups.run)
-            async with trio.open_nursery() as registering:
-                registering.start_soon(broker.controller.submit, self._controller_registration(broker, acceptors))
-                await nursery.start(lifecycle.run)
-            self.serves = True
-            listeners = self._listeners(broker, acceptors)
             async with trio.open_nursery() as serving:
-                for listener in listeners:
+                if node.broker_watch is not None:
+                    await nursery.start(node.broker_watch.run)
+                for listener in controllers:  # without them a quorum of several finds no leader
                     serving.start_soon(listener.serve)
-                task_status.started(
-                    Ready(broker.node_id, broker.cluster_id, broker.advertised, tuple(self._config.log_dirs))
-                )
-                await self._stopping.wait()
-                _log.info("node %d shuts down", broker.node_id)
-                await lifecycle.leave()
-                for listener in listeners:
+                async with _until(self._stopping.wait):
+                    with refusing_start():
+                        await nursery.start(node.raft.run)
+                        await nursery.start(node.metadata.run, None if role is None else role.broker.partitions.prepare)
+                        if node.controller is not None:
+                            await nursery.start(node.controller.run)
+                    nursery.start_soon(snapshots.run)
+                    async with trio.open_nursery() as joining:
+                        if node.controller is not None:
+                            joining.start_soon(nursery.start, self._registrar(node, acceptors).run)
+                        if role is not None:
+                            await nursery.start(role.run)
+                    self.serves = True
+                if self.serves:
+                    for listener in clients:
+                        serving.start_soon(listener.serve)
+                    task_status.started(self._ready(seen, acceptors))
+                    await self._stopping.wait()
+                _log.info("node %d shuts down", node.node_id)
+                if role is not None and self.serves:
+                    async with _until(node.raft.wait_until_alone):
+                        await role.lifecycle.leave()
+                for listener in clients + controllers:
                     listener.stop()
-            await broker.partitions.checkpoint()
-            storage.broker_epoch = lifecycle.epoch
+            if role is not None:
+                storage.broker_epoch = storage.previous_broker_epoch
+                if self.serves:
+                    await role.broker.partitions.checkpoint()
+                    storage.broker_epoch = role.lifecycle.epoch
+            await node.raft.leave()
+            await node.controller_channel.aclose()
             nursery.cancel_scope.cancel()
 
-    def _broker(self, storage: NodeStorage, acceptors: Mapping[str, Acceptor]) -> Broker:
+    def _cluster_node(self, storage: NodeStorage, acceptors: Acceptors) -> ClusterNode:
         config, clock, threads = self._config, self._clock, self._threads
-        controller = storage.controller_driver(config, clock=clock, threads=threads, rng=self._fork_rng())
-        replicas = ReplicaManager(config, storage.directories, clock=clock, threads=threads)
-        groups = CoordinatorDriver(
-            config, replicas, image=lambda: controller.image, clock=clock, threads=threads, rng=self._fork_rng()
+        controllers = _bound(config.listeners.advertised_controller, acceptors)
+        endpoints = [Endpoint(each.name, each.host, each.port) for each in controllers]
+        rng = self._fork_rng()
+        raft = storage.raft_driver(config, self._network, endpoints, clock=clock, threads=threads, rng=rng)
+        metadata = storage.metadata_publisher(config, raft)
+        controller = None
+        if "controller" in config.roles:
+            controller = storage.controller_driver(config, raft, metadata, clock=clock, rng=self._fork_rng())
+        watch = None
+        if controller is not None:
+            watch = BrokerWatch(config.node_id, self._network, controller, lambda: metadata.image)
+            metadata.subscribe(watch.apply)
+        timeout_ms = config.int("request.timeout.ms")
+        channel = ControllerChannel(
+            NodeConnections(self._network, client_id=f"broker-{config.node_id}", request_timeout_ms=timeout_ms),
+            local=controller,
+            find=partial(_leader_elsewhere, raft),
+            timeout_ms=timeout_ms,
         )
-        controller.subscribe(replicas.apply)
-        replicas.subscribe(CONSUMER_OFFSETS, groups)
-        controller.subscribe(groups.apply)
-        return Broker(
+        raft.watch(channel.leader_may_have_changed)
+        if controller is not None:
+            controller.watch(channel.leader_may_have_changed)
+        if controller is not None and watch is not None:
+            controller.watch(watch.activity_may_have_changed)
+        return ClusterNode(
             config=config,
             node_id=config.node_id,
             cluster_id=storage.cluster_id,
             clock=clock,
             rng=self._rng,
             threads=threads,
+            raft=raft,
+            metadata=metadata,
             controller=controller,
-            partitions=replicas,
-            groups=groups,
-            fetch_sessions=FetchSessionCache(self._fork_rng(), config.int("max.incremental.fetch.session.cache.slots")),
-            advertised=tuple(_bound(listener, acceptors[listener.name]) for listener in config.listeners.advertised),
+            controller_channel=channel,
+            broker_watch=watch,
+            image_conditions=ImageConditions(metadata),
         )
 
-    def _identity(self, storage: NodeStorage, broker: Broker) -> BrokerIdentity:
-        return BrokerIdentity(
-            node_id=broker.node_id,
-            cluster_id=broker.cluster_id,
-            incarnation_id=random_uuid(self._rng),
-            rack=self._config.optional_str("broker.rack"),
-            listeners=broker.advertised,
-            log_directory_ids=tuple(directory.directory_id for directory in storage.directories),
-            previous_epoch=storage.previous_broker_epoch,
+    def _broker_role(self, node: ClusterNode, storage: NodeStorage, acceptors: Acceptors) -> BrokerRole:
+        return BrokerRole(
+            node,
+            storage,
+            _bound(self._config.listeners.advertised, acceptors),
+            network=self._network,
+            new_workplace=self._new_workplace,
+            on_loading=self._on_loading,
         )
 
-    def _controller_registration(
-        self, broker: Broker, acceptors: Mapping[str, Acceptor]
-    ) -> ControllerRegistrationRequest:
-        listeners = [_bound(each, acceptors[each.name]) for each in self._config.listeners.controller]
-        return controller_registration(broker.node_id, random_uuid(self._rng), listeners)
+    def _registrar(self, node: ClusterNode, acceptors: Acceptors) -> ControllerRegistrar:
+        listeners = _bound(self._config.listeners.advertised_controller, acceptors)
+        incarnation_id = random_uuid(self._rng)
+        registrar = ControllerRegistrar(
+            node.node_id, incarnation_id, listeners, node.controller_channel, lambda: node.image
+        )
+        node.metadata.subscribe(registrar.apply)
+        return registrar
+
+    def _ready(self, node: ClusterNode, acceptors: Acceptors) -> Ready:
+        listeners = self._config.listeners
+        shown = _bound(listeners.advertised or listeners.advertised_controller, acceptors)
+        return Ready(node.node_id, node.cluster_id, shown, tuple(self._config.log_dirs))
 
     def _fork_rng(self) -> random.Random:
         return random.Random(self._rng.getrandbits(64))
 
 
-def _bound(listener: ListenerConfig, acceptor: Acceptor) -> BoundListener:
-    """As it is advertised: with the port that was bound, and this machine's name in place of all interfaces."""
-    host = listener.host or socket.getfqdn()
-    return BoundListener(listener.name, host, listener.port or acceptor.address.port, listener.security_protocol)
+@asynccontextmanager
+async def _until(wait: Callable[[], Awaitable[None]]) -> AsyncIterator[None]:
+    """What is in it is given up when the wait is over."""
+
+    async def give_up(scope: trio.CancelScope) -> None:
+        await wait()
+        scope.cancel()
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(give_up, nursery.cancel_scope)
+        yield
+        nursery.cancel_scope.cancel()
+
+
+def _leader_elsewhere(raft: RaftDriver) -> Destination | None:
+    leader = raft.leader_endpoint
+    if leader is None or leader.node_id == raft.node_id:
+        return None
+    return Destination(f"controller {leader.node_id}", leader.host, leader.port)
+
+
+def _bound(listeners: Sequence[ListenerConfig], acceptors: Acceptors) -> tuple[BoundListener, ...]:
+    """As they are advertised: with ports that were bound, and this machine's name in place of all interfaces."""
+    return tuple(
+        BoundListener(
+            each.name,
+            each.host or socket.getfqdn(),
+            each.port or acceptors[each.name].address.port,
+            each.security_protocol,
+        )
+        for each in listeners
+    )

@@ -15,13 +15,14 @@ from typing import TypeVar
 from pykbroker.config import BrokerConfig
 from pykbroker.metadata.controller import Controller
 from pykbroker.metadata.features import UnsupportedMetadataVersion, bootstrap_records
-from pykbroker.metadata.image import InconsistentMetadata, MetadataImage
+from pykbroker.metadata.image import InconsistentMetadata
 from pykbroker.protocol.schema import Message
 from pykbroker.protocol.uuids import random_uuid, uuid_to_text
 from pykbroker.raft.election_state import InvalidQuorumState
-from pykbroker.raft.voters import Voter, VoterSet
+from pykbroker.raft.snapshots import RetentionLimits, SnapshotSchedule
+from pykbroker.raft.voters import Endpoint, InvalidVoters
 from pykbroker.storage.disk import Disk
-from pykbroker.storage.errors import DiskFailed
+from pykbroker.storage.errors import DiskFailed, NoRoom
 from pykbroker.storage.log_config import LogConfig
 from pykbroker.storage.log_dirs import LogDirectory
 
@@ -30,8 +31,16 @@ from .clock import Clock
 from .controller_driver import ControllerDriver
 from .formatting import directory_paths, format_path, formatted_cluster_id, is_unformatted, partition_paths
 from .metadata_log import MetadataLog
+from .metadata_publisher import MetadataPublisher
+from .metadata_remedy import remedy, telling
+from .node_connections import NodeConnections
+from .quorum_setup import append_linger_ms, raft_node
+from .raft_channel import RaftChannel
+from .raft_driver import RaftDriver
+from .snapshot_generator import SnapshotGenerator
 from .start_refused import StartRefused
 from .threads import Threads
+from .transport import Network
 
 _log = logging.getLogger(__name__)
 
@@ -76,13 +85,15 @@ class NodeStorage:
 
         try:
             paths.attempt(open_directory)
-            metadata_log = MetadataLog.open(
-                disk,
-                opened[0].metadata_log_path,
-                _metadata_log_config(config),
-                clean_shutdown=opened[0].was_clean_shutdown,
-                now_ms=clock.now_ms(),
-            )
+            with telling(remedy(config)):
+                metadata_log = MetadataLog.open(
+                    disk,
+                    opened[0].metadata_log_path,
+                    _metadata_log_config(config),
+                    clean_shutdown=opened[0].was_clean_shutdown,
+                    machine_stayed_up=opened[0].machine_stayed_up,
+                    now_ms=clock.now_ms(),
+                )
             with refusing_start():
                 bootstrap = read_bootstrap_checkpoint(disk, opened[0].path) or bootstrap_records()
         except BaseException:
@@ -99,25 +110,80 @@ class NodeStorage:
         epochs = {directory.previous_broker_epoch for directory in self.directories}
         return epochs.pop() if len(epochs) == 1 else -1
 
-    def controller_driver(
-        self, config: BrokerConfig, *, clock: Clock, threads: Threads, rng: Random
-    ) -> ControllerDriver:
-        """The controller on its metadata log. Raises StartRefused."""
-        with refusing_start():
-            return ControllerDriver(
-                config.node_id,
-                _voters(config),
+    def raft_driver(
+        self,
+        config: BrokerConfig,
+        network: Network,
+        endpoints: Sequence[Endpoint],
+        *,
+        clock: Clock,
+        threads: Threads,
+        rng: Random,
+    ) -> RaftDriver:
+        """This node's part in the quorum, on its metadata log. Raises CorruptLog, DiskFailed, StartRefused.
+
+        endpoints: where others reach its controller, by listener.
+        """
+        with refusing_start(), telling(remedy(config)):
+            node = raft_node(
+                config,
                 self._metadata_log,
-                Controller(config, node_id=config.node_id, cluster_id=self.cluster_id, rng=rng),
-                MetadataImage(),
-                clock=clock,
-                threads=threads,
-                bootstrap=self._bootstrap,
+                cluster_id=self.cluster_id,
+                directory_id=self._opened[0].directory_id,
+                endpoints=endpoints,
+                rng=rng,
             )
+        timeout_ms = config.int("controller.quorum.request.timeout.ms")
+        connections = NodeConnections(network, client_id=f"raft-client-{config.node_id}", request_timeout_ms=timeout_ms)
+        return RaftDriver(
+            node,
+            self._metadata_log,
+            RaftChannel(connections, self.cluster_id),
+            clock=clock,
+            threads=threads,
+            append_linger_ms=append_linger_ms(config),
+        )
+
+    def metadata_publisher(self, config: BrokerConfig, raft: RaftDriver) -> MetadataPublisher:
+        """The image of what that log says."""
+        return MetadataPublisher(raft, self._metadata_log, remedy=remedy(config))
+
+    def controller_driver(
+        self, config: BrokerConfig, raft: RaftDriver, metadata: MetadataPublisher, *, clock: Clock, rng: Random
+    ) -> ControllerDriver:
+        """The controller that writes it."""
+        controller = Controller(config, node_id=config.node_id, cluster_id=self.cluster_id, rng=rng)
+        return ControllerDriver(
+            raft,
+            metadata,
+            controller,
+            clock=clock,
+            bootstrap=self._bootstrap,
+            max_idle_ms=config.int("metadata.max.idle.interval.ms"),
+        )
+
+    def snapshot_generator(self, config: BrokerConfig, *, clock: Clock, threads: Threads) -> SnapshotGenerator:
+        """For the image that the publisher follows the log with."""
+        return SnapshotGenerator(
+            self._metadata_log,
+            SnapshotSchedule(
+                config.int("metadata.log.max.record.bytes.between.snapshots"),
+                config.int("metadata.log.max.snapshot.interval.ms"),
+                clock.monotonic_ms(),
+            ),
+            RetentionLimits(config.int("metadata.max.retention.bytes"), config.int("metadata.max.retention.ms")),
+            delete_delay_ms=config.int("internal.metadata.delete.delay.millis"),
+            clock=clock,
+            threads=threads,
+        )
 
     def close(self) -> None:
         """A clean shutdown: everything is flushed and marked so. It blocks: for a thread."""
-        self._metadata_log.close()
+        try:
+            self._metadata_log.close()
+        except NoRoom:
+            # Its records are durable; the next start has to look at it.
+            self._opened[0].has_unclean_log = True
         for directory in self._opened:
             directory.close(broker_epoch=self.broker_epoch)
 
@@ -158,27 +224,19 @@ def refusing_start() -> Iterator[None]:
         InconsistentMetadata,
         InvalidBootstrapCheckpoint,
         InvalidQuorumState,
+        InvalidVoters,
         UnsupportedMetadataVersion,
     ) as error:
         raise StartRefused(str(error)) from error
 
 
-def _voters(config: BrokerConfig) -> VoterSet:
-    """This node alone, whether `controller.quorum.voters` says so or nothing."""
-    others = [node_id for node_id in config.quorum_voters if node_id != config.node_id]
-    if others:
-        raise StartRefused(
-            f"controller.quorum.voters names the nodes {', '.join(map(str, others))} beside node {config.node_id}: "
-            "quorums of several nodes are not offered yet"
-        )
-    listener = config.listeners.controller[0]
-    host, port = config.quorum_voters.get(config.node_id, (listener.host, listener.port))
-    return VoterSet([Voter(config.node_id, host, port)])
-
-
 def _metadata_log_config(config: BrokerConfig) -> LogConfig:
+    """Retention is that of snapshots: without them nothing of the metadata log may go."""
+    internal_segment_bytes = config.optional_int("internal.metadata.log.segment.bytes")
     return LogConfig(
-        segment_bytes=config.int("metadata.log.segment.bytes"),
+        segment_bytes=internal_segment_bytes or config.int("metadata.log.segment.bytes"),
         segment_ms=config.int("metadata.log.segment.ms"),
         max_message_bytes=config.int("internal.metadata.max.batch.size.in.bytes"),
+        retention_bytes=-1,
+        retention_ms=-1,
     )

@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 
 _PROBE_DISTANCE_BYTES = 128 * 1024
-_READ_AHEAD_BYTES = 4 << 20
 _RWF_NOWAIT: int = getattr(os, "RWF_NOWAIT", 0)
 
 
@@ -40,12 +39,14 @@ def read_cached(descriptor: int, position: int, size: int) -> bytearray | None:
 
 
 def warm(descriptor: int, position: int, end: int) -> None:
-    """Read [position, end) so that it is cached, and ask the kernel for what follows. It blocks: for a thread."""
-    if hasattr(os, "posix_fadvise"):
-        os.posix_fadvise(descriptor, end, _READ_AHEAD_BYTES, os.POSIX_FADV_WILLNEED)
-    scratch = bytearray(min(_PROBE_DISTANCE_BYTES, end - position))
-    while position < end:
-        count = os.preadv(descriptor, [scratch], position)
-        if count == 0:
-            return
-        position += count
+    """Bring [position, end) into the page cache. It blocks: for a thread.
+
+    Sequential reads let the kernel read ahead in large folios, which cost half of what the single pages cost that
+    POSIX_FADV_WILLNEED would bring; and what goes to /dev/null this way is never copied.
+    """
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    try:
+        while position < end and (count := os.sendfile(nowhere, descriptor, position, end - position)):
+            position += count
+    finally:
+        os.close(nowhere)

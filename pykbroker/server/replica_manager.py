@@ -1,15 +1,17 @@
-"""The replicas that this node hosts: it follows the metadata image, and finds the partition of a request.
+"""The replicas that this node hosts: it follows the metadata image, and opens, leads and deletes what that says.
 
-Kafka's counterparts are `ReplicaManager` and `BrokerMetadataPublisher`. What happens to logs by time (flush,
-checkpoints, deletion) is the business of `log_upkeep`, compaction that of `log_cleaner`.
+Kafka's counterparts are `ReplicaManager` and `BrokerMetadataPublisher`. Which partitions there are is kept in
+`hosted_partitions`. What happens to logs by time (flush, checkpoints, deletion) is the business of `log_upkeep`,
+compaction that of `log_cleaner`, and what happens when a disk fails that of `storage_failures`.
 """
 
 from __future__ import annotations
 
 import logging
 import posixpath
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Protocol
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import NamedTuple
 
 import trio
 
@@ -17,53 +19,105 @@ from pykbroker.config import BrokerConfig
 from pykbroker.metadata.image import BROKER_RESOURCE, TOPIC_RESOURCE, ImageChanges, MetadataImage, TopicState
 from pykbroker.metadata.partition_state import PartitionState
 from pykbroker.protocol.errors import ErrorCode
-from pykbroker.protocol.schema import NO_UUID
+from pykbroker.protocol.uuids import RESERVED_DIRECTORIES, uuid_to_text
+from pykbroker.replication.isr import IsrRules
 from pykbroker.replication.partition import Partition
 from pykbroker.storage.checkpoints import TopicPartition
-from pykbroker.storage.errors import CorruptLog, DiskFailed
+from pykbroker.storage.directory_names import parse_partition_directory
+from pykbroker.storage.errors import CorruptLog, DiskFailed, NoRoom
 from pykbroker.storage.log import AppendOrigin, AppendResult, Log, LogConfig
 from pykbroker.storage.log_dirs import LogDirectory
+from pykbroker.storage.verification import Check
 
+from .alter_partition import IsrChanges
+from .cleaning_process import ThisThread
 from .clock import Clock
 from .formatting import partition_paths
+from .full_directories import FullDirectories
 from .hosted_logs import HostedLogs
-from .log_cleaner import LogCleaner
+from .hosted_partitions import HostedPartitions, LeadershipListener, ReplicationListener
+from .image_brokers import ImageBrokers
+from .log_cleaner import LogCleaner, NewWorkplace
+from .log_flushes import LogFlushes
+from .log_loading import LogLoading, LogToOpen, OnLoading
 from .log_upkeep import LogUpkeep
+from .logs_without_room import LogsWithoutRoom
+from .replication_quotas import ReplicationQuotas
+from .storage_failures import StorageFailures, log_damage
 from .threads import Threads
 
 logger = logging.getLogger(__name__)
 
+_RETRY_READING_S = 0.1
 
-class LeadershipListener(Protocol):
-    """Who lives in the partitions of an internal topic: a coordinator."""
 
-    def on_election(self, partition: Partition) -> None:
-        """The partition is led here, from now on or in a new leader epoch."""
-        ...
+OnPlacement = Callable[[bytes, int, bytes], None]
+"""With topic id, partition and directory id."""
 
-    def on_resignation(self, index: int) -> None:
-        """It is led elsewhere, or it is gone. Also called where it was never led here."""
-        ...
+
+class ReplicationCounts(NamedTuple):
+    """Partitions of one broker: led here with too few in sync, and not usable here."""
+
+    under_replicated: int = 0
+    under_min_isr: int = 0
+    offline: int = 0
 
 
 class ReplicaManager:
-    """Partitions by topic and index. `apply` is to be subscribed to the controller's driver."""
+    """Partitions by topic and index. `apply` is to be subscribed to the controller's driver.
+
+    on_placement: is told of a replica whose directory is not the one that the metadata names.
+    """
 
     def __init__(
-        self, config: BrokerConfig, directories: Sequence[LogDirectory], *, clock: Clock, threads: Threads
+        self,
+        config: BrokerConfig,
+        directories: Sequence[LogDirectory],
+        *,
+        clock: Clock,
+        threads: Threads,
+        new_workplace: NewWorkplace = ThisThread,
+        on_loading: OnLoading | None = None,
+        on_placement: OnPlacement | None = None,
     ) -> None:
         self._config = config
         self._node_id = config.node_id
+        self._threads = threads
+        self._clock = clock
+        self._hosted = HostedPartitions()
+        self.isr_changes = IsrChanges(config.node_id)
+        self.quotas = ReplicationQuotas(config, lambda: self._hosted.image)
+        self.leader_quota = self.quotas.leader
+        self._isr_rules = IsrRules(
+            ImageBrokers(lambda: self._hosted.image), config.int("replica.lag.time.max.ms"), self.isr_changes.propose
+        )
+        # No call in between: each partition of each request asks one of these.
+        self.get_partition = self._hosted.get
+        self.get_partition_by_id = self._hosted.get_by_id
+        self.get_fetched_partition = self._hosted.get_fetched
         self.logs = HostedLogs(
             directories, clock=clock, producer_id_expiration_ms=config.int("producer.id.expiration.ms")
         )
+        self._loading = LogLoading(
+            self.logs,
+            clock=clock,
+            threads=threads,
+            threads_per_directory=config.int("num.recovery.threads.per.data.dir"),
+            on_loading=on_loading,
+        )
+        self._full = FullDirectories(logger, clock)
+        self.failures = StorageFailures(self._hosted, self.logs, self._full, metadata_log_dir=config.metadata_log_dir)
+        self._flushes = LogFlushes(threads, self.failures.in_log, self._flushed)
         self._upkeep = LogUpkeep(
             config,
             self.logs,
             clock=clock,
             threads=threads,
+            flushes=self._flushes,
+            full=self._full,
             high_watermarks=self._high_watermarks,
-            on_failure=self._take_offline,
+            on_failure=self.failures.in_directory,
+            on_new_start=self._begins_later,
         )
         self._cleaner = LogCleaner(
             config,
@@ -71,54 +125,20 @@ class ReplicaManager:
             clock=clock,
             threads=threads,
             last_stable_offset=self._last_stable_offset,
-            on_failure=self._take_offline,
+            on_failure=self.failures.in_directory,
+            on_damage=self.failures.set_apart_log,
+            new_workplace=new_workplace,
         )
-        self._last_failure: DiskFailed | None = None
-        self._no_directory_left = trio.Event()
+        self._on_placement = on_placement
         self._has_image = False
         self._log_configs: dict[str, LogConfig] = {}
-        """By topic, for one `apply`: a topic's partitions share it."""
-        self._image = MetadataImage()
-        self._listeners: dict[str, LeadershipListener] = {}
-        self._by_name: dict[str, dict[int, Partition]] = {}
-        self._by_id: dict[bytes, dict[int, Partition]] = {}
-        self._offline: set[tuple[bytes, int]] = set()
+        """By topic, for one `prepare` and `apply`: a topic's partitions share it."""
+        self._without_room = LogsWithoutRoom()
 
     # Finding
 
-    def get_partition(self, topic: str, index: int) -> Partition | ErrorCode:
-        hosted = self._by_name.get(topic)
-        if hosted is not None:
-            partition = hosted.get(index)
-            if partition is not None:
-                return partition
-        return self._why_missing(self._image.topic(topic), index)
-
-    def get_partition_by_id(self, topic_id: bytes, index: int) -> Partition | ErrorCode:
-        hosted = self._by_id.get(topic_id)
-        if hosted is not None:
-            partition = hosted.get(index)
-            if partition is not None:
-                return partition
-        topic = self._image.topic_by_id(topic_id)
-        return ErrorCode.UNKNOWN_TOPIC_ID if topic is None else self._why_missing(topic, index)
-
-    def get_fetched_partition(self, topic: str | None, topic_id: bytes, index: int) -> Partition | ErrorCode:
-        """As a fetch session knows a partition: by name, and since version 13 also by the id that had the name."""
-        if topic_id == NO_UUID:
-            return self.get_partition(topic or "", index)
-        hosted = self._by_id.get(topic_id)
-        if hosted is not None:
-            partition = hosted.get(index)
-            if partition is not None:
-                return partition
-        if topic is None:
-            return ErrorCode.UNKNOWN_TOPIC_ID
-        namesake = self.get_partition(topic, index)
-        return namesake if isinstance(namesake, ErrorCode) else ErrorCode.INCONSISTENT_TOPIC_ID
-
     def topic_name(self, topic_id: bytes) -> str | None:
-        topic = self._image.topic_by_id(topic_id)
+        topic = self._hosted.image.topic_by_id(topic_id)
         return None if topic is None else topic.name
 
     def log_directories(self) -> dict[str, LogDirectory | None]:
@@ -131,21 +151,22 @@ class ReplicaManager:
 
     def cordoned_log_directories(self) -> frozenset[str]:
         """Absolute paths of directories that get no new partitions (KIP-1066)."""
-        text = self._config.text("cordoned.log.dirs", self._image.broker_config(self._node_id)) or ""
+        text = self._config.text("cordoned.log.dirs", self._hosted.image.broker_config(self._node_id)) or ""
         named = [name.strip() for name in text.split(",") if name.strip()]
         paths = partition_paths(self._config) if named == ["*"] else named
         return frozenset(map(posixpath.abspath, paths))
 
     def partitions(self) -> Iterator[Partition]:
-        for hosted in self._by_id.values():
-            yield from hosted.values()
+        return iter(self._hosted)
 
-    def _why_missing(self, topic: TopicState | None, index: int) -> ErrorCode:
-        if topic is None or index not in topic.partitions:
-            return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        if (topic.topic_id, index) in self._offline:
-            return ErrorCode.KAFKA_STORAGE_ERROR
-        return ErrorCode.NOT_LEADER_OR_FOLLOWER
+    def replication_counts(self) -> ReplicationCounts:
+        """How many partitions are not as they should be: of those led here, and those whose logs cannot be used."""
+        led = [partition for partition in self._hosted if partition.is_leader]
+        return ReplicationCounts(
+            under_replicated=sum(partition.is_under_replicated for partition in led),
+            under_min_isr=sum(partition.is_under_min_isr for partition in led),
+            offline=len(self._hosted.offline),
+        )
 
     # Appending
 
@@ -159,114 +180,214 @@ class ReplicaManager:
     ) -> AppendResult | ErrorCode:
         """Raises `RecordsRejected`."""
         try:
-            return partition.append_as_leader(records, now_ms, required_acks, origin)
+            result = partition.append_as_leader(records, now_ms, required_acks, origin)
         except DiskFailed as failure:
-            self._log_failed(partition.log, failure)
+            self.failures.in_log(partition.log, failure)
             return ErrorCode.KAFKA_STORAGE_ERROR
+        if isinstance(result, AppendResult) and not result.first_offset:
+            self._upkeep.begun(partition.log)
+        if self._full:
+            self.failures.written(partition.log)
+        return result
+
+    # Reading what was not read since the start
+
+    async def verify(self, partition: Partition, check: Check) -> None:
+        """Returns when what the check is about may be asked for again; a damaged partition is gone by then."""
+        try:
+            await self._threads.run(check.run)
+        except CorruptLog as damage:
+            if not check.is_overtaken:
+                self.set_apart(partition, damage)
+        except DiskFailed as failure:
+            if not check.is_overtaken:
+                self.failures.in_log(partition.log, failure)
+            if isinstance(failure, NoRoom):
+                await trio.sleep(_RETRY_READING_S)
+        else:
+            check.accept()
+
+    def set_apart(self, partition: Partition, damage: CorruptLog) -> None:
+        """Nothing is read or written there any more, and its files stay as they are; the others are not concerned."""
+        self.failures.set_apart(partition, damage)
 
     # Following the metadata
 
     def subscribe(self, topic: str, listener: LeadershipListener) -> None:
         """`listener` learns of elections in this topic, those before included."""
-        self._listeners[topic] = listener
-        for partition in self._by_name.get(topic, {}).values():
-            if partition.is_leader:
-                listener.on_election(partition)
+        self._hosted.subscribe(topic, listener)
+
+    def replicate_with(self, replication: ReplicationListener) -> None:
+        """It learns from now on who leads what is hosted here."""
+        self._hosted.replication = replication
+
+    async def prepare(self, image: MetadataImage, changes: ImageChanges) -> None:
+        """Open the logs that `apply` will ask for, in threads: found ones at the start, and new ones later.
+
+        What cannot be opened so is left to `apply`, which knows what to do then.
+        """
+        self._hosted.image = image
+        if not self._has_image:
+            await self._loading.load(list(self._found_logs(image, changes)))
+        elif to_create := list(self._new_logs(image, changes)):
+            await self._loading.open_all(to_create)
+
+    def _found_logs(self, image: MetadataImage, changes: ImageChanges) -> Iterator[LogToOpen]:
+        for at, topic_id, state in self._unopened(image, changes):
+            directory = self.logs.find(at, topic_id, self._assigned_directories(state))
+            if directory is not None:
+                yield LogToOpen(directory, at, topic_id, self._log_config(at.topic))
+
+    def _new_logs(self, image: MetadataImage, changes: ImageChanges) -> Iterator[LogToOpen]:
+        """Each in the directory where it would be after those before it."""
+        planned: Counter[LogDirectory] = Counter()
+        for at, topic_id, state in self._unopened(image, changes):
+            directory = self.logs.place(at, self._assigned_directories(state), self.cordoned_log_directories, planned)
+            if directory is not None:
+                planned[directory] += 1
+                yield LogToOpen(directory, at, topic_id, self._log_config(at.topic))
+
+    def _unopened(
+        self, image: MetadataImage, changes: ImageChanges
+    ) -> Iterator[tuple[TopicPartition, bytes, PartitionState]]:
+        for topic_id, index in changes.partitions:
+            topic = image.topic_by_id(topic_id)
+            assert topic is not None, "changes name no partition of a deleted topic"
+            state = topic.partitions[index]
+            is_known = index in self._hosted.of_topic_id(topic_id) or (topic_id, index) in self._hosted.offline
+            if self._node_id in state.replicas and not is_known:
+                yield TopicPartition(topic.name, index), topic_id, state
 
     def apply(self, image: MetadataImage, changes: ImageChanges) -> None:
         """Create, lead, follow, reconfigure and delete what the image says, before anybody can see an answer to it."""
-        self._image = image
-        self._log_configs.clear()
+        self._hosted.image = image
         for topic_id in changes.deleted_topics:
-            for index in list(self._by_id.get(topic_id, ())):
-                self._remove(topic_id, index)
+            for partition in list(self._hosted.of_topic_id(topic_id).values()):
+                self._remove(partition)
+            self._remove_offline(topic_id, changes.deleted_topics[topic_id])
         for topic_id, index in changes.partitions:
             topic = image.topic_by_id(topic_id)
             assert topic is not None, "changes name no partition of a deleted topic"
             self._apply_partition(topic, index, topic.partitions[index])
         if changes.configs:
             self._apply_configs(changes)
+        self._log_configs.clear()
         if not self._has_image:
             self._has_image = True
-            self.logs.put_strays_aside()
+            try:
+                self.logs.put_strays_aside()
+            except DiskFailed as failure:
+                self.failures.at_path(failure)
 
     def _apply_partition(self, topic: TopicState, index: int, state: PartitionState) -> None:
-        partition = self._by_id.get(topic.topic_id, {}).get(index)
+        partition = self._hosted.of_topic_id(topic.topic_id).get(index)
         if self._node_id not in state.replicas:
-            self._offline.discard((topic.topic_id, index))
+            self._hosted.offline.discard((topic.topic_id, index))
             if partition is not None:
-                self._remove(topic.topic_id, index)
+                self._remove(partition)
             return
         if partition is None:
-            if (topic.topic_id, index) in self._offline:
+            if (topic.topic_id, index) in self._hosted.offline:
                 return  # another directory would get an empty log, and hand out its offsets once more
             partition = self._open(topic, index, state)
             if partition is None:
                 return
         elected = state.leader == self._node_id and state.leader_epoch > partition.leader_epoch
-        partition.apply_state(state)
-        listener = self._listeners.get(topic.name)
-        if listener is None:
-            return
-        if elected:
-            listener.on_election(partition)
-        elif not partition.is_leader:
-            listener.on_resignation(index)
+        partition.apply_state(state, self._clock.monotonic_ms())
+        if partition.is_leader and partition.lacks_flush:
+            self._upkeep.flush_soon(partition.log)
+        self._hosted.tell(partition, is_elected=elected)
 
     def _open(self, topic: TopicState, index: int, state: PartitionState) -> Partition | None:
         at = TopicPartition(topic.name, index)
-        assigned = [
-            directory
-            for replica, directory in zip(state.replicas, state.directories, strict=False)
-            if replica == self._node_id
-        ]
+        assigned = self._assigned_directories(state)
+        if not self.logs.directories:
+            self._hosted.offline.add((topic.topic_id, index))
+            return None  # the node is about to end
         if not self._has_image and self._has_offline_directory() and not self.logs.is_found(at, topic.topic_id):
             logger.error("the log of %s is offline: it may be in a log directory that is offline", at)
-            self._offline.add((topic.topic_id, index))
+            self._hosted.offline.add((topic.topic_id, index))
             return None
         try:
+            if not self._has_image and not self.logs.is_found(at, topic.topic_id):
+                self._ensure_not_lost(at, state)
             log, high_watermark = self.logs.open(
                 at, topic.topic_id, self._log_config(topic.name), assigned, self.cordoned_log_directories
             )
-        except (DiskFailed, CorruptLog) as failure:
-            logger.error("the log of %s is offline: %s", at, failure)
-            self._offline.add((topic.topic_id, index))
+            if log.latest_epoch is not None and log.latest_epoch > state.leader_epoch:
+                self.logs.set_apart(log, high_watermark)
+                raise CorruptLog(
+                    f"{log.directory} has records of leader epoch {log.latest_epoch}, and no leader of the partition "
+                    f"has had one above {state.leader_epoch}"
+                )
+        except DiskFailed as failure:
+            self._hosted.offline.add((topic.topic_id, index))
+            if isinstance(failure, NoRoom):
+                logger.debug("the log of %s is offline until there is room: %s", at, failure)
+                self._without_room.add(topic.topic_id, index)
+            else:
+                logger.error("the log of %s is offline: %s", at, failure)
+            self.failures.at_path(failure)
             return None
-        partition = Partition(topic.name, topic.topic_id, index, log, self._node_id, high_watermark=high_watermark)
-        self._by_id.setdefault(topic.topic_id, {})[index] = partition
-        self._by_name.setdefault(topic.name, {})[index] = partition
+        except CorruptLog as damage:
+            log_damage(at, damage)
+            self._hosted.offline.add((topic.topic_id, index))
+            return None
+        partition = Partition(
+            topic.name, topic.topic_id, index, log, self._node_id, self._isr_rules, high_watermark=high_watermark
+        )
+        self._hosted.add(partition)
+        directory = self.logs.directory_of(log)
+        if directory is not None and directory.directory_id not in assigned and self._on_placement is not None:
+            self._on_placement(topic.topic_id, index, directory.directory_id)
         return partition
 
-    def _remove(self, topic_id: bytes, index: int) -> None:
+    def _ensure_not_lost(self, at: TopicPartition, state: PartitionState) -> None:
+        """Raises `CorruptLog` where the only replica was in a directory that is not there any more."""
+        here = {each.directory_id for each in self.logs.directories} | RESERVED_DIRECTORIES
+        lost = [each for each in self._assigned_directories(state) if each not in here]
+        if lost and tuple(state.isr) == (self._node_id,):
+            raise CorruptLog(
+                f"{at} was in a log directory with the id {uuid_to_text(lost[0])}, which is not in log.dirs"
+            )
+
+    def replace_log(self, partition: Partition, log: Log) -> None:
+        """The same records in another directory: from now on this is the partition's log."""
+        partition.log = log
+        self.logs.reconfigure(log, self._log_config(partition.topic))
+
+    def _assigned_directories(self, state: PartitionState) -> list[bytes]:
+        """Where the controller has this node's replica: one, or none where the metadata is of before KIP-858."""
+        pairs = zip(state.replicas, state.directories, strict=False)
+        return [directory for replica, directory in pairs if replica == self._node_id]
+
+    def _remove(self, partition: Partition) -> None:
         """The topic is deleted, or the replica is elsewhere now: whoever waits here learns it at once."""
-        partition = self._unhost(topic_id, index)
-        listener = self._listeners.get(partition.topic)
-        if listener is not None:
-            listener.on_resignation(index)
+        self._hosted.remove(partition)
+        directory = self.logs.directory_of(partition.log)
         try:
             self.logs.delete(partition.log)
         except DiskFailed as failure:
-            self._log_failed(partition.log, failure)
+            if directory is not None:
+                self.failures.in_directory(directory, failure)
 
-    def _unhost(self, topic_id: bytes, index: int) -> Partition:
-        by_index = self._by_id[topic_id]
-        partition = by_index.pop(index)
-        if not by_index:
-            del self._by_id[topic_id]
-        by_index = self._by_name[partition.topic]
-        del by_index[index]
-        if not by_index:
-            del self._by_name[partition.topic]
-        partition.resign()
-        return partition
+    def _remove_offline(self, topic_id: bytes, topic: TopicState) -> None:
+        """What was set apart goes with its topic."""
+        for index in sorted(index for offline_id, index in self._hosted.offline if offline_id == topic_id):
+            self._hosted.offline.discard((topic_id, index))
+            try:
+                self.logs.delete_damaged(TopicPartition(topic.name, index))
+            except DiskFailed as failure:
+                logger.error("%s-%d cannot be deleted: %s", topic.name, index, failure)
 
     def _apply_configs(self, changes: ImageChanges) -> None:
         """Live logs take their topic's new configuration; the broker's defaults concern all of them."""
+        self.quotas.configure()
         changed = {name for kind, name in changes.configs if kind == TOPIC_RESOURCE}
         if any(kind == BROKER_RESOURCE and name in ("", str(self._node_id)) for kind, name in changes.configs):
-            changed = set(self._by_name)
+            changed = set(self._hosted.topics())
         for topic in sorted(changed):
-            hosted = self._by_name.get(topic)
+            hosted = self._hosted.of_topic(topic)
             if hosted:
                 config = self._log_config(topic)
                 for partition in hosted.values():
@@ -275,8 +396,8 @@ class ReplicaManager:
     def _log_config(self, topic: str) -> LogConfig:
         config = self._log_configs.get(topic)
         if config is None:
-            defaults = self._config.topic_defaults(self._image.broker_config(self._node_id))
-            config = LogConfig.from_properties({**defaults, **self._image.topic_config(topic)})
+            defaults = self._config.topic_defaults(self._hosted.image.broker_config(self._node_id))
+            config = LogConfig.from_properties({**defaults, **self._hosted.image.topic_config(topic)})
             self._log_configs[topic] = config
         return config
 
@@ -287,14 +408,36 @@ class ReplicaManager:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._upkeep.run)
             nursery.start_soon(self._cleaner.run)
+            nursery.start_soon(self._without_room.run, self._open_again)
             task_status.started()
-            await self._no_directory_left.wait()
-            assert self._last_failure is not None
-            raise self._last_failure
+            await self.failures.raise_last()
 
-    async def flush(self, log: Log) -> None:
-        """Everything appended so far is durable when it returns, or the log's directory is offline."""
-        await self._upkeep.flush(log)
+    async def _open_again(self, retried: set[tuple[bytes, int]]) -> None:
+        self._hosted.offline -= retried
+        self._log_configs.clear()
+        for topic_id, index in sorted(retried):
+            topic = self._hosted.image.topic_by_id(topic_id)
+            if topic is not None and index in topic.partitions:
+                self._apply_partition(topic, index, topic.partitions[index])
+            await trio.lowlevel.checkpoint()
+
+    async def flush(self, log: Log, end_offset: int) -> bool:
+        """Whether everything below `end_offset` is durable; one flush serves all who wait for the log."""
+        await self._flushes.flush(log, end_offset)
+        return log.recovery_point >= end_offset
+
+    def _flushed(self, log: Log) -> None:
+        """What of it only waited for the disk can be read now."""
+        at = parse_partition_directory(posixpath.basename(log.directory))
+        partition = None if at is None else self._hosted.of_log(at, log)
+        if partition is not None:
+            partition.flushed()
+
+    def _begins_later(self, at: TopicPartition, log: Log) -> None:
+        """Followers learn it."""
+        partition = self._hosted.of_log(at, log)
+        if partition is not None:
+            partition.notify()
 
     async def checkpoint_log_start_offsets(self, logs: Iterable[Log]) -> None:
         """Where these logs start is durable when it returns, or the directory of one that is not is offline."""
@@ -309,7 +452,7 @@ class ReplicaManager:
         await self._upkeep.checkpoint_high_watermarks()
 
     def _high_watermarks(self, directory: LogDirectory) -> dict[TopicPartition, int]:
-        hosted = {id(log): at for at, log in directory.logs.items()}
+        hosted = {id(log): at for at, log in list(directory.logs.items())}
         return {
             hosted[id(partition.log)]: partition.high_watermark
             for partition in self.partitions()
@@ -317,28 +460,5 @@ class ReplicaManager:
         }
 
     def _last_stable_offset(self, at: TopicPartition, log: Log) -> int | None:
-        partition = self._by_name.get(at.topic, {}).get(at.partition)
-        return partition.last_stable_offset if partition is not None and partition.log is log else None
-
-    def _log_failed(self, log: Log, failure: DiskFailed) -> None:
-        directory = self.logs.directory_of(log)
-        if directory is not None:
-            self._take_offline(directory, failure)
-
-    def _take_offline(self, directory: LogDirectory, failure: DiskFailed) -> None:
-        """A disk that failed once is not asked again: what it did with the last write is not known (KIP-112)."""
-        if directory not in self.logs.directories:
-            return
-        logger.error("log directory %s is offline: %s", directory.path, failure)
-        self.logs.take_offline(directory)
-        gone = set(directory.logs.values())
-        for partition in list(self.partitions()):
-            if partition.log in gone:
-                self._offline.add((partition.topic_id, partition.index))
-                self._unhost(partition.topic_id, partition.index)
-                listener = self._listeners.get(partition.topic)
-                if listener is not None:
-                    listener.on_resignation(partition.index)
-        if not self.logs.directories:
-            self._last_failure = failure
-            self._no_directory_left.set()
+        partition = self._hosted.of_log(at, log)
+        return None if partition is None else partition.last_stable_offset

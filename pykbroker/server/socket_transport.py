@@ -6,12 +6,15 @@ cost more memory than the rest of an idle connection.
 
 from __future__ import annotations
 
+import errno
 import os
 import socket
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import trio
+
+from pykbroker.storage.errors import DiskFailed
 
 from .page_cache import read_cached, uncached_extent, warm
 from .threads import Threads
@@ -24,11 +27,15 @@ _COPIED_BYTES = 16 * 1024
 """Up to this size a region is copied into the bytes around it: one system call and one packet instead of three."""
 
 
+SEND_BUFFER_BYTES = 256 * 1024
+"""What the operating system would pick takes megabytes at once; then one side rests while the other one works."""
+
+
 @dataclass(frozen=True, slots=True)
 class SocketOptions:
     """A buffer size of -1 leaves it to the operating system, which then fits it to the traffic."""
 
-    send_buffer_bytes: int = -1  # socket.send.buffer.bytes
+    send_buffer_bytes: int = SEND_BUFFER_BYTES  # socket.send.buffer.bytes
     receive_buffer_bytes: int = -1  # socket.receive.buffer.bytes
     listen_backlog: int = 50  # socket.listen.backlog.size
 
@@ -117,21 +124,33 @@ class SocketTransport:
             return
         position, end = region.position, region.position + region.size
         resident_until = position
+        waits = -1
         while position < end:
-            if position >= resident_until:
-                resident_until = min(end, position + _RESIDENCY_WINDOW_BYTES)
-                await self._bring_into_page_cache(descriptor, position, resident_until)
+            if resident_until < end and resident_until - position < _RESIDENCY_WINDOW_BYTES // 2:
+                if waits == self.waits_for_peer:  # a peer that takes everything at once must not starve others
+                    await trio.lowlevel.checkpoint()
+                waits = self.waits_for_peer
+                window_end = min(end, resident_until + _RESIDENCY_WINDOW_BYTES)
+                try:
+                    await self._bring_into_page_cache(descriptor, resident_until, window_end)
+                except OSError as error:
+                    raise DiskFailed("read", region.file.path, error) from error
+                resident_until = window_end
             try:
                 sent = os.sendfile(self._fd, descriptor, position, resident_until - position)
             except BlockingIOError:
                 await self._wait_writable()
                 continue
             except OSError as error:
+                if error.errno == errno.EIO:  # the file's, no socket has it
+                    raise DiskFailed("read", region.file.path, error) from error
                 raise self._gone() from error
             if sent == 0:
                 # The header has promised these bytes: nothing but closing keeps the stream honest.
                 raise trio.BrokenResourceError(f"the log file ends before {end}")
             position += sent
+            if position < resident_until:  # the buffer is full
+                await self._wait_writable()
 
     async def _bring_into_page_cache(self, descriptor: int, position: int, end: int) -> None:
         cold = uncached_extent(descriptor, position, end)

@@ -19,6 +19,9 @@ class Address(NamedTuple):
 
 
 class File(Protocol):
+    @property
+    def path(self) -> str: ...
+
     def fileno(self) -> int | None:
         """The descriptor of a real file; None where there is none, as on a simulated disk."""
         ...

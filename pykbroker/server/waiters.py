@@ -13,6 +13,7 @@ from types import TracebackType
 import trio
 
 from pykbroker.replication.partition import Partition
+from pykbroker.replication.session_watch import PartitionKey, SessionWatch
 
 
 class PartitionChanges:
@@ -55,6 +56,46 @@ class PartitionChanges:
         changed = list(self._changed)
         self._changed.clear()
         return changed
+
+    def _abort(self, _raise_cancel: object) -> trio.lowlevel.Abort:
+        self._parked = None
+        return trio.lowlevel.Abort.SUCCEEDED
+
+
+class SessionChanges:
+    """The same for what a follower's fetch session watches: within a `with` block, one task waits for it."""
+
+    __slots__ = ("_deadline", "_parked", "_watch")
+
+    def __init__(self, watch: SessionWatch, *, timeout_ms: int) -> None:
+        self._watch = watch
+        self._parked: trio.lowlevel.Task | None = None
+        self._deadline = trio.current_time() + timeout_ms / 1000
+
+    def __enter__(self) -> SessionChanges:
+        self._watch.on_change = self._wake
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if self._watch.on_change == self._wake:  # and not that of a request on another connection
+            self._watch.on_change = None
+
+    def _wake(self) -> None:
+        if self._parked is not None:
+            trio.lowlevel.reschedule(self._parked)
+            self._parked = None
+
+    async def next(self) -> list[PartitionKey]:
+        """What has changed since it was read, in order of the changes; empty once the time is over."""
+        changed = self._watch.take_changes()
+        if changed:
+            return changed
+        with trio.CancelScope(deadline=self._deadline):
+            self._parked = trio.lowlevel.current_task()
+            await trio.lowlevel.wait_task_rescheduled(self._abort)
+        return self._watch.take_changes()
 
     def _abort(self, _raise_cancel: object) -> trio.lowlevel.Abort:
         self._parked = None

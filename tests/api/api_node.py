@@ -8,7 +8,6 @@ from __future__ import annotations
 import random
 from collections.abc import Awaitable, Callable, Collection
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any, TypeVar, cast
 
 import trio
@@ -19,6 +18,7 @@ from pykbroker.metadata.image import TOPIC_RESOURCE, ImageChanges, MetadataImage
 from pykbroker.protocol.api_keys import response_type
 from pykbroker.protocol.compile import decode, encode, encode_parts
 from pykbroker.protocol.framing import RequestHeader
+from pykbroker.protocol.messages.brokers import AllocateProducerIdsRequest, AllocateProducerIdsResponse
 from pykbroker.protocol.messages.metadata_records import (
     BrokerEndpoint,
     ConfigRecord,
@@ -34,12 +34,15 @@ from pykbroker.replication.fetch_session import FetchSessionCache
 from pykbroker.replication.partition import Partition
 from pykbroker.server.broker import Broker
 from pykbroker.server.dispatch import ConnectionState, ListenerView, RequestContext
+from pykbroker.server.group_coordinator import GroupCoordinator
+from pykbroker.server.node_transactions import NodeTransactions
 from pykbroker.server.replica_manager import ReplicaManager
 from pykbroker.sim.clock import EPOCH_MS
+from pykbroker.sim.network import SimulatedNetwork
 from pykbroker.sim.threads import SimulatedThreads
 from pykbroker.storage.disk import OsDisk
-from pykbroker.storage.log import LogSlice
 from pykbroker.storage.log_dirs import LogDirectory, format_directory
+from pykbroker.storage.log_reads import LogSlice
 
 T = TypeVar("T")
 Handler = Callable[[RequestContext, Any], Awaitable[Message | None]]
@@ -65,18 +68,57 @@ class VirtualClock:
         return round(trio.current_time() * 1000) if trio.lowlevel.in_trio_run() else 0
 
 
-class ApiNode:
-    """Node 1. To be used within `in_virtual_time`, where it has to wait or tell the time."""
+class _Controller:
+    """Gives out producer ids."""
 
-    def __init__(self, path: Path, properties: dict[str, str] | None = None) -> None:
+    def __init__(self) -> None:
+        self._next_producer_id = 0
+
+    async def submit(self, request: AllocateProducerIdsRequest) -> AllocateProducerIdsResponse:
+        await trio.lowlevel.checkpoint()
+        start, length = self._next_producer_id, 1000
+        self._next_producer_id += length
+        return AllocateProducerIdsResponse(producer_id_start=start, producer_id_len=length)
+
+
+class _Quorum:
+    """One of static voters, with nothing to ask it."""
+
+    kraft_version = 0
+
+
+class _Metadata:
+    """The image that the test writes."""
+
+    def __init__(self, node: ApiNode) -> None:
+        self._node = node
+
+    @property
+    def image(self) -> MetadataImage:
+        return self._node.image
+
+
+class ApiNode:
+    """Node 1, or another one. To be used within `in_virtual_time`, where it has to wait or tell the time."""
+
+    def __init__(
+        self,
+        path: Path,
+        properties: dict[str, str] | None = None,
+        *,
+        node_id: int = 1,
+        network: SimulatedNetwork | None = None,
+    ) -> None:
         self.path = path
-        self.config = BrokerConfig({"node.id": "1", "log.dirs": str(path / "data"), **(properties or {})})
+        self.node_id = node_id
+        self.config = BrokerConfig({"node.id": str(node_id), "log.dirs": str(path / "data"), **(properties or {})})
         self.disk = OsDisk()
-        self.rng = random.Random(1)
+        self.rng = random.Random(node_id)
+        self.network = network or SimulatedNetwork(self.rng)
         self.clock = VirtualClock()
         self.image = MetadataImage()
         for log_dir in self.config.log_dirs:
-            format_directory(self.disk, log_dir, cluster_id="test", node_id=1, rng=self.rng)
+            format_directory(self.disk, log_dir, cluster_id="test", node_id=node_id, rng=self.rng)
         self.start()
         self.replay(
             RegisterBrokerRecord(
@@ -89,22 +131,51 @@ class ApiNode:
 
     def start(self, unusable: Collection[str] = ()) -> None:
         self.directories = [
-            LogDirectory.open(self.disk, log_dir, rng=self.rng, node_id=1)
+            LogDirectory.open(self.disk, log_dir, rng=self.rng, node_id=self.node_id)
             for log_dir in self.config.log_dirs
             if log_dir not in unusable
         ]
         self.threads = SimulatedThreads(self.rng)
         self.replicas = ReplicaManager(self.config, self.directories, clock=self.clock, threads=self.threads)
+        controller, metadata = cast(Any, _Controller()), cast(Any, _Metadata(self))
+        self.groups = GroupCoordinator(
+            self.config,
+            self.replicas,
+            image=lambda: self.image,
+            clock=self.clock,
+            threads=self.threads,
+            rng=self.rng,
+        )
+        self.transactions = NodeTransactions.of(
+            self.config,
+            controller,
+            self.replicas,
+            self.groups,
+            image=lambda: self.image,
+            network=self.network,
+            clock=self.clock,
+            threads=self.threads,
+        )
+        self.replicas.subscribe(self.groups.topic, self.groups)
+        self.replicas.subscribe(self.transactions.coordinator.topic, self.transactions.coordinator)
         self.broker = Broker(
             config=self.config,
-            node_id=1,
+            node_id=self.node_id,
             cluster_id="test",
             clock=self.clock,
             rng=self.rng,
             threads=self.threads,
-            controller=cast(Any, SimpleNamespace(image=self.image)),
+            raft=cast(Any, _Quorum()),
+            metadata=metadata,
+            controller=controller,
+            controller_channel=controller,
+            broker_watch=None,
+            image_conditions=cast(Any, None),
             partitions=self.replicas,
-            groups=cast(Any, None),
+            groups=self.groups,
+            transactions=self.transactions,
+            directory_assignments=cast(Any, None),
+            log_moves=cast(Any, None),
             fetch_sessions=FetchSessionCache(self.rng, self.config.int("max.incremental.fetch.session.cache.slots")),
         )
 

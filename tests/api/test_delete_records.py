@@ -139,7 +139,7 @@ def test_the_answer_waits_for_the_followers_that_are_alive(node: ApiNode) -> Non
     node.create_topic("apples", replicas=[1, 2], leader=1)
     node.append("apples", *[b"value"] * 10)
     partition = node.partition("apples")
-    partition.read_as_replica(2, 10, 1000, log_start_offset=0)
+    partition.read_as_replica(2, 10, 1000, log_start_offset=0, now_ms=0)
     answers: list[list[Answer]] = []
 
     async def ask_now() -> None:
@@ -151,7 +151,7 @@ def test_the_answer_waits_for_the_followers_that_are_alive(node: ApiNode) -> Non
             await trio.sleep(0.5)
             assert partition.log.log_start_offset == 4
             assert answers == []
-            partition.read_as_replica(2, 10, 1000, log_start_offset=4)
+            partition.read_as_replica(2, 10, 1000, log_start_offset=4, now_ms=0)
         assert answers.pop() == [(NONE, 4)]
         assert await send(node, ("apples", 0, 6)) == [(ErrorCode.REQUEST_TIMED_OUT, 4)]
         node.replay(BrokerRegistrationChangeRecord(broker_id=2, broker_epoch=0, fenced=1))
@@ -163,7 +163,7 @@ def test_the_answer_waits_for_the_followers_that_are_alive(node: ApiNode) -> Non
 def test_who_loses_the_leadership_while_waiting_says_so(node: ApiNode) -> None:
     node.create_topic("apples", replicas=[1, 2], leader=1)
     node.append("apples", b"value")
-    node.partition("apples").read_as_replica(2, 1, 1000, log_start_offset=0)
+    node.partition("apples").read_as_replica(2, 1, 1000, log_start_offset=0, now_ms=0)
 
     async def resign_soon() -> None:
         await trio.sleep(0.5)

@@ -9,6 +9,8 @@ import pytest
 import trio
 
 from pykbroker.api.fetch import fetch
+from pykbroker.config import BrokerConfig
+from pykbroker.metadata.image import BROKER_RESOURCE
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages.fetch import (
     FetchPartition,
@@ -19,8 +21,11 @@ from pykbroker.protocol.messages.fetch import (
     PartitionData,
     ReplicaState,
 )
+from pykbroker.protocol.messages.metadata_records import BrokerEndpoint, ConfigRecord, RegisterBrokerRecord
 from pykbroker.protocol.records.batch import iter_batches, iter_records
-from tests.api.api_node import ApiNode, in_virtual_time
+from pykbroker.replication.replica_selector import RACK_AWARE_SELECTOR
+from pykbroker.server.replica_selector import replica_selector
+from tests.api.api_node import ApiNode, batch, in_virtual_time
 
 BY_NAME = 12
 MAX_BYTES = 1 << 20
@@ -378,7 +383,7 @@ def test_records_below_the_log_end_only_do_not_end_a_consumer_s_wait(node: ApiNo
         await trio.sleep(0.1)
         node.append("apples", b"a")
         await trio.sleep(0.1)
-        node.partition("apples").read_as_replica(2, 1, MAX_BYTES)
+        node.partition("apples").read_as_replica(2, 1, MAX_BYTES, now_ms=0)
 
     elapsed, response = waits(node, request(("apples", 0, 0), max_wait_ms=900), append)
     assert elapsed == 0.2
@@ -476,3 +481,100 @@ def test_a_session_waits_for_all_of_its_partitions(filled: ApiNode) -> None:
 
     elapsed, response = waits(filled, request(session_id=opened.session_id, session_epoch=1, max_wait_ms=500), append)
     assert (elapsed, read(response)) == (0.1, {("apples", 1): [b"new"]})
+
+
+# The closest replica (KIP-392)
+
+
+def with_racks(node: ApiNode, isr: list[int] | None = None) -> None:
+    """Brokers 2 and 3 are in rack far, which broker 1 is not in; broker 3 is fenced."""
+    for broker_id, rack, fenced in ((1, "near", False), (2, "far", False), (3, "far", True)):
+        endpoint = BrokerEndpoint(name="PLAINTEXT", host=f"host-{broker_id}", port=9092)
+        node.replay(RegisterBrokerRecord(broker_id=broker_id, end_points=[endpoint], rack=rack, fenced=fenced))
+    node.broker.replica_selector = replica_selector(
+        BrokerConfig({"replica.selector.class": RACK_AWARE_SELECTOR}), lambda: node.image
+    )
+    node.create_topic("apples", replicas=[1, 2, 3])
+    node.append("apples", b"a")
+    node.append("apples", b"b")
+    partition = node.partition("apples")
+    for replica_id in (2, 3):
+        partition.read_as_replica(replica_id, 1, MAX_BYTES, log_start_offset=0, now_ms=0)
+
+
+@pytest.mark.parametrize(
+    ("rack", "offset", "preferred"),
+    [("far", 0, 2), ("far", 1, 2), ("near", 0, -1), ("elsewhere", 0, -1), ("", 0, -1), ("far", 2, -1)],
+)
+def test_a_consumer_is_referred_to_who_is_in_its_rack(node: ApiNode, rack: str, offset: int, preferred: int) -> None:
+    with_racks(node)
+    ((_, _, data),) = partitions(send_now(node, request(("apples", 0, offset), rack_id=rack)))
+    assert data.preferred_read_replica == preferred
+    assert data.error_code == ErrorCode.NONE
+    assert data.high_watermark == 1
+    assert bool(data.records) is (preferred < 0 and offset == 0)
+
+
+def test_who_is_referred_to_another_replica_does_not_wait(node: ApiNode) -> None:
+    with_racks(node)
+
+    async def run() -> float:
+        before = trio.current_time()
+        await send(node, request(("apples", 0, 1), rack_id="far", max_wait_ms=5000))
+        return trio.current_time() - before
+
+    assert in_virtual_time(run) == 0
+
+
+def test_nobody_is_referred_to_who_is_not_in_sync(node: ApiNode) -> None:
+    with_racks(node)
+    node.change_partition("apples", 0, isr=[1])
+    ((_, _, data),) = partitions(send_now(node, request(("apples", 0, 0), rack_id="far")))
+    assert data.preferred_read_replica == -1
+
+
+def test_replicas_are_not_referred_to_others(node: ApiNode) -> None:
+    with_racks(node)
+    message = request(("apples", 0, 0), rack_id="far", replica_id=2)
+    ((_, _, data),) = partitions(send_now(node, message))
+    assert data.preferred_read_replica == -1
+    assert values(data) == [b"a", b"b"]
+
+
+def test_a_consumer_reads_from_a_follower_up_to_its_high_watermark(node: ApiNode) -> None:
+    node.create_topic("apples", replicas=[1, 2], leader=2)
+    partition = node.partition("apples")
+    partition.append_as_follower(batch(b"a", b"b", partition_leader_epoch=0))
+    partition.append_as_follower(batch(b"c", base_offset=2, partition_leader_epoch=0))
+    partition.follow_watermarks(2, 0)
+    assert read(send_now(node, request(("apples", 0, 0)))) == {("apples", 0): [b"a", b"b"]}
+    assert read(send_now(node, request(("apples", 0, 2)))) == {("apples", 0): []}
+    ((_, _, data),) = partitions(send_now(node, request(("apples", 0, 4))))
+    assert data.error_code == ErrorCode.OFFSET_OUT_OF_RANGE
+    ((_, _, data),) = partitions(send_now(node, request(("apples", 0, 0)), version=10))
+    assert data.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
+# Replication quotas (KIP-73)
+
+
+def test_a_follower_that_is_not_in_sync_gets_no_more_than_the_leaders_rate(node: ApiNode) -> None:
+    node.create_topic("apples", replicas=[1, 2], leader_replication_throttled_replicas="0:1")
+    node.replay(
+        ConfigRecord(
+            resource_type=BROKER_RESOURCE, resource_name="1", name="leader.replication.throttled.rate", value="10"
+        )
+    )
+    node.change_partition("apples", 0, isr=[1])
+    node.append("apples", *[b"x" * 10] * 10)
+
+    async def run() -> list[int]:
+        got = []
+        for _ in range(2):
+            answer = await send(node, request(("apples", 0, 0), replica_id=2))
+            got += [len(values(data)) for _, _, data in partitions(answer)]
+        node.change_partition("apples", 0, isr=[1, 2])
+        answer = await send(node, request(("apples", 0, 0), replica_id=2))
+        return got + [len(values(data)) for _, _, data in partitions(answer)]
+
+    assert in_virtual_time(run) == [10, 0, 10], "who is in sync is not held back"

@@ -132,6 +132,7 @@ def transactional(values: bytes = b"a") -> bytes:
         (("apples", 99, batch(b"a")), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
         (("apples", -1, batch(b"a")), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
         (("led elsewhere", 0, batch(b"a")), ErrorCode.NOT_LEADER_OR_FOLLOWER),
+        (("followed", 0, transactional()), ErrorCode.NOT_LEADER_OR_FOLLOWER),
         (("__consumer_offsets", 0, batch(b"a")), ErrorCode.INVALID_TOPIC_EXCEPTION),
         (("apples", 0, None), ErrorCode.INVALID_RECORD),
         (("apples", 0, b""), ErrorCode.INVALID_RECORD),
@@ -144,12 +145,14 @@ def transactional(values: bytes = b"a") -> bytes:
         (("compacted", 0, batch(b"a", key=None)), ErrorCode.INVALID_RECORD),
         (("apples", 0, batch(b"a", timestamp=2**62)), ErrorCode.INVALID_TIMESTAMP),
         (("apples", 0, transactional()), ErrorCode.NOT_ENOUGH_REPLICAS),
+        (("apples", 0, batch(b"a", is_transactional=True)), ErrorCode.INVALID_RECORD),
     ],
 )
 def test_refusals(node: ApiNode, sent: Sent, error: ErrorCode) -> None:
     node.create_topic("apples", max_message_bytes="2000")
     node.create_topic("compacted", cleanup_policy="compact")
     node.create_topic("led elsewhere", leader=2, replicas=[2])
+    node.create_topic("followed", leader=2, replicas=[1, 2])
     node.create_topic("__consumer_offsets")
     (found,) = send(node, sent, transactional_id="mine")
     assert (ErrorCode(found.error_code), found.base_offset) == (error, -1)
@@ -278,7 +281,7 @@ def test_acks_all_waits_for_the_other_replicas(node: ApiNode) -> None:
     async def run() -> None:
         async def replicate() -> None:
             await trio.sleep(0.2)
-            node.partition("apples").read_as_replica(2, 1, 1000)
+            node.partition("apples").read_as_replica(2, 1, 1000, now_ms=0)
 
         async with trio.open_nursery() as nursery:
             nursery.start_soon(replicate)

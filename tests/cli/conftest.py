@@ -23,6 +23,8 @@ from pykbroker.cli.main import main
 from pykbroker.client.cluster import Cluster, parse_bootstrap_servers
 from pykbroker.client.producer import open_producer
 
+from .cluster_command import base_port, start_cluster  # noqa: F401 - fixtures
+
 TIMEOUT_S = 60
 PYKBROKER = [sys.executable, "-c", "from pykbroker.cli.main import main; main()"]
 ROOT = Path(__file__).parents[2]

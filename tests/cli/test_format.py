@@ -8,11 +8,18 @@ import pytest
 from click.testing import CliRunner, Result
 
 from pykbroker.cli.format import command
+from pykbroker.protocol.compile import decode
+from pykbroker.protocol.messages.control_records import VotersRecord
+from pykbroker.protocol.records.control import ControlRecordType
 from pykbroker.protocol.uuids import uuid_from_text
 from pykbroker.server.bootstrap_checkpoint import read_bootstrap_checkpoint
+from pykbroker.server.snapshot_format import decode_snapshot
 from pykbroker.storage.disk import OsDisk
 
 CLUSTER_ID = "rGKhQ5uFQ7WqXg2Vd1mY0A"
+LISTENERS = "listeners=PLAINTEXT://127.0.0.1:9092,CONTROLLER://127.0.0.1:9093"
+DIRECTORY_ID = "J8aAPcfLQt2bqs1JT_rMgQ"
+FIRST_SNAPSHOT = "__cluster_metadata-0/00000000000000000000-0000000000.checkpoint"
 
 
 @pytest.fixture
@@ -82,11 +89,26 @@ def test_partitions_without_meta_properties_are_left_alone(properties: Path, tmp
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
-        (["--feature", "group.version=1"], "group.version"),
+        (["--feature", "group.version=2"], "group.version"),
+        (["--feature", "share.version=1"], "share.version"),
+        (["--feature", "group.version=1", "--feature", "group.version=0"], "group.version"),
         (["--feature", "metadata.version=29"], "metadata.version"),
         (["--feature", "metadata.version"], "NAME=LEVEL"),
         (["--release-version", "3.9"], "3.9"),
         (["--override", "num.partitions=none"], "num.partitions"),
+        (["--feature", "kraft.version=2"], "kraft.version"),
+        (["--feature", "kraft.version=1"], "dynamic voters"),
+        (["--no-initial-controllers", "--feature", "kraft.version=0"], "kraft.version"),
+        (["--standalone"], "port"),
+        (["--standalone", "--no-initial-controllers"], "Only one"),
+        (["--initial-controllers", ""], "No initial controller"),
+        (["--initial-controllers", "3@here:9093"], "'3@here:9093'"),
+        (["--initial-controllers", "3@here:90930:J8aAPcfLQt2bqs1JT_rMgQ"], "90930"),
+        (["--initial-controllers", "3@here:9093:directory"], "directory id"),
+        (
+            ["--initial-controllers", "3@a:1:J8aAPcfLQt2bqs1JT_rMgQ,3@b:1:J8aAPcfLQt2bqs1JT_rMgQ"],
+            "more than once",
+        ),
     ],
 )
 def test_what_is_not_offered_is_refused_in_one_line(properties: Path, arguments: list[str], complaint: str) -> None:
@@ -103,10 +125,51 @@ def test_a_cluster_id_is_needed(properties: Path) -> None:
 
 
 def test_kafkas_flags_for_a_single_node_are_taken(properties: Path) -> None:
-    arguments = ["--standalone", "--release-version", "4.3-IV0", "--feature", "metadata.version=30"]
+    arguments = [
+        "--override",
+        LISTENERS,
+        "--standalone",
+        "--release-version",
+        "4.3-IV0",
+        "--feature",
+        "metadata.version=30",
+    ]
     assert run("--cluster-id", CLUSTER_ID, "--config", properties, *arguments).exit_code == 0
 
 
 def test_a_random_uuid_is_one() -> None:
     first, second = run("--random-uuid").output.strip(), run("--random-uuid").output.strip()
     assert uuid_from_text(first) != uuid_from_text(second)
+
+
+def test_the_first_voters_of_a_dynamic_quorum_stand_in_a_snapshot(properties: Path, tmp_path: Path) -> None:
+    others = f"3@here:9093:{DIRECTORY_ID},4@[::1]:9094:{DIRECTORY_ID}"
+    assert run("-t", CLUSTER_ID, "-c", properties, "--initial-controllers", others).exit_code == 0
+    assert meta(tmp_path / "a")["directory.id"] == DIRECTORY_ID
+    assert meta(tmp_path / "b")["directory.id"] != DIRECTORY_ID
+    assert not (tmp_path / "b" / "__cluster_metadata-0").exists()
+    records = decode_snapshot((tmp_path / "a" / FIRST_SNAPSHOT).read_bytes()).quorum
+    assert records.voter_ids() == [3, 4]
+    voters = decode(VotersRecord, 0, records.by_type[ControlRecordType.KRAFT_VOTERS][1])[0]
+    assert [(each.name, each.host, each.port) for each in voters.voters[1].endpoints] == [("CONTROLLER", "::1", 9094)]
+
+
+def test_a_standalone_controller_is_its_own_first_voter(properties: Path, tmp_path: Path) -> None:
+    assert run("-t", CLUSTER_ID, "-c", properties, "--override", LISTENERS, "--standalone").exit_code == 0
+    records = decode_snapshot((tmp_path / "a" / FIRST_SNAPSHOT).read_bytes()).quorum
+    assert records.voter_ids() == [3]
+
+
+def test_who_is_to_join_begins_without_voters(properties: Path, tmp_path: Path) -> None:
+    assert run("-t", CLUSTER_ID, "-c", properties, "--no-initial-controllers").exit_code == 0
+    assert not (tmp_path / "a" / "__cluster_metadata-0").exists()
+
+
+def test_a_crash_while_the_voters_were_written_can_be_formatted_away(properties: Path, tmp_path: Path) -> None:
+    others = f"3@here:9093:{DIRECTORY_ID}"
+    assert run("-t", CLUSTER_ID, "-c", properties, "--initial-controllers", others).exit_code == 0
+    (tmp_path / "a" / "meta.properties").unlink()
+    assert run("-t", CLUSTER_ID, "-c", properties, "--initial-controllers", others, "-g").exit_code == 0
+    (tmp_path / "a" / "meta.properties").unlink()
+    (tmp_path / "a" / "__cluster_metadata-0" / "quorum-state").touch()
+    assert run("-t", CLUSTER_ID, "-c", properties, "--initial-controllers", others, "-g").exit_code == 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import resource
 import signal
 import socket
 import struct
@@ -108,6 +109,18 @@ def test_one_line_says_that_it_serves_and_a_signal_stops_it_cleanly(
     directory = tmp_path / "pykbroker-data"
     assert (directory / "meta.properties").exists()
     assert (directory / ".kafka_cleanshutdown").exists()
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="looks at another process's limits")
+def test_a_node_takes_all_descriptors_that_it_may_have(start: StartNode) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    few = len(list(Path("/proc/self/fd").iterdir())) + 100  # this process, too, has to live with it
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(soft, few), hard))
+    try:
+        node = start("--ephemeral")
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    assert psutil.Process(node.process.pid).rlimit(psutil.RLIMIT_NOFILE) == (hard, hard)
 
 
 def test_a_restart_finds_its_cluster_again(start: StartNode, tmp_path: Path) -> None:
@@ -273,3 +286,29 @@ def test_an_idle_connection_costs_little_memory(start: StartNode) -> None:
         each = (process.memory_info().rss - before) / 400
     assert each <= 15_000
     assert node.end()[0] == 0
+
+
+def test_a_node_that_waits_for_its_quorum_is_stopped_cleanly(tmp_path: Path) -> None:
+    """It is one of three voters, and the ports of the others are nobody's."""
+    with contextlib.ExitStack() as stack:
+        sockets = [stack.enter_context(socket.socket()) for _ in range(4)]
+        for each in sockets:
+            each.bind(("127.0.0.1", 0))
+        ports = [each.getsockname()[1] for each in sockets]
+    overrides = {
+        "node.id": "1",
+        "controller.quorum.voters": ",".join(f"{node}@127.0.0.1:{port}" for node, port in enumerate(ports[:3], 1)),
+        "listeners": f"PLAINTEXT://127.0.0.1:{ports[3]},CONTROLLER://127.0.0.1:{ports[0]}",
+    }
+    flags = [flag for key, value in overrides.items() for flag in ("--override", f"{key}={value}")]
+    for _ in range(2):
+        process = run_process("start", "--data-dir", tmp_path / "data", *flags, cwd=tmp_path)
+        assert process.stderr is not None
+        while "PROSPECTIVE" not in process.stderr.readline():
+            assert process.poll() is None
+        assert not (tmp_path / "data" / ".kafka_cleanshutdown").exists()
+        process.send_signal(signal.SIGTERM)
+        out, err = process.communicate(timeout=TIMEOUT_S)
+        assert (process.returncode, out) == (0, "")
+        assert "node 1 shuts down" in err
+        assert (tmp_path / "data" / ".kafka_cleanshutdown").exists()

@@ -223,3 +223,54 @@ def test_raw_bytes_go_out_as_they_are_and_frames_come_back_without_their_size() 
             await connection.receive_frame()
 
     with_pair(scenario)
+
+
+class InPieces(trio.abc.Stream):
+    """Gives what it has in pieces of some size, as a socket does, and fills what it is given."""
+
+    def __init__(self, data: bytes, piece: int) -> None:
+        self.data = data
+        self.piece = piece
+
+    async def receive_into(self, view: memoryview) -> int:
+        data = await self.receive_some(min(self.piece, len(view)))
+        view[: len(data)] = data
+        return len(data)
+
+    async def receive_some(self, max_bytes: int | None = None) -> bytes:
+        await trio.lowlevel.checkpoint()
+        size = min(self.piece, max_bytes or self.piece)
+        data, self.data = self.data[:size], self.data[size:]
+        return data
+
+    async def send_all(self, data: bytes | bytearray | memoryview) -> None:
+        await trio.lowlevel.checkpoint()
+
+    async def wait_send_all_might_not_block(self) -> None:
+        await trio.lowlevel.checkpoint()
+
+    async def aclose(self) -> None:
+        await trio.lowlevel.checkpoint()
+
+
+@pytest.mark.parametrize("piece", [1_000, 65_537, 262_144, 5_000_000])
+def test_frames_of_all_sizes_come_through_a_stream_that_fills_buffers(piece: int) -> None:
+    frames = [b"small" * 2, b"large" * 200_000, b"tiny", b"L" * 262_145, b"last"]
+    sent = b"".join(struct.pack(">i", len(frame)) + frame for frame in frames)
+
+    async def main() -> None:
+        connection = Connection(InPieces(sent, piece), peer="peer")
+        assert [bytes(await connection.receive_frame()) for _ in frames] == frames
+        with pytest.raises(ConnectionLost):
+            await connection.receive_frame()
+
+    trio.run(main)
+
+
+def test_a_large_frame_that_ends_early_is_a_lost_connection() -> None:
+    async def main() -> None:
+        connection = Connection(InPieces(struct.pack(">i", 1_000_000) + b"begin", 3), peer="peer")
+        with pytest.raises(ConnectionLost):
+            await connection.receive_frame()
+
+    trio.run(main)

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import logging
 import random
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import trio
 from crc32c import crc32c
-from trio.testing import wait_all_tasks_blocked
+from trio.testing import MockClock, wait_all_tasks_blocked
 
 from pykbroker.config import BrokerConfig
 from pykbroker.metadata.controller import Controller
-from pykbroker.metadata.features import bootstrap_records
+from pykbroker.metadata.features import REGISTERED_FEATURES, bootstrap_records
 from pykbroker.metadata.image import ImageChanges, MetadataImage
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages.brokers import BrokerHeartbeatRequest, BrokerRegistrationRequest, Feature
@@ -24,34 +25,62 @@ from pykbroker.protocol.messages.topics import (
     DeleteTopicsRequest,
     DeleteTopicState,
 )
-from pykbroker.raft.node import Role
+from pykbroker.raft.node import RaftNode, Role
+from pykbroker.raft.replica import LocalReplica
 from pykbroker.raft.voters import Voter, VoterSet
+from pykbroker.server import metadata_log
 from pykbroker.server.clock import SystemClock
-from pykbroker.server.controller_driver import PARTITIONS_AT_ONCE, ControllerDriver
+from pykbroker.server.controller_driver import ControllerDriver
 from pykbroker.server.metadata_log import MetadataLog
+from pykbroker.server.metadata_publisher import PARTITIONS_AT_ONCE, MetadataPublisher
+from pykbroker.server.node_connections import NodeConnections
+from pykbroker.server.raft_channel import RaftChannel
+from pykbroker.server.raft_driver import RaftDriver
 from pykbroker.sim.disk import SimulatedDisk
+from pykbroker.sim.network import SimulatedNetwork
 from pykbroker.storage.disk import Disk, OsDisk
 from pykbroker.storage.errors import CorruptLog
 from pykbroker.storage.log_config import LogConfig
-from tests.server.inline_threads import GatedThreads, InlineThreads
+from tests.server.inline_threads import GatedThreads, InlineThreads, T, Ts
 
 NODE_ID = 1
 CLUSTER_ID = "rGKhQ5uFQ7WqXg2Vd1mY0A"
 DIRECTORY = "/data/__cluster_metadata-0"
 
 
-def open_driver(disk: Disk, directory: str = DIRECTORY, *, threads: InlineThreads | None = None) -> ControllerDriver:
-    log = MetadataLog.open(disk, directory, LogConfig(), clean_shutdown=False, now_ms=0)
-    return ControllerDriver(
-        NODE_ID,
-        VoterSet([Voter(NODE_ID, "127.0.0.1", 9093)]),
-        log,
-        Controller(BrokerConfig({}), node_id=NODE_ID, cluster_id=CLUSTER_ID, rng=random.Random(1)),
-        MetadataImage(),
-        clock=SystemClock(),
-        threads=threads or InlineThreads(),
-        bootstrap=bootstrap_records(),
-    )
+class Quorum:
+    """A quorum of one: raft, the image and the controller on one metadata log."""
+
+    def __init__(self, disk: Disk, directory: str, threads: InlineThreads, append_linger_ms: int = 0) -> None:
+        clock = SystemClock()
+        log = MetadataLog.open(disk, directory, LogConfig(), clean_shutdown=False, now_ms=0)
+        voters = VoterSet([Voter(NODE_ID, "127.0.0.1", 9093)])
+        replica = LocalReplica(NODE_ID, cluster_id=CLUSTER_ID)
+        node = RaftNode(replica, voters, log.read_election([NODE_ID]), log, rng=random.Random(NODE_ID))
+        channel = RaftChannel(
+            NodeConnections(SimulatedNetwork(random.Random(1)), client_id="test", request_timeout_ms=1000)
+        )
+        self.raft = RaftDriver(node, log, channel, clock=clock, threads=threads, append_linger_ms=append_linger_ms)
+        self.metadata = MetadataPublisher(self.raft, log)
+        controller = Controller(BrokerConfig({}), node_id=NODE_ID, cluster_id=CLUSTER_ID, rng=random.Random(1))
+        self.controller = ControllerDriver(
+            self.raft, self.metadata, controller, clock=clock, bootstrap=bootstrap_records()
+        )
+
+    @property
+    def image(self) -> MetadataImage:
+        return self.metadata.image
+
+    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        async with trio.open_nursery() as nursery:
+            await nursery.start(self.raft.run)
+            await nursery.start(self.metadata.run)
+            await nursery.start(self.controller.run)
+            task_status.started()
+
+
+def open_quorum(disk: Disk, directory: str = DIRECTORY, *, threads: InlineThreads | None = None) -> Quorum:
+    return Quorum(disk, directory, threads or InlineThreads())
 
 
 def simulated_disk() -> SimulatedDisk:
@@ -60,38 +89,41 @@ def simulated_disk() -> SimulatedDisk:
     return disk
 
 
-async def register_broker(driver: ControllerDriver) -> None:
+async def register_broker(quorum: Quorum) -> None:
     registration = BrokerRegistrationRequest(
         broker_id=NODE_ID,
         cluster_id=CLUSTER_ID,
         incarnation_id=bytes(range(16)),
-        features=[Feature(name="metadata.version", min_supported_version=30, max_supported_version=30)],
+        features=[
+            Feature(name=name, min_supported_version=low, max_supported_version=high)
+            for name, (low, high) in REGISTERED_FEATURES.items()
+        ],
         log_dirs=[bytes(range(1, 17))],
     )
-    answer = await driver.submit(registration)
+    answer = await quorum.controller.submit(registration)
     assert answer.error_code == ErrorCode.NONE
     heartbeat = BrokerHeartbeatRequest(
-        broker_id=NODE_ID, broker_epoch=answer.broker_epoch, current_metadata_offset=driver.image.offset
+        broker_id=NODE_ID, broker_epoch=answer.broker_epoch, current_metadata_offset=quorum.image.offset
     )
-    assert (await driver.submit(heartbeat)).error_code == ErrorCode.NONE
+    assert (await quorum.controller.submit(heartbeat)).error_code == ErrorCode.NONE
 
 
-async def create_topic(driver: ControllerDriver, name: str) -> CreateTopicsResponse:
+async def create_topic(quorum: Quorum, name: str) -> CreateTopicsResponse:
     request = CreateTopicsRequest(topics=[CreatableTopic(name=name, num_partitions=2, replication_factor=1)])
-    response = await driver.submit(request)
+    response = await quorum.controller.submit(request)
     assert isinstance(response, CreateTopicsResponse)
     return response
 
 
 def test_topic_is_in_the_image_when_the_answer_comes() -> None:
     async def scenario() -> None:
-        driver = open_driver(simulated_disk())
+        quorum = open_quorum(simulated_disk())
         async with trio.open_nursery() as nursery:
-            await nursery.start(driver.run)
-            await register_broker(driver)
-            response = await create_topic(driver, "orders")
+            await nursery.start(quorum.run)
+            await register_broker(quorum)
+            response = await create_topic(quorum, "orders")
             assert response.topics[0].error_code == ErrorCode.NONE
-            topic = driver.image.topic("orders")
+            topic = quorum.image.topic("orders")
             assert topic is not None
             assert [partition.leader for partition in topic.partitions.values()] == [NODE_ID, NODE_ID]
             nursery.cancel_scope.cancel()
@@ -102,44 +134,73 @@ def test_topic_is_in_the_image_when_the_answer_comes() -> None:
 def test_nothing_is_answered_or_shown_before_it_is_durable() -> None:
     async def scenario() -> None:
         threads = GatedThreads()
-        driver = open_driver(simulated_disk(), threads=threads)
+        quorum = open_quorum(simulated_disk(), threads=threads)
         async with trio.open_nursery() as nursery:
             threads.open()
-            await nursery.start(driver.run)
-            await register_broker(driver)
+            await nursery.start(quorum.run)
+            await register_broker(quorum)
             threads.shut()
-            nursery.start_soon(create_topic, driver, "first")
-            nursery.start_soon(create_topic, driver, "second")
+            nursery.start_soon(create_topic, quorum, "first")
+            nursery.start_soon(create_topic, quorum, "second")
             await wait_all_tasks_blocked()
-            assert not driver.image.topics
+            assert not quorum.image.topics
             assert len(nursery.child_tasks) == 3
             threads.open()
             await wait_all_tasks_blocked()
-            assert set(driver.image.topics) == {"first", "second"}
+            assert set(quorum.image.topics) == {"first", "second"}
             assert len(nursery.child_tasks) == 1
             nursery.cancel_scope.cancel()
 
     trio.run(scenario)
 
 
+class CountingThreads(InlineThreads):
+    def __init__(self) -> None:
+        self.count = 0
+
+    async def run(self, fn: Callable[[*Ts], T], *args: *Ts) -> T:
+        self.count += 1
+        return await super().run(fn, *args)
+
+
+@pytest.mark.parametrize(("append_linger_ms", "flushes"), [(0, 2), (1000, 1)])
+def test_a_leader_that_lingers_flushes_once_for_what_comes_meanwhile(append_linger_ms: int, flushes: int) -> None:
+    async def scenario() -> None:
+        threads = CountingThreads()
+        quorum = Quorum(simulated_disk(), DIRECTORY, threads, append_linger_ms)
+        async with trio.open_nursery() as nursery:
+            await nursery.start(quorum.run)
+            await register_broker(quorum)
+            await trio.sleep(5)
+            before = threads.count
+            nursery.start_soon(create_topic, quorum, "first")
+            await trio.sleep(0.5)
+            await create_topic(quorum, "second")
+            assert set(quorum.image.topics) == {"first", "second"}
+            assert threads.count - before == flushes
+            nursery.cancel_scope.cancel()
+
+    trio.run(scenario, clock=MockClock(autojump_threshold=0))
+
+
 def test_what_was_answered_survives_a_crash() -> None:
     disk = simulated_disk()
 
     async def before_the_crash() -> MetadataImage:
-        driver = open_driver(disk)
+        quorum = open_quorum(disk)
         async with trio.open_nursery() as nursery:
-            await nursery.start(driver.run)
-            await register_broker(driver)
-            await create_topic(driver, "orders")
+            await nursery.start(quorum.run)
+            await register_broker(quorum)
+            await create_topic(quorum, "orders")
             nursery.cancel_scope.cancel()
-        return driver.image
+        return quorum.image
 
     async def after_the_crash() -> tuple[MetadataImage, int]:
-        driver = open_driver(disk)
+        quorum = open_quorum(disk)
         async with trio.open_nursery() as nursery:
-            await nursery.start(driver.run)
+            await nursery.start(quorum.run)
             nursery.cancel_scope.cancel()
-        return driver.image, driver.leader_epoch
+        return quorum.image, quorum.raft.epoch
 
     before = trio.run(before_the_crash)
     disk.crash()
@@ -150,17 +211,17 @@ def test_what_was_answered_survives_a_crash() -> None:
 
 def test_listeners_hear_of_a_change_before_the_answer() -> None:
     async def scenario() -> None:
-        driver = open_driver(simulated_disk())
+        quorum = open_quorum(simulated_disk())
         heard: list[str] = []
 
         def listen(image: MetadataImage, changes: ImageChanges) -> None:
             heard.extend(name for name in image.topics if changes.partitions)
 
-        driver.subscribe(listen)
+        quorum.metadata.subscribe(listen)
         async with trio.open_nursery() as nursery:
-            await nursery.start(driver.run)
-            await register_broker(driver)
-            await create_topic(driver, "orders")
+            await nursery.start(quorum.run)
+            await register_broker(quorum)
+            await create_topic(quorum, "orders")
             assert heard == ["orders"]
             nursery.cancel_scope.cancel()
 
@@ -169,9 +230,9 @@ def test_listeners_hear_of_a_change_before_the_answer() -> None:
 
 def test_others_run_while_a_large_topic_is_created_and_its_answer_comes_last() -> None:
     async def scenario() -> None:
-        driver = open_driver(simulated_disk())
+        quorum = open_quorum(simulated_disk())
         order: list[object] = []
-        driver.subscribe(lambda _, changes: order.append(len(changes.partitions)))
+        quorum.metadata.subscribe(lambda _, changes: order.append(len(changes.partitions)))
 
         async def count_turns() -> None:
             while True:
@@ -179,12 +240,12 @@ def test_others_run_while_a_large_topic_is_created_and_its_answer_comes_last() -
                 order.append("another task")
 
         async with trio.open_nursery() as nursery:
-            await nursery.start(driver.run)
-            await register_broker(driver)
+            await nursery.start(quorum.run)
+            await register_broker(quorum)
             nursery.start_soon(count_turns)
             order.clear()
             topic = CreatableTopic(name="large", num_partitions=3 * PARTITIONS_AT_ONCE, replication_factor=1)
-            await driver.submit(CreateTopicsRequest(topics=[topic]))
+            await quorum.controller.submit(CreateTopicsRequest(topics=[topic]))
             nursery.cancel_scope.cancel()
         published = [index for index, what in enumerate(order) if what == PARTITIONS_AT_ONCE]
         assert len(published) == 3
@@ -197,20 +258,21 @@ def test_others_run_while_a_large_topic_is_created_and_its_answer_comes_last() -
 
 def test_what_people_ask_for_is_a_line_in_the_log_and_what_nodes_ask_is_not(caplog: pytest.LogCaptureFixture) -> None:
     async def scenario() -> None:
-        driver = open_driver(simulated_disk())
+        quorum = open_quorum(simulated_disk())
         async with trio.open_nursery() as nursery:
-            await nursery.start(driver.run)
-            await register_broker(driver)
-            await create_topic(driver, "orders")
+            await nursery.start(quorum.run)
+            await register_broker(quorum)
+            await create_topic(quorum, "orders")
             bad_name = CreatableTopic(name="a\nb", num_partitions=1, replication_factor=1)
             good_name = CreatableTopic(name="parcels", num_partitions=1, replication_factor=1)
-            await driver.submit(CreateTopicsRequest(topics=[bad_name, good_name]))
-            await driver.submit(DeleteTopicsRequest(topics=[DeleteTopicState(name="orders")]))
+            await quorum.controller.submit(CreateTopicsRequest(topics=[bad_name, good_name]))
+            await quorum.controller.submit(DeleteTopicsRequest(topics=[DeleteTopicState(name="orders")]))
             nursery.cancel_scope.cancel()
 
     with caplog.at_level(logging.INFO, "pykbroker.server.controller_driver"):
         trio.run(scenario)
-    assert [record.getMessage().partition(": ")[2] for record in caplog.records] == [
+    lines = [record.getMessage() for record in caplog.records]
+    assert [line.partition(": ")[2] for line in lines if line.startswith("metadata records")] == [
         "CreateTopics orders",
         r"CreateTopics a\nb, parcels",
         "DeleteTopics orders",
@@ -220,19 +282,19 @@ def test_what_people_ask_for_is_a_line_in_the_log_and_what_nodes_ask_is_not(capl
 def test_a_cancelled_caller_loses_the_answer_and_not_the_effect() -> None:
     async def scenario() -> None:
         threads = GatedThreads()
-        driver = open_driver(simulated_disk(), threads=threads)
+        quorum = open_quorum(simulated_disk(), threads=threads)
         async with trio.open_nursery() as nursery:
             threads.open()
-            await nursery.start(driver.run)
-            await register_broker(driver)
+            await nursery.start(quorum.run)
+            await register_broker(quorum)
             threads.shut()
             async with trio.open_nursery() as callers:
-                callers.start_soon(create_topic, driver, "orders")
+                callers.start_soon(create_topic, quorum, "orders")
                 await wait_all_tasks_blocked()
                 callers.cancel_scope.cancel()
             threads.open()
             await wait_all_tasks_blocked()
-            assert "orders" in driver.image.topics
+            assert "orders" in quorum.image.topics
             nursery.cancel_scope.cancel()
 
     trio.run(scenario)
@@ -257,12 +319,22 @@ def test_a_bad_record_in_the_log_is_named(tmp_path: Path) -> None:
     damaged.abandon()
 
 
+def test_a_log_is_read_in_pieces_that_may_end_within_a_batch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(metadata_log, "READ_BYTES", 1000)
+    log = MetadataLog.open(OsDisk(), str(tmp_path / "log"), LogConfig(), clean_shutdown=False, now_ms=0)
+    written = bootstrap_records() * 20
+    for first in range(0, len(written), 3):
+        log.append_records(written[first : first + 3], 1, 0)
+    assert [record.message for record in log.read()] == written
+    log.abandon()
+
+
 def test_the_quorum_state_names_the_leader(tmp_path: Path) -> None:
     async def scenario() -> None:
-        driver = open_driver(OsDisk(), str(tmp_path / "log"))
+        quorum = open_quorum(OsDisk(), str(tmp_path / "log"))
         async with trio.open_nursery() as nursery:
-            await nursery.start(driver.run)
-            assert driver.role is Role.LEADER
+            await nursery.start(quorum.run)
+            assert quorum.raft.role is Role.LEADER
             nursery.cancel_scope.cancel()
 
     trio.run(scenario)

@@ -11,8 +11,10 @@ import pytest
 import trio
 
 from pykbroker.protocol.errors import ErrorCode
+from pykbroker.server.cleaning_process import ThisThread, Workplace
 from pykbroker.server.log_cleaner import LogCleaner
-from pykbroker.storage.errors import DiskFailed
+from pykbroker.storage.checkpoints import TopicPartition
+from pykbroker.storage.errors import CorruptLog, DiskFailed
 from pykbroker.storage.log import Log
 from pykbroker.storage.log_dirs import LogDirectory
 from tests.api.api_node import ApiNode, in_virtual_time
@@ -66,9 +68,17 @@ class ThreadsWithEvents:
         return fn(*args)
 
 
-def cleaner(node: ApiNode, step: str = "", event: Callable[[], None] = lambda: None) -> LogCleaner:
+def cleaner(
+    node: ApiNode,
+    step: str = "",
+    event: Callable[[], None] = lambda: None,
+    new_workplace: Callable[[], Workplace] = ThisThread,
+) -> LogCleaner:
     def fail(directory: LogDirectory, failure: DiskFailed) -> None:
         raise failure
+
+    def set_apart(at: TopicPartition, log: Log, damage: CorruptLog) -> None:
+        node.replicas.set_apart(node.partition(at.topic, at.partition), damage)
 
     def last_stable_offset(at: object, log: Log) -> int | None:
         return next((each.last_stable_offset for each in node.replicas.partitions() if each.log is log), None)
@@ -80,6 +90,8 @@ def cleaner(node: ApiNode, step: str = "", event: Callable[[], None] = lambda: N
         threads=ThreadsWithEvents(step, event),
         last_stable_offset=last_stable_offset,
         on_failure=fail,
+        on_damage=set_apart,
+        new_workplace=new_workplace,
     )
 
 
@@ -186,7 +198,7 @@ def test_deletion_of_old_segments_aborts_a_cleaning(node: ApiNode) -> None:
     assert values(log) == [b"%d" % number for number in range(first, 20)]
 
 
-def test_a_damaged_log_is_given_up_once_and_others_are_cleaned(node: ApiNode, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_damaged_log_is_set_apart_and_others_are_cleaned(node: ApiNode, caplog: pytest.LogCaptureFixture) -> None:
     create_compacted(node, "apples")
     create_compacted(node, "beets")
     apples, beets = fill(node, "apples", 40), fill(node, "beets")
@@ -199,7 +211,7 @@ def test_a_damaged_log_is_given_up_once_and_others_are_cleaned(node: ApiNode, ca
         rounds = [clean_once(of) for _ in range(4)]
     assert rounds == [False, True, False, False]
     [record] = caplog.records
-    assert "apples-0 cannot be cleaned" in record.message
+    assert "apples-0 is set apart" in record.message
     assert "wrong checksum" in record.message
     assert len(values(beets)) < 20
 

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import logging
 import random
+import shutil
 from pathlib import Path
 
 import pytest
 
 from pykbroker.config import BrokerConfig
 from pykbroker.protocol.errors import ErrorCode
+from pykbroker.protocol.uuids import uuid_to_text
 from pykbroker.server.node_storage import NodeStorage
 from pykbroker.storage.disk import OsDisk
 from pykbroker.storage.errors import DiskFailed, InconsistentDirectory
+from pykbroker.storage.log_dirs import format_directory
 from pykbroker.storage.meta_properties import MetaProperties, read_meta_properties
 from tests.api.api_node import ApiNode, VirtualClock, batch
 
@@ -114,6 +117,23 @@ def node(tmp_path: Path) -> ApiNode:
     for index in (0, 1):
         node.append("apples", b"a", b"b", index=index)
     return node
+
+
+def test_a_log_in_a_directory_that_was_formatted_anew_is_not_begun_anew(
+    node: ApiNode, caplog: pytest.LogCaptureFixture
+) -> None:
+    lost = node.directories[1].directory_id
+    node.create_topic("figs", directory=lost)
+    node.append("figs", b"a")
+    node.close()
+    shutil.rmtree(node.path / "two")
+    format_directory(node.disk, f"{node.path}/two", cluster_id="test", node_id=1, rng=node.rng)
+    node.restart(clean=False)
+    assert node.partition("apples", 0).log.log_end_offset == 2
+    assert node.replicas.get_partition("figs", 0) is ErrorCode.KAFKA_STORAGE_ERROR
+    assert f"figs-0 was in a log directory with the id {uuid_to_text(lost)}, which is not in log.dirs" in caplog.text
+    node.create_topic("pears", directory=node.directories[1].directory_id)
+    assert node.partition("pears").log.directory == f"{node.path}/two/pears-0"
 
 
 @pytest.mark.parametrize("clean", [True, False])

@@ -18,6 +18,7 @@ from pykbroker.server.threads import WorkerThreads
 from pykbroker.server.transport import Network, Transport
 from pykbroker.sim.determinism import run_deterministic
 from pykbroker.sim.network import SimulatedNetwork
+from pykbroker.storage.errors import DiskFailed
 
 Scenario = Callable[[Network], Awaitable[None]]
 
@@ -63,6 +64,15 @@ async def send_until_it_fails(transport: Transport) -> None:
 
 
 @dataclass
+class OpenFile:
+    path: str
+    descriptor: int | None
+
+    def fileno(self) -> int | None:
+        return self.descriptor
+
+
+@dataclass
 class Slice:
     """A region of a real file, or of none."""
 
@@ -72,11 +82,8 @@ class Slice:
     size: int
 
     @property
-    def file(self) -> Slice:
-        return self
-
-    def fileno(self) -> int | None:
-        return self.descriptor
+    def file(self) -> OpenFile:
+        return OpenFile(str(self.path), self.descriptor)
 
     def read(self) -> bytes:
         return self.path.read_bytes()[self.position : self.position + self.size]
@@ -127,6 +134,28 @@ def test_regions_of_files_arrive_between_the_bytes_around_them(
         server.close()
 
     run(scenario)
+
+
+@pytest.mark.parametrize("broken", ["os.sendfile", "pykbroker.server.socket_transport.uncached_extent"])
+def test_a_file_that_cannot_be_read_is_a_failed_disk_and_no_peer_that_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, broken: str
+) -> None:
+    path = tmp_path / "segment"
+    path.write_bytes(bytes(100_000))
+
+    def fail(*_: object) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr(broken, fail)
+
+    async def scenario(network: Network) -> None:
+        client, server = await pair(network)
+        with path.open("rb") as file, pytest.raises(DiskFailed, match=f"cannot read {path}: Input/output error"):
+            await server.send([Slice(path, file.fileno(), 0, 100_000)])
+        client.close()
+        server.close()
+
+    trio.run(on_sockets, scenario)
 
 
 def test_a_region_beyond_the_end_of_its_file_breaks_the_connection(tmp_path: Path) -> None:

@@ -1,0 +1,42 @@
+"""AddOffsetsToTxn (key 25): a producer's transaction will have offsets of a group.
+
+Served are versions 0 to 4: 2 may be answered with PRODUCER_FENCED, 4 with TRANSACTION_ABORTABLE (KIP-890). What is
+added is the group's partition of `__consumer_offsets`, which is created where nobody has needed it yet. Producers of
+the second protocol leave this request out; TxnOffsetCommit does it for them.
+"""
+
+from __future__ import annotations
+
+from pykbroker.protocol.errors import ErrorCode
+from pykbroker.protocol.messages.transactions import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
+from pykbroker.server.coordinator_driver import CoordinatorRefused
+from pykbroker.server.dispatch import RequestContext, handles
+from pykbroker.transactions.requests import AddPartitions, PartitionsAdded, TopicPartition
+
+from .coordinator_topics import ensure_topic
+from .transaction_requests import submit
+
+
+@handles(AddOffsetsToTxnRequest)
+async def add_offsets_to_txn(context: RequestContext, request: AddOffsetsToTxnRequest) -> AddOffsetsToTxnResponse:
+    return AddOffsetsToTxnResponse(error_code=await _add(context, request))
+
+
+async def _add(context: RequestContext, request: AddOffsetsToTxnRequest) -> ErrorCode:
+    groups = context.broker.groups
+    error_code = await ensure_topic(context.broker, groups)
+    index = groups.partition_for(request.group_id)
+    if error_code is not ErrorCode.NONE or index is None:
+        return ErrorCode.COORDINATOR_NOT_AVAILABLE
+    offsets = TopicPartition(groups.topic, index)
+    asked = AddPartitions(
+        transactional_id=request.transactional_id,
+        producer_id=request.producer_id,
+        producer_epoch=request.producer_epoch,
+        partitions=(offsets,),
+    )
+    try:
+        added: PartitionsAdded = await submit(context, request.transactional_id, asked)
+    except CoordinatorRefused as refused:
+        return refused.error_code
+    return added.errors[offsets]

@@ -1,0 +1,107 @@
+"""AddPartitionsToTxn (key 24): a producer's transaction will have records in these partitions.
+
+Served are versions 0 to 5. Producers use up to 3, for one transaction; since 4 brokers ask for several at once, to add
+partitions or only to see whether they belong (KIP-890). A partition that does not exist keeps the others of its
+transaction from being added.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from pykbroker.protocol.errors import ErrorCode
+from pykbroker.protocol.messages.transactions import (
+    AddPartitionsToTxnPartitionResult,
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnResponse,
+    AddPartitionsToTxnResult,
+    AddPartitionsToTxnTopic,
+    AddPartitionsToTxnTopicResult,
+    AddPartitionsToTxnTransaction,
+)
+from pykbroker.server.coordinator_driver import CoordinatorRefused
+from pykbroker.server.dispatch import RequestContext, handles
+from pykbroker.server.transaction_membership import ADDING_BY_BROKERS_SINCE, SECOND_PROTOCOL
+from pykbroker.transactions.requests import AddPartitions, PartitionsAdded, TopicPartition
+
+from .transaction_requests import submit
+
+
+@handles(AddPartitionsToTxnRequest)
+async def add_partitions_to_txn(
+    context: RequestContext, request: AddPartitionsToTxnRequest
+) -> AddPartitionsToTxnResponse:
+    if context.header.api_version < ADDING_BY_BROKERS_SINCE:
+        (result,) = await _add_all(context, [_of_producer(request)], client_transaction_version=0)
+        return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=result.topic_results)
+    results = await _add_all(context, request.transactions, client_transaction_version=SECOND_PROTOCOL)
+    return AddPartitionsToTxnResponse(results_by_transaction=results)
+
+
+def _of_producer(request: AddPartitionsToTxnRequest) -> AddPartitionsToTxnTransaction:
+    return AddPartitionsToTxnTransaction(
+        transactional_id=request.v3_and_below_transactional_id,
+        producer_id=request.v3_and_below_producer_id,
+        producer_epoch=request.v3_and_below_producer_epoch,
+        topics=request.v3_and_below_topics,
+    )
+
+
+async def _add_all(
+    context: RequestContext, transactions: Sequence[AddPartitionsToTxnTransaction], *, client_transaction_version: int
+) -> list[AddPartitionsToTxnResult]:
+    results = []
+    for transaction in transactions:
+        partitions = _partitions(transaction)
+        errors = _missing(context, partitions)
+        if not errors:
+            asked = AddPartitions(
+                transactional_id=transaction.transactional_id,
+                producer_id=transaction.producer_id,
+                producer_epoch=transaction.producer_epoch,
+                partitions=partitions,
+                verify_only=transaction.verify_only,
+                client_transaction_version=client_transaction_version,
+            )
+            errors = await _add(context, asked)
+        topics = [_topic_result(topic, errors) for topic in transaction.topics]
+        results.append(AddPartitionsToTxnResult(transactional_id=transaction.transactional_id, topic_results=topics))
+    return results
+
+
+def _partitions(transaction: AddPartitionsToTxnTransaction) -> tuple[TopicPartition, ...]:
+    return tuple(TopicPartition(topic.name, each) for topic in transaction.topics for each in topic.partitions)
+
+
+def _missing(context: RequestContext, partitions: Sequence[TopicPartition]) -> Mapping[TopicPartition, ErrorCode]:
+    """Empty where all partitions exist."""
+    image = context.broker.image
+    missing = {at for at in partitions if image.partition(at.topic, at.partition) is None}
+    if not missing:
+        return {}
+    return {
+        at: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if at in missing else ErrorCode.OPERATION_NOT_ATTEMPTED
+        for at in partitions
+    }
+
+
+async def _add(context: RequestContext, asked: AddPartitions) -> Mapping[TopicPartition, ErrorCode]:
+    try:
+        added: PartitionsAdded = await submit(context, asked.transactional_id, asked)
+    except CoordinatorRefused as refused:
+        return dict.fromkeys(asked.partitions, refused.error_code)
+    return added.errors
+
+
+def _topic_result(
+    topic: AddPartitionsToTxnTopic, errors: Mapping[TopicPartition, ErrorCode]
+) -> AddPartitionsToTxnTopicResult:
+    return AddPartitionsToTxnTopicResult(
+        name=topic.name,
+        results_by_partition=[
+            AddPartitionsToTxnPartitionResult(
+                partition_index=each, partition_error_code=errors[TopicPartition(topic.name, each)]
+            )
+            for each in topic.partitions
+        ],
+    )

@@ -1,0 +1,24 @@
+"""AlterConfigs (key 33): the whole configuration of topics and brokers is replaced (KIP-133).
+
+Served are versions 0 to 2, which differ in their encoding only. The rules are the controller's
+(`metadata.legacy_configs`); a broker refuses to speak for another one, as Kafka's does.
+"""
+
+from __future__ import annotations
+
+from pykbroker.protocol.messages.configs import AlterConfigsRequest, AlterConfigsResponse
+from pykbroker.server.dispatch import RequestContext, handles
+
+from .controller_requests import submit
+from .foreign_configs import take_out_foreign
+
+
+@handles(AlterConfigsRequest, listeners=frozenset({"broker", "controller"}))
+async def alter_configs(context: RequestContext, request: AlterConfigsRequest) -> AlterConfigsResponse:
+    if context.listener.kind == "controller":
+        response: AlterConfigsResponse = await submit(context, request)
+        return response
+    foreign = take_out_foreign(request.resources, context.broker.node_id)
+    response = await submit(context, request)
+    response.responses += foreign
+    return response

@@ -1,0 +1,18 @@
+"""AlterPartition (key 56): a partition's leader proposes new in-sync replicas to the controller.
+
+Served are versions 2 and 3: 3 sends the epoch of each broker along (KIP-903). The rules stand in
+`metadata.alter_partition`.
+"""
+
+from __future__ import annotations
+
+from pykbroker.protocol.messages.brokers import AlterPartitionRequest, AlterPartitionResponse
+from pykbroker.server.dispatch import RequestContext, handles
+
+from .controller_requests import submit
+
+
+@handles(AlterPartitionRequest, listeners=frozenset({"controller"}))
+async def alter_partition(context: RequestContext, request: AlterPartitionRequest) -> AlterPartitionResponse:
+    response: AlterPartitionResponse = await submit(context, request)
+    return response

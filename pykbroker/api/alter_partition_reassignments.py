@@ -1,0 +1,23 @@
+"""AlterPartitionReassignments (key 45): partitions get other replicas (KIP-455).
+
+Served are versions 0 and 1; 1 can forbid a change of the replication factor (KIP-860). What is granted stands in
+`metadata.reassignments`.
+"""
+
+from __future__ import annotations
+
+from pykbroker.protocol.messages.reassignments import (
+    AlterPartitionReassignmentsRequest,
+    AlterPartitionReassignmentsResponse,
+)
+from pykbroker.server.dispatch import RequestContext, handles
+
+from .controller_requests import submit
+
+
+@handles(AlterPartitionReassignmentsRequest, listeners=frozenset({"broker", "controller"}))
+async def alter_partition_reassignments(
+    context: RequestContext, request: AlterPartitionReassignmentsRequest
+) -> AlterPartitionReassignmentsResponse:
+    response: AlterPartitionReassignmentsResponse = await submit(context, request)
+    return response

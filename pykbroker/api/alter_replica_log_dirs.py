@@ -1,0 +1,34 @@
+"""AlterReplicaLogDirs (key 34): moves replicas between the log directories of this broker (KIP-113).
+
+Served are versions 1 and 2; 2 brought flexible encoding. The answer says that a move has begun; DescribeLogDirs shows
+how far it is, as a future replica with its lag.
+"""
+
+from __future__ import annotations
+
+from pykbroker.protocol.messages.log_dirs import (
+    AlterReplicaLogDirPartitionResult,
+    AlterReplicaLogDirsRequest,
+    AlterReplicaLogDirsResponse,
+    AlterReplicaLogDirTopicResult,
+)
+from pykbroker.server.dispatch import RequestContext, handles
+
+
+@handles(AlterReplicaLogDirsRequest)
+async def alter_replica_log_dirs(
+    context: RequestContext, request: AlterReplicaLogDirsRequest
+) -> AlterReplicaLogDirsResponse:
+    # Where a partition is named twice, the last directory counts, and is answered once.
+    wanted = {
+        (topic.name, index): directory.path
+        for directory in request.dirs
+        for topic in directory.topics
+        for index in topic.partitions
+    }
+    topics: dict[str, AlterReplicaLogDirTopicResult] = {}
+    for (name, index), path in wanted.items():
+        topic = topics.setdefault(name, AlterReplicaLogDirTopicResult(topic_name=name))
+        error = context.broker.log_moves.move(name, index, path)
+        topic.partitions.append(AlterReplicaLogDirPartitionResult(partition_index=index, error_code=error))
+    return AlterReplicaLogDirsResponse(results=list(topics.values()))

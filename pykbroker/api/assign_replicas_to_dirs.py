@@ -1,0 +1,19 @@
+"""AssignReplicasToDirs (key 73): a broker tells in which log directory its replicas lie (KIP-858).
+
+Served is version 0, on controller listeners. The rules stand in `metadata.directory_assignments`.
+"""
+
+from __future__ import annotations
+
+from pykbroker.protocol.messages.log_dirs import AssignReplicasToDirsRequest, AssignReplicasToDirsResponse
+from pykbroker.server.dispatch import RequestContext, handles
+
+from .controller_requests import submit
+
+
+@handles(AssignReplicasToDirsRequest, listeners=frozenset({"controller"}))
+async def assign_replicas_to_dirs(
+    context: RequestContext, request: AssignReplicasToDirsRequest
+) -> AssignReplicasToDirsResponse:
+    response: AssignReplicasToDirsResponse = await submit(context, request)
+    return response

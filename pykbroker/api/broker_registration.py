@@ -1,0 +1,20 @@
+"""BrokerRegistration (key 62): a broker joins its cluster, fenced at first, and gets its epoch (KIP-631).
+
+Served are versions 0 to 4, on controller listeners: 2 brought log directories (KIP-858), 3 the previous epoch
+(KIP-966). The rules stand in `metadata.brokers`.
+"""
+
+from __future__ import annotations
+
+from pykbroker.protocol.messages.brokers import BrokerRegistrationRequest, BrokerRegistrationResponse
+from pykbroker.server.dispatch import RequestContext, handles
+
+from .controller_requests import submit
+
+
+@handles(BrokerRegistrationRequest, listeners=frozenset({"controller"}))
+async def broker_registration(
+    context: RequestContext, request: BrokerRegistrationRequest
+) -> BrokerRegistrationResponse:
+    response: BrokerRegistrationResponse = await submit(context, request)
+    return response

@@ -1,0 +1,26 @@
+"""ConsumerGroupHeartbeat (key 68): a member of a consumer group joins, stays, and leaves (KIP-848).
+
+Served are versions 0 and 1: 1 brought regular expressions, and member ids that the client chooses (KIP-1082).
+"""
+
+from __future__ import annotations
+
+from pykbroker.protocol.errors import ErrorCode
+from pykbroker.protocol.messages.consumer_groups import ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse
+from pykbroker.server.coordinator_driver import CoordinatorRefused
+from pykbroker.server.dispatch import RequestContext, handles
+
+from .group_requests import has_consumer_groups, submit
+
+
+@handles(ConsumerGroupHeartbeatRequest)
+async def consumer_group_heartbeat(
+    context: RequestContext, request: ConsumerGroupHeartbeatRequest
+) -> ConsumerGroupHeartbeatResponse:
+    if not has_consumer_groups(context):
+        return ConsumerGroupHeartbeatResponse(error_code=ErrorCode.UNSUPPORTED_VERSION)
+    try:
+        response: ConsumerGroupHeartbeatResponse = await submit(context, request.group_id, request)
+    except CoordinatorRefused as refused:
+        return ConsumerGroupHeartbeatResponse(error_code=refused.error_code)
+    return response

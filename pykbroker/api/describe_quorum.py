@@ -1,0 +1,28 @@
+"""DescribeQuorum (key 55): who leads the metadata quorum, how far its log is, who votes and who follows (KIP-595,
+KIP-836, KIP-853).
+
+Served are versions 0 to 2, on both kinds of listeners. The leader knows; a broker asks it, another controller says that
+it does not lead.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pykbroker.protocol.messages.quorum import DescribeQuorumRequest
+from pykbroker.raft.states import Role
+from pykbroker.server.dispatch import RequestContext, handles
+from pykbroker.server.quorum_description import NODES_SINCE, describe_quorum
+
+from .controller_requests import submit
+
+
+@handles(DescribeQuorumRequest, listeners=frozenset({"broker", "controller"}))
+async def handle(context: RequestContext, request: DescribeQuorumRequest) -> Any:
+    broker = context.broker
+    if context.listener.kind == "broker" and broker.raft.role is not Role.LEADER:
+        return await submit(context, request)
+    response = describe_quorum(broker.raft, broker.image, request, broker.clock)
+    if context.header.api_version < NODES_SINCE:
+        response.nodes = []
+    return response

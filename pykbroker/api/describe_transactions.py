@@ -1,0 +1,41 @@
+"""DescribeTransactions (key 65): state, producer and partitions of transactional ids (KIP-664).
+
+Served is version 0.
+"""
+
+from __future__ import annotations
+
+from pykbroker.protocol.messages.transaction_admin import (
+    DescribeTransactionsRequest,
+    DescribeTransactionsResponse,
+    DescribeTransactionsResponseTransactionState,
+)
+from pykbroker.server.coordinator_driver import CoordinatorRefused
+from pykbroker.server.dispatch import RequestContext, handles
+
+from .transaction_requests import submit
+
+
+@handles(DescribeTransactionsRequest)
+async def describe_transactions(
+    context: RequestContext, request: DescribeTransactionsRequest
+) -> DescribeTransactionsResponse:
+    answer = DescribeTransactionsResponse()
+    for transactional_id in request.transactional_ids:
+        answer.transaction_states = answer.transaction_states + await _describe(context, transactional_id)
+    return answer
+
+
+async def _describe(
+    context: RequestContext, transactional_id: str
+) -> list[DescribeTransactionsResponseTransactionState]:
+    one = DescribeTransactionsRequest(transactional_ids=[transactional_id])
+    try:
+        described: DescribeTransactionsResponse = await submit(context, transactional_id, one)
+    except CoordinatorRefused as refused:
+        return [
+            DescribeTransactionsResponseTransactionState(
+                transactional_id=transactional_id, error_code=refused.error_code
+            )
+        ]
+    return described.transaction_states

@@ -1,0 +1,23 @@
+"""EndTxn (key 26): commit or abort a producer's transaction.
+
+Served are versions 0 to 5: 2 may be answered with PRODUCER_FENCED, 4 with TRANSACTION_ABORTABLE, and with 5 the
+producer gets a new epoch for its next transaction (KIP-890). The answer comes when the decision is committed; markers
+in partitions that are led here are there by then.
+"""
+
+from __future__ import annotations
+
+from pykbroker.protocol.messages.transactions import EndTxnRequest, EndTxnResponse
+from pykbroker.server.coordinator_driver import CoordinatorRefused
+from pykbroker.server.dispatch import RequestContext, handles
+
+from .transaction_requests import submit_with_producer_id
+
+
+@handles(EndTxnRequest)
+async def end_txn(context: RequestContext, request: EndTxnRequest) -> EndTxnResponse:
+    try:
+        response: EndTxnResponse = await submit_with_producer_id(context, request.transactional_id, request)
+    except CoordinatorRefused as refused:
+        return EndTxnResponse(error_code=refused.error_code)
+    return response

@@ -1,0 +1,44 @@
+"""Envelope (key 58): a client's request that a broker passes on, with the client's principal and address (KIP-590).
+
+Served is version 0, on controller listeners. What is inside is answered as if its client had sent it here.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from pykbroker.protocol.api_keys import request_type
+from pykbroker.protocol.compile import decode
+from pykbroker.protocol.errors import ErrorCode, MalformedMessage
+from pykbroker.protocol.messages.brokers import EnvelopeRequest, EnvelopeResponse
+from pykbroker.server.dispatch import ConnectionState, RequestContext, handles
+from pykbroker.server.forwarding import EnvelopeRefused, Forwarded, disclose, enclose_response
+from pykbroker.server.log_lines import printable
+
+_log = logging.getLogger(__name__)
+
+
+@handles(EnvelopeRequest, listeners=frozenset({"controller"}))
+async def envelope(context: RequestContext, request: EnvelopeRequest) -> EnvelopeResponse:
+    try:
+        return await _answer(context, disclose(request))
+    except EnvelopeRefused as refused:
+        _log.warning("an envelope of %s is refused: %s", context.client_address, printable(str(refused)))
+        return EnvelopeResponse(error_code=refused.error_code)
+
+
+async def _answer(context: RequestContext, forwarded: Forwarded) -> EnvelopeResponse:
+    header = forwarded.header
+    handler = context.listener.by_api_key.get(header.api_key)
+    if handler is None or not handler.min_version <= header.api_version <= handler.max_version:
+        raise EnvelopeRefused(
+            ErrorCode.UNSUPPORTED_VERSION, f"version {header.api_version} of API {header.api_key} is not served"
+        )
+    try:
+        request, _ = decode(request_type(header.api_key), header.api_version, forwarded.data, forwarded.body)
+    except MalformedMessage as error:
+        raise EnvelopeRefused(ErrorCode.UNSUPPORTED_VERSION, str(error)) from None
+    client = ConnectionState(context.listener_name, forwarded.client_address, forwarded.principal)
+    response = await handler.function(RequestContext(context.broker, header, context.listener, client), request)
+    assert response is not None, "every API that is forwarded has an answer"
+    return enclose_response(response, header)

@@ -1,0 +1,43 @@
+"""What members of the metadata quorum ask each other: Vote (52), BeginQuorumEpoch (53), EndQuorumEpoch (54),
+FetchSnapshot (59), UpdateRaftVoter (82) and Fetch (1) of the metadata log, on the controller listener alone; and what
+administrators ask, AddRaftVoter (80) and RemoveRaftVoter (81), which brokers forward (KIP-853).
+
+The rules are raft's. A Fetch waits there until there is news for it.
+"""
+
+from __future__ import annotations
+
+from pykbroker.protocol.messages.fetch import FetchRequest
+from pykbroker.protocol.messages.quorum import (
+    BeginQuorumEpochRequest,
+    EndQuorumEpochRequest,
+    FetchSnapshotRequest,
+    VoteRequest,
+)
+from pykbroker.protocol.messages.voters import AddRaftVoterRequest, RemoveRaftVoterRequest, UpdateRaftVoterRequest
+from pykbroker.protocol.schema import Message
+from pykbroker.server.dispatch import ListenerKind, RequestContext, handles
+
+from .controller_requests import submit
+
+_CONTROLLER: frozenset[ListenerKind] = frozenset({"controller"})
+
+
+async def _ask_raft(context: RequestContext, request: Message) -> Message:
+    return await context.broker.raft.answer(request, context.header.api_version, context.listener_name)
+
+
+for _request_type in (
+    VoteRequest,
+    BeginQuorumEpochRequest,
+    EndQuorumEpochRequest,
+    FetchRequest,
+    FetchSnapshotRequest,
+    UpdateRaftVoterRequest,
+    AddRaftVoterRequest,
+    RemoveRaftVoterRequest,
+):
+    handles(_request_type, listeners=_CONTROLLER)(_ask_raft)
+
+for _request_type in (AddRaftVoterRequest, RemoveRaftVoterRequest):
+    handles(_request_type)(submit)

@@ -1,0 +1,32 @@
+"""What the handlers of transaction requests share: the way to the coordinator."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pykbroker.protocol.errors import ErrorCode
+from pykbroker.server.coordinator_driver import CoordinatorRefused
+from pykbroker.server.dispatch import RequestContext
+from pykbroker.transactions.requests import TransactionRequestContext
+from pykbroker.transactions.shard import TransactionRequest
+
+
+async def submit(context: RequestContext, transactional_id: str, request: TransactionRequest) -> Any:
+    """The response of the coordinator. Raises CoordinatorRefused."""
+    coordinator = context.broker.transactions.coordinator
+    return await coordinator.submit(transactional_id, request, transaction_context(context))
+
+
+async def submit_with_producer_id(context: RequestContext, transactional_id: str, request: TransactionRequest) -> Any:
+    """For requests that may need a new producer id: there is one to take, if the controller has any.
+
+    Raises CoordinatorRefused.
+    """
+    error_code = await context.broker.transactions.producer_ids.stock()
+    if error_code is not ErrorCode.NONE:
+        raise CoordinatorRefused(error_code)
+    return await submit(context, transactional_id, request)
+
+
+def transaction_context(context: RequestContext) -> TransactionRequestContext:
+    return TransactionRequestContext(api_version=context.header.api_version)

@@ -1,0 +1,101 @@
+"""Before records of a transaction are appended: do their partitions belong to it? (KIP-890)
+
+The first batch of a transaction in a partition waits for the transaction coordinator's word, so that no batch that
+comes late, behind its transaction's end, opens one that nobody would ever end. Clients of the second protocol leave
+it to the broker to add the partition. Once a transaction is open in a partition nobody is asked any more.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+
+from pykbroker.protocol.errors import ErrorCode
+from pykbroker.replication.partition import Partition
+from pykbroker.server.broker import Broker
+from pykbroker.server.transaction_membership import SECOND_PROTOCOL
+from pykbroker.storage.transaction_verification import VerificationGuard
+from pykbroker.transactions.requests import AddPartitions, TopicPartition
+
+
+class ClientSupport(Enum):
+    """What the version of a request says of its client."""
+
+    FIRST_ERRORS = 0
+    """It has never heard of TRANSACTION_ABORTABLE."""
+    ABORTABLE_ERRORS = 1
+    ADDING = 2
+    """It follows the second protocol: the broker adds its partitions."""
+
+
+class TransactionVerification:
+    """One request's records of one producer: `begin` for each partition, `ask`, then append what is not refused."""
+
+    def __init__(
+        self, broker: Broker, transactional_id: str, producer_id: int, producer_epoch: int, support: ClientSupport
+    ) -> None:
+        self._broker = broker
+        self._transactional_id = transactional_id
+        self._producer_id = producer_id
+        self._producer_epoch = producer_epoch
+        self._support = support
+        self.is_needed = support is ClientSupport.ADDING or is_verification_enabled(broker)
+        self._guards: dict[Partition, VerificationGuard | None] = {}
+        self._refused: dict[Partition, ErrorCode] = {}
+
+    def begin(self, partition: Partition, first_sequence: int) -> None:
+        self._guards[partition] = partition.log.producers.start_verification(
+            self._producer_id,
+            self._producer_epoch,
+            first_sequence,
+            self._broker.clock.now_ms(),
+            supports_epoch_bump=self._support is ClientSupport.ADDING,
+        )
+
+    async def ask(self) -> None:
+        """The coordinator, about partitions where the transaction is not open."""
+        unknown = {
+            TopicPartition(partition.topic, partition.index): partition
+            for partition, guard in self._guards.items()
+            if guard is not None
+        }
+        if not unknown or not self.is_needed:
+            return
+        adds = self._support is ClientSupport.ADDING
+        errors = await self._broker.transactions.membership.verify(
+            AddPartitions(
+                transactional_id=self._transactional_id,
+                producer_id=self._producer_id,
+                producer_epoch=self._producer_epoch,
+                partitions=tuple(unknown),
+                verify_only=not adds,
+                client_transaction_version=SECOND_PROTOCOL,
+            )
+        )
+        for at, partition in unknown.items():
+            error_code = self._told(errors.get(at, ErrorCode.UNKNOWN_SERVER_ERROR))
+            if error_code is not ErrorCode.NONE:
+                self._refused[partition] = error_code
+
+    def _told(self, error_code: ErrorCode) -> ErrorCode:
+        match error_code:
+            case ErrorCode.PRODUCER_FENCED:
+                return ErrorCode.INVALID_PRODUCER_EPOCH
+            case ErrorCode.TRANSACTION_ABORTABLE if self._support is ClientSupport.FIRST_ERRORS:
+                return ErrorCode.INVALID_TXN_STATE
+        return error_code
+
+    def refusal(self, partition: Partition) -> ErrorCode:
+        """The coordinator's; NONE where it agrees, or nobody had to ask. What was not led here when it was asked has no
+        guard, and to be told of its transaction would be to be told to abort it.
+        """
+        if partition not in self._guards:
+            return ErrorCode.NOT_LEADER_OR_FOLLOWER
+        return self._refused.get(partition, ErrorCode.NONE)
+
+    def guard(self, partition: Partition) -> VerificationGuard | None:
+        return self._guards.get(partition)
+
+
+def is_verification_enabled(broker: Broker) -> bool:
+    dynamic = broker.image.broker_config(broker.node_id)
+    return broker.config.text("transaction.partition.verification.enable", dynamic) == "true"

@@ -1,0 +1,100 @@
+"""TxnOffsetCommit (key 28): offsets of a group, as part of a producer's transaction.
+
+Served are versions 0 to 5: 2 brought leader epochs (KIP-320), 3 the member, to fence zombies (KIP-447), 4 may be
+answered with TRANSACTION_ABORTABLE, and with 5 the group is added to the transaction by the way (KIP-890).
+"""
+
+from __future__ import annotations
+
+from pykbroker.groups.offset_commits import refused_txn_commit
+from pykbroker.protocol.errors import ErrorCode
+from pykbroker.protocol.messages.transactions import (
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitRequestTopic,
+    TxnOffsetCommitResponse,
+    TxnOffsetCommitResponsePartition,
+    TxnOffsetCommitResponseTopic,
+)
+from pykbroker.replication.partition import Partition
+from pykbroker.server.coordinator_driver import CoordinatorRefused
+from pykbroker.server.dispatch import RequestContext, handles
+from pykbroker.storage.validation import RecordsRejected
+
+from .group_requests import submit, take_out_unknown
+from .transaction_verification import ClientSupport, TransactionVerification
+
+_TRANSACTION_ABORTABLE_SINCE = 4
+_ADDING_SINCE = 5
+_NO_SEQUENCE = -1
+
+_ERRORS_OF_VERIFICATION = {ErrorCode.NETWORK_EXCEPTION: ErrorCode.COORDINATOR_LOAD_IN_PROGRESS}
+"""Older clients try that again at once, without looking for the coordinator anew."""
+
+
+@handles(TxnOffsetCommitRequest)
+async def txn_offset_commit(context: RequestContext, request: TxnOffsetCommitRequest) -> TxnOffsetCommitResponse:
+    """What is not there is answered here, the rest by the coordinator; topics are answered in the order asked."""
+    asked = request.topics
+    refused = [_take_out_unknown(context, topic) for topic in asked]
+    request.topics = [topic for topic in asked if topic.partitions]
+    answered = iter((await _commit(context, request)).topics if request.topics else [])
+    topics = []
+    for topic, refused_partitions in zip(asked, refused, strict=True):
+        answer = next(answered) if topic.partitions else TxnOffsetCommitResponseTopic(name=topic.name)
+        answer.partitions = answer.partitions + refused_partitions
+        topics.append(answer)
+    return TxnOffsetCommitResponse(topics=topics)
+
+
+def _take_out_unknown(
+    context: RequestContext, topic: TxnOffsetCommitRequestTopic
+) -> list[TxnOffsetCommitResponsePartition]:
+    unknown = take_out_unknown(topic.partitions, context.broker.image.topic(topic.name))
+    error_code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    return [TxnOffsetCommitResponsePartition(partition_index=each, error_code=error_code) for each in unknown]
+
+
+async def _commit(context: RequestContext, request: TxnOffsetCommitRequest) -> TxnOffsetCommitResponse:
+    try:
+        await _verify(context, request)
+        response: TxnOffsetCommitResponse = await submit(context, request.group_id, request)
+    except CoordinatorRefused as refused:
+        return refused_txn_commit(request, _ERRORS_OF_VERIFICATION.get(refused.error_code, refused.error_code))
+    return response
+
+
+async def _verify(context: RequestContext, request: TxnOffsetCommitRequest) -> None:
+    """Returns in the moment in which the group's partition belongs to the transaction. Raises CoordinatorRefused."""
+    partition = _offsets_partition(context, request.group_id)
+    producer = request.producer_id, request.producer_epoch
+    verification = TransactionVerification(
+        context.broker, request.transactional_id, *producer, _support(context.header.api_version)
+    )
+    if not verification.is_needed:
+        return
+    verification.begin(partition, _NO_SEQUENCE)
+    await verification.ask()
+    error_code = verification.refusal(partition)
+    if error_code is not ErrorCode.NONE:
+        raise CoordinatorRefused(error_code)
+    try:
+        partition.log.producers.check_verified(*producer, verification.guard(partition))
+    except RecordsRejected as rejected:
+        raise CoordinatorRefused(rejected.error_code) from None
+
+
+def _offsets_partition(context: RequestContext, group_id: str) -> Partition:
+    """Raises CoordinatorRefused."""
+    groups = context.broker.groups
+    index = groups.partition_for(group_id)
+    if index is not None:
+        partition = context.broker.partitions.get_partition(groups.topic, index)
+        if isinstance(partition, Partition) and partition.is_leader:
+            return partition
+    raise CoordinatorRefused(ErrorCode.NOT_COORDINATOR)
+
+
+def _support(version: int) -> ClientSupport:
+    if version >= _ADDING_SINCE:
+        return ClientSupport.ADDING
+    return ClientSupport.ABORTABLE_ERRORS if version >= _TRANSACTION_ABORTABLE_SINCE else ClientSupport.FIRST_ERRORS

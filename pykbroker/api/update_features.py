@@ -1,0 +1,22 @@
+"""UpdateFeatures (key 57): the cluster's features move to other levels (KIP-584).
+
+Served are versions 0 to 2: 1 can be a dry run (KIP-778), 2 answers for all features at once. What may change stands in
+`metadata.feature_updates`.
+"""
+
+from __future__ import annotations
+
+from pykbroker.metadata.feature_updates import SAFE_DOWNGRADE, UPGRADE
+from pykbroker.protocol.messages.brokers import UpdateFeaturesRequest, UpdateFeaturesResponse
+from pykbroker.server.dispatch import RequestContext, handles
+
+from .controller_requests import submit
+
+
+@handles(UpdateFeaturesRequest, listeners=frozenset({"broker", "controller"}))
+async def update_features(context: RequestContext, request: UpdateFeaturesRequest) -> UpdateFeaturesResponse:
+    if context.header.api_version == 0:
+        for update in request.feature_updates:
+            update.upgrade_type = SAFE_DOWNGRADE if update.allow_downgrade else UPGRADE
+    response: UpdateFeaturesResponse = await submit(context, request)
+    return response

@@ -1,0 +1,83 @@
+"""WriteTxnMarkers (key 27): another broker's coordinator, or an administrator, has decided a transaction.
+
+Served are versions 1 and 2, which says the transaction version (KIP-1228). The answer comes when the markers are
+replicated.
+"""
+
+from __future__ import annotations
+
+from pykbroker.protocol.errors import ErrorCode
+from pykbroker.protocol.messages.transactions import (
+    WritableTxnMarker,
+    WritableTxnMarkerPartitionResult,
+    WritableTxnMarkerResult,
+    WritableTxnMarkerTopicResult,
+    WriteTxnMarkersRequest,
+    WriteTxnMarkersResponse,
+)
+from pykbroker.server.dispatch import RequestContext, handles
+from pykbroker.server.marker import Marker
+from pykbroker.server.marker_appends import AppendedMarker
+from pykbroker.server.waiters import PartitionChanges
+
+
+@handles(WriteTxnMarkersRequest)
+async def write_txn_markers(context: RequestContext, request: WriteTxnMarkersRequest) -> WriteTxnMarkersResponse:
+    writing = _Writing(context)
+    response = WriteTxnMarkersResponse(markers=[writing.write(each) for each in request.markers])
+    await writing.wait_until_replicated(context.broker.config.int("request.timeout.ms"))
+    return response
+
+
+class _Writing:
+    def __init__(self, context: RequestContext) -> None:
+        self._appends = context.broker.transactions.marker_appends
+        self._unreplicated: list[tuple[AppendedMarker, WritableTxnMarkerPartitionResult]] = []
+
+    def write(self, asked: WritableTxnMarker) -> WritableTxnMarkerResult:
+        marker = Marker(
+            producer_id=asked.producer_id,
+            producer_epoch=asked.producer_epoch,
+            coordinator_epoch=asked.coordinator_epoch,
+            is_commit=asked.transaction_result,
+            transaction_version=asked.transaction_version,
+        )
+        return WritableTxnMarkerResult(
+            producer_id=asked.producer_id,
+            topics=[
+                WritableTxnMarkerTopicResult(
+                    name=topic.name,
+                    partitions=[self._append(topic.name, each, marker) for each in topic.partition_indexes],
+                )
+                for topic in asked.topics
+            ],
+        )
+
+    def _append(self, topic: str, index: int, marker: Marker) -> WritableTxnMarkerPartitionResult:
+        appended = self._appends.append(topic, index, marker)
+        if isinstance(appended, ErrorCode):
+            return WritableTxnMarkerPartitionResult(partition_index=index, error_code=appended)
+        result = WritableTxnMarkerPartitionResult(partition_index=index, error_code=ErrorCode.REQUEST_TIMED_OUT)
+        if not _settle(appended, result):
+            self._unreplicated.append((appended, result))
+        return result
+
+    async def wait_until_replicated(self, timeout_ms: int) -> None:
+        """Results say REQUEST_TIMED_OUT until it is known better."""
+        if not self._unreplicated:
+            return
+        await self._appends.flush(appended for appended, _ in self._unreplicated)
+        partitions = [appended.partition for appended, _ in self._unreplicated]
+        with PartitionChanges(partitions, timeout_ms=timeout_ms) as changes:
+            while True:
+                self._unreplicated = [each for each in self._unreplicated if not _settle(*each)]
+                if not self._unreplicated or not await changes.next():
+                    return
+
+
+def _settle(appended: AppendedMarker, result: WritableTxnMarkerPartitionResult) -> bool:
+    error_code = appended.settled()
+    if error_code is None:
+        return False
+    result.error_code = error_code
+    return True

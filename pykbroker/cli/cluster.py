@@ -1,0 +1,79 @@
+"""`pykbroker cluster`: several nodes on this host, each a process of its own, in one command in the foreground.
+
+Standard output gets one line, when all nodes serve; standard error gets their logs, each line with its node's name.
+SIGTERM or Ctrl-C stops all of them, brokers before controllers; a second signal does not wait. A node that dies is one
+line, and the others go on.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import click
+import trio
+
+from pykbroker.config import ConfigurationError
+from pykbroker.storage.errors import StorageError
+
+from .cluster_plan import MOST_BROKERS, MOST_CONTROLLERS, plan_cluster, set_up_cluster
+from .cluster_processes import ClusterProcesses
+from .command import ClientCommand, CommandFailed, key_values
+
+DEFAULT_DATA_DIRECTORY = "pykbroker-cluster"
+
+
+@click.command("cluster", cls=ClientCommand)
+@click.option(
+    "--brokers", type=click.IntRange(1, MOST_BROKERS), default=3, show_default=True, help="How many brokers to run."
+)
+@click.option(
+    "--controllers",
+    type=click.IntRange(0, MOST_CONTROLLERS),
+    default=0,
+    show_default=True,
+    help="How many controllers to run beside them; with 0 the first brokers are controllers, too.",
+)
+@click.option(
+    "--base-port",
+    type=click.IntRange(1, 65535),
+    default=9092,
+    show_default=True,
+    help="The first broker's port; the others and the controllers have those that follow.",
+)
+@click.option("--data-dir", type=click.Path(path_type=Path), help=f"Where the data goes [./{DEFAULT_DATA_DIRECTORY}].")
+@click.option("--ephemeral", is_flag=True, help="Keep the data in a temporary directory that is removed at the end.")
+@click.option("--config", "configs", multiple=True, metavar="KEY=VALUE", help="A property of every node.")
+def command(
+    brokers: int,
+    controllers: int,
+    base_port: int,
+    data_dir: Path | None,
+    ephemeral: bool,
+    configs: tuple[str, ...],
+) -> None:
+    """Start a cluster of several nodes on this host."""
+    if ephemeral and data_dir is not None:
+        raise CommandFailed("--ephemeral and --data-dir exclude each other")
+    with _directory(data_dir, ephemeral) as directory:
+        try:
+            plan = plan_cluster(brokers, controllers, base_port)
+            files = set_up_cluster(plan, directory, key_values(configs, "--config"))
+        except (ConfigurationError, StorageError) as error:
+            raise CommandFailed(" ".join(str(error).split())) from None
+        except OSError as error:
+            raise CommandFailed(f"{error.filename}: {error.strerror}") from None
+        processes = ClusterProcesses(plan, files)
+        trio.run(processes.run)
+    raise SystemExit(processes.exit_code)
+
+
+@contextmanager
+def _directory(data_dir: Path | None, ephemeral: bool) -> Iterator[Path]:
+    if ephemeral:
+        with tempfile.TemporaryDirectory(prefix="pykbroker-cluster-") as directory:
+            yield Path(directory)
+    else:
+        yield data_dir or Path(DEFAULT_DATA_DIRECTORY)

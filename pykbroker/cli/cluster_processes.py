@@ -1,0 +1,198 @@
+"""The processes of `pykbroker cluster`: their output, line by line, and their ends.
+
+Each node is a process group of its own, so that Ctrl-C on the terminal reaches this process alone, which then ends them
+in good order.
+"""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from pathlib import Path
+
+import click
+import trio
+
+from .cluster_plan import ClusterPlan, PlannedNode
+
+STOP_DEADLINE_S = 60.0
+LAST_LINES_DEADLINE_S = 1.0
+_READY = "pykbroker ready:"
+_COLORS = ("cyan", "green", "magenta", "yellow", "blue", "red")
+
+
+class NodeProcess:
+    """say: takes each line of its log."""
+
+    def __init__(self, node: PlannedNode, properties_file: Path, say: Callable[[str], None]) -> None:
+        self.node = node
+        self.is_ready = False
+        self.settled = trio.Event()
+        """It serves, or it has ended."""
+        self.ended = trio.Event()
+        self.last_line = ""
+        self._command = [sys.executable, "-m", "pykbroker", "start", str(properties_file)]
+        self._say = say
+        self._process: trio.Process | None = None
+
+    @property
+    def returncode(self) -> int | None:
+        return None if self._process is None else self._process.returncode
+
+    async def run(self) -> None:
+        """From its start to its end."""
+        self._process = process = await trio.lowlevel.open_process(
+            self._command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            process_group=0,
+        )
+        assert process.stdout is not None
+        assert process.stderr is not None
+        try:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(self._read, process.stdout, self._note_stdout)
+                nursery.start_soon(self._read, process.stderr, self._note_log)
+                await process.wait()
+                # What it left behind is read; a child of its own that has the pipes, too, is not waited for.
+                nursery.cancel_scope.deadline = trio.current_time() + LAST_LINES_DEADLINE_S
+        finally:
+            if process.returncode is None:
+                process.kill()
+            self.settled.set()
+            self.ended.set()
+
+    def send_signal(self, number: signal.Signals) -> None:
+        if self._process is not None and self._process.returncode is None:
+            self._process.send_signal(number)
+
+    async def _read(self, stream: trio.abc.ReceiveStream, note: Callable[[str], None]) -> None:
+        pending = b""
+        async with stream:
+            async for data in stream:
+                *lines, pending = (pending + data).split(b"\n")
+                for line in lines:
+                    note(line.decode(errors="replace"))
+        if pending:
+            note(pending.decode(errors="replace"))
+
+    def _note_stdout(self, line: str) -> None:
+        if line.startswith(_READY):
+            self.is_ready = True
+            self.settled.set()
+        self._say(line)
+
+    def _note_log(self, line: str) -> None:
+        self.last_line = line
+        self._say(line)
+
+
+class ClusterProcesses:
+    """exit_code: what this command ends with, once it has run."""
+
+    def __init__(self, plan: ClusterPlan, properties_files: Mapping[int, Path]) -> None:
+        self._plan = plan
+        width = max(len(node.name) for node in plan.nodes)
+        self._processes = [
+            NodeProcess(node, properties_files[node.node_id], _prefixed(node.name.ljust(width), number))
+            for number, node in enumerate(plan.nodes)
+        ]
+        self._is_stopping = False
+        self._stop_asked = trio.Event()
+        self.exit_code = 0
+
+    async def run(self) -> None:
+        with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+            async with trio.open_nursery() as nursery:
+                for process in self._processes:
+                    nursery.start_soon(process.run)
+                    nursery.start_soon(self._watch, process)
+                nursery.start_soon(self._listen, signals)
+                nursery.start_soon(self._announce)
+                await self._stop_asked.wait()
+                await self._stop()
+                nursery.cancel_scope.cancel()
+
+    async def _listen(self, signals: AsyncIterator[int]) -> None:
+        async for _ in signals:
+            if self._is_stopping:
+                _tell("the nodes are killed")
+                self._signal_all(signal.SIGKILL)
+            self._is_stopping = True
+            self._stop_asked.set()
+
+    async def _announce(self) -> None:
+        """The line that says that all serve."""
+        for process in self._processes:
+            await process.settled.wait()
+        if not self._is_stopping:
+            click.echo(f"pykbroker cluster ready: {self._plan.bootstrap_servers}")
+
+    async def _watch(self, process: NodeProcess) -> None:
+        """One that does not start is the end of all; of those that served the others go on."""
+        await process.ended.wait()
+        if self._is_stopping:
+            return
+        how = _how_it_ended(process.returncode)
+        if not process.is_ready:
+            _tell(f"{process.node.name} did not start, it {how}: {process.last_line}")
+            self._fail()
+        elif any(not each.ended.is_set() for each in self._processes):
+            _tell(f"{process.node.name} {how}; the other nodes go on")
+        else:
+            _tell(f"{process.node.name} {how}; no node is left")
+            self._fail()
+
+    def _fail(self) -> None:
+        self.exit_code = 1
+        self._is_stopping = True
+        self._stop_asked.set()
+
+    async def _stop(self) -> None:
+        """Brokers leave in good order only as long as there are controllers."""
+        is_controller = [each for each in self._processes if each.node.controller_port is not None]
+        await self._end([each for each in self._processes if each not in is_controller])
+        await self._end(is_controller)
+
+    async def _end(self, processes: Sequence[NodeProcess]) -> None:
+        running = [each for each in processes if not each.ended.is_set()]
+        for process in running:
+            process.send_signal(signal.SIGTERM)
+        with trio.move_on_after(STOP_DEADLINE_S):
+            for process in running:
+                await process.ended.wait()
+        for process in running:
+            if not process.ended.is_set():
+                _tell(f"{process.node.name} did not stop within {STOP_DEADLINE_S:g} s and is killed")
+                process.send_signal(signal.SIGKILL)
+                await process.ended.wait()
+            if process.returncode not in (0, -signal.SIGTERM):  # the second: before it could take signals
+                self.exit_code = 1
+
+    def _signal_all(self, number: signal.Signals) -> None:
+        for process in self._processes:
+            process.send_signal(number)
+
+
+def _how_it_ended(returncode: int | None) -> str:
+    assert returncode is not None
+    if returncode < 0:
+        return f"was ended by {signal.Signals(-returncode).name}"
+    return f"ended with exit code {returncode}"
+
+
+def _prefixed(name: str, number: int) -> Callable[[str], None]:
+    prefix = click.style(f"{name} |", fg=_COLORS[number % len(_COLORS)])
+
+    def say(line: str) -> None:
+        click.echo(f"{prefix} {line}", err=True)
+
+    return say
+
+
+def _tell(text: str) -> None:
+    """A line of the command itself."""
+    click.echo(f"pykbroker cluster: {text}", err=True)

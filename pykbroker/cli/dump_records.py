@@ -1,0 +1,111 @@
+"""The records of a batch for `pykbroker dump`: as they are, or as what they mean in Kafka's own topics."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import construct
+
+from pykbroker.protocol.descriptions.internal_topics import (
+    METADATA_TOPIC,
+    TOPICS,
+    DescribedRecord,
+    parse_coordinator_record,
+    parse_metadata_record,
+)
+from pykbroker.protocol.descriptions.messages import fields_by_name
+from pykbroker.protocol.descriptions.record_batches import CONTROL_KEY, CONTROL_VALUES
+from pykbroker.protocol.descriptions.values import parse
+from pykbroker.protocol.records.batch import NO_SEQUENCE, Record, RecordBatchHeader, iter_records
+from pykbroker.protocol.records.errors import InvalidRecords
+from pykbroker.protocol.records.legacy import iter_legacy_records
+from pykbroker.storage.checks.batch_walk import FoundBatch, LegacyMessage
+
+from .batch_listing import without_empty_tags
+
+
+def is_described(topic: str | None) -> bool:
+    """Whether the records of the topic are messages of Kafka's own."""
+    return topic == METADATA_TOPIC or topic in TOPICS
+
+
+def record_entries(batch: FoundBatch, topic: str | None, *, with_plain: bool) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Control records and those of Kafka's own topics always, others `with_plain`.
+
+    Where the records cannot be read the entries end: the check of the batch says why.
+    """
+    header = batch.header
+    if batch.data is None or not (header.is_control or is_described(topic) or with_plain):
+        return
+    try:
+        for record in iter_records(batch.data):
+            yield (
+                "record",
+                _record_fields(record, _sequence_of(header, record)) | _meaning(record, header.is_control, topic),
+            )
+    except InvalidRecords:
+        return
+
+
+def legacy_record_entries(message: LegacyMessage, topic: str | None) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The same for a message of an old format."""
+    try:
+        for record in iter_legacy_records(message.data):
+            yield "record", _record_fields(record, NO_SEQUENCE) | _meaning(record, False, topic)
+    except InvalidRecords:
+        return
+
+
+def _sequence_of(header: RecordBatchHeader, record: Record) -> int:
+    if header.base_sequence < 0:
+        return NO_SEQUENCE
+    return (header.base_sequence + record.offset - header.base_offset) & 0x7FFFFFFF
+
+
+def _record_fields(record: Record, sequence: int) -> dict[str, Any]:
+    return {
+        "offset": record.offset,
+        "timestamp": record.timestamp,
+        "sequence": sequence,
+        "key": record.key,
+        "value": record.value,
+        "headers": [[name, value] for name, value in record.headers],
+    }
+
+
+def _meaning(record: Record, is_control: bool, topic: str | None) -> dict[str, Any]:
+    """`record_type`, `version` and `content` of a record that means something, or why that cannot be told."""
+    try:
+        if is_control:
+            return _control_meaning(record)
+        if topic == METADATA_TOPIC:
+            return _described(parse_metadata_record(record.value or b""))
+        if topic in TOPICS:
+            return _coordinator_meaning(topic, record)
+    except (KeyError, TypeError, ValueError, OverflowError, construct.ConstructError) as error:
+        return {"not_understood": " ".join(str(error).split())}
+    return {}
+
+
+def _control_meaning(record: Record) -> dict[str, Any]:
+    kind = str(parse(CONTROL_KEY, record.key or b"").type)
+    content = without_empty_tags(parse(CONTROL_VALUES[kind], record.value or b""))
+    return {"record_type": kind, "version": content.pop("version", 0), "content": content}
+
+
+def _coordinator_meaning(topic: str, record: Record) -> dict[str, Any]:
+    key, value = parse_coordinator_record(topic, record.key or b"", record.value)
+    meaning: dict[str, Any] = {
+        "record_type": key.cls.__name__.removesuffix("Key"),
+        "version": None,
+        "content_of_key": fields_by_name(key.cls, key.fields, key.version),
+    }
+    if value is not None:
+        meaning |= {"version": value.version, "content": _described(value)["content"]}
+    return meaning
+
+
+def _described(record: DescribedRecord) -> dict[str, Any]:
+    content = fields_by_name(record.cls, record.fields, record.version)
+    return {"record_type": record.cls.__name__, "version": record.version, "content": content}

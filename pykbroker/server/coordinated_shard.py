@@ -1,0 +1,52 @@
+"""What a coordinator's driver asks of the rules and of the records that it drives; Kafka's `CoordinatorShard`.
+
+`pykbroker.groups` and `pykbroker.transactions` each have a shard of this shape. What `handle` and `expire` change is
+applied already when their result is there; what is replayed was read back from the log.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol, TypeVar
+
+from pykbroker.state_machine import Result, Token
+
+RequestT_contra = TypeVar("RequestT_contra", contravariant=True)
+ContextT_contra = TypeVar("ContextT_contra", contravariant=True)
+
+
+class LoggedRecord(Protocol):
+    """A record of an internal topic."""
+
+    @property
+    def key(self) -> Any: ...
+    @property
+    def value(self) -> Any: ...
+    def encode(self) -> tuple[bytes, bytes | None]: ...
+
+
+class CoordinatedShard(Protocol[RequestT_contra, ContextT_contra]):
+    """now_ms is monotonic, timestamp_ms the wall clock that is written down."""
+
+    def handle(
+        self, request: RequestT_contra, token: Token, now_ms: int, context: ContextT_contra, timestamp_ms: int
+    ) -> Result[Any]: ...
+
+    def next_deadline_ms(self) -> int | None: ...
+
+    def expire(self, now_ms: int, timestamp_ms: int) -> Result[Any]: ...
+
+    def replay(self, key: Any, value: Any) -> None:
+        """Raises BadRecord."""
+        ...
+
+    def replay_pending(self, producer_id: int, key: Any, value: Any) -> None:
+        """A record that counts once the producer's transaction is committed. Raises BadRecord."""
+        ...
+
+    def end_transaction(self, producer_id: int, is_commit: bool) -> None:
+        """What the producer left pending counts from now on, or never did."""
+        ...
+
+    def start_timers(self, now_ms: int, timestamp_ms: int) -> Result[Any]:
+        """Called once, when every record is replayed."""
+        ...

@@ -1,0 +1,41 @@
+"""Waiting until this node's image of the metadata has something, such as a topic that the controller has just created.
+
+The controller may be elsewhere, and answers when its records are committed; here they arrive a moment later.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+import trio
+
+from pykbroker.metadata.image import MetadataImage
+
+
+class Followed(Protocol):
+    """`MetadataPublisher`."""
+
+    image: MetadataImage
+
+    def watch(self, watcher: Callable[[], None]) -> None: ...
+
+
+class ImageConditions:
+    def __init__(self, metadata: Followed) -> None:
+        self._metadata = metadata
+        self._changed = trio.Event()
+        metadata.watch(self._on_applied)
+
+    async def until(self, condition: Callable[[MetadataImage], bool], timeout_s: float) -> bool:
+        """Whether it came true in time. Listeners of the image have seen what made it so."""
+        with trio.move_on_after(timeout_s):
+            while not condition(self._metadata.image):
+                await self._changed.wait()
+            return True
+        return False
+
+    def _on_applied(self) -> None:
+        if self._changed.statistics().tasks_waiting:
+            self._changed.set()
+            self._changed = trio.Event()

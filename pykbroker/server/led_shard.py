@@ -1,0 +1,174 @@
+"""One shard of a coordinator in the partition that it lives in, for one leader epoch: who waits for what.
+
+Answers and effects of a step are due once the partition's high watermark is past everything that was appended before;
+`coordinator_driver` appends, loads and unloads.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, Generic, TypeVar
+
+import trio
+
+from pykbroker.protocol.errors import ErrorCode
+from pykbroker.replication.partition import Partition
+from pykbroker.state_machine import Completion, Token
+
+from .coordinated_shard import CoordinatedShard
+
+ShardT = TypeVar("ShardT", bound=CoordinatedShard[Any, Any])
+
+
+class Phase(Enum):
+    LOADING = "loading"
+    ACTIVE = "active"
+    CLOSED = "closed"
+
+
+@dataclass(slots=True)
+class Waiting:
+    """A caller whose answer is still owed; the first word counts."""
+
+    event: trio.Event
+    response: object = None
+    error_code: ErrorCode = ErrorCode.NONE
+
+    def answer(self, response: object) -> None:
+        if not self.event.is_set():
+            self.response = response
+            self.event.set()
+
+    def refuse(self, error_code: ErrorCode) -> None:
+        if not self.event.is_set():
+            self.error_code = error_code
+            self.event.set()
+
+
+@dataclass(frozen=True, slots=True)
+class _Uncommitted:
+    """Answers that are due when the high watermark reaches end_offset, and given up at the deadline."""
+
+    end_offset: int
+    deadline_ms: int
+    completed: Sequence[Completion]
+
+
+class LedShard(Generic[ShardT]):
+    """carry_out: what is to be done with an effect that is due; it may bring about the next step of this shard."""
+
+    def __init__(
+        self,
+        partition: Partition,
+        shard: ShardT,
+        commit_timeout_ms: int,
+        carry_out: Callable[[LedShard[ShardT], object], None],
+    ) -> None:
+        self.partition = partition
+        self.name = f"{partition.topic}-{partition.index}"
+        self.shard = shard
+        self.phase = Phase.LOADING
+        self.loaded = trio.Event()
+        self.is_reload = False
+        self._commit_timeout_ms = commit_timeout_ms
+        self._carry_out = carry_out
+        self._end_offset = 0
+        self._effects: deque[tuple[int, object]] = deque()
+        self._uncommitted: deque[_Uncommitted] = deque()
+        self._waiting: dict[Token, Waiting] = {}
+        self._is_settling = False
+
+    def open(self) -> None:
+        self.phase = Phase.ACTIVE
+        self._end_offset = self.partition.log.log_end_offset
+        self.partition.watchers[self] = None
+        self.loaded.set()
+
+    def close(self, error_code: ErrorCode) -> None:
+        """Whoever still waits here learns `error_code`."""
+        self.phase = Phase.CLOSED
+        self.partition.watchers.pop(self, None)
+        self._effects.clear()
+        self._uncommitted.clear()
+        self.loaded.set()
+        for waiting in self._waiting.values():
+            waiting.refuse(error_code)
+
+    def await_answer(self, token: Token) -> Waiting:
+        waiting = self._waiting[token] = Waiting(trio.Event())
+        return waiting
+
+    def forget(self, token: Token) -> None:
+        """Nobody waits for the answer any more; what the request did stays."""
+        del self._waiting[token]
+
+    def refuse(self, completed: Sequence[Completion], error_code: ErrorCode) -> None:
+        for completion in completed:
+            if completion.token in self._waiting:
+                self._waiting[completion.token].refuse(error_code)
+
+    def appended(self, end_offset: int) -> None:
+        self._end_offset = end_offset
+
+    def complete(self, completed: Sequence[Completion], effects: Sequence[object], now_ms: int) -> None:
+        """Answers, behind the effects, as soon as all that was appended so far is committed."""
+        self._effects.extend((self._end_offset, effect) for effect in effects)
+        if completed:
+            self._uncommitted.append(_Uncommitted(self._end_offset, now_ms + self._commit_timeout_ms, completed))
+        if completed or effects:
+            self._settle()
+
+    def partition_changed(self, partition: Partition) -> None:
+        assert partition is self.partition
+        self._settle()
+
+    @property
+    def end_offset(self) -> int:
+        return self._end_offset
+
+    @property
+    def wants_flush(self) -> bool:
+        """Somebody waits for a flush: nobody is answered before the records are on the disk."""
+        waits_for = [self._uncommitted[0].end_offset] if self._uncommitted else []
+        if self._effects:
+            waits_for.append(self._effects[0][0])
+        return bool(waits_for) and self.partition.log.lacks_flush(min(waits_for))
+
+    def _is_committed(self, end_offset: int) -> bool:
+        return end_offset <= self.partition.high_watermark and not self.partition.log.lacks_flush(end_offset)
+
+    def _settle(self) -> None:
+        """An effect may append to this very partition: the one who is at work here already sees to what is due then,
+        so that no answer overtakes an effect of its step.
+        """
+        if self._is_settling:
+            return
+        self._is_settling = True
+        try:
+            while True:
+                if self._effects and self._is_committed(self._effects[0][0]):
+                    self._carry_out(self, self._effects.popleft()[1])
+                elif self._uncommitted and self._is_committed(self._uncommitted[0].end_offset):
+                    self._answer(self._uncommitted.popleft().completed)
+                else:
+                    break
+        finally:
+            self._is_settling = False
+
+    def _answer(self, completed: Sequence[Completion]) -> None:
+        for completion in completed:
+            waiting = self._waiting.get(completion.token)
+            if waiting is not None:
+                waiting.answer(completion.response)
+
+    def next_deadline_ms(self) -> int | None:
+        deadlines = [self.shard.next_deadline_ms(), self._uncommitted[0].deadline_ms if self._uncommitted else None]
+        return min((deadline for deadline in deadlines if deadline is not None), default=None)
+
+    def give_up_uncommitted(self, now_ms: int) -> None:
+        """Answers only: what is committed later has its effects then."""
+        while self._uncommitted and self._uncommitted[0].deadline_ms <= now_ms:
+            self.refuse(self._uncommitted.popleft().completed, ErrorCode.COORDINATOR_NOT_AVAILABLE)

@@ -1,0 +1,69 @@
+"""Steps of a coordinator that are appended together: what arrives in one turn of the event loop shares a batch.
+
+A hundred consumers that commit at the same time cost one batch, one write and one look at the high watermark. Kafka's
+`group.coordinator.append.linger.ms`: -1 is the end of the turn, more waits for more. No answer is late by that where
+nothing else is to be done: the turn ends at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+import trio
+
+from pykbroker.state_machine import Result
+
+PlaceT = TypeVar("PlaceT", bound=Hashable)
+
+AT_THE_END_OF_THE_TURN = -1
+AT_ONCE = 0
+
+
+@dataclass(frozen=True, slots=True)
+class HeldStep:
+    """now_ms: when it was made, by the monotonic clock."""
+
+    result: Result[Any]
+    now_ms: int
+
+
+class SharedAppends(Generic[PlaceT]):
+    """append: what is held for a place, in the order in which it came; it takes it from here."""
+
+    def __init__(self, linger_ms: int, append: Callable[[PlaceT], object]) -> None:
+        self._linger_ms = linger_ms
+        self._append = append
+        self._held: dict[PlaceT, list[HeldStep]] = {}
+        self._work = trio.Event()
+        self._is_running = False
+
+    def wants(self, place: PlaceT, step: HeldStep) -> bool:
+        """What a producer has in a transaction is a batch of its own; effects do not wait for a turn; nor do answers
+        that nothing was written for, unless the state that they tell of is still held."""
+        result = step.result
+        if not self._is_running or self._linger_ms == AT_ONCE or result.producer is not None or result.effects:
+            return False
+        return bool(result.records) or place in self._held
+
+    def hold(self, place: PlaceT, step: HeldStep) -> None:
+        self._held.setdefault(place, []).append(step)
+        self._work.set()
+
+    def take(self, place: PlaceT) -> list[HeldStep]:
+        """What is held; it is the caller's from now on."""
+        return self._held.pop(place, [])
+
+    async def run(self) -> None:
+        self._is_running = True
+        try:
+            while True:
+                await self._work.wait()
+                if self._linger_ms > AT_ONCE:
+                    await trio.sleep(self._linger_ms / 1000)
+                self._work = trio.Event()
+                for place in list(self._held):
+                    self._append(place)
+        finally:
+            self._is_running = False

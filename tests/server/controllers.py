@@ -1,0 +1,65 @@
+"""Controllers of a test's own on a simulated network, for the channel that looks for the active one."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Any, cast
+
+import trio
+
+from pykbroker.protocol.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
+from pykbroker.protocol.schema import Message
+from pykbroker.server.broker import Broker
+from pykbroker.server.dispatch import Dispatcher, HandlerTable, RequestContext
+from pykbroker.server.listener import Listener
+from pykbroker.server.log_lines import RateLimitedLog
+from pykbroker.server.node_connections import Destination
+from pykbroker.server.receive_buffer import BufferPool
+from pykbroker.sim.clock import SimulatedClock
+from pykbroker.sim.network import SimulatedNetwork
+
+from .serving import limits, refusals_log
+
+Answer = Callable[[Any], Awaitable[Message]]
+
+
+class TestController:
+    """Answers one kind of request as the test says; `asked` are the requests that came."""
+
+    __test__ = False
+
+    def __init__(self, node_id: int, request_type: type[Message], answer: Answer) -> None:
+        self.destination = Destination(f"controller {node_id}", f"host{node_id}", 9093)
+        self.asked: list[Any] = []
+        self._request_type = request_type
+        self._answer = answer
+
+    def _handlers(self) -> HandlerTable:
+        table = HandlerTable()
+        schema = self._request_type.__schema__
+        served = {18: (0, 4), schema.api_key or 0: schema.versions}
+
+        @table.handles(ApiVersionsRequest, listeners=frozenset({"controller"}))
+        async def api_versions(context: RequestContext, request: ApiVersionsRequest) -> ApiVersionsResponse:
+            rows = [ApiVersion(api_key=key, min_version=low, max_version=high) for key, (low, high) in served.items()]
+            return ApiVersionsResponse(api_keys=rows)
+
+        async def answer(context: RequestContext, request: Message) -> Message:
+            self.asked.append(request)
+            return await self._answer(request)
+
+        table.handles(self._request_type, listeners=frozenset({"controller"}))(answer)
+        return table
+
+    @asynccontextmanager
+    async def serving(self, network: SimulatedNetwork) -> AsyncIterator[None]:
+        acceptor = await network.listen(self.destination.host, self.destination.port)
+        dispatcher = Dispatcher(cast(Broker, None), self._handlers().view("controller"))
+        refusals = RateLimitedLog(refusals_log, SimulatedClock())
+        listener = Listener("CONTROLLER", acceptor, dispatcher, limits(), BufferPool(), refusals)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(listener.serve)
+            yield
+            listener.stop()
+            nursery.cancel_scope.cancel()

@@ -1,0 +1,106 @@
+"""When the answers and effects of a coordinator's steps are due."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from random import Random
+
+from pykbroker.groups.config import GroupConfig
+from pykbroker.groups.shard import GroupShard
+from pykbroker.protocol.errors import ErrorCode
+from pykbroker.protocol.records.batch import Record, encode_batch
+from pykbroker.replication.partition import ACKS_ALL, Partition
+from pykbroker.server.led_shard import LedShard, Waiting
+from pykbroker.sim.disk import SimulatedDisk
+from pykbroker.state_machine import Completion, Token
+from pykbroker.storage.log import Log, LogConfig
+from tests.replication.brokers import Proposals
+
+LEADER, FOLLOWER = 1, 2
+TIMEOUT_MS = 5_000
+
+
+@dataclass(frozen=True)
+class State:
+    isr: tuple[int, ...]
+    leader: int = LEADER
+    leader_epoch: int = 0
+    partition_epoch: int = 0
+    adding_replicas: tuple[int, ...] = ()
+
+    @property
+    def replicas(self) -> tuple[int, ...]:
+        return self.isr
+
+
+class Led:
+    """happened: the effects that were carried out, each with the answers that were given by then."""
+
+    def __init__(self, *, isr: tuple[int, ...] = (LEADER,)) -> None:
+        log = Log.open(SimulatedDisk(Random(1)), "/t-0", LogConfig(), now_ms=0)
+        self.partition = Partition("t", bytes(16), 0, log, LEADER, Proposals().rules())
+        self.partition.apply_state(State(isr), 0)
+        self.waiting: dict[str, Waiting] = {}
+        self.happened: list[tuple[str, list[str]]] = []
+        self.shard = LedShard(self.partition, GroupShard(GroupConfig(), Random(1)), TIMEOUT_MS, self.carry_out)
+        self.shard.open()
+
+    def carry_out(self, shard: LedShard[GroupShard], effect: object) -> None:
+        self.happened.append((str(effect), self.answered))
+        if effect == "leads to a step":
+            self.step("inner", "inner effect")
+
+    @property
+    def answered(self) -> list[str]:
+        return [name for name, waiting in self.waiting.items() if waiting.event.is_set()]
+
+    def step(self, name: str, *effects: str) -> None:
+        token = Token(len(self.waiting))
+        self.waiting[name] = self.shard.await_answer(token)
+        self.partition.append_as_leader(encode_batch([Record(key=None, value=b"v", timestamp=1)]), 1, ACKS_ALL)
+        self.shard.appended(self.partition.log.log_end_offset)
+        self.shard.complete([Completion(token, name)], effects, 0)
+
+    def replicate(self) -> None:
+        end = self.partition.log.log_end_offset
+        self.partition.read_as_replica(FOLLOWER, end, 0, now_ms=0)
+
+
+def test_effects_are_carried_out_before_the_answers_of_their_step() -> None:
+    led = Led()
+    led.step("first", "a", "b")
+    assert led.happened == [("a", []), ("b", [])]
+    assert led.answered == ["first"]
+
+
+def test_nothing_is_carried_out_before_it_is_committed() -> None:
+    led = Led(isr=(LEADER, FOLLOWER))
+    led.step("first", "a")
+    assert (led.happened, led.answered) == ([], [])
+    led.replicate()
+    assert (led.happened, led.answered) == ([("a", [])], ["first"])
+
+
+def test_an_effect_that_leads_to_a_step_comes_whole_before_the_answers() -> None:
+    led = Led()
+    led.step("outer", "leads to a step", "outer effect")
+    assert led.happened == [("leads to a step", []), ("outer effect", []), ("inner effect", [])]
+    assert led.answered == ["outer", "inner"]
+
+
+def test_an_answer_that_is_given_up_leaves_the_effect() -> None:
+    led = Led(isr=(LEADER, FOLLOWER))
+    led.step("first", "a")
+    led.shard.give_up_uncommitted(TIMEOUT_MS)
+    assert led.waiting["first"].error_code is ErrorCode.COORDINATOR_NOT_AVAILABLE
+    led.replicate()
+    assert led.happened == [("a", ["first"])]
+
+
+def test_a_shard_that_is_closed_carries_out_nothing_more() -> None:
+    led = Led(isr=(LEADER, FOLLOWER))
+    led.step("first", "a")
+    led.shard.close(ErrorCode.NOT_COORDINATOR)
+    led.replicate()
+    assert led.happened == []
+    assert led.waiting["first"].error_code is ErrorCode.NOT_COORDINATOR

@@ -1,0 +1,207 @@
+"""Decided transactions whose markers cannot be written at once: leaders elsewhere or nowhere, new coordinators."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import trio
+
+from pykbroker.api.add_partitions_to_txn import add_partitions_to_txn
+from pykbroker.api.end_txn import end_txn
+from pykbroker.api.init_producer_id import init_producer_id
+from pykbroker.api.list_transactions import list_transactions
+from pykbroker.protocol.errors import ErrorCode
+from pykbroker.protocol.messages.transaction_admin import ListTransactionsRequest
+from pykbroker.protocol.messages.transactions import (
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnResponse,
+    AddPartitionsToTxnTopic,
+    AddPartitionsToTxnTopicResult,
+    EndTxnRequest,
+    InitProducerIdRequest,
+)
+from pykbroker.server.transaction_coordinator import TRANSACTION_STATE
+from tests.api.api_node import ApiNode, in_virtual_time
+
+from .other_broker import OtherBroker
+from .serving import eventually
+
+TOPIC = "orders"
+HERE, ELSEWHERE, NOWHERE = 1, 2, -1
+
+
+class Coordinating:
+    """Node 1 coordinates all transactions; a producer has begun one."""
+
+    def __init__(self, node: ApiNode) -> None:
+        self.node = node
+        self.producer_id = -1
+        self.epoch = -1
+
+    async def begin(self, *partitions: int) -> None:
+        request = InitProducerIdRequest(transactional_id="t", transaction_timeout_ms=60_000)
+        answer = await self.node.call(init_producer_id, request, 5)
+        assert answer.error_code == ErrorCode.NONE
+        self.producer_id, self.epoch = answer.producer_id, answer.producer_epoch
+        request_to_add = AddPartitionsToTxnRequest(
+            v3_and_below_transactional_id="t",
+            v3_and_below_producer_id=self.producer_id,
+            v3_and_below_producer_epoch=self.epoch,
+            v3_and_below_topics=[AddPartitionsToTxnTopic(name=TOPIC, partitions=list(partitions))],
+        )
+        added: AddPartitionsToTxnResponse = await self.node.call(add_partitions_to_txn, request_to_add, 3)
+        (result,) = added.results_by_topic_v3_and_below
+        assert all(each.partition_error_code == ErrorCode.NONE for each in _rows(result))
+
+    async def end(self, *, commit: bool = True) -> ErrorCode:
+        request = EndTxnRequest(
+            transactional_id="t", producer_id=self.producer_id, producer_epoch=self.epoch, committed=commit
+        )
+        return ErrorCode((await self.node.call(end_txn, request, 4)).error_code)
+
+    async def state(self) -> str:
+        (listed,) = (await self.node.call(list_transactions, ListTransactionsRequest(), 1)).transaction_states
+        return str(listed.transaction_state)
+
+    async def wait_for(self, state: str) -> None:
+        with trio.fail_after(60):
+            while await self.state() != state:  # noqa: ASYNC110 - what is waited for has no event
+                await trio.sleep(0.05)
+
+    async def elect_anew(self) -> None:
+        """The coordinator is this node again, in another epoch."""
+        for leader in (ELSEWHERE, HERE):
+            self.node.change_partition(TRANSACTION_STATE, 0, leader=leader)
+        assert await self.node.transactions.coordinator.wait_until_active(0)
+
+
+def _rows(result: AddPartitionsToTxnTopicResult) -> list[Any]:
+    return list(result.results_by_partition)
+
+
+def coordinating(tmp_path: Path, main: Callable[[Coordinating, OtherBroker], Awaitable[None]]) -> None:
+    async def run() -> None:
+        node = ApiNode(tmp_path)
+        node.create_topic(TRANSACTION_STATE, 1)
+        node.create_topic(TOPIC, 2)
+        other = OtherBroker()
+        async with trio.open_nursery() as nursery:
+            await nursery.start(node.transactions.run)
+            assert await node.transactions.coordinator.wait_until_active(0)
+            await main(Coordinating(node), other)
+            nursery.cancel_scope.cancel()
+        node.close()
+
+    in_virtual_time(run)
+
+
+def test_a_transaction_is_complete_before_its_producer_hears_of_it(tmp_path: Path) -> None:
+    async def main(coordinating: Coordinating, other: OtherBroker) -> None:
+        await coordinating.begin(0, 1)
+        assert await coordinating.end() is ErrorCode.NONE
+        assert await coordinating.state() == "CompleteCommit"
+        assert [coordinating.node.partition(TOPIC, each).log.log_end_offset for each in (0, 1)] == [1, 1]
+
+    coordinating(tmp_path, main)
+
+
+def test_markers_go_to_the_leader(tmp_path: Path) -> None:
+    async def main(coordinating: Coordinating, other: OtherBroker) -> None:
+        coordinating.node.change_partition(TOPIC, 1, leader=ELSEWHERE)
+        await coordinating.begin(0, 1)
+        other.told = [ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.KAFKA_STORAGE_ERROR]
+        async with other.serving(coordinating.node.network):
+            assert await coordinating.end() is ErrorCode.NONE
+            assert await coordinating.state() == "PrepareCommit"
+            assert await coordinating.end() is ErrorCode.CONCURRENT_TRANSACTIONS
+            await coordinating.wait_for("CompleteCommit")
+        assert other.asked == [(0, [1])] * 3
+        assert coordinating.node.partition(TOPIC, 0).log.log_end_offset == 1, "once, whatever becomes of the others"
+
+    coordinating(tmp_path, main)
+
+
+def test_a_broker_that_cannot_be_reached_is_tried_again(tmp_path: Path) -> None:
+    async def main(coordinating: Coordinating, other: OtherBroker) -> None:
+        coordinating.node.change_partition(TOPIC, 0, leader=ELSEWHERE)
+        await coordinating.begin(0)
+        assert await coordinating.end(commit=False) is ErrorCode.NONE
+        await trio.sleep(10)
+        assert await coordinating.state() == "PrepareAbort"
+        async with other.serving(coordinating.node.network):
+            await coordinating.wait_for("CompleteAbort")
+
+    coordinating(tmp_path, main)
+
+
+def test_a_partition_that_has_no_leader_gets_its_marker_when_it_has_one(tmp_path: Path) -> None:
+    async def main(coordinating: Coordinating, other: OtherBroker) -> None:
+        coordinating.node.change_partition(TOPIC, 0, leader=NOWHERE)
+        await coordinating.begin(0)
+        assert await coordinating.end() is ErrorCode.NONE
+        await trio.sleep(5)
+        assert await coordinating.state() == "PrepareCommit"
+        coordinating.node.change_partition(TOPIC, 0, leader=HERE)
+        await coordinating.wait_for("CompleteCommit")
+        assert coordinating.node.partition(TOPIC, 0).log.log_end_offset == 1
+
+    coordinating(tmp_path, main)
+
+
+def test_a_partition_that_is_gone_needs_no_marker(tmp_path: Path) -> None:
+    async def main(coordinating: Coordinating, other: OtherBroker) -> None:
+        await coordinating.begin(0, 1)
+        coordinating.node.change_partition(TOPIC, 1, leader=NOWHERE)
+        assert await coordinating.end() is ErrorCode.NONE
+        assert await coordinating.state() == "PrepareCommit"
+        coordinating.node.delete_topic(TOPIC)
+        await coordinating.wait_for("CompleteCommit")
+
+    coordinating(tmp_path, main)
+
+
+def test_the_next_coordinator_carries_on_and_the_one_before_stops(tmp_path: Path) -> None:
+    async def main(coordinating: Coordinating, other: OtherBroker) -> None:
+        coordinating.node.change_partition(TOPIC, 0, leader=ELSEWHERE)
+        await coordinating.begin(0)
+        assert await coordinating.end() is ErrorCode.NONE
+        await coordinating.elect_anew()
+        assert await coordinating.state() == "PrepareCommit"
+        async with other.serving(coordinating.node.network):
+            await coordinating.wait_for("CompleteCommit")
+            await trio.sleep(5)
+        epoch = coordinating.node.partition(TRANSACTION_STATE).leader_epoch
+        assert epoch > 0
+        assert other.asked == [(epoch, [0])]
+
+    coordinating(tmp_path, main)
+
+
+def test_what_was_complete_stays_so_under_the_next_coordinator(tmp_path: Path) -> None:
+    async def main(coordinating: Coordinating, other: OtherBroker) -> None:
+        await coordinating.begin(0)
+        await coordinating.elect_anew()
+        assert await coordinating.state() == "Ongoing"
+        assert await coordinating.end(commit=False) is ErrorCode.NONE
+        await coordinating.elect_anew()
+        assert await coordinating.state() == "CompleteAbort"
+        assert coordinating.node.partition(TOPIC, 0).log.log_end_offset == 1
+
+    coordinating(tmp_path, main)
+
+
+def test_a_coordinator_that_is_fenced_gives_up(tmp_path: Path) -> None:
+    async def main(coordinating: Coordinating, other: OtherBroker) -> None:
+        coordinating.node.change_partition(TOPIC, 0, leader=ELSEWHERE)
+        await coordinating.begin(0)
+        other.told = [ErrorCode.TRANSACTION_COORDINATOR_FENCED]
+        async with other.serving(coordinating.node.network):
+            assert await coordinating.end() is ErrorCode.NONE
+            await eventually(lambda: bool(other.asked))
+            await trio.sleep(20)
+        assert other.asked == [(0, [0])]
+        assert await coordinating.state() == "PrepareCommit"
+
+    coordinating(tmp_path, main)
