@@ -1,4 +1,4 @@
-"""What every test folder shares: tests that need Java, Spark or kcat say so with a marker.
+"""What every test folder shares: tests that need Java, Spark, kcat, mounts or namespaces say so with a marker.
 
 Where it is missing they are left out, with the reason. PYKBROKER_REQUIRE=java,spark names markers whose tests must not
 be left out: of those a skip is a failure.
@@ -12,17 +12,9 @@ from collections.abc import Callable, Generator
 
 import pytest
 
-from compat_tests.apache_kafka import JarsMissing, JavaMissing, find_java, kafka_libs
-
-
-@functools.cache
-def _java_is_missing() -> str | None:
-    try:
-        find_java()
-        kafka_libs()
-    except (JavaMissing, JarsMissing) as reason:
-        return str(reason)
-    return None
+from compat_tests.apache_kafka import JavaMissing, find_java, why_there_is_no_kafka
+from compat_tests.chaos.network import why_there_are_no_namespaces
+from compat_tests.volumes import why_nothing_can_be_mounted
 
 
 @functools.cache
@@ -42,9 +34,11 @@ def _kcat_is_missing() -> str | None:
 
 
 REQUIREMENTS: dict[str, Callable[[], str | None]] = {
-    "java": _java_is_missing,
+    "java": functools.cache(why_there_is_no_kafka),
     "spark": _spark_is_missing,
     "kcat": _kcat_is_missing,
+    "mounts": functools.cache(why_nothing_can_be_mounted),
+    "netns": functools.cache(why_there_are_no_namespaces),
 }
 
 

@@ -3,6 +3,7 @@
 `Pykbroker` is this project's, Apache Kafka's is in `apache_kafka.broker`, `ExternalBroker` is one that others run.
 """
 
+import os
 import signal
 import socket
 import struct
@@ -11,10 +12,12 @@ import sys
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
-START_DEADLINE_S = 60.0
-STOP_DEADLINE_S = 40.0
+START_DEADLINE_S = 180.0
+STOP_DEADLINE_S = 120.0
 POLL_INTERVAL_S = 0.02
 
 # What a test broker differs in from the defaults: consumer groups form at once instead of after three seconds.
@@ -23,6 +26,13 @@ TEST_PROPERTIES = {"group.initial.rebalance.delay.ms": "0"}
 
 class BrokerFailed(AssertionError):
     """The broker did not start, or did not stop; the text holds the end of its log."""
+
+
+class Bootstrap(Protocol):
+    """A broker or a cluster: whatever clients connect to."""
+
+    @property
+    def bootstrap(self) -> str: ...
 
 
 class Broker(ABC):
@@ -57,15 +67,33 @@ class Broker(ABC):
         self.stop()
 
 
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a process runs. enter: the command that others are appended to so that they run there."""
+
+    host: str
+    port: int
+    controller_port: int
+    enter: tuple[str, ...] = ()
+
+
+def loopback_place() -> Place:
+    port, controller_port = free_ports(2)
+    return Place("127.0.0.1", port, controller_port)
+
+
 class BrokerProcess(Broker):
     """A broker that runs as a child process; subclasses say with which command and properties."""
 
-    def __init__(self, directory: Path, properties: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, directory: Path, properties: Mapping[str, str] | None = None, *, place: Place | None = None
+    ) -> None:
         self.directory = directory
         self.data_directory = directory / "data"
         self.properties_file = directory / "server.properties"
-        self.port, self.controller_port = free_ports(2)
-        self.bootstrap = f"127.0.0.1:{self.port}"
+        self.place = place or loopback_place()
+        self.port, self.controller_port = self.place.port, self.place.controller_port
+        self.bootstrap = f"{self.place.host}:{self.port}"
         self.properties = self.base_properties() | TEST_PROPERTIES | dict(properties or {})
         self.process: subprocess.Popen[bytes] | None = None
 
@@ -88,15 +116,23 @@ class BrokerProcess(Broker):
         return self.process.pid
 
     def start(self) -> None:
+        self.launch()
+        self.wait_until_it_answers()
+
+    def launch(self) -> None:
+        """Starts the process, and returns before it serves."""
         assert self.process is None, "the broker runs already"
-        if not self.directory.exists():
-            self.directory.mkdir(parents=True)
+        self.set_up()
+        command = [*self.place.enter, *self.command()]
+        with self.log_file.open("ab") as log:
+            self.process = subprocess.Popen(command, stdout=log, stderr=log, cwd=self.directory)
+
+    def set_up(self) -> None:
+        """All that comes before the first start, if nobody did it yet."""
+        self.directory.mkdir(parents=True, exist_ok=True)
         if not self.properties_file.exists():
             self.write_properties()
             self.prepare()
-        with self.log_file.open("ab") as log:
-            self.process = subprocess.Popen(self.command(), stdout=log, stderr=log, cwd=self.directory)
-        self._wait_until_it_answers()
 
     def write_properties(self) -> None:
         lines = [f"{key}={value}\n" for key, value in self.properties.items()]
@@ -119,13 +155,21 @@ class BrokerProcess(Broker):
             self.process.wait()
             self.process = None
 
+    def pause(self) -> None:
+        """SIGSTOP: its connections stay, and nothing answers."""
+        os.kill(self.pid, signal.SIGSTOP)
+
+    def resume(self) -> None:
+        os.kill(self.pid, signal.SIGCONT)
+
     def log_text(self) -> str:
         return self.log_file.read_text(errors="replace") if self.log_file.exists() else ""
 
     def log_tail(self) -> str:
         return self.log_text()[-6000:]
 
-    def _wait_until_it_answers(self) -> None:
+    def wait_until_it_answers(self) -> None:
+        """Raises BrokerFailed."""
         deadline = time.monotonic() + START_DEADLINE_S
         assert self.process is not None
         while not answers_api_versions(self.address):
@@ -149,7 +193,7 @@ class Pykbroker(BrokerProcess):
         }
 
     def command(self) -> list[str]:
-        return [sys.executable, "-m", "pykbroker", "start", str(self.properties_file)]
+        return pykbroker_command("start", str(self.properties_file))
 
 
 class ExternalBroker(Broker):
@@ -172,6 +216,10 @@ class ExternalBroker(Broker):
 
     def log_text(self) -> str:
         return ""
+
+
+def pykbroker_command(*arguments: str) -> list[str]:
+    return [sys.executable, "-m", "pykbroker", *arguments]
 
 
 def free_ports(count: int) -> list[int]:

@@ -45,7 +45,7 @@ class NotAllRead(AssertionError):
 Writer = Callable[..., list[Stored]]
 """(bootstrap, topic, messages, codec=, acks=, idempotent=) -> where each message was stored; offset -1 for acks=0."""
 Reader = Callable[..., list[Stored]]
-"""(bootstrap, topic, partitions, count) -> that many, by partition and offset."""
+"""(bootstrap, topic, partitions, count, isolation_level=) -> that many, by partition and offset."""
 
 
 def write_with_kafka_python(
@@ -162,8 +162,10 @@ def write_with_aiokafka(
     return asyncio.run(write())
 
 
-def read_with_kafka_python(bootstrap: str, topic: str, partitions: int, count: int) -> list[Stored]:
-    consumer = KafkaConsumer(bootstrap_servers=bootstrap)
+def read_with_kafka_python(
+    bootstrap: str, topic: str, partitions: int, count: int, *, isolation_level: str = "read_uncommitted"
+) -> list[Stored]:
+    consumer = KafkaConsumer(bootstrap_servers=bootstrap, isolation_level=isolation_level)
     assigned = [TopicPartition(topic, partition) for partition in range(partitions)]
     consumer.assign(assigned)
     consumer.seek_to_beginning(*assigned)
@@ -179,8 +181,17 @@ def read_with_kafka_python(bootstrap: str, topic: str, partitions: int, count: i
     return _in_order(found)
 
 
-def read_with_confluent(bootstrap: str, topic: str, partitions: int, count: int) -> list[Stored]:
-    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "unused", "enable.auto.commit": False})
+def read_with_confluent(
+    bootstrap: str, topic: str, partitions: int, count: int, *, isolation_level: str = "read_uncommitted"
+) -> list[Stored]:
+    consumer = Consumer(
+        {
+            "bootstrap.servers": bootstrap,
+            "group.id": "unused",
+            "enable.auto.commit": False,
+            "isolation.level": isolation_level,
+        }
+    )
     consumer.assign([ConfluentTopicPartition(topic, partition, OFFSET_BEGINNING) for partition in range(partitions)])
     found: list[Stored] = []
     deadline = time.monotonic() + DEADLINE_S
@@ -197,9 +208,11 @@ def read_with_confluent(bootstrap: str, topic: str, partitions: int, count: int)
     return _in_order(found)
 
 
-def read_with_aiokafka(bootstrap: str, topic: str, partitions: int, count: int) -> list[Stored]:
+def read_with_aiokafka(
+    bootstrap: str, topic: str, partitions: int, count: int, *, isolation_level: str = "read_uncommitted"
+) -> list[Stored]:
     async def read() -> list[Stored]:
-        consumer = AIOKafkaConsumer(bootstrap_servers=bootstrap)
+        consumer = AIOKafkaConsumer(bootstrap_servers=bootstrap, isolation_level=isolation_level)
         found: list[Stored] = []
         deadline = time.monotonic() + DEADLINE_S
         async with consumer:

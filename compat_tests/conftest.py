@@ -7,7 +7,7 @@ PYKBROKER_TEST_KAFKA=docker takes Apache Kafka from Docker's image instead of fr
 import itertools
 import os
 import re
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -99,10 +99,25 @@ def fresh_process(fresh_broker: FreshBroker) -> Callable[..., BrokerProcess]:
 
 
 @pytest.fixture
+def directories(tmp_path: Path) -> tuple[Path, Path]:
+    return tmp_path / "one", tmp_path / "two"
+
+
+@pytest.fixture
+def two_directories(
+    fresh_process: Callable[..., BrokerProcess], directories: tuple[Path, Path]
+) -> Callable[..., BrokerProcess]:
+    def start(properties: Mapping[str, str] | None = None) -> BrokerProcess:
+        return fresh_process({"log.dirs": ",".join(map(str, directories)), **(properties or {})})
+
+    return start
+
+
+@pytest.fixture
 def unique(request: pytest.FixtureRequest) -> Callable[[str], str]:
-    """Names that no other test uses: `unique("group")`."""
+    """Names that no other test uses: `unique("group")`. A test's are of one length, whichever broker it asks."""
     test = re.sub(r"[^A-Za-z0-9]+", "-", request.node.originalname)[:80].strip("-")
-    return lambda noun: f"{test}.{noun}-{os.getpid()}-{next(_numbers)}"
+    return lambda noun: f"{test}.{noun}-{os.getpid()}-{next(_numbers):05d}"
 
 
 @pytest.fixture

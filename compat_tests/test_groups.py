@@ -1,7 +1,6 @@
 """Consumer groups: members come, go, return and are fenced; offsets are committed, found again and reset."""
 
 import asyncio
-import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -23,7 +22,8 @@ from pykbroker.protocol.messages.group_offsets import (
 from .answers import TestAnswers
 from .brokers import Broker
 from .hostile.scene import Scene
-from .topics import create_topic
+from .members import Member
+from .topics import fill_topic
 from .waiting import DEADLINE_S, until
 from .wire import Wire
 
@@ -35,13 +35,7 @@ Unique = Callable[[str], str]
 
 @pytest.fixture
 def filled_topic(broker: Broker, topic: str) -> str:
-    """Six partitions with a hundred records each."""
-    create_topic(broker, topic, PARTITIONS)
-    producer = KafkaProducer(bootstrap_servers=broker.bootstrap)
-    sent = [producer.send(topic, b"%d" % number, partition=number % PARTITIONS) for number in range(RECORDS)]
-    producer.flush()
-    assert all(future.succeeded() for future in sent)
-    producer.close()
+    fill_topic(broker, topic, PARTITIONS, RECORDS)
     return topic
 
 
@@ -53,51 +47,6 @@ def group(unique: Unique) -> str:
 @pytest.fixture
 def admin(broker: Broker) -> AdminClient:
     return AdminClient({"bootstrap.servers": broker.bootstrap})
-
-
-class Member:
-    """A librdkafka consumer polling on a thread of its own, so that several can rebalance at once."""
-
-    def __init__(self, broker: Broker, group: str, topic: str, **config: Any) -> None:
-        settings = {
-            "bootstrap.servers": broker.bootstrap,
-            "group.id": group,
-            "auto.offset.reset": "earliest",
-            "session.timeout.ms": 10_000,
-            "heartbeat.interval.ms": 500,
-            "topic.metadata.refresh.interval.ms": 1000,
-        }
-        self.values: list[bytes] = []
-        self.errors: list[Any] = []
-        self.assigned: set[int] = set()
-        self._consumer = Consumer(settings | {key.replace("_", "."): value for key, value in config.items()})
-        self._consumer.subscribe([topic], on_assign=self._assign, on_revoke=self._revoke, on_lost=self._revoke)
-        self._leaving = threading.Event()
-        self._thread = threading.Thread(target=self._poll, daemon=True)
-        self._thread.start()
-
-    def _assign(self, _: Any, partitions: list[Any]) -> None:
-        """All of them by the eager protocol, the added ones by the cooperative one."""
-        self.assigned = self.assigned | {each.partition for each in partitions}
-
-    def _revoke(self, _: Any, partitions: list[Any]) -> None:
-        self.assigned = self.assigned - {each.partition for each in partitions}
-
-    def leave(self) -> None:
-        self._leaving.set()
-        self._thread.join(DEADLINE_S)
-        assert not self._thread.is_alive(), "the member did not leave"
-
-    def _poll(self) -> None:
-        while not self._leaving.is_set():
-            message = self._consumer.poll(0.1)
-            if message is None:
-                continue
-            if message.error() is not None:
-                self.errors.append(message.error())
-            else:
-                self.values.append(message.value())
-        self._consumer.close()
 
 
 @pytest.fixture

@@ -2,85 +2,20 @@
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from kafka import KafkaAdminClient
 
 from pykbroker.protocol.errors import ErrorCode
-from pykbroker.protocol.messages.log_dirs import (
-    DescribableLogDirTopic,
-    DescribeLogDirsRequest,
-    DescribeLogDirsResponse,
-)
-from pykbroker.protocol.messages.offsets import (
-    ListOffsetsPartition,
-    ListOffsetsRequest,
-    ListOffsetsResponse,
-    ListOffsetsTopic,
-)
 
 from .answers import TestAnswers
 from .apache_kafka.tools import Tool, run_tool
 from .brokers import Broker, BrokerProcess
 from .clients import Message, read_with_confluent, write_with_confluent
+from .log_directories import NEWEST, describe, latest, sizes, until_led
 from .topics import create_topic
-from .waiting import until
-from .wire import Wire
-
-LATEST = -1
-NEWEST = 5
-
-
-@pytest.fixture
-def directories(tmp_path: Path) -> tuple[Path, Path]:
-    return tmp_path / "one", tmp_path / "two"
-
-
-@pytest.fixture
-def two_directories(
-    fresh_process: Callable[..., BrokerProcess], directories: tuple[Path, Path]
-) -> Callable[..., BrokerProcess]:
-    def start(properties: Mapping[str, str] | None = None) -> BrokerProcess:
-        return fresh_process({"log.dirs": ",".join(map(str, directories)), **(properties or {})})
-
-    return start
-
-
-def describe(
-    broker: Broker, topics: Mapping[str, list[int]] | None = None, version: int = NEWEST
-) -> DescribeLogDirsResponse:
-    wanted = None
-    if topics is not None:
-        wanted = [DescribableLogDirTopic(topic=name, partitions=indexes) for name, indexes in topics.items()]
-    with Wire(broker.address) as wire:
-        answer = wire.call(DescribeLogDirsRequest(topics=wanted), version)
-    assert isinstance(answer, DescribeLogDirsResponse)
-    return answer
-
-
-def sizes(answer: DescribeLogDirsResponse, topic: str) -> dict[str, dict[int, int]]:
-    """By directory and partition."""
-    return {
-        Path(result.log_dir).name: {
-            each.partition_index: each.partition_size
-            for found in result.topics
-            if found.name == topic
-            for each in found.partitions
-        }
-        for result in answer.results
-    }
-
-
-def latest(broker: Broker, topic: str, index: int) -> tuple[str, int]:
-    wanted = [ListOffsetsPartition(partition_index=index, timestamp=LATEST)]
-    request = ListOffsetsRequest(replica_id=-1, topics=[ListOffsetsTopic(name=topic, partitions=wanted)])
-    with Wire(broker.address) as wire:
-        answer = wire.call(request, 8)
-    assert isinstance(answer, ListOffsetsResponse)
-    found = answer.topics[0].partitions[0]
-    return ErrorCode(found.error_code).name, found.offset
 
 
 def properties_of(directory: Path) -> dict[str, str]:
@@ -122,10 +57,6 @@ def test_partitions_are_spread_and_stay_where_they_are(
     until_led(broker, "spread", range(4))
     assert sizes(describe(broker), "spread") == before
     assert len(read_with_confluent(broker.bootstrap, "spread", 4, 40)) == 40
-
-
-def until_led(broker: Broker, topic: str, indexes: range | set[int]) -> None:
-    until(lambda: all(latest(broker, topic, index)[0] == "NONE" for index in indexes), f"{topic} has leaders")
 
 
 def test_a_directory_that_cannot_be_used_does_not_take_the_other_with_it(

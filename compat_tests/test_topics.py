@@ -71,11 +71,10 @@ def test_a_created_topic_is_described_as_it_was_asked_for(
 
 
 def comparable(configs: dict[str, Any]) -> dict[str, Any]:
-    """Without documentation, and without what eligible leader replicas (KIP-966) do to one default."""
+    """Without documentation."""
     shown = {name: dict(each) for name, each in sorted(configs.items())}
     for each in shown.values():
         each.pop("documentation", None)
-    shown["min.insync.replicas"] = {"value": shown["min.insync.replicas"]["value"]}
     return shown
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from kafka import KafkaAdminClient
+from kafka import KafkaAdminClient, KafkaProducer
 from kafka.admin import NewTopic
 
 from pykbroker.protocol.messages.offsets import (
@@ -24,6 +24,16 @@ def create_topic(broker: Broker, name: str, partitions: int = 1, configs: Mappin
     admin.create_topics([NewTopic(name, partitions, 1, topic_configs=dict(configs or {}))])
     admin.close()
     wait_for_leaders(broker, name, partitions)
+
+
+def fill_topic(broker: Broker, name: str, partitions: int, records: int) -> None:
+    """A new topic with numbers in it, an equal share in each partition."""
+    create_topic(broker, name, partitions)
+    producer = KafkaProducer(bootstrap_servers=broker.bootstrap)
+    sent = [producer.send(name, b"%d" % number, partition=number % partitions) for number in range(records)]
+    producer.flush()
+    assert all(future.succeeded() for future in sent)
+    producer.close()
 
 
 def wait_for_leaders(broker: Broker, topic: str, partitions: int) -> None:

@@ -22,10 +22,20 @@ class ApacheKafka(BrokerProcess):
     kind = "apache-kafka"
 
     def __init__(
-        self, directory: Path, properties: Mapping[str, str] | None = None, *, is_formatted: bool = False
+        self,
+        directory: Path,
+        properties: Mapping[str, str] | None = None,
+        *,
+        is_formatted: bool = False,
+        is_standalone: bool = False,
     ) -> None:
+        """is_standalone: its voters stand in the metadata log (KIP-853), not in its properties."""
         super().__init__(directory, properties)
         self._is_formatted = is_formatted
+        self._is_standalone = is_standalone
+        if is_standalone:
+            del self.properties["controller.quorum.voters"]
+            self.properties["controller.quorum.bootstrap.servers"] = f"127.0.0.1:{self.controller_port}"
 
     def base_properties(self) -> dict[str, str]:
         return {
@@ -48,10 +58,15 @@ class ApacheKafka(BrokerProcess):
 
     def prepare(self) -> None:
         if not self._is_formatted:
-            run_tool(Tool.STORAGE, "format", "-t", CLUSTER_ID, "-c", str(self.properties_file))
+            standalone = ["--standalone"] if self._is_standalone else []
+            run_tool(Tool.STORAGE, "format", *standalone, "-t", CLUSTER_ID, "-c", str(self.properties_file))
 
     def command(self) -> list[str]:
-        return [find_java(), "-Xmx512m", LOGGING, "-cp", class_path(), "kafka.Kafka", str(self.properties_file)]
+        return kafka_command(self.properties_file, "-Xmx512m")
+
+
+def kafka_command(properties_file: Path, *jvm_options: str) -> list[str]:
+    return [find_java(), *jvm_options, LOGGING, "-cp", class_path(), "kafka.Kafka", str(properties_file)]
 
 
 class DockerKafka(Broker):

@@ -3,11 +3,12 @@
 import struct
 from typing import Any
 
+from compat_tests.cases import CLOSED, code
 from compat_tests.wire import header, uvarint
 from pykbroker.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from pykbroker.protocol.messages.metadata import MetadataRequest, MetadataResponse
 
-from .scene import CLOSED, Case, Scene, code
+from .scene import Case, Scene
 
 API_VERSIONS, METADATA, PRODUCE = 18, 3, 0
 ONE_TOPIC_V8 = struct.pack(">i", 1)

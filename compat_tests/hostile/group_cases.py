@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from compat_tests.wire import Wire
+from compat_tests.cases import SILENT, code
+from compat_tests.wire import SILENCE_S, Wire
 from pykbroker.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
 from pykbroker.protocol.messages.group_offsets import (
     OffsetCommitRequest,
@@ -19,7 +20,7 @@ from pykbroker.protocol.messages.offsets import (
 )
 
 from .record_cases import batch
-from .scene import Case, Scene, code
+from .scene import Case, Scene
 
 LATEST = -1
 
@@ -71,6 +72,21 @@ def join_answer(**fields: Any) -> Any:
     return run
 
 
+def join_with_nonsense(scene: Scene) -> Any:
+    """A subscription with a count that cannot be: Kafka never answers, and could not load such a group either."""
+    with scene.wire() as wire:
+        request = JoinGroupRequest(
+            group_id=scene.group(),
+            session_timeout_ms=10_000,
+            rebalance_timeout_ms=10_000,
+            protocol_type="consumer",
+            protocols=[JoinGroupRequestProtocol(name="range", metadata=b"metadata")],
+        )
+        answer = wire.call(request, 3, deadline_s=SILENCE_S)
+    assert isinstance(answer, JoinGroupResponse)
+    return code(answer.error_code)
+
+
 def commit_answer(offset: int = 1, metadata: str = "") -> Any:
     """A commit by nobody in particular (generation -1), as tools and assigning consumers do it."""
 
@@ -103,6 +119,7 @@ CASES = [
     Case("68", "join as an unknown member", join_answer(member_id="nobody"), "UNKNOWN_MEMBER_ID"),
     Case("68", "join for the first time", join_answer(), "MEMBER_ID_REQUIRED"),
     Case("68", "join for the first time, as before KIP-394", join_answer(version=3), "NONE"),
+    Case("68", "join with a subscription of nonsense", join_with_nonsense, SILENT, "INCONSISTENT_GROUP_PROTOCOL"),
     Case("69", "commit with 5 kB of metadata", commit_answer(metadata="m" * 5000), "OFFSET_METADATA_TOO_LARGE"),
     Case("69", "commit with 4 kB of metadata", commit_answer(metadata="m" * 4096), "NONE"),
     Case("69", "commit offset -7", commit_answer(offset=-7), "NONE", "INVALID_REQUEST"),

@@ -7,6 +7,7 @@ from typing import Any
 
 from crc32c import crc32c
 
+from compat_tests.cases import CLOSED, SILENT, code
 from compat_tests.wire import SILENCE_S
 from pykbroker.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
 from pykbroker.protocol.messages.produce import (
@@ -32,7 +33,7 @@ from pykbroker.protocol.records.compression import Compression
 from pykbroker.protocol.records.record import encode_record
 from pykbroker.protocol.records.varints import encode_zigzag
 
-from .scene import CLOSED, PRODUCE_VERSION, SILENT, Case, Scene, code, now_ms, record
+from .scene import PRODUCE_VERSION, Case, Scene, now_ms, record
 
 INVALID, CORRUPT = "INVALID_RECORD", "CORRUPT_MESSAGE"
 TEN_DAYS_MS = 10 * 24 * 3600 * 1000

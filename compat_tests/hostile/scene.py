@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from compat_tests.brokers import Broker
+from compat_tests.cases import ComparedCase, code
 from compat_tests.topics import wait_for_leaders
-from compat_tests.wire import CLIENT_ID, Closed, Silent, Wire
-from pykbroker.protocol.errors import ErrorCode
+from compat_tests.wire import CLIENT_ID, Wire
 from pykbroker.protocol.messages.groups import FindCoordinatorRequest, HeartbeatRequest, HeartbeatResponse
 from pykbroker.protocol.messages.produce import (
     PartitionProduceData,
@@ -27,8 +27,6 @@ from pykbroker.protocol.messages.topics import (
 from pykbroker.protocol.messages.transactions import InitProducerIdRequest, InitProducerIdResponse
 from pykbroker.protocol.records.batch import Record
 
-CLOSED = "connection closed"
-SILENT = "no answer"
 STARTING_DEADLINE_S = 30
 COORDINATOR_IS_STARTING = ("NOT_COORDINATOR", "COORDINATOR_NOT_AVAILABLE", "COORDINATOR_LOAD_IN_PROGRESS")
 PRODUCE_VERSION = 9
@@ -121,29 +119,12 @@ class Scene:
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
-    """`run` attacks and returns the answer; `ours` is set where pykbroker is meant to answer differently."""
-
+class Case(ComparedCase[Scene]):
     row: str
     name: str
     run: Callable[[Scene], Any]
     kafka: Any
     ours: Any = None
-
-    def expected(self, kind: str) -> Any:
-        return self.ours if kind == "pykbroker" and self.ours is not None else self.kafka
-
-    def answer(self, scene: Scene) -> Any:
-        try:
-            return self.run(scene)
-        except Closed:
-            return CLOSED
-        except Silent:
-            return SILENT
-
-
-def code(number: int) -> str:
-    return ErrorCode(number).name
 
 
 def now_ms() -> int:

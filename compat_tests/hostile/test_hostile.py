@@ -5,10 +5,10 @@ import pytest
 from compat_tests.answers import TestAnswers
 from compat_tests.brokers import Broker, answers_api_versions
 
-from . import framing_cases, group_cases, record_cases, topic_cases
+from . import framing_cases, group_cases, record_cases, topic_cases, transaction_cases
 from .scene import Case, Scene
 
-CASES = [*framing_cases.CASES, *topic_cases.CASES, *record_cases.CASES, *group_cases.CASES]
+CASES = [*framing_cases.CASES, *topic_cases.CASES, *record_cases.CASES, *group_cases.CASES, *transaction_cases.CASES]
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.row}: {case.name}".encode("ascii", "replace").decode())

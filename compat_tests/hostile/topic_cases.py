@@ -2,11 +2,12 @@
 
 from typing import Any
 
+from compat_tests.cases import code
 from pykbroker.protocol.messages.metadata import MetadataRequestTopic
 from pykbroker.protocol.messages.topics import CreatableTopic
 
 from .framing_cases import metadata_of
-from .scene import Case, Scene, code
+from .scene import Case, Scene
 
 INVALID = "INVALID_TOPIC_EXCEPTION"
 

@@ -14,15 +14,9 @@ from compat_tests.wire import Closed, Silent, Wire
 from pykbroker.protocol.api_keys import ApiKey
 from pykbroker.protocol.compile import encode
 from pykbroker.protocol.errors import UnsupportedVersion
-from pykbroker.protocol.messages.configs import (
-    DescribeConfigsResourceResult,
-)
 from pykbroker.protocol.messages.metadata import (
     MetadataRequest,
     MetadataRequestTopic,
-)
-from pykbroker.protocol.messages.topics import (
-    CreatableTopicConfigs,
 )
 from pykbroker.protocol.records.batch import Record, encode_batch, iter_batches, iter_records
 from pykbroker.protocol.schema import NO_UUID, Message, Struct
@@ -43,11 +37,6 @@ TEXTS = {"error_message", "batch_index_error_message"}
 
 def plain(value: Any, name: str = "") -> Any:
     """Dictionaries and lists; what cannot be the same is replaced by its type."""
-    if isinstance(value, DescribeConfigsResourceResult | CreatableTopicConfigs) and value.name == "min.insync.replicas":
-        return {
-            "name": value.name,
-            "value": value.value,
-        }  # its source is another with eligible leader replicas (KIP-966)
     if isinstance(value, Message | Struct):
         return {field.name: plain(getattr(value, field.name), field.name) for field in type(value).__schema__.fields}
     if isinstance(value, list):

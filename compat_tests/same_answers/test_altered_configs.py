@@ -14,7 +14,7 @@ from pykbroker.protocol.messages.configs import (
 
 from .interview import Interview
 
-A_TOPIC, A_BROKER = 2, 4
+A_TOPIC, A_BROKER, A_GROUP = 2, 4, 32
 SET, DELETE, APPEND, SUBTRACT = 0, 1, 2, 3
 
 
@@ -99,3 +99,35 @@ def test_brokers(interview: Interview) -> None:
     trying("x", "log.retention.ms", "1000")
     trying("", "message.max.bytes", "2000000")
     trying("", "num.partitions", "3")
+
+
+def test_keys_of_a_consumer_group(interview: Interview) -> None:
+    group, ask = interview.topic, interview.ask
+    session, heartbeat = "consumer.session.timeout.ms", "consumer.heartbeat.interval.ms"
+    for key, operation, value in [
+        (session, SET, "46000"),
+        (session, SET, "1000"),
+        (session, SET, "999999"),
+        (session, SET, "x"),
+        (session, SET, None),
+        (session, APPEND, "46000"),
+        (heartbeat, SET, "50000"),
+        ("no.such.key", SET, "1"),
+        ("no.such.key", DELETE, None),
+        (heartbeat, DELETE, None),
+    ]:
+        ask(f"{operation} {key}={value}", altering(A_GROUP, group, (key, operation, value)))
+    ask("no name", altering(A_GROUP, "", (session, SET, "46000")))
+    resources = [
+        DescribeConfigsResource(resource_type=A_GROUP, resource_name=name, configuration_keys=[session, heartbeat])
+        for name in (group, "")
+    ]
+    request = DescribeConfigsRequest(resources=resources, include_synonyms=True)
+    until(lambda: is_told(interview, request, "46000"), "the group's value is told")
+    ask("described", request)
+
+
+def is_told(interview: Interview, request: DescribeConfigsRequest, value: str) -> bool:
+    with Wire(interview.broker.address) as wire:
+        answer: Any = wire.call(request, 4)
+    return any(each.value == value for each in answer.results[0].configs)

@@ -1,0 +1,137 @@
+"""`python -m compat_tests.chaos`: a cluster in network namespaces under faults; exit code 1 where the judge objects.
+
+The run is a process in namespaces of its own, for networks and for processes: with the first process of those all of
+them end, and their cables and rules with them. Nothing is left behind but the directory that it is told to keep.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from types import FrameType
+
+import click
+
+from compat_tests.apache_kafka import why_there_is_no_kafka
+from compat_tests.clusters.layout import KAFKA, PYKBROKER
+from tests.history.check import check_lines
+
+from .network import IN_NEW_NAMESPACES, Network, why_there_are_no_namespaces
+from .run import run_chaos
+
+_INSIDE = "PYKBROKER_CHAOS_INSIDE"
+_ENDS_WITHIN_S = 30.0
+LOG_LIMIT_CHARS = 6_000
+
+
+@click.command()
+@click.option("--minutes", type=float, default=5.0, show_default=True, help="How long faults go on.")
+@click.option("--seed", type=int, help="Which faults, and when; a new one by default.")
+@click.option(
+    "--kind",
+    "kinds",
+    multiple=True,
+    type=click.Choice([PYKBROKER, KAFKA]),
+    help="Of each node; pykbroker, three times.",
+)
+@click.option("--loopback", is_flag=True, help="No namespaces: nodes are killed and frozen, and never cut off.")
+@click.option("--keep", type=click.Path(path_type=Path), help="Keep history, logs and data in this new directory.")
+@click.option("--debug", default="", help="librdkafka's debug contexts, such as eos,cgrp; it writes to stderr.")
+def main(
+    minutes: float, seed: int | None, kinds: tuple[str, ...], loopback: bool, keep: Path | None, debug: str
+) -> None:
+    """A cluster under faults, judged by what its clients saw."""
+    signal.signal(signal.SIGTERM, _end)
+    seed = random.SystemRandom().randrange(1_000_000) if seed is None else seed
+    nodes = list(kinds) or [PYKBROKER] * 3
+    if _INSIDE in os.environ:
+        sys.exit(_run(nodes, Path(os.environ[_INSIDE]), seed, minutes, debug, Network(len(nodes))))
+    if not loopback and (reason := why_there_are_no_namespaces()):
+        raise click.ClickException(f"{reason}; --loopback goes without")
+    if keep is not None:
+        keep.mkdir(parents=True)
+    with tempfile.TemporaryDirectory(prefix="pykbroker-chaos-", ignore_cleanup_errors=True) as temporary:
+        directory = (keep or Path(temporary)).absolute()
+        if loopback:
+            sys.exit(_run(nodes, directory, seed, minutes, debug, None))
+        sys.exit(_run_inside(["--seed", str(seed)], directory))
+
+
+def _end(number: int, frame: FrameType | None) -> None:
+    """As Ctrl-C does: whatever was begun is undone on the way out."""
+    raise KeyboardInterrupt
+
+
+def _run_inside(arguments: list[str], directory: Path) -> int:
+    """The same command again, in new namespaces. A session of its own, so that all of it can be told to end."""
+    command = [*IN_NEW_NAMESPACES, sys.executable, "-m", "compat_tests.chaos", *sys.argv[1:], *arguments]
+    process = subprocess.Popen(command, env=os.environ | {_INSIDE: str(directory)}, start_new_session=True)
+    try:
+        return process.wait()
+    except KeyboardInterrupt:
+        os.killpg(process.pid, signal.SIGTERM)
+        try:
+            process.wait(_ENDS_WITHIN_S)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+        raise
+
+
+def _run(nodes: list[str], directory: Path, seed: int, minutes: float, debug: str, network: Network | None) -> int:
+    click.echo(f"seed {seed}, {', '.join(nodes)}, {minutes:g} minutes")
+    java_is_missing = why_there_is_no_kafka()
+    if java_is_missing:
+        click.echo(f"no Java producer: {java_is_missing}")
+    try:
+        outcome = run_chaos(
+            [*nodes],
+            directory,
+            network,
+            seed=seed,
+            seconds=minutes * 60,
+            say=click.echo,
+            has_java=not java_is_missing,
+            librdkafka_debug=debug,
+        )
+    except AssertionError as failure:
+        click.echo(f"FAILED with seed {seed}: {failure}")
+        _tell_what_was_seen(directory)
+        return 1
+    finally:
+        if network is not None:
+            network.close()
+    for (kind, role), count in sorted(outcome.faults.items()):
+        click.echo(f"  {count} × {kind} of a {role}")
+    for client, count in sorted(outcome.done.items()):
+        click.echo(f"  {count} times something done by the {client}")
+    click.echo(f"{outcome.report}")
+    if outcome.is_good:
+        return 0
+    idle = f": hardly anything was done by the {', the '.join(outcome.idle)}" if outcome.idle else ""
+    click.echo(f"FAILED with seed {seed}{idle}")
+    _tell_logs(directory)
+    return 1
+
+
+def _tell_what_was_seen(directory: Path) -> None:
+    """What the clients saw until then may say why."""
+    history = directory / "history.jsonl"
+    if history.exists():
+        with history.open(encoding="utf-8") as lines:
+            click.echo(f"{check_lines(lines)}")
+    _tell_logs(directory)
+
+
+def _tell_logs(directory: Path) -> None:
+    for log in sorted(directory.glob("node-*/broker.log")):
+        click.echo(f"--- {log.parent.name}\n{log.read_text(errors='replace')[-LOG_LIMIT_CHARS:]}")
+
+
+if __name__ == "__main__":
+    main()

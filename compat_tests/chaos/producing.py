@@ -1,0 +1,112 @@
+"""Producers with acks=all, idempotent and plain: each record is acknowledged or of unknown fate."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+from confluent_kafka import KafkaException, Producer
+from kafka import KafkaProducer
+from kafka.errors import KafkaError as PythonKafkaError
+
+from tests.history.recorder import Recording
+
+from .stage import PLAIN, TOPICS, Stage, encode, pause
+
+DELIVERY_TIMEOUT_S = 20
+MOST_RECORDS = 5
+LONGEST_PAUSE_S = 0.1
+
+
+def produce_with_confluent(stage: Stage, rng: random.Random) -> None:
+    while stage.writing.is_set():
+        producer = Producer(
+            stage.config(enable_idempotence=True, linger_ms=0, message_timeout_ms=DELIVERY_TIMEOUT_S * 1000)
+        )
+        proc = stage.recorder.new_process()
+        is_certain = True
+        while is_certain and stage.writing.is_set():
+            is_certain = _send_some(stage, producer, proc, rng)
+            pause(rng, LONGEST_PAUSE_S)
+        producer.purge()
+        producer.flush(1)
+
+
+def _send_some(stage: Stage, producer: Producer, proc: int, rng: random.Random) -> bool:
+    """False where it is not known of all what became of them: then another producer takes over."""
+    partition, count = rng.randrange(TOPICS[PLAIN]), rng.randint(1, MOST_RECORDS)
+    recording = stage.recorder.invoke(proc, "send")
+    deliveries: list[bool] = []
+    for _ in range(count):
+        value = stage.new_value()
+        number = recording.sending(f"{PLAIN}-{partition}", value)
+        try:
+            producer.produce(
+                PLAIN, encode(value), partition=partition, on_delivery=_report(recording, number, deliveries)
+            )
+        except KafkaException:
+            recording.info()  # a fatal error: it will never send again
+            return False
+    producer.flush(DELIVERY_TIMEOUT_S * 2)
+    is_certain = deliveries == [True] * count
+    recording.ended("ok" if is_certain else "info")
+    if is_certain:
+        stage.progress.note()
+    return is_certain
+
+
+def _report(recording: Recording, number: int, deliveries: list[bool]) -> Any:
+    def note(error: Any, message: Any) -> None:
+        if error is None and not recording.is_ended:
+            recording.sent(number, message.offset())
+        deliveries.append(error is None)
+
+    return note
+
+
+def produce_with_kafka_python(stage: Stage, rng: random.Random) -> None:
+    _produce_with_kafka_python(stage, rng, enable_idempotence=True)
+
+
+def produce_plainly(stage: Stage, rng: random.Random) -> None:
+    """Without producer ids, and so without a second try, which could write a record twice."""
+    _produce_with_kafka_python(stage, rng, enable_idempotence=False, retries=0)
+
+
+def _produce_with_kafka_python(stage: Stage, rng: random.Random, **config: Any) -> None:
+    while stage.writing.is_set():
+        producer = KafkaProducer(
+            bootstrap_servers=stage.bootstrap,
+            acks="all",
+            delivery_timeout_ms=DELIVERY_TIMEOUT_S * 1000,
+            request_timeout_ms=5_000,
+            max_block_ms=5_000,
+            reconnect_backoff_max_ms=500,
+            **config,
+        )
+        proc = stage.recorder.new_process()
+        is_certain = True
+        while is_certain and stage.writing.is_set():
+            is_certain = _send_some_with_kafka_python(stage, producer, proc, rng)
+            pause(rng, LONGEST_PAUSE_S)
+        producer.close(timeout=1)
+
+
+def _send_some_with_kafka_python(stage: Stage, producer: KafkaProducer, proc: int, rng: random.Random) -> bool:
+    partition = rng.randrange(TOPICS[PLAIN])
+    recording = stage.recorder.invoke(proc, "send")
+    numbers = []
+    try:
+        sent = []
+        for _ in range(rng.randint(1, MOST_RECORDS)):
+            value = stage.new_value()
+            numbers.append(recording.sending(f"{PLAIN}-{partition}", value))
+            sent.append(producer.send(PLAIN, encode(value), partition=partition))
+        for number, future in zip(numbers, sent, strict=True):
+            recording.sent(number, future.get(DELIVERY_TIMEOUT_S * 2).offset)
+    except PythonKafkaError:
+        recording.info()
+        return False
+    recording.ok()
+    stage.progress.note()
+    return True

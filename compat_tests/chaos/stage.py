@@ -1,0 +1,128 @@
+"""What the clients of a run share: the cluster's address, the recorder of their history, when to stop."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import random
+import threading
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from confluent_kafka import Message, TopicPartition
+
+from tests.history.operations import Value
+from tests.history.recorder import Recorder
+
+from .progress import Progress
+
+PLAIN, COPY, ORDERS, JAVA = "plain", "copy", "orders", "java"
+TOPICS = {PLAIN: 3, COPY: 3, ORDERS: 2, JAVA: 1}
+"""With how many partitions. COPY has what PLAIN has, partition by partition; JAVA is what a Java client writes."""
+
+QUIET = {
+    "log_level": 0,
+    "reconnect.backoff.ms": 50,
+    "reconnect.backoff.max.ms": 500,
+    "metadata.recovery.strategy": "none",
+}
+"""librdkafka's settings for a cluster whose nodes come and go. To bootstrap anew when every broker is out of reach
+leaves it with a coordinator that it waits for for ever.
+"""
+
+
+def partitions(topic: str) -> list[TopicPartition]:
+    return [TopicPartition(topic, index) for index in range(TOPICS[topic])]
+
+
+def key_of(partition: TopicPartition) -> str:
+    return f"{partition.topic}-{partition.partition}"
+
+
+@dataclass
+class Stage:
+    """directory: for the files of clients. writing: set as long as producers are to go on; reading: readers, groups and
+    copiers. librdkafka_debug: its `debug` setting, such as `eos,cgrp`; it writes to the standard error output.
+    """
+
+    directory: Path
+    bootstrap: str
+    recorder: Recorder
+    seed: int
+    librdkafka_debug: str = ""
+    progress: Progress = field(default_factory=Progress)
+    writing: threading.Event = field(default_factory=threading.Event)
+    reading: threading.Event = field(default_factory=threading.Event)
+    _numbers: Any = field(default_factory=lambda: itertools.count(1))
+
+    def __post_init__(self) -> None:
+        self.writing.set()
+        self.reading.set()
+
+    def new_value(self) -> str:
+        """Unique in this run."""
+        return f"v{next(self._numbers)}"
+
+    def config(self, **more: Any) -> dict[str, Any]:
+        debug = {"debug": self.librdkafka_debug, "log_level": 7} if self.librdkafka_debug else {}
+        return {"bootstrap.servers": self.bootstrap, **QUIET, **debug} | {
+            key.replace("_", "."): value for key, value in more.items()
+        }
+
+
+Work = Callable[[Stage, random.Random], None]
+
+
+class Client(threading.Thread):
+    """A thread of the workload; what it fails with is raised by `finish`."""
+
+    def __init__(self, stage: Stage, name: str, work: Work) -> None:
+        super().__init__(name=name, daemon=True)
+        self._stage = stage
+        self._work = work
+        self._failure: BaseException | None = None
+
+    def run(self) -> None:
+        try:
+            self._work(self._stage, random.Random(f"{self._stage.seed} {self.name}"))
+        except BaseException as failure:
+            self._failure = failure
+
+    def finish(self, deadline_s: float) -> None:
+        """Raises what ended it, and AssertionError where it does not end."""
+        self.join(deadline_s)
+        if self._failure is not None:
+            raise AssertionError(f"the client {self.name} failed: {self._failure!r}") from self._failure
+        assert not self.is_alive(), f"the client {self.name} does not end"
+
+
+def encode(value: Value) -> bytes:
+    return json.dumps(value).encode()
+
+
+def decode(topic: str, value: bytes) -> Value:
+    return value.decode() if topic == JAVA else json.loads(value)
+
+
+def found_in(messages: Iterable[Message]) -> dict[str, list[tuple[int, Value]]]:
+    """The records of what a consumer was given, by partition; errors that pass are not records."""
+    found: dict[str, list[tuple[int, Value]]] = {}
+    for message in messages:
+        error = message.error()
+        if error is None:
+            topic, value, offset = message.topic(), message.value(), message.offset()
+            assert topic is not None
+            assert value is not None
+            assert offset is not None
+            found.setdefault(f"{topic}-{message.partition()}", []).append((offset, decode(topic, value)))
+        elif error.fatal() or error.name() in ("OFFSET_OUT_OF_RANGE", "_AUTO_OFFSET_RESET"):
+            raise AssertionError(f"a consumer was told {error}")
+    return found
+
+
+def pause(rng: random.Random, longest_s: float) -> None:
+    """The time between two requests of a client that is not in a hurry."""
+    time.sleep(rng.random() * longest_s)

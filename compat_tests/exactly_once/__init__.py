@@ -1,0 +1,1 @@
+"""Exactly once: applications that consume, process and produce in transactions, killed together with their broker."""
