@@ -1,6 +1,8 @@
 # make run      a broker on 127.0.0.1:9092, in the foreground
 # make test     the checks, then all tests
 # make check    style, types, imports
+# make simulate SEEDS=N    more runs of the simulated world than `make test` makes
+# make chaos MINUTES=N     a cluster of processes whose nodes are killed, frozen and cut off, under clients
 # make bench    pykbroker beside Apache Kafka
 # make clean    removes what the above made
 
@@ -8,7 +10,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 
-.PHONY: run test check bench clean system-packages
+.PHONY: run test check simulate chaos bench clean system-packages
 .DELETE_ON_ERROR:
 
 run: $(VENV)/.run-installed
@@ -16,7 +18,8 @@ run: $(VENV)/.run-installed
 
 test: check system-packages
 	$(BIN)/python -m compat_tests.apache_kafka || true
-	$(BIN)/pytest $(PYTEST_ARGS) tests compat_tests spark_compat
+	$(BIN)/pytest -n auto --dist worksteal $(PYTEST_ARGS) tests
+	$(BIN)/pytest $(PYTEST_ARGS) compat_tests spark_compat
 
 check: $(VENV)/.all-installed
 	$(BIN)/ruff check .
@@ -25,12 +28,21 @@ check: $(VENV)/.all-installed
 	$(BIN)/pyright
 	$(BIN)/lint-imports
 
+SEEDS ?= 3000
+simulate: $(VENV)/.all-installed
+	PYKBROKER_SIMULATION_SEEDS=$(SEEDS) $(BIN)/pytest $(PYTEST_ARGS) tests/coordination/test_simulation.py tests/raft/test_simulation.py \
+		tests/replication/simulation/test_simulation.py tests/cluster/test_simulation.py
+
+MINUTES ?= 5
+chaos: $(VENV)/.all-installed system-packages
+	$(BIN)/python -m compat_tests.chaos --minutes $(MINUTES) $(CHAOS_ARGS)
+
 bench: $(VENV)/.all-installed system-packages
 	$(BIN)/python -m benchmarks $(BENCH_ARGS)
 
 # What the tests use from outside of Python. Where it cannot be installed, one line says so and its tests are left out.
 system-packages:
-	@compat_tests/install-system-packages.sh java kcat
+	@compat_tests/install-system-packages.sh java kcat ip iptables
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

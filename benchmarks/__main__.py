@@ -6,30 +6,61 @@ import json
 import shutil
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 import click
 from rich.console import Console
 
+from benchmarks import cleaning, clusters, flushes, rebalances, starts, transactions
+from benchmarks.basics import BASICS
+from benchmarks.bench import Bench, Figures, Measure, Scene
 from benchmarks.brokers import KINDS, compile_bytecode, new_broker
+from benchmarks.clusters import CLUSTER_NODE_KINDS, ClusterBench, ClusterMeasure, ClusterScene
+from benchmarks.fetches import FETCHES
+from benchmarks.group_loading import load_groups
 from benchmarks.java_tools import JavaTools
-from benchmarks.measures import STEADY, Bench, Figures, start
+from benchmarks.offset_commits import COMMITS
+from benchmarks.produce_matrix import MATRIX
 from benchmarks.report import Results, print_report
 from compat_tests.apache_kafka import class_path, find_java
-from compat_tests.brokers import BrokerProcess
+from compat_tests.clusters.cluster import Cluster
 
-START = "start to first produce"
-NAMES = [START, *STEADY]
+SCENES: dict[str, Scene | ClusterScene] = {
+    "basics": Scene(BASICS, is_started=False),
+    "matrix": Scene(MATRIX),
+    "flushes": Scene({"flush.messages=1": flushes.flush_every_message}),
+    "fetches": Scene(FETCHES),
+    "cleaning": Scene({"compaction": cleaning.compaction}, cleaning.PROPERTIES),
+    "groups": Scene({**rebalances.REBALANCES, **COMMITS}, rebalances.PROPERTIES),
+    "transactions": Scene(
+        {
+            "transactions of 100 records": transactions.transactional_produce,
+            "exactly-once copy": transactions.exactly_once_copy,
+        }
+    ),
+    "many groups": Scene({"10,000 groups with 100,000 offsets": load_groups}),
+    "many partitions": Scene({"start with 10,000 partitions": starts.clean_start}),
+    "killed": Scene({"start after kill -9, 64 kB batches": starts.start_after_kill(65536)}),
+    "killed, small batches": Scene({"start after kill -9, 16 kB batches": starts.start_after_kill(16384)}),
+    "cluster": clusters.CLUSTER,
+    "cluster, many partitions": clusters.MANY,
+}
+T = TypeVar("T")
+NAMES = [name for scene in SCENES.values() for name in scene.measures]
 
 
 @click.command()
 @click.option("--rounds", default=3, show_default=True, help="How often each broker is measured, in turns.")
 @click.option("--scale", default=1.0, show_default=True, help="1.0 is the full amount of work.")
-@click.option("--only", multiple=True, type=click.Choice(NAMES), help="Just these measures; may be given again.")
+@click.option(
+    "--scene", "scenes", multiple=True, type=click.Choice(list(SCENES)), help="Just these groups of measures."
+)
+@click.option("--only", multiple=True, type=click.Choice(NAMES), help="Just these measures, and what they need.")
 @click.option("--json", "json_file", type=click.Path(path_type=Path), help="Write every round's figures here.")
-def main(rounds: int, scale: float, only: tuple[str, ...], json_file: Path | None) -> None:
+def main(rounds: int, scale: float, scenes: tuple[str, ...], only: tuple[str, ...], json_file: Path | None) -> None:
     """Measures pykbroker beside Apache Kafka on this machine."""
     console = Console(width=None if sys.stdout.isatty() else 130)
     compile_bytecode()
@@ -37,9 +68,16 @@ def main(rounds: int, scale: float, only: tuple[str, ...], json_file: Path | Non
     results: dict[str, Results] = {kind.kind: {} for kind in KINDS}
     with tempfile.TemporaryDirectory(prefix="pykbroker-bench-") as directory:
         for number in range(1, rounds + 1):
-            for kind in KINDS:
-                broker = new_broker(kind, Path(directory))
-                measure(Bench(broker, tools, scale), only or NAMES, results[kind.kind], Log(console, number))
+            for scene in [SCENES[name] for name in scenes or SCENES]:
+                log = Log(console, number)
+                for kind in KINDS:
+                    into = results[kind.kind]
+                    match scene:
+                        case Scene() if wanted := _with_their_needs(scene.measures, only):
+                            broker = new_broker(kind, Path(directory), scene.properties)
+                            measure(Bench(broker, tools, scale), wanted, scene.is_started, into, log)
+                        case ClusterScene() if steps := _with_their_needs(scene.measures, only):
+                            measure_cluster(kind.kind, Path(directory), tools, scale, steps, into, log)
     ours, theirs = results.values()
     print_report(ours, theirs, console)
     if json_file is not None:
@@ -53,26 +91,51 @@ class Log:
     console: Console
     round_number: int
 
-    def __call__(self, broker: BrokerProcess, name: str, figures: Figures) -> None:
+    def __call__(self, kind: str, name: str, figures: Figures) -> None:
         text = ", ".join(f"{value:.3g} {figure}" for figure, value in figures.items())
-        self.console.print(f"round {self.round_number}  {broker.kind:12}  {name}: {text}", highlight=False)
+        self.console.print(f"round {self.round_number}  {kind:12}  {name}: {text}", highlight=False)
 
 
-def measure(bench: Bench, names: Sequence[str], into: Results, log: Log) -> None:
-    """One round of one broker: the start on an empty directory, then the rest on that same process."""
+def _with_their_needs(measures: Mapping[str, T], only: Sequence[str]) -> dict[str, T]:
+    """What comes before a measure in its scene may have made what it works on."""
+    last = max((number for number, name in enumerate(measures) if name in only), default=-1)
+    return dict(measures) if not only else dict(list(measures.items())[: last + 1])
+
+
+def measure(bench: Bench, measures: Mapping[str, Measure], is_started: bool, into: Results, log: Log) -> None:
+    """One round of one scene on one broker."""
     broker = bench.broker
-    steps = {START: start, **STEADY} if START in names else STEADY
     try:
-        if START not in names:
+        if is_started:
             broker.start()
-        for name, step in steps.items():
-            if name in names:
-                figures = step(bench)
-                into.setdefault(name, []).append(figures)
-                log(broker, name, figures)
+        for name, step in measures.items():
+            figures = step(bench)
+            into.setdefault(name, []).append(figures)
+            log(broker.kind, name, figures)
     finally:
         broker.close()
         shutil.rmtree(broker.directory)
+
+
+def measure_cluster(
+    kind: str,
+    directory: Path,
+    tools: JavaTools,
+    scale: float,
+    measures: Mapping[str, ClusterMeasure],
+    into: Results,
+    log: Log,
+) -> None:
+    """One round of one scene on a cluster of that kind."""
+    own = Path(tempfile.mkdtemp(dir=directory))
+    nodes = [kind] * clusters.NODES
+    with Cluster(own, nodes, properties=clusters.PROPERTIES, node_kinds=CLUSTER_NODE_KINDS) as cluster:
+        cluster.set_up()
+        for name, step in measures.items():
+            figures = step(ClusterBench(cluster, tools, scale))
+            into.setdefault(name, []).append(figures)
+            log(cluster.nodes[1].kind, name, figures)
+    shutil.rmtree(own)
 
 
 if __name__ == "__main__":

@@ -5,6 +5,8 @@ from __future__ import annotations
 import subprocess
 import sys
 import tempfile
+from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -35,9 +37,9 @@ def compile_bytecode() -> None:
     subprocess.run([sys.executable, "-m", "compileall", "-q", str(folder), *layers], check=True)
 
 
-def new_broker(kind: type[BrokerProcess], directory: Path) -> BrokerProcess:
+def new_broker(kind: type[BrokerProcess], directory: Path, properties: Mapping[str, str]) -> BrokerProcess:
     """One that was prepared but not started, with a directory of its own below `directory`."""
-    broker = kind(Path(tempfile.mkdtemp(dir=directory)))
+    broker = kind(Path(tempfile.mkdtemp(dir=directory)), properties)
     broker.write_properties()
     broker.prepare()
     return broker
@@ -45,13 +47,19 @@ def new_broker(kind: type[BrokerProcess], directory: Path) -> BrokerProcess:
 
 def spawn(broker: BrokerProcess) -> None:
     """Starts the process and returns at once."""
-    with broker.log_file.open("ab") as log:
-        broker.process = subprocess.Popen(broker.command(), stdout=log, stderr=log, cwd=broker.directory)
+    broker.launch()
 
 
 def cpu_seconds(broker: BrokerProcess) -> float:
-    times = psutil.Process(broker.pid).cpu_times()
-    return float(times.user + times.system)
+    """With what the processes that it started take, and have taken."""
+    process = psutil.Process(broker.pid)
+    times = process.cpu_times()
+    total = times.user + times.system + times.children_user + times.children_system
+    for child in process.children(recursive=True):
+        with suppress(psutil.NoSuchProcess):
+            times = child.cpu_times()
+            total += times.user + times.system
+    return float(total)
 
 
 def rss_bytes(broker: BrokerProcess) -> int:

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.measures import Figures
+from benchmarks.bench import Figures
+from benchmarks.produce_matrix import MATRIX
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +46,39 @@ TARGETS = {
     ("start to first produce", "s"): Target(ratio=0.3, absolute=0.6),
     ("memory after the runs", "RSS MB"): Target(absolute=80),
     ("5,000 idle connections", "kB each"): Target(absolute=15),
+    **{(cell, "MB/s"): Target(ratio=1.0, higher=True) for cell in MATRIX},
+    **{(cell, "broker CPU s"): Target(ratio=0.7) for cell in MATRIX},
+    ("flush.messages=1", "records/s"): Target(ratio=3.0, higher=True),
+    ("fetch: tail", "MB/s"): Target(ratio=1.0, higher=True),
+    ("fetch: catch-up", "MB/s"): Target(ratio=1.0, higher=True),
+    ("fetch: cold", "MB/s"): Target(ratio=1.0, higher=True),
+    ("produce beside a cold reader", "p99 beside / alone"): Target(absolute=1.2),
+    ("an old offset by time", "ms"): Target(ratio=1.0),
+    ("compaction", "MB/s"): Target(ratio=0.5, higher=True),
+    ("compaction", "p99 cleaning / idle"): Target(absolute=2.0),
+    ("rebalance, classic protocol", "ms"): Target(ratio=1.0),
+    ("rebalance, consumer protocol", "ms"): Target(ratio=1.0),
+    ("offset commits, 100 consumers", "commits/s"): Target(ratio=1.0, higher=True),
+    ("transactions of 100 records", "transactions/s"): Target(ratio=1.0, higher=True),
+    ("transactions of 100 records", "commit p99 ms"): Target(ratio=1.0),
+    ("exactly-once copy", "records/s"): Target(ratio=1.0, higher=True),
+    ("10,000 groups with 100,000 offsets", "s"): Target(absolute=5.0),
+    ("start with 10,000 partitions", "s"): Target(ratio=1.0),
+    ("start with 10,000 partitions", "RSS MB"): Target(ratio=0.3),
+    ("start after kill -9, 64 kB batches", "s"): Target(ratio=1.0),
+    ("start after kill -9, 16 kB batches", "s"): Target(ratio=1.0),
+    ("cluster: start to first produce", "s"): Target(absolute=1.5),
+    ("cluster: produce 1 kB", "MB/s"): Target(ratio=1.5, higher=True),
+    ("cluster: produce 1 kB", "CPU s of all nodes"): Target(ratio=0.6),
+    ("cluster: produce 1 kB", "RSS MB of all nodes"): Target(ratio=0.25),
+    ("cluster: kill of a leader", "longest gap s"): Target(absolute=2.0),
+    ("cluster: kill of a leader, Java producer", "longest gap s"): Target(absolute=2.0),
+    ("cluster: kill of the active controller", "s"): Target(ratio=1.0),
+    ("cluster: 5,000 partitions", "failover s"): Target(ratio=1.0),
+    ("cluster: 5,000 partitions", "start s"): Target(ratio=1.0),
 }
+MATRIX_MEDIAN = Target(ratio=1.2, higher=True)
+"""Of the ratios of all cells."""
 
 Results = dict[str, list[Figures]]
 """measure -> the figures of each round."""
@@ -55,6 +88,7 @@ def print_report(ours: Results, theirs: Results, console: Console) -> None:
     table = Table(title="pykbroker beside Apache Kafka: the median of the rounds")
     for column in ("measure", "figure", "pykbroker", "Apache Kafka", "ratio", "must reach", ""):
         table.add_column(column, justify="left" if column in ("measure", "figure", "must reach", "") else "right")
+    matrix_ratios = []
     for measure, rounds in ours.items():
         for figure in rounds[0]:
             our = statistics.median(row[figure] for row in rounds)
@@ -64,4 +98,10 @@ def print_report(ours: Results, theirs: Results, console: Console) -> None:
             ratio = f"{our / their:.2f} ×" if their else "-"
             bound = "" if target is None else str(target)
             table.add_row(measure, figure, f"{our:.3g}", f"{their:.3g}", ratio, bound, verdict)
+            if measure in MATRIX and figure == "MB/s":
+                matrix_ratios.append(our / their)
+    if matrix_ratios:
+        median = statistics.median(matrix_ratios)
+        verdict = "reached" if MATRIX_MEDIAN.met(median, 1.0) else "FALLS SHORT"
+        table.add_row("produce, all cells", "median of MB/s", "", "", f"{median:.2f} ×", str(MATRIX_MEDIAN), verdict)
     console.print(table)
