@@ -15,7 +15,8 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer
 from confluent_kafka import TopicPartition as ConfluentTopicPartition
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 
-DEADLINE_S = 60
+DEADLINE_S = 120
+"""As long as producers try by default (`delivery.timeout.ms`)."""
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 
 Headers = tuple[tuple[str, bytes | None], ...]

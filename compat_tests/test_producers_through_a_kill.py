@@ -19,6 +19,8 @@ from .conftest import FreshBroker
 from .topics import create_topic
 from .waiting import until
 
+pytestmark = pytest.mark.flaky(reruns=0)
+
 TOPIC, PARTITIONS = "kept", 3
 BEFORE_THE_KILL, IN_ALL = 3_000, 9_000
 

@@ -31,7 +31,7 @@ KINDS = (
 )
 LONG_ENOUGH_FOR_ALL_KINDS = 4.0
 
-pytestmark = [pytest.mark.netns, pytest.mark.java]
+pytestmark = [pytest.mark.netns, pytest.mark.java, pytest.mark.flaky(reruns=0)]
 
 
 @pytest.mark.timeout(MINUTES * 60 + 1500)

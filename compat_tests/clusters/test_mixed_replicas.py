@@ -13,6 +13,8 @@ from .layout import KAFKA, PYKBROKER
 from .replicas import epochs_in_file, epochs_of_records, lead, records_file
 from .topics import create_replicated_topic
 
+pytestmark = pytest.mark.flaky(reruns=0)
+
 TOPIC, PARTITIONS = "replicated", 3
 ASSIGNMENT = [[1, 2, 3], [2, 3, 1], [3, 1, 2]]
 """Each node leads one partition, until it is killed."""

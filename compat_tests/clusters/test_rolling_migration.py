@@ -25,6 +25,8 @@ from .steady_transactions import SteadyTransactions
 from .test_mixed_quorum import voters
 from .topics import create_replicated_topic
 
+pytestmark = pytest.mark.flaky(reruns=0)
+
 PLAIN, OF_JAVA, ORDERS = "plain", "of-java", "orders"
 PARTITIONS = 3
 GROUPS: dict[str, dict[str, Any]] = {"classic": {}, "newer": {"group_protocol": "consumer"}}

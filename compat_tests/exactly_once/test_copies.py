@@ -21,6 +21,8 @@ from compat_tests.waiting import until
 
 from .supervised import Supervised
 
+pytestmark = pytest.mark.flaky(reruns=0)
+
 SOURCE, TARGET, NAME = "original", "copy", "copier"
 RECORDS = {"pykbroker": 100_000, "apache-kafka": 10_000}
 KILLS = {"pykbroker": 24, "apache-kafka": 2}

@@ -14,7 +14,7 @@ from compat_tests.waiting import until
 
 from .supervised import Supervised
 
-pytestmark = pytest.mark.java
+pytestmark = [pytest.mark.java, pytest.mark.flaky(reruns=0)]
 
 SOURCE, TARGET, PARTITIONS = "to-count", "counts", 2
 KEYS, PORTION = 20, 1_000

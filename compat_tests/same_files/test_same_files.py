@@ -25,6 +25,7 @@ EAGER = {
     "log.cleaner.backoff.ms": "100",
     "log.flush.start.offset.checkpoint.interval.ms": "100",
     "offsets.topic.num.partitions": "1",
+    "log.segment.delete.delay.ms": "600000",  # what is on its way out is still there when the first look is taken
 }
 SMALL = {"segment_ms": "1000", "index_interval_bytes": "300"}
 RETENTION_BYTES = 8_000

@@ -22,7 +22,7 @@ SEEDS_PER_TEST = 20
 MOST_RUNS = 40
 
 
-pytestmark = pytest.mark.usefixtures("seldom_collected", "quiet")
+pytestmark = [pytest.mark.usefixtures("seldom_collected", "quiet"), pytest.mark.flaky(reruns=0)]
 
 
 def run(seed: int) -> Outcome:

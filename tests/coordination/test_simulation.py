@@ -23,7 +23,7 @@ SEEDS = int(os.environ.get("PYKBROKER_SIMULATION_SEEDS", "300"))
 SEEDS_PER_TEST = 50
 
 
-pytestmark = pytest.mark.usefixtures("seldom_collected", "quiet")
+pytestmark = [pytest.mark.usefixtures("seldom_collected", "quiet"), pytest.mark.flaky(reruns=0)]
 
 
 def run(seed: int) -> Outcome:

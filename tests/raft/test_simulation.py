@@ -14,6 +14,8 @@ import pytest
 from .planted_bugs import PLANTS, Plant
 from .simulation import Simulation, Violation, simulate
 
+pytestmark = pytest.mark.flaky(reruns=0)
+
 SEEDS = int(os.environ.get("PYKBROKER_SIMULATION_SEEDS", "1000"))
 SEEDS_PER_TEST = 100
 SEEDS_FOR_BUGS = 200

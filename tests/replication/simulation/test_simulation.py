@@ -20,7 +20,7 @@ SEEDS_PER_TEST = 100
 MOST_RUNS = 400
 
 
-pytestmark = pytest.mark.usefixtures("quiet")
+pytestmark = [pytest.mark.usefixtures("quiet"), pytest.mark.flaky(reruns=0)]
 
 
 def run(seed: int) -> World:
