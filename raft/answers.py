@@ -12,6 +12,7 @@ from pykbroker.protocol.schema import Message
 from .events import Destination
 from .leader_state import Leader
 from .quorum_state import QuorumState
+from .voters import Endpoint
 from .wire import Known, Leadership
 
 logger = logging.getLogger(__name__)
@@ -57,7 +58,10 @@ def _follow(quorum: QuorumState, told: Leadership, source: Destination) -> bool:
     if quorum.follow(told):
         return True
     if told.leader_id == quorum.replica.node_id:
-        return False  # it has not heard yet that this node led, and does not any more
+        # A controller led before, and who answers has not heard that it does not any more. A broker never did.
+        if not quorum.replica.may_vote and _is_at(source, told.endpoint):
+            quorum.namesake = source
+        return False
     quorum.complain(
         ("leader", source),
         "raft node %d: node %d says that node %s leads epoch %d, where node %s does",
@@ -68,6 +72,10 @@ def _follow(quorum: QuorumState, told: Leadership, source: Destination) -> bool:
         quorum.leader_id,
     )
     return False
+
+
+def _is_at(source: Destination, endpoint: Endpoint | None) -> bool:
+    return endpoint is not None and (endpoint.host, endpoint.port) == (source.host, source.port)
 
 
 def log_unexpected(quorum: QuorumState, source: Destination, answer: Message | int) -> bool:

@@ -138,6 +138,11 @@ class RaftNode:
         return known or self._quorum.bootstrap_destinations()
 
     @property
+    def namesake(self) -> Destination | None:
+        """The leader, where it is another node with this one's id: one of the two is configured wrongly."""
+        return self._quorum.namesake
+
+    @property
     def kraft_version(self) -> int:
         return self._quorum.history.kraft_version
 

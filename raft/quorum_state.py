@@ -76,6 +76,8 @@ class QuorumState:
         self.complaints = Complaints()
         self.refusing: set[int] = set()
         """Nodes whose ports refused connections when they were last asked."""
+        self.namesake: Destination | None = None
+        """Another node with the id of this one: it says itself that it leads, and this one cannot."""
         self.outbox = Outbox()
         self.election = election
         self.now_ms = 0

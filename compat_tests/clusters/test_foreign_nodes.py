@@ -40,3 +40,21 @@ def test_a_second_process_with_the_id_of_a_broker_ends_and_the_first_one_stays(n
     assert "broker 2 cannot register: another broker with this id is in the cluster" in line
     assert_unharmed(cluster, "t", 1, 2)
     assert "STALE_BROKER_EPOCH" not in cluster.log_text(2), "its registration was taken from it"
+
+
+def test_a_broker_with_the_id_of_the_leading_controller_ends(new_cluster: NewCluster) -> None:
+    cluster = new_cluster([PYKBROKER] * 3)
+    cluster.start()
+    create_replicated_topic(cluster, "t")
+    leader = cluster.active_controller()
+    servers = ",".join(each.controller_endpoint for each in cluster.members)
+    taken = {
+        "node.id": str(leader),
+        "controller.quorum.voters": "",
+        "controller.quorum.bootstrap.servers": servers,
+    }
+    twin = cluster.nodes[cluster.add(NodeSpec(PYKBROKER, BROKER, taken))]
+    line = refusal(twin)
+    assert f"node.id={leader} is taken: the leader of the quorum, at " in line
+    assert cluster.nodes[leader].member.controller_endpoint in line
+    assert_unharmed(cluster, "t", 1, 2, 3)

@@ -329,12 +329,21 @@ class RaftDriver:
 
     async def _ask(self, request: OutgoingRequest) -> None:
         self._feed(await self._channel.ask(request))
+        namesake = self._raft.namesake
+        if namesake is not None:
+            self._refuse(
+                f"node.id={self.node_id} is taken: the leader of the quorum, at {namesake.host}:{namesake.port}, has it"
+            )
 
     def _found_foreign_peer(self) -> None:
-        """Whoever has been in the quorum since the start belongs there."""
         refusal = self._channel.foreign.refusal(self._raft.quorum_destinations)
-        if refusal is not None and not self.knows_high_watermark:
-            self._failure = StartRefused(refusal)
+        if refusal is not None:
+            self._refuse(refusal)
+
+    def _refuse(self, why: str) -> None:
+        """Ends the start; whoever has been in the quorum since belongs there."""
+        if not self.knows_high_watermark:
+            self._failure = StartRefused(why)
             self._work.set()
 
     def _respond(self, outgoing: OutgoingResponse) -> None:

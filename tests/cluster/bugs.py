@@ -2,24 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
 
+from pykbroker.raft.node import RaftNode
 from pykbroker.server.coordinator_driver import CoordinatorDriver
 from pykbroker.server.coordinator_log import Replayer
 from pykbroker.server.led_shard import LedShard
+from tests.coordination.bugs import BUGS as OF_COORDINATORS
+from tests.raft import planted_bugs as of_voters
 from tests.replication import bugs as of_replicas
-from tests.simulations import Bugs
+from tests.simulations import Bug, Bugs
 
 BUGS = Bugs()
 
 BUGS.plant(2)(of_replicas.producers_are_answered_before_the_high_watermark)
 BUGS.plant(8)(of_replicas.the_high_watermark_is_the_leaders_own_log_end)
 BUGS.plant(2)(of_replicas.readers_see_what_is_not_replicated)
+BUGS.plant(8)(of_replicas.followers_do_not_truncate)
 BUGS.plant(6)(of_replicas.followers_keep_no_sequences)
 BUGS.plant(16)(of_replicas.sequences_are_forgotten_when_a_replica_is_elected)
+BUGS.plant(14)(of_replicas.repeated_sequences_are_appended_again)
 BUGS.plant(1)(of_replicas.a_new_leader_keeps_the_leader_epoch)
+
+BUGS |= {
+    name: Bug(OF_COORDINATORS[name].planted, first_seed)
+    for name, first_seed in {
+        "aborted_records_are_served": 0,
+        "open_transactions_are_served": 5,
+        "what_is_aborted_is_committed": 0,
+        "one_partition_gets_no_marker_of_several": 3,
+        "the_epoch_stays_when_another_producer_begins": 2,
+    }.items()
+}
 
 
 @BUGS.plant(10)
@@ -29,3 +47,23 @@ def coordinators_serve_before_their_log_is_read() -> Iterator[None]:
 
     with patch.object(CoordinatorDriver, "_load_shard", load):
         yield
+
+
+def _plant_in_every_voter(plant: Callable[[Any], None], first_seed: int) -> None:
+    planned = SimpleNamespace()
+    plant(planned)
+    init = RaftNode.__init__
+
+    def make(self: RaftNode, *arguments: Any, **keywords: Any) -> None:
+        init(self, *arguments, **keywords)
+        planned.change_raft(self)
+
+    @contextmanager
+    def planted() -> Iterator[None]:
+        with patch.object(RaftNode, "__init__", make):
+            yield
+
+    BUGS[plant.__name__] = Bug(planted, first_seed)
+
+
+_plant_in_every_voter(of_voters.committed_by_one_too_few, 3)
