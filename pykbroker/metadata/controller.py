@@ -54,7 +54,7 @@ from . import (
 )
 from .controller_state import ControllerState
 from .election_rounds import ElectionRounds
-from .features import bootstrap_transaction, check_metadata_version
+from .features import bootstrap_transaction, check_feature_levels
 from .image import MetadataImage
 
 
@@ -82,12 +82,12 @@ class Controller:
     def activate(self, bootstrap: Sequence[Message], now_ms: int, next_offset: int | None = None) -> Result[Message]:
         """This node leads the quorum now and has replayed the log; an empty one begins with the bootstrap records.
 
-        next_offset: the log's end, where it is behind the last metadata record. Raises UnsupportedMetadataVersion.
+        next_offset: the log's end, where it is behind the last metadata record. Raises UnsupportedFeatureLevel.
         """
         state = self._state
         if next_offset is not None:
             state.next_offset = max(state.next_offset, next_offset)
-        check_metadata_version(state.image)
+        check_feature_levels(state.image)
         state.active, self._now_ms = True, now_ms
         state.sessions.start([broker.id for broker in state.image.brokers.values() if not broker.fenced], now_ms)
         if state.image.in_transaction:

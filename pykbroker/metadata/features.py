@@ -46,8 +46,8 @@ feature with it than that it is not served. A fresh cluster of Apache Kafka's ha
 nobody who does not know them."""
 
 
-class UnsupportedMetadataVersion(Exception):
-    """The cluster's metadata.version is none that this software can write."""
+class UnsupportedFeatureLevel(Exception):
+    """The cluster has agreed on a level of a feature at which this software cannot be part of it."""
 
 
 def bootstrap_records(levels: Mapping[str, int] | None = None) -> list[Message]:
@@ -72,10 +72,10 @@ def feature_level(image: MetadataImage, name: str) -> int:
     return image.features.get(name, 0)
 
 
-def check_metadata_version(image: MetadataImage) -> None:
-    """Raises UnsupportedMetadataVersion."""
-    level = image.features.get(METADATA_VERSION)
-    low, high = SUPPORTED_FEATURES[METADATA_VERSION]
-    if level is not None and not low <= level <= high:
-        allowed = str(low) if low == high else f"{low} to {high}"
-        raise UnsupportedMetadataVersion(f"the cluster has {METADATA_VERSION} {level}; this broker can use {allowed}")
+def check_feature_levels(image: MetadataImage) -> None:
+    """Whether this node can be in a cluster that has agreed on these. Raises UnsupportedFeatureLevel."""
+    for name, level in image.features.items():
+        low, high = REGISTERED_FEATURES.get(name, (0, 0))
+        if not low <= level <= high:
+            allowed = str(low) if low == high else f"{low} to {high}"
+            raise UnsupportedFeatureLevel(f"the cluster has {name} {level}; this broker can use {allowed}")

@@ -170,7 +170,7 @@ class ControllerDriver:
         applied.
 
         Where there is no room, requests that change something are refused, and a start waits. Where the disk fails
-        nothing happens any more: the raft driver takes the node down. Raises UnsupportedMetadataVersion.
+        nothing happens any more: the raft driver takes the node down. Raises UnsupportedFeatureLevel.
         """
         is_starting = True
         while True:

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable
 
 import trio
 
-from pykbroker.metadata.features import UnsupportedMetadataVersion, check_metadata_version
+from pykbroker.metadata.features import UnsupportedFeatureLevel, check_feature_levels
 from pykbroker.metadata.image import ImageChanges, InconsistentMetadata, MetadataImage
 from pykbroker.metadata.image_difference import difference
 from pykbroker.storage.errors import CorruptLog
@@ -92,8 +92,8 @@ class MetadataPublisher:
         try:
             with telling(self._remedy):
                 changes = self._replay_committed()
-            check_metadata_version(self.image)
-        except UnsupportedMetadataVersion as error:
+            check_feature_levels(self.image)
+        except UnsupportedFeatureLevel as error:
             raise StartRefused(str(error)) from error
         return changes
 

@@ -14,7 +14,7 @@ from typing import TypeVar
 
 from pykbroker.config import BrokerConfig
 from pykbroker.metadata.controller import Controller
-from pykbroker.metadata.features import UnsupportedMetadataVersion, bootstrap_records
+from pykbroker.metadata.features import UnsupportedFeatureLevel, bootstrap_records
 from pykbroker.metadata.image import InconsistentMetadata
 from pykbroker.protocol.schema import Message
 from pykbroker.protocol.uuids import random_uuid, uuid_to_text
@@ -225,7 +225,7 @@ def refusing_start() -> Iterator[None]:
         InvalidBootstrapCheckpoint,
         InvalidQuorumState,
         InvalidVoters,
-        UnsupportedMetadataVersion,
+        UnsupportedFeatureLevel,
     ) as error:
         raise StartRefused(str(error)) from error
 

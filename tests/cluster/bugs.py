@@ -27,6 +27,7 @@ BUGS.plant(6)(of_replicas.followers_keep_no_sequences)
 BUGS.plant(16)(of_replicas.sequences_are_forgotten_when_a_replica_is_elected)
 BUGS.plant(14)(of_replicas.repeated_sequences_are_appended_again)
 BUGS.plant(1)(of_replicas.a_new_leader_keeps_the_leader_epoch)
+BUGS.plant(1)(of_replicas.a_leader_that_was_replaced_leads_on)
 
 BUGS |= {
     name: Bug(OF_COORDINATORS[name].planted, first_seed)

@@ -61,3 +61,7 @@ def test_a_seed_is_played_again_by_a_command(capsys: pytest.CaptureFixture[str])
 def test_a_planted_bug_is_found(bug: str) -> None:
     with BUGS[bug].planted():
         assert any(is_wrong(simulate, BUGS[bug].first_seed + run) for run in range(MOST_RUNS)), "no run shows it"
+
+
+def test_there_are_enough_of_them() -> None:
+    assert len(BUGS) >= 12

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from pykbroker.metadata.features import SUPPORTED_FEATURES, UnsupportedMetadataVersion, finalized_features
+from pykbroker.metadata.features import SUPPORTED_FEATURES, UnsupportedFeatureLevel, finalized_features
 from pykbroker.metadata.partition_state import PartitionState
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages.brokers import (
@@ -246,7 +246,7 @@ def test_a_transaction_that_the_last_controller_left_open_is_aborted() -> None:
 def test_a_cluster_of_another_metadata_version_is_refused() -> None:
     cluster = one_node()
     cluster.take(Result([FeatureLevelRecord(name="metadata.version", feature_level=29)]))
-    with pytest.raises(UnsupportedMetadataVersion, match=r"has metadata\.version 29; this broker can use 30"):
+    with pytest.raises(UnsupportedFeatureLevel, match=r"has metadata\.version 29; this broker can use 30"):
         cluster.restart_controller()
 
 

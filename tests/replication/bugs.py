@@ -157,6 +157,16 @@ def a_new_leader_keeps_the_leader_epoch() -> Iterator[None]:
         yield
 
 
+def a_leader_that_was_replaced_leads_on() -> Iterator[None]:
+    apply_state = Partition.apply_state
+
+    def stay(self: Partition, state: Any, now_ms: int) -> bool:
+        return apply_state(self, state, now_ms) if state.leader == self.local_id or not self.is_leader else False
+
+    with patch.object(Partition, "apply_state", stay):
+        yield
+
+
 def a_follower_takes_the_leaders_high_watermark_for_its_own() -> Iterator[None]:
     def follow(self: Partition, high_watermark: int, log_start_offset: int) -> bool:
         self.high_watermark = max(high_watermark, self.high_watermark)

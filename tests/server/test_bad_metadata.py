@@ -59,10 +59,24 @@ def test_a_record_about_no_topic_ends_a_running_node_with_the_name_of_its_log() 
     assert f"there is no topic with the id {'67' * 16}" in str(error)
 
 
-def test_a_metadata_version_of_the_future_ends_a_running_node() -> None:
-    error = told(OF_THE_FUTURE)
+@pytest.mark.parametrize(
+    ("record", "line"),
+    [
+        (OF_THE_FUTURE, "the cluster has metadata.version 31; this broker can use 30"),
+        (
+            FeatureLevelRecord(name="group.version", feature_level=7),
+            "the cluster has group.version 7; this broker can use 0 to 1",
+        ),
+        (
+            FeatureLevelRecord(name="some.version", feature_level=1),
+            "the cluster has some.version 1; this broker can use 0",
+        ),
+    ],
+)
+def test_a_feature_level_of_the_future_ends_a_running_node(record: Message, line: str) -> None:
+    error = told(record)
     assert isinstance(error, StartRefused)
-    assert str(error) == "the cluster has metadata.version 31; this broker can use 30"
+    assert str(error) == line
 
 
 def _open(disk: SimulatedDisk) -> MetadataLog:
