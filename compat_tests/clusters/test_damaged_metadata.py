@@ -171,6 +171,16 @@ def test_other_voters_than_those_of_the_log_are_refused(patient: Patient) -> Non
     assert_unharmed(patient.cluster, "t", 1, 2)
 
 
+def test_a_voter_without_its_static_voters_says_that_it_only_follows(patient: Patient) -> None:
+    servers = ",".join(each.controller_endpoint for each in patient.cluster.members)
+    patient.configure("controller.quorum.voters", "")
+    patient.configure("controller.quorum.bootstrap.servers", servers)
+    patient.cluster.start(DAMAGED)
+    patient.cluster.wait_until_in_sync("t")
+    assert "this node voted in a quorum of [1, 2, 3], whose log names no voters" in patient.cluster.log_text(DAMAGED)
+    assert_unharmed(patient.cluster, "t", 1, 2, 3)
+
+
 def test_a_log_without_its_last_records_and_epochs_gets_them_from_the_leader(patient: Patient) -> None:
     """As after a crash: nothing else tells that there were more."""
     middle, _ = batches(patient.data)[len(batches(patient.data)) // 2]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import posixpath
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
@@ -201,14 +202,10 @@ class MetadataLog:
         voter_ids: whom this node is configured for; a snapshot that names voters knows better.
         Raises InvalidQuorumState, also where the log is that of others.
         """
-        election, known_voters = ElectionState(self.last_epoch), None
+        election, known_voters = ElectionState(self.last_epoch), self.static_voters()
         if self._disk.exists(self._quorum_state):
-            text = self._disk.read_file(self._quorum_state)
-            try:
-                election = ElectionState.from_json(text)
-                known_voters = None if self._knows_voters() else stored_voters(text)
-            except InvalidQuorumState as error:
-                raise InvalidQuorumState(f"{self.directory}: {error}") from None
+            with self._named_errors():
+                election = ElectionState.from_json(self._disk.read_file(self._quorum_state))
         if known_voters and voter_ids and known_voters != sorted(voter_ids):
             raise InvalidQuorumState(
                 f"{self.directory} belongs to a metadata quorum of the nodes {_listed(known_voters)}, and this node is "
@@ -218,6 +215,22 @@ class MetadataLog:
             _logger.warning("%s is of epoch %d, the log of %d", self._quorum_state, election.epoch, self.last_epoch)
             return ElectionState(self.last_epoch)
         return election
+
+    def static_voters(self) -> list[int] | None:
+        """Whom `quorum-state` names as the voters, where nothing in the log or its snapshots does. Raises
+        InvalidQuorumState.
+        """
+        if not self._disk.exists(self._quorum_state):
+            return None
+        with self._named_errors():
+            return None if self._knows_voters() else stored_voters(self._disk.read_file(self._quorum_state))
+
+    @contextmanager
+    def _named_errors(self) -> Iterator[None]:
+        try:
+            yield
+        except InvalidQuorumState as error:
+            raise InvalidQuorumState(f"{self.directory}: {error}") from None
 
     def _knows_voters(self) -> bool:
         try:

@@ -61,6 +61,13 @@ def raft_node(
     )
     if config.quorum_voters and node.voters.ids != sorted(config.quorum_voters):
         _log.warning("controller.quorum.voters has no effect: the metadata log says that %s vote", node.voters.ids)
+    voters = None if configured or not is_controller else log.static_voters()
+    if voters:
+        _log.warning(
+            "this node voted in a quorum of %s, whose log names no voters (kraft.version 0): without "
+            "controller.quorum.voters it only follows them, until it hears of voters in the log",
+            voters,
+        )
     return node
 
 
