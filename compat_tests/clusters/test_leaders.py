@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import random
 import re
 import threading
 import time
@@ -20,6 +21,7 @@ from .cluster import Cluster
 from .topics import create_replicated_topic
 
 MESSAGES = [Message(b"%d" % number) for number in range(50)]
+MEGABYTE = 1_000_000
 
 
 def tool(name: Tool, cluster: Cluster, *arguments: str) -> str:
@@ -108,6 +110,33 @@ def test_kafkas_command_moves_a_partition(cluster: Cluster, topic: str, tmp_path
     assert f"Reassignment of partition {topic}-0 is completed." in verified
     assert f"Clearing topic-level throttles on topic {topic}" in verified
     assert len(READERS["kafka-python"](cluster.bootstrap, topic, 1, 50)) == 50
+
+
+@pytest.mark.java
+def test_kafkas_command_moves_a_partition_no_faster_than_it_is_told(
+    cluster: Cluster, topic: str, tmp_path: Path
+) -> None:
+    """A second's worth may come at once, and one fetch goes beyond the rate (KIP-73)."""
+    create_replicated_topic(cluster, topic, assignment=[[1, 2]])
+    WRITERS["confluent-kafka"](cluster.bootstrap, topic, [Message(random.randbytes(100_000)) for _ in range(120)])
+    plan = tmp_path / "plan.json"
+    wanted = {"topic": topic, "partition": 0, "replicas": [1, 2, 3]}
+    plan.write_text(json.dumps({"version": 1, "partitions": [wanted]}))
+    file = ("--reassignment-json-file", str(plan))
+    began = time.monotonic()
+    tool(Tool.REASSIGN_PARTITIONS, cluster, *file, "--execute", "--throttle", str(MEGABYTE))
+    copy = cluster.nodes[3].data_directory / f"{topic}-0"
+
+    def is_there() -> bool:
+        copied = sum(path.stat().st_size for path in copy.glob("*.log"))
+        allowed = MEGABYTE * (time.monotonic() - began) + 3 * MEGABYTE
+        assert copied <= allowed, f"{copied} bytes where {allowed:.0f} may be"
+        return cluster.partition(topic).isr == {1, 2, 3}
+
+    until(is_there, "the new replica is in sync")
+    verified = tool(Tool.REASSIGN_PARTITIONS, cluster, *file, "--verify")
+    assert "Clearing broker-level throttles on brokers 1,2,3" in verified
+    assert f"Clearing topic-level throttles on topic {topic}" in verified
 
 
 @pytest.mark.java
