@@ -19,10 +19,10 @@ from tests.simulations import Bug, Bugs
 
 BUGS = Bugs()
 
-BUGS.plant(2)(of_replicas.producers_are_answered_before_the_high_watermark)
-BUGS.plant(8)(of_replicas.the_high_watermark_is_the_leaders_own_log_end)
-BUGS.plant(2)(of_replicas.readers_see_what_is_not_replicated)
-BUGS.plant(8)(of_replicas.followers_do_not_truncate)
+BUGS.plant(13)(of_replicas.producers_are_answered_before_the_high_watermark)
+BUGS.plant(18)(of_replicas.the_high_watermark_is_the_leaders_own_log_end)
+BUGS.plant(28)(of_replicas.readers_see_what_is_not_replicated)
+BUGS.plant(12)(of_replicas.followers_do_not_truncate)
 BUGS.plant(6)(of_replicas.followers_keep_no_sequences)
 BUGS.plant(16)(of_replicas.sequences_are_forgotten_when_a_replica_is_elected)
 BUGS.plant(14)(of_replicas.repeated_sequences_are_appended_again)
@@ -41,7 +41,7 @@ BUGS |= {
 }
 
 
-@BUGS.plant(10)
+@BUGS.plant(16)
 def coordinators_serve_before_their_log_is_read() -> Iterator[None]:
     async def load(self: CoordinatorDriver[Any, Any, Any], led: LedShard[Any]) -> None:
         self._activate(led, Replayer(led.shard, self.decode_record, led.name))
@@ -68,3 +68,5 @@ def _plant_in_every_voter(plant: Callable[[Any], None], first_seed: int) -> None
 
 
 _plant_in_every_voter(of_voters.committed_by_one_too_few, 3)
+_plant_in_every_voter(of_voters.elected_by_a_minority, 0)
+_plant_in_every_voter(of_voters.two_votes_in_an_epoch, 0)
