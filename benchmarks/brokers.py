@@ -25,9 +25,7 @@ PRODUCTION_JVM_OPTIONS = (
 class ProductionKafka(ApacheKafka):
     """Apache Kafka as it is started in production, not with the small heap of the tests."""
 
-    def command(self) -> list[str]:
-        java, *arguments = [part for part in super().command() if not part.startswith("-Xmx")]
-        return [java, *PRODUCTION_JVM_OPTIONS, *arguments]
+    jvm_options = PRODUCTION_JVM_OPTIONS
 
 
 def compile_bytecode() -> None:

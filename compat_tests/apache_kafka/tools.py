@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
+from .class_archive import class_archive_options
 from .jars import class_path
 from .java import find_java
 
 # One short run each: a small heap, one collector thread, no optimising compiler. A second instead of two.
-JVM_OPTIONS = ("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+JVM_OPTIONS = ("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", *class_archive_options())
 LOGGING = f"-Dlog4j2.configurationFile={Path(__file__).with_name('tools-log4j2.properties')}"
 
 

@@ -8,14 +8,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from compat_tests.apache_kafka.broker import kafka_command
+from compat_tests.apache_kafka.broker import SMALL_JVM, kafka_command
 from compat_tests.apache_kafka.tools import Tool, run_tool
 from compat_tests.brokers import BrokerFailed, BrokerProcess, pykbroker_command
 
 from .layout import KAFKA, PYKBROKER, Member
-
-SMALL_JVM = ("-Xmx400m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
-"""For tests: several of them share a machine, and none lives for long."""
 
 
 @dataclass(frozen=True, slots=True)
