@@ -3,6 +3,7 @@
 # make check    style, types, imports
 # make simulate SEEDS=N    more runs of the simulated world than `make test` makes
 # make chaos MINUTES=N     a cluster of processes whose nodes are killed, frozen and cut off, under clients
+# make hostile  requests that cost a broker much more than their client, beside an honest one
 # make bench    pykbroker beside Apache Kafka
 # make clean    removes what the above made
 
@@ -10,7 +11,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 
-.PHONY: run test check simulate chaos bench clean system-packages
+.PHONY: run test check simulate chaos hostile bench clean system-packages
 .DELETE_ON_ERROR:
 
 run: $(VENV)/.run-installed
@@ -36,6 +37,9 @@ simulate: $(VENV)/.all-installed
 MINUTES ?= 5
 chaos: $(VENV)/.all-installed system-packages
 	$(BIN)/python -m compat_tests.chaos --minutes $(MINUTES) $(CHAOS_ARGS)
+
+hostile: $(VENV)/.all-installed
+	$(BIN)/python -m compat_tests.hostile.load $(HOSTILE_ARGS)
 
 bench: $(VENV)/.all-installed system-packages
 	$(BIN)/python -m benchmarks $(BENCH_ARGS)

@@ -9,7 +9,7 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 
 from benchmarks.bench import Bench, Figures
-from benchmarks.latency_probe import LatencyProbe
+from compat_tests.latency_probe import LatencyProbe
 
 TOPIC = "keyed"
 PROBE_TOPIC = "probe"

@@ -14,13 +14,13 @@ from confluent_kafka import KafkaError, Producer
 from benchmarks.bench import PARTITIONS, Figures
 from benchmarks.brokers import PRODUCTION_JVM_OPTIONS, cpu_seconds, rss_bytes
 from benchmarks.java_tools import JavaTools
-from benchmarks.raw_client import RawClient, Refused, produce_request
 from compat_tests.brokers import START_DEADLINE_S, BrokerFailed
 from compat_tests.clusters.cluster import Cluster
 from compat_tests.clusters.layout import KAFKA
 from compat_tests.clusters.nodes import NODE_KINDS, KafkaNode, Node
 from compat_tests.clusters.topics import create_replicated_topic
 from compat_tests.clusters.view import ClusterView, NoAnswer, PartitionView
+from compat_tests.raw_client import RawClient, Refused, produce_request
 from compat_tests.steady_producers import JavaProducer, finished
 from compat_tests.waiting import until
 from compat_tests.wire import Closed, Silent, Wire

@@ -11,7 +11,7 @@ from confluent_kafka import Consumer, TopicPartition
 
 from benchmarks.bench import PARTITIONS, Bench, Figures
 from benchmarks.consuming import consume, end_offsets, evict, new_consumer, partitions_of
-from benchmarks.latency_probe import LatencyProbe
+from compat_tests.latency_probe import LatencyProbe
 
 LARGE_TOPIC = "large"
 LARGE_RECORD_BYTES = 10_000

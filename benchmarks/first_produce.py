@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 
 from benchmarks.brokers import spawn
-from benchmarks.raw_client import RawClient, Refused, produce_request
 from compat_tests.brokers import START_DEADLINE_S, BrokerFailed, BrokerProcess
+from compat_tests.raw_client import RawClient, Refused, produce_request
 
 TOPIC = "first"
 

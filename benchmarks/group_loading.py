@@ -13,8 +13,8 @@ import trio
 from benchmarks.bench import Bench, Figures
 from benchmarks.brokers import cpu_seconds, spawn
 from benchmarks.classic_members import connections, run_together
-from benchmarks.raw_client import RawClient
 from compat_tests.brokers import BrokerFailed, BrokerProcess
+from compat_tests.raw_client import RawClient
 from pykbroker.client.connection import Connection
 from pykbroker.protocol.compile import decode
 from pykbroker.protocol.errors import ErrorCode

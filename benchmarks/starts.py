@@ -12,8 +12,8 @@ from contextlib import suppress
 
 from benchmarks.bench import PARTITIONS, Bench, Figures
 from benchmarks.brokers import rss_bytes, spawn
-from benchmarks.raw_client import METADATA_VERSION, RawClient, Refused
 from compat_tests.brokers import BrokerFailed, BrokerProcess
+from compat_tests.raw_client import METADATA_VERSION, RawClient, Refused
 from pykbroker.protocol.compile import decode
 from pykbroker.protocol.framing import encode_request
 from pykbroker.protocol.messages.metadata import MetadataRequest, MetadataResponse

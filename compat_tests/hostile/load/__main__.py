@@ -1,0 +1,49 @@
+"""`python -m compat_tests.hostile.load`: a table of what each attack did, measured on brokers of its own."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+import click
+from rich.console import Console
+from rich.table import Table
+
+from .attacks import ATTACKS
+from .measurement import Felt, measure
+
+
+@click.command()
+@click.option("--seconds", default=10.0, show_default=True, help="How long each attack lasts, and the quiet before it.")
+@click.option("--only", multiple=True, help="Just the attacks whose name contains this.")
+def main(seconds: float, only: tuple[str, ...]) -> None:
+    """Attacks a pykbroker in every way that is known, one after another."""
+    console = Console(width=170)
+    table = Table(title=f"{seconds:g} s of each attack")
+    columns = ("quiet p99 ms", "p99 ms", "×", "slowest ms", "errors", "peak MiB", "left MiB", "descriptors left", "")
+    table.add_column("attack")
+    for column in columns:
+        table.add_column(column, justify="right")
+    for name in ATTACKS:
+        if not only or any(part in name for part in only):
+            with tempfile.TemporaryDirectory(prefix="pykbroker-hostile-") as directory:
+                felt = measure(name, Path(directory) / "broker", seconds)
+            table.add_row(name, *_row(felt))
+            console.print(name, *_row(felt))
+    console.print(table)
+
+
+def _row(felt: Felt) -> tuple[str, ...]:
+    numbers = (felt.quiet_p99_ms, felt.p99_ms, felt.p99_ms / felt.quiet_p99_ms, felt.slowest_ms)
+    memory = (felt.peak_mib, felt.left_mib)
+    return (
+        *(f"{number:.1f}" for number in numbers),
+        str(len(felt.errors)),
+        *(f"{number:.0f}" for number in memory),
+        str(felt.descriptors_left),
+        "" if felt.is_alive else "THE BROKER IS GONE",
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,186 @@
+"""One attack on one broker: what an honest producer, the memory and the event loop felt of it."""
+
+from __future__ import annotations
+
+import math
+import resource
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+
+from compat_tests.brokers import BrokerProcess, Pykbroker
+from compat_tests.hostile.scene import Scene
+from compat_tests.latency_probe import INTERVAL_S, LEAST_RECORDS, LatencyProbe
+from compat_tests.topics import wait_for_leaders
+from compat_tests.waiting import until
+from compat_tests.wire import Wire
+from pykbroker.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from pykbroker.protocol.messages.topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
+
+from .attacks import ATTACKS, TOPIC, Attack
+
+HONEST_TOPIC = "honest"
+MIB = 1 << 20
+SAMPLE_S = 0.02
+SETTLED_WITHIN_S = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Felt:
+    """p99 and slowest in ms, memory in MiB above the idle broker's."""
+
+    quiet_p99_ms: float
+    p99_ms: float
+    slowest_ms: float
+    errors: tuple[str, ...]
+    peak_mib: float
+    left_mib: float
+    descriptors_left: int
+    is_alive: bool
+
+
+def measure(name: str, directory: Path, seconds: float, broker: BrokerProcess | None = None) -> Felt:
+    """On a new pykbroker, or one that was prepared and not started."""
+    attack = ATTACKS[name]
+    broker = broker or Pykbroker(directory)
+    broker.start()
+    try:
+        prepare(broker, attack)
+        return _measure(name, broker, seconds)
+    finally:
+        broker.kill()
+
+
+def prepare(broker: BrokerProcess, attack: Attack) -> None:
+    """The topics and what is in them, and a group coordinator at work."""
+    configs = [CreatableTopicConfig(name=key, value=value) for key, value in attack.configs.items()]
+    topics = [
+        CreatableTopic(name=HONEST_TOPIC, num_partitions=1, replication_factor=1),
+        CreatableTopic(name=TOPIC, num_partitions=attack.partitions, replication_factor=1, configs=configs),
+        *(
+            CreatableTopic(name=f"other-{number}", num_partitions=1, replication_factor=1)
+            for number in range(attack.other_topics)
+        ),
+    ]
+    with Wire(broker.address, 120) as wire:
+        wire.call(CreateTopicsRequest(topics=topics, timeout_ms=120_000), 7, deadline_s=120)
+    for topic in topics[:2]:
+        wait_for_leaders(broker, topic.name, topic.num_partitions)
+    Scene(broker).group()
+    for batch in attack.records():
+        with Wire(broker.address, 120) as wire:
+            for first in range(0, attack.partitions, 500):
+                indexes = range(first, min(first + 500, attack.partitions))
+                data = [PartitionProduceData(index=index, records=batch) for index in indexes]
+                topics = [TopicProduceData(name=TOPIC, partition_data=data)]
+                wire.call(ProduceRequest(acks=1, timeout_ms=60_000, topic_data=topics), 9, deadline_s=120)
+
+
+def _measure(name: str, broker: BrokerProcess, seconds: float) -> Felt:
+    process = psutil.Process(broker.pid)
+    with LatencyProbe(broker, HONEST_TOPIC) as probe:
+        _await_records(probe, time.monotonic())
+        began = time.monotonic()
+        time.sleep(seconds)
+        idle_mib, idle_descriptors = _resident_mib(process), process.num_fds()
+        attacked = time.monotonic()
+        with _peak_memory(process) as peak, _attacking(name, broker):
+            time.sleep(seconds)
+        over = time.monotonic()
+        is_alive = process.is_running() and broker.process is not None and broker.process.poll() is None
+        if is_alive:
+            _await_records(probe, time.monotonic())
+            _settle(process, idle_mib, idle_descriptors)
+        beside = as_scheduled(probe.latencies_ms(attacked, over))
+        return Felt(
+            quiet_p99_ms=p99(as_scheduled(probe.latencies_ms(began, attacked))),
+            p99_ms=p99(beside),
+            slowest_ms=beside[-1],
+            errors=tuple(probe.errors(began, time.monotonic())),
+            peak_mib=max(peak) - idle_mib,
+            left_mib=_resident_mib(process) - idle_mib if is_alive else 0.0,
+            descriptors_left=process.num_fds() - idle_descriptors if is_alive else 0,
+            is_alive=is_alive,
+        )
+
+
+def as_scheduled(latencies_ms: list[float]) -> list[float]:
+    """The probe sends nothing while it waits. What it would have sent at its pace would have waited for the rest."""
+    interval_ms = INTERVAL_S * 1000
+    missing = (
+        late - behind * interval_ms for late in latencies_ms for behind in range(1, math.ceil(late / interval_ms))
+    )
+    return sorted([*latencies_ms, *missing]) or [math.inf]
+
+
+def p99(latencies_ms: list[float]) -> float:
+    return latencies_ms[len(latencies_ms) * 99 // 100]
+
+
+def _await_records(probe: LatencyProbe, since_s: float) -> None:
+    until(lambda: len(probe.latencies_ms(since_s, time.monotonic())) >= LEAST_RECORDS, "the honest client is served")
+
+
+def _settle(process: psutil.Process, idle_mib: float, idle_descriptors: int) -> None:
+    """Gives a broker time to let go of what the attackers left, and returns early when it has."""
+    deadline = time.monotonic() + SETTLED_WITHIN_S
+    while time.monotonic() < deadline:
+        if _resident_mib(process) < idle_mib + 32 and process.num_fds() <= idle_descriptors + 2:
+            return
+        time.sleep(0.2)
+
+
+@contextmanager
+def _peak_memory(process: psutil.Process) -> Iterator[list[float]]:
+    """The samples: a peak that was there before does not count."""
+    samples = [_resident_mib(process)]
+    is_over = threading.Event()
+
+    def sample() -> None:
+        while not is_over.wait(SAMPLE_S):
+            try:
+                samples.append(_resident_mib(process))
+            except psutil.NoSuchProcess:
+                return
+
+    thread = threading.Thread(target=sample)
+    thread.start()
+    try:
+        yield samples
+    finally:
+        is_over.set()
+        thread.join()
+
+
+@contextmanager
+def _attacking(name: str, broker: BrokerProcess) -> Iterator[None]:
+    host, port = broker.address
+    command = [sys.executable, "-m", "compat_tests.hostile.load.attacker", name, host, str(port)]
+    attacker = subprocess.Popen(command, stdin=subprocess.PIPE, preexec_fn=_many_descriptors)
+    assert attacker.stdin is not None
+    try:
+        yield
+    finally:
+        assert attacker.poll() is None, f"the attacker of {name} has ended"
+        attacker.stdin.close()
+        try:
+            attacker.wait(10)
+        except subprocess.TimeoutExpired:
+            attacker.kill()
+            attacker.wait()
+
+
+def _many_descriptors() -> None:
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+
+def _resident_mib(process: psutil.Process) -> float:
+    return float(process.memory_info().rss) / MIB
