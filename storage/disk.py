@@ -11,16 +11,17 @@ import os
 import shutil
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import NamedTuple, Protocol, TypeAlias
+from typing import NamedTuple, Protocol
 
 from .errors import DirectoryLocked, DiskFailed, disk_failure
+from .gathered_writes import IOV_MAX, Buffer, write_all
+
+__all__ = ["Buffer", "Disk", "DiskFile", "DiskLock", "DiskSpace", "OsDisk", "OsDiskFile", "OsDiskLock"]
 
 _BOOT_ID = "/proc/sys/kernel/random/boot_id"
 _READ_BYTES = 1 << 16
 
 _RWF_NOWAIT: int = getattr(os, "RWF_NOWAIT", 0)
-
-Buffer: TypeAlias = bytes | bytearray | memoryview
 
 
 class DiskSpace(NamedTuple):
@@ -51,7 +52,9 @@ class DiskFile(Protocol):
         ...
 
     def append(self, parts: Sequence[Buffer]) -> None:
-        """Write the parts behind the end. Where that fails, the file is as long as before."""
+        """Write the parts behind the end, however many they are. Where that fails, the file is as long as before. Where
+        the process dies meanwhile a part of it may be there: what is more than one system call takes comes in several.
+        """
         ...
 
     def truncate(self, size: int) -> None: ...
@@ -192,27 +195,32 @@ class OsDiskFile:
             self._append_at(self._appended, parts)
             return
         size = sum(map(len, parts))
-        try:
-            written = os.writev(self._descriptor, parts)
-        except OSError as error:
-            raise disk_failure("write", self.path, error) from error
+        written = 0
+        if len(parts) <= IOV_MAX:
+            try:
+                written = os.writev(self._descriptor, parts)
+            except OSError as error:
+                raise disk_failure("write", self.path, error) from error
         if written != size:
-            self._append_rest(parts, written, size)
+            self._append_rest(parts, written)
 
-    def _append_rest(self, parts: Sequence[Buffer], written: int, size: int) -> None:
-        """A write may be cut short: by a full disk, or by more parts than one call takes."""
-        rest = memoryview(b"".join(parts))[written:]
+    def _append_rest(self, parts: Sequence[Buffer], written: int) -> None:
+        """A write may be cut short, or have more parts than one call takes."""
+
+        def write(group: Sequence[Buffer], done: int) -> int:
+            nonlocal written
+            written = done
+            return os.writev(self._descriptor, group)
+
         try:
-            while rest:
-                count = os.write(self._descriptor, rest)
-                written += count
-                rest = rest[count:]
+            write_all(parts, write, written)
         except OSError as error:
             self._take_back(written)
             raise disk_failure("write", self.path, error) from error
-        assert written == size
 
     def _take_back(self, written: int) -> None:
+        if not written:
+            return
         try:
             os.ftruncate(self._descriptor, os.fstat(self._descriptor).st_size - written)
         except OSError as error:
@@ -220,24 +228,21 @@ class OsDiskFile:
 
     def _append_at(self, position: int, parts: Sequence[Buffer]) -> None:
         """Into the zeros of a preallocated file."""
-        size = sum(map(len, parts))
+
+        def write(group: Sequence[Buffer], done: int) -> int:
+            return os.pwritev(self._descriptor, group, position + done)
+
         try:
             length = os.fstat(self._descriptor).st_size
-            written = os.pwritev(self._descriptor, parts, position)
-            if written != size:
-                self._append_rest_at(position, memoryview(b"".join(parts)), written, length)
+            try:
+                self._appended = position + write_all(parts, write)
+            except OSError:
+                # What was written becomes zeros again.
+                os.ftruncate(self._descriptor, position)
+                os.ftruncate(self._descriptor, length)
+                raise
         except OSError as error:
             raise disk_failure("write", self.path, error) from error
-        self._appended = position + size
-
-    def _append_rest_at(self, position: int, data: memoryview, written: int, length: int) -> None:
-        try:
-            while written < len(data):
-                written += os.pwrite(self._descriptor, data[written:], position + written)
-        except OSError:
-            os.ftruncate(self._descriptor, position)
-            os.ftruncate(self._descriptor, length)
-            raise
 
     def truncate(self, size: int) -> None:
         try:

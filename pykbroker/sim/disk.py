@@ -14,21 +14,29 @@ from typing import NoReturn
 
 from pykbroker.storage.disk import Buffer, DiskSpace
 from pykbroker.storage.errors import DirectoryLocked, disk_failure
+from pykbroker.storage.gathered_writes import IOV_MAX, write_all
 
 _SIZE_BYTES = 2**40
+_LONGEST_WRITE_BYTES = 1 << 16
+"""A system call writes no more here. Linux's bound is 2 GiB, and what meets it or a signal goes the same way."""
 
 _MESSAGES = {
     errno.ENOENT: "No such file or directory",
     errno.ENOTDIR: "Not a directory",
     errno.EISDIR: "Is a directory",
     errno.EBADF: "Bad file descriptor",
+    errno.EINVAL: "Invalid argument",
     errno.ENOSPC: "No space left on device",
 }
 
 
 def _fail(operation: str, path: str, number: int) -> NoReturn:
-    error = OSError(number, _MESSAGES[number])
+    error = _error(number)
     raise disk_failure(operation, path, error) from error
+
+
+def _error(number: int) -> OSError:
+    return OSError(number, _MESSAGES[number])
 
 
 @dataclass(eq=False, slots=True)
@@ -120,9 +128,20 @@ class SimulatedFile:
         return self.read_at(position, size)
 
     def append(self, parts: Sequence[Buffer]) -> None:
-        data = b"".join(parts)
         inode = self._open_inode("write")
-        self._disk.take_space(self.path, len(data))
+        length = len(inode.data) if self._appended is None else self._appended
+        try:
+            write_all(parts, lambda group, _: self._writev(inode, group))
+        except OSError as error:
+            self._take_back(inode, length)
+            raise disk_failure("write", self.path, error) from error
+
+    def _writev(self, inode: _Inode, parts: Sequence[Buffer]) -> int:
+        """One system call, with Linux's bounds; a long write is cut short, as it may be at any time."""
+        if len(parts) > IOV_MAX:
+            raise _error(errno.EINVAL)
+        data = b"".join(parts)[:_LONGEST_WRITE_BYTES]
+        data = data[: self._disk.take_room(len(data))]
         inode.modified_ms = self._disk.time_ms()
         if self._appended is None:
             inode.data += data
@@ -131,6 +150,18 @@ class SimulatedFile:
             inode.data[self._appended : self._appended + len(data)] = data
             self._appended += len(data)
             inode.unwritten = min(inode.unwritten, len(inode.data) - self._appended)
+        return len(data)
+
+    def _take_back(self, inode: _Inode, length: int) -> None:
+        """What was written before a write failed half way."""
+        if self._appended is None:
+            self._disk.give_room_back(len(inode.data) - length)
+            del inode.data[length:]
+        else:
+            self._disk.give_room_back(self._appended - length)
+            inode.data[length:] = bytes(len(inode.data) - length)
+            inode.unwritten = len(inode.data) - length
+            self._appended = length
 
     def preallocate(self, size: int) -> None:
         inode = self._open_inode("preallocate")
@@ -205,6 +236,20 @@ class SimulatedDisk:
             if size > self.free_bytes:
                 _fail("write", path, errno.ENOSPC)
             self.free_bytes -= size
+
+    def take_room(self, size: int) -> int:
+        """How many of the bytes a write gets onto the disk. Raises `OSError` where it gets none."""
+        if self.free_bytes is None:
+            return size
+        if size and not self.free_bytes:
+            raise _error(errno.ENOSPC)
+        taken = min(size, self.free_bytes)
+        self.free_bytes -= taken
+        return taken
+
+    def give_room_back(self, size: int) -> None:
+        if self.free_bytes is not None:
+            self.free_bytes += size
 
     # Names
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from pykbroker.storage.disk import Buffer, Disk, DiskFile, DiskLock, DiskSpace
+from pykbroker.storage.gathered_writes import IOV_MAX
 
 from .faulty_disk import CHANGES
 
@@ -145,7 +146,15 @@ class ProcessFile:
         return self._file.read_cached(position, size)
 
     def append(self, parts: Sequence[Buffer]) -> None:
-        self._process.attempt("append")
+        """What takes several system calls may be there in part when the process dies."""
+        for number in range(0, len(parts) or 1, IOV_MAX):
+            was_dead = self._process.is_dead
+            try:
+                self._process.attempt("append")
+            except ProcessDied:
+                if number and not was_dead:
+                    self._file.append(parts[:number])
+                raise
         self._file.append(parts)
         self._process.appended(self.path, parts)
 

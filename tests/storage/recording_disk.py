@@ -11,6 +11,7 @@ from typing import NamedTuple, NoReturn, TypeAlias
 
 from pykbroker.storage.disk import Buffer, DiskSpace
 from pykbroker.storage.errors import DirectoryLocked, DiskFailed
+from pykbroker.storage.gathered_writes import IOV_MAX, write_all
 
 _SIZE_BYTES = 2**40
 
@@ -97,12 +98,19 @@ class RecordingFile:
 
     def append(self, parts: Sequence[Buffer]) -> None:
         inode = self._open_inode("write")
+        write_all(parts, lambda group, _: self._writev(inode, group))
+
+    def _writev(self, inode: Inode, parts: Sequence[Buffer]) -> int:
+        """One system call: a crash may come between two of them."""
+        if len(parts) > IOV_MAX:
+            _fail("write", self.path, errno.EINVAL)
         data = b"".join(parts)
         if self._appended is None:
             self._disk.write(inode, len(inode.data), data)
         else:
             self._disk.write(inode, self._appended, data)
             self._appended += len(data)
+        return len(data)
 
     def preallocate(self, size: int) -> None:
         inode = self._open_inode("preallocate")
@@ -319,6 +327,7 @@ def _fail(operation: str, path: str, number: int) -> NoReturn:
         errno.ENOTDIR: "Not a directory",
         errno.EISDIR: "Is a directory",
         errno.EBADF: "Bad file descriptor",
+        errno.EINVAL: "Invalid argument",
     }
     error = OSError(number, messages[number])
     raise DiskFailed(operation, path, error) from error

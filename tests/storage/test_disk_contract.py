@@ -11,8 +11,11 @@ from random import Random
 import pytest
 
 from pykbroker.sim.disk import SimulatedDisk
+from pykbroker.sim.process_disk import ProcessDied, ProcessDisk
 from pykbroker.storage.disk import Disk, OsDisk, OsDiskFile
-from pykbroker.storage.errors import DirectoryLocked, DiskFailed
+from pykbroker.storage.errors import DirectoryLocked, DiskFailed, NoRoom
+from pykbroker.storage.gathered_writes import write_all
+from tests.storage.full_system_calls import full_after
 
 DiskAndPath = tuple[Disk, str]
 
@@ -28,6 +31,30 @@ def test_append_and_read_back(either_disk: DiskAndPath) -> None:
     assert file.read_at(15, 10) == b""
     assert [file.read_cached(position, 3) for position in (3, 14, 15)] == [b"two", b"r", b""], "it was just written"
     assert file.path == f"{path}/a"
+
+
+def test_more_parts_than_a_system_call_takes_are_one_append(either_disk: DiskAndPath) -> None:
+    disk, path = either_disk
+    parts = [b"%06d" % number for number in range(5000)]
+    file = disk.open(f"{path}/a", create=True)
+    file.append(parts[:1])
+    file.append(parts[1:])
+    assert disk.read_file(f"{path}/a") == b"".join(parts)
+    preallocated = disk.open(f"{path}/b", create=True)
+    preallocated.preallocate(30_010)
+    preallocated.append(parts[:1])
+    preallocated.append(parts[1:])
+    assert disk.read_file(f"{path}/b") == b"".join(parts) + bytes(10)
+
+
+def test_long_parts_and_empty_ones_are_one_append(either_disk: DiskAndPath) -> None:
+    disk, path = either_disk
+    parts = [b"", bytes(200_000), b"", b"between", *[b""] * 2000, b"x" * 100_000, b""]
+    file = disk.open(f"{path}/a", create=True)
+    file.append(parts)
+    file.append([])
+    file.append([b"", b""])
+    assert disk.read_file(f"{path}/a") == b"".join(parts)
 
 
 def test_open_again_sees_the_bytes_and_appends_behind_them(either_disk: DiskAndPath) -> None:
@@ -235,16 +262,28 @@ def test_a_write_that_is_cut_short_is_finished(tmp_path: Path, monkeypatch: pyte
 def test_a_write_that_fails_half_way_leaves_the_file_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = OsDisk().open(str(tmp_path / "f"), create=True)
     file.append([b"before"])
-    real_writev = os.writev
-
-    def full_disk(descriptor: int, data: object) -> int:
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    monkeypatch.setattr(os, "writev", lambda descriptor, parts: real_writev(descriptor, [bytes(parts[0])[:2]]))
-    monkeypatch.setattr(os, "write", full_disk)
+    monkeypatch.setattr(os, "writev", full_after(os.writev, 2))
     with pytest.raises(DiskFailed, match="No space left on device"):
         file.append([b"first", b"second"])
     assert file.read_at(0, 100) == b"before"
+
+
+def test_a_write_of_many_parts_that_fails_half_way_leaves_the_file_as_it_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = OsDisk().open(str(tmp_path / "f"), create=True)
+    file.append([b"before"])
+    preallocated = OsDisk().open(str(tmp_path / "p"), create=True)
+    preallocated.preallocate(10)
+    preallocated.append([b"before"])
+    monkeypatch.setattr(os, "writev", full_after(os.writev, 2000))
+    monkeypatch.setattr(os, "pwritev", full_after(os.pwritev, 2000))
+    for each in (file, preallocated):
+        with pytest.raises(NoRoom, match="No space left on device"):
+            each.append([b"x"] * 3000)
+    assert OsDisk().read_file(str(tmp_path / "f")) == b"before"
+    assert OsDisk().read_file(str(tmp_path / "p")) == b"before" + bytes(4)
+    assert preallocated.size() == 6
 
 
 def test_a_file_stays_open_while_somebody_holds_it(tmp_path: Path) -> None:
@@ -316,6 +355,47 @@ def test_a_full_disk_fails_and_changes_nothing() -> None:
     with pytest.raises(DiskFailed, match="No space left on device"):
         file.append([b"def"])
     assert file.read_at(0, 10) == b"abc"
+    assert disk.free_bytes == 2
+    disk.free_bytes = 100_000
+    preallocated = disk.open("/p", create=True)
+    preallocated.preallocate(150_000)
+    preallocated.append([b"abc"])
+    with pytest.raises(DiskFailed, match="No space left on device"):
+        preallocated.append([bytes([1]) * 120_000])
+    assert (preallocated.size(), preallocated.end_of_data()) == (3, 3)
+    assert disk.read_file("/p") == b"abc" + bytes(149_997)
+    assert disk.free_bytes == 99_997
+
+
+def test_a_process_that_dies_between_two_system_calls_leaves_a_part_of_an_append() -> None:
+    disk = SimulatedDisk(Random(1))
+
+    def die() -> None:
+        process.is_dead = True
+
+    process = ProcessDisk(disk, die)
+    file = process.open("/f", create=True)
+    process.dies_at = process.changes + 2
+    with pytest.raises(ProcessDied):
+        file.append([b"x"] * 5000)
+    assert disk.read_file("/f") == b"x" * 2048
+
+
+def test_no_simulated_system_call_takes_more_than_linux(
+    either_disk: DiskAndPath, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disk, path = either_disk
+    parts = [b"x"] * 1025
+    for module in ("pykbroker.sim.disk", "tests.storage.recording_disk"):
+        monkeypatch.setattr(f"{module}.write_all", lambda parts, write: write(parts, 0))
+    monkeypatch.setattr("pykbroker.storage.disk.IOV_MAX", 2000)
+    with pytest.raises(DiskFailed, match="Invalid argument"):
+        disk.open(f"{path}/a", create=True).append(parts)
+
+
+def test_a_write_that_writes_nothing_does_not_go_on_for_ever() -> None:
+    with pytest.raises(OSError, match="nothing was written"):
+        write_all([b"x"], lambda parts, written: 0)
 
 
 def test_crash_releases_locks() -> None:

@@ -278,6 +278,23 @@ def leader_with_epochs(disk: Disk, path: str) -> Log:
     return log
 
 
+@pytest.mark.parametrize("preallocate", [False, True])
+def test_a_follower_takes_more_batches_at_once_than_a_system_call_takes_buffers(
+    either_disk: tuple[Disk, str], preallocate: bool
+) -> None:
+    disk, path = either_disk
+    log = open_log(disk, f"{path}/t-0", config(preallocate=preallocate, segment_bytes=1 << 20))
+    template = batch(epoch=0)
+    answer = b"".join(offset.to_bytes(8, "big") + template[8:] for offset in range(5000))
+    log.append_as_follower(answer)
+    log.flush()
+    assert log.log_end_offset == 5000
+    assert disk.read_file(log.segments[0].path(".log")).rstrip(b"\0") == answer.rstrip(b"\0")
+    assert [log.read(offset, 1).read() for offset in (1023, 1024, 4999)] == [
+        offset.to_bytes(8, "big") + template[8:] for offset in (1023, 1024, 4999)
+    ]
+
+
 def test_follower_has_the_same_bytes_and_epochs(disk: SimulatedDisk) -> None:
     leader = leader_with_epochs(disk, "/data/leader-0")
     follower = open_log(disk, "/data/follower-0", config(segment_bytes=1000))

@@ -13,6 +13,7 @@ from pykbroker.storage.disk import OsDisk, OsDiskFile
 from pykbroker.storage.errors import DiskFailed, NoRoom
 from pykbroker.storage.log import Log
 from tests.storage.batches import NOW_MS, batch, config, offsets, open_log, read_all
+from tests.storage.full_system_calls import full_after
 from tests.storage.power_cut import FragileDisk, PowerCut
 
 SEGMENT_BYTES = 1000
@@ -120,14 +121,8 @@ def test_zeros_behind_a_full_segment_are_found_though_its_batches_are_trusted(tm
 def test_a_write_that_fails_half_way_leaves_zeros(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     log = open_log(OsDisk(), str(tmp_path), CONFIG)
     write(log, 1)
-    real_pwritev = os.pwritev
-
-    def full_disk(*_: object) -> int:
-        raise OSError(errno.ENOSPC, "No space left on device")
-
     with monkeypatch.context() as patch:
-        patch.setattr(os, "pwritev", lambda descriptor, parts, at: real_pwritev(descriptor, [bytes(parts[1])[:20]], at))
-        patch.setattr(os, "pwrite", full_disk)
+        patch.setattr(os, "pwritev", full_after(os.pwritev, 20))
         with pytest.raises(DiskFailed, match="No space left on device"):
             write(log, 1)
     data = next(tmp_path.glob("*.log")).read_bytes()
