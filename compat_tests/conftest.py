@@ -15,6 +15,7 @@ import pytest
 from .answers import Answers, TestAnswers
 from .apache_kafka.broker import ApacheKafka, DockerKafka
 from .brokers import Broker, BrokerProcess, ExternalBroker, Pykbroker
+from .loop_holds import assert_loop_not_held
 
 EXTERNAL = os.environ.get("PYKBROKER_TEST_BOOTSTRAP")
 FROM_DOCKER = os.environ.get("PYKBROKER_TEST_KAFKA") == "docker"
@@ -55,7 +56,7 @@ def shared_broker(kind: str, tmp_path_factory: pytest.TempPathFactory) -> Iterat
     broker.start()
     yield broker
     broker.close()
-    assert_no_traceback(broker)
+    assert_all_went_well(broker)
 
 
 @pytest.fixture
@@ -82,7 +83,7 @@ def fresh_broker(kind: str, tmp_path: Path, request: pytest.FixtureRequest) -> I
     yield start
     for own in started:
         own.close()
-        assert_no_traceback(own)
+        assert_all_went_well(own)
 
 
 @pytest.fixture
@@ -134,11 +135,12 @@ def answers(kind: str, request: pytest.FixtureRequest) -> TestAnswers:
     return _all_answers.of_test(request.node.nodeid.replace(kind, "*"), kind)
 
 
-def assert_no_traceback(broker: Broker) -> None:
-    """Whatever the clients did: an exception that nobody expected is a bug of ours."""
+def assert_all_went_well(broker: Broker) -> None:
+    """Whatever the clients did: an exception that nobody expected is a bug of ours, as is a loop that was held."""
     if broker.kind == "pykbroker":
         log = broker.log_text()
         assert "Traceback" not in log, log[max(log.index("Traceback") - 2000, 0) :][:LOG_LIMIT_CHARS]
+        assert_loop_not_held(log)
 
 
 def watch_log(item: pytest.Item, broker: Broker) -> None:

@@ -15,7 +15,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from .brokers import Pykbroker
 from .clients import read_with_confluent
-from .conftest import assert_no_traceback, watch_log
+from .conftest import assert_all_went_well, watch_log
 from .volumes import FailingDisk, tmpfs
 from .waiting import until
 
@@ -40,7 +40,7 @@ def start_broker(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Sta
     yield start
     for broker in started:
         broker.kill()
-        assert_no_traceback(broker)
+        assert_all_went_well(broker)
 
 
 class Writer:

@@ -24,7 +24,7 @@ from .apache_kafka.broker import ApacheKafka
 from .apache_kafka.tools import Tool, run_tool
 from .brokers import Broker, BrokerProcess, Pykbroker
 from .clients import READERS, Message, write_with_confluent
-from .conftest import assert_no_traceback, watch_log
+from .conftest import assert_all_went_well, watch_log
 from .topics import create_topic, wait_for_leaders
 
 pytestmark = pytest.mark.java
@@ -176,7 +176,7 @@ def test_old_messages_are_served_as_apache_kafka_serves_them(tmp_path: Path, req
         changed = view_of_changed(ours)
     finally:
         ours.stop()
-    assert_no_traceback(ours)
+    assert_all_went_well(ours)
 
     kafka = started(ApacheKafka(tmp_path / "kafka-again", {"log.dirs": str(data)}, is_formatted=True))
     try:

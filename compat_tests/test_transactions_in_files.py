@@ -14,7 +14,7 @@ from .apache_kafka.broker import ApacheKafka
 from .apache_kafka.tools import Tool, run_tool
 from .brokers import Broker, BrokerProcess, Pykbroker
 from .clients import READERS
-from .conftest import assert_no_traceback, watch_log
+from .conftest import assert_all_went_well, watch_log
 from .topics import create_topic, wait_for_leaders
 
 pytestmark = pytest.mark.java
@@ -130,7 +130,7 @@ def test_every_client_sees_what_it_saw_of_apache_kafka(tmp_path: Path, request: 
         assert transaction_indexes(data) == indexes, "as it was built anew"
     finally:
         ours.stop()
-    assert_no_traceback(ours)
+    assert_all_went_well(ours)
 
     kafka.start()
     try:

@@ -1,4 +1,4 @@
-"""Fixtures of simulations, for `pytest.mark.usefixtures`."""
+"""Fixtures of simulations, for `pytest.mark.usefixtures`; and a watch over the event loop of every test."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ import logging
 from collections.abc import Iterator
 
 import pytest
+
+from tests.loops import no_holds
 
 
 @pytest.fixture
@@ -22,3 +24,10 @@ def seldom_collected() -> Iterator[None]:
 def quiet(caplog: pytest.LogCaptureFixture) -> None:
     """Accidents give much to warn of."""
     caplog.set_level(logging.CRITICAL, "pykbroker")
+
+
+@pytest.fixture(autouse=True)
+def loop_is_never_held(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """What serves one client must not stop the others."""
+    with no_holds(monkeypatch):
+        yield

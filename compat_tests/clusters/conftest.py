@@ -7,6 +7,7 @@ from collections.abc import Callable, Generator, Iterator, Mapping
 import pytest
 
 from compat_tests.conftest import LOG_LIMIT_CHARS
+from compat_tests.loop_holds import assert_loop_not_held
 from tests.cli.cluster_command import base_port, start_cluster  # noqa: F401 - fixtures
 
 from .cluster import Cluster
@@ -39,7 +40,7 @@ def shared_cluster(cluster_kind: str, tmp_path_factory: pytest.TempPathFactory) 
     with Cluster(tmp_path_factory.mktemp("cluster"), [cluster_kind] * 3, properties=CLUSTER_PROPERTIES) as cluster:
         cluster.start()
         yield cluster
-    assert_no_traceback(cluster)
+    assert_all_went_well(cluster)
 
 
 @pytest.fixture
@@ -73,14 +74,15 @@ def new_cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPat
     yield make
     for cluster in made:
         cluster.close()
-        assert_no_traceback(cluster)
+        assert_all_went_well(cluster)
 
 
-def assert_no_traceback(cluster: Cluster) -> None:
+def assert_all_went_well(cluster: Cluster) -> None:
     for node in cluster.nodes.values():
         if node.kind == PYKBROKER:
             log = node.log_text()
             assert "Traceback" not in log, log[max(log.index("Traceback") - 2000, 0) :][:LOG_LIMIT_CHARS]
+            assert_loop_not_held(log)
 
 
 def watch_logs(item: pytest.Item, cluster: Cluster) -> None:

@@ -17,7 +17,7 @@ from pykbroker.protocol.messages.metadata_records import PartitionChangeRecord
 from pykbroker.protocol.records.batch import Record, RecordBatchHeader, decode_batch_header, encode_batch
 
 from .cluster import Cluster
-from .conftest import CLUSTER_PROPERTIES, assert_no_traceback
+from .conftest import CLUSTER_PROPERTIES, assert_all_went_well
 from .intruders import assert_unharmed, refusal
 from .layout import PYKBROKER
 from .topics import create_replicated_topic
@@ -63,7 +63,7 @@ def one_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Patient]:
         cluster.stop(DAMAGED)
         shutil.copytree(cluster.nodes[DAMAGED].data_directory, directory / "healthy")
         yield Patient(cluster, directory / "healthy")
-    assert_no_traceback(cluster)
+    assert_all_went_well(cluster)
 
 
 @pytest.fixture

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from compat_tests.brokers import BrokerProcess, Pykbroker
+from compat_tests.conftest import assert_all_went_well
 
 
 @pytest.fixture
@@ -14,3 +15,4 @@ def own_broker(tmp_path: Path) -> Iterator[BrokerProcess]:
     broker.start()
     yield broker
     broker.stop()
+    assert_all_went_well(broker)

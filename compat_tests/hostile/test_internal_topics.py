@@ -8,7 +8,7 @@ from compat_tests.answers import TestAnswers
 from compat_tests.apache_kafka.broker import ApacheKafka
 from compat_tests.brokers import BrokerProcess, Pykbroker
 from compat_tests.cases import code
-from compat_tests.conftest import FreshBroker, assert_no_traceback, watch_log
+from compat_tests.conftest import FreshBroker, assert_all_went_well, watch_log
 from compat_tests.topics import wait_for_leaders
 from compat_tests.waiting import until
 from pykbroker.protocol.messages.group_offsets import (
@@ -103,4 +103,4 @@ def test_junk_that_stops_apache_kafkas_coordinator_does_not_stop_ours(
         assert "skipped" in ours.log_text()
     finally:
         ours.stop()
-    assert_no_traceback(ours)
+    assert_all_went_well(ours)

@@ -10,7 +10,7 @@ import pytest
 
 from compat_tests.apache_kafka.broker import ApacheKafka
 from compat_tests.brokers import BrokerProcess, Pykbroker
-from compat_tests.conftest import assert_no_traceback, watch_log
+from compat_tests.conftest import assert_all_went_well, watch_log
 from compat_tests.hostile.scene import code
 from compat_tests.topics import create_topic
 from compat_tests.wire import Wire
@@ -137,7 +137,7 @@ def test_a_consumer_group_changes_hands(tmp_path: Path, order: Any, request: pyt
                 seen = described(wire)
         finally:
             broker.stop()
-        assert_no_traceback(broker)
+        assert_all_went_well(broker)
     assert seen is not None
     assert seen.group_state == "Stable"
 

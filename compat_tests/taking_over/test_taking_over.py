@@ -13,7 +13,7 @@ from compat_tests.answers import Answers
 from compat_tests.apache_kafka.broker import ApacheKafka
 from compat_tests.apache_kafka.dump_log_segments import find_complaints
 from compat_tests.brokers import Broker, BrokerProcess, Pykbroker
-from compat_tests.conftest import assert_no_traceback, watch_log
+from compat_tests.conftest import assert_all_went_well, watch_log
 from pykbroker.cli.dump import command as dump
 
 from . import kafkas_own
@@ -154,7 +154,7 @@ def digests(directories: tuple[Path, ...]) -> dict[str, str]:
 
 def assert_no_trouble(broker: Broker) -> None:
     """What the other left was in order: nothing was mended, no index built anew, nothing cut off."""
-    assert_no_traceback(broker)
+    assert_all_went_well(broker)
     found = [line for line in broker.log_text().splitlines() if TROUBLE.search(line)]
     assert not found, "\n".join(found)
 

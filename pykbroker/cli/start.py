@@ -130,6 +130,9 @@ def _first_of(error: BaseException) -> BaseException:
 
 
 async def _serve_until_signal(config: BrokerConfig) -> None:
+    from pykbroker.server.clock import SystemClock
+    from pykbroker.server.loop_monitor import logging_holds
+
     with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals, loading_bar(sys.stderr) as on_loading:
         node = _node(config, on_loading)
         gc.freeze()  # what is imported by now stays: the collector need not look at it again
@@ -139,7 +142,9 @@ async def _serve_until_signal(config: BrokerConfig) -> None:
             with starting:
                 ready = await nursery.start(node.run)
                 click.echo(f"pykbroker ready: {ready}")
-                await node.stopped.wait()
+                gc.freeze()  # … nor at what was loaded: a pass over the state of 10,000 partitions would hold the loop
+                with logging_holds(SystemClock()):
+                    await node.stopped.wait()
             nursery.cancel_scope.cancel()
 
 

@@ -38,11 +38,11 @@ class Connection:
         "_phase",
         "_progress_seen",
         "_refusals",
-        "_state",
         "_transport",
         "_unyielded_bytes",
         "received_bytes",
         "served_requests",
+        "state",
     )
 
     def __init__(
@@ -54,7 +54,7 @@ class Connection:
         refusals: RateLimitedLog,
     ) -> None:
         self._transport = transport
-        self._state = state
+        self.state = state
         self._dispatcher = dispatcher
         self._buffer = buffer
         self._refusals = refusals
@@ -87,8 +87,8 @@ class Connection:
         finally:
             self._transport.close()
             self._buffer.release()
-            if self._state.when_closed is not None:
-                self._state.when_closed()
+            if self.state.when_closed is not None:
+                self.state.when_closed()
 
     def finish(self) -> None:
         """Close as soon as no request is in hand."""
@@ -120,7 +120,7 @@ class Connection:
         if frame is None:
             return False
         self._phase = Phase.HANDLING
-        answer = await self._dispatcher.answer(frame, self._state)
+        answer = await self._dispatcher.answer(frame, self.state)
         self.served_requests += 1
         if answer is not None:
             self._phase = Phase.SENDING
@@ -148,7 +148,7 @@ class Connection:
         return frame
 
     def _log_refusal(self, reason: str) -> None:
-        state = self._state
+        state = self.state
         self._refusals.warning("closed %s on listener %s: %s", self._transport.peer, state.listener_name, reason)
 
 

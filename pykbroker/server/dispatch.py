@@ -51,6 +51,8 @@ class ConnectionState:
     client_software_version: str = "unknown"
     when_closed: Callable[[], None] | None = None
     """Is called once, when the connection has ended for whatever reason."""
+    request: RequestHeader | None = None
+    """Of the request in hand, or of the last one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,6 +160,7 @@ class Dispatcher:
     async def answer(self, frame: memoryview, connection: ConnectionState) -> list[Part] | None:
         """The parts of the response; None where the request has none. Raises what closes the connection."""
         header, body = decode_request_header(frame)
+        connection.request = header
         handler = self._by_api_key.get(header.api_key)
         if handler is None:
             raise RequestRefused(f"API key {header.api_key} is not served on this listener")

@@ -11,6 +11,7 @@ import trio
 from .connection import Connection
 from .dispatch import ConnectionState, Dispatcher
 from .log_lines import RateLimitedLog
+from .loop_monitor import REQUESTER
 from .receive_buffer import BufferPool, ReceiveBuffer
 from .transport import Acceptor, Transport
 
@@ -109,6 +110,7 @@ class Listener:
         return connection
 
     async def _serve_connection(self, connection: Connection, transport: Transport) -> None:
+        REQUESTER.set(connection.state)
         try:
             await connection.serve()
         except Exception:
