@@ -46,22 +46,34 @@ class LogCopy:
         return found
 
     def append(self, data: LogSlice) -> None:
-        """May run in a thread. Raises `DiskFailed`, and `CorruptLog` where the source is not what it should be."""
+        """May run in a thread. Raises `DiskFailed`, and `CorruptLog` where the source is not what it should be.
+
+        Nothing is appended where the source was truncated since `next_slice`: other batches may lie at the place.
+        """
         before = self.log.log_end_offset
-        self.log.append_as_follower(data.read())
+        records = data.read()
+        if self.source.truncations != self._truncations:
+            return
+        self.log.append_as_follower(records)
         if self.log.log_end_offset == before:
             raise CorruptLog(f"{data.file.path} has no batch at position {data.position}")
 
     def _truncate(self) -> None:
-        """Back to where both certainly agree, as a follower does with its leader (KIP-101)."""
+        """Back to where both certainly agree, as a follower does with its leader (KIP-101): epoch by epoch."""
+        log = self.log
+        while (end := self._end_of_latest_epoch()) < log.log_end_offset:
+            log.truncate_to(end)
+
+    def _end_of_latest_epoch(self) -> int:
+        """Where the copy's latest epoch, or the source's latest before it, ends in both."""
         log = self.log
         end = min(log.log_end_offset, self.source.log_end_offset)
         epoch = log.latest_epoch
-        if epoch is not None:
-            theirs, end_there = self.source.end_offset_for_epoch(epoch)
-            _, end_here = log.end_offset_for_epoch(theirs) if theirs >= 0 else (-1, 0)
-            end = min(end, max(end_there, 0), max(end_here, 0))
-        log.truncate_to(end)
+        if epoch is None:
+            return end
+        theirs, end_there = self.source.end_offset_for_epoch(epoch)
+        _, end_here = log.end_offset_for_epoch(theirs) if theirs >= 0 else (-1, 0)
+        return min(end, max(end_there, 0), max(end_here, 0))
 
     def _start_of_batch(self, offset: int) -> int:
         """A log may start within a batch, which is copied whole."""

@@ -134,3 +134,36 @@ def test_a_copy_goes_on_under_another_name(disk: SimulatedDisk) -> None:
     again = open_log(disk, "/two/t-0", config())
     assert read_all(again) == records
     assert len(records) == 4
+
+
+def test_what_was_chosen_before_a_truncation_is_not_copied_after_it(disk: SimulatedDisk) -> None:
+    """The thread that copies comes late: other batches lie at the place."""
+    source = open_log(disk, SOURCE, config())
+    for value in (b"a", b"b", b"c"):
+        append(source, value)
+    copy = new_copy(disk, source)
+    catch_up(copy)
+    append(source, b"d")
+    chosen = copy.next_slice(1, now_ms=NOW_MS)
+    assert chosen is not None
+    source.truncate_to(1)
+    for value in (b"x", b"y", b"z"):
+        append(source, value, epoch=1)
+    copy.append(chosen)
+    catch_up(copy)
+    assert_same(copy)
+
+
+def test_a_copy_truncates_past_epochs_that_its_source_never_had(disk: SimulatedDisk) -> None:
+    source = open_log(disk, SOURCE, config())
+    for epoch, values in ((0, b"abcde"), (2, b"fg")):
+        for value in values:
+            append(source, bytes([value]), epoch=epoch)
+    copy = new_copy(disk, source)
+    catch_up(copy)
+    source.truncate_to(3)
+    for epoch, values in ((1, b"mnopq"), (3, b"r")):
+        for value in values:
+            append(source, bytes([value]), epoch=epoch)
+    catch_up(copy)
+    assert_same(copy)
