@@ -25,6 +25,7 @@ from pykbroker.protocol.messages.produce import (
     TopicProduceData,
     TopicProduceResponse,
 )
+from pykbroker.replication.appended import Appended
 from pykbroker.replication.partition import ACKS_ALL, Partition
 from pykbroker.server.dispatch import RequestContext, RequestRefused, handles
 from pykbroker.server.replica_manager import ReplicaManager
@@ -48,8 +49,8 @@ _TRANSACTIONAL = 0x10
 NONE = ErrorCode.NONE
 _NO_LEADER = LeaderIdAndEpoch()
 
-_Appended: TypeAlias = tuple[Partition, int, PartitionProduceResponse]
-"""What was appended, the log's end behind it, and the answer that waits for it."""
+_Waiting: TypeAlias = tuple[Appended, PartitionProduceResponse]
+"""What was appended, and the answer that waits for it."""
 
 
 @handles(ProduceRequest)
@@ -127,8 +128,8 @@ class _Appends:
         self._version = context.header.api_version
         self._now_ms = context.broker.clock.now_ms()
         self._named_twice = _named_twice(request)
-        self.unreplicated: list[_Appended] = []
-        self.to_flush: list[_Appended] = []
+        self.unreplicated: list[_Waiting] = []
+        self.to_flush: list[_Waiting] = []
         self._transaction: TransactionalProduce | None = None
 
     async def verify_transaction(self) -> None:
@@ -182,13 +183,13 @@ class _Appends:
             log_start_offset=result.log_start_offset,
             current_leader=_NO_LEADER,
         )
-        end_offset = result.last_offset + 1
-        if partition.log.lacks_flush(end_offset):
-            self.to_flush.append((partition, end_offset, answer))
+        appended = Appended(partition, result.last_offset + 1)
+        if appended.lacks_flush:
+            self.to_flush.append((appended, answer))
         if self._request.acks == ACKS_ALL:
-            error = partition.check_replicated(end_offset)
+            error = appended.settled()
             if error is None:
-                self.unreplicated.append((partition, end_offset, answer))
+                self.unreplicated.append((appended, answer))
             else:
                 answer.error_code = error
         return answer
@@ -233,41 +234,39 @@ def _rejected(index: int, partition: Partition, rejected: RecordsRejected) -> Pa
     return answer
 
 
-async def _flush(replicas: ReplicaManager, to_flush: list[_Appended]) -> None:
+async def _flush(replicas: ReplicaManager, to_flush: list[_Waiting]) -> None:
     """`flush.messages` of the topic: the producer is not told before its records are on the disk."""
     if len(to_flush) == 1:
         await _flush_one(replicas, *to_flush[0])
         return
     async with trio.open_nursery() as nursery:
-        for partition, end_offset, answer in to_flush:
-            nursery.start_soon(_flush_one, replicas, partition, end_offset, answer)
+        for appended, answer in to_flush:
+            nursery.start_soon(_flush_one, replicas, appended, answer)
 
 
-async def _flush_one(
-    replicas: ReplicaManager, partition: Partition, end_offset: int, answer: PartitionProduceResponse
-) -> None:
-    if not await replicas.flush(partition.log, end_offset):
-        answer.error_code = ErrorCode.KAFKA_STORAGE_ERROR
+async def _flush_one(replicas: ReplicaManager, appended: Appended, answer: PartitionProduceResponse) -> None:
+    if not await replicas.flush(appended.partition, appended.end_offset):
+        answer.error_code = appended.settled() or ErrorCode.KAFKA_STORAGE_ERROR
 
 
-async def _await_replication(unreplicated: list[_Appended], timeout_ms: int) -> None:
+async def _await_replication(unreplicated: list[_Waiting], timeout_ms: int) -> None:
     """Until every in-sync replica has the records; each answer keeps its offset, whatever becomes of it."""
-    with PartitionChanges([partition for partition, _, _ in unreplicated], timeout_ms=timeout_ms) as changes:
+    with PartitionChanges([appended.partition for appended, _ in unreplicated], timeout_ms=timeout_ms) as changes:
         while unreplicated := _still_open(unreplicated):
             if not await changes.next():
                 break
-    for _, _, answer in unreplicated:
+    for _, answer in unreplicated:
         answer.error_code = ErrorCode.REQUEST_TIMED_OUT
 
 
-def _still_open(unreplicated: list[_Appended]) -> list[_Appended]:
+def _still_open(unreplicated: list[_Waiting]) -> list[_Waiting]:
     """Gives the others their error code. Whose flush has failed waits for nothing more."""
     still_open = []
     for waiting in unreplicated:
-        partition, end_offset, answer = waiting
+        appended, answer = waiting
         if answer.error_code:
             continue
-        error = partition.check_replicated(end_offset)
+        error = appended.settled()
         if error is None:
             still_open.append(waiting)
         else:

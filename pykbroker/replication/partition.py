@@ -81,6 +81,7 @@ class Partition:
         self.leader_epoch = NO_EPOCH
         self.partition_epoch = NO_EPOCH
         self.leader_epoch_start_offset = NO_OFFSET
+        self._led_since_epoch = NO_EPOCH
         self.replicas: tuple[int, ...] = ()
         self.adding_replicas: tuple[int, ...] = ()
         self.in_sync = InSyncReplicas(local_id, isr_rules)
@@ -112,6 +113,8 @@ class Partition:
         if state.partition_epoch < self.partition_epoch:
             return False
         new_epoch = state.leader_epoch > self.leader_epoch
+        if not self.is_leader:
+            self._led_since_epoch = state.leader_epoch
         self.leader = state.leader
         self.leader_epoch = state.leader_epoch
         self.partition_epoch = state.partition_epoch
@@ -161,14 +164,14 @@ class Partition:
             self.notify()
         return result
 
-    def check_replicated(self, end_offset: int) -> ErrorCode | None:
-        """Whether everything below `end_offset` is on every in-sync replica: None as long as that is open."""
-        if not self.is_leader:
-            return ErrorCode.NOT_LEADER_OR_FOLLOWER
-        if self.high_watermark < end_offset:
-            return None
-        enough = len(self.in_sync.maximal) >= self._min_isr()
-        return ErrorCode.NONE if enough else ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
+    def has_led_since(self, leader_epoch: int) -> bool:
+        """This replica leads, and was never demoted since it led in that epoch: it has truncated nothing."""
+        return self.leader == self.local_id and self._led_since_epoch <= leader_epoch
+
+    @property
+    def has_min_isr(self) -> bool:
+        """As it stands once a pending change is made."""
+        return len(self.in_sync.maximal) >= self._min_isr()
 
     @property
     def is_under_min_isr(self) -> bool:

@@ -21,10 +21,11 @@ import trio
 from pykbroker.metadata.image import MetadataImage
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages.topics import CreatableTopic
+from pykbroker.replication.appended import Appended
 from pykbroker.replication.partition import ACKS_ALL, Partition
 from pykbroker.state_machine import Result, Token
 from pykbroker.storage.errors import CorruptLog, DiskFailed
-from pykbroker.storage.log import AppendOrigin, AppendResult, Log
+from pykbroker.storage.log import AppendOrigin, AppendResult
 from pykbroker.storage.validation import RecordsRejected
 from pykbroker.storage.verification import Check, NotVerified
 
@@ -78,7 +79,7 @@ class Replicas(Protocol):
         origin: AppendOrigin = ...,
     ) -> AppendResult | ErrorCode: ...
 
-    async def flush(self, log: Log, end_offset: int) -> bool: ...
+    async def flush(self, partition: Partition, end_offset: int) -> bool: ...
     async def verify(self, partition: Partition, check: Check) -> None: ...
     def set_apart(self, partition: Partition, damage: CorruptLog) -> None: ...
 
@@ -205,10 +206,10 @@ class CoordinatorDriver(ABC, Generic[ShardT, RequestT, ContextT]):
         if led.phase is Phase.ACTIVE:
             self._handle(led, request, self._new_token(), context)
 
-    def complete_transaction(self, index: int, marker: Marker) -> int | ErrorCode:
+    def complete_transaction(self, index: int, marker: Marker) -> Appended | ErrorCode:
         """A transaction that has records in the partition ends: they count from now on, or never did.
 
-        Returns the log's end behind the marker, which is to be replicated before anybody hears of it.
+        Returns the marker's append, which is to be committed before anybody hears of it.
         """
         led = self._active(index)
         if isinstance(led, ErrorCode):
@@ -216,12 +217,12 @@ class CoordinatorDriver(ABC, Generic[ShardT, RequestT, ContextT]):
         if not self._append_held(led):
             return ErrorCode.NOT_COORDINATOR
         timestamp_ms = self._clock.now_ms()
-        end_offset = self._append_batch(led.partition, marker.encode(timestamp_ms), timestamp_ms)
-        if isinstance(end_offset, ErrorCode):
-            return end_offset
-        led.appended(end_offset)
+        appended = self._append_batch(led.partition, marker.encode(timestamp_ms), timestamp_ms)
+        if isinstance(appended, ErrorCode):
+            return appended
+        led.appended(appended)
         led.shard.end_transaction(marker.producer_id, marker.is_commit)
-        return end_offset
+        return appended
 
     def _active(self, index: int) -> LedShard[ShardT] | ErrorCode:
         led = self._shards.get(index)
@@ -282,23 +283,23 @@ class CoordinatorDriver(ABC, Generic[ShardT, RequestT, ContextT]):
             led.refuse(step.result.completed, _ERRORS_OF_APPENDING.get(error_code, ErrorCode.UNKNOWN_SERVER_ERROR))
         self._reload(led)
 
-    def _append(self, partition: Partition, results: Sequence[Result[Any]], timestamp_ms: int) -> int | ErrorCode:
-        """The log's end behind the records, or what was wrong."""
-        end_offset: int | ErrorCode = 0
+    def _append(self, partition: Partition, results: Sequence[Result[Any]], timestamp_ms: int) -> Appended | ErrorCode:
+        """What was appended, or what was wrong."""
+        appended: Appended | ErrorCode = Appended(partition, 0)
         max_bytes = partition.log.config.max_message_bytes
         steps = [result.records for result in results if result.records]
         for batch in encode_batches(steps, timestamp_ms, max_bytes, results[0].producer):
-            end_offset = self._append_batch(partition, batch, timestamp_ms)
-            if isinstance(end_offset, ErrorCode):
+            appended = self._append_batch(partition, batch, timestamp_ms)
+            if isinstance(appended, ErrorCode):
                 break
-        return end_offset
+        return appended
 
-    def _append_batch(self, partition: Partition, batch: bytes, timestamp_ms: int) -> int | ErrorCode:
+    def _append_batch(self, partition: Partition, batch: bytes, timestamp_ms: int) -> Appended | ErrorCode:
         try:
             result = self._replicas.append(partition, batch, timestamp_ms, ACKS_ALL, AppendOrigin.COORDINATOR)
         except RecordsRejected as rejected:
             return rejected.error_code
-        return result if isinstance(result, ErrorCode) else result.last_offset + 1
+        return result if isinstance(result, ErrorCode) else Appended(partition, result.last_offset + 1)
 
     # Leadership
 
@@ -352,7 +353,7 @@ class CoordinatorDriver(ABC, Generic[ShardT, RequestT, ContextT]):
 
     async def _flush(self, led: LedShard[ShardT]) -> None:
         """Where that fails the answers are given up in time, or the partition is not led here any more."""
-        if await self._replicas.flush(led.partition.log, led.end_offset) and led.phase is Phase.ACTIVE:
+        if await self._replicas.flush(led.partition, led.end_offset) and led.phase is Phase.ACTIVE:
             led.partition_changed(led.partition)
 
     def _expire(self) -> None:

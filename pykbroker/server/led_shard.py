@@ -15,6 +15,7 @@ from typing import Any, Generic, TypeVar
 import trio
 
 from pykbroker.protocol.errors import ErrorCode
+from pykbroker.replication.appended import Appended
 from pykbroker.replication.partition import Partition
 from pykbroker.state_machine import Completion, Token
 
@@ -50,9 +51,9 @@ class Waiting:
 
 @dataclass(frozen=True, slots=True)
 class _Uncommitted:
-    """Answers that are due when the high watermark reaches end_offset, and given up at the deadline."""
+    """Answers that are due when what was appended is committed, and given up at the deadline."""
 
-    end_offset: int
+    appended: Appended
     deadline_ms: int
     completed: Sequence[Completion]
 
@@ -75,15 +76,15 @@ class LedShard(Generic[ShardT]):
         self.is_reload = False
         self._commit_timeout_ms = commit_timeout_ms
         self._carry_out = carry_out
-        self._end_offset = 0
-        self._effects: deque[tuple[int, object]] = deque()
+        self._appended = Appended(partition, 0)
+        self._effects: deque[tuple[Appended, object]] = deque()
         self._uncommitted: deque[_Uncommitted] = deque()
         self._waiting: dict[Token, Waiting] = {}
         self._is_settling = False
 
     def open(self) -> None:
         self.phase = Phase.ACTIVE
-        self._end_offset = self.partition.log.log_end_offset
+        self._appended = Appended(self.partition, self.partition.log.log_end_offset)
         self.partition.watchers[self] = None
         self.loaded.set()
 
@@ -110,14 +111,14 @@ class LedShard(Generic[ShardT]):
             if completion.token in self._waiting:
                 self._waiting[completion.token].refuse(error_code)
 
-    def appended(self, end_offset: int) -> None:
-        self._end_offset = end_offset
+    def appended(self, appended: Appended) -> None:
+        self._appended = appended
 
     def complete(self, completed: Sequence[Completion], effects: Sequence[object], now_ms: int) -> None:
         """Answers, behind the effects, as soon as all that was appended so far is committed."""
-        self._effects.extend((self._end_offset, effect) for effect in effects)
+        self._effects.extend((self._appended, effect) for effect in effects)
         if completed:
-            self._uncommitted.append(_Uncommitted(self._end_offset, now_ms + self._commit_timeout_ms, completed))
+            self._uncommitted.append(_Uncommitted(self._appended, now_ms + self._commit_timeout_ms, completed))
         if completed or effects:
             self._settle()
 
@@ -127,18 +128,15 @@ class LedShard(Generic[ShardT]):
 
     @property
     def end_offset(self) -> int:
-        return self._end_offset
+        return self._appended.end_offset
 
     @property
     def wants_flush(self) -> bool:
         """Somebody waits for a flush: nobody is answered before the records are on the disk."""
-        waits_for = [self._uncommitted[0].end_offset] if self._uncommitted else []
+        waits_for = [self._uncommitted[0].appended] if self._uncommitted else []
         if self._effects:
             waits_for.append(self._effects[0][0])
-        return bool(waits_for) and self.partition.log.lacks_flush(min(waits_for))
-
-    def _is_committed(self, end_offset: int) -> bool:
-        return end_offset <= self.partition.high_watermark and not self.partition.log.lacks_flush(end_offset)
+        return any(appended.lacks_flush for appended in waits_for)
 
     def _settle(self) -> None:
         """An effect may append to this very partition: the one who is at work here already sees to what is due then,
@@ -149,9 +147,9 @@ class LedShard(Generic[ShardT]):
         self._is_settling = True
         try:
             while True:
-                if self._effects and self._is_committed(self._effects[0][0]):
+                if self._effects and self._effects[0][0].is_committed:
                     self._carry_out(self, self._effects.popleft()[1])
-                elif self._uncommitted and self._is_committed(self._uncommitted[0].end_offset):
+                elif self._uncommitted and self._uncommitted[0].appended.is_committed:
                     self._answer(self._uncommitted.popleft().completed)
                 else:
                     break

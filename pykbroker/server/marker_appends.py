@@ -7,9 +7,10 @@ its group coordinator's: what is pending there counts from the marker on.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from typing import TypeAlias
 
 from pykbroker.protocol.errors import ErrorCode
+from pykbroker.replication.appended import Appended
 from pykbroker.replication.partition import ACKS_ALL, Partition
 from pykbroker.storage.log import AppendOrigin
 from pykbroker.storage.validation import RecordsRejected
@@ -27,24 +28,10 @@ _ERRORS_OF_GROUPS = {
 """A transaction coordinator knows partitions and leaders, and tries again."""
 
 
-@dataclass(frozen=True, slots=True)
-class AppendedMarker:
-    """It counts once the partition is replicated up to end_offset, and on the disk where its topic flushes so often.
-
-    Nobody may forget the decision before that: without its marker a transaction is open for ever.
-    """
-
-    partition: Partition
-    end_offset: int
-
-    @property
-    def lacks_flush(self) -> bool:
-        return self.partition.log.lacks_flush(self.end_offset)
-
-    def settled(self) -> ErrorCode | None:
-        """NONE, or why it does not count; None as long as it may come to count."""
-        error_code = self.partition.check_replicated(self.end_offset)
-        return None if error_code is ErrorCode.NONE and self.lacks_flush else error_code
+AppendedMarker: TypeAlias = Appended
+"""A marker counts once its append is committed. Nobody may forget the decision before that: without its marker a
+transaction is open for ever.
+"""
 
 
 class MarkerAppends:
@@ -57,7 +44,7 @@ class MarkerAppends:
         """Those that a flush is due for. Whether it was done, `settled` tells."""
         for marker in markers:
             if marker.lacks_flush:
-                await self._replicas.flush(marker.partition.log, marker.end_offset)
+                await self._replicas.flush(marker.partition, marker.end_offset)
 
     def append(self, topic: str, index: int, marker: Marker) -> AppendedMarker | ErrorCode:
         """The marker in one partition, or why it is not there."""
@@ -70,15 +57,14 @@ class MarkerAppends:
             partition.log.producers.check_end_of_transaction(
                 marker.producer_id, marker.producer_epoch, marker.transaction_version
             )
-            end_offset = self._append(partition, marker)
+            return self._append(partition, marker)
         except RecordsRejected as rejected:
             return rejected.error_code
-        return end_offset if isinstance(end_offset, ErrorCode) else AppendedMarker(partition, end_offset)
 
-    def _append(self, partition: Partition, marker: Marker) -> int | ErrorCode:
+    def _append(self, partition: Partition, marker: Marker) -> AppendedMarker | ErrorCode:
         if partition.topic == CONSUMER_OFFSETS:
             completed = self._groups.complete_transaction(partition.index, marker)
             return completed if not isinstance(completed, ErrorCode) else _ERRORS_OF_GROUPS.get(completed, completed)
         now_ms = self._clock.now_ms()
         result = self._replicas.append(partition, marker.encode(now_ms), now_ms, ACKS_ALL, AppendOrigin.COORDINATOR)
-        return result if isinstance(result, ErrorCode) else result.last_offset + 1
+        return result if isinstance(result, ErrorCode) else Appended(partition, result.last_offset + 1)

@@ -22,7 +22,6 @@ from pykbroker.protocol.schema import Message
 from pykbroker.replication.follower import FetchSettings, Follower, Throttle
 from pykbroker.replication.partition import NO_LEADER, Partition
 from pykbroker.storage.errors import DiskFailed
-from pykbroker.storage.log import Log
 
 from .clock import Clock
 
@@ -32,7 +31,7 @@ _INTERRUPTIONS_APART_MS = 1000
 
 ResponseT = TypeVar("ResponseT", bound=Message)
 
-Flush: TypeAlias = Callable[[Log, int], Awaitable[bool]]
+Flush: TypeAlias = Callable[[Partition, int], Awaitable[bool]]
 """Whether everything below the offset is on the disk: `ReplicaManager.flush`."""
 
 
@@ -147,7 +146,7 @@ class ReplicaFetcher:
                     flushing.start_soon(self._flush_one, partition)
 
     async def _flush_one(self, partition: Partition) -> None:
-        if not await self._flush(partition.log, partition.log.log_end_offset):
+        if not await self._flush(partition, partition.log.log_end_offset):
             self.follower.not_flushed(partition, self._clock.monotonic_ms())
 
     async def _fetch(self, request: FetchRequest) -> FetchResponse | None:

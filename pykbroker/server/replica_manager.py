@@ -355,6 +355,7 @@ class ReplicaManager:
         """The same records in another directory: from now on this is the partition's log."""
         partition.log = log
         self.logs.reconfigure(log, self._log_config(partition.topic))
+        partition.flushed()  # more of it than of the other, perhaps
 
     def _assigned_directories(self, state: PartitionState) -> list[bytes]:
         """Where the controller has this node's replica: one, or none where the metadata is of before KIP-858."""
@@ -421,10 +422,17 @@ class ReplicaManager:
                 self._apply_partition(topic, index, topic.partitions[index])
             await trio.lowlevel.checkpoint()
 
-    async def flush(self, log: Log, end_offset: int) -> bool:
-        """Whether everything below `end_offset` is durable; one flush serves all who wait for the log."""
-        await self._flushes.flush(log, end_offset)
-        return log.recovery_point >= end_offset
+    async def flush(self, partition: Partition, end_offset: int) -> bool:
+        """Whether everything below `end_offset` is durable; one flush serves all who wait for the log.
+
+        Where the log moves to another directory meanwhile, what is there counts. Whether the records below `end_offset`
+        are still those of the caller is not said here (`replication.appended`).
+        """
+        while True:
+            log = partition.log
+            await self._flushes.flush(log, end_offset)
+            if partition.log is log:
+                return log.recovery_point >= end_offset
 
     def _flushed(self, log: Log) -> None:
         """What of it only waited for the disk can be read now."""

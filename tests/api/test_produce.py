@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,6 +22,7 @@ from pykbroker.protocol.records.batch import Record, encode_batch, iter_batches,
 from pykbroker.protocol.records.compression import Compression
 from pykbroker.server.dispatch import RequestRefused
 from pykbroker.sim.clock import EPOCH_MS
+from pykbroker.storage.log import Log
 from tests.api.api_node import ApiNode, batch, in_virtual_time
 
 NEWEST = 12
@@ -354,3 +356,72 @@ def test_flush_messages_comes_before_the_answer(node: ApiNode, flush_messages: s
     node.create_topic("apples", flush_messages=flush_messages)
     send(node, ("apples", 0, batch(b"a", b"b", b"c")))
     assert node.partition("apples").log.recovery_point == flushed
+
+
+@pytest.fixture
+def slow_disk(node: ApiNode, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever goes to a thread takes five seconds."""
+    run = node.threads.run
+
+    async def run_slowly(fn: Callable[..., Any], *arguments: Any) -> Any:
+        await trio.sleep(5)
+        return await run(fn, *arguments)
+
+    monkeypatch.setattr(node.threads, "run", run_slowly)
+
+
+@pytest.mark.usefixtures("slow_disk")
+@pytest.mark.parametrize("acks", [-1, 1])
+def test_a_batch_that_was_truncated_while_its_flush_took_long_is_not_acknowledged_for_all(
+    node: ApiNode, acks: int
+) -> None:
+    """Its leader was demoted and leads again; another leader's batch is at its offset, on both replicas."""
+    replicated_topic(node, flush_messages="1")
+    partition = node.partition("apples")
+
+    async def lose_and_win_back() -> None:
+        await trio.sleep(1)
+        node.change_partition("apples", 0, leader=2, isr=[2])
+        partition.truncate_to(0)
+        partition.append_as_follower(batch(b"another", partition_leader_epoch=1))
+        node.change_partition("apples", 0, leader=1, isr=[1])
+
+    async def run() -> None:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(lose_and_win_back)
+            (found,) = answers(await node.call(produce, request(("apples", 0, batch(b"a")), acks=acks), NEWEST))
+        assert stored_values(node, "apples") == [b"another"]
+        # acks=1 promises what the leader has, and it had the batch.
+        expected = ErrorCode.NOT_LEADER_OR_FOLLOWER if acks == -1 else ErrorCode.NONE
+        assert ErrorCode(found.error_code) is expected
+
+    in_virtual_time(run)
+
+
+@pytest.mark.usefixtures("slow_disk")
+@pytest.mark.parametrize("is_flushed", [True, False])
+def test_a_flush_goes_on_in_the_log_that_takes_the_others_place(
+    node: ApiNode, tmp_path: Path, is_flushed: bool
+) -> None:
+    """The partition moves to another directory while its producer waits for the disk."""
+    node.create_topic("apples", flush_messages="1")
+    partition = node.partition("apples")
+    (tmp_path / "other").mkdir()
+    copy = Log.open(node.disk, str(tmp_path / "other/apples-0"), partition.log.config, now_ms=0)
+
+    async def move() -> None:
+        await trio.sleep(1)
+        before = partition.log
+        copy.append_as_follower(before.read(0, 1000).read())
+        if is_flushed:
+            copy.flush()
+        node.replicas.replace_log(partition, copy)
+        before.abandon()
+
+    async def run() -> None:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(move)
+            (found,) = answers(await node.call(produce, request(("apples", 0, batch(b"a"))), NEWEST))
+        assert (found.error_code, copy.recovery_point) == (0, 1)
+
+    in_virtual_time(run)

@@ -15,8 +15,8 @@ from pykbroker.api.transaction_verification import TransactionVerification
 from pykbroker.groups.rebalance import Rebalance
 from pykbroker.groups.shard import GroupShard
 from pykbroker.protocol.messages.transactions import EndTxnRequest
+from pykbroker.replication.appended import Appended
 from pykbroker.server.group_coordinator import CONSUMER_OFFSETS
-from pykbroker.server.marker_appends import AppendedMarker
 from pykbroker.server.replica_manager import ReplicaManager
 from pykbroker.server.transaction_coordinator import TRANSACTION_STATE
 from pykbroker.state_machine import Result
@@ -216,7 +216,7 @@ def transactions_never_time_out() -> Iterator[None]:
 @BUGS.plant(10)
 def a_marker_counts_before_it_is_on_the_disk() -> Iterator[None]:
     """Where the topic flushes each message: the decision is forgotten, and the marker lost in a power cut."""
-    with patch.object(AppendedMarker, "lacks_flush", False):
+    with patch.object(Appended, "lacks_flush", False):
         yield
 
 

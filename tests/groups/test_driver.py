@@ -221,7 +221,9 @@ def test_a_transaction_that_ends_decides_over_what_the_next_coordinator_reads(is
         world.elect(0)
         assert await world.driver.wait_until_active(0)
         assert await committed(world) == -1
-        assert world.driver.complete_transaction(0, ending) == 2
+        completed = world.driver.complete_transaction(0, ending)
+        assert not isinstance(completed, ErrorCode)
+        assert (completed.end_offset, completed.settled()) == (2, ErrorCode.NONE)
         assert await committed(world) == expected
         assert world.partitions[0].last_stable_offset == 2
         world.elect(0)

@@ -101,10 +101,10 @@ class FakeReplicas:
             return self.failure
         return partition.append_as_leader(records, now_ms, required_acks, origin)
 
-    async def flush(self, log: Log, end_offset: int) -> bool:
+    async def flush(self, partition: Partition, end_offset: int) -> bool:
         await trio.lowlevel.checkpoint()
-        log.flush()
-        return log.recovery_point >= end_offset
+        partition.log.flush()
+        return partition.log.recovery_point >= end_offset
 
     async def verify(self, partition: Partition, check: Check) -> None:
         await trio.lowlevel.checkpoint()

@@ -9,7 +9,7 @@ from unittest.mock import patch
 
 from pykbroker.metadata.partition_change import Election, PartitionChange
 from pykbroker.metadata.partition_state import PartitionState
-from pykbroker.protocol.errors import ErrorCode
+from pykbroker.replication.appended import Appended
 from pykbroker.replication.follower import Follower
 from pykbroker.replication.isr import InSyncReplicas
 from pykbroker.replication.partition import Partition
@@ -18,10 +18,13 @@ from pykbroker.storage.producer_state import ProducerStateManager
 
 
 def producers_are_answered_before_the_high_watermark() -> Iterator[None]:
-    def check(self: Partition, end_offset: int) -> ErrorCode | None:
-        return ErrorCode.NONE if self.is_leader else ErrorCode.NOT_LEADER_OR_FOLLOWER
+    with patch.object(Appended, "is_replicated", True):
+        yield
 
-    with patch.object(Partition, "check_replicated", check):
+
+def a_wait_knows_an_offset_and_no_leader_epoch() -> Iterator[None]:
+    """Whoever leads again answers for what was truncated meanwhile."""
+    with patch.object(Partition, "has_led_since", lambda self, leader_epoch: self.is_leader):
         yield
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pykbroker.protocol.errors import ErrorCode
+from pykbroker.replication.appended import Appended
 from pykbroker.replication.isr import CommittedIsr, IsrChange
 from pykbroker.replication.partition import ACKS_ALL
 
@@ -206,8 +207,9 @@ def test_with_too_few_in_sync_nothing_is_acknowledged_and_nothing_becomes_visibl
     partition = replicas.leader.partition
     assert partition.high_watermark == 0
     assert replicas.append("b", acks=ACKS_ALL) is ErrorCode.NOT_ENOUGH_REPLICAS
-    assert partition.check_replicated(1) is None
+    first = Appended(partition, 1)
+    assert first.settled() is None
     replicas.settle()
     assert partition.isr == (1, 2)
     assert partition.high_watermark == 1
-    assert partition.check_replicated(1) is ErrorCode.NONE
+    assert first.settled() is ErrorCode.NONE

@@ -10,6 +10,7 @@ import pytest
 
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.records.batch import Record, encode_batch, iter_batches
+from pykbroker.replication.appended import Appended
 from pykbroker.replication.partition import Partition
 from pykbroker.replication.reads import FetchIsolation, ListedOffset, OffsetSpec
 from pykbroker.storage.disk import OsDisk
@@ -76,7 +77,7 @@ def test_with_one_replica_the_high_watermark_follows_the_log_end(make: MakeParti
     partition = make()
     append(partition, 3)
     assert partition.high_watermark == partition.log.log_end_offset == 3
-    assert partition.check_replicated(3) is ErrorCode.NONE
+    assert Appended(partition, 3).settled() is ErrorCode.NONE
 
 
 def test_what_flush_messages_wants_on_the_disk_is_not_read_before_it_is_there(make: MakePartition) -> None:
@@ -84,11 +85,12 @@ def test_what_flush_messages_wants_on_the_disk_is_not_read_before_it_is_there(ma
     append(partition)
     assert partition.high_watermark == 1
     append(partition)
-    assert (partition.high_watermark, partition.check_replicated(2)) == (1, None)
+    second = Appended(partition, 2)
+    assert (partition.high_watermark, second.settled(), second.lacks_flush) == (1, None, True)
     watcher = Watcher(partition)
     partition.log.flush()
     partition.flushed()
-    assert (partition.high_watermark, partition.check_replicated(2)) == (2, ErrorCode.NONE)
+    assert (partition.high_watermark, second.settled(), second.lacks_flush) == (2, ErrorCode.NONE, False)
     assert watcher.calls == 1
 
 
@@ -111,8 +113,8 @@ def test_the_high_watermark_is_the_least_log_end_of_the_isr(make: MakePartition)
     assert partition.high_watermark == 0
     partition.read_as_replica(3, 2, MAX_BYTES, now_ms=0)
     assert partition.high_watermark == 2
-    assert partition.check_replicated(2) is ErrorCode.NONE
-    assert partition.check_replicated(3) is None
+    assert Appended(partition, 2).settled() is ErrorCode.NONE
+    assert Appended(partition, 3).settled() is None
     partition.read_as_replica(3, 4, MAX_BYTES, now_ms=0)
     assert partition.high_watermark == 4
 
@@ -138,7 +140,7 @@ def test_below_min_isr_the_high_watermark_stands_still(make: MakePartition) -> N
     append(partition, 2)
     partition.apply_state(State(replicas=THREE, isr=(1,), partition_epoch=1), 0)
     assert partition.high_watermark == 0
-    assert partition.check_replicated(2) is None
+    assert Appended(partition, 2).settled() is None
 
 
 def test_min_isr_above_the_number_of_replicas_counts_as_all_of_them(make: MakePartition) -> None:
@@ -158,7 +160,7 @@ def test_the_checkpointed_high_watermark_is_kept_within_the_log(make: MakePartit
 def test_only_the_leader_appends(make: MakePartition) -> None:
     partition = make(State(leader=2, replicas=THREE, isr=THREE))
     assert partition.append_as_leader(batch(), NOW_MS, 1) is ErrorCode.NOT_LEADER_OR_FOLLOWER
-    assert partition.check_replicated(0) is ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert Appended(partition, 0).settled() is ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 
 @pytest.mark.parametrize(("acks", "accepted"), [(-1, False), (1, True), (0, True)])
@@ -176,7 +178,7 @@ def test_an_isr_that_shrank_after_the_append_is_told(make: MakePartition) -> Non
     append(partition, acks=-1)
     partition.read_as_replica(2, 1, MAX_BYTES, now_ms=0)
     partition.apply_state(State(replicas=THREE, isr=(1,), partition_epoch=1), 0)
-    assert partition.check_replicated(1) is ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
+    assert Appended(partition, 1).settled() is ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
 
 
 def test_batches_carry_the_leader_epoch(make: MakePartition) -> None:

@@ -62,7 +62,7 @@ def test_what_each_message_is_flushed_for_is_on_all_disks_before_it_is_replicate
         leader = cluster.nodes[1]
         for number in range(5):
             end = append(cluster, 1, b"a%d" % number, b"b")
-            await leader.api.replicas.flush(leader.partition.log, end)
+            await leader.api.replicas.flush(leader.partition, end)
             await until(lambda end=end: leader.partition.high_watermark == end)  # type: ignore[misc]
             assert [node.partition.log.recovery_point for node in cluster.nodes.values()] == [end] * 3
 

@@ -39,12 +39,14 @@ class OtherBroker:
     """Answers each request with the next of `told`, and when there is none left that all is well.
 
     asked: epochs of the coordinators that sent markers, and where to; verified: whether partitions were only verified.
+    takes_s: how long it takes until markers are written.
     """
 
     def __init__(self) -> None:
         self.asked: list[tuple[int, list[int]]] = []
         self.verified: list[tuple[bool, list[int]]] = []
         self.told: list[ErrorCode] = []
+        self.takes_s = 0.0
 
     def _next(self) -> ErrorCode:
         return self.told.pop(0) if self.told else ErrorCode.NONE
@@ -62,6 +64,7 @@ class OtherBroker:
             (marker,) = request.markers
             (topic,) = marker.topics
             self.asked.append((marker.coordinator_epoch, topic.partition_indexes))
+            await trio.sleep(self.takes_s)
             error_code = self._next()
             results = [
                 WritableTxnMarkerPartitionResult(partition_index=each, error_code=error_code)

@@ -9,6 +9,7 @@ from pykbroker.groups.config import GroupConfig
 from pykbroker.groups.shard import GroupShard
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.records.batch import Record, encode_batch
+from pykbroker.replication.appended import Appended
 from pykbroker.replication.partition import ACKS_ALL, Partition
 from pykbroker.server.led_shard import LedShard, Waiting
 from pykbroker.sim.disk import SimulatedDisk
@@ -58,7 +59,7 @@ class Led:
         token = Token(len(self.waiting))
         self.waiting[name] = self.shard.await_answer(token)
         self.partition.append_as_leader(encode_batch([Record(key=None, value=b"v", timestamp=1)]), 1, ACKS_ALL)
-        self.shard.appended(self.partition.log.log_end_offset)
+        self.shard.appended(Appended(self.partition, self.partition.log.log_end_offset))
         self.shard.complete([Completion(token, name)], effects, 0)
 
     def replicate(self) -> None:
@@ -104,3 +105,17 @@ def test_a_shard_that_is_closed_carries_out_nothing_more() -> None:
     led.replicate()
     assert led.happened == []
     assert led.waiting["first"].error_code is ErrorCode.NOT_COORDINATOR
+
+
+def test_nothing_is_committed_by_records_of_another_leader() -> None:
+    """KAFKA-20634: the partition is demoted and truncated while answers wait, and led here again."""
+    led = Led(isr=(LEADER, FOLLOWER))
+    led.step("first", "a")
+    both, partition = (LEADER, FOLLOWER), led.partition
+    partition.apply_state(State(both, leader=FOLLOWER, leader_epoch=1, partition_epoch=1), 0)
+    partition.truncate_to(0)
+    partition.append_as_follower(encode_batch([Record(None, b"another", timestamp=1)], partition_leader_epoch=1))
+    partition.apply_state(State(both, leader_epoch=2, partition_epoch=2), 0)
+    led.replicate()
+    assert partition.high_watermark == 1
+    assert (led.happened, led.answered) == ([], [])

@@ -23,7 +23,7 @@ from pykbroker.protocol.messages.transactions import (
     InitProducerIdRequest,
 )
 from pykbroker.server.transaction_coordinator import TRANSACTION_STATE
-from tests.api.api_node import ApiNode, in_virtual_time
+from tests.api.api_node import ApiNode, batch, in_virtual_time
 
 from .other_broker import OtherBroker
 from .serving import eventually
@@ -81,11 +81,16 @@ def _rows(result: AddPartitionsToTxnTopicResult) -> list[Any]:
     return list(result.results_by_partition)
 
 
-def coordinating(tmp_path: Path, main: Callable[[Coordinating, OtherBroker], Awaitable[None]]) -> None:
+def coordinating(
+    tmp_path: Path,
+    main: Callable[[Coordinating, OtherBroker], Awaitable[None]],
+    *,
+    replicas: list[int] | None = None,
+) -> None:
     async def run() -> None:
         node = ApiNode(tmp_path)
         node.create_topic(TRANSACTION_STATE, 1)
-        node.create_topic(TOPIC, 2)
+        node.create_topic(TOPIC, 2, replicas=replicas)
         other = OtherBroker()
         async with trio.open_nursery() as nursery:
             await nursery.start(node.transactions.run)
@@ -205,3 +210,32 @@ def test_a_coordinator_that_is_fenced_gives_up(tmp_path: Path) -> None:
         assert await coordinating.state() == "PrepareCommit"
 
     coordinating(tmp_path, main)
+
+
+def test_a_marker_that_was_truncated_while_others_were_written_is_written_again(tmp_path: Path) -> None:
+    """Its leader, which coordinates, is demoted and elected again while it waits for a slow broker."""
+
+    async def main(coordinating: Coordinating, other: OtherBroker) -> None:
+        node = coordinating.node
+        node.change_partition(TOPIC, 1, leader=ELSEWHERE)
+        await coordinating.begin(0, 1)
+        here, producer = node.partition(TOPIC, 0), {"producer_id": coordinating.producer_id, "base_sequence": 0}
+        data = batch(b"aborted", producer_epoch=coordinating.epoch, is_transactional=True, **producer)
+        node.replicas.append(here, data, 0, 1)
+        here.read_as_replica(ELSEWHERE, 1, 1000, now_ms=0)
+        other.takes_s = 20
+        async with other.serving(node.network):
+            assert await coordinating.end(commit=False) is ErrorCode.NONE
+            await eventually(lambda: bool(other.asked))
+            assert here.log.log_end_offset == 2
+            node.change_partition(TOPIC, 0, leader=ELSEWHERE, isr=[ELSEWHERE])
+            here.truncate_to(1)
+            for offset in (1, 2):
+                here.append_as_follower(batch(b"v", base_offset=offset, partition_leader_epoch=1))
+            await trio.sleep(1)
+            node.change_partition(TOPIC, 0, leader=HERE, isr=[HERE])
+            await coordinating.wait_for("CompleteAbort")
+        assert here.log.first_unstable_offset is None
+        assert here.last_stable_offset == here.high_watermark == 4
+
+    coordinating(tmp_path, main, replicas=[HERE, ELSEWHERE])

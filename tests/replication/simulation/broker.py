@@ -38,6 +38,7 @@ from pykbroker.protocol.messages.offsets import (
     ListOffsetsResponse,
     ListOffsetsTopicResponse,
 )
+from pykbroker.replication.appended import Appended
 from pykbroker.replication.fetch_session import CachedPartition, FetchContext, FetchSessionCache
 from pykbroker.replication.follower import FetchSettings, Follower
 from pykbroker.replication.isr import CommittedIsr, IsrChange, IsrRules
@@ -71,7 +72,7 @@ _SETTINGS = FetchSettings(wait_max_ms=40, max_bytes=300, backoff_ms=50)
 class _Acknowledgement:
     """A producer waits for it."""
 
-    end_offset: int
+    appended: Appended
     base_offset: int
     reply: Reply
 
@@ -457,15 +458,15 @@ class SimulatedBroker(Process):
             reply(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
             return
         try:
-            appended = partition.append_as_leader(batch, self._wall_clock_ms(), ACKS_ALL)
+            result = partition.append_as_leader(batch, self._wall_clock_ms(), ACKS_ALL)
         except RecordsRejected as rejected:
             reply(rejected.error_code)
             return
-        if isinstance(appended, ErrorCode):
-            reply(appended)
+        if isinstance(result, ErrorCode):
+            reply(result)
             return
         self._flush_soon()
-        waiting = _Acknowledgement(appended.last_offset + 1, appended.first_offset, reply)
+        waiting = _Acknowledgement(Appended(partition, result.last_offset + 1), result.first_offset, reply)
         self._unacknowledged.append(waiting)
         self.later(PRODUCE_TIMEOUT_MS, lambda: self._give_up(waiting))
         self.partition_changed(partition)
@@ -481,10 +482,8 @@ class SimulatedBroker(Process):
             self.later(0, self._acknowledge)
 
     def _acknowledge(self) -> None:
-        partition = self.partition
-        assert partition is not None
         for waiting in list(self._unacknowledged):
-            outcome = partition.check_replicated(waiting.end_offset)
+            outcome = waiting.appended.settled()
             if outcome is not None:
                 self._unacknowledged.remove(waiting)
                 waiting.reply(waiting.base_offset if outcome is ErrorCode.NONE else outcome)
