@@ -40,6 +40,8 @@ def handle_common(quorum: QuorumState, told: Leadership, error_code: int, source
     """
     if told.epoch < quorum.epoch or error_code == ErrorCode.UNKNOWN_LEADER_EPOCH:
         return True
+    if told.epoch > quorum.epoch and not quorum.believes(told.epoch, source, asked=False):
+        return False
     if told.epoch > quorum.epoch or error_code in (ErrorCode.FENCED_LEADER_EPOCH, ErrorCode.NOT_LEADER_OR_FOLLOWER):
         return _follow(quorum, told, source)
     if told.leader_id is not None and quorum.leader_id is None:

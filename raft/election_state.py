@@ -52,6 +52,8 @@ class ElectionState:
         epoch = _integer(data, "leaderEpoch")
         if epoch < 0:
             raise InvalidQuorumState(f"quorum-state has a negative leaderEpoch: {epoch}")
+        if epoch >= 1 << 31:
+            raise InvalidQuorumState(f"quorum-state has a leaderEpoch that is no int32: {epoch}")
         return cls(epoch, _node_id(data, "leaderId"), _node_id(data, "votedId"), _directory_id(data))
 
 

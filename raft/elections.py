@@ -13,6 +13,7 @@ from pykbroker.protocol.messages import quorum
 
 from . import wire
 from .answers import KnownNow, handle_common, is_of_cluster, log_unexpected
+from .credible_epochs import LAST_EPOCH
 from .epochs import OffsetAndEpoch
 from .events import Destination
 from .leader_state import Leader
@@ -49,6 +50,8 @@ class Elections:
         if asked.replica_id < 0 or asked.replica_id == state.replica.node_id:
             return ErrorCode.INVALID_REQUEST, False
         if epoch > state.epoch:
+            if not state.believes(epoch, f"a Vote of node {asked.replica_id}", asked=True):
+                return ErrorCode.INVALID_REQUEST, False
             state.become_unattached(epoch)
         if not self._is_meant(voter_id, asked.voter_directory_id):
             return ErrorCode.INVALID_VOTER_KEY, False
@@ -137,7 +140,7 @@ class Elections:
     def _told_by_leader(self, leader_id: int, epoch: int, endpoints: list[quorum.LeaderEndpoint]) -> ErrorCode:
         if epoch < self._quorum.epoch:
             return ErrorCode.FENCED_LEADER_EPOCH
-        if leader_id < 0:
+        if leader_id < 0 or not self._quorum.believes(epoch, f"node {leader_id} as a leader", asked=True):
             return ErrorCode.INVALID_REQUEST
         named = [each for each in endpoints if each.name == self._quorum.replica.listener_name] or endpoints
         endpoint = Endpoint(named[0].name, named[0].host, named[0].port) if named else None
@@ -271,7 +274,7 @@ class Elections:
             case Follower() as state if quorum_state.may_stand and now_ms >= state.fetch_deadline_ms:
                 self._ask_for_pre_votes()
             case Resigned() as state if now_ms >= state.election_deadline_ms:
-                quorum_state.become_unattached(quorum_state.epoch + 1, deadline_ms=now_ms)
+                quorum_state.become_unattached(min(quorum_state.epoch + 1, LAST_EPOCH), deadline_ms=now_ms)
             case _:
                 pass
 

@@ -154,7 +154,7 @@ class Following:
         return True
 
     def _begin_snapshot(self, state: Follower, snapshot_id: SnapshotId) -> bool:
-        if snapshot_id.epoch < 0 or snapshot_id.end_offset <= self._quorum.high_watermark:
+        if not 0 <= snapshot_id.epoch <= self._quorum.epoch or snapshot_id.end_offset <= self._quorum.high_watermark:
             quorum, text = self._quorum, "raft node %d: offered %s, which is of no use"
             quorum.complain("snapshot", text, quorum.replica.node_id, snapshot_id)
             return False

@@ -14,6 +14,7 @@ from random import Random
 from pykbroker.protocol.schema import Message
 
 from .complaints import Complaints
+from .credible_epochs import LAST_EPOCH, credible_election, is_credible_answer, is_credible_request
 from .election_state import ElectionState
 from .epochs import EpochChain
 from .events import Append, ControlRecords, Destination
@@ -79,7 +80,7 @@ class QuorumState:
         self.namesake: Destination | None = None
         """Another node with the id of this one: it says itself that it leads, and this one cannot."""
         self.outbox = Outbox()
-        self.election = election
+        self.election = credible_election(election, replica.key, self.epochs.last_epoch)
         self.now_ms = 0
         snapshot = log.latest_snapshot_id
         self.high_watermark = snapshot.end_offset if snapshot is not None else 0
@@ -87,9 +88,9 @@ class QuorumState:
         self.durable_limit: int | None = None
         """Up to where what is being made durable is still part of the log: it was truncated meanwhile."""
         self.leader_endpoint: Endpoint | None = None
-        led = election.leader_id == replica.node_id and not self.voters.is_only(replica.key)
+        led = self.election.leader_id == replica.node_id and not self.voters.is_only(replica.key)
         self.state: State = Resigned(0, [], set()) if led else Unattached(0)
-        assert election.epoch >= self.epochs.last_epoch, "the log holds an epoch that quorum-state does not know"
+        assert self.election.epoch >= self.epochs.last_epoch, "the log holds an epoch that quorum-state does not know"
 
     @property
     def role(self) -> Role:
@@ -116,6 +117,8 @@ class QuorumState:
         """A voter; and one that the latest set leaves out, while it may have to see to it that this is committed:
         without its log the others might elect nobody (Ongaro's thesis, §4.2.2).
         """
+        if self.epoch >= LAST_EPOCH:
+            return False
         if self.is_voter:
             return True
         offset, before = self.history.voters_offset, self.history.previous_voters
@@ -276,6 +279,18 @@ class QuorumState:
     def _may_go_back(self, by_leader: bool) -> bool:
         return isinstance(self.state, Unattached) or (by_leader and isinstance(self.state, Prospective))
 
+    def believes(self, epoch: int, source: object, *, asked: bool) -> bool:
+        """Whether a peer can have reached that epoch (see `credible_epochs`). source: who says it, for the complaint.
+
+        asked: by anybody in a request; otherwise it is the answer of a peer that this node asked.
+        """
+        is_credible = is_credible_request if asked else is_credible_answer
+        if is_credible(epoch, own=self.epoch, last_written=self.epochs.last_epoch):
+            return True
+        text = "raft node %d: %s says that the epoch is %d, and no node can be there: here it is %d"
+        self.complain(("epoch", asked), text, self.replica.node_id, source, epoch, self.epoch)
+        return False
+
     def _voter_endpoint(self, node_id: int) -> Endpoint | None:
         voter = self.voters.get(node_id)
         return None if voter is None else voter.endpoint(self.replica.listener_name)
@@ -297,6 +312,9 @@ class QuorumState:
                 self.epoch,
                 self.leader_id,
             )
+        if self.epoch >= LAST_EPOCH:
+            text = "raft node %d: no epoch is left for another election; start all controllers again"
+            self.complain("last epoch", text, self.replica.node_id)
         self.peers.forget()
         self.outbox.requests.clear()
         self.outbox.withdraw_reads()

@@ -20,6 +20,7 @@ from pykbroker.protocol.messages.voters import (
     RemoveRaftVoterRequest,
 )
 from pykbroker.protocol.schema import Message
+from pykbroker.raft.credible_epochs import LAST_EPOCH
 from pykbroker.raft.node import Role
 from pykbroker.raft.replica import LocalReplica
 from pykbroker.raft.snapshots import SnapshotId
@@ -29,8 +30,10 @@ from .invariants import Invariants
 from .memory_log import MemorySnapshot
 from .simulated_node import SimulatedNode, directory_of
 from .simulated_world import Faults, World
+from .voter_scenarios import begin, end, vote
 
 LISTENER = "CONTROLLER"
+STRANGER = 77
 TROUBLE_MS = 2_000
 HEALING_MS = 8_000
 
@@ -66,6 +69,8 @@ class Plan:
     """Of a disk, at most."""
     upgrade: float
     """How often an administrator wants the voters of `controller.quorum.voters` to stand in the log."""
+    has_strangers: bool
+    """Who are no members, and say that the epoch is one of the last."""
 
     @classmethod
     def of(cls, seed: int, rng: Random) -> Plan:
@@ -94,6 +99,7 @@ class Plan:
             disk_loss=rng.choice([0.0, 0.5]) if is_dynamic else 0.0,
             flush_ms=rng.choice([4.0, 4.0, 40.0]),
             upgrade=0.0 if is_dynamic else Random(f"upgrade {seed}").choice([0.0, 0.0, 2.0]),
+            has_strangers=seed % 3 == 1,
         )
 
 
@@ -114,6 +120,7 @@ class Simulation:
         self._proposed = 0
         self._is_troubled = True
         self._prepare = prepare
+        self._strangers = Random(f"strangers {seed}")
         self._lost_disks = 0
         count = self.plan.voters + self.plan.observers
         voters = VoterSet(_voter(i, is_dynamic=self.plan.is_dynamic) for i in range(1, self.plan.voters + 1))
@@ -154,6 +161,8 @@ class Simulation:
             ]:
                 if rate:
                     self._repeat(rate, happening)
+            if self.plan.has_strangers:
+                self._await_strangers()
             self._run_until(TROUBLE_MS)
             self._heal()
             self._run_until(TROUBLE_MS + HEALING_MS, self._is_settled)
@@ -282,6 +291,20 @@ class Simulation:
             kind = "voters added" if isinstance(response, AddRaftVoterResponse) else "voters removed"
             self.world.seen[kind] += 1
 
+    def _await_strangers(self) -> None:
+        """Chance of their own: what else happens is the same without them."""
+        for _ in range(self._strangers.randint(1, 16)):
+            self.world.at(self._strangers.random() * TROUBLE_MS, self._say_that_the_epoch_is_far)
+
+    def _say_that_the_epoch_is_far(self) -> None:
+        node = self.world.nodes[self._strangers.choice(sorted(self.world.nodes))]
+        epoch = LAST_EPOCH - self._strangers.choice([0, 1, LAST_EPOCH // 2])
+        request: Message = self._strangers.choice([vote, begin, end])(epoch, STRANGER, cluster="cluster")
+        self.world.note("a stranger asks", node.node_id, request)
+        if node.is_up:
+            node.receive(request, request.__schema__.stable_versions.high, self.world.note)
+            self.world.seen["epochs told by strangers"] += 1
+
     def _lose_disk(self) -> None:
         """Once in a run, where the other voters are enough without it, as all of them know."""
         node = self._any_node()
@@ -333,6 +356,8 @@ class Simulation:
         leaders = [node for node in nodes if node.raft is not None and node.raft.role is Role.LEADER]
         assert leaders, "EventuallyLeads: nobody does"
         newest = max(leaders, key=lambda node: node.raft.epoch if node.raft is not None else 0)
+        assert newest.raft is not None
+        assert newest.raft.epoch < 10_000, f"EpochsRemain: the quorum is taken to epoch {newest.raft.epoch}"
         for offset, (epoch, value) in self.invariants.acknowledged:
             if offset >= newest.log.start_offset:
                 [held] = newest.log.entries(offset, offset + 1)

@@ -36,6 +36,7 @@ AT_LEAST = {
     "unflushed records lost": 3,
     "snapshots taken": 50,
     "snapshots fetched": 10,
+    "epochs told by strangers": 50,
     "voters added": 8,
     "voters removed": 25,
     "crashes": 100,

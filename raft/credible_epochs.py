@@ -1,0 +1,52 @@
+"""Which epochs a peer can have reached: the number of epochs is finite, and whoever uses them up ends all elections.
+
+An epoch is an int32, each election takes the next one, and nobody goes back. So a single message with the last of them
+would end a quorum for good, if it were believed. How far an epoch may be ahead depends on who says it:
+
+- Asked by anybody (Vote, BeginQuorumEpoch, EndQuorumEpoch): ahead of the last record in the log, which only a leader
+  that was elected adds to, by what elections without any result can use up; or ahead of the own epoch by a few.
+  The distance is from the log, so that many small steps get no farther than one large one.
+- Told by a peer that this node asked itself, at a configured address or at the leader's: up to half of what is left.
+  A node that was away for however long, or begins with an empty directory, learns its epoch that way; its own
+  pre-votes are answered with it even where nobody leads.
+- Stored in `quorum-state`: as from a peer. What is beyond was taken over before this rule stood. The node begins again
+  at the farthest epoch that it can have voted in, without a vote left in it: nobody gets a second vote of an epoch.
+
+What is not believed is answered with INVALID_REQUEST, and changes nothing. Fetch, FetchSnapshot and UpdateRaftVoter
+with an epoch ahead never change the epoch of who is asked (UNKNOWN_LEADER_EPOCH).
+"""
+
+from __future__ import annotations
+
+from .election_state import ElectionState
+from .voters import ReplicaKey
+
+LAST_EPOCH = 2**31 - 1
+"""No election can follow in it."""
+
+UNDECIDED_ELECTIONS = 2**16
+"""So many epochs may pass without one whose leader gets a record to this node; at ten in a second, two hours."""
+
+A_FEW = 16
+"""Elections that a node may have missed which is far ahead of its log already."""
+
+
+def is_credible_request(epoch: int, *, own: int, last_written: int) -> bool:
+    """own: of the node that is asked; last_written: of the last record in its log."""
+    return epoch <= max(min(last_written + UNDECIDED_ELECTIONS, _half_way(last_written)), own + A_FEW)
+
+
+def is_credible_answer(epoch: int, *, own: int, last_written: int) -> bool:
+    return epoch <= max(_half_way(last_written), own + A_FEW)
+
+
+def credible_election(stored: ElectionState, replica: ReplicaKey, last_written: int) -> ElectionState:
+    """What a node begins with."""
+    if is_credible_answer(stored.epoch, own=last_written, last_written=last_written):
+        return stored
+    epoch = min(last_written + UNDECIDED_ELECTIONS, LAST_EPOCH)
+    return ElectionState(epoch, voted_id=replica.node_id, voted_directory_id=replica.directory_id)
+
+
+def _half_way(last_written: int) -> int:
+    return last_written + (LAST_EPOCH - last_written) // 2
