@@ -31,6 +31,13 @@ class RequestReceived:
 
 
 @dataclass(frozen=True, slots=True)
+class RequestWithdrawn:
+    """Whoever asked that is gone, and waits for no answer."""
+
+    token: int
+
+
+@dataclass(frozen=True, slots=True)
 class ResponseReceived:
     """The answer to the request of that id. Its records may be a view into a buffer that lives until `ready`'s work
     is done.
@@ -59,7 +66,7 @@ class SnapshotInstalled:
     control_records: Sequence[Message]
 
 
-Event = RequestReceived | ResponseReceived | RequestFailed | SnapshotInstalled
+Event = RequestReceived | RequestWithdrawn | ResponseReceived | RequestFailed | SnapshotInstalled
 
 
 # Out

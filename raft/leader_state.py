@@ -14,6 +14,9 @@ from .voters import ReplicaKey, Voter, VoterSet
 OBSERVER_SESSION_MS = 300_000
 """An observer that does not fetch for so long is forgotten."""
 
+MOST_OBSERVERS = 1_000
+"""Anybody can fetch under any name. Of more than these, whoever fetched longest ago is forgotten."""
+
 
 @dataclass(slots=True)
 class ReplicaProgress:
@@ -51,6 +54,7 @@ class Leader:
         """None until a record of this epoch is committed."""
         self.voters: dict[int, ReplicaProgress] = {}
         self.observers: dict[ReplicaKey, ReplicaProgress] = {}
+        """Whoever fetched last is the last one."""
         self.described: dict[int, Voter] = {}
         """What static voters told of themselves: directories, endpoints, versions."""
         self._timeouts = timeouts
@@ -86,7 +90,11 @@ class Leader:
         if progress is not None and self._voter_set.has(key):
             progress.key = key
             return progress
-        return self.observers.setdefault(key, ReplicaProgress(key))
+        observer = self.observers.pop(key, None) or ReplicaProgress(key)
+        self.observers[key] = observer
+        if len(self.observers) > MOST_OBSERVERS:
+            del self.observers[next(iter(self.observers))]
+        return observer
 
     def is_voter(self, key: ReplicaKey) -> bool:
         return self._voter_set.has(key)
@@ -137,8 +145,9 @@ class Leader:
         return [each.key for each in ordered]
 
     def forget_silent_observers(self, now_ms: int) -> None:
-        self.observers = {
-            key: each
-            for key, each in self.observers.items()
-            if each.last_fetch_ms is not None and now_ms - each.last_fetch_ms < OBSERVER_SESSION_MS
-        }
+        while self.observers:
+            key, longest_silent = next(iter(self.observers.items()))
+            fetched_ms = longest_silent.last_fetch_ms
+            if fetched_ms is not None and now_ms - fetched_ms < OBSERVER_SESSION_MS:
+                return
+            del self.observers[key]

@@ -157,6 +157,10 @@ class Leading:
             self._quorum.outbox.respond(waiting.token, wire.fetch_response(waiting.known(), error))
         self._waiting.clear()
 
+    def withdraw(self, token: int) -> None:
+        """Whoever waits under that token is gone."""
+        self._waiting.pop(token, None)
+
     # What is committed, and who follows
 
     def advance_high_watermark(self) -> None:
@@ -170,6 +174,7 @@ class Leading:
         quorum, leader = self._quorum, self._quorum.state
         if not isinstance(leader, Leader):
             return
+        leader.forget_silent_observers(quorum.now_ms)
         deadline_ms = leader.check_quorum_deadline_ms
         if deadline_ms is not None and quorum.now_ms >= deadline_ms:
             self.resign()

@@ -38,6 +38,7 @@ from .events import (
     Ready,
     RequestFailed,
     RequestReceived,
+    RequestWithdrawn,
     ResponseReceived,
     SnapshotInstalled,
 )
@@ -188,6 +189,8 @@ class RaftNode:
                 answered = self._quorum.outbox.responses[-1:]
                 if answered and answered[0].token == event.token:
                     log_refused(self._quorum, event.request, answered[0].response)
+            case RequestWithdrawn(token):
+                self._leading.withdraw(token)
             case ResponseReceived(request_id, response):
                 sent = self._quorum.peers.take(request_id)
                 if sent is not None:

@@ -28,6 +28,7 @@ from pykbroker.raft.events import (
     OutgoingResponse,
     Ready,
     RequestReceived,
+    RequestWithdrawn,
     SnapshotChunk,
     SnapshotInstalled,
 )
@@ -197,6 +198,8 @@ class RaftDriver:
             return asked.response
         finally:
             del self._asked[token]
+            if asked.response is None:
+                self._feed(RequestWithdrawn(token))
 
     # The leader's appends
 

@@ -103,6 +103,10 @@ class OurVoter:
         assert self._node.raft is not None
         return self._node.raft
 
+    @property
+    def now_ms(self) -> int:
+        return self._node.now_ms
+
     def status(self) -> tuple[Role, int, int, int]:
         return self.raft.role, self.raft.epoch, self.raft.log_end_offset, self.raft.high_watermark
 
