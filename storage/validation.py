@@ -169,19 +169,27 @@ def _check_timestamps(header: RecordBatchHeader, data: bytes, config: LogConfig,
         timestamp = record.timestamp
         if timestamp != NO_TIMESTAMP and not earliest <= timestamp <= latest:
             errors.append(
-                RecordError(index, f"timestamp {timestamp} is out of range; it should be within [{earliest}, {latest}]")
+                RecordError(
+                    index,
+                    f"Timestamp {timestamp} of message with offset {index} is out of range. "
+                    f"The timestamp should be within [{earliest}, {latest}]",
+                )
             )
     if errors:
         raise RecordsRejected(
-            ErrorCode.INVALID_TIMESTAMP, "one or more records have been rejected due to invalid timestamp", errors
+            ErrorCode.INVALID_TIMESTAMP, "One or more records have been rejected due to invalid timestamp", errors
         )
 
 
 def _null_keys(checked: CheckedRecords) -> RecordsRejected:
-    message = "compacted topics do not accept messages without a key"
+    message = "Compacted topic cannot accept message without key"
     errors = [RecordError(index, message) for indexes in checked.null_keys for index in indexes]
+    shown = ", ".join(f"RecordError(batchIndex={each.batch_index}, message='{each.message}')" for each in errors[:3])
     return RecordsRejected(
-        ErrorCode.INVALID_RECORD, "one or more records have been rejected due to a missing key", errors
+        ErrorCode.INVALID_RECORD,
+        f"One or more records have been rejected due to {len(errors)} record errors in total, "
+        f"and only showing the first three errors at most: [{shown}]",
+        errors,
     )
 
 

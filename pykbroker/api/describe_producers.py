@@ -1,6 +1,6 @@
 """DescribeProducers (key 61): who has written to partitions of late, and whose transaction is open there (KIP-664).
 
-Served is version 0. A leader answers from what its log knows of producers.
+Served is version 0. Any replica answers from what its own log knows of producers, so that replicas can be compared.
 """
 
 from __future__ import annotations
@@ -35,9 +35,6 @@ def _describe(context: RequestContext, topic: str, index: int) -> PartitionRespo
     partition = context.broker.partitions.get_partition(topic, index)
     if isinstance(partition, ErrorCode):
         return PartitionResponse(partition_index=index, error_code=partition, error_message=partition.description)
-    if not partition.is_leader:
-        error_code = ErrorCode.NOT_LEADER_OR_FOLLOWER
-        return PartitionResponse(partition_index=index, error_code=error_code, error_message=error_code.description)
     producers = partition.log.producers.producers
     return PartitionResponse(
         partition_index=index, active_producers=[_producer(entry) for entry in list(producers.values())]

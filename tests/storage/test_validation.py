@@ -168,6 +168,11 @@ def test_timestamps_in_the_future_are_refused_record_by_record(timestamp: int) -
         check_client_batch(encode_batch(records), LogConfig(), NOW_MS)
     assert refused.value.error_code is ErrorCode.INVALID_TIMESTAMP
     assert [error.batch_index for error in refused.value.record_errors] == [1]
+    assert refused.value.message == "One or more records have been rejected due to invalid timestamp"
+    assert refused.value.record_errors[0].message == (
+        f"Timestamp {timestamp} of message with offset 1 is out of range. The timestamp should be within "
+        f"[{NOW_MS - (2**63 - 1)}, {NOW_MS + DAY_MS // 24}]"
+    )
 
 
 def test_timestamps_in_the_past_are_refused_where_the_topic_says_so() -> None:
@@ -195,6 +200,7 @@ def test_null_keys_on_a_compacted_topic_are_refused_record_by_record() -> None:
         with pytest.raises(RecordsRejected) as refused:
             check_client_batch(data, config(cleanup_policy="compact"), NOW_MS)
         assert refused.value.error_code is INVALID
+        assert refused.value.message.startswith("One or more records have been rejected due to 3 record errors")
         assert [error.batch_index for error in refused.value.record_errors] == [1, 2, 5]
 
 
