@@ -124,6 +124,8 @@ def test_metadata(interview: Interview) -> None:
     ask("with the cluster's operations", MetadataRequest(topics=[], include_cluster_authorized_operations=True))
     unknown = MetadataRequestTopic(name=f"{topic}-unknown")
     ask("an unknown topic", MetadataRequest(topics=[unknown], allow_auto_topic_creation=False))
+    created = MetadataRequestTopic(name=f"{topic}-created")
+    ask("a topic that is created on the way", MetadataRequest(topics=[created], allow_auto_topic_creation=True), 13)
     by_id = MetadataRequestTopic(name=None, topic_id=topic_id)
     ask("by id", MetadataRequest(topics=[by_id]), 12, 13)
     ask("by an unknown id", MetadataRequest(topics=[MetadataRequestTopic(name=None, topic_id=b"x" * 16)]), 12, 13)

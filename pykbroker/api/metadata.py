@@ -2,7 +2,7 @@
 
 Served are versions 0 to 13: in 0 an empty list of topics is all of them, since 1 it is none; 4 lets the client forbid
 creation (KIP-204); 8 to 10 tell of the cluster's authorized operations (KIP-430); 12 takes topic ids (KIP-516).
-A topic that is created here is in the answer with its leaders, where Kafka lets the client ask again.
+A topic that is to be created is unknown in the answer, as in Kafka, and the client asks again.
 """
 
 from __future__ import annotations
@@ -22,13 +22,11 @@ from pykbroker.protocol.messages.metadata import (
     MetadataResponsePartition,
     MetadataResponseTopic,
 )
-from pykbroker.protocol.messages.topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
 from pykbroker.protocol.schema import NO_UUID
 from pykbroker.server.broker import Broker
 from pykbroker.server.dispatch import RequestContext, RequestRefused, handles
 
 from .authorized_operations import CLUSTER_OPERATIONS, NOT_ASKED, TOPIC_OPERATIONS
-from .created_topics import wait_until_known
 from .offline_replicas import OfflineReplicas
 
 _EMPTY_IS_NONE_SINCE: Final = 1
@@ -42,7 +40,7 @@ async def metadata(context: RequestContext, request: MetadataRequest) -> Metadat
     if _wants_all(context, request):
         topics = [_described(context, topic) for topic in broker.image.topics.values()]
     else:
-        topics = await _named_or_created(context, request)
+        topics = _named_or_created(context, request)
     if request.include_topic_authorized_operations:
         for topic in topics:
             if topic.name is not None:
@@ -74,7 +72,7 @@ def _wants_all(context: RequestContext, request: MetadataRequest) -> bool:
     return request.topics is None or (not request.topics and context.header.api_version < _EMPTY_IS_NONE_SINCE)
 
 
-async def _named_or_created(context: RequestContext, request: MetadataRequest) -> list[MetadataResponseTopic]:
+def _named_or_created(context: RequestContext, request: MetadataRequest) -> list[MetadataResponseTopic]:
     wanted = request.topics or []
     by_id = any(each.topic_id != NO_UUID for each in wanted)
     if context.header.api_version < _TOPIC_IDS_SINCE and (by_id or any(each.name is None for each in wanted)):
@@ -82,11 +80,9 @@ async def _named_or_created(context: RequestContext, request: MetadataRequest) -
     if by_id:
         return _described_by_id(context, wanted)
     names = list(dict.fromkeys(each.name for each in wanted if each.name is not None))
-    broker = context.broker
-    errors: dict[str, ErrorCode] = {}
-    if request.allow_auto_topic_creation and broker.config.bool("auto.create.topics.enable"):
-        errors = await _create_missing(broker, names)
-    return [_described_by_name(context, name, errors) for name in names]
+    if request.allow_auto_topic_creation and context.broker.config.bool("auto.create.topics.enable"):
+        _create_missing(context.broker, names)
+    return [_described_by_name(context, name) for name in names]
 
 
 def _described_by_id(context: RequestContext, wanted: Iterable[MetadataRequestTopic]) -> list[MetadataResponseTopic]:
@@ -102,30 +98,22 @@ def _described_by_id(context: RequestContext, wanted: Iterable[MetadataRequestTo
     return described
 
 
-def _described_by_name(context: RequestContext, name: str, errors: dict[str, ErrorCode]) -> MetadataResponseTopic:
+def _described_by_name(context: RequestContext, name: str) -> MetadataResponseTopic:
     topic = context.broker.image.topic(name)
     if topic is not None:
         return _described(context, topic)
     unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     if invalid_reason(name) is not None:
         unknown = ErrorCode.INVALID_TOPIC_EXCEPTION
-    return MetadataResponseTopic(error_code=errors.get(name, unknown), name=name, is_internal=is_internal(name))
+    return MetadataResponseTopic(error_code=unknown, name=name, is_internal=is_internal(name))
 
 
-async def _create_missing(broker: Broker, names: Iterable[str]) -> dict[str, ErrorCode]:
-    """The errors of what could not be created. Internal topics are created by those who need them."""
+def _create_missing(broker: Broker, names: Iterable[str]) -> None:
+    """Internal topics are created by those who need them."""
     image = broker.image
-    missing = [
+    broker.auto_topic_creation.create(
         name for name in names if image.topic(name) is None and invalid_reason(name) is None and not is_internal(name)
-    ]
-    if not missing:
-        return {}
-    request = CreateTopicsRequest(
-        topics=[CreatableTopic(name=name, num_partitions=-1, replication_factor=-1) for name in missing]
     )
-    response: CreateTopicsResponse = await broker.controller_channel.submit(request)
-    await wait_until_known(broker, response)
-    return {topic.name: ErrorCode(topic.error_code) for topic in response.topics if topic.error_code}
 
 
 def _described(context: RequestContext, topic: TopicState) -> MetadataResponseTopic:

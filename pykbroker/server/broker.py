@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from pykbroker.replication.fetch_session import FetchSessionCache
     from pykbroker.replication.replica_selector import RackAwareReplicaSelector
 
+    from .auto_topic_creation import AutoTopicCreation
     from .broker_watch import BrokerWatch
     from .controller_channel import ControllerChannel
     from .controller_driver import ControllerDriver
@@ -80,6 +81,7 @@ class Broker(ClusterNode):
     partitions: ReplicaManager
     groups: GroupCoordinator
     transactions: NodeTransactions
+    auto_topic_creation: AutoTopicCreation
     directory_assignments: DirectoryAssignments
     log_moves: LogMoves
     fetch_sessions: FetchSessionCache

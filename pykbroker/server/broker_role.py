@@ -10,6 +10,7 @@ import trio
 from pykbroker.protocol.uuids import random_uuid
 from pykbroker.replication.fetch_session import FetchSessionCache
 
+from .auto_topic_creation import AutoTopicCreation
 from .broker import BoundListener, Broker, ClusterNode
 from .broker_lifecycle import BrokerIdentity, BrokerLifecycle
 from .directory_assignments import DirectoryAssignments
@@ -80,6 +81,7 @@ class BrokerRole:
             partitions=replicas,
             groups=groups,
             transactions=transactions,
+            auto_topic_creation=AutoTopicCreation(config, node.controller_channel, clock),
             directory_assignments=assignments,
             log_moves=LogMoves(replicas, assignments, clock=clock, threads=threads),
             fetch_sessions=FetchSessionCache(_fork(node.rng), config.int("max.incremental.fetch.session.cache.slots")),
@@ -110,6 +112,7 @@ class BrokerRole:
             submit, epoch = broker.controller_channel.submit, lambda: self.lifecycle.epoch
             nursery.start_soon(self._replication.run, submit, epoch)
             nursery.start_soon(broker.directory_assignments.run)
+            nursery.start_soon(broker.auto_topic_creation.run)
             await nursery.start(broker.log_moves.run)
             task_status.started()
 

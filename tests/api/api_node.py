@@ -174,6 +174,7 @@ class ApiNode:
             partitions=self.replicas,
             groups=self.groups,
             transactions=self.transactions,
+            auto_topic_creation=cast(Any, None),
             directory_assignments=cast(Any, None),
             log_moves=cast(Any, None),
             fetch_sessions=FetchSessionCache(self.rng, self.config.int("max.incremental.fetch.session.cache.slots")),

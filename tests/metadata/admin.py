@@ -7,6 +7,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import trio
+import trio.testing
 
 import pykbroker.api
 from pykbroker.metadata.image import MetadataImage
@@ -14,11 +15,13 @@ from pykbroker.protocol.api_keys import response_type
 from pykbroker.protocol.compile import decode, encode
 from pykbroker.protocol.framing import RequestHeader
 from pykbroker.protocol.schema import Message
+from pykbroker.server.auto_topic_creation import AutoTopicCreation
 from pykbroker.server.broker import Broker
 from pykbroker.server.controller_channel import ControllerChannel
 from pykbroker.server.dispatch import ConnectionState, ListenerKind, RequestContext
 from pykbroker.server.node_connections import NodeConnections
 from pykbroker.server.producer_ids import ProducerIds
+from pykbroker.sim.clock import SimulatedClock
 from pykbroker.sim.network import SimulatedNetwork
 from tests.metadata.cluster import CLUSTER_ID, Cluster
 
@@ -60,6 +63,7 @@ class Admin:
             broker_watch=None,
             raft=SimpleNamespace(leader_id=1),
             image=driver.image,
+            auto_topic_creation=AutoTopicCreation(cluster.config, channel, SimulatedClock()),
             transactions=SimpleNamespace(producer_ids=ProducerIds(channel, lambda: driver.image, 1)),
         )
         self.broker = cast(Broker, seen)
@@ -79,7 +83,13 @@ class Admin:
         )
 
         async def handle() -> Message | None:
-            return await handler.function(context, decoded)
+            """Returns when the topics that the request asked for on the way are created too."""
+            answer = await handler.function(context, decoded)
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(self.broker.auto_topic_creation.run)
+                await trio.testing.wait_all_tasks_blocked()
+                nursery.cancel_scope.cancel()
+            return answer
 
         response = trio.run(handle)
         assert response is not None

@@ -92,12 +92,13 @@ def test_unknown_and_invalid_names_and_names_asked_twice() -> None:
     assert rows == [("t", 0), ("nope", 3), ("a/b", 17), ("", 17)]
 
 
-def test_a_missing_topic_is_created_and_answered_with_its_leader() -> None:
+def test_a_missing_topic_is_created_and_there_when_the_client_asks_again() -> None:
     node = admin(properties={"num.partitions": "3"})
-    [topic] = node.ask(MetadataRequest(topics=asked("new")), 13).topics
-    assert (topic.error_code, [partition.leader_id for partition in topic.partitions]) == (0, [1, 1, 1])
-    [later] = node.ask(MetadataRequest(topics=asked("new")), 3).topics
-    assert later.error_code == 0
+    [first] = node.ask(MetadataRequest(topics=asked("new")), 13).topics
+    assert (first.error_code, first.partitions) == (3, [])
+    for version in (3, 13):
+        [later] = node.ask(MetadataRequest(topics=asked("new")), version).topics
+        assert (later.error_code, [partition.leader_id for partition in later.partitions]) == (0, [1, 1, 1])
 
 
 def test_a_missing_topic_is_not_created_where_client_or_broker_forbid_it() -> None:
@@ -111,10 +112,16 @@ def test_a_missing_topic_is_not_created_where_client_or_broker_forbid_it() -> No
     assert not node.cluster.image.topics
 
 
-def test_why_a_missing_topic_could_not_be_created_is_its_error() -> None:
+def test_a_missing_topic_that_cannot_be_created_stays_unknown(caplog: pytest.LogCaptureFixture) -> None:
     node = admin(("a.b", 1), properties={"default.replication.factor": "2"})
-    assert node.ask(MetadataRequest(topics=asked("a_b")), 13).topics[0].error_code == 17
-    assert node.ask(MetadataRequest(topics=asked("c")), 13).topics[0].error_code == 38
+    assert [node.ask(MetadataRequest(topics=asked(name)), 13).topics[0].error_code for name in ("a_b", "c", "c")] == [
+        3
+    ] * 3
+    assert [line.split(": ")[:2] for line in caplog.messages] == [
+        ["topic a_b is not created", "INVALID_TOPIC_EXCEPTION"],
+        ["topic c is not created", "INVALID_REPLICATION_FACTOR"],
+        ["topic c is not created", "INVALID_REPLICATION_FACTOR"],
+    ]
 
 
 def test_topics_are_found_by_id_since_version_12() -> None:

@@ -1,0 +1,123 @@
+"""Topics that clients ask Metadata for: what the broker asks of the controller, and how much of it waits."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any, cast
+
+import trio
+import trio.testing
+
+from pykbroker.config import BrokerConfig
+from pykbroker.protocol.errors import ErrorCode
+from pykbroker.protocol.messages.topics import CreatableTopicResult, CreateTopicsRequest, CreateTopicsResponse
+from pykbroker.server.auto_topic_creation import MOST_PENDING, AutoTopicCreation
+from pykbroker.sim.clock import SimulatedClock
+
+
+class SlowController:
+    """Takes requests, and answers each when it is told to."""
+
+    def __init__(self) -> None:
+        self.requests: list[CreateTopicsRequest] = []
+        self._turn = trio.Semaphore(0)
+
+    async def submit(self, request: CreateTopicsRequest) -> CreateTopicsResponse:
+        self.requests.append(request)
+        await self._turn.acquire()
+        return CreateTopicsResponse(topics=[CreatableTopicResult(name=each.name) for each in request.topics])
+
+    async def answer(self) -> None:
+        self._turn.release()
+        await trio.testing.wait_all_tasks_blocked()
+
+    @property
+    def names(self) -> list[list[str]]:
+        return [[topic.name for topic in request.topics] for request in self.requests]
+
+
+def creating(
+    test: Callable[[AutoTopicCreation, SlowController], Awaitable[None]], properties: dict[str, str] | None = None
+) -> None:
+    async def main() -> None:
+        controller = SlowController()
+        creation = AutoTopicCreation(BrokerConfig(properties or {}), cast(Any, controller), SimulatedClock())
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(creation.run)
+            await test(creation, controller)
+            nursery.cancel_scope.cancel()
+
+    trio.run(main)
+
+
+async def create(creation: AutoTopicCreation, *names: str) -> None:
+    creation.create(names)
+    await trio.testing.wait_all_tasks_blocked()
+
+
+def test_the_brokers_own_properties_come_before_the_controllers() -> None:
+    async def test(creation: AutoTopicCreation, controller: SlowController) -> None:
+        await create(creation, "t")
+        [topic] = controller.requests[0].topics
+        assert (topic.num_partitions, topic.replication_factor) == (5, -1)
+
+    creating(test, {"num.partitions": "5"})
+
+
+def test_the_controller_decides_what_the_brokers_properties_do_not_say() -> None:
+    async def test(creation: AutoTopicCreation, controller: SlowController) -> None:
+        await create(creation, "t")
+        [topic] = controller.requests[0].topics
+        assert (topic.num_partitions, topic.replication_factor) == (-1, 2)
+
+    creating(test, {"default.replication.factor": "2"})
+
+
+def test_a_topic_is_asked_for_once_while_the_controller_is_at_it() -> None:
+    async def test(creation: AutoTopicCreation, controller: SlowController) -> None:
+        await create(creation, "a", "b", "a")
+        await create(creation, "b", "c")
+        assert controller.names == [["a", "b"]]
+        await controller.answer()
+        assert controller.names == [["a", "b"], ["c"]]
+        await controller.answer()
+        await create(creation, "a")
+        assert controller.names[2:] == [["a"]]
+
+    creating(test)
+
+
+def test_no_more_names_wait_than_a_bound_says() -> None:
+    async def test(creation: AutoTopicCreation, controller: SlowController) -> None:
+        await create(creation, *(f"a{number}" for number in range(MOST_PENDING - 1)))
+        await create(creation, "b", "c")
+        await create(creation, "d")
+        for _ in range(3):
+            await controller.answer()
+        assert controller.names[1:] == [["b"]]
+        await create(creation, "d")
+        assert controller.names[2:] == [["d"]]
+
+    creating(test)
+
+
+def test_a_controller_that_cannot_be_reached_is_asked_again_by_the_next_metadata() -> None:
+    class Unreachable(SlowController):
+        async def submit(self, request: CreateTopicsRequest) -> CreateTopicsResponse:
+            response = await super().submit(request)
+            for topic in response.topics:
+                topic.error_code = ErrorCode.REQUEST_TIMED_OUT
+            return response
+
+    async def main() -> None:
+        controller = Unreachable()
+        creation = AutoTopicCreation(BrokerConfig({}), cast(Any, controller), SimulatedClock())
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(creation.run)
+            for _ in range(2):
+                await create(creation, "a")
+                await controller.answer()
+            assert controller.names == [["a"], ["a"]]
+            nursery.cancel_scope.cancel()
+
+    trio.run(main)
