@@ -5,7 +5,9 @@ It knows the bookkeeping and the invariants between its parts, not when a rebala
 
 from __future__ import annotations
 
+import copy
 from collections import Counter
+from dataclasses import replace
 from enum import Enum
 from typing import Final
 
@@ -75,6 +77,15 @@ class ClassicGroup:
     def is_simple(self) -> bool:
         """Nobody ever joined: the group is there for its offsets."""
         return self.state is EMPTY and self.protocol_type is None and not self.pending_join_members
+
+    def copy(self) -> ClassicGroup:
+        """One that goes its own way. What members offer and are assigned is replaced and never changed."""
+        other = copy.copy(self)
+        other.members = {member_id: replace(member) for member_id, member in self.members.items()}
+        other.static_members = dict(self.static_members)
+        other.pending_join_members = dict(self.pending_join_members)
+        other.pending_sync_members = dict(self.pending_sync_members)
+        return other
 
     # Members
 

@@ -7,6 +7,7 @@ is Kafka's `ConsumerGroup`.
 
 from __future__ import annotations
 
+import copy
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -69,6 +70,18 @@ class ConsumerGroup:
         """Written before KIP-1101, and due for a tombstone."""
         self.needs_metadata_refresh = True
         self._owners: dict[bytes, dict[int, str]] = {}
+
+    def copy(self) -> ConsumerGroup:
+        """One that goes its own way; members and assignments are values."""
+        other = copy.copy(self)
+        other.members = dict(self.members)
+        other.static_members = dict(self.static_members)
+        other.target_assignment = dict(self.target_assignment)
+        other.resolved_regexes = dict(self.resolved_regexes)
+        other.subscribed_topic_names = Counter(self.subscribed_topic_names)
+        other.subscribed_regexes = Counter(self.subscribed_regexes)
+        other._owners = {topic_id: dict(owners) for topic_id, owners in self._owners.items()}
+        return other
 
     @property
     def protocol_type(self) -> str:

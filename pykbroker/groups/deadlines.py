@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from itertools import count
 from typing import TypeAlias
 
+from pykbroker.kept_entries import KeptEntries
+
 
 @dataclass(frozen=True, slots=True)
 class SessionTimeout:
@@ -106,14 +108,18 @@ Timeout: TypeAlias = (
     | MemberSyncTimeout
 )
 
+_Entry: TypeAlias = tuple[int, int, Timeout]
+"""When it is due; a number that nobody else has, so that timeouts are never compared; and what is due."""
+
 
 class Deadlines:
     """A heap with lazy deletion: moving a deadline leaves the old entry behind; `_trim` sweeps when they pile up."""
 
     def __init__(self) -> None:
-        self._heap: list[tuple[int, int, Timeout]] = []
-        self._current: dict[tuple[str, ...], int] = {}
+        self._heap: list[_Entry] = []
+        self._current: dict[tuple[str, ...], _Entry] = {}
         self._sequence = count()
+        self._kept = KeptEntries(self._current.get, lambda entry: entry)
 
     def __len__(self) -> int:
         return len(self._current)
@@ -123,13 +129,28 @@ class Deadlines:
 
     def schedule(self, timeout: Timeout, at_ms: int) -> None:
         """Replaces the deadline that the same key has."""
-        number = next(self._sequence)
-        self._current[timeout.key] = number
-        heapq.heappush(self._heap, (at_ms, number, timeout))
+        key = timeout.key
+        self._kept.keep(key)
+        entry = self._current[key] = (at_ms, next(self._sequence), timeout)
+        heapq.heappush(self._heap, entry)
         self._trim()
 
     def cancel(self, timeout: Timeout) -> None:
-        self._current.pop(timeout.key, None)
+        key = timeout.key
+        self._kept.keep(key)
+        self._current.pop(key, None)
+
+    def begin_trial(self) -> None:
+        """What changes from here on may be taken back by `end_trial`."""
+        self._kept.begin()
+
+    def end_trial(self, *, is_kept: bool) -> None:
+        """is_kept: whether the changes stay. What is put back may be behind others that are due at the same time."""
+        for key, entry in self._kept.end().items():
+            if not is_kept and self._current.get(key) is not entry:
+                self._current.pop(key, None)
+                if entry is not None:
+                    self.schedule(entry[2], entry[0])
 
     def next_ms(self) -> int | None:
         self._drop_stale()
@@ -140,17 +161,16 @@ class Deadlines:
         self._drop_stale()
         if not self._heap or self._heap[0][0] > now_ms:
             return None
-        _, _, timeout = heapq.heappop(self._heap)
-        del self._current[timeout.key]
+        timeout = heapq.heappop(self._heap)[2]
+        self.cancel(timeout)
         return timeout
 
     def _drop_stale(self) -> None:
         while self._heap and self._is_stale(self._heap[0]):
             heapq.heappop(self._heap)
 
-    def _is_stale(self, entry: tuple[int, int, Timeout]) -> bool:
-        _, number, timeout = entry
-        return self._current.get(timeout.key) != number
+    def _is_stale(self, entry: _Entry) -> bool:
+        return self._current.get(entry[2].key) is not entry
 
     def _trim(self) -> None:
         if len(self._heap) > 2 * len(self._current) + 64:

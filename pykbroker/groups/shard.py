@@ -3,7 +3,8 @@
 `handle` and `expire` change the state at once and give the records that make the change last; `replay` builds the same
 state from records read back. The records of a `Result` are already applied to the shard that made them: they are
 replayed by the next one, after a restart or a failed append. The driver holds answers back until the records are
-committed, so nobody sees a state that could still be lost.
+committed, so nobody sees a state that could still be lost. A step whose records may be refused is made as a trial, and
+taken back where they are.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from collections.abc import Callable, Collection
 from random import Random
 from typing import TypeAlias
 
+from pykbroker.kept_entries import KeptEntries
 from pykbroker.protocol.messages.consumer_groups import ConsumerGroupDescribeRequest, ConsumerGroupHeartbeatRequest
 from pykbroker.protocol.messages.group_admin import DeleteGroupsRequest, DescribeGroupsRequest, ListGroupsRequest
 from pykbroker.protocol.messages.group_offsets import OffsetCommitRequest, OffsetDeleteRequest, OffsetFetchRequest
@@ -156,6 +158,10 @@ class GroupShard:
         )
         self._consumer_descriptions = ConsumerDescriptions(self.groups, self._targets, topics)
         self._next_cleanup_ms: int | None = None
+        self._kept = KeptEntries(self.groups.get, lambda group: group.copy())
+        self._untaken: list[Step] = []
+        """Steps of a trial whose offsets are not in the table yet."""
+        self._kept_next_cleanup_ms: int | None = None
 
     def handle(
         self, request: GroupRequest, token: Token, now_ms: int, context: GroupRequestContext, timestamp_ms: int
@@ -163,6 +169,8 @@ class GroupShard:
         """now_ms: monotonic, for deadlines. timestamp_ms: wall clock, for what is written. A join or a sync that has
         to wait is answered by the result of a later step, under the same token."""
         step = Step(now_ms, timestamp_ms)
+        if self._kept.is_keeping:
+            self._keep_groups_of(request)
         match request:
             case JoinGroupRequest():
                 self._joins.join(request, token, context, step)
@@ -201,6 +209,19 @@ class GroupShard:
                 self._administration.delete(request, token, step)
         return self._finish(step)
 
+    def _keep_groups_of(self, request: GroupRequest) -> None:
+        """Those that the request may change; the others are looked at only."""
+        match request:
+            case DeleteGroupsRequest():
+                for group_id in request.groups_names:
+                    self._kept.keep(group_id)
+            case JoinGroupRequest() | SyncGroupRequest() | LeaveGroupRequest() | ConsumerGroupHeartbeatRequest():
+                self._kept.keep(request.group_id)
+            case HeartbeatRequest() if self._group_with_consumers(request.group_id) is not None:
+                self._kept.keep(request.group_id)
+            case _:
+                pass  # offsets change by their records alone
+
     def _group_with_consumers(self, group_id: str) -> ConsumerGroup | None:
         """The consumer group of that id, if it has members; theirs may be requests of the classic protocol."""
         group = find_consumer(self.groups, group_id)
@@ -221,6 +242,7 @@ class GroupShard:
         return self._finish(step)
 
     def _expire(self, timeout: Timeout, step: Step) -> None:
+        self._kept.keep(timeout.group_id)
         group = self.groups.get(timeout.group_id)
         if isinstance(group, ConsumerGroup):
             self._expire_in_consumer_group(group, timeout, step)
@@ -259,6 +281,7 @@ class GroupShard:
             is_bare = self._cleanup.expire(group, step)
             is_awaited = isinstance(group, ClassicGroup) and group.pending_join_members
             if is_bare and group.is_empty and not is_awaited:
+                self._kept.keep(group.group_id)
                 self._administration.forget(group, "it has neither members nor offsets", step)
 
     def forget_topics(
@@ -280,13 +303,43 @@ class GroupShard:
                 group.needs_metadata_refresh = True
 
     def _finish(self, step: Step) -> Result[CoordinatorRecord]:
+        if self._kept.is_keeping:
+            self._untaken.append(step)
+        else:
+            self._take_offsets(step)
+        return step.result()
+
+    def _take_offsets(self, step: Step) -> None:
         """Offsets, and the groups that exist for their sake, change by their records alone."""
         for record in step.records:
             if isinstance(record.key, OffsetCommitKey):
                 assert record.value is None or isinstance(record.value, OffsetCommitValue)
                 producer_id = None if step.producer is None else step.producer[0]
                 self._replay_offset(producer_id, record.key, record.value, step.timestamp_ms)
-        return step.result()
+
+    # Trials
+
+    def begin_trial(self) -> None:
+        """The next step may be taken back."""
+        self._kept.begin()
+        self._deadlines.begin_trial()
+        self._kept_next_cleanup_ms = self._next_cleanup_ms
+
+    def end_trial(self, *, is_kept: bool) -> None:
+        """is_kept: whether the step did happen; else all is as it was before it."""
+        self._deadlines.end_trial(is_kept=is_kept)
+        steps, self._untaken = self._untaken, []
+        kept = self._kept.end()
+        if is_kept:
+            for step in steps:
+                self._take_offsets(step)
+            return
+        self._next_cleanup_ms = self._kept_next_cleanup_ms
+        for group_id, group in kept.items():
+            if group is not None:
+                self.groups[group_id] = group
+            else:
+                self.groups.pop(group_id, None)
 
     # Loading
 

@@ -1,7 +1,8 @@
 """What a coordinator's driver asks of the rules and of the records that it drives; Kafka's `CoordinatorShard`.
 
 `pykbroker.groups` and `pykbroker.transactions` each have a shard of this shape. What `handle` and `expire` change is
-applied already when their result is there; what is replayed was read back from the log.
+applied already when their result is there, and can be taken back where a trial was begun before; what is replayed was
+read back from the log.
 """
 
 from __future__ import annotations
@@ -34,6 +35,14 @@ class CoordinatedShard(Protocol[RequestT_contra, ContextT_contra]):
     def next_deadline_ms(self) -> int | None: ...
 
     def expire(self, now_ms: int, timestamp_ms: int) -> Result[Any]: ...
+
+    def begin_trial(self) -> None:
+        """What changes until `end_trial` may be taken back."""
+        ...
+
+    def end_trial(self, *, is_kept: bool) -> None:
+        """is_kept: whether the records of the step are in the log; else all is as it was."""
+        ...
 
     def replay(self, key: Any, value: Any) -> None:
         """Raises BadRecord."""

@@ -2,8 +2,10 @@
 
 A shard's records are appended to its partition, and the answers of a step go out once the partition's high watermark
 is past them; every answer waits for what was appended before it, so nobody is told what could still be lost. When a
-partition becomes led here its log is read first. Kafka's counterpart is `CoordinatorRuntime`. What is coordinated is
-said by `group_coordinator` and `transaction_coordinator`.
+partition becomes led here its log is read first (`coordinator_loading`), while others are served. Where an append may
+be refused a step is a trial, which is taken back with its records; only a refusal that nobody expected has the log read
+again. Kafka's counterpart is `CoordinatorRuntime`. What is coordinated is said by `group_coordinator` and
+`transaction_coordinator`.
 """
 
 from __future__ import annotations
@@ -11,9 +13,9 @@ from __future__ import annotations
 import logging
 import math
 from abc import ABC, abstractmethod
-from collections import deque
 from collections.abc import Callable, Sequence
 from functools import lru_cache
+from itertools import islice
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 import trio
@@ -24,15 +26,17 @@ from pykbroker.protocol.messages.topics import CreatableTopic
 from pykbroker.replication.appended import Appended
 from pykbroker.replication.partition import ACKS_ALL, Partition
 from pykbroker.state_machine import Result, Token
-from pykbroker.storage.errors import CorruptLog, DiskFailed
+from pykbroker.storage.errors import CorruptLog
 from pykbroker.storage.log import AppendOrigin, AppendResult
 from pykbroker.storage.validation import RecordsRejected
-from pykbroker.storage.verification import Check, NotVerified
+from pykbroker.storage.verification import Check
 
+from .append_doubt import LONGEST_RETRY_MS
 from .clock import Clock
-from .coordinated_shard import LoggedRecord
+from .coordinated_shard import CoordinatedShard, LoggedRecord
+from .coordinator_loading import CoordinatorLoading
 from .coordinator_log import Replayer, encode_batches
-from .led_shard import LedShard, Phase, ShardT
+from .led_shard import LedShard, MakeStep, Phase, ShardT
 from .marker import Marker
 from .shared_appends import AT_ONCE, HeldStep, SharedAppends
 from .threads import Threads
@@ -50,10 +54,10 @@ _ERRORS_OF_APPENDING = {
     ErrorCode.NOT_LEADER_OR_FOLLOWER: ErrorCode.NOT_COORDINATOR,
     ErrorCode.KAFKA_STORAGE_ERROR: ErrorCode.NOT_COORDINATOR,
 }
-"""What clients are told of an append that failed; anything else is UNKNOWN_SERVER_ERROR."""
+"""What clients are told of an append that was refused; anything else is UNKNOWN_SERVER_ERROR."""
 
-_READ_BYTES = 1 << 16
-"""Of a log that is loaded, in one turn of the event loop: some ten milliseconds."""
+_POSTPONED_AT_ONCE = 100
+"""Steps of one shard, before others have their turn."""
 _SHOWN_CAUSE_CHARACTERS = 500
 _REMEMBERED_HASHES = 4096
 """Those who ask again and again, a commit each second, are asked for theirs once."""
@@ -108,15 +112,14 @@ class CoordinatorDriver(ABC, Generic[ShardT, RequestT, ContextT]):
         self._replicas = replicas
         self._image = image
         self._clock = clock
-        self._threads = threads
         self._shards: dict[int, LedShard[ShardT]] = {}
-        self._to_load: deque[LedShard[ShardT]] = deque()
+        self._loading = CoordinatorLoading[ShardT](replicas, threads, self.decode_record)
         self._work = trio.Event()
         self._next_wake_ms = math.inf
         self._last_token = 0
         self._held: SharedAppends[LedShard[ShardT]] = SharedAppends(append_linger_ms, self._append_held)
-        self._flushing: trio.Nursery | None = None
-        """Where flushes run that answers wait for."""
+        self._nursery: trio.Nursery | None = None
+        """Where logs are read, and flushes run that answers wait for."""
 
     # What is coordinated
 
@@ -143,9 +146,6 @@ class CoordinatorDriver(ABC, Generic[ShardT, RequestT, ContextT]):
     def level_of(self, result: Result[Any]) -> int:
         """How the cause of a step is logged."""
         return logging.INFO
-
-    def loaded(self, led: LedShard[ShardT]) -> None:
-        """The shard is active from now on."""
 
     # Where a key lives
 
@@ -203,8 +203,15 @@ class CoordinatorDriver(ABC, Generic[ShardT, RequestT, ContextT]):
 
     def tell(self, led: LedShard[ShardT], request: RequestT, context: ContextT) -> None:
         """For what nobody waits to hear an answer to; a shard that is closed hears nothing more."""
-        if led.phase is Phase.ACTIVE:
-            self._handle(led, request, self._new_token(), context)
+        if led.phase is not Phase.ACTIVE:
+            return
+        token = self._new_token()
+
+        def make(shard: ShardT, now_ms: int, timestamp_ms: int) -> Result[Any]:
+            return shard.handle(request, token, now_ms, context, timestamp_ms)
+
+        if not self.attempt(led, make):
+            self.postpone(led, make)
 
     def complete_transaction(self, index: int, marker: Marker) -> Appended | ErrorCode:
         """A transaction that has records in the partition ends: they count from now on, or never did.
@@ -234,14 +241,37 @@ class CoordinatorDriver(ABC, Generic[ShardT, RequestT, ContextT]):
         self._last_token += 1
         return Token(self._last_token)
 
-    def _handle(self, led: LedShard[ShardT], request: RequestT, token: Token, context: ContextT) -> None:
-        now_ms, timestamp_ms = self._clock.monotonic_ms(), self._clock.now_ms()
-        self.take(led, led.shard.handle(request, token, now_ms, context, timestamp_ms), now_ms, timestamp_ms)
+    # Steps
 
-    def take(self, led: LedShard[ShardT], result: Result[Any], now_ms: int, timestamp_ms: int) -> None:
+    def _handle(self, led: LedShard[ShardT], request: RequestT, token: Token, context: ContextT) -> None:
+        self._make_step(
+            led, lambda shard, now_ms, timestamp_ms: shard.handle(request, token, now_ms, context, timestamp_ms), token
+        )
+
+    def attempt(self, led: LedShard[ShardT], make: MakeStep[ShardT]) -> bool:
+        """A step that nobody asks for. False where nothing came of it: the shard is as it was, or its log is read."""
+        if led.phase is not Phase.ACTIVE or led.postponed:
+            return False
+        return self._make_step(led, make)
+
+    def postpone(self, led: LedShard[ShardT], make: MakeStep[ShardT]) -> None:
+        """To be done behind all that is postponed already, when the log is read and takes records."""
+        current = self._shards.get(led.partition.index)
+        if current is not None and current.partition is led.partition:
+            current.postponed.append(make)
+            self._work.set()
+
+    def _make_step(self, led: LedShard[ShardT], make: MakeStep[ShardT], token: Token | None = None) -> bool:
+        """token: of whoever asks for it, who is told where it is refused. Whether it happened."""
+        now_ms, timestamp_ms = self._clock.monotonic_ms(), self._clock.now_ms()
+        if led.doubt.exists(now_ms):
+            return self._append_held(led) and self._try(led, make, token, now_ms, timestamp_ms)
+        self._take(led, make(led.shard, now_ms, timestamp_ms), now_ms, timestamp_ms)
+        return led.phase is Phase.ACTIVE
+
+    def _take(self, led: LedShard[ShardT], result: Result[Any], now_ms: int, timestamp_ms: int) -> None:
         """Appends the records of a step, and has its effects and answers follow once they are committed."""
-        if result.cause and _log.isEnabledFor(level := self.level_of(result)):
-            _log.log(level, "%s: %s", led.name, _one_line(result.cause))
+        self._tell_cause(led, result)
         step = HeldStep(result, now_ms)
         if self._held.wants(led, step):
             self._held.hold(led, step)
@@ -249,6 +279,35 @@ class CoordinatorDriver(ABC, Generic[ShardT, RequestT, ContextT]):
             self._append_steps(led, [step], timestamp_ms)
         else:
             led.refuse(result.completed, ErrorCode.NOT_COORDINATOR)
+
+    def _tell_cause(self, led: LedShard[ShardT], result: Result[Any]) -> None:
+        if result.cause and _log.isEnabledFor(level := self.level_of(result)):
+            _log.log(level, "%s: %s", led.name, _one_line(result.cause))
+
+    def _try(
+        self, led: LedShard[ShardT], make: MakeStep[ShardT], token: Token | None, now_ms: int, timestamp_ms: int
+    ) -> bool:
+        """A step that may be refused: only who asked for it hears of that, and nothing else has changed."""
+        log = led.partition.log
+        end_offset_before = log.log_end_offset
+        with led.held_back():
+            led.shard.begin_trial()
+            result = make(led.shard, now_ms, timestamp_ms)
+            refusal = self._append_results(led, [result], timestamp_ms)
+            led.shard.end_trial(is_kept=refusal is None)
+            if refusal is None:
+                self._tell_cause(led, result)
+                self._complete(led, [HeldStep(result, now_ms)])
+        if refusal is None:
+            return True
+        self._tell_refusal(led, [result], refusal)
+        if token is not None:
+            led.refuse_one(token, _error_of_appending(refusal))
+        if not led.doubt.is_certain:
+            led.doubt.refused(now_ms)
+        if log.log_end_offset != end_offset_before and led.phase is Phase.ACTIVE:
+            self._reload(led)  # a part of a step that needs several batches is there
+        return False
 
     def _append_held(self, led: LedShard[ShardT]) -> bool:
         """False where that failed: what was made after it stands on what did not happen."""
@@ -258,41 +317,52 @@ class CoordinatorDriver(ABC, Generic[ShardT, RequestT, ContextT]):
         return led.phase is Phase.ACTIVE
 
     def _append_steps(self, led: LedShard[ShardT], steps: Sequence[HeldStep], timestamp_ms: int) -> None:
-        """All or none of them, but where they are more than one batch can hold."""
-        if any(step.result.records for step in steps):
-            appended = self._append(led.partition, [step.result for step in steps], timestamp_ms)
-            if isinstance(appended, ErrorCode):
-                self._cannot_append(led, steps, appended)
-                return
-            led.appended(appended)
+        """All or none of them, but where they are more than one batch can hold. They are in the shard already."""
+        results = [step.result for step in steps]
+        refusal = self._append_results(led, results, timestamp_ms)
+        if refusal is None:
+            self._complete(led, steps)
+            return
+        self._tell_refusal(led, results, refusal)
+        for result in results:
+            led.refuse(result.completed, _error_of_appending(refusal))
+        led.doubt.refused(self._clock.monotonic_ms())
+        self._reload(led)
+
+    def _complete(self, led: LedShard[ShardT], steps: Sequence[HeldStep]) -> None:
         for step in steps:
             led.complete(step.result.completed, step.result.effects, step.now_ms)
-        if led.wants_flush and self._flushing is not None:
-            self._flushing.start_soon(self._flush, led)
+        if led.wants_flush and self._nursery is not None:
+            self._nursery.start_soon(self._flush, led)
         deadline_ms = led.next_deadline_ms()
         if deadline_ms is not None and deadline_ms < self._next_wake_ms:
             self._work.set()
 
-    def _cannot_append(self, led: LedShard[ShardT], steps: Sequence[HeldStep], error_code: ErrorCode) -> None:
+    def _tell_refusal(self, led: LedShard[ShardT], results: Sequence[Result[Any]], error_code: ErrorCode) -> None:
         # Whoever found the disk full or failed, or too few in sync, has said so; clients try again and again.
         is_told = error_code in (ErrorCode.KAFKA_STORAGE_ERROR, ErrorCode.NOT_ENOUGH_REPLICAS)
         level = logging.DEBUG if is_told else logging.ERROR
-        causes = "; ".join(step.result.cause for step in steps)
+        causes = "; ".join(result.cause for result in results)
         _log.log(level, "%s: cannot append: %s; %s", led.name, error_code.name, _one_line(causes))
-        for step in steps:
-            led.refuse(step.result.completed, _ERRORS_OF_APPENDING.get(error_code, ErrorCode.UNKNOWN_SERVER_ERROR))
-        self._reload(led)
 
-    def _append(self, partition: Partition, results: Sequence[Result[Any]], timestamp_ms: int) -> Appended | ErrorCode:
-        """What was appended, or what was wrong."""
-        appended: Appended | ErrorCode = Appended(partition, 0)
-        max_bytes = partition.log.config.max_message_bytes
+    def _append_results(
+        self, led: LedShard[ShardT], results: Sequence[Result[Any]], timestamp_ms: int
+    ) -> ErrorCode | None:
+        """What was wrong."""
         steps = [result.records for result in results if result.records]
-        for batch in encode_batches(steps, timestamp_ms, max_bytes, results[0].producer):
+        if not steps:
+            return None
+        partition = led.partition
+        max_bytes = partition.log.config.max_message_bytes
+        batches = encode_batches(steps, timestamp_ms, max_bytes, results[0].producer)
+        if any(len(batch) > max_bytes for batch in batches):
+            return ErrorCode.MESSAGE_TOO_LARGE  # before a part of them is there
+        for batch in batches:
             appended = self._append_batch(partition, batch, timestamp_ms)
             if isinstance(appended, ErrorCode):
-                break
-        return appended
+                return appended
+            led.appended(appended)
+        return None
 
     def _append_batch(self, partition: Partition, batch: bytes, timestamp_ms: int) -> Appended | ErrorCode:
         try:
@@ -320,34 +390,42 @@ class CoordinatorDriver(ABC, Generic[ShardT, RequestT, ContextT]):
             self._held.take(led)
             led.close(ErrorCode.NOT_COORDINATOR)
 
-    def _load(self, partition: Partition, *, is_reload: bool = False) -> None:
-        led = LedShard(partition, self.new_shard(partition), self._commit_timeout_ms, self.carry_out)
-        led.is_reload = is_reload
+    def _load(self, partition: Partition) -> LedShard[ShardT]:
+        led = LedShard(
+            partition,
+            self.new_shard(partition),
+            self._commit_timeout_ms,
+            self.carry_out,
+            resume=lambda: self._work.set(),
+        )
         self._shards[partition.index] = led
-        self._to_load.append(led)
-        self._work.set()
+        if self._nursery is not None:
+            self._nursery.start_soon(self._load_shard, led)
+        return led
 
     def _reload(self, led: LedShard[ShardT]) -> None:
         """What the log does not have did not happen."""
         self._held.take(led)
         led.close(ErrorCode.NOT_COORDINATOR)
-        self._load(led.partition, is_reload=True)
+        successor = self._load(led.partition)
+        successor.is_reload = True
+        successor.doubt, successor.postponed = led.doubt, led.postponed
 
-    # The task
+    # The tasks
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Loads what is elected and runs the timers, until it is cancelled."""
         try:
-            async with trio.open_nursery() as self._flushing:
-                self._flushing.start_soon(self._held.run)
+            async with trio.open_nursery() as self._nursery:
+                self._nursery.start_soon(self._held.run)
+                for led in self._shards.values():
+                    self._nursery.start_soon(self._load_shard, led)
                 task_status.started()
                 while True:
-                    while self._to_load:
-                        await self._load_shard(self._to_load.popleft())
                     self._expire()
                     await self._wait_for_work()
         finally:
-            self._flushing = None
+            self._nursery = None
             for index in list(self._shards):
                 self._unload(index)
 
@@ -359,61 +437,67 @@ class CoordinatorDriver(ABC, Generic[ShardT, RequestT, ContextT]):
     def _expire(self) -> None:
         now_ms = self._clock.monotonic_ms()
         for led in list(self._shards.values()):
-            if led.phase is not Phase.ACTIVE:
-                continue
-            led.give_up_uncommitted(now_ms)
-            deadline_ms = led.shard.next_deadline_ms()
-            if deadline_ms is not None and deadline_ms <= now_ms:
-                timestamp_ms = self._clock.now_ms()
-                self.take(led, led.shard.expire(now_ms, timestamp_ms), now_ms, timestamp_ms)
+            if led.phase is Phase.ACTIVE:
+                led.give_up_uncommitted(now_ms)
+                self._make_own_steps(led, now_ms)
+
+    def _make_own_steps(self, led: LedShard[ShardT], now_ms: int) -> None:
+        """What is postponed, then what is due. Timers pause while it is certain that no record could be appended."""
+        led.is_paused = led.doubt.is_certain
+        if led.is_paused or now_ms < led.doubt.next_attempt_ms:
+            return
+        makes: list[MakeStep[ShardT]] = list(islice(led.postponed, _POSTPONED_AT_ONCE))
+        deadline_ms = led.shard.next_deadline_ms()
+        if deadline_ms is not None and deadline_ms <= now_ms and len(makes) == len(led.postponed):
+            makes.append(_expire_due)
+        for make in makes:
+            if not self._make_step(led, make):
+                led.doubt.own_attempt_refused(now_ms)
+                return
+            if led.postponed and led.postponed[0] is make:
+                led.postponed.popleft()
+        if makes:
+            led.doubt.own_attempt_made()
 
     async def _wait_for_work(self) -> None:
-        deadlines = [led.next_deadline_ms() for led in self._shards.values() if led.phase is Phase.ACTIVE]
+        active = [led for led in self._shards.values() if led.phase is Phase.ACTIVE]
+        deadlines = [led.next_deadline_ms() for led in active]
         self._next_wake_ms = min((deadline for deadline in deadlines if deadline is not None), default=math.inf)
-        wait_s = max(self._next_wake_ms - self._clock.monotonic_ms(), 0) / 1000
-        with trio.move_on_after(wait_s):
+        wait_ms = max(self._next_wake_ms - self._clock.monotonic_ms(), 0)
+        if any(led.is_paused for led in active):
+            wait_ms = min(wait_ms, LONGEST_RETRY_MS)  # the topic's settings may change what is enough
+        with trio.move_on_after(wait_ms / 1000):
             await self._work.wait()
         self._work = trio.Event()
 
     async def _load_shard(self, led: LedShard[ShardT]) -> None:
-        replayer = Replayer(led.shard, self.decode_record, led.name)
-        try:
-            await self._read_log(led, replayer)
-        except DiskFailed:
-            # Whoever owns the directory takes it offline and says so; here is nothing to serve.
-            if led.phase is Phase.LOADING:
-                self._unload(led.partition.index)
-        if led.phase is Phase.LOADING:
+        replayer = Replayer(led.shard, led.name)
+        if await self._loading.load(led, replayer):
             self._activate(led, replayer)
+        elif led.phase is Phase.LOADING:
+            self._unload(led.partition.index)
 
     def _activate(self, led: LedShard[ShardT], replayer: Replayer) -> None:
-        now_ms, timestamp_ms = self._clock.monotonic_ms(), self._clock.now_ms()
         led.open()
         content = self.describe(led.shard)
         counts = content or "nothing", replayer.replayed, replayer.skipped
         level = logging.INFO if (content or any(counts[1:])) and not led.is_reload else logging.DEBUG
         _log.log(level, "%s: %s loaded from %d records, %d skipped", led.name, *counts)
-        self.take(led, led.shard.start_timers(now_ms, timestamp_ms), now_ms, timestamp_ms)
-        if self._shards.get(led.partition.index) is led:
-            self.loaded(led)
+        if not self._make_step(led, _start_timers) and led.phase is Phase.ACTIVE:
+            led.postponed.appendleft(_start_timers)
+        self._work.set()
 
-    async def _read_log(self, led: LedShard[ShardT], replayer: Replayer) -> None:
-        log = led.partition.log
-        offset, end_offset = log.log_start_offset, log.log_end_offset
-        while offset < end_offset and led.phase is Phase.LOADING:
-            try:
-                piece = log.read(offset, _READ_BYTES, max_offset=end_offset, min_one_batch=True, defer_checks=True)
-            except NotVerified as unverified:
-                await self._replicas.verify(led.partition, unverified.check)
-                continue
-            except CorruptLog as damage:
-                self._replicas.set_apart(led.partition, damage)
-                return
-            read_on = replayer.replay(await self._threads.run(piece.read), offset)
-            if read_on <= offset:
-                _log.error("%s: nothing can be read at offset %d, what is behind it is lost", led.name, offset)
-                return
-            offset = read_on
+
+def _start_timers(shard: CoordinatedShard[Any, Any], now_ms: int, timestamp_ms: int) -> Result[Any]:
+    return shard.start_timers(now_ms, timestamp_ms)
+
+
+def _expire_due(shard: CoordinatedShard[Any, Any], now_ms: int, timestamp_ms: int) -> Result[Any]:
+    return shard.expire(now_ms, timestamp_ms)
+
+
+def _error_of_appending(error_code: ErrorCode) -> ErrorCode:
+    return _ERRORS_OF_APPENDING.get(error_code, ErrorCode.UNKNOWN_SERVER_ERROR)
 
 
 @lru_cache(_REMEMBERED_HASHES)

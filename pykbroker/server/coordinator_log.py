@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from pykbroker.protocol.records.batch import (
@@ -31,6 +32,10 @@ _log = logging.getLogger(__name__)
 _RECORD_OVERHEAD_BYTES = 32
 """More than a record's own lengths and deltas take."""
 _BATCH_OVERHEAD_BYTES = 128
+_SLICE_BYTES = 1 << 15
+"""Of records that are applied in one turn of the event loop: some milliseconds."""
+_ITEM_BYTES = 64
+"""What a record without a key and a value counts for."""
 _SKIPPED_SHOWN = 10
 """Lines that one load writes about what it skips; the rest is counted."""
 
@@ -78,62 +83,122 @@ def _parts(steps: Sequence[Sequence[LoggedRecord]], timestamp_ms: int, room_byte
     yield part
 
 
+# What a log holds
+
+
+@dataclass(frozen=True, slots=True)
+class DecodedRecord:
+    """producer_id: of the one in whose transaction it is, which has not ended here; None where it is in none."""
+
+    offset: int
+    size_bytes: int
+    record: LoggedRecord
+    producer_id: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class EndOfTransaction:
+    producer_id: int
+    is_commit: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """what: in words for an operator."""
+
+    what: str
+
+
+@dataclass(slots=True)
+class DecodedPiece:
+    """items: in the order of the log. next_offset: where to read on, behind the last whole batch."""
+
+    next_offset: int
+    items: list[DecodedRecord | EndOfTransaction | Skipped] = field(default_factory=list)
+
+
+def decode_piece(
+    data: bytes | memoryview, offset: int, decode_record: Callable[[bytes | None, bytes | None], LoggedRecord]
+) -> DecodedPiece:
+    """What was read at `offset`. It may run in a thread. decode_record: raises BadRecord."""
+    piece = DecodedPiece(offset)
+    try:
+        for batch in iter_batches(data, allow_partial=True):
+            piece.items += _decode_batch(batch, decode_record)
+            piece.next_offset = batch.header.next_offset
+    except InvalidRecords as error:
+        piece.items.append(Skipped(f"what follows offset {piece.next_offset}: {error}"))
+    return piece
+
+
+def _decode_batch(
+    batch: RecordBatch, decode_record: Callable[[bytes | None, bytes | None], LoggedRecord]
+) -> list[DecodedRecord | EndOfTransaction | Skipped]:
+    header = batch.header
+    try:
+        records = list(iter_records(batch))
+        if header.is_control:
+            return list(_ends_of_transactions(header.producer_id, records))
+    except InvalidRecords as error:
+        return [Skipped(f"the batch at offset {header.base_offset}: {error}")]
+    producer_id = header.producer_id if header.is_transactional else None
+    return [_decode(record, producer_id, decode_record) for record in records]
+
+
+def _ends_of_transactions(producer_id: int, markers: Sequence[Record]) -> Iterator[EndOfTransaction]:
+    for marker in markers:
+        kind = decode_control_key(marker.key)
+        if kind in (ControlRecordType.COMMIT, ControlRecordType.ABORT):
+            yield EndOfTransaction(producer_id, kind is ControlRecordType.COMMIT)
+
+
+def _decode(
+    record: Record, producer_id: int | None, decode_record: Callable[[bytes | None, bytes | None], LoggedRecord]
+) -> DecodedRecord | Skipped:
+    try:
+        decoded = decode_record(record.key, record.value)
+    except BadRecord as error:
+        return Skipped(f"offset {record.offset}: {error}")
+    size_bytes = len(record.key or b"") + len(record.value or b"")
+    return DecodedRecord(record.offset, size_bytes, decoded, producer_id)
+
+
 class Replayer:
-    """Feeds what was read from a partition's log into a shard: records, those of open transactions, and their ends.
+    """Feeds what was read from a partition's log into a shard: records, those of open transactions, and their ends."""
 
-    decode_record: a record from its key and value; raises BadRecord.
-    """
-
-    def __init__(
-        self,
-        shard: CoordinatedShard[Any, Any],
-        decode_record: Callable[[bytes | None, bytes | None], LoggedRecord],
-        partition_name: str,
-    ) -> None:
+    def __init__(self, shard: CoordinatedShard[Any, Any], partition_name: str) -> None:
         self._shard = shard
-        self._decode_record = decode_record
         self._partition_name = partition_name
         self.replayed = 0
         self.skipped = 0
 
-    def replay(self, data: bytes | memoryview, offset: int) -> int:
-        """Where to read on: behind the last whole batch of `data`, which was read at `offset`."""
-        try:
-            for batch in iter_batches(data, allow_partial=True):
-                self._replay_batch(batch)
-                offset = batch.header.next_offset
-        except InvalidRecords as error:
-            self._skip(f"what follows offset {offset}: {error}")
-        return offset
+    def apply(self, piece: DecodedPiece) -> Iterator[None]:
+        """In slices: between two of them others may have the event loop."""
+        bytes_left = _SLICE_BYTES
+        for item in piece.items:
+            bytes_left -= _ITEM_BYTES
+            match item:
+                case DecodedRecord():
+                    bytes_left -= item.size_bytes
+                    self._replay(item)
+                case EndOfTransaction():
+                    self._shard.end_transaction(item.producer_id, item.is_commit)
+                case Skipped():
+                    self._skip(item.what)
+            if bytes_left <= 0:
+                bytes_left = _SLICE_BYTES
+                yield
 
-    def _replay_batch(self, batch: RecordBatch) -> None:
-        header = batch.header
+    def _replay(self, item: DecodedRecord) -> None:
+        key, value = item.record.key, item.record.value
         try:
-            records = list(iter_records(batch))
-            if header.is_control:
-                self._end_transaction(header.producer_id, records)
+            if item.producer_id is None:
+                self._shard.replay(key, value)
             else:
-                self._replay_records(records, header.producer_id if header.is_transactional else None)
-        except InvalidRecords as error:
-            self._skip(f"the batch at offset {header.base_offset}: {error}")
-
-    def _end_transaction(self, producer_id: int, markers: list[Record]) -> None:
-        for marker in markers:
-            kind = decode_control_key(marker.key)
-            if kind in (ControlRecordType.COMMIT, ControlRecordType.ABORT):
-                self._shard.end_transaction(producer_id, kind is ControlRecordType.COMMIT)
-
-    def _replay_records(self, records: list[Record], producer_id: int | None) -> None:
-        for record in records:
-            try:
-                decoded = self._decode_record(record.key, record.value)
-                if producer_id is None:
-                    self._shard.replay(decoded.key, decoded.value)
-                else:
-                    self._shard.replay_pending(producer_id, decoded.key, decoded.value)
-                self.replayed += 1
-            except BadRecord as error:
-                self._skip(f"offset {record.offset}: {error}")
+                self._shard.replay_pending(item.producer_id, key, value)
+            self.replayed += 1
+        except BadRecord as error:
+            self._skip(f"offset {item.offset}: {error}")
 
     def _skip(self, what: str) -> None:
         self.skipped += 1

@@ -6,7 +6,7 @@ What has nothing to do with groups is in `coordinator_driver`. Kafka's counterpa
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from random import Random
 
@@ -27,7 +27,7 @@ from .clock import Clock
 from .coordinator_driver import CoordinatorDriver, Replicas
 from .coordinator_log import record_room_bytes
 from .group_topics import ImageTopics
-from .led_shard import LedShard, Phase
+from .led_shard import MakeStep
 from .threads import Threads
 
 CONSUMER_OFFSETS = "__consumer_offsets"
@@ -60,11 +60,8 @@ class GroupCoordinator(CoordinatorDriver[GroupShard, GroupRequest, GroupRequestC
         self._broker_config = config
         self._config = group_config(config)
         self._rng = rng
-        self._deleted_topics: dict[int, set[bytes]] = {}
-        """Ids of topics that were deleted while a partition's log was read."""
 
     def new_shard(self, partition: Partition) -> GroupShard:
-        self._deleted_topics.pop(partition.index, None)
         room = record_room_bytes(partition.log.config.max_message_bytes)
         config = replace(self._config, max_record_bytes=room)
         return GroupShard(config, self._rng, ImageTopics(self._image), self._consumer_config)
@@ -102,20 +99,10 @@ class GroupCoordinator(CoordinatorDriver[GroupShard, GroupRequest, GroupRequestC
         deleted = {topic_id: topic.name for topic_id, topic in changes.deleted_topics.items()}
         if not deleted:
             return
-        now_ms, timestamp_ms = self._clock.monotonic_ms(), self._clock.now_ms()
-        for index, led in list(self._shards.items()):
-            if led.phase is Phase.ACTIVE:
-                result = led.shard.forget_topics(deleted, set(deleted.values()), now_ms, timestamp_ms)
-                self.take(led, result, now_ms, timestamp_ms)
-            else:
-                self._deleted_topics.setdefault(index, set()).update(deleted)
-
-    def loaded(self, led: LedShard[GroupShard]) -> None:
-        """Topics that were deleted meanwhile are known by id alone: a new one may have the name already."""
-        deleted = self._deleted_topics.pop(led.partition.index, None)
-        if deleted:
-            now_ms, timestamp_ms = self._clock.monotonic_ms(), self._clock.now_ms()
-            self.take(led, led.shard.forget_topics(deleted, (), now_ms, timestamp_ms), now_ms, timestamp_ms)
+        for led in list(self._shards.values()):
+            if not self.attempt(led, _forgetting(deleted, set(deleted.values()))):
+                # Later the topics are known by id alone: a new one may have the name already.
+                self.postpone(led, _forgetting(deleted, ()))
 
     def _consumer_config(self, group_id: str) -> ConsumerGroupConfig:
         """A group may have settings of its own, and the broker's may change while it runs."""
@@ -127,6 +114,10 @@ class GroupCoordinator(CoordinatorDriver[GroupShard, GroupRequest, GroupRequestC
             heartbeat_interval_ms=values["consumer.heartbeat.interval.ms"],
             assignment_interval_ms=values["consumer.assignment.interval.ms"],
         )
+
+
+def _forgetting(topic_ids: Collection[bytes], names: Collection[str]) -> MakeStep[GroupShard]:
+    return lambda shard, now_ms, timestamp_ms: shard.forget_topics(topic_ids, names, now_ms, timestamp_ms)
 
 
 def _changed_topics(image: MetadataImage, changes: ImageChanges) -> set[str]:

@@ -1,27 +1,32 @@
 """One shard of a coordinator in the partition that it lives in, for one leader epoch: who waits for what.
 
 Answers and effects of a step are due once the partition's high watermark is past everything that was appended before;
-`coordinator_driver` appends, loads and unloads.
+`coordinator_driver` appends, loads and unloads. Where an append would be refused, timers pause, and steps that nobody
+asks for are postponed.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeAlias, TypeVar
 
 import trio
 
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.replication.appended import Appended
 from pykbroker.replication.partition import Partition
-from pykbroker.state_machine import Completion, Token
+from pykbroker.state_machine import Completion, Result, Token
 
+from .append_doubt import AppendDoubt
 from .coordinated_shard import CoordinatedShard
 
 ShardT = TypeVar("ShardT", bound=CoordinatedShard[Any, Any])
+MakeStep: TypeAlias = Callable[[ShardT, int, int], Result[Any]]
+"""Makes a step of a shard at a time by the monotonic and by the wall clock."""
 
 
 class Phase(Enum):
@@ -59,7 +64,11 @@ class _Uncommitted:
 
 
 class LedShard(Generic[ShardT]):
-    """carry_out: what is to be done with an effect that is due; it may bring about the next step of this shard."""
+    """carry_out: what is to be done with an effect that is due; it may bring about the next step of this shard.
+
+    resume: called when appends are possible again and timers are paused. postponed: steps that are to be made as soon
+    as their records can be appended.
+    """
 
     def __init__(
         self,
@@ -67,6 +76,7 @@ class LedShard(Generic[ShardT]):
         shard: ShardT,
         commit_timeout_ms: int,
         carry_out: Callable[[LedShard[ShardT], object], None],
+        resume: Callable[[], None] = lambda: None,
     ) -> None:
         self.partition = partition
         self.name = f"{partition.topic}-{partition.index}"
@@ -74,6 +84,10 @@ class LedShard(Generic[ShardT]):
         self.phase = Phase.LOADING
         self.loaded = trio.Event()
         self.is_reload = False
+        self.doubt = AppendDoubt(partition)
+        self.postponed: deque[MakeStep[ShardT]] = deque()
+        self.is_paused = False
+        self._resume = resume
         self._commit_timeout_ms = commit_timeout_ms
         self._carry_out = carry_out
         self._appended = Appended(partition, 0)
@@ -81,6 +95,7 @@ class LedShard(Generic[ShardT]):
         self._uncommitted: deque[_Uncommitted] = deque()
         self._waiting: dict[Token, Waiting] = {}
         self._is_settling = False
+        self._is_held_back = False
 
     def open(self) -> None:
         self.phase = Phase.ACTIVE
@@ -111,6 +126,10 @@ class LedShard(Generic[ShardT]):
             if completion.token in self._waiting:
                 self._waiting[completion.token].refuse(error_code)
 
+    def refuse_one(self, token: Token, error_code: ErrorCode) -> None:
+        if token in self._waiting:
+            self._waiting[token].refuse(error_code)
+
     def appended(self, appended: Appended) -> None:
         self._appended = appended
 
@@ -124,6 +143,20 @@ class LedShard(Generic[ShardT]):
 
     def partition_changed(self, partition: Partition) -> None:
         assert partition is self.partition
+        if self.is_paused and not self.doubt.is_certain:
+            self.is_paused = False
+            self._resume()
+        self._settle()
+
+    @contextmanager
+    def held_back(self) -> Iterator[None]:
+        """Nothing becomes due within: a step is half done, and the next one has to wait for it."""
+        assert not self._is_held_back
+        self._is_held_back = True
+        try:
+            yield
+        finally:
+            self._is_held_back = False
         self._settle()
 
     @property
@@ -142,7 +175,7 @@ class LedShard(Generic[ShardT]):
         """An effect may append to this very partition: the one who is at work here already sees to what is due then,
         so that no answer overtakes an effect of its step.
         """
-        if self._is_settling:
+        if self._is_settling or self._is_held_back:
             return
         self._is_settling = True
         try:
@@ -163,8 +196,14 @@ class LedShard(Generic[ShardT]):
                 waiting.answer(completion.response)
 
     def next_deadline_ms(self) -> int | None:
-        deadlines = [self.shard.next_deadline_ms(), self._uncommitted[0].deadline_ms if self._uncommitted else None]
+        deadlines = [self._next_own_step_ms(), self._uncommitted[0].deadline_ms if self._uncommitted else None]
         return min((deadline for deadline in deadlines if deadline is not None), default=None)
+
+    def _next_own_step_ms(self) -> int | None:
+        if self.doubt.is_certain:
+            return None
+        deadline_ms = 0 if self.postponed else self.shard.next_deadline_ms()
+        return None if deadline_ms is None else max(deadline_ms, self.doubt.next_attempt_ms)
 
     def give_up_uncommitted(self, now_ms: int) -> None:
         """Answers only: what is committed later has its effects then."""

@@ -46,7 +46,7 @@ class EndTransactions:
     def _end(self, request: EndTxnRequest, bumps_epoch: bool, step: Step) -> ErrorCode:
         if not request.transactional_id:
             return ErrorCode.INVALID_REQUEST
-        transaction = step.table.by_id.get(request.transactional_id)
+        transaction = step.table.find(request.transactional_id)
         if transaction is None:
             return ErrorCode.INVALID_PRODUCER_ID_MAPPING
         if bumps_epoch:
@@ -166,7 +166,7 @@ class EndTransactions:
 
     def markers_written(self, request: MarkersWritten, token: Token, step: Step) -> None:
         """Only the last of the markers is worth a record."""
-        transaction = step.table.by_id.get(request.transactional_id)
+        transaction = step.table.find(request.transactional_id)
         if transaction is not None and _is_about(request, transaction):
             for partition in request.partitions:
                 transaction.partitions.pop(partition, None)

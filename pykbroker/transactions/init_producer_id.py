@@ -66,7 +66,7 @@ class InitProducerIds:
         """The producer's new id and epoch, or what was wrong."""
         assert request.transactional_id is not None
         timeout_ms = NO_TIMEOUT_MS if request.enable2_pc else request.transaction_timeout_ms
-        transaction = step.table.by_id.get(request.transactional_id)
+        transaction = step.table.find(request.transactional_id)
         if transaction is None:
             return self._begin(request, timeout_ms, step)
         if _has_producer(request) and not _is_valid_producer(request, transaction):

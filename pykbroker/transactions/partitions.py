@@ -67,7 +67,7 @@ def _find(request: AddPartitions, step: Step) -> Transaction | ErrorCode:
     """The transaction that the producer may write in, or could begin."""
     if not request.transactional_id:
         return ErrorCode.INVALID_REQUEST
-    transaction = step.table.by_id.get(request.transactional_id)
+    transaction = step.table.find(request.transactional_id)
     if transaction is None or transaction.producer_id != request.producer_id:
         return ErrorCode.INVALID_PRODUCER_ID_MAPPING
     if transaction.producer_epoch != request.producer_epoch:

@@ -106,6 +106,19 @@ class TransactionShard:
         self._timeouts.keep_watch(step.now_ms)
         return step.result()
 
+    # Trials
+
+    def begin_trial(self) -> None:
+        """The next step may be taken back."""
+        self._table.begin_trial()
+        self._timeouts.begin_trial()
+
+    def end_trial(self, *, is_kept: bool) -> None:
+        """is_kept: whether the step did happen; else all is as it was before it."""
+        self._table.end_trial(is_kept=is_kept)
+        if not is_kept:
+            self._timeouts.take_back()
+
     # Loading
 
     def replay(self, key: TransactionLogKey, value: TransactionLogValue | None) -> None:
@@ -123,5 +136,6 @@ class TransactionShard:
         step = self._begin_step(now_ms, timestamp_ms)
         for transaction in list(self._table.by_id.values()):
             if transaction.state.is_prepared:
+                self._table.keep(transaction.transactional_id)
                 self._ends.carry_on(transaction, step)
         return self._finish(step)

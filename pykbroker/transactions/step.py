@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from pykbroker.kept_entries import KeptEntries
 from pykbroker.protocol.messages.transaction_records import TransactionLogKey, TransactionLogValue
 from pykbroker.state_machine import Completion, Result, Token
 
@@ -22,6 +23,16 @@ class TransactionTable:
     def __init__(self) -> None:
         self.by_id: dict[str, Transaction] = {}
         self.ongoing: dict[str, Transaction] = {}
+        self._kept = KeptEntries(self.by_id.get, Transaction.copy)
+
+    def find(self, transactional_id: str) -> Transaction | None:
+        """For whoever may change it."""
+        self.keep(transactional_id)
+        return self.by_id.get(transactional_id)
+
+    def keep(self, transactional_id: str) -> None:
+        """To be called before a transaction changes, so that a trial can be taken back."""
+        self._kept.keep(transactional_id)
 
     def put(self, transaction: Transaction) -> None:
         self.by_id[transaction.transactional_id] = transaction
@@ -30,7 +41,20 @@ class TransactionTable:
         else:
             self.ongoing.pop(transaction.transactional_id, None)
 
+    def begin_trial(self) -> None:
+        """What changes from here on may be taken back by `end_trial`."""
+        self._kept.begin()
+
+    def end_trial(self, *, is_kept: bool) -> None:
+        kept = self._kept.end()
+        for transactional_id, transaction in kept.items() if not is_kept else ():
+            if transaction is not None:
+                self.put(transaction)
+            else:
+                self.remove(transactional_id)
+
     def remove(self, transactional_id: str) -> None:
+        self.keep(transactional_id)
         self.by_id.pop(transactional_id, None)
         self.ongoing.pop(transactional_id, None)
 

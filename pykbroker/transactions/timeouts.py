@@ -19,6 +19,13 @@ class Timeouts:
         self._ends = ends
         self._next_abort_ms: int | None = None
         self._next_removal_ms: int | None = None
+        self._kept: tuple[int | None, int | None] = None, None
+
+    def begin_trial(self) -> None:
+        self._kept = self._next_abort_ms, self._next_removal_ms
+
+    def take_back(self) -> None:
+        self._next_abort_ms, self._next_removal_ms = self._kept
 
     def next_deadline_ms(self) -> int | None:
         deadlines = [self._next_abort_ms, self._next_removal_ms]
@@ -47,6 +54,7 @@ class Timeouts:
         """One that needs a new producer id when there is none is looked at again next time."""
         for transaction in list(self._table.ongoing.values()):
             if _is_timed_out(transaction, step.timestamp_ms):
+                self._table.keep(transaction.transactional_id)
                 self._ends.fence_and_abort(transaction, f"it took longer than {transaction.timeout_ms} ms", step)
 
     def _remove_expired(self, step: Step) -> None:

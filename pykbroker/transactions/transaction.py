@@ -8,7 +8,7 @@ expired id is simply gone (DEAD).
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import IntEnum
 
 from pykbroker.protocol.messages.transaction_records import PartitionsSchema, TransactionLogKey, TransactionLogValue
@@ -103,6 +103,10 @@ class Transaction:
     partitions: dict[TopicPartition, None] = field(default_factory=dict)
     start_timestamp_ms: int = NO_TIMESTAMP
     client_transaction_version: int = 0
+
+    def copy(self) -> Transaction:
+        """One that goes its own way."""
+        return replace(self, partitions=dict(self.partitions))
 
     @property
     def is_producer_epoch_exhausted(self) -> bool:

@@ -44,7 +44,7 @@ BUGS |= {
 @BUGS.plant(16)
 def coordinators_serve_before_their_log_is_read() -> Iterator[None]:
     async def load(self: CoordinatorDriver[Any, Any, Any], led: LedShard[Any]) -> None:
-        self._activate(led, Replayer(led.shard, self.decode_record, led.name))
+        self._activate(led, Replayer(led.shard, led.name))
 
     with patch.object(CoordinatorDriver, "_load_shard", load):
         yield

@@ -11,6 +11,7 @@ from pykbroker.groups.context import GroupRequestContext
 from pykbroker.groups.shard import GroupRequest, GroupShard
 from pykbroker.groups.topics import NO_TOPICS, TopicsView
 from pykbroker.state_machine import Token
+from tests.trials import Trials
 
 from .scenarios import join, sync
 
@@ -24,7 +25,9 @@ class Conversation:
     """
 
     def __init__(self, topics: TopicsView = NO_TOPICS, **config: Any) -> None:
-        self.shard = GroupShard(GroupConfig(**{"initial_rebalance_delay_ms": 0, **config}), Random(1), topics)
+        rng = Random(1)
+        self.shard = GroupShard(GroupConfig(**{"initial_rebalance_delay_ms": 0, **config}), rng, topics)
+        self._trials = Trials.of_random(rng)
         self.now_ms = 0
         self.answers: dict[str, Any] = {}
         self.causes: list[str] = []
@@ -38,12 +41,15 @@ class Conversation:
         token = Token(len(self._names) + 1)
         self._names[token] = name
         context = GroupRequestContext(api_version=version, client_id=client)
-        self.take(self.shard.handle(request, token, self.now_ms, context, self.now_ms))
+        handled = self._trials.make(
+            self.shard, lambda: self.shard.handle(request, token, self.now_ms, context, self.now_ms)
+        )
+        self.take(handled)
         return self.answers.get(name)
 
     def advance(self, ms: int) -> None:
         self.now_ms += ms
-        self.take(self.shard.expire(self.now_ms, self.now_ms))
+        self.take(self._trials.make(self.shard, lambda: self.shard.expire(self.now_ms, self.now_ms)))
 
     def take(self, result: Any) -> None:
         self.records += result.records

@@ -25,6 +25,7 @@ from pykbroker.groups.shard import GroupRequest, GroupShard
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages.consumer_groups import ConsumerGroupHeartbeatResponse
 from pykbroker.state_machine import Completion, Result, Token
+from tests.trials import Trials
 
 from .consumer_requests import JOINING, LEAVING, LEAVING_FOR_A_WHILE, VERSION, assigned, consumer_beat
 from .topics import ChangingTopics
@@ -65,8 +66,8 @@ class Client:
         self.epoch, self.owned, self.target, self.is_member = JOINING, {}, {}, False
 
 
-def new_shard(seed: int, topics: ChangingTopics) -> GroupShard:
-    return GroupShard(CONFIG, Random(seed), topics, lambda group_id: CONSUMER_CONFIG)
+def new_shard(rng: Random, topics: ChangingTopics) -> GroupShard:
+    return GroupShard(CONFIG, rng, topics, lambda group_id: CONSUMER_CONFIG)
 
 
 class Harness:
@@ -74,7 +75,9 @@ class Harness:
 
     def __init__(self, seed: int) -> None:
         self.topics = ChangingTopics(a=3, b=2)
-        self.shard = new_shard(seed, self.topics)
+        rng = Random(seed)
+        self.shard = new_shard(rng, self.topics)
+        self._trials = Trials.of_random(rng)
         self.log: list[tuple[bytes, bytes | None]] = []
         self.now_ms = 1_000
         self.next_token = Token(1)
@@ -86,7 +89,10 @@ class Harness:
         token = self.next_token
         self.next_token = Token(token + 1)
         context = GroupRequestContext(api_version=version, client_id=client)
-        self.take(self.shard.handle(request, token, self.now_ms, context, self.now_ms))
+        handled = self._trials.make(
+            self.shard, lambda: self.shard.handle(request, token, self.now_ms, context, self.now_ms)
+        )
+        self.take(handled)
         answers = [each for each in self.late if each.token == token]
         self.late = [each for each in self.late if each.token != token]
         return answers[0].response if answers else None
@@ -98,11 +104,11 @@ class Harness:
 
     def advance(self, ms: int) -> None:
         self.now_ms += ms
-        self.take(self.shard.expire(self.now_ms, self.now_ms))
+        self.take(self._trials.make(self.shard, lambda: self.shard.expire(self.now_ms, self.now_ms)))
 
     def read_back(self) -> GroupShard:
         """Another coordinator, which does not give out the same member ids again."""
-        shard = new_shard(self.next_token, self.topics)
+        shard = new_shard(Random(self.next_token), self.topics)
         for key, value in self.log:
             record = decode_record(key, value)
             shard.replay(record.key, record.value)

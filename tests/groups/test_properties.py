@@ -21,6 +21,7 @@ from pykbroker.protocol.messages.group_admin import DeleteGroupsRequest
 from pykbroker.protocol.messages.group_offsets import OffsetCommitRequest, OffsetDeleteRequest
 from pykbroker.protocol.messages.groups import JoinGroupResponse, SyncGroupResponse
 from pykbroker.state_machine import Result, Token
+from tests.trials import Trials
 
 from .scenarios import beat, commit, forget, join, leave, subscription, sync
 
@@ -46,7 +47,9 @@ class Harness:
     """A shard, its log, and the answers it owes."""
 
     def __init__(self, seed: int) -> None:
-        self.shard = GroupShard(CONFIG, Random(seed))
+        rng = Random(seed)
+        self.shard = GroupShard(CONFIG, rng)
+        self._trials = Trials.of_random(rng)
         self.log: list[tuple[bytes, bytes | None]] = []
         self.now_ms = 0
         self.owed: dict[Token, Client] = {}
@@ -58,11 +61,14 @@ class Harness:
         token = Token(self._tokens)
         self.owed[token] = client
         context = GroupRequestContext(api_version=client.version, client_id=client.name)
-        self._take(self.shard.handle(request, token, self.now_ms, context, self.now_ms + 1_000))
+        handled = self._trials.make(
+            self.shard, lambda: self.shard.handle(request, token, self.now_ms, context, self.now_ms + 1_000)
+        )
+        self._take(handled)
 
     def advance(self, ms: int) -> None:
         self.now_ms += ms
-        self._take(self.shard.expire(self.now_ms, self.now_ms + 1_000))
+        self._take(self._trials.make(self.shard, lambda: self.shard.expire(self.now_ms, self.now_ms + 1_000)))
 
     def _take(self, result: Result[Any]) -> None:
         self.log.extend(record.encode() for record in result.records)

@@ -15,7 +15,7 @@ from pykbroker.protocol.errors import ErrorCode
 from pykbroker.state_machine import Result, Token
 from pykbroker.transactions.effects import WriteMarkers
 from pykbroker.transactions.records import TransactionRecord, decode_record
-from pykbroker.transactions.requests import MarkersWritten, TopicPartition, TransactionRequestContext
+from pykbroker.transactions.requests import MarkersWritten, TopicPartition
 from pykbroker.transactions.shard import TransactionRequest, TransactionShard
 
 from .world import Producer, TransactionWorld
@@ -51,8 +51,7 @@ class CrashingWorld(TransactionWorld):
         """The response as it stands now, which the one who asked learns when it is committed."""
         self._tokens += 1
         self._owed[Token(self._tokens)] = answered
-        context = TransactionRequestContext(api_version=version)
-        result = self.shard.handle(request, Token(self._tokens), self.now_ms, context, self.timestamp_ms)
+        result = self._handle(request, Token(self._tokens), version)
         self._take(result)
         (completion,) = result.completed
         return completion.response

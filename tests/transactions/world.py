@@ -32,6 +32,7 @@ from pykbroker.transactions.requests import (
 )
 from pykbroker.transactions.shard import TransactionRequest, TransactionShard
 from pykbroker.transactions.transaction import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, Transaction
+from tests.trials import Trials
 
 START_MS = 1_700_000_000_000
 FIRST_PRODUCER_ID = 1000
@@ -55,6 +56,7 @@ class TransactionWorld:
         self.out_of_producer_ids = False
         self._next_producer_id = FIRST_PRODUCER_ID
         self.shard = self._new_shard()
+        self._trials = Trials(lambda: self._next_producer_id, self._give_out_again)
 
     @property
     def timestamp_ms(self) -> int:
@@ -74,14 +76,22 @@ class TransactionWorld:
         self._next_producer_id += 1
         return self._next_producer_id - 1
 
+    def _give_out_again(self, next_producer_id: int) -> None:
+        self._next_producer_id = next_producer_id
+
     # Steps
 
     def call(self, request: TransactionRequest, api_version: int) -> Any:
-        context = TransactionRequestContext(api_version=api_version)
-        result = self.shard.handle(request, Token(1), self.now_ms, context, self.timestamp_ms)
+        result = self._handle(request, Token(1), api_version)
         self._take(result)
         (completion,) = result.completed
         return completion.response
+
+    def _handle(self, request: TransactionRequest, token: Token, api_version: int) -> Result[TransactionRecord]:
+        context = TransactionRequestContext(api_version=api_version)
+        return self._trials.make(
+            self.shard, lambda: self.shard.handle(request, token, self.now_ms, context, self.timestamp_ms)
+        )
 
     def _take(self, result: Result[TransactionRecord]) -> None:
         self.log += [record.encode() for record in result.records]
@@ -94,7 +104,7 @@ class TransactionWorld:
         end_ms = self.now_ms + ms
         while (deadline_ms := self.shard.next_deadline_ms()) is not None and deadline_ms <= end_ms:
             self.now_ms = max(self.now_ms, deadline_ms)
-            self._take(self.shard.expire(self.now_ms, self.timestamp_ms))
+            self._take(self._trials.make(self.shard, lambda: self.shard.expire(self.now_ms, self.timestamp_ms)))
         self.now_ms = end_ms
 
     def write_markers(self) -> list[WriteMarkers]:
@@ -122,7 +132,7 @@ class TransactionWorld:
         self.coordinator_epoch += 1
         self.markers = []
         self.shard = self.loaded()
-        self._take(self.shard.start_timers(self.now_ms, self.timestamp_ms))
+        self._take(self._trials.make(self.shard, lambda: self.shard.start_timers(self.now_ms, self.timestamp_ms)))
 
     def loaded(self) -> TransactionShard:
         """A coordinator that knows what the log says."""
