@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from functools import partial
 from random import Random
 
+from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from pykbroker.protocol.messages.brokers import UpdateFeaturesRequest
 from pykbroker.protocol.messages.fetch import FetchRequest, FetchResponse
@@ -57,6 +58,7 @@ from .states import Candidate
 from .states import Role as Role
 from .timeouts import KAFKA_TIMEOUTS, Timeouts
 from .voters import Endpoint, VoterSet
+from .wire import FIRST_FETCH_VERSION
 
 
 class NotLeader(Exception):
@@ -308,6 +310,8 @@ class RaftNode:
                 outbox.respond(event.token, self._elections.begin_quorum_epoch(request, known))
             case EndQuorumEpochRequest():
                 outbox.respond(event.token, self._elections.end_quorum_epoch(request, known))
+            case FetchRequest() if event.api_version < FIRST_FETCH_VERSION:
+                outbox.respond(event.token, FetchResponse(error_code=ErrorCode.UNSUPPORTED_VERSION))
             case FetchRequest():
                 self._leading.serve_fetch(event.token, request, known)
             case FetchSnapshotRequest():

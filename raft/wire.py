@@ -265,3 +265,6 @@ FIRST_VERSION_WITH_ENDPOINTS: dict[type[Message], int] = {
     fetch.FetchRequest: 16,
 }
 """Of the requests whose answers can name the leader's endpoint."""
+
+FIRST_FETCH_VERSION = 12
+"""Answers to older ones can tell neither the leader nor where two logs part."""

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from pykbroker.protocol.messages.quorum import DescribeQuorumRequest
+from pykbroker.protocol.messages.quorum import DescribeQuorumRequest, DescribeQuorumResponse
 from pykbroker.raft.states import Role
 from pykbroker.server.dispatch import RequestContext, handles
-from pykbroker.server.quorum_description import NODES_SINCE, describe_quorum
+from pykbroker.server.quorum_description import NODES_SINCE, describe_quorum, leave_out_nodes
 
 from .controller_requests import submit
 
@@ -20,9 +20,11 @@ from .controller_requests import submit
 @handles(DescribeQuorumRequest, listeners=frozenset({"broker", "controller"}))
 async def handle(context: RequestContext, request: DescribeQuorumRequest) -> Any:
     broker = context.broker
+    response: DescribeQuorumResponse
     if context.listener.kind == "broker" and broker.raft.role is not Role.LEADER:
-        return await submit(context, request)
-    response = describe_quorum(broker.raft, broker.image, request, broker.clock)
+        response = await submit(context, request)
+    else:
+        response = describe_quorum(broker.raft, broker.image, request, broker.clock)
     if context.header.api_version < NODES_SINCE:
-        response.nodes = []
+        leave_out_nodes(response)
     return response

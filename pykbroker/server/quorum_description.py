@@ -22,6 +22,7 @@ from .raft_driver import RaftDriver
 METADATA_TOPIC = "__cluster_metadata"
 PARTITION = 0
 NODES_SINCE = 2
+"""Where the nodes listen, and the directories of the replicas."""
 
 
 def describe_quorum(
@@ -37,6 +38,15 @@ def describe_quorum(
         return DescribeQuorumResponse(error_message="", topics=[_refused(METADATA_TOPIC, [PARTITION], code)])
     topic = DescribeQuorumResponseTopicData(topic_name=METADATA_TOPIC, partitions=[_Quorum(raft, clock).describe()])
     return DescribeQuorumResponse(error_message="", topics=[topic], nodes=_nodes(image))
+
+
+def leave_out_nodes(response: DescribeQuorumResponse) -> None:
+    """For versions before NODES_SINCE."""
+    response.nodes = []
+    for topic in response.topics:
+        for partition in topic.partitions:
+            for replica in (*partition.current_voters, *partition.observers):
+                replica.replica_directory_id = NO_DIRECTORY
 
 
 def _refused(name: str, indexes: list[int], code: ErrorCode) -> DescribeQuorumResponseTopicData:
