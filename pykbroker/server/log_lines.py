@@ -15,6 +15,7 @@ def write_log_to(stream: TextIO = sys.stderr, level: int = logging.INFO) -> None
     """Send all log records to `stream`, one line each."""
     handler = logging.StreamHandler(stream)
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s %(message)s"))
+    handler.addFilter(RepetitionFilter())
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(level)
@@ -26,6 +27,34 @@ def printable(text: str | bytes | None) -> str:
         return "none"
     shown = ascii(text)[1:-1] if isinstance(text, str) else ascii(text)
     return shown if len(shown) <= _SHOWN_CHARACTERS else shown[:_SHOWN_CHARACTERS] + "..."
+
+
+class RepetitionFilter(logging.Filter):
+    """Of what one statement of the program says, so many lines in each `period_ms`; the next one tells how many were
+    left out.
+
+    It stands behind all others: whatever a client can cause at will, in whichever module, fills no disk. Errors that
+    are no failed requests are of the node's own, each with another name in it, and get more room.
+    """
+
+    def __init__(self, *, limit: int = 30, limit_of_errors: int = 1_000, period_ms: int = 10_000) -> None:
+        super().__init__()
+        self._limit = limit
+        self._limit_of_errors = limit_of_errors
+        self._period_ms = period_ms
+        self._counts: dict[tuple[str, int], tuple[float, int]] = {}
+        """By module and line: when its period ends, and how many lines came in it."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        place, now_ms = (record.pathname, record.lineno), record.created * 1000
+        end_ms, count = self._counts.get(place, (0.0, 0))
+        limit = self._limit_of_errors if record.levelno >= logging.ERROR and not record.exc_info else self._limit
+        if not now_ms < end_ms <= now_ms + self._period_ms:  # a clock that was set back begins anew as well
+            left_out, end_ms, count = max(0, count - limit), now_ms + self._period_ms, 0
+            if left_out:
+                record.msg, record.args = f"{record.getMessage()} ({left_out} similar lines were left out before)", ()
+        self._counts[place] = end_ms, count + 1
+        return count < limit
 
 
 class RateLimitedLog:
