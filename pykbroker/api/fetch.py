@@ -21,11 +21,12 @@ from pykbroker.protocol.messages.fetch import (
     PartitionData,
     SnapshotId,
 )
-from pykbroker.replication.fetch_session import CachedPartition, FetchAnswer, FetchSession, PartitionAnswers
+from pykbroker.replication.fetch_session import CachedPartition, FetchAnswer, PartitionAnswers, WatchedContext
 from pykbroker.replication.isr import NO_BROKER_EPOCH
 from pykbroker.replication.partition import Partition
 from pykbroker.replication.reads import FetchIsolation, FetchPartitionData
-from pykbroker.server.dispatch import RequestContext, handles
+from pykbroker.replication.session_watch import SessionWatch
+from pykbroker.server.dispatch import ConnectionState, RequestContext, handles
 from pykbroker.server.waiters import PartitionChanges, SessionChanges
 from pykbroker.storage.errors import CorruptLog, DiskFailed
 from pykbroker.storage.verification import Check, NotVerified
@@ -68,6 +69,7 @@ async def fetch(context: RequestContext, request: FetchRequest) -> FetchResponse
     if watched is None:
         answers = await read.until_enough(session.partitions())
     else:
+        _note_speaker(context.connection, watched.watch)
         answers = await read.until_enough_of(watched, session.partitions())
     read.note_sent(answers)
     response = _response(session.finish(answers, broker.clock.monotonic_ms()))
@@ -99,7 +101,9 @@ class _Read:
         self._isolation = FetchIsolation.TXN_COMMITTED if committed else FetchIsolation.HIGH_WATERMARK
         self._bytes_read = 0
         self._unverified: list[tuple[Partition, Check]] = []
-        self._watched: FetchSession | None = None
+        self._watched: WatchedContext | None = None
+        self._counts = True
+        """What a follower asks for is what it has, as long as this is the first look (`Partition.read_as_replica`)."""
 
     async def until_enough(self, requested: Iterable[CachedPartition]) -> PartitionAnswers:
         """Read; wait for changes and read again until min_bytes are there, something is wrong, or the time is over."""
@@ -119,17 +123,16 @@ class _Read:
                     break
         return answers + missing
 
-    async def until_enough_of(self, session: FetchSession, unsettled: Iterable[CachedPartition]) -> PartitionAnswers:
+    async def until_enough_of(self, watched: WatchedContext, unsettled: Iterable[CachedPartition]) -> PartitionAnswers:
         """The same for a follower's session, of which only what has changed is read and answered."""
-        watch = session.watch
-        assert watch is not None
-        self._watched = session
+        session = watched.session
+        self._watched = watched
         answers = await self._read_verified(unsettled)
         missing = sum(data.error_code in _NOT_HERE for _, data in answers)
         if missing == len(session.cached) or self._max_wait_ms <= 0 or self._is_enough(_hosted(answers)):
             return answers
         places = {session.key(cached): number for number, (cached, _) in enumerate(answers)}
-        with SessionChanges(watch, timeout_ms=self._max_wait_ms) as changes:
+        with SessionChanges(watched, timeout_ms=self._max_wait_ms) as changes:
             while changed := [key for key in await changes.next() if key in session.cached]:
                 for key in changed:
                     if key not in places:
@@ -196,6 +199,7 @@ class _Read:
                 self._bytes_read += data.records_size
                 budget = max(0, budget - data.records_size)
             answers.append((cached, data))
+        self._counts = False
         return answers
 
     def _read(self, cached: CachedPartition, budget: int, min_one_batch: bool) -> FetchPartitionData:
@@ -234,6 +238,7 @@ class _Read:
                 log_start_offset=asked.log_start_offset,
                 now_ms=self._clock.monotonic_ms(),
                 broker_epoch=self._broker_epoch,
+                counts=self._counts,
             )
             if self._watched is not None:
                 self._watched.was_read(cached, partition, data, self.replica_id)
@@ -267,6 +272,30 @@ class _Read:
             partition = self._find(cached)
             if data.records_size and isinstance(partition, Partition):
                 self._quota.note(partition, data.records_size, self._clock.monotonic_ms())
+
+
+class _Sessions:
+    """Those that a connection spoke for last; when it ends they watch nothing any more, and may go on elsewhere."""
+
+    def __init__(self) -> None:
+        self._watches: dict[SessionWatch, None] = {}
+
+    def add(self, watch: SessionWatch) -> None:
+        watch.speaker = self
+        self._watches = {each: None for each in (*self._watches, watch) if each.speaker is self and not each.is_closed}
+
+    def __call__(self) -> None:
+        for watch in self._watches:
+            if watch.speaker is self:
+                watch.release()
+
+
+def _note_speaker(connection: ConnectionState, watch: SessionWatch) -> None:
+    if connection.when_closed is None:
+        connection.when_closed = _Sessions()
+    sessions = connection.when_closed
+    if isinstance(sessions, _Sessions) and watch.speaker is not sessions:
+        sessions.add(watch)
 
 
 def _hosted(answers: PartitionAnswers) -> PartitionAnswers:

@@ -85,8 +85,8 @@ class FetchContext(Protocol):
     """One Fetch request in flight."""
 
     @property
-    def watched(self) -> FetchSession | None:
-        """The session, where only what is unsettled of it is read."""
+    def watched(self) -> WatchedContext | None:
+        """Itself, where only what is unsettled of its session is read."""
         ...
 
     def partitions(self) -> Iterable[CachedPartition]:
@@ -116,13 +116,9 @@ class FetchSession:
         assert name is not None, "without topic ids, every partition has a topic name"
         return name, partition.partition
 
-    def was_read(
-        self, partition: CachedPartition, hosted: Partition, data: FetchPartitionData, replica_id: int
-    ) -> None:
-        """At once, so that no change of what is read is missed."""
-        key = self.key(partition)
-        if self.watch is not None and self.cached.get(key) is partition:
-            self.watch.was_read(key, hosted, data, replica_id)
+    def close(self) -> None:
+        if self.watch is not None:
+            self.watch.close()
 
     def touch(self, now_ms: int) -> None:
         self.last_used_ms = now_ms
@@ -236,8 +232,13 @@ class IncrementalContext:
     topic_names: TopicNames
 
     @property
-    def watched(self) -> FetchSession | None:
-        return self.session if self.session.watch is not None else None
+    def watched(self) -> WatchedContext | None:
+        return None if self.session.watch is None else WatchedContext(self, self.session, self.session.watch)
+
+    @property
+    def is_overtaken(self) -> bool:
+        """A request with the same session came on another connection while this one waited."""
+        return self.session.epoch != next_epoch(self.request_epoch)
 
     def partitions(self) -> Iterable[CachedPartition]:
         session = self.session
@@ -252,8 +253,7 @@ class IncrementalContext:
 
     def finish(self, answers: PartitionAnswers, now_ms: int) -> FetchAnswer:
         session = self.session
-        if session.epoch != next_epoch(self.request_epoch):
-            # A request with the same session came on another connection while this one waited.
+        if self.is_overtaken:
             return FetchAnswer(ErrorCode.INVALID_FETCH_SESSION_EPOCH, session.id)
         cached = session.cached
         changed = []
@@ -270,6 +270,28 @@ class IncrementalContext:
         if session.watch is not None:
             session.watch.answered(given)
         return FetchAnswer(ErrorCode.NONE, session.id, changed)
+
+
+@dataclass(slots=True, eq=False)
+class WatchedContext:
+    """A request of a follower's session, as long as no other one speaks for it."""
+
+    context: IncrementalContext
+    session: FetchSession
+    watch: SessionWatch
+
+    @property
+    def is_overtaken(self) -> bool:
+        """A later request speaks for the session, or it is closed: what is read for this one says nothing any more."""
+        return self.watch.is_closed or self.context.is_overtaken
+
+    def was_read(
+        self, partition: CachedPartition, hosted: Partition, data: FetchPartitionData, replica_id: int
+    ) -> None:
+        """At once, so that no change of what is read is missed."""
+        key = self.session.key(partition)
+        if not self.is_overtaken and self.session.cached.get(key) is partition:
+            self.watch.was_read(key, hosted, data, replica_id, partition.request.fetch_offset)
 
 
 @dataclass(slots=True, eq=False)
@@ -294,7 +316,7 @@ class FetchSessionCache:
         uses_topic_ids = version >= TOPIC_IDS_SINCE_VERSION
         if request.session_epoch in (INITIAL_EPOCH, FINAL_EPOCH):
             # A full request closes the session that it names; with the final epoch it does not open another.
-            self._by_id.pop(request.session_id, None)
+            self._close(request.session_id)
             requested = requested_partitions(request, uses_topic_ids, topic_names)
             if request.session_epoch == FINAL_EPOCH:
                 return SessionlessContext(requested)
@@ -308,7 +330,7 @@ class FetchSessionCache:
             return ErrorContext(ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR)
         session.update(request, topic_names)
         if not session.cached:
-            del self._by_id[session.id]
+            self._close(session.id)
             return SessionlessContext(requested_partitions(request, uses_topic_ids, topic_names))
         session.epoch = next_epoch(session.epoch)
         session.touch(now_ms)
@@ -330,6 +352,11 @@ class FetchSessionCache:
         self._by_id[session_id] = session
         return session
 
+    def _close(self, session_id: int) -> None:
+        session = self._by_id.pop(session_id, None)
+        if session is not None:
+            session.close()
+
     def _evict(self, privileged: bool, size: int, now_ms: int) -> bool:
         oldest = next(iter(self._by_id.values()), None)
         if oldest is None:
@@ -343,6 +370,6 @@ class FetchSessionCache:
             victim = min(candidates, key=lambda session: session.eviction_key)
             if (privileged, size, 0) < victim.eviction_key:
                 return False
-        del self._by_id[victim.id]
+        self._close(victim.id)
         self.evictions += 1
         return True

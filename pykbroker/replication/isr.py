@@ -89,6 +89,10 @@ class FetchTimes(Protocol):
         """When its last request came."""
         ...
 
+    def partition_changed(self, partition: Partition) -> None:
+        """Something else speaks for the follower in this partition: the session is to say again what it has."""
+        ...
+
 
 @dataclass(slots=True)
 class FollowerState:

@@ -13,8 +13,9 @@ from typing import Protocol
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.storage.errors import OffsetOutOfRange
 from pykbroker.storage.log import AppendOrigin, AppendResult, Log
+from pykbroker.storage.verification import NotVerified
 
-from .isr import NO_BROKER_EPOCH, CommittedIsr, InSyncReplicas, IsrChange, IsrRules
+from .isr import NO_BROKER_EPOCH, CommittedIsr, FollowerState, InSyncReplicas, IsrChange, IsrRules
 from .reads import (
     NO_EPOCH,
     NO_OFFSET,
@@ -334,8 +335,13 @@ class Partition:
         log_start_offset: int = NO_OFFSET,
         now_ms: int,
         broker_epoch: int = NO_BROKER_EPOCH,
+        counts: bool = True,
     ) -> FetchPartitionData:
-        """A follower's fetch, up to the log end. Its offset tells that it holds everything from its start to there."""
+        """A follower's fetch, up to the log end. Its offset tells that it holds everything from its start to there.
+
+        counts: whether it tells so now. A request counts once, when it comes; what is read again for it later says what
+        was true then, and the follower may have said more since, in another request. Raises as `read` does.
+        """
         error = self._access_error(current_leader_epoch, leader_only=True)
         follower = self.in_sync.followers.get(replica_id)
         if error is ErrorCode.NONE and follower is None:
@@ -345,27 +351,44 @@ class Partition:
             error = ErrorCode.NOT_LEADER_OR_FOLLOWER
         if follower is None or error is not ErrorCode.NONE:
             return FetchPartitionData(error)
-        data = self.read(
-            offset,
-            max_bytes,
-            FetchIsolation.LOG_END,
-            current_leader_epoch,
-            min_one_batch,
-            last_fetched_epoch=last_fetched_epoch,
-        )
-        if data.error_code is ErrorCode.NONE and data.diverging_epoch is None:
-            has_deleted = log_start_offset > follower.log_start_offset
-            self.in_sync.note_fetch(follower, offset, log_start_offset, self.log.log_end_offset, now_ms, broker_epoch)
-            isr = self.in_sync.growth(follower, self.high_watermark, self.leader_epoch_start_offset)
-            if isr:
-                self._propose(isr)
-            if self._maybe_increment_high_watermark():
-                data.high_watermark = self.high_watermark
-                data.last_stable_offset = self.last_stable_offset
-                self.notify()
-            elif has_deleted:
-                self.notify()
+        try:
+            data = self.read(
+                offset,
+                max_bytes,
+                FetchIsolation.LOG_END,
+                current_leader_epoch,
+                min_one_batch,
+                last_fetched_epoch=last_fetched_epoch,
+            )
+        except NotVerified:  # the offset is good, and what is there can be read a little later
+            if counts:
+                self._note_fetch(follower, offset, log_start_offset, now_ms, broker_epoch)
+            raise
+        if (
+            counts
+            and data.error_code is ErrorCode.NONE
+            and data.diverging_epoch is None
+            and self._note_fetch(follower, offset, log_start_offset, now_ms, broker_epoch)
+        ):
+            data.high_watermark = self.high_watermark
+            data.last_stable_offset = self.last_stable_offset
         return data
+
+    def _note_fetch(
+        self, follower: FollowerState, offset: int, log_start_offset: int, now_ms: int, broker_epoch: int
+    ) -> bool:
+        """Whether the high watermark is a later one now."""
+        has_deleted = log_start_offset > follower.log_start_offset
+        if follower.quiet_in is not None:
+            follower.quiet_in.partition_changed(self)  # it no longer speaks for the follower, and has to ask again
+        self.in_sync.note_fetch(follower, offset, log_start_offset, self.log.log_end_offset, now_ms, broker_epoch)
+        isr = self.in_sync.growth(follower, self.high_watermark, self.leader_epoch_start_offset)
+        if isr:
+            self._propose(isr)
+        has_moved = self._maybe_increment_high_watermark()
+        if has_moved or has_deleted:
+            self.notify()
+        return has_moved
 
     # Following
 

@@ -5,7 +5,7 @@ reads again what has changed since, what it names itself, and what is not settle
 that the leader has, is not in sync, or was refused. Of every other partition it says what the last one said, and its
 time counts for them (`isr.FollowerState.quiet_in`), so that a quiet follower stays in sync.
 
-A partition is watched up to its next change only: a session that nobody uses any more costs nothing.
+A partition is watched up to its next change only, and no longer than the session lasts or its connection stands.
 """
 
 from __future__ import annotations
@@ -27,11 +27,16 @@ _NEVER_MS = -(1 << 62)
 
 
 class SessionWatch:
-    """A `PartitionWatcher`. fetched_ms: when the session's last request came. on_change: set by who waits for one."""
+    """A `PartitionWatcher`. fetched_ms: when the session's last request came. on_change: set by who waits for one.
+
+    speaker: the connection that its last request came on, or what stands for it.
+    """
 
     def __init__(self) -> None:
         self.fetched_ms = _NEVER_MS
         self.on_change: Callable[[], None] | None = None
+        self.is_closed = False
+        self.speaker: object = None
         self._broker_epoch: int | None = None
         self._unsettled: dict[PartitionKey, None] = {}
         """To be read by the next request, the one that has waited longest first."""
@@ -53,7 +58,10 @@ class SessionWatch:
         self._unsettled.pop(key, None)
 
     def begin(self, keys: Iterable[PartitionKey], broker_epoch: int, now_ms: int) -> None:
-        """After what it names. keys: all of the session; a follower that has registered anew is looked at anew."""
+        """After what it names. keys: all of the session; a follower that has registered anew is looked at anew.
+
+        A request that still waits is overtaken, and looks up.
+        """
         if broker_epoch != self._broker_epoch:
             self._broker_epoch = broker_epoch
             for key in keys:
@@ -61,20 +69,27 @@ class SessionWatch:
         self.fetched_ms = now_ms
         self._level.clear()
         self._changed.clear()
+        self._wake()
 
     def unsettled(self) -> list[PartitionKey]:
         return list(self._unsettled)
 
     # It is answered
 
-    def was_read(self, key: PartitionKey, partition: Partition, data: FetchPartitionData, replica_id: int) -> None:
-        """At once, so that no change is between the two."""
+    def was_read(
+        self, key: PartitionKey, partition: Partition, data: FetchPartitionData, replica_id: int, offset: int
+    ) -> None:
+        """At once, so that no change is between the two. offset: what this session has said that the follower has."""
+        if self.is_closed:
+            return
         self._unwatch(key)
+        self._changed.pop(key, None)
         self._watched[key] = partition
         self._keys[partition] = key
         partition.watchers[self] = None
         is_refused = data.error_code is not ErrorCode.NONE or data.diverging_epoch is not None
-        if not is_refused and partition.in_sync.begin_quiet(replica_id, partition.log.log_end_offset, self):
+        has_all = offset == partition.log.log_end_offset
+        if not is_refused and has_all and partition.in_sync.begin_quiet(replica_id, offset, self):
             self._level[key] = None
         else:
             self._unsettled[key] = None
@@ -86,6 +101,9 @@ class SessionWatch:
         self._unwatch(key)
         self._unsettled[key] = None
         self._changed[key] = None
+        self._wake()
+
+    def _wake(self) -> None:
         if self.on_change is not None:
             self.on_change()
 
@@ -103,6 +121,19 @@ class SessionWatch:
         for key in given:
             if key in self._unsettled:
                 self._unsettled[key] = self._unsettled.pop(key)
+
+    # It ends
+
+    def release(self) -> None:
+        """Its connection is gone: nothing is watched before the session's next request, which asks for everything."""
+        for key in list(self._watched):
+            self.named(key)
+
+    def close(self) -> None:
+        """There is no next request; one that waits looks up."""
+        self.is_closed = True
+        self.release()
+        self._wake()
 
     def _unwatch(self, key: PartitionKey) -> None:
         self._level.pop(key, None)

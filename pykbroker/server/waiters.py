@@ -12,8 +12,9 @@ from types import TracebackType
 
 import trio
 
+from pykbroker.replication.fetch_session import WatchedContext
 from pykbroker.replication.partition import Partition
-from pykbroker.replication.session_watch import PartitionKey, SessionWatch
+from pykbroker.replication.session_watch import PartitionKey
 
 
 class PartitionChanges:
@@ -63,24 +64,29 @@ class PartitionChanges:
 
 
 class SessionChanges:
-    """The same for what a follower's fetch session watches: within a `with` block, one task waits for it."""
+    """The same for what a follower's fetch session watches: within a `with` block, one task waits for it.
 
-    __slots__ = ("_deadline", "_parked", "_watch")
+    Nothing changes any more for a request that was overtaken, be it by another one of its session.
+    """
 
-    def __init__(self, watch: SessionWatch, *, timeout_ms: int) -> None:
-        self._watch = watch
+    __slots__ = ("_context", "_deadline", "_parked")
+
+    def __init__(self, context: WatchedContext, *, timeout_ms: int) -> None:
+        self._context = context
         self._parked: trio.lowlevel.Task | None = None
         self._deadline = trio.current_time() + timeout_ms / 1000
 
     def __enter__(self) -> SessionChanges:
-        self._watch.on_change = self._wake
+        if not self._context.is_overtaken:
+            self._context.watch.on_change = self._wake
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        if self._watch.on_change == self._wake:  # and not that of a request on another connection
-            self._watch.on_change = None
+        watch = self._context.watch
+        if watch.on_change == self._wake:  # and not that of a request on another connection
+            watch.on_change = None
 
     def _wake(self) -> None:
         if self._parked is not None:
@@ -89,13 +95,17 @@ class SessionChanges:
 
     async def next(self) -> list[PartitionKey]:
         """What has changed since it was read, in order of the changes; empty once the time is over."""
-        changed = self._watch.take_changes()
-        if changed:
+        changed = self._take()
+        if changed or self._context.is_overtaken:
             return changed
         with trio.CancelScope(deadline=self._deadline):
             self._parked = trio.lowlevel.current_task()
             await trio.lowlevel.wait_task_rescheduled(self._abort)
-        return self._watch.take_changes()
+        return self._take()
+
+    def _take(self) -> list[PartitionKey]:
+        """Those of an overtaken request are the other one's."""
+        return [] if self._context.is_overtaken else self._context.watch.take_changes()
 
     def _abort(self, _raise_cancel: object) -> trio.lowlevel.Abort:
         self._parked = None

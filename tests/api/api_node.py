@@ -258,7 +258,9 @@ class ApiNode:
 
     # Requests
 
-    async def call(self, handler: Handler, request: Message, version: int) -> Any:
+    async def call(
+        self, handler: Handler, request: Message, version: int, *, connection: ConnectionState | None = None
+    ) -> Any:
         """The response as a client decodes it; None where there is none."""
         schema = type(request).__schema__
         assert schema.api_key is not None
@@ -266,7 +268,7 @@ class ApiNode:
             self.broker,
             RequestHeader(schema.api_key, version, 1, "test"),
             ListenerView("broker", {}),
-            ConnectionState("PLAINTEXT", "127.0.0.1"),
+            connection or ConnectionState("PLAINTEXT", "127.0.0.1"),
         )
         received, _ = decode(type(request), version, memoryview(encode(request, version)))
         response = await handler(context, received)

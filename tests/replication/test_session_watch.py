@@ -6,9 +6,11 @@ import pytest
 
 from pykbroker.protocol.compile import encode
 from pykbroker.protocol.errors import ErrorCode
-from pykbroker.protocol.messages.fetch import FetchRequest, ForgottenTopic, ReplicaState
-from pykbroker.replication.fetch_session import FetchContext
+from pykbroker.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic, ForgottenTopic, ReplicaState
+from pykbroker.replication.fetch_session import MIN_EVICTION_AGE_MS, FetchContext
 from pykbroker.replication.partition import Partition
+from pykbroker.replication.reads import FetchPartitionData
+from pykbroker.replication.session_watch import SessionWatch
 
 from .replicas import LAG_TIME_MAX_MS, TOPIC, TOPIC_ID, VERSION, Replicas
 
@@ -91,7 +93,6 @@ def test_what_changes_while_an_answer_is_made_is_told_by_the_next(replicas: Repl
     assert list(waiting.partitions()) == []
     replicas.append("b")
     assert waiting.watched is not None
-    assert waiting.watched.watch is not None
     assert waiting.watched.watch.take_changes() == [(TOPIC_ID, 0)]
     assert not waiting.finish([], replicas.now_ms).partitions
     assert [each.partition for each in waiting.partitions()] == [0]
@@ -105,7 +106,7 @@ def test_what_an_answer_that_does_not_count_said_is_said_again(replicas: Replica
     (cached,) = overtaken.partitions()
     data = replicas.leader.partition.read_as_replica(2, 1, 100, 0, log_start_offset=0, now_ms=0, broker_epoch=102)
     session.was_read(cached, replicas.leader.partition, data, 2)
-    session.epoch += 1  # a request on another connection
+    session.session.epoch += 1  # a request on another connection
     assert overtaken.finish([(cached, data)], 0).error_code is ErrorCode.INVALID_FETCH_SESSION_EPOCH
     assert list(overtaken.partitions()) == [cached]
 
@@ -147,3 +148,120 @@ def test_who_appends_as_it_is_told_of_a_change_disturbs_nobody(replicas: Replica
     replicas.append("b")
     replicas.settle()
     assert [replicas[each].partition.high_watermark for each in (1, 2, 3)] == [3, 3, 3]
+
+
+# Requests that were overtaken
+
+
+def offset_of(replicas: Replicas, follower_id: int) -> int:
+    return replicas.leader.partition.in_sync.followers[follower_id].log_end_offset
+
+
+def ask_anew(replicas: Replicas, follower_id: int) -> None:
+    """The follower breaks its long poll off, and begins another session."""
+    replicas[follower_id].follower_of(1).interrupted()
+    replicas.fetch(follower_id)
+
+
+def test_what_is_read_again_for_a_request_tells_nothing_of_its_follower(replicas: Replicas) -> None:
+    partition = replicas.leader.partition
+    replicas.append("b")
+    replicas.settle()
+    data = partition.read_as_replica(2, 1, 100, 0, now_ms=0, broker_epoch=102, counts=False)
+    assert data.records_size
+    assert (offset_of(replicas, 2), partition.high_watermark) == (2, 2)
+
+
+def test_a_request_of_a_session_that_was_replaced_watches_and_settles_nothing(replicas: Replicas) -> None:
+    broken_off = begin_request(replicas, 2).watched
+    assert broken_off is not None
+    ask_anew(replicas, 2)
+    assert broken_off.is_overtaken
+    partition, watched = replicas.leader.partition, dict(replicas.leader.partition.watchers)
+    (cached,) = broken_off.session.cached.values()
+    data = partition.read_as_replica(2, 1, 100, 0, now_ms=0, broker_epoch=102, counts=False)
+    broken_off.was_read(cached, partition, data, 2)
+    assert partition.watchers == watched
+    assert not broken_off.watch.unsettled() or broken_off.watch.is_closed
+
+
+def test_a_request_that_waits_is_told_that_another_one_of_its_session_came(replicas: Replicas) -> None:
+    waiting = begin_request(replicas, 2).watched
+    assert waiting is not None
+    woken: list[bool] = []
+    waiting.watch.on_change = lambda: woken.append(waiting.is_overtaken)
+    following = FetchRequest(
+        session_id=waiting.session.id,
+        session_epoch=waiting.session.epoch,
+        replica_state=ReplicaState(replica_id=2, replica_epoch=102),
+    )
+    sessions = replicas.leader.sessions
+    sessions.new_context(following, VERSION, lambda _: TOPIC, replicas.now_ms, from_follower=True)
+    assert woken == [True]
+
+
+def test_who_was_taken_back_by_a_late_request_says_where_it_is_once_more(replicas: Replicas) -> None:
+    """Two connections have no order: a request that was broken off may be read behind the one that replaced it."""
+    follower = replicas[2].follower_of(1)
+    follower.interrupted()
+    late = follower.next_request(replicas.now_ms, 102)
+    assert late is not None
+    replicas.append("b")
+    replicas.fetch(3)
+    replicas.fetch(3)
+    follower.interrupted()
+    for _ in range(3):
+        replicas.fetch(2)
+    assert (offset_of(replicas, 2), replicas.leader.partition.high_watermark) == (2, 2)
+    replicas.leader.answer_fetch(encode(late, VERSION), replicas.now_ms)
+    assert offset_of(replicas, 2) == 1
+    replicas.fetch(2)
+    assert offset_of(replicas, 2) == 2
+
+
+def test_a_session_settles_only_what_it_said_itself(replicas: Replicas) -> None:
+    """Another request said that the follower has everything: of this session that is not known."""
+    replicas.append("b")
+    replicas.settle()
+    partition, session = replicas.leader.partition, SessionWatch()
+    data = partition.read_as_replica(2, 1, 100, 0, now_ms=0, broker_epoch=102, counts=False)
+    session.was_read((TOPIC_ID, 0), partition, data, 2, 1)
+    session.answered([])
+    assert session.unsettled() == [(TOPIC_ID, 0)]
+
+
+# What a session leaves behind
+
+
+def test_a_follower_that_begins_anew_again_and_again_leaves_nothing_behind(replicas: Replicas) -> None:
+    leader, follower = replicas.leader, replicas[2].follower_of(1)
+    before = len(leader.partition.watchers)
+    for _ in range(20):
+        replicas.fetch(2)
+        replicas.fetch(2)
+        follower.failed(replicas.now_ms)
+        replicas.wait(1001)
+    assert len(leader.partition.watchers) <= before
+    assert len(leader.sessions) == 2
+
+
+def test_an_evicted_session_watches_nothing_and_counts_for_nobody(replicas: Replicas) -> None:
+    leader = replicas.leader
+    leader.sessions.max_slots = 2
+    replicas.wait(MIN_EVICTION_AGE_MS + 1)
+    replicas.fetch(3)
+    request = FetchRequest(session_epoch=0, topics=[FetchTopic(topic_id=TOPIC_ID, partitions=[FetchPartition()])])
+    opening = leader.sessions.new_context(request, VERSION, lambda _: TOPIC, replicas.now_ms, from_follower=True)
+    (cached,) = opening.partitions()
+    opening.finish([(cached, FetchPartitionData())], replicas.now_ms)
+    assert leader.sessions.evictions == 1
+    assert len(leader.partition.watchers) == 1
+    assert leader.partition.in_sync.followers[2].quiet_in is None
+
+
+def test_a_session_without_its_connection_watches_nothing_and_goes_on_elsewhere(replicas: Replicas) -> None:
+    watched = begin_request(replicas, 2).watched
+    assert watched is not None
+    watched.watch.release()
+    assert watched.watch not in replicas.leader.partition.watchers
+    assert watched.watch.unsettled() == [(TOPIC_ID, 0)]
