@@ -8,15 +8,16 @@ fit is a bug, reported as ValueError with the path of the value.
 from __future__ import annotations
 
 import struct
-from typing import Any, Final
+from collections.abc import Iterable
+from typing import Any, Final, cast
 
 from .decoder import compile_decoder
 from .diagnose import find_problem
-from .encoder import compile_encoder
+from .encoder import compile_encoder, compile_struct_encoder
 from .errors import MalformedMessage, UnsupportedVersion
-from .schema import Codec, Message, MessageT, RecordsRegion
+from .schema import Codec, Message, MessageT, RecordsRegion, Struct, StructType
 
-__all__ = ["OBJECTS_LIMIT", "RecordsRegion", "decode", "encode", "encode_parts", "prepare"]
+__all__ = ["OBJECTS_LIMIT", "RecordsRegion", "decode", "encode", "encode_parts", "encode_structs", "prepare"]
 
 OBJECTS_LIMIT: Final = 250_000
 """Array elements and unknown tagged fields that one message may hold, nested ones included (some 50 MB at most)."""
@@ -46,14 +47,14 @@ def decode(
 
 def encode(message: Message, version: int) -> bytes:
     """The bytes of a message whose records, if it has any, are in memory."""
-    encoded, *more = encode_parts(message, version)
-    assert not more, f"{type(message).__name__} holds a RecordsRegion: use encode_parts"
-    assert isinstance(encoded, bytes)
-    return encoded
+    parts = encode_parts(message, version)
+    in_memory = [part for part in parts if isinstance(part, bytes)]
+    assert len(in_memory) == len(parts), f"{type(message).__name__} holds a RecordsRegion: use encode_parts"
+    return b"".join(in_memory)
 
 
 def encode_parts(message: Message, version: int) -> list[bytes | RecordsRegion]:
-    """The bytes of a message in order, with each RecordsRegion as a part of its own."""
+    """The bytes of a message in order, with each RecordsRegion and each large part of EncodedStructs by itself."""
     cls = type(message)
     encoder = cls.__schema__.encoders.get(version) or _encoder(cls, version)
     out: list[Any] = []
@@ -68,13 +69,42 @@ def encode_parts(message: Message, version: int) -> list[bytes | RecordsRegion]:
         raise ValueError(problem) from error
 
 
+def encode_structs(message: type[Message], structs: Iterable[Struct], version: int) -> list[bytes]:
+    """The bytes of elements of one of the message's arrays, without their number; they hold no RecordsRegion."""
+    out: list[Any] = []
+    regions: list[int] = []
+    encoder: Codec | None = None
+    for each in structs:
+        if encoder is None:
+            encoder = _struct_encoder(type(each), message, version)
+        try:
+            encoder(each, out, regions)
+        except (struct.error, AttributeError, TypeError, ValueError) as error:
+            problem = find_problem(each, version)
+            if problem is None:
+                raise
+            raise ValueError(problem) from error
+    return cast("list[bytes]", _join(out, regions))
+
+
+def _struct_encoder(cls: StructType, message: type[Message], version: int) -> Codec:
+    encoders = message.__schema__.struct_encoders
+    encoder = encoders.get((cls, version))
+    if encoder is None:
+        _check_version(message, version)
+        encoder = encoders[cls, version] = compile_struct_encoder(cls, message, version)
+    return encoder
+
+
 def _join(out: list[Any], regions: list[int]) -> list[bytes | RecordsRegion]:
     if not regions:
         return [b"".join(out)]
     parts: list[bytes | RecordsRegion] = []
     start = 0
     for place in regions:
-        parts += (b"".join(out[start:place]), out[place])
+        if start < place:
+            parts.append(b"".join(out[start:place]))
+        parts.append(out[place])
         start = place + 1
     if start < len(out):
         parts.append(b"".join(out[start:]))

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from .encoded_structs import EncodedStructs
 from .primitives import MAX_STRING_BYTES
 from .schema import Field, Struct
 from .source import is_present
@@ -43,6 +44,9 @@ def _field_problems(f: Field, value: Any, version: int, path: str) -> Iterator[s
             yield f"{path} is None, version {version} allows no null"
     elif not f.is_array:
         yield from _value_problems(f, value, version, path)
+    elif isinstance(value, EncodedStructs):
+        if value.version != version:
+            yield f"{path} is encoded for version {value.version}, not {version}"
     elif not isinstance(value, (list, tuple)):
         yield f"{path} is {type(value).__name__}, a list expected"
     else:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from . import primitives
+from .encoded_structs import SHARED_BYTES, EncodedStructs
 from .errors import UnsupportedVersion
 from .schema import Codec, Field, Struct, StructType
 from .source import FIXED, Source, is_present, is_tagged, plain_fields, tagged_fields
@@ -19,6 +20,7 @@ _BUFFERS: Final = (bytes, memoryview, bytearray)
 _RUNTIME: Final[dict[str, Any]] = {
     "SHORT": primitives.SHORT_VARINTS,
     "BUFFERS": _BUFFERS,
+    "EncodedStructs": EncodedStructs,
     "encode_uvarint": primitives.encode_uvarint,
     "encode_tags": primitives.encode_tags,
     "pack_numbers": primitives.pack_numbers,
@@ -34,14 +36,20 @@ _PACK_CODES: Final = {kind: "b" if kind == "bool" else code for kind, (code, _) 
 
 def compile_encoder(cls: StructType, version: int) -> Codec:
     """`encode(message, out: list, regions: list[int]) -> None`."""
-    writer = _EncoderWriter(cls, version)
+    writer = _EncoderWriter(cls, version, flexible=cls.__schema__.flexible.includes(version))
     return writer.source.compile("encode", f"<encode {cls.__name__} v{version}>")
 
 
+def compile_struct_encoder(cls: StructType, message: StructType, version: int) -> Codec:
+    """The same for one struct of a message: `encode(struct, out, regions)`."""
+    writer = _EncoderWriter(cls, version, flexible=message.__schema__.flexible.includes(version))
+    return writer.source.compile("encode", f"<encode {cls.__name__} of {message.__name__} v{version}>")
+
+
 class _EncoderWriter:
-    def __init__(self, cls: StructType, version: int) -> None:
+    def __init__(self, cls: StructType, version: int, *, flexible: bool) -> None:
         self.version = version
-        self.flexible = cls.__schema__.flexible.includes(version)
+        self.flexible = flexible
         self.source = Source("encode(message, out, regions)")
         self.source.constants.update(_RUNTIME)
         self._write = "w"
@@ -216,12 +224,27 @@ class _EncoderWriter:
             source.line(f"{self._write}(pack_uuids({items}))")
         elif kind in FIXED:
             source.line(f"{self._write}(pack_numbers({_PACK_CODES[kind]!r}, {items}))")
+        elif kind == "struct":
+            with source.block(f"if {items}.__class__ is EncodedStructs:"):
+                self._encoded_elements(items)
+            with source.block("else:"):
+                item = source.variable("o")
+                with source.block(f"for {item} in {items}:"):
+                    self._struct(f.struct, item)
+                    self._flush()
         else:
+            assert kind == "string", f"{name}: arrays of {kind} do not occur in the protocol"
             item = source.variable("o")
             with source.block(f"for {item} in {items}:"):
-                if kind == "struct":
-                    self._struct(f.struct, item)
-                else:
-                    assert kind == "string", f"{name}: arrays of {kind} do not occur in the protocol"
-                    self._string(item, name, False, self.flexible)
+                self._string(item, name, False, self.flexible)
                 self._flush()
+
+    def _encoded_elements(self, items: str) -> None:
+        """Large parts are not copied: several answers share them. In a tagged field everything is copied."""
+        source = self.source
+        part = source.variable("part")
+        with source.block(f"for {part} in {items}.parts_in({self.version}):"):
+            if self._write == "w":
+                with source.block(f"if len({part}) >= {SHARED_BYTES}:"):
+                    source.line("regions.append(len(out))")
+            source.line(f"{self._write}({part})")

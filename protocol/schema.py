@@ -207,6 +207,8 @@ class Schema:
     latest_version_unstable: bool
     decoders: dict[int, Codec]
     encoders: dict[int, Codec]
+    struct_encoders: dict[tuple[StructType, int], Codec]
+    """Of a message's structs, for those who encode them ahead."""
 
     @property
     def stable_versions(self) -> Versions:
@@ -275,6 +277,7 @@ class StructType(type):
             latest_version_unstable=latest_version_unstable,
             decoders={},
             encoders={},
+            struct_encoders={},
         )
         return cls
 

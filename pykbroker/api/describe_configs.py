@@ -7,6 +7,10 @@ here.
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Final
+
+from pykbroker.config import broker_keys, group_keys, topic_keys
 from pykbroker.config.keys import WIRE_TYPES
 from pykbroker.metadata.effective_configs import (
     BrokerLayers,
@@ -19,6 +23,8 @@ from pykbroker.metadata.effective_configs import (
 from pykbroker.metadata.image import BROKER_RESOURCE, GROUP_RESOURCE, TOPIC_RESOURCE
 from pykbroker.metadata.refused import Refused
 from pykbroker.metadata.topic_names import invalid_reason
+from pykbroker.protocol.compile import encode_structs
+from pykbroker.protocol.encoded_structs import EncodedStructs
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages.configs import (
     DescribeConfigsRequest,
@@ -30,34 +36,110 @@ from pykbroker.protocol.messages.configs import (
 )
 from pykbroker.server.broker import Broker
 from pykbroker.server.dispatch import RequestContext, handles
+from pykbroker.server.turns import portions
+
+_STEPS_OF_RESOURCE: Final = 5
+_STEPS_OF_ROW: Final = 12
+_LONGEST_BROKER_ID: Final = 10
+_LARGEST_ANSWER_BYTES: Final = 100 << 20
+"""What a client receives by default (`socket.request.max.bytes` is as much)."""
 
 
 @handles(DescribeConfigsRequest, listeners=frozenset({"broker", "controller"}))
 async def describe_configs(context: RequestContext, request: DescribeConfigsRequest) -> DescribeConfigsResponse:
+    """A resource that is named twice is described twice, as in Kafka, out of the same bytes."""
+    description = _Description(context, include_synonyms=request.include_synonyms)
     results = []
     for resource in request.resources:
+        results.append(await description.of(resource))
+    return DescribeConfigsResponse(results=results)
+
+
+class _Description:
+    """The answers of one request. What is the same for many resources is found, encoded and kept once."""
+
+    def __init__(self, context: RequestContext, *, include_synonyms: bool) -> None:
+        self._broker = context.broker
+        self._turn = context.turn
+        self._version = context.header.api_version
+        self._include_synonyms = include_synonyms
+        self._layers = BrokerLayers(self._broker.config, self._broker.image, self._broker.node_id)
+        self._rows: dict[Hashable, EncodedStructs] = {}
+        self._size = 0
+
+    async def of(self, resource: DescribeConfigsResource) -> DescribeConfigsResult:
         result = DescribeConfigsResult(
             resource_type=resource.resource_type, resource_name=resource.resource_name, error_message=""
         )
         try:
-            result.configs = [
-                _row(each, include_synonyms=request.include_synonyms) for each in _wanted(context.broker, resource)
-            ]
+            _check(self._broker, resource)
+            rows = await self._rows_of(resource)
+            self._size += sum(map(len, rows.parts))
+            if self._size > _LARGEST_ANSWER_BYTES:
+                raise Refused(ErrorCode.INVALID_REQUEST, "the answer would be too large: ask for less at a time")
+            result.configs = rows.of(DescribeConfigsResourceResult)
         except Refused as refused:
             result.error_code, result.error_message = refused.error_code, refused.message or ""
-        results.append(result)
-    return DescribeConfigsResponse(results=results)
+        await self._turn.took(_STEPS_OF_RESOURCE)
+        return result
+
+    async def _rows_of(self, resource: DescribeConfigsResource) -> EncodedStructs:
+        keys = await self._known_keys(resource.configuration_keys or ())
+        overrides = self._overrides(resource)
+        is_broker = resource.resource_type == BROKER_RESOURCE
+        described = resource.resource_type, is_broker and resource.resource_name, tuple(overrides.items()), keys
+        rows = self._rows.get(described)
+        if rows is None:
+            found = self._configs(resource, overrides)
+            # No keys at all, and an empty list of keys, stand for every key.
+            wanted = [each for each in found if each.key.name in keys] if resource.configuration_keys else found
+            rows = self._rows[described] = self._encoded(wanted)
+            await self._turn.took(len(found) * _STEPS_OF_ROW)
+        return rows
+
+    async def _known_keys(self, names: Sequence[str]) -> frozenset[str]:
+        """What is nobody's key names no row, however many of them there are."""
+        known: set[str] = set()
+        for portion in portions(names):
+            known.update(name for name in portion if self._is_key(name))
+            await self._turn.took(len(portion) // 2)
+        return frozenset(known)
+
+    def _is_key(self, name: str) -> bool:
+        layers = self._layers
+        return (
+            name in broker_keys()
+            or name in topic_keys()
+            or name in group_keys()
+            or name in layers.merged
+            or name in layers.config.unknown_keys
+        )
+
+    def _overrides(self, resource: DescribeConfigsResource) -> Mapping[str, str]:
+        image = self._broker.image
+        match resource.resource_type:
+            case 2:
+                return image.topic_config(resource.resource_name)
+            case 32:
+                return image.group_config(resource.resource_name)
+        return {}
+
+    def _configs(self, resource: DescribeConfigsResource, overrides: Mapping[str, str]) -> list[EffectiveConfig]:
+        match resource.resource_type:
+            case 2:
+                return topic_configs(self._layers, overrides)
+            case 32:
+                return group_configs(self._layers, overrides)
+        return broker_configs(self._layers) if resource.resource_name else cluster_broker_configs(self._layers)
+
+    def _encoded(self, configs: Sequence[EffectiveConfig]) -> EncodedStructs:
+        rows = [_row(each, include_synonyms=self._include_synonyms) for each in configs]
+        encoded = encode_structs(DescribeConfigsResponse, rows, self._version)
+        return EncodedStructs(len(rows), encoded, self._version)
 
 
-def _wanted(broker: Broker, resource: DescribeConfigsResource) -> list[EffectiveConfig]:
-    """No keys at all, and an empty list of keys, stand for every key."""
-    found = _configs(broker, resource)
-    keys = resource.configuration_keys
-    return [each for each in found if each.key.name in keys] if keys else found
-
-
-def _configs(broker: Broker, resource: DescribeConfigsResource) -> list[EffectiveConfig]:
-    layers = BrokerLayers(broker.config, broker.image, broker.node_id)
+def _check(broker: Broker, resource: DescribeConfigsResource) -> None:
+    """Whether there is such a resource. Raises Refused."""
     name = resource.resource_name
     if resource.resource_type == TOPIC_RESOURCE:
         reason = invalid_reason(name)
@@ -65,22 +147,22 @@ def _configs(broker: Broker, resource: DescribeConfigsResource) -> list[Effectiv
             raise Refused(ErrorCode.INVALID_TOPIC_EXCEPTION, reason)
         if broker.image.topic(name) is None:
             raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-        return topic_configs(layers, broker.image.topic_config(name))
-    if resource.resource_type == GROUP_RESOURCE:
+    elif resource.resource_type == GROUP_RESOURCE:
         if name == "":
             raise Refused(ErrorCode.INVALID_REQUEST, "Group name must not be empty")
-        return group_configs(layers, broker.image.group_config(name))
-    if resource.resource_type != BROKER_RESOURCE:
+    elif resource.resource_type != BROKER_RESOURCE:
         reason = f"this broker has no configurations of resource type {resource.resource_type}"
         raise Refused(ErrorCode.INVALID_REQUEST, reason)
-    if name == "":
-        return cluster_broker_configs(layers)
-    if not name.isdecimal():
+    elif name != "":
+        _check_broker(broker, name)
+
+
+def _check_broker(broker: Broker, name: str) -> None:
+    if not name.isdecimal() or len(name) > _LONGEST_BROKER_ID:
         raise Refused(ErrorCode.INVALID_REQUEST, f"Broker id must be an integer, but it is: {name}")
     if int(name) != broker.node_id:
         reason = f"Unexpected broker id, expected {broker.node_id} or empty string, but received {name}"
         raise Refused(ErrorCode.INVALID_REQUEST, reason)
-    return broker_configs(layers)
 
 
 def _row(config: EffectiveConfig, *, include_synonyms: bool) -> DescribeConfigsResourceResult:

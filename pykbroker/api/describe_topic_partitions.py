@@ -6,7 +6,13 @@ partition of the next one.
 
 from __future__ import annotations
 
+import heapq
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from pykbroker.metadata.encoded_topics import leader_error
 from pykbroker.metadata.image import TopicState
+from pykbroker.metadata.offline_replicas import OfflineReplicas
 from pykbroker.metadata.topic_names import invalid_reason, is_internal
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages.metadata import (
@@ -17,29 +23,31 @@ from pykbroker.protocol.messages.metadata import (
     DescribeTopicPartitionsResponseTopic,
 )
 from pykbroker.server.dispatch import RequestContext, handles
+from pykbroker.server.turns import portions
 
 from .authorized_operations import TOPIC_OPERATIONS
-from .offline_replicas import OfflineReplicas
+
+_STEPS_OF_TOPIC: Final = 5
+_STEPS_OF_PARTITION: Final = 4
 
 
 @handles(DescribeTopicPartitionsRequest)
 async def describe_topic_partitions(
     context: RequestContext, request: DescribeTopicPartitionsRequest
 ) -> DescribeTopicPartitionsResponse:
-    image, cursor = context.broker.image, request.cursor
-    requested = [each.name for each in request.topics]
+    cursor, turn = request.cursor, context.turn
+    requested = await turn.distinct(each.name for each in request.topics)
     if cursor is not None and (cursor.partition_index < 0 or (requested and cursor.topic_name not in requested)):
-        return _invalid(requested)
-    names = sorted(set(requested or image.topics))
-    if cursor is not None:
-        names = [name for name in names if name >= cursor.topic_name]
+        return await _invalid(context, requested)
+    names = await _in_order(context, requested or list(context.broker.image.topics), cursor)
     limit = context.broker.config.int("max.request.partition.size.limit")
     room = max(min(request.response_partition_limit, limit), 1)
     response = DescribeTopicPartitionsResponse()
     for name in names:
-        topic = image.topic(name)
+        topic = context.broker.image.topic(name)
         if topic is None:
             response.topics.append(_unknown(name))
+            await turn.took(_STEPS_OF_TOPIC)
             continue
         if room == 0:
             response.next_cursor = Cursor(topic_name=name, partition_index=0)
@@ -47,6 +55,7 @@ async def describe_topic_partitions(
         start = cursor.partition_index if cursor is not None and cursor.topic_name == name else 0
         indexes = [index for index in sorted(topic.partitions) if index >= start]
         response.topics.append(_described(context, topic, indexes[:room]))
+        await turn.took(_STEPS_OF_TOPIC + len(indexes[:room]) * _STEPS_OF_PARTITION)
         if len(indexes) > room:
             response.next_cursor = Cursor(topic_name=name, partition_index=indexes[room])
             break
@@ -54,10 +63,21 @@ async def describe_topic_partitions(
     return response
 
 
-def _invalid(names: list[str]) -> DescribeTopicPartitionsResponse:
-    return DescribeTopicPartitionsResponse(
-        topics=[DescribeTopicPartitionsResponseTopic(error_code=ErrorCode.INVALID_REQUEST, name=name) for name in names]
-    )
+async def _in_order(context: RequestContext, names: Iterable[str], cursor: Cursor | None) -> Iterator[str]:
+    """From the cursor on. The names are sorted by the thousand, and merged as far as somebody asks."""
+    ordered = []
+    for portion in portions(names):
+        ordered.append(sorted(name for name in portion if cursor is None or name >= cursor.topic_name))
+        await context.turn.took(len(portion) // 2)
+    return heapq.merge(*ordered)
+
+
+async def _invalid(context: RequestContext, names: Iterable[str]) -> DescribeTopicPartitionsResponse:
+    response = DescribeTopicPartitionsResponse()
+    for name in names:
+        response.topics.append(DescribeTopicPartitionsResponseTopic(error_code=ErrorCode.INVALID_REQUEST, name=name))
+        await context.turn.took()
+    return response
 
 
 def _unknown(name: str) -> DescribeTopicPartitionsResponseTopic:
@@ -84,7 +104,7 @@ def _partition(
     context: RequestContext, topic: TopicState, index: int, offline: OfflineReplicas
 ) -> DescribeTopicPartitionsResponsePartition:
     partition = topic.partitions[index]
-    error_code = _leader_error(context, partition.leader)
+    error_code = leader_error(context.broker.image, partition.leader, context.listener_name)
     return DescribeTopicPartitionsResponsePartition(
         error_code=error_code,
         partition_index=index,
@@ -96,11 +116,3 @@ def _partition(
         last_known_elr=list(partition.last_known_elr),
         offline_replicas=offline.of(partition),
     )
-
-
-def _leader_error(context: RequestContext, leader: int) -> ErrorCode:
-    image = context.broker.image
-    if not image.is_alive(leader):
-        return ErrorCode.LEADER_NOT_AVAILABLE
-    reachable = image.brokers[leader].endpoint(context.listener_name) is not None
-    return ErrorCode.NONE if reachable else ErrorCode.LISTENER_NOT_FOUND

@@ -10,16 +10,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from pykbroker.metadata.image import MetadataImage, TopicState
-from pykbroker.metadata.partition_state import PartitionState
+from pykbroker.metadata.encoded_topics import TopicsAnswer
+from pykbroker.metadata.image import TopicState
 from pykbroker.metadata.topic_names import invalid_reason, is_internal
+from pykbroker.metadata.topics import MAX_PARTITIONS_PER_REQUEST
+from pykbroker.protocol.encoded_structs import EncodedStructs
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages.metadata import (
     MetadataRequest,
-    MetadataRequestTopic,
     MetadataResponse,
     MetadataResponseBroker,
-    MetadataResponsePartition,
     MetadataResponseTopic,
 )
 from pykbroker.protocol.schema import NO_UUID
@@ -27,24 +27,24 @@ from pykbroker.server.broker import Broker
 from pykbroker.server.dispatch import RequestContext, RequestRefused, handles
 
 from .authorized_operations import CLUSTER_OPERATIONS, NOT_ASKED, TOPIC_OPERATIONS
-from .offline_replicas import OfflineReplicas
 
 _EMPTY_IS_NONE_SINCE: Final = 1
-_LISTENER_NOT_FOUND_SINCE: Final = 6
 _TOPIC_IDS_SINCE: Final = 12
+
+_STEPS_OF_CHECK: Final = 2
+_STEPS_OF_UNKNOWN: Final = 8
+_UNKNOWN_AT_ONCE: Final = 250
 
 
 @handles(MetadataRequest)
 async def metadata(context: RequestContext, request: MetadataRequest) -> MetadataResponse:
+    """The brokers are told last: what the topics say of leaders was true before, and no leader is newer than they."""
     broker = context.broker
+    description = _Description(context, TOPIC_OPERATIONS if request.include_topic_authorized_operations else NOT_ASKED)
     if _wants_all(context, request):
-        topics = [_described(context, topic) for topic in broker.image.topics.values()]
+        topics = await description.of_all()
     else:
-        topics = _named_or_created(context, request)
-    if request.include_topic_authorized_operations:
-        for topic in topics:
-            if topic.name is not None:
-                topic.topic_authorized_operations = TOPIC_OPERATIONS
+        topics = await _named_or_created(context, request, description)
     image = broker.image
     return MetadataResponse(
         brokers=[
@@ -54,7 +54,7 @@ async def metadata(context: RequestContext, request: MetadataRequest) -> Metadat
         ],
         cluster_id=broker.cluster_id,
         controller_id=controller_id(broker),
-        topics=topics,
+        topics=topics.of(MetadataResponseTopic),
         cluster_authorized_operations=CLUSTER_OPERATIONS
         if request.include_cluster_authorized_operations
         else NOT_ASKED,
@@ -72,83 +72,113 @@ def _wants_all(context: RequestContext, request: MetadataRequest) -> bool:
     return request.topics is None or (not request.topics and context.header.api_version < _EMPTY_IS_NONE_SINCE)
 
 
-def _named_or_created(context: RequestContext, request: MetadataRequest) -> list[MetadataResponseTopic]:
-    wanted = request.topics or []
-    by_id = any(each.topic_id != NO_UUID for each in wanted)
-    if context.header.api_version < _TOPIC_IDS_SINCE and (by_id or any(each.name is None for each in wanted)):
+async def _named_or_created(
+    context: RequestContext, request: MetadataRequest, description: _Description
+) -> EncodedStructs:
+    wanted, turn = request.topics or [], context.turn
+    ids = await turn.distinct(each.topic_id for each in wanted)
+    names = await turn.distinct(each.name for each in wanted)
+    ids.pop(NO_UUID, None)
+    if context.header.api_version < _TOPIC_IDS_SINCE and (ids or None in names):
         raise RequestRefused("Metadata by topic id needs version 12")
-    if by_id:
-        return _described_by_id(context, wanted)
-    names = list(dict.fromkeys(each.name for each in wanted if each.name is not None))
+    if ids:
+        return await description.of_ids(ids)  # the names beside them do not count
+    named = [name for name in names if name is not None]
     if request.allow_auto_topic_creation and context.broker.config.bool("auto.create.topics.enable"):
-        _create_missing(context.broker, names)
-    return [_described_by_name(context, name) for name in names]
+        await _create_missing(context, named)
+    return await description.of_names(named)
 
 
-def _described_by_id(context: RequestContext, wanted: Iterable[MetadataRequestTopic]) -> list[MetadataResponseTopic]:
-    """Where one topic is asked for by its id, the names beside it do not count."""
-    described = []
-    for topic_id in dict.fromkeys(each.topic_id for each in wanted if each.topic_id != NO_UUID):
-        topic = context.broker.image.topic_by_id(topic_id)
-        described.append(
-            MetadataResponseTopic(error_code=ErrorCode.UNKNOWN_TOPIC_ID, name=None, topic_id=topic_id)
-            if topic is None
-            else _described(context, topic)
-        )
-    return described
-
-
-def _described_by_name(context: RequestContext, name: str) -> MetadataResponseTopic:
-    topic = context.broker.image.topic(name)
-    if topic is not None:
-        return _described(context, topic)
-    unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    if invalid_reason(name) is not None:
-        unknown = ErrorCode.INVALID_TOPIC_EXCEPTION
-    return MetadataResponseTopic(error_code=unknown, name=name, is_internal=is_internal(name))
-
-
-def _create_missing(broker: Broker, names: Iterable[str]) -> None:
+async def _create_missing(context: RequestContext, names: Iterable[str]) -> None:
     """Internal topics are created by those who need them."""
-    image = broker.image
-    broker.auto_topic_creation.create(
-        name for name in names if image.topic(name) is None and invalid_reason(name) is None and not is_internal(name)
-    )
+    missing = []
+    for name in names:
+        if context.broker.image.topic(name) is None:
+            await context.turn.took(_STEPS_OF_CHECK)
+            if invalid_reason(name) is None and not is_internal(name):
+                missing.append(name)
+    if len(missing) <= MAX_PARTITIONS_PER_REQUEST:  # of more, the controller would refuse every one
+        context.broker.auto_topic_creation.create(missing)
 
 
-def _described(context: RequestContext, topic: TopicState) -> MetadataResponseTopic:
-    image = context.broker.image
-    offline = OfflineReplicas(image, context.listener_name)
-    leaders = {each.leader for each in topic.partitions.values()}
-    errors = {leader: leader_error(context, image, leader) for leader in leaders}
-    return MetadataResponseTopic(
-        name=topic.name,
-        topic_id=topic.topic_id,
-        is_internal=is_internal(topic.name),
-        partitions=[_partition(index, each, errors[each.leader], offline) for index, each in topic.partitions.items()],
-    )
+class _Description:
+    """The topics of one answer, most of which were encoded for others before."""
 
+    def __init__(self, context: RequestContext, operations: int) -> None:
+        version = context.header.api_version
+        self._broker = context.broker
+        self._turn = context.turn
+        self._operations = operations
+        self._known = context.broker.encoded_topics.of(context.listener_name, version, operations)
+        self._answer = TopicsAnswer(version)
+        self._unknown: list[MetadataResponseTopic] = []
 
-def _partition(
-    index: int, partition: PartitionState, error_code: ErrorCode, offline: OfflineReplicas
-) -> MetadataResponsePartition:
-    return MetadataResponsePartition(
-        error_code=error_code,
-        partition_index=index,
-        leader_id=-1 if error_code else partition.leader,
-        leader_epoch=partition.leader_epoch,
-        replica_nodes=list(partition.replicas),
-        isr_nodes=list(partition.isr),
-        offline_replicas=offline.of(partition),
-    )
+    async def of_all(self) -> EncodedStructs:
+        image = self._broker.image
+        found = self._known.find_all(image)
+        if found is not None:
+            return found
+        revision = image.revision
+        for name in list(image.topics):
+            topic = self._broker.image.topic(name)
+            if topic is not None:
+                await self._add(topic)
+        answer = self._answer.finish()
+        if self._broker.image is image and image.revision == revision:
+            self._known.keep_all(image, revision, answer)
+        return answer
 
+    async def of_ids(self, ids: Iterable[bytes]) -> EncodedStructs:
+        for topic_id in ids:
+            topic = self._broker.image.topic_by_id(topic_id)
+            if topic is not None:
+                await self._add(topic)
+            else:
+                unknown = ErrorCode.UNKNOWN_TOPIC_ID
+                await self._add_unknown(MetadataResponseTopic(error_code=unknown, name=None, topic_id=topic_id))
+        return self._finish()
 
-def leader_error(context: RequestContext, image: MetadataImage, leader: int) -> ErrorCode:
-    """Why a client of this listener cannot reach the leader."""
-    if not image.is_alive(leader):
-        return ErrorCode.LEADER_NOT_AVAILABLE
-    if image.brokers[leader].endpoint(context.listener_name) is not None:
-        return ErrorCode.NONE
-    if context.header.api_version < _LISTENER_NOT_FOUND_SINCE:
-        return ErrorCode.LEADER_NOT_AVAILABLE
-    return ErrorCode.LISTENER_NOT_FOUND
+    async def of_names(self, names: Iterable[str]) -> EncodedStructs:
+        for name in names:
+            topic = self._broker.image.topic(name)
+            if topic is not None:
+                await self._add(topic)
+            else:
+                await self._add_unknown(self._unknown_name(name))
+        return self._finish()
+
+    async def _add(self, topic: TopicState) -> None:
+        self._add_encoded_unknown()
+        image = self._broker.image
+        parts = self._known.find(image, topic)
+        if parts is None:
+            parts = await self._turn.through(self._known.encode(image, topic))
+        self._answer.add(parts)
+        await self._turn.took(2 + len(parts) // 2)
+
+    def _unknown_name(self, name: str) -> MetadataResponseTopic:
+        unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        if invalid_reason(name) is not None:
+            unknown = ErrorCode.INVALID_TOPIC_EXCEPTION
+        return MetadataResponseTopic(
+            error_code=unknown,
+            name=name,
+            is_internal=is_internal(name),
+            topic_authorized_operations=self._operations,
+        )
+
+    async def _add_unknown(self, topic: MetadataResponseTopic) -> None:
+        """Many of them at a time are encoded, and forgotten: as objects they would take ten times the room."""
+        self._unknown.append(topic)
+        if len(self._unknown) >= _UNKNOWN_AT_ONCE:
+            self._add_encoded_unknown()
+        await self._turn.took(_STEPS_OF_UNKNOWN)
+
+    def _add_encoded_unknown(self) -> None:
+        if self._unknown:
+            self._answer.add_structs(self._unknown)
+            self._unknown.clear()
+
+    def _finish(self) -> EncodedStructs:
+        self._add_encoded_unknown()
+        return self._answer.finish()

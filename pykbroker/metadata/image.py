@@ -120,6 +120,10 @@ class MetadataImage:
 
     def __init__(self) -> None:
         self.offset = -1
+        self.revision = 0
+        """Grows with every change; with `brokers_revision`, which grows with those of brokers, for who keeps what
+        this image gave."""
+        self.brokers_revision = 0
         self.features: dict[str, int] = {}
         self.next_producer_id = 0
         self.controllers: dict[int, ControllerRegistration] = {}
@@ -279,6 +283,8 @@ class MetadataImage:
         else:
             self._own()
             apply(self, record, changes)
+            if type(record) is not NoOpRecord:
+                self.revision += 1
 
     def _own(self) -> None:
         """Before the first change after a view: what the view reads is left to it."""
@@ -345,6 +351,7 @@ class MetadataImage:
 
     def _register_broker(self, record: RegisterBrokerRecord, changes: ImageChanges) -> None:
         self._brokers[record.broker_id] = BrokerRegistration.from_record(record)
+        self.brokers_revision += 1
         changes.brokers[record.broker_id] = None
 
     def _change_broker(self, record: BrokerRegistrationChangeRecord, changes: ImageChanges) -> None:
@@ -354,10 +361,12 @@ class MetadataImage:
                 f"record {self.offset}: no broker {record.broker_id} is registered with epoch {record.broker_epoch}"
             )
         self._brokers[record.broker_id] = broker.changed_by(record)
+        self.brokers_revision += 1
         changes.brokers[record.broker_id] = None
 
     def _unregister_broker(self, record: UnregisterBrokerRecord, changes: ImageChanges) -> None:
         self._brokers.pop(record.broker_id, None)
+        self.brokers_revision += 1
         changes.brokers[record.broker_id] = None
 
     def _register_controller(self, record: RegisterControllerRecord, changes: ImageChanges) -> None:

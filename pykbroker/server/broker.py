@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from pykbroker.config import BrokerConfig
+from pykbroker.metadata.encoded_topics import EncodedTopicsOfNode
 
 from .clock import Clock
 from .threads import Threads
@@ -89,3 +90,4 @@ class Broker(ClusterNode):
     """Who refers consumers to replicas that are closer (`replica.selector.class`)."""
     advertised: tuple[BoundListener, ...] = field(default=())
     """What clients are told, one for each listener of the broker."""
+    encoded_topics: EncodedTopicsOfNode = field(default_factory=EncodedTopicsOfNode)

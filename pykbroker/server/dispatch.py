@@ -7,6 +7,7 @@ table gives ApiVersions what it advertises and each listener what it lets in: no
 from __future__ import annotations
 
 import logging
+from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias, TypeVar, cast
@@ -20,8 +21,10 @@ from pykbroker.protocol.schema import Message
 from pykbroker.storage.errors import DiskFailed
 
 from .broker import Broker, ClusterNode
+from .large_requests import LARGE_FRAME_BYTES, LET_IN, Admission, LargeRequests
 from .log_lines import printable
 from .transport import Part
+from .turns import Turn
 
 _log = logging.getLogger(__name__)
 
@@ -59,13 +62,16 @@ class ConnectionState:
 class RequestContext:
     """What a handler knows beside the request. Slices of the request are good until the handler returns.
 
-    broker: on a controller's listener it may have no more than a ClusterNode has.
+    broker: on a controller's listener it may have no more than a ClusterNode has. turn: for handlers that loop over
+    what the request names. admission: of a large request, to be left by who is about to wait for others.
     """
 
     broker: Broker
     header: RequestHeader
     listener: ListenerView
     connection: ConnectionState
+    turn: Turn = field(default_factory=Turn)
+    admission: Admission | None = None
 
     @property
     def listener_name(self) -> str:
@@ -151,6 +157,7 @@ class Dispatcher:
         self._broker = cast(Broker, node)
         self._listener = listener
         self._by_api_key = listener.by_api_key
+        self._large: defaultdict[int, LargeRequests] = defaultdict(LargeRequests)
 
     def disk_failed(self, failure: DiskFailed) -> None:
         """A file could not be read that an answer is made of."""
@@ -167,19 +174,41 @@ class Dispatcher:
         version = header.api_version
         if not handler.min_version <= version <= handler.max_version:
             return self._answer_unsupported_version(header, handler)
+        if len(frame) > LARGE_FRAME_BYTES and header.api_key not in LET_IN:
+            return await self._answer_large(handler, header, frame, body, connection)
         request, _ = decode(handler.request_type, version, frame, body)
-        context = RequestContext(self._broker, header, self._listener, connection)
+        return await self._answer(handler, RequestContext(self._broker, header, self._listener, connection), request)
+
+    async def _answer_large(
+        self, handler: Handler, header: RequestHeader, frame: memoryview, body: int, connection: ConnectionState
+    ) -> list[Part] | None:
+        """Unpacked in a thread, when there is room for what comes out."""
+        admission = await self._large[header.api_key].enter(len(frame))
+        try:
+            unpack = self._broker.threads.run
+            request, _ = await unpack(decode, handler.request_type, header.api_version, frame, body)
+            context = RequestContext(self._broker, header, self._listener, connection, admission=admission)
+            return await self._answer(handler, context, request)
+        finally:
+            admission.leave()
+
+    async def _answer(self, handler: Handler, context: RequestContext, request: Message) -> list[Part] | None:
+        header = context.header
         try:
             response = await handler.function(context, request)
             if response is None:
                 return None
-            return cast("list[Part]", encode_response(header.correlation_id, response, version))
+            packed = header.correlation_id, response, header.api_version
+            if context.turn.is_long:
+                parts = await self._broker.threads.run(encode_response, *packed)
+            else:
+                parts = encode_response(*packed)
+            return cast("list[Part]", parts)
         except RequestRefused:
             raise
         except Exception as error:
-            _log.exception(
-                "%s version %d of client %s failed", handler.request_type.__name__, version, printable(header.client_id)
-            )
+            name, version = handler.request_type.__name__, header.api_version
+            _log.exception("%s version %d of client %s failed", name, version, printable(header.client_id))
             answer = _unknown_server_error(header.api_key)
             if answer is None:
                 raise RequestFailed from error

@@ -10,6 +10,7 @@ import trio
 import trio.testing
 
 import pykbroker.api
+from pykbroker.metadata.encoded_topics import EncodedTopicsOfNode
 from pykbroker.metadata.image import MetadataImage
 from pykbroker.protocol.api_keys import response_type
 from pykbroker.protocol.compile import decode, encode
@@ -64,6 +65,7 @@ class Admin:
             raft=SimpleNamespace(leader_id=1),
             image=driver.image,
             auto_topic_creation=AutoTopicCreation(cluster.config, channel, SimulatedClock()),
+            encoded_topics=EncodedTopicsOfNode(),
             transactions=SimpleNamespace(producer_ids=ProducerIds(channel, lambda: driver.image, 1)),
         )
         self.broker = cast(Broker, seen)

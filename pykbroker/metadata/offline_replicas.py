@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from pykbroker.metadata.image import MetadataImage
-from pykbroker.metadata.partition_state import PartitionState
 from pykbroker.protocol.uuids import LOST_DIRECTORY, RESERVED_DIRECTORIES
+
+from .image import MetadataImage
+from .partition_state import PartitionState
 
 
 class OfflineReplicas:

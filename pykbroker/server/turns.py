@@ -1,0 +1,64 @@
+"""A handler's turn on the event loop. Whoever goes through what a request names gives others their turn in between.
+
+A turn is counted and not timed, so that a simulation with one seed has one order of events: a step is some work of
+about a microsecond. After the end of a turn the world may have changed: topics are gone, leaders are elsewhere. So a
+handler looks at them anew, entry by entry, and keeps nothing of the node's state from one turn to the next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Hashable, Iterable, Iterator, Sequence
+from itertools import islice
+from typing import Final, TypeVar
+
+import trio
+
+STEPS_PER_TURN: Final = 4000
+PORTION: Final = 1000
+"""Entries that are looked at between two calls of `took`, where an entry is a fraction of a step."""
+
+T = TypeVar("T")
+HashableT = TypeVar("HashableT", bound=Hashable)
+
+
+class Turn:
+    """One request's turns. is_long: it took more than one, so that its answer is a large one, too."""
+
+    __slots__ = ("_steps_left", "is_long")
+
+    def __init__(self) -> None:
+        self._steps_left = STEPS_PER_TURN
+        self.is_long = False
+
+    async def took(self, steps: int = 1) -> None:
+        """So many steps are done; returns in the next turn, where this one is over."""
+        self._steps_left -= steps
+        if self._steps_left <= 0:
+            self._steps_left = STEPS_PER_TURN
+            self.is_long = True
+            await trio.lowlevel.checkpoint()
+
+    async def through(self, work: Generator[int, None, T]) -> T:
+        """What the work comes to, whose every yield says how many steps it took."""
+        while True:
+            try:
+                steps = next(work)
+            except StopIteration as done:
+                result: T = done.value
+                return result
+            await self.took(steps)
+
+    async def distinct(self, entries: Iterable[HashableT]) -> dict[HashableT, None]:
+        """The entries without repetition, in their order."""
+        found: dict[HashableT, None] = {}
+        for portion in portions(entries):
+            found.update(dict.fromkeys(portion))
+            await self.took(len(portion) // 5)
+        return found
+
+
+def portions(entries: Iterable[T], size: int = PORTION) -> Iterator[Sequence[T]]:
+    """The entries in their order, so many at a time."""
+    iterator = iter(entries)
+    while portion := list(islice(iterator, size)):
+        yield portion

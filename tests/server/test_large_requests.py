@@ -1,0 +1,99 @@
+"""Large requests: a total size of them is in hand, and the others wait in their order."""
+
+from __future__ import annotations
+
+import trio
+from trio.testing import wait_all_tasks_blocked
+
+from pykbroker.server.large_requests import Admission, LargeRequests
+
+
+async def hold(requests: LargeRequests, size: int, entered: list[int], until: trio.Event) -> None:
+    admission = await requests.enter(size)
+    try:
+        entered.append(size)
+        await until.wait()
+    finally:
+        admission.leave()
+
+
+def test_requests_are_let_in_in_their_order_as_far_as_there_is_room() -> None:
+    async def run() -> None:
+        requests, entered, events = LargeRequests(100), [], [trio.Event() for _ in range(5)]
+        async with trio.open_nursery() as nursery:
+            for size, event in zip((60, 30, 50, 10, 40), events, strict=True):
+                nursery.start_soon(hold, requests, size, entered, event)
+                await wait_all_tasks_blocked()
+            assert entered == [60, 30], "10 would fit, but 50 came before"
+            events[0].set()
+            await wait_all_tasks_blocked()
+            assert sorted(entered) == [10, 30, 50, 60]
+            for event in events:
+                event.set()
+        assert requests.in_hand_bytes == 0
+
+    trio.run(run)
+
+
+def test_a_request_that_is_larger_than_the_room_is_let_in_alone() -> None:
+    async def run() -> None:
+        requests, entered = LargeRequests(100), []
+        first, second = trio.Event(), trio.Event()
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(hold, requests, 1, entered, first)
+            await wait_all_tasks_blocked()
+            nursery.start_soon(hold, requests, 1000, entered, second)
+            await wait_all_tasks_blocked()
+            assert entered == [1]
+            first.set()
+            await wait_all_tasks_blocked()
+            assert entered == [1, 1000]
+            second.set()
+
+    trio.run(run)
+
+
+def test_a_client_that_leaves_while_it_waits_takes_no_room() -> None:
+    async def run() -> None:
+        requests, entered, event = LargeRequests(100), [], trio.Event()
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(hold, requests, 100, entered, event)
+            await wait_all_tasks_blocked()
+            async with trio.open_nursery() as leaving:
+                leaving.start_soon(hold, requests, 70, entered, event)
+                await wait_all_tasks_blocked()
+                leaving.cancel_scope.cancel()
+            nursery.start_soon(hold, requests, 80, entered, event)
+            await wait_all_tasks_blocked()
+            event.set()
+        assert entered == [100, 80]
+        assert requests.in_hand_bytes == 0
+
+    trio.run(run)
+
+
+def test_a_client_that_leaves_as_it_is_let_in_gives_its_room_back() -> None:
+    async def run() -> None:
+        requests, entered, event = LargeRequests(100), [], trio.Event()
+        first: Admission = await requests.enter(100)
+        async with trio.open_nursery() as leaving:
+            leaving.start_soon(hold, requests, 100, entered, event)
+            await wait_all_tasks_blocked()
+            first.leave()
+            leaving.cancel_scope.cancel()
+        assert requests.in_hand_bytes == 0
+        assert (await requests.enter(100)) is not None
+
+    trio.run(run)
+
+
+def test_leaving_twice_gives_room_once() -> None:
+    async def run() -> None:
+        requests = LargeRequests(100)
+        first = await requests.enter(60)
+        await requests.enter(30)
+        first.leave()
+        first.leave()
+        assert requests.in_hand_bytes == 30
+
+    trio.run(run)
