@@ -245,11 +245,18 @@ class Log:
         now_ms: int,
         *,
         origin: AppendOrigin = AppendOrigin.CLIENT,
+        checked: CheckedBatch | None = None,
     ) -> AppendResult:
-        """Give the batch its offsets and write it. Raises `RecordsRejected`, `DiskFailed`; then nothing has changed."""
+        """Give the batch its offsets and write it. Raises `RecordsRejected`, `DiskFailed`; then nothing has changed.
+
+        checked: what the check of a client's batch has found, where that was made before.
+        """
         if origin is AppendOrigin.COORDINATOR:
             return self._append_own(records, leader_epoch, now_ms)
-        checked = check_client_batch(records, self.config, now_ms)
+        if checked is None:
+            checked = check_client_batch(records, self.config, now_ms)
+        elif checked.attributes & TIMESTAMP_TYPE_MASK:
+            checked = checked._replace(max_timestamp=now_ms)
         header = checked.header
         if header.producer_id >= 0:
             duplicate = self.producers.check_client_batch(header)

@@ -3,9 +3,17 @@
 Every record is looked at, in compressed batches too, and the largest timestamp is found anew, because neither counts,
 offsets nor timestamps in a header can be believed. Stricter than Kafka where no client sends it and a reader would
 suffer: offset deltas are 0…n-1, nothing stands behind the batch, attribute bits without a meaning are stored as 0.
+
+What a batch costs is not to be seen from outside: a few kilobytes may hold millions of records. The check is a
+generator (`client_batch_steps`). It yields None where the work of a turn is done and others should have theirs, and a
+`Job` where something is for a thread, whose result it is sent. Most batches pass without either.
 """
 
-from typing import NamedTuple
+from collections.abc import Callable, Generator
+from functools import partial
+from itertools import chain, islice
+from mmap import MAP_ANONYMOUS, MAP_PRIVATE, mmap
+from typing import NamedTuple, TypeAlias, TypeVar, cast
 
 from crc32c import crc32c
 from pykbroker.protocol.errors import ErrorCode
@@ -25,23 +33,81 @@ from pykbroker.protocol.records.batch import (
     assemble_batch,
     decode_batch_header,
 )
-from pykbroker.protocol.records.checking import CheckedRecords, check_records
-from pykbroker.protocol.records.compression import Compression, compress, decompress
+from pykbroker.protocol.records.checking import TURN_UNITS, CheckBudget, CheckedRecords, check_records_in_turns
+from pykbroker.protocol.records.compression import (
+    Compression,
+    LargePayload,
+    compress,
+    decompress,
+    decompress_large,
+    limit_of,
+)
 from pykbroker.protocol.records.errors import InvalidRecords
-from pykbroker.protocol.records.record import NO_TIMESTAMP, decode_records
+from pykbroker.protocol.records.record import NO_TIMESTAMP
+from pykbroker.protocol.records.record_parts import timestamp_deltas
+from pykbroker.protocol.records.varints import IndexedBytes
 
 from .disk import Buffer
 from .log_config import MAX_LONG, LogConfig
 from .rejection import RecordError, RecordsRejected
 
-__all__ = ["CheckedBatch", "RecordError", "RecordsRejected", "check_client_batch"]
+__all__ = [
+    "CheckBudget",
+    "CheckSteps",
+    "CheckedBatch",
+    "Job",
+    "RecordError",
+    "RecordsRejected",
+    "budget_of_request",
+    "check_client_batch",
+    "client_batch_steps",
+]
 
 _MIN_LENGTH = RECORD_BATCH_OVERHEAD_BYTES - LOG_OVERHEAD_BYTES
 _CLIENT_ATTRIBUTES_MASK = COMPRESSION_MASK | TRANSACTIONAL_MASK
 _LOG_APPEND_TIME = TimestampType.LOG_APPEND_TIME
 _UNCOMPRESSED = Compression.NONE
 
-MAX_DECOMPRESSED_BYTES = 64 * 1024 * 1024
+MAX_HEADERS = 1 << 20
+"""Of one batch. They are the cheapest way to keep a broker busy: two bytes each, before compression."""
+MAX_RECORD_ERRORS = 1000
+"""An answer names no more records at fault."""
+
+# What is done in place, a millisecond's work; more is for a thread.
+_SMALL_COMPRESSED_BYTES = 64 * 1024
+_SMALL_BYTES = 256 * 1024
+_SMALL_PARTS = 256
+_SMALL_TO_COMPRESS_BYTES = 32 * 1024
+_MEDIUM_BYTES = 8 * 1024 * 1024
+"""Several jobs of this size may have their memory at the same time."""
+_COPIED_AT_ONCE_BYTES = 2 * 1024 * 1024
+
+# What a byte costs in units of `CheckBudget`, as shifts.
+_CHECKSUM = 13
+_COPYING = 12
+_DECOMPRESSION = {Compression.GZIP: 7}
+_FASTER_DECOMPRESSION = 9
+_COMPRESSION = 4
+
+_ROOM_BYTES = 128 * 1024 * 1024
+_ROOM_FACTOR = 64
+
+
+def budget_of_request(records_bytes: int) -> CheckBudget:
+    """The first turn of a request with so many bytes of records, and what all of them may decompress to."""
+    return CheckBudget(TURN_UNITS, _ROOM_BYTES + _ROOM_FACTOR * records_bytes)
+
+
+class Job(NamedTuple):
+    """Work for a thread. is_large: it takes so much memory that there may be one at a time."""
+
+    run: Callable[[], object]
+    is_large: bool
+
+
+T = TypeVar("T")
+Steps: TypeAlias = Generator[Job | None, object, T]
+CheckSteps: TypeAlias = Generator[Job | None, object, "CheckedBatch"]
 
 
 class CheckedBatch(NamedTuple):
@@ -81,12 +147,30 @@ class CheckedBatch(NamedTuple):
 
 
 def check_client_batch(records: Buffer | None, config: LogConfig, now_ms: int) -> CheckedBatch:
-    """Exactly one sound batch of a producer. Raises `RecordsRejected`."""
+    """Exactly one sound batch of a producer, all of it here and now. Raises `RecordsRejected`."""
+    steps = client_batch_steps(records, config, now_ms, CheckBudget())
+    try:
+        job = next(steps)
+        while True:
+            assert job is not None, "a turn without a limit came to its end"
+            try:
+                result = job.run()
+            except InvalidRecords as error:
+                job = steps.throw(error)
+            else:
+                job = steps.send(result)
+    except StopIteration as end:
+        return cast(CheckedBatch, end.value)
+
+
+def client_batch_steps(records: Buffer | None, config: LogConfig, now_ms: int, budget: CheckBudget) -> CheckSteps:
+    """As `check_client_batch`, in turns. What a job raises is to be thrown in."""
     header = _check_frame(records)
     assert records is not None
     view = memoryview(records)
     if crc32c(view[ATTRIBUTES_OFFSET:]) != header.crc:
         raise RecordsRejected(ErrorCode.CORRUPT_MESSAGE, "the batch's checksum is not that of its bytes")
+    budget.left -= len(view) >> _CHECKSUM
     if len(view) > config.max_message_bytes:
         raise RecordsRejected(
             ErrorCode.MESSAGE_TOO_LARGE,
@@ -94,7 +178,7 @@ def check_client_batch(records: Buffer | None, config: LogConfig, now_ms: int) -
         )
     _check_header(header)
     try:
-        return _check_records(header, view[RECORD_BATCH_OVERHEAD_BYTES:], config, now_ms)
+        return (yield from _records_steps(header, view[RECORD_BATCH_OVERHEAD_BYTES:], config, now_ms, budget))
     except InvalidRecords as error:
         raise RecordsRejected(error.error_code, error.message) from error
 
@@ -138,10 +222,20 @@ def _check_header(header: RecordBatchHeader) -> None:
         raise RecordsRejected(ErrorCode.INVALID_TIMESTAMP, "producers must not set the timestamp type to LogAppendTime")
 
 
-def _check_records(header: RecordBatchHeader, payload: memoryview, config: LogConfig, now_ms: int) -> CheckedBatch:
+def _records_steps(
+    header: RecordBatchHeader, payload: memoryview, config: LogConfig, now_ms: int, budget: CheckBudget
+) -> CheckSteps:
     codec = header.compression if header.attributes & COMPRESSION_MASK else _UNCOMPRESSED
-    data = bytes(payload) if codec is _UNCOMPRESSED else decompress(codec, payload, MAX_DECOMPRESSED_BYTES)
-    checked = check_records(data, header.records_count, find_null_keys=config.compact)
+    data: IndexedBytes
+    if codec is _UNCOMPRESSED and len(payload) <= _COPIED_AT_ONCE_BYTES:
+        data, size = bytes(payload), len(payload)
+    elif codec is _UNCOMPRESSED:
+        data, size = yield from _copy(payload, budget)
+    else:
+        data, size = yield from _decompress(codec, payload, budget)
+    checked = yield from check_records_in_turns(
+        data, size, header.records_count, budget, find_null_keys=config.compact, max_headers=MAX_HEADERS
+    )
     if checked.null_keys:
         raise _null_keys(checked)
     attributes = header.attributes & _CLIENT_ATTRIBUTES_MASK
@@ -152,21 +246,111 @@ def _check_records(header: RecordBatchHeader, payload: memoryview, config: LogCo
         max_timestamp = header.base_timestamp + checked.max_timestamp_delta
         latest = now_ms + config.message_timestamp_after_max_ms
         if max_timestamp > latest or config.message_timestamp_before_max_ms != MAX_LONG or max_timestamp < NO_TIMESTAMP:
-            _check_timestamps(header, bytes(data), config, now_ms)
+            yield from _check_timestamps(header, data, config, now_ms, budget)
     target = config.compression_type
     if target is None or target is codec:
         return CheckedBatch(header, attributes, max_timestamp, None)
     attributes = attributes & ~COMPRESSION_MASK | target
-    return CheckedBatch(header, attributes, max_timestamp, compress(target, data, config.compression_level(target)))
+    compressed = yield from _compress(target, data, size, config, budget)
+    return CheckedBatch(header, attributes, max_timestamp, compressed)
 
 
-def _check_timestamps(header: RecordBatchHeader, data: bytes, config: LogConfig, now_ms: int) -> None:
+def _copy(payload: memoryview, budget: CheckBudget) -> Steps[LargePayload]:
+    copy = mmap(-1, len(payload), flags=MAP_PRIVATE | MAP_ANONYMOUS)
+    for start in range(0, len(payload), _COPIED_AT_ONCE_BYTES):
+        if budget.left <= 0:
+            yield None
+        part = payload[start : start + _COPIED_AT_ONCE_BYTES]
+        copy[start : start + len(part)] = part
+        budget.left -= len(part) >> _COPYING
+    return LargePayload(copy, len(payload))
+
+
+def _decompress(codec: Compression, payload: memoryview, budget: CheckBudget) -> Steps[tuple[IndexedBytes, int]]:
+    """In place where the result is small, otherwise in a thread, where most are of a medium size."""
+    limit_bytes = min(limit_of(len(payload)), budget.room_bytes)
+    if len(payload) <= _SMALL_COMPRESSED_BYTES:
+        small_bytes = min(_SMALL_BYTES, limit_bytes)
+        try:
+            data = decompress(codec, payload, small_bytes, max_parts=_SMALL_PARTS)
+        except InvalidRecords as error:
+            _ensure_too_large(error)
+            budget.left -= small_bytes >> _DECOMPRESSION.get(codec, _FASTER_DECOMPRESSION)
+        else:
+            budget.room_bytes -= len(data)
+            budget.left -= len(data) >> _DECOMPRESSION.get(codec, _FASTER_DECOMPRESSION)
+            return data, len(data)
+    if limit_bytes > _MEDIUM_BYTES:
+        try:
+            return (yield from _decompress_in_thread(codec, payload, _MEDIUM_BYTES, budget))
+        except InvalidRecords as error:
+            _ensure_too_large(error)
+    limit_bytes = min(limit_bytes, budget.room_bytes)
+    return (yield from _decompress_in_thread(codec, payload, limit_bytes, budget))
+
+
+def _decompress_in_thread(
+    codec: Compression, payload: memoryview, limit_bytes: int, budget: CheckBudget
+) -> Steps[LargePayload]:
+    if limit_bytes <= 0:
+        raise InvalidRecords(ErrorCode.MESSAGE_TOO_LARGE, "the request decompresses to more than its size allows")
+    try:
+        result = yield Job(partial(decompress_large, codec, payload, limit_bytes), limit_bytes > _MEDIUM_BYTES)
+    except InvalidRecords as error:
+        if error.error_code is ErrorCode.MESSAGE_TOO_LARGE:
+            budget.room_bytes -= limit_bytes
+        raise
+    large = cast(LargePayload, result)
+    budget.room_bytes -= large.size
+    return large
+
+
+def _ensure_too_large(error: InvalidRecords) -> None:
+    if error.error_code is not ErrorCode.MESSAGE_TOO_LARGE:
+        raise error
+
+
+def _compress(
+    target: Compression, data: IndexedBytes, size: int, config: LogConfig, budget: CheckBudget
+) -> Steps[bytes]:
+    """The batch must not be too large for the topic afterwards, either."""
+    room = config.max_message_bytes - RECORD_BATCH_OVERHEAD_BYTES
+    if target is _UNCOMPRESSED:
+        if size > room:
+            raise _too_large_now(size, config)
+        return data if isinstance(data, bytes) else bytes(data[:size])
+    level = config.compression_level(target)
+    if size <= _SMALL_TO_COMPRESS_BYTES:
+        budget.left -= size >> _COMPRESSION
+        compressed = compress(target, memoryview(data)[:size], level)
+    else:
+        job = Job(partial(compress, target, memoryview(data)[:size], level), size > _MEDIUM_BYTES)
+        compressed = cast(bytes, (yield job))
+    if len(compressed) > room:
+        raise _too_large_now(len(compressed), config)
+    return compressed
+
+
+def _too_large_now(size: int, config: LogConfig) -> RecordsRejected:
+    return RecordsRejected(
+        ErrorCode.MESSAGE_TOO_LARGE,
+        f"with the topic's compression.type the batch has {size + RECORD_BATCH_OVERHEAD_BYTES} bytes, more than "
+        f"max.message.bytes of {config.max_message_bytes}",
+    )
+
+
+def _check_timestamps(
+    header: RecordBatchHeader, data: IndexedBytes, config: LogConfig, now_ms: int, budget: CheckBudget
+) -> Steps[None]:
     """Record by record, because the answer names those at fault."""
     earliest = max(now_ms - config.message_timestamp_before_max_ms, -(2**63))
     latest = now_ms + config.message_timestamp_after_max_ms
-    errors = []
-    for index, record in enumerate(decode_records(data, header.records_count, 0, header.base_timestamp)):
-        timestamp = record.timestamp
+    errors: list[RecordError] = []
+    for index, delta in enumerate(timestamp_deltas(data, header.records_count)):
+        if budget.left <= 0:
+            yield None
+        budget.left -= 2
+        timestamp = header.base_timestamp + delta
         if timestamp != NO_TIMESTAMP and not earliest <= timestamp <= latest:
             errors.append(
                 RecordError(
@@ -175,6 +359,8 @@ def _check_timestamps(header: RecordBatchHeader, data: bytes, config: LogConfig,
                     f"The timestamp should be within [{earliest}, {latest}]",
                 )
             )
+            if len(errors) == MAX_RECORD_ERRORS:
+                break
     if errors:
         raise RecordsRejected(
             ErrorCode.INVALID_TIMESTAMP, "One or more records have been rejected due to invalid timestamp", errors
@@ -183,11 +369,13 @@ def _check_timestamps(header: RecordBatchHeader, data: bytes, config: LogConfig,
 
 def _null_keys(checked: CheckedRecords) -> RecordsRejected:
     message = "Compacted topic cannot accept message without key"
-    errors = [RecordError(index, message) for indexes in checked.null_keys for index in indexes]
+    total = sum(map(len, checked.null_keys))
+    indexes = islice(chain.from_iterable(checked.null_keys), MAX_RECORD_ERRORS)
+    errors = [RecordError(index, message) for index in indexes]
     shown = ", ".join(f"RecordError(batchIndex={each.batch_index}, message='{each.message}')" for each in errors[:3])
     return RecordsRejected(
         ErrorCode.INVALID_RECORD,
-        f"One or more records have been rejected due to {len(errors)} record errors in total, "
+        f"One or more records have been rejected due to {total} record errors in total, "
         f"and only showing the first three errors at most: [{shown}]",
         errors,
     )

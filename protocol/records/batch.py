@@ -11,7 +11,7 @@ from typing import NamedTuple
 from crc32c import crc32c
 from pykbroker.protocol.errors import ErrorCode
 
-from .compression import DEFAULT_LIMIT_BYTES, Buffer, Compression, compress, decompress
+from .compression import Buffer, Compression, compress, decompress
 from .errors import InvalidRecords
 from .legacy import decode_message_header, is_checksum_right, iter_legacy_records
 from .record import NO_TIMESTAMP, Header, Record, decode_records, encode_record
@@ -232,13 +232,13 @@ def _legacy_message(view: memoryview, position: int) -> LegacyMessage | None:
     return LegacyMessage(RecordBatchHeader._make(fields), view[position:stop])
 
 
-def records_payload(header: RecordBatchHeader, data: Buffer, limit_bytes: int = DEFAULT_LIMIT_BYTES) -> bytes:
+def records_payload(header: RecordBatchHeader, data: Buffer, limit_bytes: int | None = None) -> bytes:
     """The records' bytes of the one batch in `data`, decompressed."""
     payload = memoryview(data)[RECORD_BATCH_OVERHEAD_BYTES : header.size_bytes]
     return bytes(decompress(header.compression, payload, limit_bytes))
 
 
-def iter_records(batch: RecordBatch | Buffer, *, limit_bytes: int = DEFAULT_LIMIT_BYTES) -> Iterator[Record]:
+def iter_records(batch: RecordBatch | Buffer, *, limit_bytes: int | None = None) -> Iterator[Record]:
     """The records of one batch with their absolute offsets and timestamps; control batches too.
 
     Decompresses at most `limit_bytes`. Raises `InvalidRecords`.
@@ -253,7 +253,7 @@ def iter_records(batch: RecordBatch | Buffer, *, limit_bytes: int = DEFAULT_LIMI
     return (record._replace(timestamp=header.max_timestamp) for record in records)
 
 
-def record_keys(batch: RecordBatch, *, limit_bytes: int = DEFAULT_LIMIT_BYTES) -> RecordKeys:
+def record_keys(batch: RecordBatch, *, limit_bytes: int | None = None) -> RecordKeys:
     """As `iter_records`, for whoever needs no values. Raises `InvalidRecords`."""
     header, data = batch
     if header.magic >= MAGIC_VALUE_V2:

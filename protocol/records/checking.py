@@ -4,14 +4,18 @@ It costs most of what Python does for a produce request, so it has two forms tha
 form walks a record at a time. Where neighbours have the same layout (same lengths, no headers), which is what most
 producers send, a whole run of them is compared by columns: the bytes at one place of each record are a strided slice
 of the batch, and the first byte that differs from its expectation ends the run.
+
+A batch of a few kilobytes may hold millions of records or headers once it is decompressed. The check is therefore a
+generator: it yields whenever the work of a turn (`CheckBudget`) is used up, and its caller decides who goes on.
 """
 
+from collections.abc import Generator
 from typing import NamedTuple
 
 from pykbroker.protocol.errors import ErrorCode
 
 from .errors import InvalidRecords
-from .varints import decode_varint, decode_varlong
+from .varints import IndexedBytes, decode_varint, decode_varlong
 
 
 class CheckedRecords(NamedTuple):
@@ -21,19 +25,38 @@ class CheckedRecords(NamedTuple):
     null_keys: list[range]
 
 
+TURN_UNITS = 2000
+"""What is done at once, a bit more than a millisecond. A unit is a record that is walked; the rest is counted in it."""
+_UNLIMITED = 1 << 62
+
+
+class CheckBudget:
+    """left: units of this turn. room_bytes: how much the batches of one request may decompress to, all together."""
+
+    __slots__ = ("left", "room_bytes")
+
+    def __init__(self, left: int = _UNLIMITED, room_bytes: int = _UNLIMITED) -> None:
+        self.left = left
+        self.room_bytes = room_bytes
+
+
 _ASCII = bytes(range(128))
 _CONTINUED = bytes(range(128, 256))
 _ODD = bytes(range(1, 256, 2))
 
-# Zigzag varints of the offset deltas 0…63 (one byte) and 64…8191 (two bytes: low, then high).
+# Zigzag varints of the offset deltas 0…63 (one byte), 64…8191 (two bytes: low, then high) and 8192…1048575 (three). The
+# low byte repeats after 64 records and the middle one after 8192, so that two periods have any part of them.
 _ONE_BYTE_DELTAS = bytes(range(0, 128, 2))
-_TWO_BYTES_FROM = 64
-_TWO_BYTES_TO = 8192
-_TWO_BYTE_DELTAS_LOW = bytes(range(128, 256, 2)) * 127
-_TWO_BYTE_DELTAS_HIGH = b"".join(bytes((high,)) * 64 for high in range(1, 128))
+_DELTA_ZONE_ENDS = (0, 64, 8192, 1 << 20)
+_PERIOD = 8192
+_DELTAS_LOW = bytes(range(128, 256, 2)) * (2 * _PERIOD // 64)
+_TWO_BYTE_DELTAS_HIGH = b"".join(bytes((high,)) * 64 for high in range(128))
+_THREE_BYTE_DELTAS_MIDDLE = b"".join(bytes((middle,)) * 64 for middle in range(128, 256)) * 2
 
 _SHORT_RUN = 8
 _LONGEST_WAIT = 64
+_FIRST_REACH = 1024
+"""So many records are compared at first, because a column costs by its length; more where all of them match."""
 
 _NOTHING = -1
 _NULL_LENGTH = 1
@@ -42,16 +65,51 @@ _UNUSUAL_BITS = ~((1 << 14) - 2)
 """Of zigzag values read as one or two bytes: negative ones, and those where a third byte follows."""
 _UNUSUAL_SIZE_BITS = ~((1 << 21) - 2)
 """The same of those read as up to three bytes."""
+_UNUSUAL_TIME_BITS = ~((1 << 28) - 1)
+"""Of a timestamp delta read as up to four bytes (37 hours); a negative one is usual."""
+
+# Costs in units.
+_SLOW_RECORD = 4
+_ATTEMPT = 6
+_MATCHED_RECORDS = 4  # as a shift
+_HEADERS = 2  # as a shift
+_FEW_HEADERS = 64
+"""As a zigzag value: so many are skipped without a pause."""
+
+MAX_NULL_KEYS = 1000
+"""More ranges of records without a key are not listed."""
 
 
 def _invalid(message: str) -> InvalidRecords:
     return InvalidRecords(ErrorCode.INVALID_RECORD, message)
 
 
-def check_records(data: bytes | bytearray, count: int, *, find_null_keys: bool = False) -> CheckedRecords:
-    """`data` must be exactly `count` well-formed records with the offset deltas 0…count-1.
+def check_records(data: IndexedBytes, count: int, *, find_null_keys: bool = False) -> CheckedRecords:
+    """`data` must be exactly `count` well-formed records with the offset deltas 0…count-1, all in one turn.
 
     Raises `InvalidRecords` (INVALID_RECORD) otherwise.
+    """
+    steps = check_records_in_turns(data, len(data), count, CheckBudget(), find_null_keys=find_null_keys)
+    try:
+        next(steps)
+    except StopIteration as end:
+        checked: CheckedRecords = end.value
+        return checked
+    raise AssertionError("a turn without a limit came to its end")
+
+
+def check_records_in_turns(
+    data: IndexedBytes,
+    size: int,
+    count: int,
+    budget: CheckBudget,
+    *,
+    find_null_keys: bool = False,
+    max_headers: int = _UNLIMITED,
+) -> Generator[None, object, CheckedRecords]:
+    """The first `size` bytes of `data`, as `check_records` does it; yields at the end of each turn.
+
+    max_headers: of all records together.
     """
     position = index = 0
     # Zigzag values: the even ones are not negative and in order, the odd ones are negative and in reverse order.
@@ -60,12 +118,24 @@ def check_records(data: bytes | bytearray, count: int, *, find_null_keys: bool =
     last_length = _NOTHING
     next_attempt = 1
     wait = 1
+    reach = _FIRST_REACH
+    headers = 0
+    pause_at = budget.left
+    stop = min(count, pause_at)
     # Read before they are written only where a record ends the data, and then not looked at.
-    length = timestamp = key_length = timestamp_at = offset_at = key_at = value_at = headers_at = _NOTHING
+    length = timestamp = key_length = end = number = _NOTHING
+    timestamp_at = offset_at = key_at = value_at = headers_at = _NOTHING
     try:
-        while index < count:
-            # A record as most are: varints of one or two bytes, and of three for its length and that of its value.
-            # Whatever is not, goes to `_check_record`.
+        while True:
+            if index >= stop:
+                if index == count:
+                    break
+                budget.left = 0
+                yield
+                pause_at = index + budget.left
+                stop = min(count, pause_at)
+            # A record as most are: varints of one or two bytes, of three for its length, that of its value and the
+            # offset delta, and of four for the timestamp delta. Whatever is not, goes to `_check_record`.
             start = position
             try:
                 length = data[start]
@@ -82,19 +152,28 @@ def check_records(data: bytes | bytearray, count: int, *, find_null_keys: bool =
                 if timestamp > 127:
                     timestamp = timestamp & 127 | data[offset_at] << 7
                     offset_at += 1
+                    if timestamp > 16383:
+                        timestamp = timestamp & 16383 | data[offset_at] << 14
+                        offset_at += 1
+                        if timestamp > 2097151:
+                            timestamp = timestamp & 2097151 | data[offset_at] << 21
+                            offset_at += 1
                 delta = data[offset_at]
                 key_at = offset_at + 1
                 if delta > 127:
                     delta = delta & 127 | data[key_at] << 7
                     key_at += 1
-                key_length = data[key_at]
+                    if delta > 16383:
+                        delta = delta & 16383 | data[key_at] << 14
+                        key_at += 1
+                bits = key_length = data[key_at]
                 value_at = key_at + 1
                 if key_length > 127:
-                    key_length = key_length & 127 | data[value_at] << 7
+                    bits = key_length = key_length & 127 | data[value_at] << 7
                     value_at += 1
-                bits = timestamp | delta
-                if key_length != _NULL_LENGTH:
-                    bits |= key_length
+                if key_length == _NULL_LENGTH:
+                    bits = 0
+                else:
                     value_at += key_length >> 1
                 value_length = data[value_at]
                 headers_at = value_at + 1
@@ -108,27 +187,46 @@ def check_records(data: bytes | bytearray, count: int, *, find_null_keys: bool =
                 if value_length != _NULL_LENGTH:
                     sizes |= value_length
                     headers_at += value_length >> 1
-                if bits & _UNUSUAL_BITS or sizes & _UNUSUAL_SIZE_BITS or delta != index << 1:
-                    is_usual = False
-                else:
-                    if data[headers_at] == 0:
-                        position = headers_at + 1
-                    else:
-                        position = _skip_headers(data, headers_at, index)
-                        last_length = _NOTHING
-                    is_usual = timestamp_at - 1 + (length >> 1) == position
+                is_usual = not (
+                    bits & _UNUSUAL_BITS
+                    or sizes & _UNUSUAL_SIZE_BITS
+                    or timestamp & _UNUSUAL_TIME_BITS
+                    or delta != index << 1
+                )
+                end = timestamp_at - 1 + (length >> 1)
+                number = data[headers_at]
             except IndexError:
                 is_usual = False
-            if is_usual:
+            if not is_usual:
+                length = _NOTHING
+                headers_at, end, timestamp, key_length = _check_record(data, start, size, index)
+                number = data[headers_at]
+                pause_at -= _SLOW_RECORD
+                stop = min(stop, pause_at)
+            if not timestamp & 1:
                 if timestamp > largest:
                     largest = timestamp
+            elif nearest_negative == _NOTHING or timestamp < nearest_negative:
+                nearest_negative = timestamp
+            if number == 0:
+                position = headers_at + 1
             else:
-                length = _NOTHING
-                position, timestamp, key_length = _check_record(data, start, index)
-                if not timestamp & 1:
-                    largest = max(largest, timestamp)
-                elif nearest_negative == _NOTHING or timestamp < nearest_negative:
-                    nearest_negative = timestamp
+                last_length = length = _NOTHING
+                if number <= _FEW_HEADERS and not number & 1:
+                    position = _skip_headers(data, headers_at + 1, number >> 1, index)
+                    pause_at -= number >> 1 + _HEADERS
+                else:
+                    number, position = _count_headers(data, headers_at, size, index)
+                    if headers + (number >> 1) <= max_headers:
+                        budget.left = pause_at - index
+                        position = yield from _skip_many_headers(data, position, number >> 1, index, budget)
+                        pause_at = index + budget.left
+                headers += number >> 1
+                if headers > max_headers:
+                    raise _invalid(f"the records have more than {max_headers} headers")
+                stop = pause_at if pause_at < count else count
+            if position != end:
+                raise _invalid(f"record {index} has a length that is not that of its parts")
             if find_null_keys and key_length == _NULL_LENGTH:
                 _add(null_keys, index, index + 1)
             index += 1
@@ -136,23 +234,28 @@ def check_records(data: bytes | bytearray, count: int, *, find_null_keys: bool =
             if length != last_length:
                 last_length = length
                 continue
-            if index < next_attempt or not is_usual:
+            if index < next_attempt or length == _NOTHING:
                 continue
             record_size = position - start
             layout = (start, timestamp_at, offset_at, key_at, value_at, headers_at)
-            run, run_largest = _match_run(data, position, record_size, index, count - index, layout)
+            most = min(count - index, reach)
+            run, run_largest = _match_run(data, size, position, record_size, index, most, layout)
             if run_largest > largest:
                 largest = run_largest
             if find_null_keys and key_length == _NULL_LENGTH:
                 _add(null_keys, index, index + run)
             index += run
+            pause_at += run - (run >> _MATCHED_RECORDS) - _ATTEMPT
+            stop = pause_at if pause_at < count else count
             position += run * record_size
+            reach = _PERIOD if run == most else _FIRST_REACH
             wait = 1 if run > _SHORT_RUN else min(2 * wait, _LONGEST_WAIT)
             next_attempt = index + wait
     except IndexError as error:
         raise _invalid(f"record {index} ends beyond the batch") from error
-    if position != len(data):
-        raise _invalid("the batch holds more bytes than its records")
+    if position != size:
+        raise _invalid("the batch holds more bytes than its records, or fewer")
+    budget.left = pause_at - index
     if largest == _NOTHING and nearest_negative != _NOTHING:
         return CheckedRecords(-((nearest_negative + 1) >> 1), null_keys)
     return CheckedRecords(max(largest, 0) >> 1, null_keys)
@@ -161,18 +264,19 @@ def check_records(data: bytes | bytearray, count: int, *, find_null_keys: bool =
 def _add(ranges: list[range], start: int, stop: int) -> None:
     if ranges and ranges[-1].stop == start:
         ranges[-1] = range(ranges[-1].start, stop)
-    else:
+    elif len(ranges) < MAX_NULL_KEYS:
         ranges.append(range(start, stop))
 
 
-def _check_record(data: bytes | bytearray, position: int, index: int) -> tuple[int, int, int]:
-    """Any record, a step at a time. Gives where it ends, and timestamp delta and key length as zigzag values.
+def _check_record(data: IndexedBytes, position: int, size: int, index: int) -> tuple[int, int, int, int]:
+    """Any record up to its headers, a step at a time.
 
+    Gives where the headers begin and where the record must end, and timestamp delta and key length as zigzag values.
     Raises `InvalidRecords`, or `IndexError` where it goes on behind the data.
     """
     length, position = decode_varint(data, position)
     end = position + length
-    if length < 0 or end > len(data):
+    if length < 0 or end > size:
         raise _invalid(f"record {index} has a length that is negative or beyond the batch")
     timestamp, position = decode_varlong(data, position + 1)
     delta, position = decode_varint(data, position)
@@ -184,26 +288,28 @@ def _check_record(data: bytes | bytearray, position: int, index: int) -> tuple[i
     position += max(value_length, 0)
     if key_length < -1 or value_length < -1:
         raise _invalid(f"record {index} has a key or a value of negative length")
-    position = _skip_headers(data, position, index)
-    if position != end:
-        raise _invalid(f"record {index} has a length that is not that of its parts")
-    return position, _zigzag(timestamp), _zigzag(key_length)
+    return position, end, _zigzag(timestamp), _zigzag(key_length)
 
 
 def _zigzag(value: int) -> int:
     return value << 1 if value >= 0 else (-value << 1) - 1
 
 
-def _skip_headers(data: bytes | bytearray, position: int, index: int) -> int:
+def _count_headers(data: IndexedBytes, position: int, size: int, index: int) -> tuple[int, int]:
+    """The number of headers as a zigzag value, and where the first one is."""
     count = data[position]
     if count < 128:
         position += 1
     else:
         count, position = _decode_zigzag(data, position)
     # Each header takes at least the two bytes of its lengths.
-    if count & 1 or count > len(data) - position:
+    if count & 1 or count > size - position:
         raise _invalid(f"record {index} claims an impossible number of headers")
-    for _ in range(count >> 1):
+    return count, position
+
+
+def _skip_headers(data: IndexedBytes, position: int, count: int, index: int) -> int:
+    for _ in range(count):
         length = data[position]
         if length < 128:
             position += 1
@@ -224,34 +330,43 @@ def _skip_headers(data: bytes | bytearray, position: int, index: int) -> int:
     return position
 
 
-def _decode_zigzag(data: bytes | bytearray, position: int) -> tuple[int, int]:
+def _skip_many_headers(
+    data: IndexedBytes, position: int, count: int, index: int, budget: CheckBudget
+) -> Generator[None, object, int]:
+    while count > 0:
+        if budget.left <= 0:
+            yield
+        part = min(count, max(budget.left << _HEADERS, _FEW_HEADERS))
+        position = _skip_headers(data, position, part, index)
+        count -= part
+        budget.left -= 1 + (part >> _HEADERS)
+    return position
+
+
+def _decode_zigzag(data: IndexedBytes, position: int) -> tuple[int, int]:
     value, position = decode_varint(data, position)
     return _zigzag(value), position
 
 
 def _match_run(
-    data: bytes | bytearray,
+    data: IndexedBytes,
+    data_size: int,
     first: int,
     size: int,
     index: int,
-    remaining: int,
+    most: int,
     layout: tuple[int, int, int, int, int, int],
 ) -> tuple[int, int]:
-    """How many records from position `first` (number `index`) on have the layout of the one before them.
+    """How many records, `most` at most, from position `first` (number `index`) on have the layout of the one before.
 
     `layout` says where that record and its parts start: length, timestamp, offset delta, key length, value length,
     header count. Also gives the run's largest timestamp delta as a zigzag value; a run has no negative ones.
     """
     start, timestamp_at, offset_at, key_at, value_at, headers_at = layout
-    timestamp_bytes = offset_at - timestamp_at
-    offset_bytes = key_at - offset_at
-    if timestamp_bytes > 2 or offset_bytes > 2:
-        return 0, _NOTHING
-    zone_end = _TWO_BYTES_FROM if offset_bytes == 1 else _TWO_BYTES_TO
-    run = min(remaining, zone_end - index, (len(data) - first) // size)
+    run = min(most, _DELTA_ZONE_ENDS[key_at - offset_at] - index, (data_size - first) // size)
 
     # The offset deltas first: they also end a run where records only look alike by chance.
-    run = _match_offsets(data, first + offset_at - start, size, index, run, offset_bytes)
+    run = _match_offsets(data, first + offset_at - start, size, index, run, key_at - offset_at)
     key_length_end = _varint_end(data, key_at)
     value_length_end = _varint_end(data, value_at)
     same = (
@@ -264,30 +379,36 @@ def _match_run(
         if run < 1:
             return 0, _NOTHING
         column = data[first + place - start : first + place - start + run * size : size]
-        run = _same_prefix(column, data[place : place + 1] * run)
+        run = _same_prefix(column, bytes((data[place],)) * run)
     if run < 1:
         return 0, _NOTHING
-    return _match_timestamps(data, first + timestamp_at - start, size, run, timestamp_bytes)
+    return _match_timestamps(data, first + timestamp_at - start, size, run, offset_at - timestamp_at)
 
 
-def _varint_end(data: bytes | bytearray, position: int) -> int:
+def _varint_end(data: IndexedBytes, position: int) -> int:
     while data[position] > 127:
         position += 1
     return position + 1
 
 
-def _match_offsets(data: bytes | bytearray, at: int, size: int, index: int, run: int, offset_bytes: int) -> int:
+def _match_offsets(data: IndexedBytes, at: int, size: int, index: int, run: int, width: int) -> int:
     if run < 1:
         return 0
-    if offset_bytes == 1:
+    if width == 1:
         return _same_prefix(data[at : at + run * size : size], _ONE_BYTE_DELTAS[index : index + run])
-    table_at = index - _TWO_BYTES_FROM
-    low = _same_prefix(data[at : at + run * size : size], _TWO_BYTE_DELTAS_LOW[table_at : table_at + run])
-    at += 1
-    return _same_prefix(data[at : at + low * size : size], _TWO_BYTE_DELTAS_HIGH[table_at : table_at + low])
+    low_at = index % 64
+    run = _same_prefix(data[at : at + run * size : size], _DELTAS_LOW[low_at : low_at + run])
+    if width == 2:
+        return _same_prefix(data[at + 1 : at + 1 + run * size : size], _TWO_BYTE_DELTAS_HIGH[index : index + run])
+    middle_at = index % _PERIOD
+    run = min(run, _PERIOD - middle_at)
+    run = _same_prefix(
+        data[at + 1 : at + 1 + run * size : size], _THREE_BYTE_DELTAS_MIDDLE[middle_at : middle_at + run]
+    )
+    return _same_prefix(data[at + 2 : at + 2 + run * size : size], bytes((index // _PERIOD,)) * run)
 
 
-def _same_prefix(column: bytes | bytearray, expected: bytes | bytearray) -> int:
+def _same_prefix(column: bytes | bytearray, expected: bytes) -> int:
     """How many leading bytes are equal; both have the same length."""
     if column == expected:
         return len(column)
@@ -295,28 +416,40 @@ def _same_prefix(column: bytes | bytearray, expected: bytes | bytearray) -> int:
     return ((difference & -difference).bit_length() - 1) >> 3
 
 
-def _match_timestamps(data: bytes | bytearray, at: int, size: int, run: int, width: int) -> tuple[int, int]:
-    column = data[at : at + run * size : size]
+def _match_timestamps(data: IndexedBytes, at: int, size: int, run: int, width: int) -> tuple[int, int]:
+    """Of varints that all have this width and are not negative."""
     if width == 1:
+        column = data[at : at + run * size : size]
         run = _prefix_of(column, _ASCII)
         column = column[:run]
         if not run or column.translate(None, _ODD) != column:
             return 0, _NOTHING
         return run, max(column)
-    run = _prefix_of(column, _CONTINUED)
-    high = data[at + 1 : at + 1 + run * size : size]
-    run = _prefix_of(high, _ASCII)
-    low, high = column[:run], high[:run]
+    columns = []
+    for place in range(width):
+        column = data[at + place : at + place + run * size : size]
+        run = _prefix_of(column, _CONTINUED if place < width - 1 else _ASCII)
+        columns.append(column)
+    columns = [column[:run] for column in columns]
+    low = columns[0]
     if not run or low.translate(None, _ODD) != low:
         return 0, _NOTHING
-    largest_high = max(high)
-    candidates = low[high.find(largest_high) :]
-    if high.count(largest_high) != len(candidates):
-        # Time went backwards inside of the run: compare the pairs.
-        largest_low = max(pair[1] for pair in zip(high, low, strict=True) if pair[0] == largest_high)
-    else:
-        largest_low = max(candidates)
-    return run, largest_low & 127 | largest_high << 7
+    found = run
+    largest = 0
+    while columns:
+        column = columns.pop()
+        high = max(column)
+        begin = column.find(high)
+        if column.count(high) != run - begin:
+            # Time went backwards inside of the run: compare the records.
+            for byte in max(zip(column, *reversed(columns), strict=True)):
+                largest = largest << 7 | byte & 127
+            return found, largest
+        # Only the last ones, which all have this byte, may have the largest timestamp.
+        largest = largest << 7 | high & 127
+        columns = [lower[begin:] for lower in columns]
+        run -= begin
+    return found, largest
 
 
 def _prefix_of(column: bytes | bytearray, allowed: bytes) -> int:

@@ -1,22 +1,33 @@
 """The codecs of record batches, and the one place that decompresses.
 
 Every decompression is bounded: output beyond `limit_bytes` is never produced, so that a small batch cannot take the
-memory of the process. Snappy is read raw and in the block framing of `xerial/snappy-java`, which Java clients write;
-LZ4 is the frame format with independent blocks, the only one that Java clients read.
+memory of the process, and neither are more gzip members or snappy blocks read than a writer has a reason for. Large
+output is for threads (`decompress_large`): it goes into pages that nobody has touched before, in pieces that each hold
+the interpreter's lock for a moment.
+
+Snappy is read raw and in the block framing of `xerial/snappy-java`, which Java clients write; LZ4 is the frame format
+with independent blocks, the only one that Java clients read.
 """
 
 import struct
+import sys
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from enum import IntEnum
-from typing import TypeAlias
+from mmap import MAP_ANONYMOUS, MAP_PRIVATE, mmap
+from typing import NamedTuple, TypeAlias
 
 import cramjam
 from pykbroker.protocol.errors import ErrorCode
 
 from .errors import InvalidRecords
 
-DEFAULT_LIMIT_BYTES = 64 * 1024 * 1024
+_LEAST_LIMIT_BYTES = 64 * 1024 * 1024
+_MOST_LIMIT_BYTES = 1024 * 1024 * 1024
+_LIMIT_FACTOR = 32
+
+MAX_PARTS = 1 << 14
+"""Of a client's batch. Kafka's clients write one gzip member, and a snappy block for each 32 KiB."""
 
 Buffer: TypeAlias = bytes | bytearray | memoryview
 
@@ -41,7 +52,14 @@ class Compression(IntEnum):
 
 _BY_ID = {int(codec): codec for codec in Compression}
 
+_LZ4_INPUT_BYTES = 1024 * 1024
+
 DEFAULT_LEVELS = {Compression.GZIP: -1, Compression.LZ4: 9, Compression.ZSTD: 3}
+
+
+def limit_of(compressed_bytes: int) -> int:
+    """How much a batch may decompress to: 64 MiB, and more where the topic takes batches of more than 2 MiB."""
+    return min(max(_LEAST_LIMIT_BYTES, _LIMIT_FACTOR * compressed_bytes), _MOST_LIMIT_BYTES)
 
 
 def compress(codec: Compression, data: Buffer, level: int | None = None) -> bytes:
@@ -58,62 +76,145 @@ def compress(codec: Compression, data: Buffer, level: int | None = None) -> byte
             return _compress_xerial(memoryview(data))
         case Compression.LZ4:
             lz4 = cramjam.lz4.Compressor(level, content_checksum=False, block_linked=False)
-            lz4.compress(bytes(data))
+            for start in range(0, len(data), _LZ4_INPUT_BYTES):
+                lz4.compress(bytes(data[start : start + _LZ4_INPUT_BYTES]))
             return bytes(lz4.finish())
         case Compression.ZSTD:
-            return bytes(cramjam.zstd.compress(bytes(data), level=level))
+            return bytes(cramjam.zstd.compress(data, level=level))
 
 
-def decompress(codec: Compression, data: Buffer, limit_bytes: int = DEFAULT_LIMIT_BYTES) -> bytes | bytearray:
-    """Raises `InvalidRecords`: CORRUPT_MESSAGE for damaged data, MESSAGE_TOO_LARGE beyond `limit_bytes`."""
+def decompress(
+    codec: Compression, data: Buffer, limit_bytes: int | None = None, *, max_parts: int = sys.maxsize
+) -> bytes | bytearray:
+    """Raises `InvalidRecords`: CORRUPT_MESSAGE for damaged data, MESSAGE_TOO_LARGE beyond a limit.
+
+    limit_bytes: `limit_of` the data, where it is not given. max_parts: gzip members or snappy blocks.
+    """
+    if limit_bytes is None:
+        limit_bytes = limit_of(len(data))
     match codec:
         case Compression.NONE:
             return bytes(data)
         case Compression.GZIP:
-            return _gunzip(bytes(data), limit_bytes)
+            return b"".join(_gunzip(memoryview(data), limit_bytes, max_parts))
         case Compression.SNAPPY:
-            return _decompress_snappy(bytes(data), limit_bytes)
+            return _decompress_snappy(memoryview(data), limit_bytes, max_parts)
         case Compression.LZ4:
-            return _decompress_growing("lz4", cramjam.lz4.decompress_into, bytes(data), limit_bytes)
+            return _decompress_growing("lz4", cramjam.lz4.decompress_into, data, limit_bytes)
         case Compression.ZSTD:
-            return _decompress_growing("zstd", cramjam.zstd.decompress_into, bytes(data), limit_bytes)
+            return _decompress_growing("zstd", cramjam.zstd.decompress_into, data, limit_bytes)
 
 
-def _too_large(limit_bytes: int) -> InvalidRecords:
+class LargePayload(NamedTuple):
+    """The first `size` bytes of `data`."""
+
+    data: bytes | mmap
+    size: int
+
+
+_COPIED_BYTES = 8 * 1024 * 1024
+"""To look at bytes takes half the time of looking at a mapping."""
+
+
+def decompress_large(codec: Compression, data: Buffer, limit_bytes: int) -> LargePayload:
+    """As `decompress` with at most `MAX_PARTS`, for a thread beside the event loop, which hardly notices it.
+
+    To clear 64 MiB for a `bytearray` takes 40 ms under the interpreter's lock; pages of a mapping come one by one,
+    while the codec writes without the lock.
+    """
+    output = mmap(-1, max(limit_bytes, 1), flags=MAP_PRIVATE | MAP_ANONYMOUS)
+    size: int | None
+    match codec:
+        case Compression.GZIP:
+            size = _gunzip_into(output, memoryview(data), limit_bytes)
+        case Compression.SNAPPY:
+            size = _decompress_snappy_into(output, memoryview(data), limit_bytes)
+        case Compression.LZ4:
+            size = _decompress_into("lz4", cramjam.lz4.decompress_into, data, output)
+        case Compression.ZSTD:
+            size = _decompress_into("zstd", cramjam.zstd.decompress_into, data, output)
+        case Compression.NONE:
+            raise AssertionError("there is nothing to decompress")
+    if size is None:
+        raise too_large(limit_bytes)
+    return LargePayload(output[:size] if size <= _COPIED_BYTES else output, size)
+
+
+def too_large(limit_bytes: int) -> InvalidRecords:
     return InvalidRecords(ErrorCode.MESSAGE_TOO_LARGE, f"the batch decompresses to more than {limit_bytes} bytes")
+
+
+def _too_many_parts(max_parts: int) -> InvalidRecords:
+    return InvalidRecords(ErrorCode.MESSAGE_TOO_LARGE, f"the batch is compressed in more than {max_parts} parts")
 
 
 def _corrupt(codec: str, cause: object) -> InvalidRecords:
     return InvalidRecords(ErrorCode.CORRUPT_MESSAGE, f"the {codec} data is damaged: {cause}")
 
 
-def _gunzip(data: bytes, limit_bytes: int) -> bytes:
-    """One or more gzip members, as `GZIPInputStream` reads them; anything else behind them is damage."""
-    parts: list[bytes] = []
+_LEAST_INPUT_BYTES = 1024
+_MOST_INPUT_BYTES = 256 * 1024
+_OUTPUT_BYTES = 256 * 1024
+
+
+def _gunzip(data: memoryview, limit_bytes: int, max_parts: int) -> Iterator[bytes]:
+    """One or more gzip members, as `GZIPInputStream` reads them; anything else behind them is damage.
+
+    Each member gets its input in pieces that begin small, because what it leaves over is copied.
+    """
     room = limit_bytes
-    while True:
+    position = 0
+    for _ in range(max_parts):
         member = zlib.decompressobj(wbits=31)
-        try:
-            part = member.decompress(data, room + 1)
-        except zlib.error as error:
-            raise _corrupt("gzip", error) from error
-        if len(part) > room:
-            raise _too_large(limit_bytes)
-        if not member.eof:
-            raise _corrupt("gzip", "it ends too early")
-        parts.append(part)
-        room -= len(part)
-        data = member.unused_data
-        if not data:
-            return parts[0] if len(parts) == 1 else b"".join(parts)
+        input_bytes = _LEAST_INPUT_BYTES
+        tail = b""
+        while not member.eof:
+            piece: Buffer = tail
+            if not piece:
+                piece = data[position : position + input_bytes]
+                position += len(piece)
+                input_bytes = min(2 * input_bytes, _MOST_INPUT_BYTES)
+            try:
+                part = member.decompress(piece, min(room + 1, _OUTPUT_BYTES))
+            except zlib.error as error:
+                raise _corrupt("gzip", error) from error
+            tail = member.unconsumed_tail
+            if len(part) > room:
+                raise too_large(limit_bytes)
+            room -= len(part)
+            if part:
+                yield part
+            elif not piece and not member.eof:
+                raise _corrupt("gzip", "it ends too early")
+        position -= len(member.unused_data)
+        if position == len(data):
+            return
+    raise _too_many_parts(max_parts)
+
+
+def _gunzip_into(output: mmap, data: memoryview, limit_bytes: int) -> int:
+    position = 0
+    for part in _gunzip(data, limit_bytes, MAX_PARTS):
+        output[position : position + len(part)] = part
+        position += len(part)
+    return position
 
 
 _OUTPUT_FULL = "failed to write whole buffer"
+DecompressInto: TypeAlias = Callable[[Buffer, bytearray | mmap], int]
 
 
-def _decompress_growing(
-    codec: str, decompress_into: Callable[[bytes, bytearray], int], data: bytes, limit_bytes: int
-) -> bytes | bytearray:
+def _decompress_into(codec: str, decompress_into: DecompressInto, data: Buffer, output: bytearray | mmap) -> int | None:
+    """How much was written; None where the output is too small."""
+    try:
+        return decompress_into(data, output)
+    except cramjam.DecompressionError as error:
+        if _OUTPUT_FULL in str(error):
+            return None
+        raise _corrupt(codec, error) from error
+
+
+def _decompress_growing(codec: str, decompress_into: DecompressInto, data: Buffer, limit_bytes: int) -> bytearray:
     """Into a buffer of a likely size, then into larger ones up to the limit.
 
     Neither Java's LZ4 nor its zstd writes the content size, and a buffer of the limit for every batch would cost
@@ -122,17 +223,13 @@ def _decompress_growing(
     size = min(limit_bytes, max(1 << 16, 8 * len(data)))
     while True:
         output = bytearray(size)
-        try:
-            written = decompress_into(data, output)
-        except cramjam.DecompressionError as error:
-            if _OUTPUT_FULL not in str(error):
-                raise _corrupt(codec, error) from error
-            if size >= limit_bytes:
-                raise _too_large(limit_bytes) from error
-            size = min(limit_bytes, 8 * size)
-            continue
-        del output[written:]
-        return output
+        written = _decompress_into(codec, decompress_into, data, output)
+        if written is not None:
+            del output[written:]
+            return output
+        if size >= limit_bytes:
+            raise too_large(limit_bytes)
+        size = min(limit_bytes, 8 * size)
 
 
 _XERIAL_MAGIC = b"\x82SNAPPY\x00"
@@ -143,19 +240,54 @@ _XERIAL_BLOCK_BYTES = 32 * 1024
 def _compress_xerial(data: memoryview) -> bytes:
     parts = [_XERIAL_HEADER]
     for start in range(0, len(data), _XERIAL_BLOCK_BYTES):
-        block = bytes(cramjam.snappy.compress_raw(bytes(data[start : start + _XERIAL_BLOCK_BYTES])))
+        block = bytes(cramjam.snappy.compress_raw(data[start : start + _XERIAL_BLOCK_BYTES]))
         parts += (len(block).to_bytes(4, "big"), block)
     return b"".join(parts)
 
 
-def _decompress_snappy(data: bytes, limit_bytes: int) -> bytes:
-    if not data.startswith(_XERIAL_MAGIC):
-        return _decompress_snappy_block(data, limit_bytes, limit_bytes)
+def _decompress_snappy(data: memoryview, limit_bytes: int, max_parts: int) -> bytes:
     parts: list[bytes] = []
+    try:
+        for block, _ in _snappy_blocks(data, limit_bytes, max_parts):
+            parts.append(bytes(cramjam.snappy.decompress_raw(block)))
+    except cramjam.DecompressionError as error:
+        raise _corrupt("snappy", error) from error
+    return parts[0] if len(parts) == 1 else b"".join(parts)
+
+
+def _decompress_snappy_into(output: mmap, data: memoryview, limit_bytes: int) -> int:
+    position = 0
+    with memoryview(output) as view:
+        try:
+            for block, size in _snappy_blocks(data, limit_bytes, MAX_PARTS):
+                with view[position : position + size] as room:
+                    cramjam.snappy.decompress_raw_into(block, room)
+                position += size
+        except cramjam.DecompressionError as error:
+            raise _corrupt("snappy", error) from error
+    return position
+
+
+def _snappy_blocks(data: memoryview, limit_bytes: int, max_parts: int) -> Iterator[tuple[memoryview, int]]:
+    """Each with the size that it says it has. Headers may stand between them, where streams were put together."""
     room = limit_bytes
+    for number, block in enumerate(_framed_blocks(data)):
+        if number >= max_parts:
+            raise _too_many_parts(max_parts)
+        size = cramjam.snappy.decompress_raw_len(block)
+        if size > room:
+            raise too_large(limit_bytes)
+        room -= size
+        yield block, size
+
+
+def _framed_blocks(data: memoryview) -> Iterator[memoryview]:
+    if data[: len(_XERIAL_MAGIC)] != _XERIAL_MAGIC:
+        yield data
+        return
     position = 0
     while position < len(data):
-        if data.startswith(_XERIAL_MAGIC, position):
+        if data[position : position + len(_XERIAL_MAGIC)] == _XERIAL_MAGIC:
             position += len(_XERIAL_HEADER)
             if position > len(data):
                 raise _corrupt("snappy", "its header is cut off")
@@ -164,16 +296,4 @@ def _decompress_snappy(data: bytes, limit_bytes: int) -> bytes:
         position = block_start + int.from_bytes(data[position:block_start], "big")
         if block_start > len(data) or position > len(data):
             raise _corrupt("snappy", "a block ends beyond the data")
-        part = _decompress_snappy_block(data[block_start:position], room, limit_bytes)
-        parts.append(part)
-        room -= len(part)
-    return b"".join(parts)
-
-
-def _decompress_snappy_block(block: bytes, room: int, limit_bytes: int) -> bytes:
-    try:
-        if cramjam.snappy.decompress_raw_len(block) > room:
-            raise _too_large(limit_bytes)
-        return bytes(cramjam.snappy.decompress_raw(block))
-    except cramjam.DecompressionError as error:
-        raise _corrupt("snappy", error) from error
+        yield data[block_start:position]

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from pykbroker.protocol.errors import ErrorCode
 
-from .compression import DEFAULT_LIMIT_BYTES, Buffer, Compression, decompress
+from .compression import Buffer, Compression, decompress
 from .errors import InvalidRecords
 from .record import NO_TIMESTAMP, Record
 
@@ -101,7 +101,7 @@ class _Message(NamedTuple):
     value: bytes | None
 
 
-def iter_legacy_records(message: Buffer, limit_bytes: int = DEFAULT_LIMIT_BYTES) -> Iterator[Record]:
+def iter_legacy_records(message: Buffer, limit_bytes: int | None = None) -> Iterator[Record]:
     """The record, or those in the wrapper, with their absolute offsets. Raises `InvalidRecords`."""
     outer, _ = _decode_message(memoryview(message), 0)
     codec = Compression.from_attributes(outer.attributes)
@@ -159,7 +159,7 @@ def _invalid(message: str) -> InvalidRecords:
 # LZ4 in format 0: the frame's header has a checksum that counts its magic number in
 
 
-def _decompress(codec: Compression, outer: _Message, limit_bytes: int) -> Buffer:
+def _decompress(codec: Compression, outer: _Message, limit_bytes: int | None) -> Buffer:
     data = outer.value or b""
     if codec is Compression.LZ4 and outer.magic == MAGIC_VALUE_V0:
         if len(data) < _LZ4_HEADER_BYTES:

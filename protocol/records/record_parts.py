@@ -5,13 +5,13 @@ are stepped over, and what is wrong inside of them is not noticed.
 """
 
 import struct
-from collections.abc import Container, Iterable
+from collections.abc import Container, Iterable, Iterator
 from typing import NamedTuple
 
 from pykbroker.protocol.errors import ErrorCode
 
 from .errors import InvalidRecords
-from .varints import decode_varint, decode_varlong, encode_zigzag
+from .varints import IndexedBytes, decode_varint, decode_varlong, encode_zigzag
 
 WITHOUT_KEY, WITH_VALUE, TOMBSTONE = range(3)
 
@@ -91,6 +91,15 @@ def _decode_key(data: bytes, position: int) -> tuple[bytes | None, int, int, int
     if length < 0:
         return None, offset_delta, WITHOUT_KEY, end
     return data[key_at:value_at], offset_delta, TOMBSTONE if data[value_at] == _NULL_BYTE else WITH_VALUE, end
+
+
+def timestamp_deltas(data: IndexedBytes, count: int) -> Iterator[int]:
+    """Of `count` records that are known to be sound."""
+    position = 0
+    for _ in range(count):
+        length, position = decode_varint(data, position)
+        yield decode_varlong(data, position + 1)[0]
+        position += length
 
 
 class RecordSlice(NamedTuple):

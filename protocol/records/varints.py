@@ -4,9 +4,15 @@ Not the unsigned varints of flexible messages; those are in `protocol.primitives
 repeat the one-byte case in line, because a call costs more than the work.
 """
 
+from mmap import mmap
+from typing import TypeAlias
+
 from pykbroker.protocol.errors import ErrorCode
 
 from .errors import InvalidRecords
+
+IndexedBytes: TypeAlias = bytes | bytearray | mmap
+"""Bytes are the fastest to look at."""
 
 MAX_VARINT_BYTES = 5
 MAX_VARLONG_BYTES = 10
@@ -33,17 +39,17 @@ def zigzag_size(value: int) -> int:
     return max(1, (n.bit_length() + 6) // 7)
 
 
-def decode_varint(data: bytes | bytearray, position: int) -> tuple[int, int]:
+def decode_varint(data: IndexedBytes, position: int) -> tuple[int, int]:
     """A zigzag int32 and the position behind it."""
     return _decode(data, position, MAX_VARINT_BYTES, 32)
 
 
-def decode_varlong(data: bytes | bytearray, position: int) -> tuple[int, int]:
+def decode_varlong(data: IndexedBytes, position: int) -> tuple[int, int]:
     """A zigzag int64 and the position behind it."""
     return _decode(data, position, MAX_VARLONG_BYTES, 64)
 
 
-def _decode(data: bytes | bytearray, position: int, max_bytes: int, bits: int) -> tuple[int, int]:
+def _decode(data: IndexedBytes, position: int, max_bytes: int, bits: int) -> tuple[int, int]:
     n = 0
     for index in range(max_bytes):
         if position >= len(data):

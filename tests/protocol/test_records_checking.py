@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pykbroker.protocol.records.batch import Record
-from pykbroker.protocol.records.checking import check_records
+from pykbroker.protocol.records.checking import CheckBudget, CheckedRecords, check_records, check_records_in_turns
 from pykbroker.protocol.records.errors import InvalidRecords
 from pykbroker.protocol.records.record import decode_records, encode_record
 from pykbroker.protocol.records.varints import encode_zigzag
@@ -154,3 +154,93 @@ def test_a_run_ends_where_a_record_only_looks_like_its_neighbours() -> None:
     good[30] = encode_record(Record(b"k", b"value", (), 0), 31, 0)
     with pytest.raises(InvalidRecords, match="record 30 "):
         check_records(b"".join(good), 60)
+
+
+def checked_in_turns(data: bytes, count: int, units: int, **options: int) -> tuple[CheckedRecords, list[int]]:
+    """With so many units for each turn; and what each turn has left over, below zero where it went too far."""
+    budget = CheckBudget(units)
+    steps = check_records_in_turns(data, len(data), count, budget, **options)
+    left = []
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            return end.value, [*left, budget.left]
+        left.append(budget.left)
+        budget.left = units
+
+
+@settings(max_examples=200, deadline=None)
+@given(record_lists, st.integers(1, 5), st.integers(1, 50))
+def test_a_check_in_turns_finds_what_a_check_at_once_finds(records: list[Record], times: int, units: int) -> None:
+    records = records * times
+    data = payload(records)
+    assert checked_in_turns(data, len(records), units)[0] == check_records(data, len(records))
+
+
+def units_used(data: bytes, count: int) -> int:
+    [left] = checked_in_turns(data, count, 1 << 40)[1]
+    return (1 << 40) - left
+
+
+@pytest.mark.parametrize("step_ms", [0, 1, 50, 3_000])
+def test_equal_records_are_compared_by_columns_however_many_there_are(step_ms: int) -> None:
+    """Their offset deltas take three bytes from record 8192 on, and their timestamps up to four."""
+    count = 40_000
+    data = payload([Record(None, b"v" * 20, (), index * step_ms) for index in range(count)])
+    assert check_records(data, count).max_timestamp_delta == (count - 1) * step_ms
+    assert units_used(data, count) < count / 8
+
+
+@pytest.mark.parametrize("place", [8191, 8192, 8193, 16_383, 16_384, 20_000, 39_999])
+def test_a_wrong_offset_delta_is_found_beyond_two_bytes(place: int) -> None:
+    good = [encode_record(Record(None, b"v" * 20), index, 0) for index in range(40_000)]
+    good[place] = encode_record(Record(None, b"v" * 20), place + 64, 0)
+    with pytest.raises(InvalidRecords, match=f"record {place} "):
+        check_records(b"".join(good), len(good))
+
+
+def test_timestamps_of_three_bytes_that_go_back_inside_a_run() -> None:
+    timestamps = [20_000, 2_000_000, 16_384, 1_999_999, 8_192] * 20
+    records = [Record(None, b"x", (), timestamp) for timestamp in timestamps]
+    assert check_records(payload(records), len(records)).max_timestamp_delta == 2_000_000
+
+
+def test_records_of_every_size_are_walked_in_turns() -> None:
+    count = 20_000
+    data = payload([Record(None, b"v" * (index * 7 % 11), (), -index) for index in range(count)])
+    _, left = checked_in_turns(data, count, 1000)
+    assert len(left) >= count / 1000
+    assert min(left) > -100
+
+
+def with_headers(count: int) -> bytes:
+    """One record of headers that are two bytes each."""
+    return raw_record(NULL, NULL, encode_zigzag(count), b"\x00\x01" * count)
+
+
+def test_headers_of_one_record_are_walked_in_turns() -> None:
+    count = 100_000
+    _, left = checked_in_turns(with_headers(count), 1, 1000)
+    assert len(left) >= count / 1000 / 8
+    assert min(left) > -100
+
+
+def test_more_headers_than_are_allowed_are_not_even_walked() -> None:
+    data = with_headers(100_000)
+    assert checked_in_turns(data, 1, 1000, max_headers=100_000)[0] == check_records(data, 1)
+    budget = CheckBudget(1000)
+    with pytest.raises(InvalidRecords, match="more than 99999 headers"):
+        next(check_records_in_turns(data, len(data), 1, budget, max_headers=99_999))
+    records = [Record(b"k", b"v", (("a", b""),) * 30, 0)] * 50
+    with pytest.raises(InvalidRecords, match="more than 1499 headers"):
+        checked_in_turns(payload(records), 50, 1000, max_headers=1499)
+    checked_in_turns(payload(records), 50, 1000, max_headers=1500)
+
+
+def test_every_other_record_without_a_key_leaves_a_bounded_list() -> None:
+    count = 10_000
+    data = payload([Record(None if index % 2 else b"k", b"v", (), 0) for index in range(count)])
+    null_keys = check_records(data, count, find_null_keys=True).null_keys
+    assert null_keys[:2] == [range(1, 2), range(3, 4)]
+    assert len(null_keys) == 1000

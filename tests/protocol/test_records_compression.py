@@ -10,7 +10,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pykbroker.protocol.errors import ErrorCode
-from pykbroker.protocol.records.compression import Compression, compress, decompress
+from pykbroker.protocol.records import compression
+from pykbroker.protocol.records.compression import (
+    MAX_PARTS,
+    Compression,
+    compress,
+    decompress,
+    decompress_large,
+    limit_of,
+)
 from pykbroker.protocol.records.errors import InvalidRecords
 
 REAL_CODECS = [codec for codec in Compression if codec is not Compression.NONE]
@@ -114,3 +122,90 @@ def test_codec_ids_that_mean_nothing_are_unsupported(number: int) -> None:
     with pytest.raises(InvalidRecords) as refused:
         Compression.from_attributes(number)
     assert refused.value.error_code is ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
+
+
+@pytest.mark.parametrize("codec", REAL_CODECS)
+@pytest.mark.parametrize("size", [0, 1, 100, 300_000, (9 << 20) + 5])
+def test_what_a_thread_decompresses_is_the_same(codec: Compression, size: int) -> None:
+    data = (b"some text that repeats itself, " * (size // 31 + 1))[:size]
+    large = decompress_large(codec, compress(codec, data), size + 1)
+    assert large.size == size
+    assert large.data[:size] == data
+
+
+@pytest.mark.parametrize("codec", REAL_CODECS)
+def test_a_thread_stops_at_the_limit_and_at_damage(codec: Compression) -> None:
+    compressed = compress(codec, bytes(300_000))
+    with pytest.raises(InvalidRecords) as refused:
+        decompress_large(codec, compressed, 299_999)
+    assert refused.value.error_code is ErrorCode.MESSAGE_TOO_LARGE
+    with pytest.raises(InvalidRecords) as refused:
+        decompress_large(codec, compressed[:-20], 300_000)
+    assert refused.value.error_code is ErrorCode.CORRUPT_MESSAGE
+
+
+def test_several_gzip_members_are_read_as_one() -> None:
+    members = [random.Random(size).randbytes(size) * 2 for size in (0, 1, 600, 2000, 70_000, 0, 300_000)]
+    compressed = b"".join(compress(Compression.GZIP, each) for each in members)
+    assert decompress(Compression.GZIP, compressed) == b"".join(members)
+    with pytest.raises(InvalidRecords) as refused:
+        decompress(Compression.GZIP, compressed + b"garbage behind the members")
+    assert refused.value.error_code is ErrorCode.CORRUPT_MESSAGE
+
+
+class _CountingZlib:
+    """Counts what members are made, and the bytes that they are given and leave over, which are copied."""
+
+    error = zlib.error
+
+    def __init__(self) -> None:
+        self.members = 0
+        self.given = 0
+
+    def decompressobj(self, wbits: int) -> "_CountingMember":
+        self.members += 1
+        return _CountingMember(self, zlib.decompressobj(wbits))
+
+
+class _CountingMember:
+    def __init__(self, counts: _CountingZlib, member: object) -> None:
+        self._counts = counts
+        self._member = member
+
+    def decompress(self, data: bytes, limit: int) -> bytes:
+        self._counts.given += len(data)
+        part: bytes = self._member.decompress(data, limit)  # type: ignore[attr-defined]
+        return part
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._member, name)
+
+
+def test_the_work_for_empty_gzip_members_grows_with_their_number_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    members = compress(Compression.GZIP, b"") * 5_000
+    counts = _CountingZlib()
+    monkeypatch.setattr(compression, "zlib", counts)
+    assert decompress(Compression.GZIP, members) == b""
+    assert counts.members == 5_000
+    assert counts.given <= 5_000 * 1024  # with all that is left for each member it would be 250 MB
+
+
+def test_a_client_may_send_a_bounded_number_of_members_and_blocks() -> None:
+    for codec, part in (
+        (Compression.GZIP, compress(Compression.GZIP, b"")),
+        (Compression.SNAPPY, compress(Compression.SNAPPY, b"x")[16:]),
+    ):
+        prefix = b"" if codec is Compression.GZIP else compress(codec, b"")
+        large = decompress_large(codec, prefix + part * MAX_PARTS, 1 << 20)
+        assert large.size == (0 if codec is Compression.GZIP else MAX_PARTS)
+        with pytest.raises(InvalidRecords) as refused:
+            decompress_large(codec, prefix + part * (MAX_PARTS + 1), 1 << 20)
+        assert refused.value.error_code is ErrorCode.MESSAGE_TOO_LARGE
+        # What was stored before is read, whatever wrote it.
+        decompress(codec, prefix + part * (MAX_PARTS + 1))
+
+
+def test_the_limit_grows_with_what_a_topic_takes() -> None:
+    assert limit_of(1 << 20) == 64 << 20
+    assert limit_of(10 << 20) == 320 << 20
+    assert limit_of(100 << 20) == 1 << 30

@@ -18,11 +18,20 @@ from pykbroker.protocol.records.batch import (
     iter_records,
 )
 from pykbroker.protocol.records.compression import Compression, compress
+from pykbroker.protocol.records.errors import InvalidRecords
 from pykbroker.protocol.records.record import encode_record
 from pykbroker.protocol.records.varints import encode_zigzag
 from pykbroker.sim.disk import SimulatedDisk
 from pykbroker.storage.log import LogConfig, RecordsRejected
-from pykbroker.storage.validation import check_client_batch
+from pykbroker.storage.validation import (
+    MAX_HEADERS,
+    CheckBudget,
+    CheckedBatch,
+    Job,
+    budget_of_request,
+    check_client_batch,
+    client_batch_steps,
+)
 from tests.storage.batches import NOW_MS, batch, config, open_log
 
 DAY_MS = 24 * 60 * 60 * 1000
@@ -240,3 +249,172 @@ def test_a_changed_byte_is_refused_or_leaves_a_readable_batch(position: int, byt
         assert len(list(iter_records(candidate))) == header.records_count
         kept = stored(candidate, LogConfig())
         assert [record.offset for record in iter_records(kept)] == list(range(header.records_count))
+
+
+class Checked:
+    """A check that was driven in turns: what it found, its turns and its jobs."""
+
+    def __init__(self, data: bytes, settings: LogConfig | None = None, budget: CheckBudget | None = None) -> None:
+        self.turns: list[int] = []
+        self.jobs: list[Job] = []
+        self.batch: CheckedBatch | None = None
+        self.refusal: RecordsRejected | None = None
+        budget = budget or budget_of_request(len(data))
+        steps = client_batch_steps(data, settings or config(max_message_bytes=len(data)), NOW_MS, budget)
+        units = budget.left
+        try:
+            step = next(steps)
+            while True:
+                if step is None:
+                    self.turns.append(units - budget.left)
+                    budget.left = units
+                    step = next(steps)
+                    continue
+                self.jobs.append(step)
+                try:
+                    result = step.run()
+                except InvalidRecords as error:
+                    step = steps.throw(error)
+                else:
+                    step = steps.send(result)
+        except StopIteration as end:
+            self.batch = end.value
+        except RecordsRejected as refusal:
+            self.refusal = refusal
+        self.turns.append(units - budget.left)
+
+
+@pytest.mark.parametrize("codec", list(Compression))
+def test_a_batch_of_an_ordinary_size_is_checked_in_place_and_in_one_turn(codec: Compression) -> None:
+    records = [Record(b"key", b"value %d" % index * 10, (("h", b"x"),), NOW_MS) for index in range(200)]
+    checked = Checked(encode_batch(records, compression=codec))
+    assert checked.batch is not None
+    assert (len(checked.turns), checked.jobs) == (1, [])
+
+
+@pytest.mark.parametrize("codec", list(Compression))
+def test_a_large_compressed_batch_is_decompressed_in_a_thread_and_walked_in_turns(codec: Compression) -> None:
+    rng = Random(1)
+    records = [Record(b"key", rng.randbytes(rng.randrange(100)), (), NOW_MS) for _ in range(20_000)]
+    checked = Checked(encode_batch(records, compression=codec))
+    assert checked.batch is not None
+    assert [each.is_large for each in checked.jobs] == [False] * (codec is not Compression.NONE)
+    assert len(checked.turns) >= 10
+    assert max(checked.turns) < 2 * min(checked.turns[:-1])
+
+
+@pytest.mark.parametrize("codec", [codec for codec in Compression if codec is not Compression.NONE])
+def test_a_batch_that_decompresses_to_a_hundred_megabytes_is_for_a_thread_that_has_no_other_such(
+    codec: Compression,
+) -> None:
+    record = encode_record(Record(None, bytes(20 << 20)), 0, 0)
+    checked = Checked(with_payload(compress(codec, record), codec=codec))
+    assert checked.batch is not None
+    assert [each.is_large for each in checked.jobs] == [False, True]
+
+
+def test_a_large_batch_without_compression_is_copied_in_turns() -> None:
+    checked = Checked(batch(value=bytes(30 << 20)))
+    assert checked.batch is not None
+    assert len(checked.turns) > 3
+    assert checked.jobs == []
+
+
+def one_record_of_headers(count: int) -> bytes:
+    return raw_record(NULL, NULL, encode_zigzag(count), b"\x00\x01" * count)
+
+
+def test_millions_of_headers_in_five_kilobytes_are_refused_before_they_are_walked() -> None:
+    bomb = with_payload(compress(Compression.ZSTD, one_record_of_headers(20_000_000), 19), codec=4)
+    assert len(bomb) < 5000
+    checked = Checked(bomb)
+    assert checked.refusal is not None
+    assert checked.refusal.error_code is INVALID
+    assert "headers" in checked.refusal.message
+    assert len(checked.turns) <= 2
+
+
+def test_as_many_headers_as_are_allowed_take_turns() -> None:
+    checked = Checked(with_payload(compress(Compression.ZSTD, one_record_of_headers(MAX_HEADERS)), codec=4))
+    assert checked.batch is not None
+    assert len(checked.turns) > 50
+
+
+def test_half_a_million_tiny_records_take_turns() -> None:
+    records = [encode_record(Record(None, b"v" * (index % 2)), index, 0) for index in range(500_000)]
+    head = encode_batch([Record(None, None, (), NOW_MS)])[:61]
+    payload = compress(Compression.ZSTD, b"".join(records))
+    data = altered(
+        head + payload,
+        batch_length=len(head) + len(payload) - 12,
+        attributes=4,
+        records_count=len(records),
+        last_offset_delta=len(records) - 1,
+    )
+    checked = Checked(data)
+    assert checked.batch is not None
+    assert len(checked.turns) > 100
+
+
+def test_gzip_members_without_end_are_refused_in_a_thread() -> None:
+    checked = Checked(with_payload(compress(Compression.GZIP, b"") * 400_000, codec=1))
+    assert checked.refusal is not None
+    assert checked.refusal.error_code is ErrorCode.MESSAGE_TOO_LARGE
+    assert len(checked.turns) == 1
+    assert checked.jobs
+
+
+def test_the_batches_of_a_request_share_what_they_may_decompress_to() -> None:
+    """Two thousand of them would keep a broker busy for minutes."""
+    bomb = with_payload(compress(Compression.ZSTD, encode_record(Record(None, bytes(60 << 20)), 0, 0), 19), codec=4)
+    budget = budget_of_request(2_000 * len(bomb))
+    found = [Checked(bomb, budget=budget) for _ in range(20)]
+    fitting = sum(each.batch is not None for each in found)
+    assert 2 <= fitting < 10
+    refused = [each.refusal for each in found[fitting:]]
+    assert {each.error_code for each in refused if each is not None} == {ErrorCode.MESSAGE_TOO_LARGE}
+    assert None not in refused
+    assert sum(len(each.jobs) for each in found[fitting + 1 :]) == 0
+
+
+@pytest.mark.parametrize("target", ["gzip", "snappy", "lz4", "zstd"])
+def test_what_the_topic_compresses_anew_is_compressed_in_a_thread(target: str) -> None:
+    settings = config(max_message_bytes=1 << 20, compression_type=target)
+    checked = Checked(batch(value=bytes(500_000)), settings)
+    assert checked.batch is not None
+    assert checked.batch.payload is not None
+    assert len(checked.jobs) == 1
+
+
+def test_a_batch_must_not_be_too_large_after_the_topic_compressed_it() -> None:
+    bomb = encode_batch([Record(None, bytes(2 << 20), (), NOW_MS)], compression=Compression.ZSTD)
+    for target in ("uncompressed", "snappy"):
+        checked = Checked(bomb, config(max_message_bytes=60_000, compression_type=target))
+        assert checked.refusal is not None
+        assert checked.refusal.error_code is ErrorCode.MESSAGE_TOO_LARGE
+
+
+def test_an_answer_names_a_thousand_records_at_most() -> None:
+    late = [Record(b"k", b"v", (), NOW_MS + 10 * DAY_MS)] * 3_000
+    without_keys = [Record(None, b"v", (), NOW_MS)] * 3_000
+    for records, topic in ((late, LogConfig()), (without_keys, config(cleanup_policy="compact"))):
+        checked = Checked(encode_batch(records), topic)
+        assert checked.refusal is not None
+        assert [each.batch_index for each in checked.refusal.record_errors] == list(range(1000))
+
+
+def test_timestamps_are_compared_in_turns() -> None:
+    records = [Record(b"k", b"v", (), NOW_MS)] * 20_000
+    checked = Checked(encode_batch(records), config(message_timestamp_before_max_ms=1000))
+    assert checked.batch is not None
+    assert len(checked.turns) > 10
+
+
+def test_the_time_of_the_append_counts_where_a_check_has_taken_its_time() -> None:
+    settings = config(message_timestamp_type="LogAppendTime")
+    log = open_log(SimulatedDisk(Random(1)), "/t-0", settings)
+    data = batch(2, timestamp=NOW_MS)
+    checked = check_client_batch(data, settings, NOW_MS)
+    log.append_as_leader(data, 0, NOW_MS + 700, checked=checked)
+    [found] = iter_batches(log.read(0, 1 << 20).read())
+    assert found.header.max_timestamp == NOW_MS + 700
