@@ -84,8 +84,23 @@ def test_what_cannot_be_moved(
     answers.same("unknown partition", alter(broker, {there: {"here": [0, 5]}}))
     answers.same("negative partition", alter(broker, {there: {"here": [-1]}}))
     answers.same("impossible name", alter(broker, {there: {"a/b": [0]}}))
+    long = "x" * 214
+    create_topic(broker, long, 1)
+    create_topic(broker, long[1:], 1)
+    answers.same("a name too long for a copy's directory", alter(broker, {other(directories, name): {long: [0]}}))
+    answers.same("the same name, unknown directory", alter(broker, {"/nowhere": {long: [0], "x" * 250: [0]}}))
+    answers.same("a name that just fits", alter(broker, {there: {long[1:]: [0]}}))
     answers.same("nothing", alter(broker, {}))
     answers.same("no topics", alter(broker, {there: {}}))
+
+
+def test_nothing_moves_to_a_cordoned_directory(
+    two_directories: Callable[..., BrokerProcess], directories: tuple[Path, Path], answers: TestAnswers
+) -> None:
+    broker = two_directories({"cordoned.log.dirs": str(directories[0])})
+    create_topic(broker, "here", 1)
+    answers.same("cordoned", alter(broker, {str(directories[0]): {"here": [0], "missing": [0]}}))
+    assert where(broker, "here") == {0: [("two", False)]}
 
 
 def test_a_partition_moves_while_it_is_written(

@@ -52,6 +52,11 @@ def name_aside(at: TopicPartition, suffix: str, rng: Random) -> str:
     return f"{_shortened(at, suffix)}.{random_uuid(rng).hex()}{suffix}"
 
 
+def has_room_for_future_name(topic: str, partition: int) -> bool:
+    """Whether a copy can bear the whole name, without which Kafka would not know whose it is: it refuses the move."""
+    return len(f"{topic}-{partition}.") + 32 + len(FUTURE_SUFFIX) <= _MAX_NAME_BYTES
+
+
 def deleted_future(path: str) -> str:
     """The name under which a copy is deleted."""
     return path.removesuffix(FUTURE_SUFFIX) + DELETE_SUFFIX

@@ -17,6 +17,7 @@ import trio
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.replication.partition import Partition
 from pykbroker.storage.checkpoints import TopicPartition
+from pykbroker.storage.directory_names import has_room_for_future_name
 from pykbroker.storage.errors import CorruptLog, DiskFailed, NoRoom
 from pykbroker.storage.log import Log
 from pykbroker.storage.log_copy import LogCopy
@@ -105,12 +106,16 @@ class LogMoves:
 
     def move(self, topic: str, index: int, path: str) -> ErrorCode:
         """Begin to move the replica there, or end a move where it is there already."""
+        if not has_room_for_future_name(topic, index):
+            return ErrorCode.INVALID_TOPIC_EXCEPTION
         directories = self._replicas.log_directories()
         if path not in directories:
             return ErrorCode.LOG_DIR_NOT_FOUND
         destination = directories[path]
         if destination is None:
             return ErrorCode.KAFKA_STORAGE_ERROR
+        if path in self._replicas.cordoned_log_directories():
+            return ErrorCode.INVALID_REPLICA_ASSIGNMENT
         partition = self._replicas.get_partition(topic, index)
         if isinstance(partition, ErrorCode):
             not_here = partition is ErrorCode.NOT_LEADER_OR_FOLLOWER
