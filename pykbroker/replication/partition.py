@@ -198,8 +198,8 @@ class Partition:
 
     def _maybe_increment_high_watermark(self) -> bool:
         new = self.log.log_end_offset
-        if self.log.lacks_flush(new):  # nobody sees it before; what a start found may have been seen already
-            new = max(self.log.recovery_point, self.leader_epoch_start_offset)
+        if self.log.lacks_flush(new):  # nobody sees it before, wherever it came from
+            new = self.log.recovery_point
         if self.in_sync.followers:
             new = self.in_sync.least_end_offset(new)
         if new <= self.high_watermark or self.is_under_min_isr:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Awaitable, Callable, Mapping
+from itertools import islice
 from typing import TypeVarTuple, Unpack
 
 import trio
@@ -27,6 +28,10 @@ from .threads import Threads
 Ts = TypeVarTuple("Ts")
 HighWatermarks = Callable[[LogDirectory], dict[TopicPartition, int]]
 OnNewStart = Callable[[TopicPartition, Log], None]
+
+_FLUSHED_AT_ONCE = 64
+"""Of all that are due: thousands, when a node starts. They share threads (`log_flushes`)."""
+_RETRY_FLUSHING_S = 1
 
 
 class LogUpkeep:
@@ -59,7 +64,7 @@ class LogUpkeep:
         self._written_high_watermarks: dict[str, Mapping[TopicPartition, int]] = {}
         self._flushed_ms: dict[Log, int] = {}
         self._checkpointing = trio.Lock()
-        self._to_flush: list[Log] = []
+        self._to_flush: dict[Log, None] = {}
         self._has_to_flush = trio.Event()
 
     async def run(self) -> None:
@@ -73,7 +78,7 @@ class LogUpkeep:
                 ("log.retention.check.interval.ms", self._delete_old_segments),
             ):
                 nursery.start_soon(self._every, max(self._config.int(key), 1), step)
-            nursery.start_soon(self._flush_what_is_due)
+            nursery.start_soon(self._flush_what_is_due, nursery)
             await self._when_due()
 
     def begun(self, log: Log) -> None:
@@ -83,16 +88,29 @@ class LogUpkeep:
         self.flush_soon(log)
 
     def flush_soon(self, log: Log) -> None:
-        self._to_flush.append(log)
+        """Where `flush.messages` wants it on the disk it is tried again until it is: its readers wait for that."""
+        self._to_flush[log] = None
         self._has_to_flush.set()
 
-    async def _flush_what_is_due(self) -> None:
+    async def _flush_what_is_due(self, retrying: trio.Nursery) -> None:
         while True:
             await self._has_to_flush.wait()
             self._has_to_flush = trio.Event()
-            due, self._to_flush = self._to_flush, []
-            for log in due:
-                await self._flushes.flush(log, log.log_end_offset)
+            due, self._to_flush = iter(self._to_flush), {}
+            while some := list(islice(due, _FLUSHED_AT_ONCE)):
+                async with trio.open_nursery() as nursery:
+                    for log in some:
+                        nursery.start_soon(self._flush_due, log, retrying)
+
+    async def _flush_due(self, log: Log, retrying: trio.Nursery) -> None:
+        end_offset = log.log_end_offset
+        await self._flushes.flush(log, end_offset)
+        if log.lacks_flush(end_offset) and not log.is_closed:
+            retrying.start_soon(self._flush_later, log)
+
+    async def _flush_later(self, log: Log) -> None:
+        await trio.sleep(_RETRY_FLUSHING_S)
+        self.flush_soon(log)
 
     async def _every(self, interval_ms: int, step: Callable[[], Awaitable[None]]) -> None:
         """For the first time after `log.initial.task.delay.ms` at the latest, when a start has settled."""

@@ -188,6 +188,8 @@ class ReplicaManager:
             self._upkeep.begun(partition.log)
         if self._full:
             self.failures.written(partition.log)
+        if partition.lacks_flush:
+            self._flush_what_readers_lack(partition)  # even if whoever appends waits for nothing, or leaves
         return result
 
     # Reading what was not read since the start
@@ -294,8 +296,7 @@ class ReplicaManager:
                 return
         elected = state.leader == self._node_id and state.leader_epoch > partition.leader_epoch
         partition.apply_state(state, self._clock.monotonic_ms())
-        if partition.is_leader and partition.lacks_flush:
-            self._upkeep.flush_soon(partition.log)
+        self._flush_what_readers_lack(partition)
         self._hosted.tell(partition, is_elected=elected)
 
     def _open(self, topic: TopicState, index: int, state: PartitionState) -> Partition | None:
@@ -356,6 +357,12 @@ class ReplicaManager:
         partition.log = log
         self.logs.reconfigure(log, self._log_config(partition.topic))
         partition.flushed()  # more of it than of the other, perhaps
+        self._flush_what_readers_lack(partition)
+
+    def _flush_what_readers_lack(self, partition: Partition) -> None:
+        """A leader's high watermark waits for the disk, and perhaps nobody else will ask for a flush."""
+        if partition.is_leader and partition.lacks_flush:
+            self._upkeep.flush_soon(partition.log)
 
     def _assigned_directories(self, state: PartitionState) -> list[bytes]:
         """Where the controller has this node's replica: one, or none where the metadata is of before KIP-858."""
@@ -393,6 +400,8 @@ class ReplicaManager:
                 config = self._log_config(topic)
                 for partition in hosted.values():
                     self.logs.reconfigure(partition.log, config)
+                    partition.flushed()  # or not to be flushed any more
+                    self._flush_what_readers_lack(partition)
 
     def _log_config(self, topic: str) -> LogConfig:
         config = self._log_configs.get(topic)

@@ -94,6 +94,20 @@ def test_what_flush_messages_wants_on_the_disk_is_not_read_before_it_is_there(ma
     assert watcher.calls == 1
 
 
+def test_a_new_leader_shows_nothing_that_it_never_flushed(make: MakePartition) -> None:
+    """It wrote the tail as a follower, or found it when it started; a power cut would take it."""
+    partition = make(State(leader=2, replicas=(1, 2)), flush_messages="1")
+    partition.append_as_follower(batch(3))
+    partition.apply_state(State(leader_epoch=1, partition_epoch=1), 0)
+    assert partition.lacks_flush
+    append(partition)
+    assert (partition.high_watermark, partition.log.log_end_offset) == (0, 4)
+    assert partition.list_offset(OffsetSpec.LATEST, CONSUMER).error_code is ErrorCode.OFFSET_NOT_AVAILABLE
+    partition.log.flush()
+    partition.flushed()
+    assert partition.high_watermark == 4
+
+
 def test_a_leader_does_not_take_back_what_may_have_been_read_before_its_start(make: MakePartition) -> None:
     partition = make()
     append(partition, 3)

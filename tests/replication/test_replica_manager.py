@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import trio
@@ -12,7 +14,7 @@ from pykbroker.metadata.image import BROKER_RESOURCE
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages.metadata_records import ConfigRecord
 from pykbroker.replication.partition import Partition
-from pykbroker.storage.errors import DiskFailed
+from pykbroker.storage.errors import DiskFailed, NoRoom
 from pykbroker.storage.log import Log
 from tests.api.api_node import ApiNode, batch, in_virtual_time
 
@@ -217,6 +219,94 @@ def test_flush_ms_flushes_a_log_after_that_time(node: ApiNode) -> None:
         assert node.partition("beets").log.recovery_point == 1, "by default the operating system decides"
 
     while_running(node, run)
+
+
+async def readable(partition: Partition, end_offset: int) -> None:
+    with trio.fail_after(60):
+        while partition.high_watermark < end_offset:  # noqa: ASYNC110 - what is waited for has no event
+            await trio.sleep(0.01)
+
+
+def test_a_new_leader_flushes_what_it_never_did_before_it_is_read(node: ApiNode) -> None:
+    async def test() -> None:
+        node.create_topic("apples", replicas=[2, 1], leader=2, flush_messages="1")
+        partition = node.partition("apples")
+        partition.append_as_follower(batch(b"a", b"b"))
+        node.change_partition("apples", 0, leader=1, isr=[1])
+        assert (partition.high_watermark, partition.log.recovery_point) == (0, 0)
+        await readable(partition, 2)
+        assert partition.log.recovery_point == 2
+
+    while_running(node, test)
+
+
+def test_what_is_to_be_flushed_is_flushed_though_nobody_waits_for_it(node: ApiNode) -> None:
+    """Its producer has left, or it is a coordinator that owes nobody an answer; readers wait."""
+
+    async def test() -> None:
+        node.create_topic("apples", flush_messages="2")
+        partition = node.partition("apples")
+        for end_offset in (2, 4):
+            node.append("apples", b"a", b"b")
+            await readable(partition, end_offset)
+
+    while_running(node, test)
+
+
+def test_what_is_to_be_flushed_from_now_on_is_flushed_now(node: ApiNode) -> None:
+    async def test() -> None:
+        node.create_topic("apples", replicas=[1, 2])
+        partition = node.partition("apples")
+        node.append("apples", b"a")
+        await trio.sleep(1)
+        node.append("apples", b"b")
+        node.configure_topic("apples", flush_messages="1")
+        partition.read_as_replica(2, 2, 1000, now_ms=0)
+        assert partition.high_watermark == 1
+        await readable(partition, 2)
+
+    while_running(node, test)
+
+
+def test_a_disk_that_has_no_room_for_a_moment_does_not_hold_readers_up_for_ever(
+    node: ApiNode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flush, refusals = Log.flush, [NoRoom("fsync", "/full", OSError(errno.ENOSPC, "no room"))] * 3
+
+    def flush_later(self: Log) -> None:
+        if refusals:
+            raise refusals.pop()
+        flush(self)
+
+    async def test() -> None:
+        monkeypatch.setattr(Log, "flush", flush_later)
+        node.create_topic("apples", flush_messages="1")
+        node.append("apples", b"a")
+        await readable(node.partition("apples"), 1)
+        assert not refusals
+
+    while_running(node, test)
+
+
+def test_thousands_of_logs_that_are_due_share_few_threads(node: ApiNode) -> None:
+    count = 0
+    run = node.threads.run
+
+    async def counted(*arguments: Any) -> Any:
+        nonlocal count
+        count += 1
+        return await run(*arguments)
+
+    async def test() -> None:
+        node.create_topic("apples", 200, flush_messages="1")
+        node.threads.run = counted  # type: ignore[method-assign]
+        for index in range(200):
+            node.append("apples", b"a", index=index)
+        for index in range(200):
+            await readable(node.partition("apples", index), 1)
+        assert count <= 40
+
+    while_running(node, test)
 
 
 def test_full_segments_are_flushed_and_recovery_points_checkpointed(node: ApiNode) -> None:
