@@ -42,17 +42,18 @@ PRODUCE, FETCH, METADATA = 9, 11, 8
 TOPIC = "attacked"
 
 Address = tuple[str, int]
+Run = Callable[[Address], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True)
 class Attack:
-    """run: goes on until it is cancelled.
+    """prepare: builds what is dear to build and gives the attack itself, which goes on until it is cancelled.
 
     partitions and configs: of the topic that it works on. records: the batches that lie in each of them before.
     other_topics: how many more there are.
     """
 
-    run: Callable[[Address], Awaitable[None]]
+    prepare: Callable[[], Run]
     partitions: int = 1
     configs: Mapping[str, str] = field(default_factory=dict)
     records: Callable[[], list[bytes]] = list
@@ -96,14 +97,32 @@ def produce_request(batch: bytes, partitions: int = 1) -> bytes:
     return encode_request(ProduceRequest(acks=1, timeout_ms=1000, topic_data=topics), PRODUCE, 1, "hostile")
 
 
-def producing(
-    make: Callable[[], bytes], *, connections: int = 1, partitions: int = 1
-) -> Callable[[Address], Awaitable[None]]:
-    async def run(address: Address) -> None:
-        request = produce_request(make(), partitions)
-        await many(connections, partial(persist, address, partial(_ask, request)))
+def producing(make: Callable[[], bytes], *, connections: int = 1, partitions: int = 1) -> Callable[[], Run]:
+    return asking(lambda: produce_request(make(), partitions), connections=connections)
 
-    return run
+
+def asking(make: Callable[[], bytes], *, connections: int = 1) -> Callable[[], Run]:
+    """One request in hand for each connection, answers read."""
+
+    def prepare() -> Run:
+        request = make()
+        return lambda address: many(connections, partial(persist, address, partial(_ask, request)))
+
+    return prepare
+
+
+def unread(make: Callable[[], bytes], *, connections: int) -> Callable[[], Run]:
+    """Nobody reads the answers, and the connections stay."""
+
+    async def ask(request: bytes, peer: Peer) -> None:
+        await peer.send_raw(request)
+        await trio.sleep_forever()
+
+    def prepare() -> Run:
+        request = make()
+        return lambda address: many(connections, partial(persist, address, partial(ask, request)))
+
+    return prepare
 
 
 async def _ask(request: bytes, peer: Peer) -> None:
@@ -111,42 +130,23 @@ async def _ask(request: bytes, peer: Peer) -> None:
     await peer.skip_answer()
 
 
-async def bombs_and_leave(address: Address) -> None:
+def bombs_and_leave() -> Run:
     """The client of 2,000 bombs does not wait for its answer."""
     request = produce_request(zeros(60 * MIB), 2000)
-    while True:
-        async with connected(address) as peer:
-            await peer.send_raw(request)
-            await trio.sleep(0.2)
+
+    async def run(address: Address) -> None:
+        while True:
+            try:
+                async with connected(address) as peer:
+                    await peer.send_raw(request)
+                    await trio.sleep(0.2)
+            except Gone:
+                await trio.sleep(0.05)
+
+    return run
 
 
 # --- Requests that name much
-
-
-def asking(make: Callable[[], bytes], *, connections: int = 1) -> Callable[[Address], Awaitable[None]]:
-    """One request in hand for each connection, answers read."""
-
-    async def run(address: Address) -> None:
-        request = make()
-        await many(connections, partial(persist, address, partial(_ask, request)))
-
-    return run
-
-
-def unread(make: Callable[[], bytes], *, connections: int, requests: int = 1) -> Callable[[Address], Awaitable[None]]:
-    """Nobody reads the answers, and the connections stay."""
-
-    async def run(address: Address) -> None:
-        request = make()
-
-        async def ask(peer: Peer) -> None:
-            for _ in range(requests):
-                await peer.send_raw(request)
-            await trio.sleep_forever()
-
-        await many(connections, partial(persist, address, ask))
-
-    return run
 
 
 def one_broker_many_times(count: int) -> bytes:
@@ -372,9 +372,9 @@ ATTACKS: dict[str, Attack] = {
     "Fetch: 3,000 partitions that wait, 60 connections": Attack(
         unread(lambda: fetch_of(TOPIC, 3000), connections=60), partitions=3000
     ),
-    "Fetch: clients that leave while it waits": Attack(fetches_left_behind),
+    "Fetch: clients that leave while it waits": Attack(lambda: fetches_left_behind),
     "ListOffsets: by time in compressed segments": Attack(
-        offsets_by_time,
+        lambda: offsets_by_time,
         configs={"segment.bytes": str(MIB)},
         records=old_compressed_batches,
     ),
@@ -383,8 +383,8 @@ ATTACKS: dict[str, Attack] = {
     "CreateTopics: 10,000 topics to validate": Attack(asking(lambda: creation_of_many(10_000), connections=4)),
     "5.2 million unknown tagged fields": Attack(asking(lambda: tags(5_200_000), connections=4)),
     "4.2 million empty topic names": Attack(asking(lambda: empty_names(4_200_000), connections=4)),
-    "1,000 connections with 1 MB of 100 announced": Attack(half_frames),
-    "connections that come and go": Attack(connect_and_leave),
-    "pipelined requests without end": Attack(pipelined),
-    "60 members with costly regular expressions": Attack(costly_expressions, other_topics=1000),
+    "1,000 connections with 1 MB of 100 announced": Attack(lambda: half_frames),
+    "connections that come and go": Attack(lambda: connect_and_leave),
+    "pipelined requests without end": Attack(lambda: pipelined),
+    "60 members with costly regular expressions": Attack(lambda: costly_expressions, other_topics=1000),
 }

@@ -24,6 +24,7 @@ from compat_tests.wire import Wire
 from pykbroker.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from pykbroker.protocol.messages.topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 
+from .attacker import READY
 from .attacks import ATTACKS, TOPIC, Attack
 
 HONEST_TOPIC = "honest"
@@ -90,8 +91,8 @@ def _measure(name: str, broker: BrokerProcess, seconds: float) -> Felt:
         began = time.monotonic()
         time.sleep(seconds)
         idle_mib, idle_descriptors = _resident_mib(process), process.num_fds()
-        attacked = time.monotonic()
-        with _peak_memory(process) as peak, _attacking(name, broker):
+        with _attacking(name, broker), _peak_memory(process) as peak:
+            attacked = time.monotonic()
             time.sleep(seconds)
         over = time.monotonic()
         is_alive = process.is_running() and broker.process is not None and broker.process.poll() is None
@@ -163,9 +164,12 @@ def _peak_memory(process: psutil.Process) -> Iterator[list[float]]:
 def _attacking(name: str, broker: BrokerProcess) -> Iterator[None]:
     host, port = broker.address
     command = [sys.executable, "-m", "compat_tests.hostile.load.attacker", name, host, str(port)]
-    attacker = subprocess.Popen(command, stdin=subprocess.PIPE, preexec_fn=_many_descriptors)
+    pipe = subprocess.PIPE
+    attacker = subprocess.Popen(command, stdin=pipe, stdout=pipe, preexec_fn=_many_descriptors)
     assert attacker.stdin is not None
+    assert attacker.stdout is not None
     try:
+        assert attacker.stdout.readline() == READY, f"the attacker of {name} has ended"
         yield
     finally:
         assert attacker.poll() is None, f"the attacker of {name} has ended"
@@ -175,6 +179,7 @@ def _attacking(name: str, broker: BrokerProcess) -> Iterator[None]:
         except subprocess.TimeoutExpired:
             attacker.kill()
             attacker.wait()
+        attacker.stdout.close()
 
 
 def _many_descriptors() -> None:
