@@ -12,15 +12,31 @@ from rich.table import Table
 from .attacks import ATTACKS
 from .measurement import Felt, measure
 
+COLUMNS = (
+    *("quiet p99 ms", "p99 ms", "×", "slowest ms", "errors"),
+    *("peak MiB", "left MiB", "descriptors left", "longest hold, CPU ms", ""),
+)
+
 
 @click.command()
 @click.option("--seconds", default=10.0, show_default=True, help="How long each attack lasts, and the quiet before it.")
 @click.option("--only", multiple=True, help="Just the attacks whose name contains this.")
 def main(seconds: float, only: tuple[str, ...]) -> None:
     """Attacks a pykbroker in every way that is known, one after another."""
-    console = Console(width=170)
+    console = Console(width=240)
     table = Table(title=f"{seconds:g} s of each attack")
-    columns = ("quiet p99 ms", "p99 ms", "×", "slowest ms", "errors", "peak MiB", "left MiB", "descriptors left", "")
+    columns = (
+        "quiet p99 ms",
+        "p99 ms",
+        "×",
+        "slowest ms",
+        "errors",
+        "peak MiB",
+        "left MiB",
+        "descriptors left",
+        "longest hold ms",
+        "",
+    )
     table.add_column("attack")
     for column in columns:
         table.add_column(column, justify="right")
@@ -41,8 +57,15 @@ def _row(felt: Felt) -> tuple[str, ...]:
         str(len(felt.errors)),
         *(f"{number:.0f}" for number in memory),
         str(felt.descriptors_left),
-        "" if felt.is_alive else "THE BROKER IS GONE",
+        "" if felt.longest_hold is None else f"{felt.longest_hold.cpu_ms} {felt.longest_hold.who}",
+        _verdict(felt),
     )
+
+
+def _verdict(felt: Felt) -> str:
+    if not felt.is_alive:
+        return "THE BROKER IS GONE"
+    return "" if felt.serves_again else "DOES NOT SERVE AGAIN"
 
 
 if __name__ == "__main__":

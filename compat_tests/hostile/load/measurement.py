@@ -18,17 +18,20 @@ import psutil
 from compat_tests.brokers import BrokerProcess, Pykbroker
 from compat_tests.hostile.scene import Scene
 from compat_tests.latency_probe import INTERVAL_S, LEAST_RECORDS, LatencyProbe
+from compat_tests.loop_holds import Hold, loop_holds
 from compat_tests.topics import wait_for_leaders
 from compat_tests.waiting import until
 from compat_tests.wire import Wire
 from pykbroker.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from pykbroker.protocol.messages.topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
+from pykbroker.server.loop_monitor import BOUND_VARIABLE
 
 from .attacker import READY
 from .attacks import ATTACKS, TOPIC, Attack
 
 HONEST_TOPIC = "honest"
 MIB = 1 << 20
+HOLD_BOUND_MS = 20
 SAMPLE_S = 0.02
 SETTLED_WITHIN_S = 30.0
 
@@ -45,18 +48,28 @@ class Felt:
     left_mib: float
     descriptors_left: int
     is_alive: bool
+    serves_again: bool
+    longest_hold: Hold | None
+    """None where no step took longer than HOLD_BOUND_MS."""
 
 
-def measure(name: str, directory: Path, seconds: float, broker: BrokerProcess | None = None) -> Felt:
-    """On a new pykbroker, or one that was prepared and not started."""
+def measure(name: str, directory: Path, seconds: float) -> Felt:
+    """On a new pykbroker in this directory, with so many seconds of quiet and as many of the attack."""
     attack = ATTACKS[name]
-    broker = broker or Pykbroker(directory)
+    broker = WatchedBroker(directory)
     broker.start()
     try:
         prepare(broker, attack)
         return _measure(name, broker, seconds)
     finally:
         broker.kill()
+
+
+class WatchedBroker(Pykbroker):
+    """Its log names every step of the loop above the bound."""
+
+    def command(self) -> list[str]:
+        return ["env", f"{BOUND_VARIABLE}={HOLD_BOUND_MS}", *super().command()]
 
 
 def prepare(broker: BrokerProcess, attack: Attack) -> None:
@@ -91,13 +104,14 @@ def _measure(name: str, broker: BrokerProcess, seconds: float) -> Felt:
         began = time.monotonic()
         time.sleep(seconds)
         idle_mib, idle_descriptors = _resident_mib(process), process.num_fds()
+        logged = len(broker.log_text())
         with _attacking(name, broker), _peak_memory(process) as peak:
             attacked = time.monotonic()
             time.sleep(seconds)
         over = time.monotonic()
         is_alive = process.is_running() and broker.process is not None and broker.process.poll() is None
-        if is_alive:
-            _await_records(probe, time.monotonic())
+        serves_again = is_alive and _serves_again(probe)
+        if serves_again:
             _settle(process, idle_mib, idle_descriptors)
         beside = as_scheduled(probe.latencies_ms(attacked, over))
         return Felt(
@@ -109,6 +123,8 @@ def _measure(name: str, broker: BrokerProcess, seconds: float) -> Felt:
             left_mib=_resident_mib(process) - idle_mib if is_alive else 0.0,
             descriptors_left=process.num_fds() - idle_descriptors if is_alive else 0,
             is_alive=is_alive,
+            serves_again=serves_again,
+            longest_hold=max(loop_holds(broker.log_text()[logged:]), default=None),
         )
 
 
@@ -127,6 +143,14 @@ def p99(latencies_ms: list[float]) -> float:
 
 def _await_records(probe: LatencyProbe, since_s: float) -> None:
     until(lambda: len(probe.latencies_ms(since_s, time.monotonic())) >= LEAST_RECORDS, "the honest client is served")
+
+
+def _serves_again(probe: LatencyProbe) -> bool:
+    try:
+        _await_records(probe, time.monotonic())
+    except AssertionError:
+        return False
+    return True
 
 
 def _settle(process: psutil.Process, idle_mib: float, idle_descriptors: int) -> None:
