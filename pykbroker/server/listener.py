@@ -19,6 +19,7 @@ _log = logging.getLogger(__name__)
 
 _OUT_OF_DESCRIPTORS = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 _ACCEPT_RETRY_S = 0.1
+_ACCEPTED_IN_A_TURN = 64
 _IDLE_CHECKS = 4
 
 
@@ -79,7 +80,11 @@ class Listener:
         while True:
             await trio.lowlevel.checkpoint()  # a flood of connections must not starve those that are there
             try:
-                transport = await self._acceptor.accept()
+                self._admit(await self._acceptor.accept(), connections)
+                for _ in range(_ACCEPTED_IN_A_TURN - 1):
+                    if (transport := self._acceptor.accept_now()) is None:
+                        break
+                    self._admit(transport, connections)
             except trio.ClosedResourceError:
                 return
             except OSError as error:
@@ -87,12 +92,13 @@ class Listener:
                     raise
                 self._refusals.warning("listener %s accepts no connections for now: %s", self.name, error.strerror)
                 await trio.sleep(_ACCEPT_RETRY_S)
-                continue
-            if self._admits(transport.peer.host):
-                connections.start_soon(self._serve_connection, self._register(transport), transport)
-            else:
-                self._refusals.warning("closed %s on listener %s: too many connections", transport.peer, self.name)
-                transport.close()
+
+    def _admit(self, transport: Transport, connections: trio.Nursery) -> None:
+        if self._admits(transport.peer.host):
+            connections.start_soon(self._serve_connection, self._register(transport), transport)
+        else:
+            self._refusals.warning("closed %s on listener %s: too many connections", transport.peer, self.name)
+            transport.close()
 
     def _admits(self, host: str) -> bool:
         return (

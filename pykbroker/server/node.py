@@ -40,7 +40,7 @@ from .node_connections import Destination, NodeConnections
 from .node_storage import NodeStorage, refusing_start
 from .raft_driver import RaftDriver
 from .receive_buffer import BufferPool
-from .socket_transport import SEND_BUFFER_BYTES, SocketOptions
+from .socket_transport import LISTEN_BACKLOG, SEND_BUFFER_BYTES, SocketOptions
 from .start_refused import StartRefused
 from .threads import Threads
 from .transport import Acceptor, Network
@@ -71,7 +71,7 @@ class Ready:
 
 
 def socket_options(config: BrokerConfig) -> SocketOptions:
-    """Buffer sizes where they were given: Kafka's defaults are those of slower days."""
+    """Sizes where they were given: Kafka's defaults are those of slower days."""
     given = config.originals
     return SocketOptions(
         send_buffer_bytes=config.int("socket.send.buffer.bytes")
@@ -80,7 +80,9 @@ def socket_options(config: BrokerConfig) -> SocketOptions:
         receive_buffer_bytes=config.int("socket.receive.buffer.bytes")
         if "socket.receive.buffer.bytes" in given
         else -1,
-        listen_backlog=config.int("socket.listen.backlog.size"),
+        listen_backlog=config.int("socket.listen.backlog.size")
+        if "socket.listen.backlog.size" in given
+        else LISTEN_BACKLOG,
     )
 
 

@@ -25,10 +25,16 @@ _IOV_MAX = 512
 _RESIDENCY_WINDOW_BYTES = 1 << 20
 _COPIED_BYTES = 16 * 1024
 """Up to this size a region is copied into the bytes around it: one system call and one packet instead of three."""
+_COPIED_AT_ONCE_BYTES = 64 * 1024
 
 
 SEND_BUFFER_BYTES = 256 * 1024
 """What the operating system would pick takes megabytes at once; then one side rests while the other one works."""
+
+
+LISTEN_BACKLOG = 1024
+"""Kafka's default of 50 overflows while one task accepts and serves; a client that is dropped there tries again after a
+second, then after two, and so on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +43,7 @@ class SocketOptions:
 
     send_buffer_bytes: int = SEND_BUFFER_BYTES  # socket.send.buffer.bytes
     receive_buffer_bytes: int = -1  # socket.receive.buffer.bytes
-    listen_backlog: int = 50  # socket.listen.backlog.size
+    listen_backlog: int = LISTEN_BACKLOG  # socket.listen.backlog.size
 
 
 class SocketTransport:
@@ -70,11 +76,18 @@ class SocketTransport:
 
     async def send(self, parts: Sequence[Part]) -> None:
         pending: list[bytes | bytearray | memoryview] = []
+        copied, waits = 0, self.waits_for_peer
         for part in parts:
             if isinstance(part, (bytes, bytearray, memoryview)):
                 pending.append(part)
             elif part.size <= _COPIED_BYTES:
+                if copied > _COPIED_AT_ONCE_BYTES:  # the peer may take its time, and has nobody's memory for it
+                    await self._send_bytes(pending, _MSG_MORE)
+                    if waits == self.waits_for_peer:  # nor does a peer that takes everything at once starve others
+                        await trio.lowlevel.checkpoint()
+                    pending, copied, waits = [], 0, self.waits_for_peer
                 pending.append(await self._read(part))
+                copied += part.size
             else:
                 if pending:
                     await self._send_bytes(pending, _MSG_MORE)
@@ -185,20 +198,24 @@ class SocketAcceptor:
         self.address = _address(listening.getsockname())
 
     async def accept(self) -> SocketTransport:
+        while (accepted := self.accept_now()) is None:
+            await trio.lowlevel.wait_readable(self._socket)
+        return accepted
+
+    def accept_now(self) -> SocketTransport | None:
         while True:
             try:
                 connected, peer = self._socket.accept()
             except BlockingIOError:
-                await trio.lowlevel.wait_readable(self._socket)
+                return None
             except ConnectionAbortedError:
                 continue  # gone before we came to it
             except OSError as error:
                 if self._socket.fileno() < 0:
                     raise trio.ClosedResourceError from error
                 raise
-            else:
-                _set_options(connected, self._options)
-                return SocketTransport(connected, _address(peer), self._threads)
+            _set_options(connected, self._options)
+            return SocketTransport(connected, _address(peer), self._threads)
 
     def close(self) -> None:
         if self._socket.fileno() >= 0:

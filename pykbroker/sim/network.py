@@ -15,6 +15,7 @@ from collections.abc import Iterable, Sequence
 
 import trio
 
+from pykbroker.server.socket_transport import LISTEN_BACKLOG
 from pykbroker.server.transport import Address, Part
 
 from .links import Link
@@ -23,6 +24,8 @@ from .pipe import Pipe
 _FIRST_FREE_PORT = 49152
 _CONNECT_TIMEOUT_S = 127.0
 """Linux with its six retransmissions of a SYN."""
+
+_FIRST_SYN_RETRANSMISSION_S = 1.0
 
 OUTSIDE = ""
 """The host of whoever uses the network itself, not one host's view of it."""
@@ -87,11 +90,19 @@ class SimulatedAcceptor:
 
     async def accept(self) -> SimulatedTransport:
         await trio.lowlevel.checkpoint()
-        while not self._closed:
-            if self._arrived:
-                return self._arrived.popleft()
+        while (accepted := self.accept_now()) is None:
             await self._changed.park()
-        raise trio.ClosedResourceError
+        return accepted
+
+    def accept_now(self) -> SimulatedTransport | None:
+        if self._closed:
+            raise trio.ClosedResourceError
+        return self._arrived.popleft() if self._arrived else None
+
+    @property
+    def is_full(self) -> bool:
+        """Another SYN is dropped: so many have knocked and were not accepted."""
+        return len(self._arrived) >= LISTEN_BACKLOG
 
     def arrive(self, transport: SimulatedTransport) -> None:
         self._arrived.append(transport)
@@ -254,6 +265,13 @@ class SimulatedNetwork:
         if target is not None:
             await self._shake_hands(source, target)
         acceptor = None if target is None else target.acceptor(address)
+        retransmission_s = _FIRST_SYN_RETRANSMISSION_S
+        while target is not None and acceptor is not None and acceptor.is_full:
+            await trio.sleep(retransmission_s)
+            retransmission_s *= 2
+            if retransmission_s > _CONNECT_TIMEOUT_S:
+                raise TimeoutError(errno.ETIMEDOUT, "Connection timed out")
+            acceptor = target.acceptor(address)
         if target is None or acceptor is None:
             raise ConnectionRefusedError(errno.ECONNREFUSED, "Connection refused")
         there, back = self._pipe(source, target), self._pipe(target, source)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import logging
+import socket
 import struct
 
 import pytest
@@ -23,6 +24,7 @@ from pykbroker.protocol.messages.metadata import MetadataRequest, MetadataRespon
 from pykbroker.protocol.messages.produce import ProduceRequest, ProduceResponse
 from pykbroker.protocol.schema import Message
 from pykbroker.server.dispatch import HandlerTable, RequestContext, RequestRefused
+from pykbroker.server.socket_transport import LISTEN_BACKLOG
 from pykbroker.sim.network import SimulatedAcceptor, SimulatedTransport
 from tests.server.serving import Client, Served, Server, eventually, limits
 
@@ -365,6 +367,51 @@ def test_a_listener_without_descriptors_tries_again(
 
     simulated_server.run(heartbeats(), scenario)
     assert "accepts no connections for now: Too many open files" in caplog.text
+
+
+def test_many_who_knock_at_once_are_accepted_in_few_turns(real_server: Server) -> None:
+    """Their SYNs fit into the backlog, and a turn of the loop takes many of them."""
+    count = 300
+    turns = 0
+
+    async def scenario(served: Served) -> None:
+        nonlocal turns
+        knocking = [socket.create_connection(("127.0.0.1", served.port), timeout=5) for _ in range(count)]
+        while served.listener.connection_count < count:
+            turns += 1
+            await trio.lowlevel.checkpoint()
+        for each in knocking:
+            each.close()
+
+    real_server.run(heartbeats(), scenario)
+    assert turns < count / 10
+
+
+def test_whoever_finds_the_backlog_full_comes_later(simulated_server: Server) -> None:
+    count = LISTEN_BACKLOG + 10
+
+    async def scenario(served: Served) -> None:
+        acceptor = await served.network.listen("127.0.0.1", 0)
+        connected: list[float] = []
+
+        async def knock() -> None:
+            transport = await served.network.connect("127.0.0.1", acceptor.address.port)
+            connected.append(trio.current_time())
+            transport.close()
+
+        start = trio.current_time()
+        async with trio.open_nursery() as nursery:
+            for _ in range(count):
+                nursery.start_soon(knock)
+            await trio.sleep(0.5)
+            assert len(connected) == LISTEN_BACKLOG
+            while acceptor.accept_now() is not None:
+                pass
+        assert len(connected) == count
+        assert trio.current_time() - start >= 1
+        acceptor.close()
+
+    simulated_server.run(heartbeats(), scenario)
 
 
 def test_more_connections_than_allowed_are_closed(server: Server) -> None:

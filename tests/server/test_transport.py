@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 import trio
+from trio.testing import wait_all_tasks_blocked
 
 from pykbroker.server.socket_transport import SocketNetwork, SocketOptions
 from pykbroker.server.threads import WorkerThreads
@@ -130,6 +131,35 @@ def test_regions_of_files_arrive_between_the_bytes_around_them(
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(server.send, parts)
                 assert await receive_exactly(client, len(expected)) == expected
+        client.close()
+        server.close()
+
+    run(scenario)
+
+
+@dataclass
+class CountedSlice(Slice):
+    read_regions: list[int]
+
+    def read(self) -> bytes:
+        self.read_regions.append(self.position)
+        return bytes(self.size)
+
+
+def test_small_regions_are_read_as_the_peer_takes_them(run: Callable[[Scenario], None], tmp_path: Path) -> None:
+    """An answer of thousands of partitions must not be in memory as long as nobody reads it."""
+    size, count = 15_000, 1000
+
+    async def scenario(network: Network) -> None:
+        client, server = await pair(network)
+        read: list[int] = []
+        parts = [CountedSlice(tmp_path, None, size * number, size, read) for number in range(count)]
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(server.send, parts)
+            await wait_all_tasks_blocked(0.05)
+            taken_by_the_system = 8 << 20
+            assert len(read) * size < taken_by_the_system + 200_000
+            assert await receive_exactly(client, size * count) == bytes(size * count)
         client.close()
         server.close()
 
