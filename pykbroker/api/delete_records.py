@@ -45,7 +45,7 @@ async def delete_records(context: RequestContext, request: DeleteRecordsRequest)
         topic = topics.setdefault(name, DeleteRecordsTopicResult(name=name))
         topic.partitions.append(_delete(broker.partitions, name, index, offset, deletions))
     await broker.partitions.checkpoint_log_start_offsets(each.partition.log for each in deletions)
-    await _await_followers(broker, deletions, request.timeout_ms)
+    await _await_followers(context, deletions, request.timeout_ms)
     return DeleteRecordsResponse(topics=list(topics.values()))
 
 
@@ -72,11 +72,13 @@ def _delete(
     return answer
 
 
-async def _await_followers(broker: Broker, deletions: list[_Deletion], timeout_ms: int) -> None:
+async def _await_followers(context: RequestContext, deletions: list[_Deletion], timeout_ms: int) -> None:
+    broker = context.broker
     waiting = [each for each in deletions if not _is_done(broker, each)]
     if not waiting:
         return
-    with PartitionChanges([each.partition for each in waiting], timeout_ms=timeout_ms) as changes:
+    partitions = [each.partition for each in waiting]
+    with PartitionChanges(partitions, timeout_ms=timeout_ms, client=context.connection) as changes:
         while waiting and await changes.next():
             waiting = [each for each in waiting if not _is_done(broker, each)]
     for each in waiting:

@@ -83,6 +83,7 @@ class _Read:
 
     def __init__(self, context: RequestContext, request: FetchRequest, version: int) -> None:
         broker = context.broker
+        self._client = context.connection
         self._replicas = broker.partitions
         if version >= _REPLICA_STATE_SINCE:
             self.replica_id = request.replica_state.replica_id
@@ -115,7 +116,7 @@ class _Read:
         if not answers or self._max_wait_ms <= 0 or self._is_enough(answers):
             return answers + missing
         places = self._places(answers)
-        with PartitionChanges(places, timeout_ms=self._max_wait_ms) as changes:
+        with PartitionChanges(places, timeout_ms=self._max_wait_ms, client=self._client) as changes:
             while changed := await changes.next():
                 numbers = [places[partition] for partition in changed]
                 await self._read_again(answers, numbers)
@@ -132,7 +133,7 @@ class _Read:
         if missing == len(session.cached) or self._max_wait_ms <= 0 or self._is_enough(_hosted(answers)):
             return answers
         places = {session.key(cached): number for number, (cached, _) in enumerate(answers)}
-        with SessionChanges(watched, timeout_ms=self._max_wait_ms) as changes:
+        with SessionChanges(watched, timeout_ms=self._max_wait_ms, client=self._client) as changes:
             while changed := [key for key in await changes.next() if key in session.cached]:
                 for key in changed:
                     if key not in places:

@@ -29,7 +29,7 @@ from pykbroker.replication.appended import Appended
 from pykbroker.replication.partition import ACKS_ALL, Partition
 from pykbroker.server.dispatch import RequestContext, RequestRefused, handles
 from pykbroker.server.replica_manager import ReplicaManager
-from pykbroker.server.waiters import PartitionChanges
+from pykbroker.server.waiters import PartitionChanges, WaitingClient
 from pykbroker.storage.validation import RecordsRejected
 
 from .current_leader import current_leader
@@ -70,7 +70,7 @@ async def produce(context: RequestContext, request: ProduceRequest) -> ProduceRe
             await _flush(context.broker.partitions, appends.to_flush)
             appends.unreplicated = _still_open(appends.unreplicated)
         if appends.unreplicated:
-            await _await_replication(appends.unreplicated, request.timeout_ms)
+            await _await_replication(appends.unreplicated, request.timeout_ms, context.connection)
     if request.acks != 0:
         return response
     if any(answer.error_code for topic in response.responses for answer in topic.partition_responses):
@@ -249,9 +249,10 @@ async def _flush_one(replicas: ReplicaManager, appended: Appended, answer: Parti
         answer.error_code = appended.settled() or ErrorCode.KAFKA_STORAGE_ERROR
 
 
-async def _await_replication(unreplicated: list[_Waiting], timeout_ms: int) -> None:
+async def _await_replication(unreplicated: list[_Waiting], timeout_ms: int, client: WaitingClient) -> None:
     """Until every in-sync replica has the records; each answer keeps its offset, whatever becomes of it."""
-    with PartitionChanges([appended.partition for appended, _ in unreplicated], timeout_ms=timeout_ms) as changes:
+    partitions = [appended.partition for appended, _ in unreplicated]
+    with PartitionChanges(partitions, timeout_ms=timeout_ms, client=client) as changes:
         while unreplicated := _still_open(unreplicated):
             if not await changes.next():
                 break

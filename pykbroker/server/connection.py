@@ -21,6 +21,7 @@ from .transport import Transport
 _BYTES_BETWEEN_CHECKPOINTS = 256 * 1024
 _REQUEST_COST_BYTES = 16 * 1024
 _SLOWEST_PROGRESS_BYTES = 4096
+_LOOKS_AFTER_LEAVING = 2
 
 
 class Phase(Enum):
@@ -35,9 +36,11 @@ class Connection:
         "_dispatcher",
         "_finishing",
         "_idle_checks",
+        "_looks_since_left",
         "_phase",
         "_progress_seen",
         "_refusals",
+        "_served_when_looked",
         "_transport",
         "_unyielded_bytes",
         "received_bytes",
@@ -63,6 +66,8 @@ class Connection:
         self._unyielded_bytes = 0
         self._progress_seen = (-1, -1, -1)
         self._idle_checks = 0
+        self._looks_since_left = 0
+        self._served_when_looked = -1
         self.received_bytes = 0
         self.served_requests = 0
 
@@ -113,6 +118,30 @@ class Connection:
         self._idle_checks += 1
         if self._idle_checks >= checks:
             self._transport.close()
+
+    def look_for_peer(self) -> None:
+        """Let go of what a client left behind; to be called every few seconds.
+
+        As with Kafka, who has closed its end may still read the answer to its request, for some seconds. After that a
+        long poll is answered as if its time were over, and where nothing else is there to be served, the descriptor
+        goes, while a handler that others depend on goes on.
+        """
+        is_new = self.served_requests != self._served_when_looked
+        self._served_when_looked = self.served_requests
+        if self._phase is not Phase.HANDLING or is_new or not self._transport.has_peer_left():
+            self._looks_since_left = 0
+            return
+        self._looks_since_left += 1
+        if self._looks_since_left < _LOOKS_AFTER_LEAVING:
+            return
+        self.state.leave()
+        if self._looks_since_left > _LOOKS_AFTER_LEAVING and not self._has_more:
+            self._transport.close()
+
+    @property
+    def _has_more(self) -> bool:
+        """Requests behind the one in hand, which Kafka would serve."""
+        return bool(self._buffer.received_bytes) or self._transport.has_unread_bytes
 
     async def _serve_request(self) -> bool:
         """Views into the receive buffer live in this call only: before the next read they are gone."""

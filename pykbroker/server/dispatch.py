@@ -54,8 +54,17 @@ class ConnectionState:
     client_software_version: str = "unknown"
     when_closed: Callable[[], None] | None = None
     """Is called once, when the connection has ended for whatever reason."""
+    has_left: bool = False
+    """The client has closed its end for some time: nobody waits for long answers any more."""
+    give_up: Callable[[], None] | None = None
+    """Ends the wait that its request is in, as if the request's time were over."""
     request: RequestHeader | None = None
     """Of the request in hand, or of the last one."""
+
+    def leave(self) -> None:
+        self.has_left = True
+        if self.give_up is not None:
+            self.give_up()
 
 
 @dataclass(frozen=True, slots=True)

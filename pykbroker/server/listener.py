@@ -21,6 +21,8 @@ _OUT_OF_DESCRIPTORS = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errn
 _ACCEPT_RETRY_S = 0.1
 _ACCEPTED_IN_A_TURN = 64
 _IDLE_CHECKS = 4
+_LOOK_FOR_PEERS_S = 5.0
+_LOOKS_IN_A_TURN = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +69,7 @@ class Listener:
             with self._accepting:
                 async with trio.open_nursery() as keepers:
                     keepers.start_soon(self._close_idle_connections)
+                    keepers.start_soon(self._look_for_peers)
                     await self._accept_connections(connections)
             for connection in list(self._connections):
                 connection.finish()
@@ -126,6 +129,14 @@ class Listener:
             self._connections_of_host[host] -= 1
             if not self._connections_of_host[host]:
                 del self._connections_of_host[host]
+
+    async def _look_for_peers(self) -> None:
+        while True:
+            await trio.sleep(_LOOK_FOR_PEERS_S)
+            for number, connection in enumerate(list(self._connections)):
+                connection.look_for_peer()
+                if not (number + 1) % _LOOKS_IN_A_TURN:
+                    await trio.lowlevel.checkpoint()
 
     async def _close_idle_connections(self) -> None:
         """A connection without progress is closed after one period to one and a quarter."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import os
+import select
 import socket
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,6 +21,8 @@ from .page_cache import read_cached, uncached_extent, warm
 from .threads import Threads
 from .transport import Address, FileRegion, Part
 
+_PEER_LEFT: int = getattr(select, "POLLRDHUP", 0)
+"""Hang-ups and errors are always told; where the system lacks this flag, a peer that merely closed its end is not."""
 _MSG_MORE: int = getattr(socket, "MSG_MORE", 0)
 _IOV_MAX = 512
 _RESIDENCY_WINDOW_BYTES = 1 << 20
@@ -68,6 +71,20 @@ class SocketTransport:
         if self._socket.fileno() < 0:
             raise trio.ClosedResourceError
         await trio.lowlevel.wait_readable(self._socket)
+
+    def has_peer_left(self) -> bool:
+        if self._socket.fileno() < 0:
+            return True
+        poll = select.poll()
+        poll.register(self._fd, _PEER_LEFT)
+        return bool(poll.poll(0))
+
+    @property
+    def has_unread_bytes(self) -> bool:
+        try:
+            return bool(self._socket.recv(1, socket.MSG_PEEK))
+        except OSError:
+            return False
 
     async def receive_into(self, view: memoryview) -> int:
         while (count := self.receive_now(view)) is None:

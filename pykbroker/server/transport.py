@@ -61,6 +61,13 @@ class Transport(Protocol):
         """Return once `receive_now` has something to say. It may return early."""
         ...
 
+    def has_peer_left(self) -> bool:
+        """Whether the peer sends no more, or is not there at all; also where it sent more that nobody has read."""
+        ...
+
+    @property
+    def has_unread_bytes(self) -> bool: ...
+
     async def receive_into(self, view: memoryview) -> int:
         """`receive_now`, waiting until there is something; 0 at the end of the stream."""
         ...

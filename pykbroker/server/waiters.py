@@ -7,8 +7,10 @@ dict. Kafka's counterparts are the purgatories of `DelayedFetch` and `DelayedPro
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import math
+from collections.abc import Callable, Iterable
 from types import TracebackType
+from typing import Protocol
 
 import trio
 
@@ -17,15 +19,26 @@ from pykbroker.replication.partition import Partition
 from pykbroker.replication.session_watch import PartitionKey
 
 
+class WaitingClient(Protocol):
+    """Who waits for an answer; `dispatch.ConnectionState` is one."""
+
+    has_left: bool
+    give_up: Callable[[], None] | None
+
+
 class PartitionChanges:
     """Watches partitions within a `with` block, and lets one task wait for their changes.
 
-    Changes that come between two waits are kept, so nothing is missed between reading and waiting.
+    Changes that come between two waits are kept, so nothing is missed between reading and waiting. When `client` has
+    left, the time is over.
     """
 
-    __slots__ = ("_changed", "_parked", "_partitions", "deadline")
+    __slots__ = ("_changed", "_client", "_parked", "_partitions", "deadline")
 
-    def __init__(self, partitions: Iterable[Partition], *, timeout_ms: int) -> None:
+    def __init__(
+        self, partitions: Iterable[Partition], *, timeout_ms: int, client: WaitingClient | None = None
+    ) -> None:
+        self._client = client
         self._partitions = tuple(dict.fromkeys(partitions))
         self._changed: dict[Partition, None] = {}
         self._parked: trio.lowlevel.Task | None = None
@@ -34,6 +47,10 @@ class PartitionChanges:
     def __enter__(self) -> PartitionChanges:
         for partition in self._partitions:
             partition.watchers[self] = None
+        if self._client is not None:
+            self._client.give_up = self.give_up
+            if self._client.has_left:
+                self.deadline = -math.inf
         return self
 
     def __exit__(
@@ -41,6 +58,15 @@ class PartitionChanges:
     ) -> None:
         for partition in self._partitions:
             del partition.watchers[self]
+        if self._client is not None:
+            self._client.give_up = None
+
+    def give_up(self) -> None:
+        """The time is over now."""
+        self.deadline = -math.inf
+        if self._parked is not None:
+            trio.lowlevel.reschedule(self._parked)
+            self._parked = None
 
     def partition_changed(self, partition: Partition) -> None:
         self._changed[partition] = None
@@ -69,9 +95,10 @@ class SessionChanges:
     Nothing changes any more for a request that was overtaken, be it by another one of its session.
     """
 
-    __slots__ = ("_context", "_deadline", "_parked")
+    __slots__ = ("_client", "_context", "_deadline", "_parked")
 
-    def __init__(self, context: WatchedContext, *, timeout_ms: int) -> None:
+    def __init__(self, context: WatchedContext, *, timeout_ms: int, client: WaitingClient | None = None) -> None:
+        self._client = client
         self._context = context
         self._parked: trio.lowlevel.Task | None = None
         self._deadline = trio.current_time() + timeout_ms / 1000
@@ -79,6 +106,10 @@ class SessionChanges:
     def __enter__(self) -> SessionChanges:
         if not self._context.is_overtaken:
             self._context.watch.on_change = self._wake
+        if self._client is not None:
+            self._client.give_up = self.give_up
+            if self._client.has_left:
+                self._deadline = -math.inf
         return self
 
     def __exit__(
@@ -87,6 +118,13 @@ class SessionChanges:
         watch = self._context.watch
         if watch.on_change == self._wake:  # and not that of a request on another connection
             watch.on_change = None
+        if self._client is not None:
+            self._client.give_up = None
+
+    def give_up(self) -> None:
+        """The time is over now."""
+        self._deadline = -math.inf
+        self._wake()
 
     def _wake(self) -> None:
         if self._parked is not None:

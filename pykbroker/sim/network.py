@@ -47,6 +47,17 @@ class SimulatedTransport:
     async def wait_readable(self) -> None:
         await self._incoming.wait_readable()
 
+    def has_peer_left(self) -> bool:
+        return self._incoming.is_end_in_sight
+
+    @property
+    def has_unread_bytes(self) -> bool:
+        return self._incoming.has_unread_bytes
+
+    def half_close(self) -> None:
+        """As shutdown(SHUT_WR): the peer reads the end, and may go on to answer."""
+        self._outgoing.close_writer()
+
     async def receive_into(self, view: memoryview) -> int:
         while (count := self.receive_now(view)) is None:
             await self.wait_readable()

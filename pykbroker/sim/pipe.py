@@ -46,6 +46,16 @@ class Pipe:
     def is_over(self) -> bool:
         return self.is_reader_reset or (self.is_reader_closed and self._is_writer_closed)
 
+    @property
+    def is_end_in_sight(self) -> bool:
+        """The reader's system knows that nothing comes behind what has arrived."""
+        all_arrived = not self._pieces or self._pieces[-1][0] <= trio.current_time()
+        return self.is_reader_closed or self.is_reader_reset or (self._is_end_known and all_arrived)
+
+    @property
+    def has_unread_bytes(self) -> bool:
+        return bool(self._pieces) and self._pieces[0][0] <= trio.current_time()
+
     def read_now(self, view: memoryview) -> int | None:
         if self.is_reader_closed:
             raise trio.ClosedResourceError

@@ -25,6 +25,7 @@ from pykbroker.protocol.messages.produce import ProduceRequest, ProduceResponse
 from pykbroker.protocol.schema import Message
 from pykbroker.server.dispatch import HandlerTable, RequestContext, RequestRefused
 from pykbroker.server.socket_transport import LISTEN_BACKLOG
+from pykbroker.server.waiters import PartitionChanges
 from pykbroker.sim.network import SimulatedAcceptor, SimulatedTransport
 from tests.server.serving import Client, Served, Server, eventually, limits
 
@@ -296,6 +297,105 @@ class TestIdleConnections:
             client.transport.close()
 
         simulated_server.run(heartbeats(), scenario, limits(max_idle_ms=-1))
+
+
+def half_close(client: Client) -> None:
+    assert isinstance(client.transport, SimulatedTransport)
+    client.transport.half_close()
+
+
+class TestClientsThatLeave:
+    """Their requests are in hand: a long poll for ever (SyncGroup), and one that others depend on (Heartbeat)."""
+
+    @staticmethod
+    def handlers(done: list[int], *, takes_s: float = 1000) -> HandlerTable:
+        table = HandlerTable()
+
+        @table.handles(SyncGroupRequest)
+        async def sync(context: RequestContext, request: SyncGroupRequest) -> SyncGroupResponse:
+            with PartitionChanges([], timeout_ms=2**31 - 1, client=context.connection) as changes:
+                await changes.next()
+            done.append(request.generation_id)
+            return SyncGroupResponse()
+
+        @table.handles(HeartbeatRequest)
+        async def heartbeat(context: RequestContext, request: HeartbeatRequest) -> HeartbeatResponse:
+            await trio.sleep(takes_s)
+            done.append(request.generation_id)
+            return HeartbeatResponse(throttle_time_ms=request.generation_id)
+
+        return table
+
+    def test_a_long_poll_ends_soon_after_its_client_has_left(self, simulated_server: Server) -> None:
+        async def scenario(served: Served) -> None:
+            client = await served.connect()
+            await client.send(SyncGroupRequest(group_id="g"), 5)
+            await trio.sleep(100)
+            assert served.listener.connection_count == 1, "who is there may wait for as long as it likes"
+            client.transport.close()
+            await trio.sleep(20)
+            assert served.listener.connection_count == 0
+
+        simulated_server.run(self.handlers([]), scenario)
+
+    def test_a_long_poll_also_ends_with_requests_behind_it(self, simulated_server: Server) -> None:
+        done: list[int] = []
+
+        async def scenario(served: Served) -> None:
+            done.clear()
+            client = await served.connect()
+            for number in range(50):
+                await client.send(SyncGroupRequest(group_id="g", generation_id=number), 5)
+            half_close(client)
+            await trio.sleep(20)
+            assert done == list(range(50))
+            assert served.listener.connection_count == 0
+
+        simulated_server.run(self.handlers(done), scenario)
+
+    def test_who_has_closed_one_end_still_reads_an_answer_that_comes_soon(self, simulated_server: Server) -> None:
+        async def scenario(served: Served) -> None:
+            client = await served.connect()
+            await client.send(numbered(7), 4)
+            half_close(client)
+            assert (await client.receive(12, 4))[1] == HeartbeatResponse(throttle_time_ms=7)
+            assert await client.is_closed()
+
+        simulated_server.run(self.handlers([], takes_s=3), scenario)
+
+    def test_a_handler_goes_on_without_its_clients_descriptor(self, simulated_server: Server) -> None:
+        done: list[int] = []
+
+        async def scenario(served: Served) -> None:
+            done.clear()
+            client = await served.connect()
+            await client.send(numbered(7), 4)
+            half_close(client)
+            await trio.sleep(20)
+            assert await client.is_closed()
+            assert not done
+            await trio.sleep(1000)
+            assert done == [7]
+            assert served.listener.connection_count == 0
+
+        simulated_server.run(self.handlers(done), scenario)
+
+    def test_requests_that_came_before_the_end_are_served(self, simulated_server: Server) -> None:
+        done: list[int] = []
+
+        async def scenario(served: Served) -> None:
+            done.clear()
+            client = await served.connect()
+            for number in range(30):
+                await client.send(numbered(number), 4)
+            half_close(client)
+            for number in range(29):
+                assert (await client.receive(12, 4))[1] == HeartbeatResponse(throttle_time_ms=number)
+            assert await client.is_closed(), "nobody waits for the last one, but it is carried out"
+            await trio.sleep(20)
+            assert done == list(range(30))
+
+        simulated_server.run(self.handlers(done, takes_s=20), scenario)
 
 
 class TestTheEnd:

@@ -14,12 +14,13 @@ import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
 
-from pykbroker.server.socket_transport import SocketNetwork, SocketOptions
+from pykbroker.server.socket_transport import SocketNetwork, SocketOptions, SocketTransport
 from pykbroker.server.threads import WorkerThreads
 from pykbroker.server.transport import Network, Transport
 from pykbroker.sim.determinism import run_deterministic
-from pykbroker.sim.network import SimulatedNetwork
+from pykbroker.sim.network import SimulatedNetwork, SimulatedTransport
 from pykbroker.storage.errors import DiskFailed
+from tests.server.serving import eventually
 
 Scenario = Callable[[Network], Awaitable[None]]
 
@@ -200,6 +201,38 @@ def test_a_region_beyond_the_end_of_its_file_breaks_the_connection(tmp_path: Pat
         server.close()
 
     trio.run(on_sockets, scenario)
+
+
+def half_close(transport: Transport) -> None:
+    if isinstance(transport, SimulatedTransport):
+        transport.half_close()
+    else:
+        assert isinstance(transport, SocketTransport)
+        transport._socket.shutdown(socket.SHUT_WR)
+
+
+def test_a_peer_that_closed_its_end_is_noticed_behind_what_it_sent(run: Callable[[Scenario], None]) -> None:
+    async def scenario(network: Network) -> None:
+        client, server = await pair(network)
+        assert not server.has_peer_left()
+        assert not server.has_unread_bytes
+        await client.send([b"x"])
+        await server.wait_readable()
+        assert not server.has_peer_left()
+        assert server.has_unread_bytes
+        half_close(client)
+        await eventually(server.has_peer_left)
+        await server.send([b"an answer"])
+        assert await receive_exactly(client, 9) == b"an answer"
+        assert await receive_exactly(server, 1) == b"x"
+        assert not server.has_unread_bytes
+        assert server.receive_now(memoryview(bytearray(1))) == 0
+        assert not client.has_peer_left()
+        server.close()
+        await eventually(client.has_peer_left)
+        client.close()
+
+    run(scenario)
 
 
 def test_nothing_to_receive_is_not_the_end(run: Callable[[Scenario], None]) -> None:
