@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, TypeVar
 
+from pykbroker.config.consumer_groups import REBALANCE_PROTOCOLS
 from pykbroker.groups.context import GroupRequestContext
 from pykbroker.groups.shard import GroupRequest
 from pykbroker.metadata.features import GROUP_VERSION, feature_level
@@ -30,7 +31,8 @@ async def submit(context: RequestContext, group_id: str, request: GroupRequest) 
 
 def has_consumer_groups(context: RequestContext) -> bool:
     """Whether the cluster has agreed on the consumer protocol (KIP-848)."""
-    return feature_level(context.broker.image, GROUP_VERSION) > 0
+    broker = context.broker
+    return feature_level(broker.image, GROUP_VERSION) > 0 and "consumer" in broker.config.list(REBALANCE_PROTOCOLS)
 
 
 def group_context(context: RequestContext) -> GroupRequestContext:

@@ -6,6 +6,7 @@ from .group_keys import check_group_configs, group_keys
 from .keys import ConfigKey, ConfigurationError, InvalidValue
 from .listeners import Listener, Listeners
 from .topic_keys import check_topic_configs, topic_keys
+from .unserved_keys import check_served, is_without_effect
 
 __all__ = [
     "BrokerConfig",
@@ -16,7 +17,9 @@ __all__ = [
     "Listeners",
     "broker_keys",
     "check_group_configs",
+    "check_served",
     "check_topic_configs",
     "group_keys",
+    "is_without_effect",
     "topic_keys",
 ]

@@ -12,12 +12,13 @@ from functools import cached_property
 from pathlib import Path
 
 from .broker_keys import broker_keys
-from .consumer_groups import ASSIGNORS, check_consumer_groups
+from .consumer_groups import ASSIGNORS, REBALANCE_PROTOCOLS, check_consumer_groups, check_rebalance_protocols
 from .keys import ConfigKey, InvalidValue, Value
 from .listeners import Listeners, parse_endpoint, resolve
 from .properties import read_properties
 from .roles import check_roles
 from .topic_keys import BROKER_SYNONYMS, topic_keys
+from .unserved_keys import check_served, given_without_effect
 
 _OWN_DEFAULTS = {
     "node.id": "1",
@@ -32,10 +33,13 @@ class BrokerConfig:
     """The typed view of a node's properties.
 
     originals: the keys that were given and are known, as text. unknown_keys: the given keys that are not.
+    without_effect: those that are known and change nothing.
     """
 
     def __init__(self, properties: Mapping[str, str]) -> None:
         keys = broker_keys()
+        check_served(properties)
+        self.without_effect = given_without_effect(properties)
         self.originals = {name: text for name, text in properties.items() if name in keys}
         self.unknown_keys = [name for name in properties if name not in keys and not _of_a_listener(name)]
         self._values: dict[str, Value] = {}
@@ -75,6 +79,7 @@ class BrokerConfig:
                 f"at most group.max.session.timeout.ms ({self.int('group.max.session.timeout.ms')})",
             )
         check_consumer_groups(self.int, self.list(ASSIGNORS))
+        check_rebalance_protocols(self.list(REBALANCE_PROTOCOLS))
         assert self.listeners is not None
         check_roles(
             self.list("process.roles"),

@@ -12,6 +12,7 @@ from typing import Final
 from .keys import InvalidValue
 
 ASSIGNORS: Final = "group.consumer.assignors"
+REBALANCE_PROTOCOLS: Final = "group.coordinator.rebalance.protocols"
 ASSIGNOR_NAMES: Final = MappingProxyType(
     {
         "uniform": "uniform",
@@ -45,6 +46,13 @@ def check_consumer_groups(number: Callable[[str], int], assignors: Sequence[str]
     if number(heartbeat) >= number(session):
         raise InvalidValue(heartbeat, number(heartbeat), f"less than {session} ({number(session)})")
     _check_assignors(assignors)
+
+
+def check_rebalance_protocols(names: Sequence[str]) -> None:
+    """Raises InvalidValue: everybody may be without the consumer protocol, and nobody without the classic one."""
+    if "classic" not in names:
+        reason = "Disabling the 'classic' protocol is not supported."
+        raise InvalidValue(REBALANCE_PROTOCOLS, ",".join(names), reason)
 
 
 def _check_assignors(assignors: Sequence[str]) -> None:

@@ -15,6 +15,7 @@ from pykbroker.config import (
     ConfigurationError,
     broker_keys,
     check_group_configs,
+    check_served,
     check_topic_configs,
     group_keys,
     topic_keys,
@@ -121,6 +122,7 @@ def _alter_broker(
     }
     changes = _changes(resource, broker_keys(), current, defaults)
     _check_dynamic([config.name for config in resource.configs], cluster_wide=name == "")
+    _check_served(changes)
     for key, value in changes.items():
         if key in broker_keys():
             try:
@@ -166,6 +168,13 @@ def _check_dynamic(names: list[str], *, cluster_wide: bool) -> None:
     ):
         if keys:
             raise Refused(ErrorCode.INVALID_REQUEST, f"{problem}[{', '.join(key.name for key in keys)}]")
+
+
+def _check_served(changes: Mapping[str, str | None]) -> None:
+    try:
+        check_served({name: value for name, value in changes.items() if value is not None})
+    except ConfigurationError as error:
+        raise Refused(ErrorCode.INVALID_CONFIG, str(error)) from None
 
 
 def _changes(

@@ -102,6 +102,7 @@ def test_a_port_in_use_is_said_and_ends_it(start_cluster: Callable[..., ClusterC
         (["--ephemeral", "--data-dir", "d"], "exclude each other"),
         (["--config", "num.partitions"], "key=value"),
         (["--config", "num.partitions=0"], "num.partitions"),
+        (["--config", "authorizer.class.name=x"], "authorizer.class.name"),
         (["--config", "node.id=7"], "node.id"),
         (["--config", "listeners=PLAINTEXT://:9092"], "listeners"),
         (["--data-dir", "file/below"], "file"),

@@ -219,6 +219,7 @@ def test_a_directory_that_cannot_be_made_is_one_line(tmp_path: Path) -> None:
         ("process.roles=broker,controler\n", ["process.roles", "controler"]),
         ("key=\\u12g4\n", ["server.properties"]),
         ("listeners=SSL://127.0.0.1:0\n", ["SSL"]),
+        ("super.users=User:a\nauthorizer.class.name=x\n", ["authorizer.class.name, super.users", "open"]),
     ],
 )
 def test_bad_properties_are_one_line(tmp_path: Path, content: str | None, expected: list[str]) -> None:
@@ -238,11 +239,20 @@ def test_flags_that_make_no_sense_are_one_line(tmp_path: Path) -> None:
     assert "--epehemral" in refused("--epehemral", cwd=tmp_path)
 
 
-def test_an_unknown_key_is_a_warning(start: StartNode) -> None:
-    node = start("--override", "no.such.key=1")
+def test_a_setting_that_protects_is_refused_as_an_override_too(tmp_path: Path) -> None:
+    assert "sasl.enabled.mechanisms" in refused("--override", "sasl.enabled.mechanisms=PLAIN", cwd=tmp_path)
+
+
+def test_keys_that_are_unknown_or_without_effect_are_one_warning_each(start: StartNode) -> None:
+    given = ("no.such.key=1", "nor.such=2", "num.network.threads=9", "quota.window.num=5", "num.io.threads=8")
+    node = start(*(part for each in given for part in ("--override", each)))
     code, _, err = node.end()
     assert code == 0
-    assert "no.such.key" in err
+    warnings = [line.partition("WARNING")[2] for line in err.splitlines() if "WARNING" in line]
+    assert [line.rpartition(": ")[2] for line in warnings if "settings" in line] == [
+        "no.such.key, nor.such",
+        "num.network.threads, quota.window.num",
+    ]
 
 
 def test_a_signal_during_the_start_ends_it(tmp_path: Path) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
+from types import MappingProxyType
 from typing import Any
 
 from pykbroker.metadata.features import GROUP_VERSION
@@ -18,8 +19,8 @@ GROUP = "g"
 CONFIG = {"offsets.topic.num.partitions": "1", "group.consumer.assignment.interval.ms": "0"}
 
 
-def in_world(main: Callable[[World], Awaitable[None]]) -> World:
-    world = World(CONFIG)
+def in_world(main: Callable[[World], Awaitable[None]], config: Mapping[str, str] = MappingProxyType({})) -> World:
+    world = World({**CONFIG, **config})
 
     async def run() -> None:
         world.create_topic("events", 3)
@@ -75,6 +76,14 @@ def test_a_cluster_that_has_not_agreed_on_the_protocol_does_not_speak_it() -> No
         assert (await described(world)).error_code == ErrorCode.UNSUPPORTED_VERSION
 
     in_world(main)
+
+
+def test_a_broker_whose_settings_leave_the_protocol_out_does_not_speak_it() -> None:
+    async def main(world: World) -> None:
+        assert (await join(world, "a")).error_code == ErrorCode.UNSUPPORTED_VERSION
+        assert (await described(world)).error_code == ErrorCode.UNSUPPORTED_VERSION
+
+    in_world(main, {"group.coordinator.rebalance.protocols": "classic"})
 
 
 def test_a_group_goes_on_in_a_new_leader_epoch() -> None:

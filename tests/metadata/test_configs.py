@@ -22,6 +22,7 @@ from pykbroker.protocol.messages.configs import (
     IncrementalAlterConfigsRequestAlterableConfig,
     IncrementalAlterConfigsRequestAlterConfigsResource,
 )
+from pykbroker.protocol.messages.metadata_records import ConfigRecord
 from tests.metadata.cluster import Cluster, one_node
 from tests.metadata.test_topics import creatable, create
 
@@ -84,6 +85,9 @@ REFUSED: list[tuple[int, str, Change, int, str]] = [
     (BROKER, "", ("ssl.key.password", SET, "x"), 42, "These security configs can be dynamically updated only per-"),
     (BROKER, "", ("sasl.enabled.mechanisms", SET, "PLAIN"), 42, "Cannot update these configs at default cluster level"),
     (BROKER, "1", ("listeners", SET, "PLAINTEXT://127.0.0.1:1"), 42, "Cannot update these configs dynamically"),
+    (BROKER, "1", ("principal.builder.class", SET, "x"), 40, "principal.builder.class: pykbroker does not serve this"),
+    (BROKER, "", ("max.connection.creation.rate", SET, "5"), 40, "max.connection.creation.rate: pykbroker does not"),
+    (BROKER, "1", ("listener.name.a.ssl.keystore.location", SET, "x"), 40, "would be open where it is meant to be"),
     (3, "x", ("x", SET, "x"), 42, "Unknown resource type 3"),
     (16, "g", ("consumer.session.timeout.ms", SET, "45000"), 42, "Unknown resource type 16"),
 ]
@@ -189,14 +193,16 @@ def test_the_brokers_layers_are_one_broker_all_brokers_file_default() -> None:
     }
 
 
-def test_a_topic_has_33_keys_and_a_broker_340_and_secrets_are_not_shown() -> None:
-    cluster = one_node({"ssl.key.password": "hush", "x.y": "z"})
+def test_a_topic_has_33_keys_and_a_broker_343_and_secrets_are_not_shown() -> None:
+    cluster = one_node({"x.y": "z"})
+    secret = ConfigRecord(resource_type=BROKER, resource_name="1", name="ssl.key.password", value="hush")
+    cluster.image.replay(secret, 0)
     layers = BrokerLayers(cluster.config, cluster.image, 1)
     assert len(topic_configs(layers, {})) == 33
     shown = {config.key.name: config for config in broker_configs(layers)}
-    assert len([name for name in shown if name in broker_keys()]) == 340
+    assert len([name for name in shown if name in broker_keys()]) == 343
     assert shown["ssl.key.password"].value is None
-    assert rows(shown["ssl.key.password"]) == [("ssl.key.password", None, 4)]
+    assert rows(shown["ssl.key.password"]) == [("ssl.key.password", None, 2)]
     assert (shown["x.y"].value, shown["x.y"].key.sensitive) == (None, True)
     assert shown["process.roles"].key.read_only
     assert not shown["log.retention.ms"].key.read_only

@@ -1,0 +1,189 @@
+"""Every key that Kafka knows is read here, or said to have no effect, or refused because it protects."""
+
+from __future__ import annotations
+
+import ast
+import re
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from pykbroker.config import BrokerConfig, ConfigurationError, broker_keys, group_keys, topic_keys
+from pykbroker.config.consumer_groups import BOUNDED, bound_keys
+from pykbroker.config.group_keys import BROKER_KEY
+from pykbroker.config.topic_keys import BROKER_SYNONYMS
+from pykbroker.config.unserved_keys import is_without_effect, protects
+from pykbroker.storage.log_config import LogConfig
+
+ROOT = Path(__file__).parents[1]
+DECLARATIONS = {ROOT / "pykbroker" / "config" / f"{name}_keys.py" for name in ("broker", "topic", "group", "unserved")}
+WRITERS = (ROOT / "pykbroker" / "cli", ROOT / "pykbroker" / "sim")
+"""They give keys to brokers, and read none."""
+
+OF_KAFKA = [line.split() for line in Path(__file__).with_name("kafka_4_3_config_keys.txt").read_text().splitlines()[1:]]
+NOT_OFFERED = ("share.", "streams.")
+"""Of groups' keys."""
+
+KAFKAS_EXAMPLE = {
+    "process.roles": "broker,controller",
+    "node.id": "1",
+    "controller.quorum.bootstrap.servers": "localhost:9093",
+    "listeners": "PLAINTEXT://:9092,CONTROLLER://:9093",
+    "inter.broker.listener.name": "PLAINTEXT",
+    "advertised.listeners": "PLAINTEXT://localhost:9092,CONTROLLER://localhost:9093",
+    "controller.listener.names": "CONTROLLER",
+    "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT,"
+    "SASL_SSL:SASL_SSL",
+    "num.network.threads": "3",
+    "num.io.threads": "8",
+    "socket.send.buffer.bytes": "102400",
+    "socket.receive.buffer.bytes": "102400",
+    "socket.request.max.bytes": "104857600",
+    "log.dirs": "/tmp/kraft-combined-logs",
+    "num.partitions": "1",
+    "num.recovery.threads.per.data.dir": "1",
+    "offsets.topic.replication.factor": "1",
+    "share.coordinator.state.topic.replication.factor": "1",
+    "share.coordinator.state.topic.min.isr": "1",
+    "transaction.state.log.replication.factor": "1",
+    "transaction.state.log.min.isr": "1",
+    "log.retention.hours": "168",
+    "log.segment.bytes": "1073741824",
+    "log.retention.check.interval.ms": "300000",
+}
+"""The settings of `config/server.properties` as Kafka delivers it."""
+
+
+@cache
+def code() -> tuple[set[str], set[str]]:
+    """All texts and all names of attributes in it, where nodes read settings."""
+    texts, attributes = set(), set()
+    for folder in ("pykbroker", "raft", "storage"):
+        for path in (ROOT / folder).rglob("*.py"):
+            is_link = any(parent.is_symlink() for parent in path.parents if parent.is_relative_to(ROOT))
+            if is_link or path in DECLARATIONS or path.is_relative_to(WRITERS[0]) or path.is_relative_to(WRITERS[1]):
+                continue
+            for node in ast.walk(ast.parse(path.read_text())):
+                if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                    texts.add(node.value)
+                elif isinstance(node, ast.Attribute) and path.name != "log_config.py":
+                    attributes.add(node.attr)
+    return texts, attributes
+
+
+def is_topic_key_read(name: str) -> bool:
+    field = name.replace(".", "_")
+    texts, attributes = code()
+    is_level = re.fullmatch(r"compression_\w+_level", field) is not None
+    used = field in attributes or (is_level and "compression_level" in attributes)
+    return name in texts or (field in LogConfig.__dataclass_fields__ and used)
+
+
+def is_read(name: str) -> bool:
+    topic_names = [topic_name for topic_name, names in BROKER_SYNONYMS.items() if name in names]
+    of_groups = {BROKER_KEY.format(each) for each in group_keys()} | {
+        key for each in BOUNDED for key in bound_keys(each)
+    }
+    return name in code()[0] or name in of_groups or any(is_topic_key_read(each) for each in topic_names)
+
+
+def test_there_are_the_keys_that_kafka_has() -> None:
+    def of(kind: str) -> set[str]:
+        return {name for each, name, *_ in OF_KAFKA if each == kind}
+
+    assert {name for name, key in broker_keys().items() if key.update != "internal"} == of("broker")
+    assert set(topic_keys()) == of("topic")
+    assert set(group_keys()) == {name for name in of("group") if not name.startswith(NOT_OFFERED)}
+    types = {name: type_ for kind, name, type_, *_ in OF_KAFKA if kind == "broker"}
+    assert {name: key.type for name, key in broker_keys().items() if key.update != "internal"} == types
+
+
+@pytest.mark.parametrize("name", broker_keys())
+def test_each_key_is_read_or_has_no_effect_or_protects(name: str) -> None:
+    found = [
+        what
+        for what, holds in (
+            ("is read", is_read(name)),
+            ("has no effect", is_without_effect(name)),
+            ("protects", protects(name)),
+        )
+        if holds
+    ]
+    assert len(found) == 1, f"{name}: {found}; see unserved_keys"
+
+
+@pytest.mark.parametrize("name", topic_keys())
+def test_each_key_of_a_topic_is_read_or_of_what_is_not_offered(name: str) -> None:
+    of_tiered_storage = name.startswith(("remote.", "local."))
+    assert is_topic_key_read(name) != of_tiered_storage or name == "remote.storage.enable"
+
+
+def test_a_key_that_protects_ends_the_start_with_one_line_that_names_them_all() -> None:
+    given = {
+        "listeners": "SASL_SSL://:9092",
+        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        "super.users": "User:admin",
+        "listener.name.sasl_ssl.scram-sha-256.sasl.jaas.config": "secret",
+        "ssl.keystore.location": "/etc/keys",
+    }
+    with pytest.raises(ConfigurationError) as refused:
+        BrokerConfig(given)
+    line = str(refused.value)
+    assert all(name in line for name in given if name != "listeners")
+    assert "secret" not in line
+    assert "\n" not in line
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("create.topic.policy.class.name", "org.example.Policy"),
+        ("alter.config.policy.class.name", "org.example.Policy"),
+        ("client.quota.callback.class", "org.example.Quotas"),
+        ("principal.builder.class", "org.example.Builder"),
+        ("max.connection.creation.rate", "10"),
+        ("max.connections.per.ip.overrides", "10.0.0.1:5"),
+        ("listener.name.plaintext.max.connections", "5"),
+        ("listener.name.plaintext.max.connection.creation.rate", "5"),
+        ("delegation.token.secret.key", "hush"),
+        ("sasl.enabled.mechanisms", "PLAIN"),
+        ("ssl.client.auth", "required"),
+        ("config.providers", "file"),
+        ("connections.max.reauth.ms", "3600000"),
+    ],
+)
+def test_what_would_limit_or_guard_in_kafka_is_refused(name: str, text: str) -> None:
+    with pytest.raises(ConfigurationError, match=re.escape(name)):
+        BrokerConfig({name: text})
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("authorizer.class.name", ""),
+        ("ssl.client.auth", "none"),
+        ("sasl.enabled.mechanisms", "GSSAPI"),
+        ("ssl.endpoint.identification.algorithm", ""),
+        ("connections.max.reauth.ms", "0"),
+        ("listener.name.plaintext.max.connections", "2147483647"),
+        ("max.connections.per.ip.overrides", ""),
+    ],
+)
+def test_a_value_that_protects_nothing_harms_nobody(name: str, text: str) -> None:
+    config = BrokerConfig({name: text})
+    assert config.without_effect == []
+
+
+def test_settings_without_effect_are_named_where_they_differ_from_the_default() -> None:
+    given = {"num.io.threads": "08", "num.network.threads": "9", "remote.log.storage.system.enable": "true"}
+    assert BrokerConfig(given).without_effect == ["num.network.threads", "remote.log.storage.system.enable"]
+
+
+def test_kafkas_own_example_starts_with_a_word_on_what_has_no_effect() -> None:
+    config = BrokerConfig(KAFKAS_EXAMPLE)
+    assert config.unknown_keys == []
+    assert config.without_effect == [
+        "share.coordinator.state.topic.min.isr",
+        "share.coordinator.state.topic.replication.factor",
+    ]
