@@ -15,6 +15,7 @@ from confluent_kafka import Producer
 from kafka import KafkaConsumer, TopicPartition
 from kafka.structs import OffsetAndMetadata
 
+from pykbroker.java_hash import abs_java_hash
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
 from pykbroker.protocol.messages.group_offsets import (
@@ -35,7 +36,6 @@ from pykbroker.protocol.messages.produce import (
     TopicProduceData,
 )
 from pykbroker.protocol.records.batch import Record, encode_batch, iter_batches, iter_records
-from pykbroker.server.coordinator_driver import abs_java_hash
 
 from .apache_kafka.broker import ApacheKafka
 from .brokers import Broker, BrokerProcess, Pykbroker

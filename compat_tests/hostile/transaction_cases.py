@@ -77,14 +77,16 @@ def produce_answer(*, is_named: bool) -> Callable[[Scene], str]:
     return run
 
 
-def commit_answer(version: int, *, group: str | None = None, epoch_too_high: int = 0) -> Callable[[Scene], str]:
+def commit_answer(
+    version: int, *, group: str | None = None, epoch_too_high: int = 0, offset: int = 1
+) -> Callable[[Scene], str]:
     """Offsets of a transaction that the group was never added to."""
 
     def run(scene: Scene) -> str:
         topic, transactional_id = scene.topic(), scene.name("transaction")
         group_id = scene.group() if group is None else group
         producer = init(scene, transactional_id)
-        partition = TxnOffsetCommitRequestPartition(partition_index=0, committed_offset=1, committed_metadata="")
+        partition = TxnOffsetCommitRequestPartition(partition_index=0, committed_offset=offset, committed_metadata="")
         request = TxnOffsetCommitRequest(
             transactional_id=transactional_id,
             group_id=group_id,
@@ -128,6 +130,7 @@ CASES = [
     Case("63", "offsets of a group that was never added", commit_answer(3), "INVALID_TXN_STATE"),
     Case("63", "offsets of a group without a name", commit_answer(5, group=""), "INVALID_GROUP_ID"),
     Case("63", "offsets in an epoch that is to come", commit_answer(5, epoch_too_high=1), "INVALID_PRODUCER_EPOCH"),
+    Case("69", "offset -2 in a transaction", commit_answer(5, offset=-2), "NONE"),
     Case("63", "the end of a transaction of nobody", end_nothing, "INVALID_PRODUCER_ID_MAPPING"),
     Case("70", "a transactional id without a character", init_answer(""), "INVALID_REQUEST"),
     Case("70", "a transaction timeout of 0", init_answer(timeout_ms=0), "INVALID_TRANSACTION_TIMEOUT"),

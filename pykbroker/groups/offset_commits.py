@@ -34,7 +34,6 @@ from .rebalance import Rebalance
 from .records import NO_TIMESTAMP, offset_commit_record
 from .topics import TopicsView
 
-NO_OFFSET = -1
 DEFAULT_RETENTION_TIME = -1
 FIRST_VERSION_WITH_GROUP_ID_NOT_FOUND = 9
 
@@ -168,8 +167,8 @@ class OffsetCommits:
     ) -> ErrorCode:
         if _java_length(partition.committed_metadata or "") > self._config.offset_metadata_max_chars:
             return ErrorCode.OFFSET_METADATA_TOO_LARGE
-        # Kafka stores any number. Below "no offset" none has a meaning, and no client sends one.
-        return ErrorCode.INVALID_REQUEST if partition.committed_offset < NO_OFFSET else ErrorCode.NONE
+        # Any number is stored, as in Kafka: kafkajs commits -2 and begins at the earliest record where it finds that.
+        return ErrorCode.NONE
 
     def _keep_session(self, request: OffsetCommitRequest, step: Step) -> None:
         group = find_classic(self._groups, request.group_id)

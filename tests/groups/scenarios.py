@@ -559,6 +559,28 @@ async def offsets_without_members(s: Session) -> None:
 
 
 @scenario
+async def offsets_below_zero(s: Session) -> None:
+    """Clients keep in them what the logs' ends are called in ListOffsets: -2 is the earliest offset for kafkajs."""
+    group = "below-zero"
+    ids = s.broker.topic_ids
+    lowest = -(2**63)
+    await s.call("a", commit(group, {"events": {0: (-1, "a"), 1: (-2, "b"), 2: (-3, "c")}}), 8)
+    await s.call("a", commit(group, {"orders": {0: (-7, "d"), 1: (lowest, "e"), 2: (2**63 - 1, "f")}}), 2)
+    for version in (1, 8, 10):
+        await s.call("a", fetch(version, [group], {"events": [0, 1, 2], "orders": [0, 1, 2]}, ids), version)
+    await s.call("a", fetch(8, [group], None, ids), 8)
+    s.note("one that was there is below zero now")
+    await s.call("a", commit(group, {"events": {0: (5, "")}}), 9)
+    await s.call("a", commit(group, {"events": {0: (-1, "")}}), 9)
+    await s.call("a", fetch(9, [group], {"events": [0]}, ids), 9)
+    s.note("of a member")
+    member = await stable_alone(s, "below-zero-member")
+    in_group = {"generation": 1, "member_id": member}
+    await s.call("a", commit("below-zero-member", {"events": {0: (-2, ""), 1: (-9, "")}}, **in_group), 9)
+    await s.call("a", fetch(9, ["below-zero-member"], None, ids), 9)
+
+
+@scenario
 async def offsets_of_a_group_that_is_not_there(s: Session) -> None:
     await s.call("a", commit("not-there", {"events": {0: (5, "")}}, generation=0), 8)
     await s.call("a", commit("not-there", {"events": {0: (5, "")}}, generation=0), 9)

@@ -98,6 +98,14 @@ def test_a_pending_offset_counts_when_its_transaction_is_committed() -> None:
     assert fetched(talk) == {0: 5}
 
 
+@pytest.mark.parametrize("offset", [-1, -2, -(2**63)])
+def test_an_offset_below_zero_is_kept_in_a_transaction_too(offset: int) -> None:
+    talk = Conversation()
+    assert error_of(talk.ask("commit", txn_commit({0: offset}))) is ErrorCode.NONE
+    talk.shard.end_transaction(PRODUCER, True)
+    assert fetched(talk) == {0: offset}
+
+
 def test_an_aborted_transaction_leaves_what_was_there() -> None:
     talk = Conversation()
     talk.ask("plain", commit(GROUP, {"t": {0: (1, "")}}))
