@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pykbroker.java_hash import place_in_a_table
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages.group_admin import (
     DeletableGroupResult,
@@ -46,7 +47,8 @@ class Administration:
         self._consumer_records = consumer_records
 
     def list(self, request: ListGroupsRequest, token: Token, step: Step) -> None:
-        """Filters are compared without regard to case; an empty one lets everything through."""
+        """In the order of Kafka's tables. Filters are compared without regard to case; an empty one lets everything
+        through."""
         states = {state.lower() for state in request.states_filter}
         types = {type_.lower() for type_ in request.types_filter}
         listed = [
@@ -56,7 +58,7 @@ class Administration:
                 group_state=group.state.value,
                 group_type=type_of(group),
             )
-            for group in self._groups.values()
+            for group in sorted(self._groups.values(), key=lambda group: place_in_a_table(group.group_id))
             if (not states or group.state.value.lower() in states) and (not types or type_of(group).lower() in types)
         ]
         step.answer(token, ListGroupsResponse(groups=listed))

@@ -110,10 +110,15 @@ class ClassicMembers:
         if takes_place:
             member = self._membership.replace_static_member(group, member, member_id, step)
             updated = _updated(member, request, protocols, subscription, context)
-        current = self._progress.advance(group, member, updated, subscription.owned, step)
+        epoch_before = group.group_epoch
+        has_changed = self._progress.put(group, member, updated, step)
+        is_outdated = group.group_epoch > group.assignment_epoch
+        if takes_place and is_outdated and self._migration.downgrade_with(group, updated, epoch_before, token, step):
+            return None
+        current = self._progress.go_on(group, member_id, has_changed, subscription.owned, step)
         if current is None:
             return refused_join(ErrorCode.UNKNOWN_MEMBER_ID, UNKNOWN_MEMBER_ID)
-        if takes_place and self._migration.downgrade_with(group, current, token, step):
+        if takes_place and self._migration.downgrade_with(group, current, group.group_epoch, token, step):
             return None
         self._membership.await_sync(group, current, request.session_timeout_ms, step)
         return JoinGroupResponse(
@@ -162,7 +167,7 @@ class ClassicMembers:
             for said, known in zip(names, (CONSUMER_PROTOCOL_TYPE, protocol.name), strict=True)
         ):
             return SyncGroupResponse(error_code=ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
-        if group.group_epoch > member.member_epoch and member.state is not UNREVOKED_PARTITIONS:
+        if group.assignment_epoch > member.member_epoch and member.state is not UNREVOKED_PARTITIONS:
             self._membership.await_rejoin(group, member, step)
             return SyncGroupResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS)
         self._membership.stop_awaiting_sync(group, member)
@@ -256,7 +261,7 @@ def _is_one_common(group: ConsumerGroup, protocols: Mapping[str, bytes]) -> bool
 
 
 def _has_next_step(group: ConsumerGroup, member: ConsumerMember) -> bool:
-    if member.member_epoch < group.group_epoch or member.state is UNREVOKED_PARTITIONS:
+    if member.member_epoch < group.assignment_epoch or member.state is UNREVOKED_PARTITIONS:
         return True
     return member.state is UNRELEASED_PARTITIONS and not _waits_for_others(group, member)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
+from pykbroker.java_hash import place_in_a_table
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages.consumer_groups import (
     ConsumerGroupDescribeRequest,
@@ -47,7 +48,10 @@ class ConsumerDescriptions:
             group_epoch=group.group_epoch,
             assignment_epoch=group.assignment_epoch,
             assignor_name=self._targets.assignor_of(group),
-            members=[self._describe_member(group, member) for member in group.members.values()],
+            members=[
+                self._describe_member(group, group.members[member_id])
+                for member_id in sorted(group.members, key=place_in_a_table)
+            ],
         )
 
     def _describe_member(self, group: ConsumerGroup, member: ConsumerMember) -> Member:

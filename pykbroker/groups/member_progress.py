@@ -52,12 +52,29 @@ class MemberProgress:
     ) -> ConsumerMember | None:
         """The member as it is then, or None where it has to start anew. before: what it was up to this request; it is
         new where the group does not know it. owned: what it says that it has, if it says so."""
+        has_subscription_changed = self.put(group, before, updated, step)
+        return self.go_on(group, updated.member_id, has_subscription_changed, owned, step)
+
+    def put(self, group: ConsumerGroup, before: ConsumerMember, updated: ConsumerMember, step: Step) -> bool:
+        """The first half of `advance`: the group knows the member as it is now, and is in another epoch where that
+        makes a difference. Whether the member's subscription is another."""
         has_subscription_changed, starts_epoch = self._put(group, before, updated, step)
         starts_epoch |= self._regexes.refresh_if_due(group, step)
         if starts_epoch or group.needs_metadata_refresh:
             self._refresh_metadata(group, starts_epoch, step)
+        return has_subscription_changed
+
+    def go_on(
+        self,
+        group: ConsumerGroup,
+        member_id: str,
+        has_subscription_changed: bool,
+        owned: ReportedPartitions | None,
+        step: Step,
+    ) -> ConsumerMember | None:
+        """The second half: the target assignment, and the member's next step towards it."""
         self._targets.update_if_due(group, self._config_of(group.group_id).assignment_interval_ms, step)
-        return self._reconcile(group, group.members[updated.member_id], has_subscription_changed, owned, step)
+        return self._reconcile(group, group.members[member_id], has_subscription_changed, owned, step)
 
     def _put(
         self, group: ConsumerGroup, before: ConsumerMember, updated: ConsumerMember, step: Step

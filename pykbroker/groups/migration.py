@@ -154,25 +154,28 @@ class Migration:
         staying = [member for member in group.members.values() if member.member_id not in gone]
         if not staying or not self._may_be_classic(staying):
             return False
-        classic = self._downgrade(group, staying, step)
+        classic = self._downgrade(group, staying, group.group_epoch, step)
         if classic is not None:
             self._rebalance.start(classic, "the last member of the consumer protocol is gone", step)
         return classic is not None
 
-    def downgrade_with(self, group: ConsumerGroup, joining: ConsumerMember, token: Token, step: Step) -> bool:
-        """The same where a static member has come back with the classic protocol. Its JoinGroup is answered, or waits
-        for the other members' where not everybody has what the target assignment says."""
+    def downgrade_with(
+        self, group: ConsumerGroup, joining: ConsumerMember, generation_id: int, token: Token, step: Step
+    ) -> bool:
+        """The same where a static member has come back with the classic protocol. Its JoinGroup is answered at once:
+        where not everybody has what the target assignment says, with an epoch that is no generation of the group, and
+        the member joins again in the rebalance that begins.
+
+        generation_id: the epoch of the group before the request, where that began another."""
         members = list(group.members.values())
         if not self._may_be_classic(members):
             return False
         is_settled = all(member.is_reconciled_to(group.group_epoch) for member in members)
-        classic = self._downgrade(group, members, step)
+        classic = self._downgrade(group, members, generation_id, step)
         if classic is None:
             return False
-        if is_settled:
-            step.answer(token, _followers_answer(classic, joining.member_id))
-        else:
-            classic.members[joining.member_id].awaiting_join = token
+        step.answer(token, _followers_answer(classic, joining))
+        if not is_settled:
             self._rebalance.start(classic, "the last member of the consumer protocol is a classic one now", step)
         return True
 
@@ -184,10 +187,12 @@ class Migration:
             and _share_a_protocol(members)
         )
 
-    def _downgrade(self, group: ConsumerGroup, staying: Collection[ConsumerMember], step: Step) -> ClassicGroup | None:
+    def _downgrade(
+        self, group: ConsumerGroup, staying: Collection[ConsumerMember], generation_id: int, step: Step
+    ) -> ClassicGroup | None:
         """None, and nothing is changed, where the group is too large for the one record that a classic group is."""
         classic = ClassicGroup(group.group_id, step.timestamp_ms, "it was a consumer group")
-        classic.generation_id = group.group_epoch
+        classic.generation_id = generation_id
         classic.protocol_type = CONSUMER_PROTOCOL_TYPE
         for member in staying:
             classic.add(_classic_member(member))
@@ -230,13 +235,13 @@ class _HasUserData(Exception):
     """The members' own assignor put something into the assignments that the coordinator would lose."""
 
 
-def _followers_answer(group: ClassicGroup, member_id: str) -> JoinGroupResponse:
+def _followers_answer(group: ClassicGroup, member: ConsumerMember) -> JoinGroupResponse:
     """Without a leader: there is no assignment to be made."""
     return JoinGroupResponse(
-        generation_id=group.generation_id,
+        generation_id=member.member_epoch,
         protocol_type=group.protocol_type,
         protocol_name=group.protocol_name,
-        member_id=member_id,
+        member_id=member.member_id,
     )
 
 

@@ -14,12 +14,12 @@ import logging
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from functools import lru_cache
 from itertools import islice
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 import trio
 
+from pykbroker.java_hash import abs_java_hash
 from pykbroker.metadata.image import MetadataImage
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages.topics import CreatableTopic
@@ -59,8 +59,6 @@ _ERRORS_OF_APPENDING = {
 _POSTPONED_AT_ONCE = 100
 """Steps of one shard, before others have their turn."""
 _SHOWN_CAUSE_CHARACTERS = 500
-_REMEMBERED_HASHES = 4096
-"""Those who ask again and again, a commit each second, are asked for theirs once."""
 
 
 class CoordinatorRefused(Exception):
@@ -485,6 +483,8 @@ class CoordinatorDriver(ABC, Generic[ShardT, RequestT, ContextT]):
         _log.log(level, "%s: %s loaded from %d records, %d skipped", led.name, *counts)
         if not self._make_step(led, _start_timers) and led.phase is Phase.ACTIVE:
             led.postponed.appendleft(_start_timers)
+        elif led.phase is Phase.ACTIVE:
+            self._make_own_steps(led, self._clock.monotonic_ms())
         self._work.set()
 
 
@@ -498,18 +498,6 @@ def _expire_due(shard: CoordinatedShard[Any, Any], now_ms: int, timestamp_ms: in
 
 def _error_of_appending(error_code: ErrorCode) -> ErrorCode:
     return _ERRORS_OF_APPENDING.get(error_code, ErrorCode.UNKNOWN_SERVER_ERROR)
-
-
-@lru_cache(_REMEMBERED_HASHES)
-def abs_java_hash(text: str) -> int:
-    """`Utils.abs(text.hashCode())` of Kafka: over UTF-16 units, and 0 for the one value that has no absolute value."""
-    units = text.encode("utf-16-be", "surrogatepass")
-    value = 0
-    for at in range(0, len(units), 2):
-        value = (31 * value + (units[at] << 8 | units[at + 1])) & 0xFFFFFFFF
-    if value >= 1 << 31:
-        value -= 1 << 32
-    return 0 if value == -(1 << 31) else abs(value)
 
 
 def _one_line(cause: str) -> str:

@@ -194,3 +194,70 @@ async def static_members_change_their_protocol_one_after_the_other(s: Session) -
     await s.call("x", DescribeGroupsRequest(groups=[group]), 6)
     await s.call("a", sync(group, 1, again, instance="ia"), 5)
     await s.call("a", beat(group, 1, again, "ia"), 4)
+
+
+@scenario
+async def the_last_consumer_becomes_a_classic_member_before_there_is_an_assignment(s: Session) -> None:
+    group = "unsettled-alone"
+    await s.call("b", consumer(s, group, "b-id", instance="ib"), 1)
+    s.note("it subscribes to something else, and the assignment is not due")
+    await s.call("b", heartbeat(s, group, "b-id", 2, names=["events", "orders"]), 1)
+    await describe(s, group)
+    both = {"range": subscription("events", "orders")}
+    b = (await s.call("b", rejoin(group, "", protocols=both, instance="ib"), 9)).member_id
+    await s.call("x", DescribeGroupsRequest(groups=[group]), 6)
+    await s.call("b", sync(group, 0, b, instance="ib"), 5)
+    await s.call("b", beat(group, 0, b, "ib"), 4)
+    await s.call("b", beat(group, 3, b, "ib"), 4)
+    await s.call("b", rejoin(group, b, protocols=both, instance="ib"), 9)
+
+
+@scenario
+async def the_last_consumer_becomes_a_classic_member_with_another_subscription(s: Session) -> None:
+    group = "unsettled-otherwise"
+    await s.call("b", consumer(s, group, "b-id", instance="ib"), 1)
+    await s.sleep(INTERVAL_MS)
+    both = {"range": subscription("events", "orders")}
+    b = (await s.call("b", rejoin(group, "", protocols=both, instance="ib"), 9)).member_id
+    await s.call("x", DescribeGroupsRequest(groups=[group]), 6)
+    await s.call("b", beat(group, 2, b, "ib"), 4)
+    await s.call("b", beat(group, 3, b, "ib"), 4)
+    await s.call("b", rejoin(group, b, protocols=both, instance="ib"), 9)
+
+
+@scenario
+async def the_last_consumer_becomes_a_classic_member_where_another_is_in_the_group(s: Session) -> None:
+    """The id of one is in front of any that the coordinator gives to the other."""
+    group = "unsettled-two"
+    await s.call("b", consumer(s, group, "b-id", instance="ib"), 1)
+    await s.call("a", rejoin(group, "!a"), 9)
+    b = (await s.call("b", rejoin(group, "", instance="ib"), 9)).member_id
+    await s.call("x", DescribeGroupsRequest(groups=[group]), 6)
+    await s.call("b", beat(group, 0, b, "ib"), 4)
+    await s.call("b", beat(group, 3, b, "ib"), 4)
+    await s.call("a", beat(group, 3, "!a"), 4)
+    await s.start("b", rejoin(group, b, instance="ib"), 9)
+    await s.start("a", rejoin(group, "!a"), 9)
+    await s.finish("b")
+    await s.finish("a")
+    await s.call("x", DescribeGroupsRequest(groups=[group]), 6)
+
+
+@scenario
+async def classic_members_go_by_the_assignment_while_the_group_is_ahead_of_it(s: Session) -> None:
+    group = "ahead-of-it"
+    await s.call("b", consumer(s, group, "b-id"), 1)
+    await s.call("a", rejoin(group, "a-chosen"), 9)
+    await s.call("a", beat(group, 1, "a-chosen"), 4)
+    await s.call("a", beat(group, 2, "a-chosen"), 4)
+    await s.call("a", beat(group, 3, "a-chosen"), 4)
+    await s.call("a", sync(group, 1, "a-chosen"), 5)
+    await s.call("a", sync(group, 2, "a-chosen"), 5)
+    await describe(s, group)
+    await s.sleep(INTERVAL_MS)
+    s.note("the assignment is due")
+    await s.call("b", heartbeat(s, group, "b-id", 2), 1)
+    await s.call("a", beat(group, 2, "a-chosen"), 4)
+    await s.call("a", sync(group, 2, "a-chosen"), 5)
+    await s.call("a", rejoin(group, "a-chosen"), 9)
+    await describe(s, group)

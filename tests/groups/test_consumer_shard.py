@@ -12,7 +12,7 @@ from pykbroker.groups.shard import GroupRequest, GroupShard
 from pykbroker.groups.topics import FixedTopics
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages.consumer_group_records import ConsumerGroupMetadataKey
-from pykbroker.protocol.messages.consumer_groups import ConsumerGroupHeartbeatRequest
+from pykbroker.protocol.messages.consumer_groups import ConsumerGroupDescribeRequest, ConsumerGroupHeartbeatRequest
 from pykbroker.protocol.messages.group_offsets import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
@@ -204,3 +204,11 @@ def test_only_groups_of_a_changed_topic_look_at_their_topics_again() -> None:
     assert not talk.group.needs_metadata_refresh
     talk.shard.on_topics_changed({"orders", "events"})
     assert talk.group.needs_metadata_refresh
+
+
+def test_members_are_described_in_the_order_of_kafkas_tables() -> None:
+    talk = Talk()
+    for number in (1, 2):
+        talk.join(f"member-{number}")
+    (group,) = talk.ask(ConsumerGroupDescribeRequest(group_ids=[GROUP])).groups
+    assert [member.member_id for member in group.members] == ["member-2", "member-1"]

@@ -11,6 +11,7 @@ import trio
 
 from pykbroker.groups.context import GroupRequestContext
 from pykbroker.groups.records import group_metadata_record, offset_commit_record
+from pykbroker.java_hash import abs_java_hash
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages.group_admin import DescribeGroupsRequest, ListGroupsRequest
 from pykbroker.protocol.messages.group_records import GroupMetadataValue, OffsetCommitValue
@@ -18,7 +19,7 @@ from pykbroker.protocol.messages.groups import FindCoordinatorRequest
 from pykbroker.protocol.records.batch import Record, encode_batch
 from pykbroker.protocol.records.control import ControlRecordType, EndTransactionMarker, encode_end_transaction_batch
 from pykbroker.replication.partition import ACKS_ALL
-from pykbroker.server.coordinator_driver import CoordinatorRefused, abs_java_hash
+from pykbroker.server.coordinator_driver import CoordinatorRefused
 from pykbroker.server.coordinator_log import encode_batches
 from pykbroker.server.group_coordinator import CONSUMER_OFFSETS
 from pykbroker.storage.log import AppendOrigin

@@ -12,10 +12,10 @@ import trio
 import trio.testing
 
 from pykbroker.groups.context import GroupRequestContext
+from pykbroker.java_hash import abs_java_hash
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages.group_admin import DescribeGroupsRequest
 from pykbroker.replication.partition import Partition
-from pykbroker.server.coordinator_driver import abs_java_hash
 from pykbroker.server.coordinator_loading import CoordinatorLoading
 from pykbroker.server.group_coordinator import CONSUMER_OFFSETS
 

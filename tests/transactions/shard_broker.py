@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from pykbroker.java_hash import abs_java_hash
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages.transaction_admin import DescribeTransactionsRequest, ListTransactionsRequest
 from pykbroker.protocol.messages.transactions import (
@@ -20,7 +21,6 @@ from pykbroker.protocol.messages.transactions import (
     InitProducerIdRequest,
 )
 from pykbroker.protocol.schema import Message
-from pykbroker.server.coordinator_driver import abs_java_hash
 from pykbroker.transactions.requests import AddPartitions, PartitionsAdded, TopicPartition
 
 from .session import Marker
