@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Iterable
+from itertools import islice
 from typing import Final
 
 import trio
@@ -41,8 +42,10 @@ class AutoTopicCreation:
         self._news = trio.Event()
 
     def create(self, names: Iterable[str]) -> None:
-        """Soon. A name that is on its way already does not go twice. Invalid and internal names are not for here."""
-        new = [name for name in dict.fromkeys(names) if name not in self._pending][: MOST_PENDING - len(self._pending)]
+        """Soon. A name that is on its way already does not go twice, and no more are looked at than there is
+        room for. Invalid and internal names are not for here."""
+        room = MOST_PENDING - len(self._pending)
+        new = dict.fromkeys(islice((name for name in names if name not in self._pending), room))
         if not new:
             return
         self._pending.update(new)

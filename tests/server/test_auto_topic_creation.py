@@ -92,6 +92,9 @@ def test_no_more_names_wait_than_a_bound_says() -> None:
         await create(creation, *(f"a{number}" for number in range(MOST_PENDING - 1)))
         await create(creation, "b", "c")
         await create(creation, "d")
+        looked_at = iter(["e", "f"])
+        creation.create(looked_at)
+        assert list(looked_at) == ["e", "f"]
         for _ in range(3):
             await controller.answer()
         assert controller.names[1:] == [["b"]]
