@@ -8,6 +8,9 @@ Records stay in their files: the answer carries `LogSlice` objects, which the tr
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager
+from functools import cache
+from typing import Final
 
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages.fetch import (
@@ -21,7 +24,14 @@ from pykbroker.protocol.messages.fetch import (
     PartitionData,
     SnapshotId,
 )
-from pykbroker.replication.fetch_session import CachedPartition, FetchAnswer, PartitionAnswers, WatchedContext
+from pykbroker.replication.fetch_session import (
+    MOST_PARTITIONS_OF_ONE,
+    CachedPartition,
+    FetchAnswer,
+    PartitionAnswers,
+    WatchedContext,
+    requested_in_portions,
+)
 from pykbroker.replication.isr import NO_BROKER_EPOCH
 from pykbroker.replication.partition import Partition
 from pykbroker.replication.reads import FetchIsolation, FetchPartitionData
@@ -37,6 +47,10 @@ _REPLICA_STATE_SINCE = 15
 _TOPIC_IDS_SINCE = 13
 _FETCH_FROM_FOLLOWER_SINCE = 11
 _CURRENT_LEADER_SINCE = 16
+_READ_AT_ONCE: Final = 500
+_PORTION: Final = 100
+_STEPS_OF_READ: Final = 6
+_STEPS_OF_ANSWER: Final = 3
 _READ_UNCOMMITTED = 0
 _READ_COMMITTED = 1
 
@@ -51,19 +65,24 @@ _NO_LEADER = LeaderIdAndEpoch()
 _NO_SNAPSHOT = SnapshotId()
 
 
-@handles(FetchRequest)
+@handles(FetchRequest, most_entries=MOST_PARTITIONS_OF_ONE)
 async def fetch(context: RequestContext, request: FetchRequest) -> FetchResponse:
     broker = context.broker
     version = context.header.api_version
     if request.max_bytes < 0 or request.isolation_level not in (_READ_UNCOMMITTED, _READ_COMMITTED):
-        return _refused(request, version, ErrorCode.INVALID_REQUEST)
+        return await _refused(context, request, ErrorCode.INVALID_REQUEST)
     read = _Read(context, request, version)
+    names = broker.partitions.topic_name
+    requested = None
+    if context.admission is not None:
+        requested = await context.turn.through(requested_in_portions(request, version >= _TOPIC_IDS_SINCE, names))
     session = broker.fetch_sessions.new_context(
         request,
         version,
-        broker.partitions.topic_name,
+        names,
         broker.clock.monotonic_ms(),
         from_follower=read.replica_id >= 0,
+        requested=requested,
     )
     watched = session.watched
     if watched is None:
@@ -72,10 +91,7 @@ async def fetch(context: RequestContext, request: FetchRequest) -> FetchResponse
         _note_speaker(context.connection, watched.watch)
         answers = await read.until_enough_of(watched, session.partitions())
     read.note_sent(answers)
-    response = _response(session.finish(answers, broker.clock.monotonic_ms()))
-    if version >= _CURRENT_LEADER_SINCE:
-        _add_current_leaders(context, response)
-    return response
+    return await _response(context, session.finish(answers, broker.clock.monotonic_ms()))
 
 
 class _Read:
@@ -84,6 +100,8 @@ class _Read:
     def __init__(self, context: RequestContext, request: FetchRequest, version: int) -> None:
         broker = context.broker
         self._client = context.connection
+        self._context = context
+        self._turn = context.turn
         self._replicas = broker.partitions
         if version >= _REPLICA_STATE_SINCE:
             self.replica_id = request.replica_state.replica_id
@@ -108,7 +126,10 @@ class _Read:
 
     async def until_enough(self, requested: Iterable[CachedPartition]) -> PartitionAnswers:
         """Read; wait for changes and read again until min_bytes are there, something is wrong, or the time is over."""
-        answers = await self._read_verified(requested)
+        wanted = list(requested)
+        if len(wanted) > _READ_AT_ONCE and self.replica_id < 0:
+            return await self._until_enough_of_many(wanted)
+        answers = await self._read_verified(wanted)
         missing = [answer for answer in answers if answer[1].error_code in _NOT_HERE]
         if missing:
             # Kafka answers them last.
@@ -116,13 +137,57 @@ class _Read:
         if not answers or self._max_wait_ms <= 0 or self._is_enough(answers):
             return answers + missing
         places = self._places(answers)
-        with PartitionChanges(places, timeout_ms=self._max_wait_ms, client=self._client) as changes:
-            while changed := await changes.next():
-                numbers = [places[partition] for partition in changed]
-                await self._read_again(answers, numbers)
-                if self._is_enough([answers[number] for number in numbers]):
-                    break
+        with (
+            self._room(len(wanted)),
+            PartitionChanges(places, timeout_ms=self._max_wait_ms, client=self._client) as changes,
+        ):
+            await self._until_changes_are_enough(changes, places, answers)
         return answers + missing
+
+    async def _until_enough_of_many(self, wanted: list[CachedPartition]) -> PartitionAnswers:
+        """The same in several turns: what changes after it was read, and before the last one is, is watched already."""
+        hosted, missing = await self._found(wanted)
+        with PartitionChanges(hosted, timeout_ms=self._max_wait_ms, client=self._client) as changes:
+            answers = await self._read_verified(hosted.values())
+            if not answers or self._max_wait_ms <= 0 or self._is_enough(answers):
+                return answers + missing
+            places = {partition: number for number, partition in enumerate(hosted)}
+            with self._room(len(wanted)):
+                await self._until_changes_are_enough(changes, places, answers)
+        return answers + missing
+
+    async def _found(
+        self, wanted: list[CachedPartition]
+    ) -> tuple[dict[Partition, CachedPartition], list[tuple[CachedPartition, FetchPartitionData]]]:
+        """What is hosted here, and the answers for what is not."""
+        hosted: dict[Partition, CachedPartition] = {}
+        missing = []
+        for cached in wanted:
+            partition = self._find(cached)
+            if isinstance(partition, Partition):
+                hosted[partition] = cached
+            else:
+                missing.append((cached, _refusal(partition)))
+            await self._turn.took()
+        return hosted, missing
+
+    async def _until_changes_are_enough(
+        self,
+        changes: PartitionChanges,
+        places: dict[Partition, int],
+        answers: list[tuple[CachedPartition, FetchPartitionData]],
+    ) -> None:
+        while changed := await changes.next():
+            numbers = [places[partition] for partition in changed]
+            await self._read_again(answers, numbers)
+            if self._is_enough([answers[number] for number in numbers]):
+                break
+
+    def _room(self, partitions: int) -> AbstractContextManager[None]:
+        """To wait in: a large request is in hand no longer, and what it holds counts as waiting."""
+        if self._context.admission is not None:
+            self._context.admission.leave()
+        return self._context.broker.fetch_waits.room(partitions)
 
     async def until_enough_of(self, watched: WatchedContext, unsettled: Iterable[CachedPartition]) -> PartitionAnswers:
         """The same for a follower's session, of which only what has changed is read and answered."""
@@ -133,7 +198,10 @@ class _Read:
         if missing == len(session.cached) or self._max_wait_ms <= 0 or self._is_enough(_hosted(answers)):
             return answers
         places = {session.key(cached): number for number, (cached, _) in enumerate(answers)}
-        with SessionChanges(watched, timeout_ms=self._max_wait_ms, client=self._client) as changes:
+        with (
+            self._room(len(answers)),
+            SessionChanges(watched, timeout_ms=self._max_wait_ms, client=self._client) as changes,
+        ):
             while changed := [key for key in await changes.next() if key in session.cached]:
                 for key in changed:
                     if key not in places:
@@ -181,32 +249,38 @@ class _Read:
         self, wanted: Iterable[CachedPartition]
     ) -> list[tuple[CachedPartition, FetchPartitionData]]:
         """Read once more when what nobody has read since the start is known to be sound."""
-        answers = self._read_all(wanted)
+        answers = await self._read_all(wanted)
         while self._unverified:
             for partition, check in self._unverified:
                 await self._replicas.verify(partition, check)
-            answers = self._read_all([cached for cached, _ in answers])
+            answers = await self._read_all([cached for cached, _ in answers])
         return answers
 
-    def _read_all(self, wanted: Iterable[CachedPartition]) -> list[tuple[CachedPartition, FetchPartitionData]]:
-        """Up to max_bytes over all; the first partition that has something gives a batch however large it is."""
+    async def _read_all(self, wanted: Iterable[CachedPartition]) -> list[tuple[CachedPartition, FetchPartitionData]]:
+        """Up to max_bytes over all; the first partition that has something gives a batch however large it is.
+
+        A follower's are read in one turn: what it asks for counts in the order in which it asks.
+        """
         answers = []
+        one_turn = self.replica_id >= 0
         budget = self._max_bytes
         self._bytes_read = 0
         self._unverified.clear()
-        for cached in wanted:
+        for number, cached in enumerate(wanted, 1):
             data = self._read(cached, budget, min_one_batch=not self._bytes_read)
             if data.records_size:
                 self._bytes_read += data.records_size
                 budget = max(0, budget - data.records_size)
             answers.append((cached, data))
+            if not number % _PORTION and not one_turn:
+                await self._turn.took(_PORTION * _STEPS_OF_READ)
         self._counts = False
         return answers
 
     def _read(self, cached: CachedPartition, budget: int, min_one_batch: bool) -> FetchPartitionData:
         partition = self._find(cached)
         if isinstance(partition, ErrorCode):
-            return FetchPartitionData(partition, aborted_transactions=())  # empty and not null, as Kafka does
+            return _refusal(partition)
         try:
             return self._read_from(partition, cached, budget, min_one_batch)
         except NotVerified as unverified:
@@ -214,10 +288,10 @@ class _Read:
             return FetchPartitionData()
         except CorruptLog as damage:
             self._replicas.set_apart(partition, damage)
-            return FetchPartitionData(ErrorCode.KAFKA_STORAGE_ERROR, aborted_transactions=())
+            return _refusal(ErrorCode.KAFKA_STORAGE_ERROR)
         except DiskFailed as failure:
             self._replicas.failures.in_log(partition.log, failure)
-            return FetchPartitionData(ErrorCode.KAFKA_STORAGE_ERROR, aborted_transactions=())
+            return _refusal(ErrorCode.KAFKA_STORAGE_ERROR)
 
     def _read_from(
         self, partition: Partition, cached: CachedPartition, budget: int, min_one_batch: bool
@@ -303,15 +377,27 @@ def _hosted(answers: PartitionAnswers) -> PartitionAnswers:
     return [answer for answer in answers if answer[1].error_code not in _NOT_HERE]
 
 
-def _response(answer: FetchAnswer) -> FetchResponse:
+@cache
+def _refusal(error_code: ErrorCode) -> FetchPartitionData:
+    """One for all partitions; the aborted transactions are empty and not null, as Kafka does."""
+    return FetchPartitionData(error_code, aborted_transactions=())
+
+
+async def _response(context: RequestContext, answer: FetchAnswer) -> FetchResponse:
     """Neighbours of one topic share an entry; the order of the partitions stays as it is."""
     response = FetchResponse(error_code=answer.error_code, session_id=answer.session_id)
+    tells_leaders = context.header.api_version >= _CURRENT_LEADER_SINCE
     topic: FetchableTopicResponse | None = None
-    for cached, data in answer.partitions:
+    for number, (cached, data) in enumerate(answer.partitions, 1):
         if topic is None or topic.topic_id != cached.topic_id or topic.topic != (cached.topic or ""):
             topic = FetchableTopicResponse(topic=cached.topic or "", topic_id=cached.topic_id)
             response.responses.append(topic)
-        topic.partitions.append(_partition_data(cached.partition, data))
+        partition = _partition_data(cached.partition, data)
+        if tells_leaders and data.error_code in _LEADER_MOVED:
+            _add_current_leader(context, response, topic, partition)
+        topic.partitions.append(partition)
+        if not number % _PORTION:
+            await context.turn.took(_PORTION * _STEPS_OF_ANSWER)
     return response
 
 
@@ -339,27 +425,28 @@ def _aborted(transactions: Sequence[tuple[int, int]]) -> list[AbortedTransaction
     return [AbortedTransaction(producer_id=each, first_offset=first_offset) for each, first_offset in transactions]
 
 
-def _add_current_leaders(context: RequestContext, response: FetchResponse) -> None:
+def _add_current_leader(
+    context: RequestContext, response: FetchResponse, topic: FetchableTopicResponse, answer: PartitionData
+) -> None:
     """KIP-951: spares the reader a Metadata request."""
-    for topic in response.responses:
-        for answer in topic.partitions:
-            if answer.error_code not in _LEADER_MOVED:
-                continue
-            name = context.broker.partitions.topic_name(topic.topic_id) or topic.topic
-            leader = current_leader(context, name, answer.partition_index)
-            answer.current_leader = LeaderIdAndEpoch(leader_id=leader.leader_id, leader_epoch=leader.leader_epoch)
-            node = leader.node
-            if node is not None and all(each.node_id != node.node_id for each in response.node_endpoints):
-                response.node_endpoints.append(
-                    NodeEndpoint(node_id=node.node_id, host=node.host, port=node.port, rack=node.rack)
-                )
+    name = context.broker.partitions.topic_name(topic.topic_id) or topic.topic
+    leader = current_leader(context, name, answer.partition_index)
+    answer.current_leader = LeaderIdAndEpoch(leader_id=leader.leader_id, leader_epoch=leader.leader_epoch)
+    node = leader.node
+    if node is not None and all(each.node_id != node.node_id for each in response.node_endpoints):
+        response.node_endpoints.append(
+            NodeEndpoint(node_id=node.node_id, host=node.host, port=node.port, rack=node.rack)
+        )
 
 
-def _refused(request: FetchRequest, version: int, error_code: ErrorCode) -> FetchResponse:
+async def _refused(context: RequestContext, request: FetchRequest, error_code: ErrorCode) -> FetchResponse:
     """Clients before version 7 see no error but the partitions'; since 13 the one on top is all there is."""
     response = FetchResponse(error_code=error_code, session_id=request.session_id)
-    if version < _TOPIC_IDS_SINCE:
+    if context.header.api_version < _TOPIC_IDS_SINCE:
         for topic in request.topics:
-            partitions = [_partition_data(each.partition, FetchPartitionData(error_code)) for each in topic.partitions]
-            response.responses.append(FetchableTopicResponse(topic=topic.topic, partitions=partitions))
+            refused = FetchableTopicResponse(topic=topic.topic)
+            response.responses.append(refused)
+            for each in topic.partitions:
+                refused.partitions.append(_partition_data(each.partition, FetchPartitionData(error_code)))
+                await context.turn.took(_STEPS_OF_ANSWER)
     return response

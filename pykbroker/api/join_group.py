@@ -18,7 +18,7 @@ _REBALANCE_TIMEOUT_SINCE = 1
 _NULL_PROTOCOL_NAME_SINCE = 7
 
 
-@handles(JoinGroupRequest)
+@handles(JoinGroupRequest, most_entries=20_000)
 async def join_group(context: RequestContext, request: JoinGroupRequest) -> JoinGroupResponse:
     version = context.header.api_version
     if version < _REBALANCE_TIMEOUT_SINCE:

@@ -53,7 +53,7 @@ _Waiting: TypeAlias = tuple[Appended, PartitionProduceResponse]
 """What was appended, and the answer that waits for it."""
 
 
-@handles(ProduceRequest)
+@handles(ProduceRequest, most_entries=20_000)
 async def produce(context: RequestContext, request: ProduceRequest) -> ProduceResponse | None:
     refusal = _refusal_of_all(request)
     if refusal is not NONE:

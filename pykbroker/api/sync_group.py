@@ -12,7 +12,7 @@ from pykbroker.server.dispatch import RequestContext, handles
 from .group_requests import submit
 
 
-@handles(SyncGroupRequest)
+@handles(SyncGroupRequest, most_entries=20_000)
 async def sync_group(context: RequestContext, request: SyncGroupRequest) -> SyncGroupResponse:
     try:
         response: SyncGroupResponse = await submit(context, request.group_id, request)

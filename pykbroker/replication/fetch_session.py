@@ -7,7 +7,7 @@ that it lists, and hands the outcome to `FetchContext.finish`. Kafka's counterpa
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import dataclass, field
 from random import Random
 from typing import Protocol, TypeAlias
@@ -25,6 +25,14 @@ FINAL_EPOCH = -1
 MAX_EPOCH = 2**31 - 1
 MAX_SESSION_ID = 2**31 - 1
 TOPIC_IDS_SINCE_VERSION = 13
+MOST_PARTITIONS = 150_000
+"""Of all sessions: each partition takes some 450 bytes for as long as its session is kept."""
+
+MOST_PARTITIONS_OF_ONE = 50_000
+"""A session is read as a whole."""
+
+PARTITIONS_AT_ONCE = 1000
+
 MIN_EVICTION_AGE_MS = 120_000
 """A session that was used within this time gives way only to a larger one, and only once it is this old itself."""
 
@@ -133,9 +141,9 @@ class FetchSession:
         """Less is worth less: a consumer's before a follower's, then by the number of partitions."""
         return (self.privileged, self.size_when_used, self.id)
 
-    def update(self, request: FetchRequest, topic_names: TopicNames) -> None:
+    def update(self, request: FetchRequest, requested: Partitions) -> None:
         cached = self.cached
-        for key, partition in requested_partitions(request, self.uses_topic_ids, topic_names).items():
+        for key, partition in requested.items():
             known = cached.get(key)
             if known is None:
                 cached[key] = partition
@@ -152,7 +160,21 @@ class FetchSession:
 
 def requested_partitions(request: FetchRequest, uses_topic_ids: bool, topic_names: TopicNames) -> Partitions:
     """A partition that is named twice counts once, as it was named last."""
+    portions = requested_in_portions(request, uses_topic_ids, topic_names)
+    while True:
+        try:
+            next(portions)
+        except StopIteration as done:
+            partitions: Partitions = done.value
+            return partitions
+
+
+def requested_in_portions(
+    request: FetchRequest, uses_topic_ids: bool, topic_names: TopicNames
+) -> Generator[int, None, Partitions]:
+    """The same for a large request, to be gone on with piece by piece; yields the size of each."""
     partitions: Partitions = {}
+    count = 0
     for topic in request.topics:
         topic_id = topic.topic_id
         name = topic_names(topic_id) if uses_topic_ids else topic.topic
@@ -160,6 +182,9 @@ def requested_partitions(request: FetchRequest, uses_topic_ids: bool, topic_name
         for partition in topic.partitions:
             index = partition.partition
             partitions[key, index] = CachedPartition(name, topic_id, index, partition)
+            count += 1
+            if not count % PARTITIONS_AT_ONCE:
+                yield PARTITIONS_AT_ONCE
     return partitions
 
 
@@ -216,6 +241,7 @@ class FullContext:
         for partition, data in answers:
             partition.update_response(data)
             session.cached[session.key(partition)] = partition
+        self.sessions.partitions += len(session.cached)
         session.touch(now_ms)
         return FetchAnswer(ErrorCode.NONE, session.id, answers)
 
@@ -296,11 +322,17 @@ class WatchedContext:
 
 @dataclass(slots=True, eq=False)
 class FetchSessionCache:
-    """All sessions of one broker, at most `max_slots` (`max.incremental.fetch.session.cache.slots`)."""
+    """All sessions of one broker, at most `max_slots` (`max.incremental.fetch.session.cache.slots`).
+
+    Unlike in Kafka, there is a bound for what they hold together, too: of those that a new one may replace, the largest
+    gives way.
+    """
 
     rng: Random
     max_slots: int = 1000
+    max_partitions: int = MOST_PARTITIONS
     evictions: int = 0
+    partitions: int = 0
     _by_id: dict[int, FetchSession] = field(default_factory=dict)
     """In the order of their last use, the longest unused first."""
 
@@ -311,13 +343,22 @@ class FetchSessionCache:
         return self._by_id.get(session_id)
 
     def new_context(
-        self, request: FetchRequest, version: int, topic_names: TopicNames, now_ms: int, *, from_follower: bool = False
+        self,
+        request: FetchRequest,
+        version: int,
+        topic_names: TopicNames,
+        now_ms: int,
+        *,
+        from_follower: bool = False,
+        requested: Partitions | None = None,
     ) -> FetchContext:
+        """requested: of a large request, whoever has found them already."""
         uses_topic_ids = version >= TOPIC_IDS_SINCE_VERSION
+        if requested is None:
+            requested = requested_partitions(request, uses_topic_ids, topic_names)
         if request.session_epoch in (INITIAL_EPOCH, FINAL_EPOCH):
             # A full request closes the session that it names; with the final epoch it does not open another.
             self._close(request.session_id)
-            requested = requested_partitions(request, uses_topic_ids, topic_names)
             if request.session_epoch == FINAL_EPOCH:
                 return SessionlessContext(requested)
             return FullContext(self, requested, uses_topic_ids, from_follower)
@@ -328,10 +369,12 @@ class FetchSessionCache:
             return ErrorContext(ErrorCode.INVALID_FETCH_SESSION_EPOCH)
         if session.uses_topic_ids != uses_topic_ids:
             return ErrorContext(ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR)
-        session.update(request, topic_names)
+        if not self._update(session, request, requested):
+            self._close(session.id)
+            return ErrorContext(ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
         if not session.cached:
             self._close(session.id)
-            return SessionlessContext(requested_partitions(request, uses_topic_ids, topic_names))
+            return SessionlessContext(requested)
         session.epoch = next_epoch(session.epoch)
         session.touch(now_ms)
         if session.watch is not None:
@@ -343,6 +386,8 @@ class FetchSessionCache:
         """A new, empty session; None where every slot is taken by one that is worth more."""
         if len(self._by_id) >= self.max_slots and not self._evict(privileged, size, now_ms):
             return None
+        if size > MOST_PARTITIONS_OF_ONE or not self._make_room(privileged, size):
+            return None
         session_id = self.rng.randint(1, MAX_SESSION_ID)
         while session_id in self._by_id:
             session_id = self.rng.randint(1, MAX_SESSION_ID)
@@ -352,9 +397,36 @@ class FetchSessionCache:
         self._by_id[session_id] = session
         return session
 
+    def _update(self, session: FetchSession, request: FetchRequest, requested: Partitions) -> bool:
+        """Whether there is room for what is new in the session."""
+        before = len(session.cached)
+        session.update(request, requested)
+        self.partitions += len(session.cached) - before
+        if len(session.cached) <= before:
+            return True
+        return len(session.cached) <= MOST_PARTITIONS_OF_ONE and self._make_room(session.privileged, 0, session)
+
+    def _make_room(self, privileged: bool, size: int, growing: FetchSession | None = None) -> bool:
+        """Whether so many partitions more find room, once larger sessions have given theirs up: consumers' first.
+
+        growing: a session that has them already.
+        """
+        wanted = privileged, size if growing is None else len(growing.cached)
+        while self.partitions + size > self.max_partitions:
+            others = [each for each in self._by_id.values() if privileged or not each.privileged]
+            greediest = max(others, key=lambda each: (not each.privileged, len(each.cached)), default=None)
+            if greediest is None or greediest is growing:
+                return False
+            if (greediest.privileged, len(greediest.cached)) < wanted and greediest.privileged == privileged:
+                return False
+            self._close(greediest.id)
+            self.evictions += 1
+        return True
+
     def _close(self, session_id: int) -> None:
         session = self._by_id.pop(session_id, None)
         if session is not None:
+            self.partitions -= len(session.cached)
             session.close()
 
     def _evict(self, privileged: bool, size: int, now_ms: int) -> bool:

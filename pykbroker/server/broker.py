@@ -10,6 +10,7 @@ from pykbroker.config import BrokerConfig
 from pykbroker.metadata.encoded_topics import EncodedTopicsOfNode
 
 from .clock import Clock
+from .fetch_waits import FetchWaits
 from .threads import Threads
 
 if TYPE_CHECKING:
@@ -90,4 +91,5 @@ class Broker(ClusterNode):
     """Who refers consumers to replicas that are closer (`replica.selector.class`)."""
     advertised: tuple[BoundListener, ...] = field(default=())
     """What clients are told, one for each listener of the broker."""
+    fetch_waits: FetchWaits = field(default_factory=FetchWaits)
     encoded_topics: EncodedTopicsOfNode = field(default_factory=EncodedTopicsOfNode)

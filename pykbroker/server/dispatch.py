@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias, TypeVar, cast
 
 from pykbroker.protocol.api_keys import ApiKey, response_type
-from pykbroker.protocol.compile import decode
+from pykbroker.protocol.compile import OBJECTS_LIMIT, decode
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.framing import RequestHeader, decode_request_header, encode_response
 from pykbroker.protocol.messages.api_versions import ApiVersion, ApiVersionsResponse
@@ -100,7 +100,10 @@ HandlerFunction: TypeAlias = Callable[[RequestContext, Any], Awaitable[Message |
 
 @dataclass(frozen=True, slots=True)
 class Handler:
-    """One served API. `None` as its answer is no answer (Produce with acks=0)."""
+    """One served API. `None` as its answer is no answer (Produce with acks=0).
+
+    most_entries: of all lists in one request together; a client that sends more is closed.
+    """
 
     api_key: int
     request_type: type[Message]
@@ -108,6 +111,11 @@ class Handler:
     max_version: int
     listeners: frozenset[ListenerKind]
     function: HandlerFunction
+    most_entries: int
+
+    def decode(self, version: int, frame: memoryview, body: int) -> Message:
+        request, _ = decode(self.request_type, version, frame, body, objects_limit=self.most_entries)
+        return request
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +133,11 @@ class HandlerTable:
         self._handlers: list[Handler] = []
 
     def handles(
-        self, request_type: type[RequestT], *, listeners: frozenset[ListenerKind] = _BROKER
+        self,
+        request_type: type[RequestT],
+        *,
+        listeners: frozenset[ListenerKind] = _BROKER,
+        most_entries: int = OBJECTS_LIMIT,
     ) -> Callable[
         [Callable[[RequestContext, RequestT], Awaitable[Message | None]]],
         Callable[[RequestContext, RequestT], Awaitable[Message | None]],
@@ -141,7 +153,8 @@ class HandlerTable:
                 twice = other.api_key == schema.api_key and other.listeners & listeners
                 assert not twice, f"{schema.name} has two handlers on one listener"
             served = schema.stable_versions
-            self._handlers.append(Handler(schema.api_key, request_type, served.low, served.high, listeners, function))
+            versions = served.low, served.high
+            self._handlers.append(Handler(schema.api_key, request_type, *versions, listeners, function, most_entries))
             return function
 
         return register
@@ -185,7 +198,7 @@ class Dispatcher:
             return self._answer_unsupported_version(header, handler)
         if len(frame) > LARGE_FRAME_BYTES and header.api_key not in LET_IN:
             return await self._answer_large(handler, header, frame, body, connection)
-        request, _ = decode(handler.request_type, version, frame, body)
+        request = handler.decode(version, frame, body)
         return await self._answer(handler, RequestContext(self._broker, header, self._listener, connection), request)
 
     async def _answer_large(
@@ -194,8 +207,7 @@ class Dispatcher:
         """Unpacked in a thread, when there is room for what comes out."""
         admission = await self._large[header.api_key].enter(len(frame))
         try:
-            unpack = self._broker.threads.run
-            request, _ = await unpack(decode, handler.request_type, header.api_version, frame, body)
+            request = await self._broker.threads.run(handler.decode, header.api_version, frame, body)
             context = RequestContext(self._broker, header, self._listener, connection, admission=admission)
             return await self._answer(handler, context, request)
         finally:

@@ -23,9 +23,12 @@ from pykbroker.protocol.messages.fetch import (
 )
 from pykbroker.protocol.messages.metadata_records import BrokerEndpoint, ConfigRecord, RegisterBrokerRecord
 from pykbroker.protocol.records.batch import iter_batches, iter_records
+from pykbroker.replication.partition import Partition
 from pykbroker.replication.replica_selector import RACK_AWARE_SELECTOR
+from pykbroker.server.fetch_waits import FetchWaits
 from pykbroker.server.replica_selector import replica_selector
 from tests.api.api_node import ApiNode, batch, in_virtual_time
+from tests.api.turns_taken import Turns, handle
 
 BY_NAME = 12
 MAX_BYTES = 1 << 20
@@ -578,3 +581,71 @@ def test_a_follower_that_is_not_in_sync_gets_no_more_than_the_leaders_rate(node:
         return got + [len(values(data)) for _, _, data in partitions(answer)]
 
     assert in_virtual_time(run) == [10, 0, 10], "who is in sync is not held back"
+
+
+async def take_turns(node: ApiNode, count: int, **values: Any) -> tuple[FetchResponse, Turns]:
+    """Of the topic `apples`, and of one that is not there."""
+    asked = [("apples", index, 0) for index in range(count)] + [("nothing", index, 0) for index in range(count)]
+    return await handle(node.broker, fetch, request(*asked, **values), BY_NAME)
+
+
+def test_a_fetch_of_many_partitions_shares_the_loop(node: ApiNode) -> None:
+    node.create_topic("apples", 300)
+
+    async def run() -> None:
+        response, turns = await take_turns(node, 10_000)
+        assert len(partitions(response)) == 20_000
+        assert turns.longest_s < 0.2
+        assert len(turns.durations_s) > 10
+
+    in_virtual_time(run)
+
+
+def test_what_changes_while_the_other_partitions_are_read_ends_the_wait(
+    node: ApiNode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    node.create_topic("apples", 600)
+    read = Partition.read
+
+    def read_and_append(partition: Partition, *args: Any, **values: Any) -> Any:
+        """When the last one is read, the first was so long ago."""
+        if partition.index == 599:
+            monkeypatch.undo()
+            node.append("apples", b"a")
+        return read(partition, *args, **values)
+
+    async def run() -> None:
+        before = trio.current_time()
+        response, _ = await take_turns(node, 600, max_wait_ms=5000)
+        marks = [each.high_watermark for topic, _, each in partitions(response) if topic == "apples"]
+        assert marks == [1] + [0] * 599
+        assert trio.current_time() - before < 1
+
+    monkeypatch.setattr(Partition, "read", read_and_append)
+    in_virtual_time(run)
+
+
+def test_a_fetch_of_many_partitions_waits_for_those_that_are_there(node: ApiNode) -> None:
+    node.create_topic("apples", 600)
+
+    async def run() -> None:
+        before = trio.current_time()
+        response, _ = await take_turns(node, 600, max_wait_ms=5000)
+        assert trio.current_time() - before == pytest.approx(5)
+        refused = {error for (topic, _), error in errors(response).items() if topic == "nothing"}
+        assert refused == {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
+        assert node.broker.fetch_waits.partitions == 0
+
+    in_virtual_time(run)
+
+
+def test_the_greediest_fetch_does_not_wait_where_too_much_is_kept(node: ApiNode) -> None:
+    node.create_topic("apples", 600)
+    node.broker.fetch_waits = FetchWaits(1000)
+
+    async def run() -> None:
+        before = trio.current_time()
+        await take_turns(node, 600, max_wait_ms=5000)
+        assert trio.current_time() == before
+
+    in_virtual_time(run)

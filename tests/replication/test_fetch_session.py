@@ -10,6 +10,7 @@ import pytest
 
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic, ForgottenTopic
+from pykbroker.replication import fetch_session
 from pykbroker.replication.fetch_session import (
     FINAL_EPOCH,
     INITIAL_EPOCH,
@@ -327,3 +328,93 @@ def test_a_follower_takes_the_slot_of_a_young_consumer() -> None:
 
 def test_without_slots_there_are_no_sessions() -> None:
     assert fill(Client(max_slots=0), [1]) == [0]
+
+
+def large(count: int, session_id: int = 0, epoch: int = 0, start: int = 0) -> FetchRequest:
+    return request(session_id, epoch, partitions={"apples": list(range(start, start + count))})
+
+
+def bounded_client(max_partitions: int) -> Client:
+    client = Client()
+    client.sessions.max_partitions = max_partitions
+    return client
+
+
+def test_where_sessions_hold_too_much_the_largest_gives_way() -> None:
+    client = bounded_client(100)
+    small, middle, largest = (client.send(large(count)).session_id for count in (20, 30, 45))
+    newest = client.send(large(10)).session_id
+    assert [client.sessions.get(each) is not None for each in (small, middle, largest, newest)] == [
+        True,
+        True,
+        False,
+        True,
+    ]
+    assert client.sessions.partitions == 60
+
+
+def test_who_wants_most_gets_no_session_but_all_answers() -> None:
+    client = bounded_client(100)
+    others = [client.send(large(30)).session_id for _ in range(3)]
+    answer = client.send(large(31))
+    assert (answer.session_id, len(answer.partitions)) == (0, 31)
+    assert all(client.sessions.get(each) is not None for each in others)
+
+
+def test_consumers_give_way_to_a_follower_and_not_the_other_way_round() -> None:
+    client = bounded_client(100)
+    consumer = client.send(large(50)).session_id
+    follower = client.send(large(80), from_follower=True).session_id
+    assert client.sessions.get(consumer) is None
+    assert client.send(large(30)).session_id == 0
+    assert client.sessions.get(follower) is not None
+
+
+def test_a_session_that_grows_beyond_the_room_ends() -> None:
+    """The client opens another one, or does without."""
+    client = bounded_client(100)
+    other = client.send(large(40)).session_id
+    session = client.send(large(50)).session_id
+    grown = client.send(large(30, session, 1, start=50))
+    assert grown.error_code is ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+    assert client.sessions.get(other) is not None
+    assert client.sessions.partitions == 40
+
+
+def test_a_session_that_grows_takes_the_room_of_a_larger_one() -> None:
+    client = bounded_client(100)
+    largest = client.send(large(60)).session_id
+    session = client.send(large(20)).session_id
+    grown = client.send(large(30, session, 1, start=20))
+    assert grown.error_code is ErrorCode.NONE
+    assert client.sessions.get(largest) is None
+    assert client.sessions.partitions == 50
+
+
+def test_no_session_holds_more_than_can_be_read_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fetch_session, "MOST_PARTITIONS_OF_ONE", 50)
+    client = Client()
+    assert client.send(large(51)).session_id == 0
+    session = client.send(large(50)).session_id
+    assert client.send(large(1, session, 1, start=50)).error_code is ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_partitions_of_all_sessions_are_counted(seed: int) -> None:
+    chance = random.Random(seed)
+    client = bounded_client(60)
+    sessions: dict[int, int] = {}
+    for _ in range(300):
+        session, epoch = chance.choice(list(sessions.items()) or [(0, 0)])
+        if chance.random() < 0.4:
+            session, epoch = chance.choice([session, 0]), chance.choice([0, FINAL_EPOCH])
+        start = chance.randrange(20)
+        forget = {"apples": list(range(chance.randrange(30)))} if epoch > 0 else None
+        named_now = {"apples": list(range(start, start + chance.randrange(25)))}
+        message = request(session, epoch, partitions=named_now, forget=forget)
+        answer = client.send(message, from_follower=chance.random() < 0.3)
+        sessions.pop(session, None)
+        if answer.session_id and answer.error_code is ErrorCode.NONE:
+            sessions[answer.session_id] = epoch + 1
+        kept = [found for each in sessions if (found := client.sessions.get(each)) is not None]
+        assert client.sessions.partitions == sum(len(each.cached) for each in kept) <= 60

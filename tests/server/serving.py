@@ -7,6 +7,7 @@ import random
 import struct
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import cast
 
 import trio
@@ -27,6 +28,7 @@ from pykbroker.server.transport import Network, Transport
 from pykbroker.sim.clock import SimulatedClock
 from pykbroker.sim.determinism import run_deterministic
 from pykbroker.sim.network import SimulatedNetwork
+from tests.server.inline_threads import InlineThreads
 
 refusals_log = logging.getLogger("pykbroker.refusals")
 
@@ -150,7 +152,8 @@ class Server:
         clock = SimulatedClock() if self.is_simulated else SystemClock()
         acceptor = await network.listen("127.0.0.1", 0)
         pool = BufferPool()
-        dispatcher = Dispatcher(cast(Broker, None), handlers.view("broker"))
+        node = SimpleNamespace(threads=InlineThreads())
+        dispatcher = Dispatcher(cast(Broker, node), handlers.view("broker"))
         refusals = RateLimitedLog(refusals_log, clock)
         listener = Listener("PLAINTEXT", acceptor, dispatcher, connection_limits or limits(), pool, refusals)
         async with trio.open_nursery() as nursery:

@@ -11,6 +11,7 @@ import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
 
+from pykbroker.protocol.api_keys import ApiKey
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.framing import encode_request
 from pykbroker.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
@@ -18,12 +19,14 @@ from pykbroker.protocol.messages.groups import (
     HeartbeatRequest,
     HeartbeatResponse,
     SyncGroupRequest,
+    SyncGroupRequestAssignment,
     SyncGroupResponse,
 )
-from pykbroker.protocol.messages.metadata import MetadataRequest, MetadataResponse
+from pykbroker.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from pykbroker.protocol.messages.produce import ProduceRequest, ProduceResponse
 from pykbroker.protocol.schema import Message
 from pykbroker.server.dispatch import HandlerTable, RequestContext, RequestRefused
+from pykbroker.server.large_requests import IN_HAND_BYTES
 from pykbroker.server.socket_transport import LISTEN_BACKLOG
 from pykbroker.server.waiters import PartitionChanges
 from pykbroker.sim.network import SimulatedAcceptor, SimulatedTransport
@@ -143,6 +146,64 @@ def test_no_answer_is_sent_where_the_handler_gives_none(server: Server) -> None:
         await client.send(ProduceRequest(acks=0, timeout_ms=1), 9)
         assert await client.ask(numbered(5), 4) == HeartbeatResponse(throttle_time_ms=5)
         client.transport.close()
+
+    server.run(table, scenario)
+
+
+def test_a_request_of_more_entries_than_any_client_sends_closes_the_connection(
+    server: Server, caplog: pytest.LogCaptureFixture
+) -> None:
+    table = HandlerTable()
+
+    @table.handles(SyncGroupRequest, most_entries=2)
+    async def sync_group(context: RequestContext, request: SyncGroupRequest) -> SyncGroupResponse:
+        await trio.lowlevel.checkpoint()
+        return SyncGroupResponse()
+
+    def of_members(count: int) -> SyncGroupRequest:
+        return SyncGroupRequest(assignments=[SyncGroupRequestAssignment(member_id=str(each)) for each in range(count)])
+
+    async def scenario(served: Served) -> None:
+        client = await served.connect()
+        assert await client.ask(of_members(2), 5) == SyncGroupResponse()
+        await client.send(of_members(3), 5)
+        assert await client.is_closed()
+
+    server.run(table, scenario)
+    assert "SyncGroupRequest.assignments" in caplog.text
+
+
+def test_of_large_requests_so_many_are_unpacked_at_a_time(server: Server) -> None:
+    """Those of other APIs, and small ones, go on beside them."""
+    table = heartbeats()
+    in_hand: list[int] = []
+    held = [trio.Event()]
+
+    @table.handles(MetadataRequest)
+    async def metadata(context: RequestContext, request: MetadataRequest) -> MetadataResponse:
+        assert request.topics is not None
+        in_hand.append(len(request.topics))
+        if len(request.topics) > 100:
+            await held[0].wait()
+        return MetadataResponse(cluster_id=str(len(request.topics)))
+
+    def of_topics(count: int) -> MetadataRequest:
+        return MetadataRequest(topics=[MetadataRequestTopic(name="x" * 200) for _ in range(count)])
+
+    async def scenario(served: Served) -> None:
+        in_hand.clear()
+        held[0] = trio.Event()
+        clients = [await served.connect() for _ in range(8)]
+        for client in clients:
+            await client.send(of_topics(2000), 9)
+        other = await served.connect()
+        await eventually(lambda: len(in_hand) == IN_HAND_BYTES // 400_000)
+        assert await other.ask(of_topics(1), 9) == MetadataResponse(cluster_id="1")
+        assert await other.ask(numbered(1), 4) == HeartbeatResponse(throttle_time_ms=1)
+        assert len(in_hand) == IN_HAND_BYTES // 400_000 + 1
+        held[0].set()
+        for client in clients:
+            assert (await client.receive(ApiKey.METADATA, 9))[1] == MetadataResponse(cluster_id="2000")
 
     server.run(table, scenario)
 

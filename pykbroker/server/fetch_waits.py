@@ -1,0 +1,48 @@
+"""How much of waiting Fetch requests is kept. Each of its partitions takes some 600 bytes as long as a request waits.
+
+A request of few partitions always waits. The others wait as long as all together name no more than so many; then the
+greediest of them is answered at once with what there is, be it the new one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+import trio
+
+FEW_PARTITIONS: Final = 100
+MOST_PARTITIONS: Final = 150_000
+
+
+class FetchWaits:
+    """Those of one node."""
+
+    def __init__(self, most_partitions: int = MOST_PARTITIONS) -> None:
+        self._most = most_partitions
+        self._waiting: dict[trio.CancelScope, int] = {}
+        self.partitions = 0
+
+    @contextmanager
+    def room(self, partitions: int) -> Iterator[None]:
+        """What is done within is broken off when its room goes to a smaller request."""
+        if partitions <= FEW_PARTITIONS:
+            yield
+            return
+        with trio.CancelScope() as scope:
+            self._waiting[scope] = partitions
+            self.partitions += partitions
+            while self.partitions > self._most:
+                self._give_up(max(self._waiting, key=lambda each: self._waiting[each]))
+            try:
+                yield
+            finally:
+                self._forget(scope)
+
+    def _give_up(self, scope: trio.CancelScope) -> None:
+        self._forget(scope)
+        scope.cancel()
+
+    def _forget(self, scope: trio.CancelScope) -> None:
+        self.partitions -= self._waiting.pop(scope, 0)
