@@ -166,6 +166,8 @@ def test_configurations(interview: Interview) -> None:
             include_synonyms=True,
         ),
     )
+    derived = ["log.dir", "log.retention.hours", "log.roll.hours", "log.roll.ms", "leader.replication.throttled.rate"]
+    ask("of a broker's derived keys", describing(a_broker, "1", derived, include_synonyms=True))
     ask("of another broker", describing(a_broker, "7", ["num.partitions"]))
     ask("of a broker that is no number", describing(a_broker, "x", ["num.partitions"]))
     ask("of no kind", describing(0, "x", chosen))

@@ -1,7 +1,8 @@
 """AlterConfigs (key 33): the whole configuration of topics and brokers is replaced (KIP-133).
 
 Served are versions 0 to 2, which differ in their encoding only. The rules are the controller's
-(`metadata.legacy_configs`); a broker refuses to speak for another one, as Kafka's does.
+(`metadata.legacy_configs`); a broker checks brokers' keys itself, and does not
+speak for another one, as Kafka's.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from pykbroker.protocol.messages.configs import AlterConfigsRequest, AlterConfig
 from pykbroker.server.dispatch import RequestContext, handles
 
 from .controller_requests import submit
-from .foreign_configs import take_out_foreign
+from .refused_configs import take_out_refused
 
 
 @handles(AlterConfigsRequest, listeners=frozenset({"broker", "controller"}))
@@ -18,7 +19,7 @@ async def alter_configs(context: RequestContext, request: AlterConfigsRequest) -
     if context.listener.kind == "controller":
         response: AlterConfigsResponse = await submit(context, request)
         return response
-    foreign = take_out_foreign(request.resources, context.broker.node_id)
+    refused = take_out_refused(request.resources, context.broker.node_id)
     response = await submit(context, request)
-    response.responses += foreign
+    response.responses += refused
     return response

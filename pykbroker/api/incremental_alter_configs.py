@@ -1,7 +1,7 @@
 """IncrementalAlterConfigs (key 44): single keys of topics and brokers are set, deleted, added to (KIP-339).
 
 Served are versions 0 and 1, which differ in their encoding only. The rules are the controller's (`metadata.configs`);
-a broker refuses to speak for another one, as Kafka's does.
+a broker checks brokers' keys itself, and does not speak for another one, as Kafka's.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from pykbroker.protocol.messages.configs import IncrementalAlterConfigsRequest, 
 from pykbroker.server.dispatch import RequestContext, handles
 
 from .controller_requests import submit
-from .foreign_configs import take_out_foreign
+from .refused_configs import take_out_refused
 
 
 @handles(IncrementalAlterConfigsRequest, listeners=frozenset({"broker", "controller"}))
@@ -20,7 +20,7 @@ async def incremental_alter_configs(
     if context.listener.kind == "controller":
         response: IncrementalAlterConfigsResponse = await submit(context, request)
         return response
-    foreign = take_out_foreign(request.resources, context.broker.node_id)
+    refused = take_out_refused(request.resources, context.broker.node_id)
     response = await submit(context, request)
-    response.responses += foreign
+    response.responses += refused
     return response

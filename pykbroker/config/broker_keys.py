@@ -12,6 +12,13 @@ from functools import cache
 
 from .keys import ConfigKey
 
+DYNAMIC_ALONE = (
+    "follower.replication.throttled.rate",
+    "leader.replication.throttled.rate",
+    "replica.alter.log.dirs.io.max.bytes.per.second",
+)
+"""Kafka's `DynamicConfig.Broker`: set at run time or not there at all, also for those who look."""
+
 
 @cache
 def broker_keys() -> dict[str, ConfigKey]:
@@ -70,7 +77,7 @@ def broker_keys() -> dict[str, ConfigKey]:
         ConfigKey("fetch.max.bytes", "int", "57671680", "1024.."),
         ConfigKey("fetch.purgatory.purge.interval.requests", "int", "1000"),
         ConfigKey("follower.fetch.last.tiered.offset.enable", "boolean", "false", "", "cluster"),
-        ConfigKey("follower.replication.throttled.rate", "long", "9223372036854775807", "0..", "cluster"),
+        ConfigKey("follower.replication.throttled.rate", "long", None, "0..", "cluster"),
         ConfigKey("group.consumer.assignment.interval.ms", "int", "1000", "0..", "cluster"),
         ConfigKey("group.consumer.assignors", "list", "uniform,range"),
         ConfigKey("group.consumer.heartbeat.interval.ms", "int", "5000", "1.."),
@@ -147,7 +154,7 @@ def broker_keys() -> dict[str, ConfigKey]:
         ConfigKey("kafka.metrics.polling.interval.secs", "int", "10", "1.."),
         ConfigKey("kafka.metrics.reporters", "list", ""),
         ConfigKey("leader.imbalance.check.interval.seconds", "long", "300", "1.."),
-        ConfigKey("leader.replication.throttled.rate", "long", "9223372036854775807", "0..", "cluster"),
+        ConfigKey("leader.replication.throttled.rate", "long", None, "0..", "cluster"),
         ConfigKey(
             "listener.security.protocol.map",
             "string",
@@ -279,7 +286,7 @@ def broker_keys() -> dict[str, ConfigKey]:
         ConfigKey("remote.log.storage.manager.class.path", "string", None),
         ConfigKey("remote.log.storage.manager.impl.prefix", "string", "rsm.config.", "nonempty"),
         ConfigKey("remote.log.storage.system.enable", "boolean", "false"),
-        ConfigKey("replica.alter.log.dirs.io.max.bytes.per.second", "long", "9223372036854775807", "0..", "cluster"),
+        ConfigKey("replica.alter.log.dirs.io.max.bytes.per.second", "long", None, "0..", "cluster"),
         ConfigKey("replica.fetch.backoff.ms", "int", "1000", "0.."),
         ConfigKey("replica.fetch.max.bytes", "int", "1048576", "0.."),
         ConfigKey("replica.fetch.min.bytes", "int", "1"),

@@ -17,6 +17,7 @@ _THROTTLED_REPLICA = re.compile(r"[0-9]+:[0-9]+", re.ASCII)
 _DECIMAL = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?", re.ASCII)
 
 WIRE_TYPES = {
+    "unknown": 0,
     "boolean": 1,
     "string": 2,
     "int": 3,
@@ -63,7 +64,7 @@ class ConfigKey:
 
     @property
     def sensitive(self) -> bool:
-        return self.type == "password"
+        return self.type in ("password", "unknown")
 
     def parse(self, text: str | None) -> Value:
         """The typed value of a text; raises InvalidValue or ConfigurationError if the key does not allow it."""

@@ -7,7 +7,7 @@ Resources are topics, groups, one broker, and "" for all brokers.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from pykbroker.config import (
@@ -121,14 +121,8 @@ def _alter_broker(
         config.name: state.config.text(config.name) or "" for config in resource.configs if config.name in broker_keys()
     }
     changes = _changes(resource, broker_keys(), current, defaults)
-    _check_dynamic([config.name for config in resource.configs], cluster_wide=name == "")
-    _check_served(changes)
-    for key, value in changes.items():
-        if key in broker_keys():
-            try:
-                broker_keys()[key].parse(value)
-            except ConfigurationError as error:
-                raise Refused(ErrorCode.INVALID_REQUEST, str(error)) from None
+    values = {key: value for key, value in changes.items() if value is not None}
+    check_broker_configs(values, [config.name for config in resource.configs], cluster_wide=name == "")
     return _records(BROKER_RESOURCE, name, current, changes)
 
 
@@ -152,7 +146,19 @@ def _alter_group(
     return _records(GROUP_RESOURCE, name, current, changes)
 
 
-def _check_dynamic(names: list[str], *, cluster_wide: bool) -> None:
+def check_broker_configs(values: Mapping[str, str], names: Sequence[str], *, cluster_wide: bool) -> None:
+    """Whether brokers would take that; raises Refused. values: the new ones; names: of all keys that are to change."""
+    _check_dynamic(names, cluster_wide=cluster_wide)
+    _check_served(values)
+    for key, value in values.items():
+        if key in broker_keys():
+            try:
+                broker_keys()[key].parse(value)
+            except ConfigurationError as error:
+                raise Refused(ErrorCode.INVALID_REQUEST, str(error)) from None
+
+
+def _check_dynamic(names: Sequence[str], *, cluster_wide: bool) -> None:
     """Keys that nobody knows are let through: they may be a plugin's."""
     known = [broker_keys()[name] for name in names if name in broker_keys()]
     for keys, problem in (
@@ -170,9 +176,9 @@ def _check_dynamic(names: list[str], *, cluster_wide: bool) -> None:
             raise Refused(ErrorCode.INVALID_REQUEST, f"{problem}[{', '.join(key.name for key in keys)}]")
 
 
-def _check_served(changes: Mapping[str, str | None]) -> None:
+def _check_served(values: Mapping[str, str]) -> None:
     try:
-        check_served({name: value for name, value in changes.items() if value is not None})
+        check_served(values)
     except ConfigurationError as error:
         raise Refused(ErrorCode.INVALID_CONFIG, str(error)) from None
 

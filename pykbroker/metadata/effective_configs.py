@@ -12,6 +12,7 @@ from enum import IntEnum
 from functools import cached_property
 
 from pykbroker.config import BrokerConfig, ConfigKey, broker_keys, group_keys, topic_keys
+from pykbroker.config.broker_keys import DYNAMIC_ALONE
 from pykbroker.config.group_keys import BROKER_KEY
 from pykbroker.config.topic_keys import BROKER_SYNONYMS
 
@@ -115,7 +116,12 @@ def group_configs(layers: BrokerLayers, overrides: Mapping[str, str]) -> list[Ef
 
 def broker_configs(layers: BrokerLayers) -> list[EffectiveConfig]:
     """All keys of a broker, by name, and those of the properties file that nobody knows."""
-    known = [_broker_config(layers, key) for _, key in sorted(broker_keys().items()) if key.update != "internal"]
+    hidden = {name for name in DYNAMIC_ALONE if name not in layers.merged}
+    known = [
+        _broker_config(layers, key)
+        for name, key in sorted(broker_keys().items())
+        if key.update != "internal" and name not in hidden
+    ]
     unknown = [name for name in (*layers.config.unknown_keys, *layers.merged) if name not in broker_keys()]
     return known + [_unknown_config(layers, name) for name in dict.fromkeys(unknown)]
 
@@ -124,7 +130,7 @@ def cluster_broker_configs(layers: BrokerLayers) -> list[EffectiveConfig]:
     """What was set at run time for all brokers, and nothing else."""
     found = []
     for name, value in layers.dynamic_default.items():
-        key = broker_keys().get(name) or ConfigKey(name, "password", None)
+        key = broker_keys().get(name) or ConfigKey(name, "unknown", None)
         shown = _shown(key, value)
         synonym = Synonym(name, shown, ConfigSource.DYNAMIC_DEFAULT_BROKER)
         found.append(EffectiveConfig(key, shown, ConfigSource.DYNAMIC_DEFAULT_BROKER, (synonym,)))
@@ -160,9 +166,8 @@ def _broker_config(layers: BrokerLayers, key: ConfigKey) -> EffectiveConfig:
 
 def _unknown_config(layers: BrokerLayers, name: str) -> EffectiveConfig:
     """Of a type that nobody knows, it may be a secret."""
-    synonyms = layers.synonyms(name)
-    source = synonyms[0].source if synonyms else ConfigSource.STATIC_BROKER
-    return EffectiveConfig(ConfigKey(name, "password", None), None, source, synonyms)
+    synonyms = layers.synonyms(name) or (Synonym(name, None, ConfigSource.STATIC_BROKER),)
+    return EffectiveConfig(ConfigKey(name, "unknown", None), None, synonyms[0].source, synonyms)
 
 
 def _shown(key: ConfigKey | None, text: str | None) -> str | None:

@@ -300,7 +300,7 @@ def test_describe_configs_gives_every_key_for_none_and_for_an_empty_list(version
         sources = {config.name: config.config_source for config in row.configs if config.config_source != 5}
         assert sources == {"min.insync.replicas": 3}, "it stands in the metadata along with eligible leader replicas"
         assert all(config.synonyms == [] for config in row.configs)
-    assert len(describe(node, BROKER, "1", None, version).configs) == 343
+    assert len(describe(node, BROKER, "1", None, version).configs) == 340
 
 
 def test_describe_configs_gives_the_keys_that_were_asked_for_with_type_and_synonyms() -> None:

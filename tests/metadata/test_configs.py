@@ -193,20 +193,42 @@ def test_the_brokers_layers_are_one_broker_all_brokers_file_default() -> None:
     }
 
 
-def test_a_topic_has_33_keys_and_a_broker_343_and_secrets_are_not_shown() -> None:
+def test_a_topic_has_33_keys_and_a_broker_340_and_secrets_are_not_shown() -> None:
     cluster = one_node({"x.y": "z"})
     secret = ConfigRecord(resource_type=BROKER, resource_name="1", name="ssl.key.password", value="hush")
     cluster.image.replay(secret, 0)
     layers = BrokerLayers(cluster.config, cluster.image, 1)
     assert len(topic_configs(layers, {})) == 33
     shown = {config.key.name: config for config in broker_configs(layers)}
-    assert len([name for name in shown if name in broker_keys()]) == 343
+    assert len([name for name in shown if name in broker_keys()]) == 340
     assert shown["ssl.key.password"].value is None
     assert rows(shown["ssl.key.password"]) == [("ssl.key.password", None, 2)]
-    assert (shown["x.y"].value, shown["x.y"].key.sensitive) == (None, True)
+    assert (shown["x.y"].value, shown["x.y"].key.sensitive, shown["x.y"].key.type) == (None, True, "unknown")
+    assert rows(shown["x.y"]) == [("x.y", None, 4)]
     assert shown["process.roles"].key.read_only
     assert not shown["log.retention.ms"].key.read_only
     assert shown["log.retention.hours"].key.read_only
+
+
+def test_the_rates_of_replication_are_shown_where_they_are_set() -> None:
+    cluster, rate = one_node(), "leader.replication.throttled.rate"
+
+    def shown() -> dict[str, EffectiveConfig]:
+        return {each.key.name: each for each in broker_configs(BrokerLayers(cluster.config, cluster.image, 1))}
+
+    assert not [name for name in shown() if "throttled" in name]
+    assert alter(cluster, BROKER, "1", (rate, SET, "1000")) == (0, None)
+    assert alter(cluster, BROKER, "1", (rate, SET, "-1"))[0] == 42
+    assert (shown()[rate].value, shown()[rate].key.type, rows(shown()[rate])) == ("1000", "long", [(rate, "1000", 2)])
+
+
+def test_broker_id_is_shown_as_node_id_is_given() -> None:
+    cluster = one_node({"node.id": "7"})
+    shown = {each.key.name: each for each in broker_configs(BrokerLayers(cluster.config, cluster.image, 7))}
+    assert (shown["broker.id"].value, rows(shown["broker.id"])) == (
+        "7",
+        [("broker.id", "7", 4), ("broker.id", "-1", 5)],
+    )
 
 
 def test_every_error_of_a_row_is_one_of_kafkas() -> None:

@@ -1,0 +1,60 @@
+"""What a broker does not pass on to the controller: other brokers' configurations, and what it would not take itself.
+
+Kafka's `ConfigAdminManager`: its controller leaves the checks of brokers' keys to brokers, so a broker makes them
+whoever is the controller.
+"""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+from pykbroker.metadata.configs import DELETE, SET, check_broker_configs
+from pykbroker.metadata.image import BROKER_RESOURCE
+from pykbroker.metadata.refused import Refused
+from pykbroker.protocol.errors import ErrorCode
+from pykbroker.protocol.messages.configs import (
+    AlterConfigsRequestAlterConfigsResource,
+    AlterConfigsResourceResponse,
+    IncrementalAlterConfigsRequestAlterConfigsResource,
+)
+
+_ResourceT = TypeVar(
+    "_ResourceT", AlterConfigsRequestAlterConfigsResource, IncrementalAlterConfigsRequestAlterConfigsResource
+)
+
+
+def take_out_refused(resources: list[_ResourceT], node_id: int) -> list[AlterConfigsResourceResponse]:
+    """Leaves what this broker may ask for, and answers the rest."""
+    rows: list[AlterConfigsResourceResponse] = []
+    passed_on = []
+    for resource in resources:
+        try:
+            if resource.resource_type == BROKER_RESOURCE:
+                _check(resource, node_id)
+            passed_on.append(resource)
+        except Refused as refused:
+            rows.append(
+                AlterConfigsResourceResponse(
+                    error_code=refused.error_code,
+                    error_message=refused.message,
+                    resource_type=resource.resource_type,
+                    resource_name=resource.resource_name,
+                )
+            )
+    resources[:] = passed_on
+    return rows
+
+
+def _check(
+    resource: AlterConfigsRequestAlterConfigsResource | IncrementalAlterConfigsRequestAlterConfigsResource, node_id: int
+) -> None:
+    name = resource.resource_name
+    if name.isdecimal() and int(name) != node_id:
+        raise Refused(ErrorCode.INVALID_REQUEST, f"Unexpected broker id, expected {node_id}, but received {name}")
+    if isinstance(resource, AlterConfigsRequestAlterConfigsResource):
+        operations = [(config.name, SET, config.value) for config in resource.configs]
+    else:
+        operations = [(config.name, config.config_operation, config.value) for config in resource.configs]
+    set_values = {key: value for key, operation, value in operations if operation == SET and value is not None}
+    unset = [key for key, operation, _ in operations if operation == DELETE]
+    check_broker_configs(set_values, [*set_values, *unset], cluster_wide=name == "")

@@ -1,0 +1,59 @@
+"""What a broker answers of configurations without asking a controller, which may be Apache Kafka's and not look."""
+
+from __future__ import annotations
+
+import pytest
+
+from pykbroker.api.refused_configs import take_out_refused
+from pykbroker.protocol.messages.configs import (
+    AlterConfigsRequestAlterableConfig,
+    AlterConfigsRequestAlterConfigsResource,
+)
+from tests.metadata.test_configs import BROKER, DELETE, GROUP, SET, TOPIC, Change, resource
+
+NODE_ID = 1
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "error_code", "message"),
+    [
+        ("1", ("advertised.listeners", SET, "PLAINTEXT://a:1"), 42, "Cannot update these configs dynamically"),
+        ("1", ("advertised.listeners", DELETE, None), 42, "Cannot update these configs dynamically"),
+        ("", ("advertised.listeners", SET, "PLAINTEXT://a:1"), 42, "Cannot update these configs dynamically"),
+        ("1", ("num.io.threads", SET, "x"), 42, "Not a number of type INT"),
+        ("1", ("max.connection.creation.rate", SET, "5"), 40, "pykbroker does not serve this"),
+        ("", ("cordoned.log.dirs", SET, "*"), 42, "broker id must be specified"),
+        ("2", ("num.io.threads", SET, "4"), 42, "Unexpected broker id, expected 1, but received 2"),
+    ],
+)
+def test_what_a_broker_would_not_take_is_not_passed_on(
+    name: str, change: Change, error_code: int, message: str
+) -> None:
+    passed_on = [resource(BROKER, name, change), resource(TOPIC, "t", ("retention.ms", SET, "x"))]
+    [row] = take_out_refused(passed_on, NODE_ID)
+    assert (row.resource_type, row.resource_name, row.error_code) == (BROKER, name, error_code)
+    assert message in (row.error_message or "")
+    assert [each.resource_type for each in passed_on] == [TOPIC], "the controller knows the topics"
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "change"),
+    [
+        (BROKER, "1", ("num.io.threads", SET, "4")),
+        (BROKER, "", ("some.plugin", SET, "4")),
+        (BROKER, "1", ("num.io.threads", DELETE, None)),
+        (GROUP, "g", ("nonsense", SET, "1")),
+    ],
+)
+def test_what_it_would_take_is_up_to_the_controller(kind: int, name: str, change: Change) -> None:
+    passed_on = [resource(kind, name, change)]
+    assert take_out_refused(passed_on, NODE_ID) == []
+    assert len(passed_on) == 1
+
+
+def test_whole_configurations_are_looked_at_as_well() -> None:
+    configs = [AlterConfigsRequestAlterableConfig(name="listeners", value="PLAINTEXT://a:1")]
+    whole = AlterConfigsRequestAlterConfigsResource(resource_type=BROKER, resource_name="1", configs=configs)
+    passed_on = [whole]
+    [row] = take_out_refused(passed_on, NODE_ID)
+    assert (row.error_code, passed_on) == (42, [])
