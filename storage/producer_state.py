@@ -155,6 +155,11 @@ class ProducerStateManager:
             state.note(producer_epoch, sequence, supports_epoch_bump=supports_epoch_bump)
         return state.guard
 
+    def has_guard(self, producer_id: int, guard: VerificationGuard) -> bool:
+        """Whether nothing has taken it back: no marker, and no first batch of a transaction."""
+        state = self._verifications.get(producer_id)
+        return state is not None and state.guard is guard
+
     def check_verified(self, producer_id: int, producer_epoch: int, guard: VerificationGuard | None) -> None:
         """A producer's transaction is open here, or the coordinator was asked since the last one ended.
 

@@ -7,7 +7,10 @@ it to the broker to add the partition. Once a transaction is open in a partition
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from enum import Enum
+
+import trio
 
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.replication.partition import Partition
@@ -39,10 +42,12 @@ class TransactionVerification:
         self._producer_epoch = producer_epoch
         self._support = support
         self.is_needed = support is ClientSupport.ADDING or is_verification_enabled(broker)
+        self._first_sequences: dict[Partition, int] = {}
         self._guards: dict[Partition, VerificationGuard | None] = {}
         self._refused: dict[Partition, ErrorCode] = {}
 
     def begin(self, partition: Partition, first_sequence: int) -> None:
+        self._first_sequences[partition] = first_sequence
         self._guards[partition] = partition.log.producers.start_verification(
             self._producer_id,
             self._producer_epoch,
@@ -52,22 +57,48 @@ class TransactionVerification:
         )
 
     async def ask(self) -> None:
-        """The coordinator, about partitions where the transaction is not open."""
-        unknown = {
-            TopicPartition(partition.topic, partition.index): partition
-            for partition, guard in self._guards.items()
-            if guard is not None
-        }
-        if not unknown or not self.is_needed:
+        """The coordinator, about partitions where the transaction is not open. A client of the second protocol begins
+        its next transaction before the last one is complete, so that the coordinator is asked again for a moment.
+        """
+        if not self.is_needed:
             return
-        adds = self._support is ClientSupport.ADDING
+        await self._ask_about(self._guards)
+        if self._support is not ClientSupport.ADDING:
+            return
+        for wait_s in self._broker.transactions.membership.retry_waits_s():
+            too_early = [each for each in self._guards if self._was_too_early(each)]
+            if not too_early:
+                return
+            await trio.sleep(wait_s)
+            for partition in too_early:
+                self._refused.pop(partition, None)
+                self.begin(partition, self._first_sequences[partition])
+            await self._ask_about(too_early)
+
+    def _was_too_early(self, partition: Partition) -> bool:
+        """The last transaction was not complete for the coordinator, or its marker has come since `begin`: it took the
+        guard back, whatever the coordinator says.
+        """
+        if partition in self._refused:
+            return self._refused[partition] is ErrorCode.CONCURRENT_TRANSACTIONS
+        guard, producers = self._guards[partition], partition.log.producers
+        if guard is None or producers.has_ongoing_transaction(self._producer_id, self._producer_epoch):
+            return False
+        return not producers.has_guard(self._producer_id, guard)
+
+    async def _ask_about(self, partitions: Iterable[Partition]) -> None:
+        unknown = {
+            TopicPartition(each.topic, each.index): each for each in partitions if self._guards[each] is not None
+        }
+        if not unknown:
+            return
         errors = await self._broker.transactions.membership.verify(
             AddPartitions(
                 transactional_id=self._transactional_id,
                 producer_id=self._producer_id,
                 producer_epoch=self._producer_epoch,
                 partitions=tuple(unknown),
-                verify_only=not adds,
+                verify_only=self._support is not ClientSupport.ADDING,
                 client_transaction_version=SECOND_PROTOCOL,
             )
         )

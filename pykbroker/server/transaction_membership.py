@@ -5,9 +5,7 @@ Kafka's counterpart is `AddPartitionsToTxnManager`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-
-import trio
+from collections.abc import Callable, Iterator, Mapping
 
 from pykbroker.client.errors import ClientError, code_of
 from pykbroker.metadata.image import MetadataImage
@@ -51,19 +49,15 @@ class TransactionMembership:
         self._retry_backoff_ms = retry_backoff_ms
         self._retry_backoff_max_ms = retry_backoff_max_ms
 
+    def retry_waits_s(self) -> Iterator[float]:
+        """How long to wait before each further question, while the transaction's predecessor is not complete."""
+        waited_ms = 0
+        while waited_ms < self._retry_backoff_max_ms:
+            yield self._retry_backoff_ms / 1000
+            waited_ms += self._retry_backoff_ms
+
     async def verify(self, request: AddPartitions) -> Mapping[TopicPartition, ErrorCode]:
         """NONE for each partition that belongs to the transaction, or was added to it, as the request says."""
-        errors = await self._ask(request)
-        waited_ms = 0
-        while not request.verify_only and ErrorCode.CONCURRENT_TRANSACTIONS in errors.values():
-            if waited_ms >= self._retry_backoff_max_ms:
-                break
-            await trio.sleep(self._retry_backoff_ms / 1000)
-            waited_ms += self._retry_backoff_ms
-            errors = await self._ask(request)
-        return errors
-
-    async def _ask(self, request: AddPartitions) -> Mapping[TopicPartition, ErrorCode]:
         index = self._transactions.partition_for(request.transactional_id)
         state = None if index is None else self._image().partition(self._transactions.topic, index)
         if index is None or state is None or state.leader < 0:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import cast
 
@@ -39,7 +39,7 @@ class OtherBroker:
     """Answers each request with the next of `told`, and when there is none left that all is well.
 
     asked: epochs of the coordinators that sent markers, and where to; verified: whether partitions were only verified.
-    takes_s: how long it takes until markers are written.
+    takes_s: how long it takes until markers are written; before_verdict: what happens while partitions are verified.
     """
 
     def __init__(self) -> None:
@@ -47,6 +47,7 @@ class OtherBroker:
         self.verified: list[tuple[bool, list[int]]] = []
         self.told: list[ErrorCode] = []
         self.takes_s = 0.0
+        self.before_verdict: Callable[[], None] = lambda: None
 
     def _next(self) -> ErrorCode:
         return self.told.pop(0) if self.told else ErrorCode.NONE
@@ -80,6 +81,7 @@ class OtherBroker:
             (transaction,) = request.transactions
             (topic,) = transaction.topics
             self.verified.append((transaction.verify_only, topic.partitions))
+            self.before_verdict()
             error_code = self._next()
             results = [
                 AddPartitionsToTxnPartitionResult(partition_index=each, partition_error_code=error_code)

@@ -10,7 +10,9 @@ import pytest
 from pykbroker.api.produce import produce
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from pykbroker.server.marker import Marker
 from pykbroker.server.transaction_coordinator import TRANSACTION_STATE
+from pykbroker.server.transaction_membership import SECOND_PROTOCOL
 from tests.api.api_node import ApiNode, batch, in_virtual_time
 
 from .other_broker import OtherBroker
@@ -20,8 +22,8 @@ ELSEWHERE = 2
 NONE = ErrorCode.NONE
 
 
-async def send(node: ApiNode, version: int) -> ErrorCode:
-    records = batch(b"a", producer_id=5, producer_epoch=0, base_sequence=0, is_transactional=True)
+async def send(node: ApiNode, version: int, producer_epoch: int = 0) -> ErrorCode:
+    records = batch(b"a", producer_id=5, producer_epoch=producer_epoch, base_sequence=0, is_transactional=True)
     topic_id = node.image.topics[TOPIC].topic_id
     data = TopicProduceData(
         name=TOPIC if version < 13 else "",
@@ -98,6 +100,29 @@ def test_a_predecessor_that_takes_longer_is_told(tmp_path: Path) -> None:
             other.told = [ErrorCode.CONCURRENT_TRANSACTIONS] * 100
             assert await send(node, 12) is ErrorCode.CONCURRENT_TRANSACTIONS
             assert len(other.verified) == 6, "at once, and then every 20 ms for 100 ms"
+
+    coordinated_elsewhere(tmp_path, main)
+
+
+@pytest.mark.parametrize("verdict", [ErrorCode.CONCURRENT_TRANSACTIONS, NONE])
+def test_the_predecessors_marker_may_come_while_the_coordinator_is_asked(tmp_path: Path, verdict: ErrorCode) -> None:
+    async def main(node: ApiNode, other: OtherBroker) -> None:
+        def write_marker() -> None:
+            other.before_verdict = lambda: None
+            marker = Marker(
+                producer_id=5,
+                producer_epoch=1,
+                coordinator_epoch=0,
+                is_commit=True,
+                transaction_version=SECOND_PROTOCOL,
+            )
+            assert not isinstance(node.transactions.marker_appends.append(TOPIC, 0, marker), ErrorCode)
+
+        async with other.serving(node.network):
+            assert await send(node, 12) is NONE
+            other.told, other.before_verdict = [verdict], write_marker
+            assert await send(node, 12, producer_epoch=1) is NONE
+            assert len(other.verified) == 3, "for the first transaction, and twice for the second"
 
     coordinated_elsewhere(tmp_path, main)
 
