@@ -7,8 +7,7 @@ beside NOT_LEADER_OR_FOLLOWER (KIP-951), 13 topic ids instead of names (KIP-516)
 
 from __future__ import annotations
 
-from collections import Counter
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import trio
 
@@ -28,9 +27,20 @@ from pykbroker.protocol.messages.produce import (
 from pykbroker.replication.appended import Appended
 from pykbroker.replication.partition import ACKS_ALL, Partition
 from pykbroker.server.dispatch import RequestContext, RequestRefused, handles
+from pykbroker.server.record_checks import NobodyWaits, proceed
 from pykbroker.server.replica_manager import ReplicaManager
+from pykbroker.server.turns import Turn, portions
 from pykbroker.server.waiters import PartitionChanges, WaitingClient
-from pykbroker.storage.validation import RecordsRejected
+from pykbroker.storage.log import LogConfig
+from pykbroker.storage.validation import (
+    MAX_RECORD_ERRORS,
+    CheckedBatch,
+    CheckSteps,
+    Job,
+    RecordsRejected,
+    budget_of_request,
+    client_batch_steps,
+)
 
 from .current_leader import current_leader
 from .transactional_produce import TransactionalProduce
@@ -48,6 +58,10 @@ _TRANSACTIONAL = 0x10
 
 NONE = ErrorCode.NONE
 _NO_LEADER = LeaderIdAndEpoch()
+_STEPS_OF_APPEND = 20
+
+_Place: TypeAlias = tuple[str, bytes, int]
+"""A partition as the request names it."""
 
 _Waiting: TypeAlias = tuple[Appended, PartitionProduceResponse]
 """What was appended, and the answer that waits for it."""
@@ -55,17 +69,18 @@ _Waiting: TypeAlias = tuple[Appended, PartitionProduceResponse]
 
 @handles(ProduceRequest, most_entries=20_000)
 async def produce(context: RequestContext, request: ProduceRequest) -> ProduceResponse | None:
-    refusal = _refusal_of_all(request)
+    turn = context.turn
+    refusal, named_twice, records_bytes = await _look_over(request, turn)
     if refusal is not NONE:
-        response = _same_error(request, refusal)
+        response = await _same_error(request, refusal, turn)
     else:
-        appends = _Appends(context, request)
+        appends = _Appends(context, request, named_twice, records_bytes)
         try:
             if request.transactional_id is not None:
                 await appends.verify_transaction()
-            response = appends.run()
+            response = await appends.run()
         except RecordsRejected as rejected:
-            response = _same_error(request, rejected.error_code)
+            response = await _same_error(request, rejected.error_code, turn)
         if appends.to_flush:
             await _flush(context.broker.partitions, appends.to_flush)
             appends.unreplicated = _still_open(appends.unreplicated)
@@ -79,55 +94,71 @@ async def produce(context: RequestContext, request: ProduceRequest) -> ProduceRe
     return None
 
 
-def _refusal_of_all(request: ProduceRequest) -> ErrorCode:
+async def _look_over(request: ProduceRequest, turn: Turn) -> tuple[ErrorCode, set[_Place], int]:
+    """Why all of it is refused, the partitions that are named twice, and how many bytes of records there are.
+
+    Kafka would append one of two batches for a partition and drop the other without a word.
+    """
     if request.acks not in (ACKS_ALL, 0, 1):
-        return ErrorCode.INVALID_REQUIRED_ACKS
-    if request.transactional_id is None and any(
-        _is_transactional(data.records) for topic in request.topic_data for data in topic.partition_data
-    ):
-        return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
-    return NONE
+        return ErrorCode.INVALID_REQUIRED_ACKS, set(), 0
+    may_be_transactional = request.transactional_id is not None
+    named: set[_Place] = set()
+    twice: set[_Place] = set()
+    records_bytes = 0
+    for topic in request.topic_data:
+        for portion in portions(topic.partition_data):
+            for data in portion:
+                place = (topic.name, topic.topic_id, data.index)
+                (twice if place in named else named).add(place)
+                records_bytes += len(data.records or b"")
+                if not may_be_transactional and _is_transactional(data.records):
+                    return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, set(), 0
+            await turn.took(len(portion) // 2)
+    return NONE, twice, records_bytes
 
 
 def _is_transactional(records: bytes | memoryview | None) -> bool:
     return records is not None and len(records) > _ATTRIBUTES_AT and bool(records[_ATTRIBUTES_AT] & _TRANSACTIONAL)
 
 
-def _same_error(request: ProduceRequest, error_code: ErrorCode) -> ProduceResponse:
-    return ProduceResponse(
-        responses=[
-            TopicProduceResponse(
-                name=topic.name,
-                topic_id=topic.topic_id,
-                partition_responses=[_failed(data.index, error_code) for data in topic.partition_data],
-            )
-            for topic in request.topic_data
-        ]
-    )
+async def _same_error(request: ProduceRequest, error_code: ErrorCode, turn: Turn) -> ProduceResponse:
+    response = ProduceResponse()
+    for topic in request.topic_data:
+        answers: list[PartitionProduceResponse] = []
+        for portion in portions(topic.partition_data):
+            answers += [_failed(data.index, error_code) for data in portion]
+            await turn.took(len(portion))
+        response.responses.append(
+            TopicProduceResponse(name=topic.name, topic_id=topic.topic_id, partition_responses=answers)
+        )
+    return response
 
 
 def _failed(index: int, error_code: ErrorCode, message: str | None = None) -> PartitionProduceResponse:
     return PartitionProduceResponse(index=index, error_code=error_code, base_offset=-1, error_message=message)
 
 
-def _named_twice(request: ProduceRequest) -> set[tuple[str, bytes, int]]:
-    """Kafka would append one of the batches and drop the others without a word."""
-    keys = [(topic.name, topic.topic_id, data.index) for topic in request.topic_data for data in topic.partition_data]
-    if len(set(keys)) == len(keys):
-        return set()
-    return {key for key, count in Counter(keys).items() if count > 1}
+class _LongCheck(NamedTuple):
+    """A check with its next step, for `RecordChecks`."""
+
+    steps: CheckSteps
+    step: Job | None
 
 
 class _Appends:
     """The appends of one request, and those of them whose replication is still open."""
 
-    def __init__(self, context: RequestContext, request: ProduceRequest) -> None:
+    def __init__(
+        self, context: RequestContext, request: ProduceRequest, named_twice: set[_Place], records_bytes: int
+    ) -> None:
         self._replicas = context.broker.partitions
         self._context = context
         self._request = request
         self._version = context.header.api_version
         self._now_ms = context.broker.clock.now_ms()
-        self._named_twice = _named_twice(request)
+        self._named_twice = named_twice
+        self._budget = budget_of_request(records_bytes)
+        self._record_errors_left = MAX_RECORD_ERRORS
         self.unreplicated: list[_Waiting] = []
         self.to_flush: list[_Waiting] = []
         self._transaction: TransactionalProduce | None = None
@@ -143,10 +174,14 @@ class _Appends:
             return self._replicas.get_partition_by_id(topic.topic_id, data.index)
         return self._replicas.get_partition(topic.name, data.index)
 
-    def run(self) -> ProduceResponse:
+    async def run(self) -> ProduceResponse:
         response = ProduceResponse()
+        turn = self._context.turn
         for topic in self._request.topic_data:
-            answers = [self._append(topic, data) for data in topic.partition_data]
+            answers = []
+            for data in topic.partition_data:
+                answers.append(await self._append(topic, data))
+                await turn.took(_STEPS_OF_APPEND)
             response.responses.append(
                 TopicProduceResponse(name=topic.name, topic_id=topic.topic_id, partition_responses=answers)
             )
@@ -154,26 +189,60 @@ class _Appends:
                 self._add_current_leaders(response, topic, answers)
         return response
 
-    def _append(self, topic: TopicProduceData, data: PartitionProduceData) -> PartitionProduceResponse:
-        index = data.index
-        if self._named_twice and (topic.name, topic.topic_id, index) in self._named_twice:
-            return _failed(index, ErrorCode.INVALID_REQUEST)
-        if self._version >= _TOPIC_IDS_SINCE:
-            partition = self._replicas.get_partition_by_id(topic.topic_id, index)
-        else:
-            partition = self._replicas.get_partition(topic.name, index)
-        if isinstance(partition, ErrorCode):
-            return _failed(index, partition)
-        records = data.records
-        refusal = self._refusal(partition, records)
-        if refusal is not NONE or records is None:
-            return _failed(index, refusal)
+    async def _append(self, topic: TopicProduceData, data: PartitionProduceData) -> PartitionProduceResponse:
+        if self._named_twice and (topic.name, topic.topic_id, data.index) in self._named_twice:
+            return _failed(data.index, ErrorCode.INVALID_REQUEST)
+        while True:
+            partition = self._find(topic, data)
+            if isinstance(partition, ErrorCode):
+                return _failed(data.index, partition)
+            refusal = self._refusal(partition, data.records)
+            if refusal is not NONE or data.records is None:
+                return _failed(data.index, refusal)
+            try:
+                if self._transaction is not None:
+                    self._transaction.check(partition, data.records)
+                config = partition.log.config
+                checked = self._begin_check(data.records, config)
+                if isinstance(checked, _LongCheck):
+                    checked = await self._finish_check(checked)
+                    if self._find(topic, data) is not partition or partition.log.config is not config:
+                        continue  # it was checked for what is no more
+                    if self._transaction is not None:
+                        self._transaction.check(partition, data.records)
+                return self._append_checked(partition, data.records, checked)
+            except RecordsRejected as rejected:
+                return self._rejected(partition, rejected)
+
+    def _begin_check(self, records: bytes | memoryview, config: LogConfig) -> CheckedBatch | _LongCheck:
+        """Most checks are done at once."""
+        steps = client_batch_steps(records, config, self._now_ms, self._budget)
+        step = None
+        if self._budget.left > 0:
+            found = proceed(steps.__next__)
+            if isinstance(found, CheckedBatch):
+                return found
+            step = found
+        return _LongCheck(steps, step)
+
+    async def _finish_check(self, check: _LongCheck) -> CheckedBatch:
+        connection = self._context.connection
+        # Who wants no answer may leave as soon as everything is sent.
+        is_wanted = lambda: not (connection.has_left and self._request.acks)  # noqa: E731
         try:
-            if self._transaction is not None:
-                self._transaction.check(partition, records)
-            result = self._replicas.append(partition, records, self._now_ms, self._request.acks)
-        except RecordsRejected as rejected:
-            return _rejected(index, partition, rejected)
+            checked = await self._replicas.record_checks.finish(
+                check.step, check.steps, self._budget, connection.fair_share, is_wanted
+            )
+        except NobodyWaits:
+            raise RequestRefused("the producer has left while its records were checked") from None
+        self._now_ms = self._context.broker.clock.now_ms()
+        return checked
+
+    def _append_checked(
+        self, partition: Partition, records: bytes | memoryview, checked: CheckedBatch
+    ) -> PartitionProduceResponse:
+        index = partition.index
+        result = self._replicas.append(partition, records, self._now_ms, self._request.acks, checked=checked)
         if isinstance(result, ErrorCode):
             return _failed(index, result)
         answer = PartitionProduceResponse(
@@ -200,12 +269,26 @@ class _Appends:
             return ErrorCode.INVALID_TOPIC_EXCEPTION
         if records is None:
             return ErrorCode.INVALID_RECORD
+        refusal = partition.append_refusal(self._request.acks)
+        if refusal is not NONE:
+            return refusal
         if len(records) <= _ATTRIBUTES_AT or records[_MAGIC_AT] != 2:
             return NONE
         attributes = records[_ATTRIBUTES_AT]
         if attributes & _CODEC_MASK == _ZSTD and self._version < _ZSTD_SINCE:
             return ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
         return NONE
+
+    def _rejected(self, partition: Partition, rejected: RecordsRejected) -> PartitionProduceResponse:
+        answer = _failed(partition.index, rejected.error_code, rejected.message)
+        answer.log_start_offset = partition.log.log_start_offset
+        named = rejected.record_errors[: self._record_errors_left]
+        self._record_errors_left -= len(named)
+        answer.record_errors = [
+            BatchIndexAndErrorMessage(batch_index=error.batch_index, batch_index_error_message=error.message)
+            for error in named
+        ]
+        return answer
 
     def _add_current_leaders(
         self, response: ProduceResponse, topic: TopicProduceData, answers: list[PartitionProduceResponse]
@@ -222,16 +305,6 @@ class _Appends:
                 response.node_endpoints.append(
                     NodeEndpoint(node_id=node.node_id, host=node.host, port=node.port, rack=node.rack)
                 )
-
-
-def _rejected(index: int, partition: Partition, rejected: RecordsRejected) -> PartitionProduceResponse:
-    answer = _failed(index, rejected.error_code, rejected.message)
-    answer.log_start_offset = partition.log.log_start_offset
-    answer.record_errors = [
-        BatchIndexAndErrorMessage(batch_index=error.batch_index, batch_index_error_message=error.message)
-        for error in rejected.record_errors
-    ]
-    return answer
 
 
 async def _flush(replicas: ReplicaManager, to_flush: list[_Waiting]) -> None:

@@ -13,6 +13,7 @@ from typing import Protocol
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.storage.errors import OffsetOutOfRange
 from pykbroker.storage.log import AppendOrigin, AppendResult, Log
+from pykbroker.storage.validation import CheckedBatch
 from pykbroker.storage.verification import NotVerified
 
 from .isr import NO_BROKER_EPOCH, CommittedIsr, FollowerState, InSyncReplicas, IsrChange, IsrRules
@@ -153,17 +154,28 @@ class Partition:
         now_ms: int,
         required_acks: int,
         origin: AppendOrigin = AppendOrigin.CLIENT,
+        checked: CheckedBatch | None = None,
     ) -> AppendResult | ErrorCode:
-        """Append a client's batch or a coordinator's batches. Raises `RecordsRejected`, `DiskFailed`."""
-        if self.leader != self.local_id:
-            return ErrorCode.NOT_LEADER_OR_FOLLOWER
-        if required_acks == ACKS_ALL and self.is_under_min_isr:
-            return ErrorCode.NOT_ENOUGH_REPLICAS
-        result = self.log.append_as_leader(records, self.leader_epoch, now_ms, origin=origin)
+        """Append a client's batch or a coordinator's batches. Raises `RecordsRejected`, `DiskFailed`.
+
+        checked: what a check of the client's batch found for the log's present config.
+        """
+        refusal = self.append_refusal(required_acks)
+        if refusal is not ErrorCode.NONE:
+            return refusal
+        result = self.log.append_as_leader(records, self.leader_epoch, now_ms, origin=origin, checked=checked)
         self._maybe_increment_high_watermark()
         if self.watchers:
             self.notify()
         return result
+
+    def append_refusal(self, required_acks: int) -> ErrorCode:
+        """Why nobody may append here now, whatever he brings."""
+        if self.leader != self.local_id:
+            return ErrorCode.NOT_LEADER_OR_FOLLOWER
+        if required_acks == ACKS_ALL and self.is_under_min_isr:
+            return ErrorCode.NOT_ENOUGH_REPLICAS
+        return ErrorCode.NONE
 
     def has_led_since(self, leader_epoch: int) -> bool:
         """This replica leads, and was never demoted since it led in that epoch: it has truncated nothing."""

@@ -21,6 +21,7 @@ from pykbroker.protocol.schema import Message
 from pykbroker.storage.errors import DiskFailed
 
 from .broker import Broker, ClusterNode
+from .fair_queue import FairShare
 from .large_requests import LARGE_FRAME_BYTES, LET_IN, Admission, LargeRequests
 from .log_lines import printable
 from .transport import Part
@@ -60,6 +61,8 @@ class ConnectionState:
     """Ends the wait that its request is in, as if the request's time were over."""
     request: RequestHeader | None = None
     """Of the request in hand, or of the last one."""
+    fair_share: FairShare = field(default_factory=FairShare)
+    """What the checks of its records have cost."""
 
     def leave(self) -> None:
         self.has_left = True

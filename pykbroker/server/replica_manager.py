@@ -27,6 +27,7 @@ from pykbroker.storage.directory_names import parse_partition_directory
 from pykbroker.storage.errors import CorruptLog, DiskFailed, NoRoom
 from pykbroker.storage.log import AppendOrigin, AppendResult, Log, LogConfig
 from pykbroker.storage.log_dirs import LogDirectory
+from pykbroker.storage.validation import CheckedBatch
 from pykbroker.storage.verification import Check
 
 from .alter_partition import IsrChanges
@@ -42,6 +43,7 @@ from .log_flushes import LogFlushes
 from .log_loading import LogLoading, LogToOpen, OnLoading
 from .log_upkeep import LogUpkeep
 from .logs_without_room import LogsWithoutRoom
+from .record_checks import RecordChecks
 from .replication_quotas import ReplicationQuotas
 from .storage_failures import StorageFailures, log_damage
 from .threads import Threads
@@ -107,6 +109,7 @@ class ReplicaManager:
         )
         self._full = FullDirectories(logger, clock)
         self.failures = StorageFailures(self._hosted, self.logs, self._full, metadata_log_dir=config.metadata_log_dir)
+        self.record_checks = RecordChecks(threads)
         self._flushes = LogFlushes(threads, self.failures.in_log, self._flushed)
         self._upkeep = LogUpkeep(
             config,
@@ -177,10 +180,11 @@ class ReplicaManager:
         now_ms: int,
         required_acks: int,
         origin: AppendOrigin = AppendOrigin.CLIENT,
+        checked: CheckedBatch | None = None,
     ) -> AppendResult | ErrorCode:
-        """Raises `RecordsRejected`."""
+        """Raises `RecordsRejected`. checked: by `record_checks`."""
         try:
-            result = partition.append_as_leader(records, now_ms, required_acks, origin)
+            result = partition.append_as_leader(records, now_ms, required_acks, origin, checked)
         except DiskFailed as failure:
             self.failures.in_log(partition.log, failure)
             return ErrorCode.KAFKA_STORAGE_ERROR
