@@ -10,7 +10,8 @@ would end a quorum for good, if it were believed. How far an epoch may be ahead 
   A node that was away for however long, or begins with an empty directory, learns its epoch that way; its own
   pre-votes are answered with it even where nobody leads.
 - Stored in `quorum-state`: as from a peer. What is beyond was taken over before this rule stood. The node begins again
-  at the farthest epoch that it can have voted in, without a vote left in it: nobody gets a second vote of an epoch.
+  at the farthest epoch that it can have voted in, without a vote left in it: nobody gets a second vote of an epoch. A
+  broker alone never votes, and begins at its log's.
 
 What is not believed is answered with INVALID_REQUEST, and changes nothing. Fetch, FetchSnapshot and UpdateRaftVoter
 with an epoch ahead never change the epoch of who is asked (UNKNOWN_LEADER_EPOCH).
@@ -19,7 +20,7 @@ with an epoch ahead never change the epoch of who is asked (UNKNOWN_LEADER_EPOCH
 from __future__ import annotations
 
 from .election_state import ElectionState
-from .voters import ReplicaKey
+from .replica import LocalReplica
 
 LAST_EPOCH = 2**31 - 1
 """No election can follow in it."""
@@ -40,10 +41,12 @@ def is_credible_answer(epoch: int, *, own: int, last_written: int) -> bool:
     return epoch <= max(_half_way(last_written), own + A_FEW)
 
 
-def credible_election(stored: ElectionState, replica: ReplicaKey, last_written: int) -> ElectionState:
+def credible_election(stored: ElectionState, replica: LocalReplica, last_written: int) -> ElectionState:
     """What a node begins with."""
     if is_credible_answer(stored.epoch, own=last_written, last_written=last_written):
         return stored
+    if not replica.may_vote:
+        return ElectionState(last_written)
     epoch = min(last_written + UNDECIDED_ELECTIONS, LAST_EPOCH)
     return ElectionState(epoch, voted_id=replica.node_id, voted_directory_id=replica.directory_id)
 

@@ -80,7 +80,7 @@ class QuorumState:
         self.namesake: Destination | None = None
         """Another node with the id of this one: it says itself that it leads, and this one cannot."""
         self.outbox = Outbox()
-        self.election = credible_election(election, replica.key, self.epochs.last_epoch)
+        self.election = credible_election(election, replica, self.epochs.last_epoch)
         self.now_ms = 0
         snapshot = log.latest_snapshot_id
         self.high_watermark = snapshot.end_offset if snapshot is not None else 0

@@ -6,7 +6,7 @@ from .group_keys import check_group_configs, group_keys
 from .keys import ConfigKey, ConfigurationError, InvalidValue
 from .listeners import Listener, Listeners
 from .topic_keys import check_topic_configs, topic_keys
-from .unserved_keys import check_served, is_without_effect
+from .unserved_keys import check_served, is_without_effect, unserved
 
 __all__ = [
     "BrokerConfig",
@@ -22,4 +22,5 @@ __all__ = [
     "group_keys",
     "is_without_effect",
     "topic_keys",
+    "unserved",
 ]

@@ -103,12 +103,17 @@ def check_served(given: Mapping[str, str]) -> None:
 
     given: names and texts, those that nobody knows included.
     """
-    unserved = sorted(name for name, text in given.items() if protects(name) and _is_set(name, text))
-    if unserved:
+    names = unserved(given)
+    if names:
         raise ConfigurationError(
-            f"{', '.join(unserved)}: pykbroker does not serve {'this' if len(unserved) == 1 else 'these'} yet, so the "
+            f"{', '.join(names)}: pykbroker does not serve {'this' if len(names) == 1 else 'these'} yet, so the "
             "broker would be open where it is meant to be closed"
         )
+
+
+def unserved(given: Mapping[str, str]) -> list[str]:
+    """The given keys that would protect."""
+    return sorted(name for name, text in given.items() if protects(name) and _is_set(name, text))
 
 
 def given_without_effect(given: Mapping[str, str]) -> list[str]:
@@ -121,7 +126,10 @@ def _is_set(name: str, text: str) -> bool:
     key = _key(name)
     if key is None or key.default is None:
         return text.strip() != ""
-    return text.strip() != "" and key.parse(text) != key.parse_default()
+    try:
+        return text.strip() != "" and key.parse(text) != key.parse_default()
+    except ConfigurationError:
+        return True
 
 
 def _key(name: str) -> ConfigKey | None:

@@ -31,7 +31,7 @@ from pykbroker.protocol.messages.metadata_records import (
 )
 from pykbroker.protocol.schema import Message
 
-from .kept_records import RecordKey, client_quotas, keep, security_records
+from .kept_records import RecordKey, client_quotas, keep, kinds, security_records
 from .partition_state import PartitionState
 from .registrations import BrokerRegistration, ControllerRegistration
 
@@ -175,6 +175,10 @@ class MetadataImage:
         """What was set at run time for one broker, over what was set for all of them."""
         default = self._configs.get((BROKER_RESOURCE, ""), _NO_CONFIGS)
         return {**default, **self._configs.get((BROKER_RESOURCE, str(broker_id)), _NO_CONFIGS)}
+
+    def unserved_kinds(self) -> list[str]:
+        """Of the records that mean nothing here, such as ACLs."""
+        return kinds(self._kept)
 
     def is_alive(self, broker_id: int) -> bool:
         broker = self._brokers.get(broker_id)

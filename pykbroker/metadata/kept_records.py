@@ -26,6 +26,14 @@ RecordKey = tuple[type[Message], object]
 _BEHIND_PRODUCER_IDS: Final = (AccessControlEntryRecord, UserScramCredentialRecord, DelegationTokenRecord)
 
 
+_NAMES: Final[dict[type[Message], str]] = {
+    ClientQuotaRecord: "client quotas",
+    AccessControlEntryRecord: "ACLs",
+    UserScramCredentialRecord: "SCRAM credentials",
+    DelegationTokenRecord: "delegation tokens",
+}
+
+
 def keep(kept: dict[RecordKey, Message], record: Message) -> None:
     """Takes the next record of the log; of other types nothing is kept."""
     match record:
@@ -54,6 +62,12 @@ def security_records(kept: Mapping[RecordKey, Message]) -> Iterator[Message]:
     """In the order of Kafka's snapshots."""
     for record_type in _BEHIND_PRODUCER_IDS:
         yield from _of_type(kept, record_type)
+
+
+def kinds(kept: Mapping[RecordKey, Message]) -> list[str]:
+    """What there is of it, in an operator's words."""
+    types = {record_type for record_type, _ in kept}
+    return [name for record_type, name in _NAMES.items() if record_type in types]
 
 
 def _put(kept: dict[RecordKey, Message], key: RecordKey, record: Message | None) -> None:

@@ -24,6 +24,7 @@ from .node_transactions import NodeTransactions
 from .replica_manager import ReplicaManager
 from .replica_selector import replica_selector
 from .transport import Network
+from .unserved_settings import UnservedSettings
 
 
 class BrokerRole:
@@ -98,7 +99,8 @@ class BrokerRole:
             offline_directories=lambda: replicas.failures.offline_directory_ids,
         )
         replicas.failures.on_offline = self.lifecycle.wake
-        for listener in (replicas.apply, groups.apply, self.lifecycle.apply):
+        unserved = UnservedSettings(config.node_id)
+        for listener in (replicas.apply, groups.apply, self.lifecycle.apply, unserved.apply):
             node.metadata.subscribe(listener)
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:

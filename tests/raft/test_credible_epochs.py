@@ -103,6 +103,13 @@ def test_what_is_stored_in_place_of_an_incredible_epoch_holds_no_vote_for_anybod
     assert not wire.partition_of(response.response).vote_granted
 
 
+def test_a_broker_begins_at_the_epoch_of_its_log_where_an_incredible_one_was_stored() -> None:
+    """Ahead of the leader it would wait for elections that nobody needs."""
+    log = MemoryLog([batch_of(["a"], base_offset=0, epoch=7)])
+    broker = RaftNode(LocalReplica(9, may_vote=False), VOTERS, ElectionState(LAST_EPOCH), log, rng=Random(1))
+    assert broker.epoch == 7
+
+
 def test_an_epoch_that_can_have_been_reached_stays_as_it_was_stored() -> None:
     assert restarted(LAST_EPOCH // 2).epoch == LAST_EPOCH // 2
     far = MemoryLog([batch_of(["a"], base_offset=0, epoch=LAST_EPOCH - 9)])
