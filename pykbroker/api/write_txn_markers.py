@@ -6,6 +6,8 @@ replicated.
 
 from __future__ import annotations
 
+import trio
+
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages.transactions import (
     WritableTxnMarker,
@@ -20,11 +22,14 @@ from pykbroker.server.marker import Marker
 from pykbroker.server.marker_appends import AppendedMarker
 from pykbroker.server.waiters import PartitionChanges
 
+APPENDED_AT_ONCE = 128
+"""Markers in one turn of the event loop."""
+
 
 @handles(WriteTxnMarkersRequest)
 async def write_txn_markers(context: RequestContext, request: WriteTxnMarkersRequest) -> WriteTxnMarkersResponse:
     writing = _Writing(context)
-    response = WriteTxnMarkersResponse(markers=[writing.write(each) for each in request.markers])
+    response = WriteTxnMarkersResponse(markers=[await writing.write(each) for each in request.markers])
     await writing.wait_until_replicated(context.broker.config.int("request.timeout.ms"))
     return response
 
@@ -32,9 +37,10 @@ async def write_txn_markers(context: RequestContext, request: WriteTxnMarkersReq
 class _Writing:
     def __init__(self, context: RequestContext) -> None:
         self._appends = context.broker.transactions.marker_appends
+        self._asked = 0
         self._unreplicated: list[tuple[AppendedMarker, WritableTxnMarkerPartitionResult]] = []
 
-    def write(self, asked: WritableTxnMarker) -> WritableTxnMarkerResult:
+    async def write(self, asked: WritableTxnMarker) -> WritableTxnMarkerResult:
         marker = Marker(
             producer_id=asked.producer_id,
             producer_epoch=asked.producer_epoch,
@@ -47,13 +53,16 @@ class _Writing:
             topics=[
                 WritableTxnMarkerTopicResult(
                     name=topic.name,
-                    partitions=[self._append(topic.name, each, marker) for each in topic.partition_indexes],
+                    partitions=[await self._append(topic.name, each, marker) for each in topic.partition_indexes],
                 )
                 for topic in asked.topics
             ],
         )
 
-    def _append(self, topic: str, index: int, marker: Marker) -> WritableTxnMarkerPartitionResult:
+    async def _append(self, topic: str, index: int, marker: Marker) -> WritableTxnMarkerPartitionResult:
+        self._asked += 1
+        if self._asked % APPENDED_AT_ONCE == 0:
+            await trio.lowlevel.checkpoint()
         appended = self._appends.append(topic, index, marker)
         if isinstance(appended, ErrorCode):
             return WritableTxnMarkerPartitionResult(partition_index=index, error_code=appended)

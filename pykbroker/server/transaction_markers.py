@@ -1,25 +1,24 @@
 """Carries out what a transaction coordinator has decided: markers in every partition of the transaction.
 
 What is led here is written at once, so that on one node a transaction is complete before its producer hears of it.
-The rest is tried again and again until it is there, or the coordinator is another one's. Kafka's counterpart is
-`TransactionMarkerChannelManager`.
+The rest is tried again and again until it is there, or the coordinator is another one's; what others lead goes through
+`marker_queues`. Kafka's counterpart is `TransactionMarkerChannelManager`.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import trio
 
-from pykbroker.client.errors import ClientError, code_of
+from pykbroker.client.errors import code_of
 from pykbroker.metadata.image import MetadataImage
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages.transactions import (
     WritableTxnMarker,
+    WritableTxnMarkerResult,
     WritableTxnMarkerTopic,
-    WriteTxnMarkersRequest,
-    WriteTxnMarkersResponse,
 )
 from pykbroker.replication.partition import NO_LEADER
 from pykbroker.transactions.effects import WriteMarkers
@@ -29,13 +28,15 @@ from .inter_broker import InterBroker
 from .log_lines import printable
 from .marker import Marker
 from .marker_appends import AppendedMarker, MarkerAppends
+from .marker_queues import MarkerQueues
 from .waiters import PartitionChanges
 
 _log = logging.getLogger(__name__)
 
 _RETRY_BACKOFF_MS = 20
 _RETRY_BACKOFF_MAX_MS = 1_000
-
+WRITTEN_AT_ONCE = 256
+"""Partitions that get their marker in one turn of the event loop."""
 
 _FENCED = (ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.TRANSACTION_COORDINATOR_FENCED)
 """Somebody else decides over this producer, or this partition, now."""
@@ -55,13 +56,14 @@ class TransactionMarkers:
     ) -> None:
         self._node_id = node_id
         self._appends = appends
-        self._inter_broker = inter_broker
+        self._queues = MarkerQueues(inter_broker)
         self._image = image
         self._nursery: trio.Nursery | None = None
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Until it is cancelled: where markers are written that could not be written at once."""
         async with trio.open_nursery() as self._nursery:
+            await self._nursery.start(self._queues.run)
             task_status.started()
             await trio.sleep_forever()
 
@@ -72,7 +74,7 @@ class TransactionMarkers:
         marker, or exist no longer; perhaps before this returns.
         """
         writing = _Writing(effect, self._appends, self._image, self._node_id)
-        self._tell(writing.write_here(), effect, written)
+        self._tell(next(writing.write_here()), effect, written)
         if writing.missing and not writing.is_fenced:
             assert self._nursery is not None, "nothing is coordinated before `run` or after it"
             self._nursery.start_soon(self._write_rest, writing, is_wanted, written)
@@ -80,22 +82,38 @@ class TransactionMarkers:
     async def _write_rest(
         self, writing: _Writing, is_wanted: Callable[[], bool], written: Callable[[MarkersWritten], None]
     ) -> None:
+        """Leaders elsewhere are asked side by side, and none of them is waited for when another one leads."""
         backoff_ms = _RETRY_BACKOFF_MS
-        while True:
-            await self._appends.flush(writing.unsettled)
-            if not is_wanted():
-                return
-            self._tell(writing.write_here(), writing.effect, written)
-            done = await self._write_elsewhere(writing)
-            if not is_wanted():
-                return
+        async with trio.open_nursery() as asking:
+            while True:
+                await self._appends.flush(writing.unsettled)
+                for done in writing.write_here():
+                    if not is_wanted():
+                        break
+                    self._tell(done, writing.effect, written)
+                    await trio.lowlevel.checkpoint()
+                if not is_wanted() or writing.is_over:
+                    break
+                for leader, partitions in writing.to_be_asked().items():
+                    asking.start_soon(self._ask, leader, partitions, writing, is_wanted, written)
+                await writing.wait(backoff_ms)
+                backoff_ms = min(2 * backoff_ms, _RETRY_BACKOFF_MAX_MS)
+            asking.cancel_scope.cancel()
+
+    async def _ask(
+        self,
+        leader: int,
+        partitions: list[TopicPartition],
+        writing: _Writing,
+        is_wanted: Callable[[], bool],
+        written: Callable[[MarkersWritten], None],
+    ) -> None:
+        result = await self._queues.ask(leader, _writable(writing.effect, partitions))
+        done = writing.answered(leader, partitions, result)
+        if is_wanted():
             self._tell(done, writing.effect, written)
-            if not writing.missing or writing.is_fenced:
-                return
-            await _wait(writing.unsettled, backoff_ms)
-            backoff_ms = min(2 * backoff_ms, _RETRY_BACKOFF_MAX_MS)
-            if not is_wanted():
-                return
+        if writing.is_over:
+            writing.stop_waiting()
 
     def _tell(
         self, done: list[TopicPartition], effect: WriteMarkers, written: Callable[[MarkersWritten], None]
@@ -109,27 +127,6 @@ class TransactionMarkers:
                     partitions=tuple(done),
                 )
             )
-
-    async def _write_elsewhere(self, writing: _Writing) -> list[TopicPartition]:
-        """Those that have their marker now."""
-        done: list[TopicPartition] = []
-        for leader, partitions in writing.led_elsewhere().items():
-            request = WriteTxnMarkersRequest(markers=[_writable(writing.effect, partitions)])
-            try:
-                response = await self._inter_broker.request(leader, request, WriteTxnMarkersResponse)
-            except ClientError as error:
-                _log.info("markers of %s: %s", printable(writing.effect.transactional_id), error)
-            else:
-                done += writing.answered(response)
-        return done
-
-
-async def _wait(unsettled: list[AppendedMarker], timeout_ms: int) -> None:
-    """Until one of the markers that are written here is replicated, or cannot be any more, or the time is over."""
-    with PartitionChanges([each.partition for each in unsettled], timeout_ms=timeout_ms) as changes:
-        while all(each.settled() is None for each in unsettled):
-            if not await changes.next():
-                return
 
 
 class _Writing:
@@ -145,6 +142,9 @@ class _Writing:
         self.missing = dict.fromkeys(effect.partitions)
         self.is_fenced = False
         self._unsettled: dict[TopicPartition, AppendedMarker] = {}
+        self._asked: dict[TopicPartition, int] = {}
+        """Who has been asked for the marker of a partition, and has not answered."""
+        self._waiting = trio.CancelScope()
         self._appends = appends
         self._image = image
         self._node_id = node_id
@@ -161,9 +161,17 @@ class _Writing:
         """Written here, and not known to last."""
         return list(self._unsettled.values())
 
-    def write_here(self) -> list[TopicPartition]:
-        """What is led by this node, as far as it lasts at once; and what exists no longer."""
-        return [at for at in list(self.missing) if self._is_done(at, self._write_one_here(at))]
+    @property
+    def is_over(self) -> bool:
+        return not self.missing or self.is_fenced
+
+    def write_here(self) -> Iterator[list[TopicPartition]]:
+        """What is led by this node, as far as it lasts at once; and what exists no longer. In slices, between which
+        others may have the event loop."""
+        missing = list(self.missing)
+        for start in range(0, len(missing), WRITTEN_AT_ONCE):
+            slice_ = [at for at in missing[start : start + WRITTEN_AT_ONCE] if at in self.missing]
+            yield [at for at in slice_ if self._is_done(at, self._write_one_here(at))]
 
     def _write_one_here(self, at: TopicPartition) -> ErrorCode | None:
         """None where there is nothing to say yet."""
@@ -181,24 +189,44 @@ class _Writing:
             self._unsettled[at] = appended
         return error_code
 
-    def led_elsewhere(self) -> dict[int, list[TopicPartition]]:
-        """By leader; a partition that has none at the moment is left out."""
+    def to_be_asked(self) -> dict[int, list[TopicPartition]]:
+        """By leader, without what it has been asked for already; a partition that has none has to wait."""
         found: dict[int, list[TopicPartition]] = {}
         for at in self.missing:
             state = self._image().partition(at.topic, at.partition)
-            if state is not None and state.leader not in (self._node_id, NO_LEADER):
-                found.setdefault(state.leader, []).append(at)
+            if state is None or state.leader in (self._node_id, NO_LEADER) or self._asked.get(at) == state.leader:
+                continue
+            self._asked[at] = state.leader
+            found.setdefault(state.leader, []).append(at)
         return found
 
-    def answered(self, response: WriteTxnMarkersResponse) -> list[TopicPartition]:
+    def answered(
+        self, leader: int, partitions: list[TopicPartition], result: WritableTxnMarkerResult | None
+    ) -> list[TopicPartition]:
+        """Those that have their marker now. The leader may be asked again for what it has not done."""
+        for at in partitions:
+            if self._asked.get(at) == leader:
+                del self._asked[at]
         return [
             at
-            for marker in response.markers
-            for topic in marker.topics
+            for topic in (result.topics if result is not None else ())
             for each in topic.partitions
             if (at := TopicPartition(topic.name, each.partition_index)) in self.missing
             and self._is_done(at, code_of(each.error_code))
         ]
+
+    async def wait(self, timeout_ms: int) -> None:
+        """Until one of the markers that are written here is replicated, or cannot be any more, or all is over, or the
+        time is."""
+        unsettled = self.unsettled
+        partitions = [each.partition for each in unsettled]
+        with trio.CancelScope() as self._waiting, PartitionChanges(partitions, timeout_ms=timeout_ms) as changes:
+            while all(each.settled() is None for each in unsettled):
+                if not await changes.next():
+                    return
+
+    def stop_waiting(self) -> None:
+        self._waiting.cancel()
 
     def _is_done(self, at: TopicPartition, error_code: ErrorCode | None) -> bool:
         if error_code is ErrorCode.NONE or error_code in _NOTHING_TO_END:

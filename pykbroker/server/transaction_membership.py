@@ -25,6 +25,9 @@ from .transaction_coordinator import TransactionCoordinator
 ADDING_BY_BROKERS_SINCE = 4
 """Of AddPartitionsToTxn; the producer follows the second transaction protocol then."""
 SECOND_PROTOCOL = 2
+CONNECTIONS = 3
+"""To each broker. A coordinator answers when what it added is replicated, and a connection's requests one by one: a
+partition of `__transaction_state` whose replicas are slow keeps one of them."""
 
 
 class TransactionMembership:
@@ -63,7 +66,7 @@ class TransactionMembership:
         if index is None or state is None or state.leader < 0:
             return dict.fromkeys(request.partitions, ErrorCode.COORDINATOR_NOT_AVAILABLE)
         if state.leader != self._node_id:
-            return await self._ask_elsewhere(state.leader, request)
+            return await self._ask_elsewhere(state.leader, index, request)
         context = TransactionRequestContext(api_version=ADDING_BY_BROKERS_SINCE)
         try:
             added: PartitionsAdded = await self._transactions.submit_to_partition(index, request, context)
@@ -71,9 +74,13 @@ class TransactionMembership:
             return dict.fromkeys(request.partitions, refused.error_code)
         return added.errors
 
-    async def _ask_elsewhere(self, node_id: int, request: AddPartitions) -> Mapping[TopicPartition, ErrorCode]:
+    async def _ask_elsewhere(
+        self, node_id: int, index: int, request: AddPartitions
+    ) -> Mapping[TopicPartition, ErrorCode]:
         try:
-            response = await self._inter_broker.request(node_id, _batched(request), AddPartitionsToTxnResponse)
+            response = await self._inter_broker.request(
+                node_id, _batched(request), AddPartitionsToTxnResponse, purpose=_purpose(index)
+            )
         except ClientError:
             return dict.fromkeys(request.partitions, ErrorCode.NETWORK_EXCEPTION)
         if response.error_code:
@@ -84,6 +91,10 @@ class TransactionMembership:
             for topic in result.topic_results
             for each in topic.results_by_partition
         }
+
+
+def _purpose(index: int) -> str:
+    return f"verification {index % CONNECTIONS}"
 
 
 def _batched(request: AddPartitions) -> AddPartitionsToTxnRequest:

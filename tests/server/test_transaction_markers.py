@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import pytest
 import trio
 
 from pykbroker.api.add_partitions_to_txn import add_partitions_to_txn
@@ -22,7 +24,9 @@ from pykbroker.protocol.messages.transactions import (
     EndTxnRequest,
     InitProducerIdRequest,
 )
+from pykbroker.server import transaction_markers
 from pykbroker.server.transaction_coordinator import TRANSACTION_STATE
+from pykbroker.transactions.requests import AddPartitions, TopicPartition, TransactionRequestContext
 from tests.api.api_node import ApiNode, batch, in_virtual_time
 
 from .other_broker import OtherBroker
@@ -86,15 +90,17 @@ def coordinating(
     main: Callable[[Coordinating, OtherBroker], Awaitable[None]],
     *,
     replicas: list[int] | None = None,
+    coordinators: int = 1,
 ) -> None:
     async def run() -> None:
         node = ApiNode(tmp_path)
-        node.create_topic(TRANSACTION_STATE, 1)
+        node.create_topic(TRANSACTION_STATE, coordinators)
         node.create_topic(TOPIC, 2, replicas=replicas)
         other = OtherBroker()
         async with trio.open_nursery() as nursery:
             await nursery.start(node.transactions.run)
-            assert await node.transactions.coordinator.wait_until_active(0)
+            for index in range(coordinators):
+                assert await node.transactions.coordinator.wait_until_active(index)
             await main(Coordinating(node), other)
             nursery.cancel_scope.cancel()
         node.close()
@@ -239,3 +245,79 @@ def test_a_marker_that_was_truncated_while_others_were_written_is_written_again(
         assert here.last_stable_offset == here.high_watermark == 4
 
     coordinating(tmp_path, main, replicas=[HERE, ELSEWHERE])
+
+
+def test_a_marker_that_takes_long_delays_no_verification(tmp_path: Path) -> None:
+    """Of another producer, whose coordinator is the broker that has the marker written."""
+
+    async def main(coordinating: Coordinating, other: OtherBroker) -> None:
+        node = coordinating.node
+        here = node.transactions.coordinator.partition_for("t")
+        another = next(f"x{i}" for i in range(9) if node.transactions.coordinator.partition_for(f"x{i}") != here)
+        node.change_partition(TOPIC, 1, leader=ELSEWHERE)
+        node.change_partition(TRANSACTION_STATE, 1, leader=ELSEWHERE)
+        await coordinating.begin(0, 1)
+        other.takes_s = 20
+        async with other.serving(node.network):
+            await coordinating.end()
+            await eventually(lambda: bool(other.asked))
+            question = AddPartitions(
+                transactional_id=another,
+                producer_id=5,
+                producer_epoch=0,
+                partitions=(TopicPartition(TOPIC, 0),),
+                verify_only=True,
+            )
+            with trio.fail_after(other.takes_s / 2):
+                errors = await node.transactions.membership.verify(question)
+            assert list(errors.values()) == [ErrorCode.NONE]
+            assert await coordinating.state() == "PrepareCommit"
+
+    coordinating(tmp_path, main, coordinators=2)
+
+
+def test_nobody_waits_for_a_broker_that_leads_no_more(tmp_path: Path) -> None:
+    async def main(coordinating: Coordinating, other: OtherBroker) -> None:
+        coordinating.node.change_partition(TOPIC, 0, leader=ELSEWHERE)
+        await coordinating.begin(0)
+        other.takes_s = 1000
+        async with other.serving(coordinating.node.network):
+            assert await coordinating.end() is ErrorCode.NONE
+            await eventually(lambda: bool(other.asked))
+            coordinating.node.change_partition(TOPIC, 0, leader=HERE)
+            with trio.fail_after(5):
+                await coordinating.wait_for("CompleteCommit")
+
+    coordinating(tmp_path, main)
+
+
+def test_a_transaction_of_very_many_partitions_leaves_the_event_loop_to_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    count, at_once = 40, 8
+    monkeypatch.setattr(transaction_markers, "WRITTEN_AT_ONCE", at_once)
+
+    async def main(coordinating: Coordinating, other: OtherBroker) -> None:
+        node = coordinating.node
+        node.create_topic("many", count)
+        await coordinating.begin(0)
+        coordinator = node.transactions.coordinator
+        many = tuple(TopicPartition("many", index) for index in range(count))
+        adding = AddPartitions(
+            transactional_id="t",
+            producer_id=coordinating.producer_id,
+            producer_epoch=coordinating.epoch,
+            partitions=many,
+        )
+        await coordinator.submit("t", adding, TransactionRequestContext(api_version=3))
+        written_between: list[int] = []
+        ended = await coordinating.end()
+        for _ in range(100):
+            written_between.append(sum(node.partition("many", each).log.log_end_offset for each in range(count)))
+            await trio.lowlevel.checkpoint()
+        assert ended is ErrorCode.NONE
+        await coordinating.wait_for("CompleteCommit")
+        seen = sorted({*written_between, count})
+        assert max(later - earlier for earlier, later in pairwise(seen)) <= 2 * at_once
+
+    coordinating(tmp_path, main)
