@@ -60,7 +60,7 @@ class Scene:
 
     def create_all(self, topics: list[CreatableTopic]) -> list[str]:
         with self.wire() as wire:
-            answer = wire.call(CreateTopicsRequest(topics=topics), CREATE_TOPICS_VERSION)
+            answer = wire.call(CreateTopicsRequest(topics=topics), CREATE_TOPICS_VERSION, deadline_s=120)
         assert isinstance(answer, CreateTopicsResponse)
         return [code(topic.error_code) for topic in answer.topics]
 

@@ -23,7 +23,7 @@ from compat_tests.topics import wait_for_leaders
 from compat_tests.waiting import until
 from compat_tests.wire import Wire
 from pykbroker.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
-from pykbroker.protocol.messages.topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
+from pykbroker.protocol.messages.topics import CreatableTopic, CreatableTopicConfig
 from pykbroker.server.loop_monitor import BOUND_VARIABLE
 
 from .attacker import READY
@@ -83,11 +83,12 @@ def prepare(broker: BrokerProcess, attack: Attack) -> None:
             for number in range(attack.other_topics)
         ),
     ]
-    with Wire(broker.address, 120) as wire:
-        wire.call(CreateTopicsRequest(topics=topics, timeout_ms=120_000), 7, deadline_s=120)
+    scene = Scene(broker)
     for topic in topics[:2]:
+        assert scene.create_all([topic]) == ["NONE"]
         wait_for_leaders(broker, topic.name, topic.num_partitions)
-    Scene(broker).group()
+    assert not topics[2:] or set(scene.create_all(topics[2:])) == {"NONE"}
+    scene.group()
     for batch in attack.records():
         with Wire(broker.address, 120) as wire:
             for first in range(0, attack.partitions, 500):
