@@ -107,6 +107,9 @@ class LogDirectory:
         """Set apart, or missing: neither opened nor written to, nor forgotten by the checkpoints."""
         self.futures = FutureLogs(disk, path, rng=rng, is_clean=marks.was_clean_shutdown)
         self.logs: dict[TopicPartition, Log] = {}
+        """Threads open logs, so go over a `copy()`. `list(logs.items())` makes tuples, a tuple may set off a garbage
+        collection, and whoever it calls lets a thread add one more.
+        """
         self._disk = disk
         self._lock: DiskLock | None = lock
         self._rng = rng
@@ -159,7 +162,8 @@ class LogDirectory:
         """Once all logs are recovered from what the start before may have left."""
         if not self.found and not self._marks.is_boot_noted:
             try:
-                self._checkpoints.lower_high_watermarks({at: log.log_end_offset for at, log in list(self.logs.items())})
+                logs = self.logs.copy()
+                self._checkpoints.lower_high_watermarks({at: log.log_end_offset for at, log in logs.items()})
                 self._marks.note_boot_id()
             except NoRoom:
                 pass  # with the next log; without it a recovery trusts less
@@ -354,9 +358,15 @@ class LogDirectory:
             self.damaged.add(at)
             raise CorruptLog(f"{self._join(str(at))} is missing, which held offsets up to {end_offset - 1}")
 
+    def _at(self, log: Log) -> TopicPartition:
+        at = parse_partition_directory(posixpath.basename(log.directory))
+        assert at is not None
+        assert self.logs.get(at) is log, f"{log.directory} is not open here"
+        return at
+
     def set_apart(self, log: Log, high_watermark: int) -> None:
         """Take a damaged log out of use, as it is; what is known of it stays in the checkpoints."""
-        at = next(at for at, other in list(self.logs.items()) if other is log)
+        at = self._at(log)
         del self.logs[at]
         self._checkpoints.set_apart(at, log.recovery_point, high_watermark)
         log.abandon()
@@ -365,7 +375,7 @@ class LogDirectory:
 
     def delete_log(self, log: Log) -> str:
         """Take a log out of use at once. Returns the path that `remove_deleted` is to remove, later or in a thread."""
-        at = next(at for at, other in list(self.logs.items()) if other is log)
+        at = self._at(log)
         del self.logs[at]
         self._checkpoints.forget(at)
         log.abandon()
@@ -403,7 +413,7 @@ class LogDirectory:
         return target
 
     def _forget_deleted_in_checkpoints(self) -> None:
-        self._checkpoints.forget_others_in_files(self.logs.keys() | self.found.keys())
+        self._checkpoints.forget_others_in_files(self.logs.copy().keys() | self.found.keys())
 
     def remove_deleted(self, paths: Collection[str]) -> None:
         """A deleted log's directory, or files that a log put aside; no matter if they are gone. May run in a thread."""
@@ -429,16 +439,17 @@ class LogDirectory:
 
     def checkpoint_recovery_points(self) -> None:
         recovery_points = dict(self._checkpoints.recovery_points)
-        for at, log in list(self.logs.items()):
+        logs = self.logs.copy()
+        for at, log in logs.items():
             recovery_points[at] = log.recovery_point
         # Logs without records are made anew where they are lost.
         if self._unsynced_topic_ids:
-            self._unsynced_topic_ids.sync_all({log.directory for log in list(self.logs.values()) if log.log_end_offset})
+            self._unsynced_topic_ids.sync_all({log.directory for log in logs.values() if log.log_end_offset})
         self._checkpoints.write_recovery_points(recovery_points)
 
     def checkpoint_log_start_offsets(self) -> None:
         """May flush logs. May run in a thread."""
-        self._checkpoints.write_log_start_offsets(dict(self.logs))
+        self._checkpoints.write_log_start_offsets(self.logs.copy())
 
     def checkpoint_high_watermarks(self, high_watermarks: dict[TopicPartition, int]) -> None:
         """Of all open logs; logs that are not opened yet keep what they had. May run in a thread."""
@@ -460,7 +471,7 @@ class LogDirectory:
 
     def _all_logs(self) -> list[Log]:
         """A copy: new logs are made in threads."""
-        return [*self.logs.values(), *self.futures.logs.values()]
+        return [*self.logs.copy().values(), *self.futures.logs.copy().values()]
 
     def close(self, *, broker_epoch: int = -1) -> None:
         """A clean shutdown: flush and close all logs, write the checkpoints and the marker, give up the lock.

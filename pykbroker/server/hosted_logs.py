@@ -56,7 +56,7 @@ class HostedLogs:
 
     def __iter__(self) -> Iterator[Log]:
         for directory in self.directories:
-            yield from list(directory.logs.values())
+            yield from directory.logs.copy().values()
 
     def directory_of(self, log: Log) -> LogDirectory | None:
         """None where the directory is offline or the log deleted."""

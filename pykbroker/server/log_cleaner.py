@@ -101,7 +101,7 @@ class LogCleaner:
         """One round; False where no log is due, or the one that was could not be cleaned."""
         due: dict[CleanableLog, tuple[LogDirectory, TopicPartition]] = {}
         for directory in list(self._logs.directories):
-            for at, log in list(directory.logs.items()):
+            for at, log in directory.logs.copy().items():
                 left_alone = log in self._in_progress or log in self._uncleanable or log in self._logs.moving
                 if log.config.compact and not left_alone:
                     found = self._look_at(directory, at, log)

@@ -158,7 +158,7 @@ class LogUpkeep:
     async def _delete_old_segments(self) -> None:
         for directory in list(self._logs.directories):
             high_watermarks = self._high_watermarks(directory)
-            for at, log in list(directory.logs.items()):
+            for at, log in directory.logs.copy().items():
                 await trio.lowlevel.checkpoint()  # there may be thousands, and others wait for their answers
                 if log.is_closed or at not in high_watermarks:
                     continue

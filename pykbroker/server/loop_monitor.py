@@ -14,6 +14,7 @@ from __future__ import annotations
 import gc
 import logging
 import os
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -79,6 +80,7 @@ class LoopMonitor(trio.abc.Instrument):
         self._wall_s = wall_s
         self._cpu_s = cpu_s
         self._task: trio.lowlevel.Task | None = None
+        self._thread = 0
         self._wall_read_s = 0.0
         self._cpu_read_s = 0.0
         self._collecting_since_s = 0.0
@@ -89,6 +91,7 @@ class LoopMonitor(trio.abc.Instrument):
     @contextmanager
     def watching(self) -> Iterator[None]:
         """Within a Trio program: what the loop does from now on."""
+        self._thread = threading.get_ident()
         self._task = trio.lowlevel.current_task()
         self._wall_read_s, self._cpu_read_s = self._wall_s(), self._cpu_s()
         trio.lowlevel.add_instrument(self)
@@ -122,6 +125,9 @@ class LoopMonitor(trio.abc.Instrument):
                 self._on_hold(hold)
 
     def _note_collection(self, phase: str, _info: dict[str, int]) -> None:
+        """Is called in whichever thread sets off a collection; another thread's CPU is not the loop's."""
+        if threading.get_ident() != self._thread:
+            return
         if phase == "start":
             self._collecting_since_s = self._cpu_s()
         else:

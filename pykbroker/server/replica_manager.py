@@ -464,7 +464,7 @@ class ReplicaManager:
         """Where these logs start is durable when it returns, or the directory of one that is not is offline."""
         wanted = set(logs)
         for directory in list(self.logs.directories):
-            if not wanted.isdisjoint(directory.logs.values()):
+            if not wanted.isdisjoint(directory.logs.copy().values()):
                 await self._upkeep.checkpoint_log_start_offsets(directory)
 
     async def checkpoint(self) -> None:
@@ -473,7 +473,7 @@ class ReplicaManager:
         await self._upkeep.checkpoint_high_watermarks()
 
     def _high_watermarks(self, directory: LogDirectory) -> dict[TopicPartition, int]:
-        hosted = {id(log): at for at, log in list(directory.logs.items())}
+        hosted = {id(log): at for at, log in directory.logs.copy().items()}
         return {
             hosted[id(partition.log)]: partition.high_watermark
             for partition in self.partitions()

@@ -73,7 +73,7 @@ class StorageFailures:
             return
         logger.error("log directory %s is offline: %s", directory.path, failure)
         self._logs.take_offline(directory)
-        gone = set(directory.logs.values())
+        gone = set(directory.logs.copy().values())
         for partition in list(self._partitions):
             if partition.log in gone:
                 self._partitions.lose(partition)

@@ -88,6 +88,26 @@ def test_the_share_of_the_garbage_collector_is_told() -> None:
     assert max(hold.collecting_ms - hold.cpu_ms for hold in holds) <= 0
 
 
+def test_a_collection_in_another_thread_is_not_the_loops() -> None:
+    holds: list[Hold] = []
+
+    async def scenario() -> None:
+        with LoopMonitor(0.001, holds.append).watching():
+            cycles = [[each] for each in range(200_000)]
+            await trio.to_thread.run_sync(gc.collect)
+            compute(5)
+            await trio.lowlevel.checkpoint()
+            assert cycles
+
+    gc.disable()
+    try:
+        trio.run(scenario)
+    finally:
+        gc.enable()
+    assert holds
+    assert not any(hold.collecting_ms for hold in holds)
+
+
 def test_the_request_of_a_step_is_named_also_in_tasks_of_its_handler(
     real_server: Server, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

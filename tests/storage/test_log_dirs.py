@@ -1,5 +1,6 @@
 """A log directory: who owns it, what it finds again, and what it refuses in one clear line."""
 
+import gc
 import re
 from pathlib import Path
 from random import Random
@@ -323,3 +324,27 @@ def test_no_path_is_made_of_what_is_not_a_topic_name(disk: SimulatedDisk, topic:
         return
     with pytest.raises(AssertionError):
         directory.open_log(topic, 0, TOPIC_ID, CONFIG, now_ms=NOW_MS)
+
+
+def test_logs_may_be_opened_while_somebody_goes_over_all_of_them(disk: SimulatedDisk) -> None:
+    """As a thread does that gets its turn in the middle of a garbage collection."""
+    directory = formatted(disk)
+    for index in range(20):
+        directory.open_log("t", index, TOPIC_ID, CONFIG, now_ms=NOW_MS)
+    new = iter(range(20, 200))
+
+    def open_one_more(phase: str, _info: dict[str, int]) -> None:
+        if phase == "stop" and (index := next(new, None)) is not None:
+            directory.open_log("t", index, TOPIC_ID, CONFIG, now_ms=NOW_MS)
+
+    no_spare_tuples = [(each, each) for each in range(10_000)]
+    thresholds = gc.get_threshold()
+    gc.callbacks.append(open_one_more)
+    gc.set_threshold(1)
+    try:
+        directory.checkpoint_offsets()
+    finally:
+        gc.set_threshold(*thresholds)
+        gc.callbacks.remove(open_one_more)
+    assert len(directory.logs) > 20
+    assert no_spare_tuples
