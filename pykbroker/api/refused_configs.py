@@ -1,14 +1,16 @@
 """What a broker does not pass on to the controller: other brokers' configurations, and what it would not take itself.
 
-Kafka's `ConfigAdminManager`: its controller leaves the checks of brokers' keys to brokers, so a broker makes them
-whoever is the controller.
+Kafka's `ConfigAdminManager`: its controller leaves the checks of brokers' keys, and of what is named twice or has no
+value, to brokers, so a broker makes them whoever is the controller.
 """
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
 from typing import TypeVar
 
-from pykbroker.metadata.configs import DELETE, SET, check_broker_configs
+from pykbroker.metadata.configs import DELETE, SET, check_broker_configs, check_keys, check_named_once
 from pykbroker.metadata.image import BROKER_RESOURCE
 from pykbroker.metadata.refused import Refused
 from pykbroker.protocol.errors import ErrorCode
@@ -25,12 +27,16 @@ _ResourceT = TypeVar(
 
 def take_out_refused(resources: list[_ResourceT], node_id: int) -> list[AlterConfigsResourceResponse]:
     """Leaves what this broker may ask for, and answers the rest."""
+    times = Counter((resource.resource_type, resource.resource_name) for resource in resources)
     rows: list[AlterConfigsResourceResponse] = []
     passed_on = []
     for resource in resources:
         try:
+            check_named_once(times[resource.resource_type, resource.resource_name])
+            changes = _changes(resource)
+            check_keys(changes)
             if resource.resource_type == BROKER_RESOURCE:
-                _check(resource, node_id)
+                _check_broker(resource.resource_name, changes, node_id)
             passed_on.append(resource)
         except Refused as refused:
             rows.append(
@@ -45,16 +51,17 @@ def take_out_refused(resources: list[_ResourceT], node_id: int) -> list[AlterCon
     return rows
 
 
-def _check(
-    resource: AlterConfigsRequestAlterConfigsResource | IncrementalAlterConfigsRequestAlterConfigsResource, node_id: int
-) -> None:
-    name = resource.resource_name
+def _changes(
+    resource: AlterConfigsRequestAlterConfigsResource | IncrementalAlterConfigsRequestAlterConfigsResource,
+) -> list[tuple[str, int, str | None]]:
+    if isinstance(resource, AlterConfigsRequestAlterConfigsResource):
+        return [(config.name, SET, config.value) for config in resource.configs]
+    return [(config.name, config.config_operation, config.value) for config in resource.configs]
+
+
+def _check_broker(name: str, changes: Sequence[tuple[str, int, str | None]], node_id: int) -> None:
     if name.isdecimal() and int(name) != node_id:
         raise Refused(ErrorCode.INVALID_REQUEST, f"Unexpected broker id, expected {node_id}, but received {name}")
-    if isinstance(resource, AlterConfigsRequestAlterConfigsResource):
-        operations = [(config.name, SET, config.value) for config in resource.configs]
-    else:
-        operations = [(config.name, config.config_operation, config.value) for config in resource.configs]
-    set_values = {key: value for key, operation, value in operations if operation == SET and value is not None}
-    unset = [key for key, operation, _ in operations if operation == DELETE]
+    set_values = {key: value for key, operation, value in changes if operation == SET and value is not None}
+    unset = [key for key, operation, _ in changes if operation == DELETE]
     check_broker_configs(set_values, [*set_values, *unset], cluster_wide=name == "")

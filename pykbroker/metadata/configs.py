@@ -57,8 +57,7 @@ def incremental_alter_configs(
             resource_type=resource.resource_type, resource_name=resource.resource_name, error_message=None
         )
         try:
-            if times[resource.resource_type, resource.resource_name] > 1:
-                raise Refused(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
+            check_named_once(times[resource.resource_type, resource.resource_name])
             altered = _alter(state, resource)
             min_isr.check(state, altered)
             records += altered
@@ -70,11 +69,7 @@ def incremental_alter_configs(
 
 
 def _alter(state: ControllerState, resource: IncrementalAlterConfigsRequestAlterConfigsResource) -> list[ConfigRecord]:
-    if len({config.name for config in resource.configs}) != len(resource.configs):
-        raise Refused(ErrorCode.INVALID_REQUEST, "Error due to duplicate config keys")
-    without_value = [config.name for config in resource.configs if config.value is None and _sets(config)]
-    if without_value:
-        raise Refused(ErrorCode.INVALID_REQUEST, f"Null value not supported for : {','.join(without_value)}")
+    check_keys([(config.name, config.config_operation, config.value) for config in resource.configs])
     match resource.resource_type:
         case 2:
             return _alter_topic(state, resource)
@@ -86,8 +81,19 @@ def _alter(state: ControllerState, resource: IncrementalAlterConfigsRequestAlter
             raise Refused(ErrorCode.INVALID_REQUEST, f"Unknown resource type {other}")
 
 
-def _sets(config: IncrementalAlterConfigsRequestAlterableConfig) -> bool:
-    return config.config_operation != DELETE
+def check_named_once(times: int) -> None:
+    """Raises Refused where a request names a resource more than once."""
+    if times > 1:
+        raise Refused(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
+
+
+def check_keys(changes: Sequence[tuple[str, int, str | None]]) -> None:
+    """Name, operation and value of each key of a resource. Raises Refused."""
+    if len({name for name, _, _ in changes}) != len(changes):
+        raise Refused(ErrorCode.INVALID_REQUEST, "Error due to duplicate config keys")
+    without_value = [name for name, operation, value in changes if value is None and operation != DELETE]
+    if without_value:
+        raise Refused(ErrorCode.INVALID_REQUEST, f"Null value not supported for : {','.join(without_value)}")
 
 
 def _alter_topic(

@@ -51,6 +51,28 @@ def test_what_it_would_take_is_up_to_the_controller(kind: int, name: str, change
     assert len(passed_on) == 1
 
 
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ([("retention.ms", SET, "5"), ("retention.ms", SET, "6")], "Error due to duplicate config keys"),
+        ([("retention.ms", SET, None)], "Null value not supported for : retention.ms"),
+    ],
+)
+def test_keys_named_twice_and_keys_without_a_value_are_refused(changes: list[Change], message: str) -> None:
+    passed_on = [resource(TOPIC, "t", *changes), resource(TOPIC, "u", ("retention.ms", DELETE, None))]
+    [row] = take_out_refused(passed_on, NODE_ID)
+    assert (row.resource_name, row.error_code, row.error_message) == ("t", 42, message)
+    assert [each.resource_name for each in passed_on] == ["u"]
+
+
+def test_a_resource_that_is_named_twice_is_refused() -> None:
+    change = ("retention.ms", SET, "5")
+    passed_on = [resource(TOPIC, "t", change), resource(GROUP, "t", change), resource(TOPIC, "t", change)]
+    rows = take_out_refused(passed_on, NODE_ID)
+    assert {row.error_message for row in rows} == {"Each resource must appear at most once."}
+    assert (len(rows), [each.resource_type for each in passed_on]) == (2, [GROUP])
+
+
 def test_whole_configurations_are_looked_at_as_well() -> None:
     configs = [AlterConfigsRequestAlterableConfig(name="listeners", value="PLAINTEXT://a:1")]
     whole = AlterConfigsRequestAlterConfigsResource(resource_type=BROKER, resource_name="1", configs=configs)
