@@ -115,12 +115,14 @@ def group_configs(layers: BrokerLayers, overrides: Mapping[str, str]) -> list[Ef
 
 
 def broker_configs(layers: BrokerLayers) -> list[EffectiveConfig]:
-    """All keys of a broker, by name, and those of the properties file that nobody knows."""
+    """All keys of a broker, by name, and those of the properties file that nobody knows. Internal keys are shown where
+    the file has them.
+    """
     hidden = {name for name in DYNAMIC_ALONE if name not in layers.merged}
     known = [
         _broker_config(layers, key)
         for name, key in sorted(broker_keys().items())
-        if key.update != "internal" and name not in hidden
+        if (key.update != "internal" or name in layers.config.originals) and name not in hidden
     ]
     unknown = [name for name in (*layers.config.unknown_keys, *layers.merged) if name not in broker_keys()]
     return known + [_unknown_config(layers, name) for name in dict.fromkeys(unknown)]

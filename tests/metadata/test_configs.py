@@ -222,6 +222,15 @@ def test_the_rates_of_replication_are_shown_where_they_are_set() -> None:
     assert (shown()[rate].value, shown()[rate].key.type, rows(shown()[rate])) == ("1000", "long", [(rate, "1000", 2)])
 
 
+def test_internal_keys_are_shown_where_the_properties_have_them() -> None:
+    cluster = one_node({"log.initial.task.delay.ms": "5"})
+    shown = {each.key.name: each for each in broker_configs(BrokerLayers(cluster.config, cluster.image, 1))}
+    internal = [each for name, each in shown.items() if broker_keys()[name].update == "internal"]
+    assert [(each.key.name, each.value, each.source) for each in internal] == [
+        ("log.initial.task.delay.ms", "5", ConfigSource.STATIC_BROKER)
+    ]
+
+
 def test_broker_id_is_shown_as_node_id_is_given() -> None:
     cluster = one_node({"node.id": "7"})
     shown = {each.key.name: each for each in broker_configs(BrokerLayers(cluster.config, cluster.image, 7))}
