@@ -19,6 +19,8 @@ async def consumer_group_heartbeat(
 ) -> ConsumerGroupHeartbeatResponse:
     if not has_consumer_groups(context):
         return ConsumerGroupHeartbeatResponse(error_code=ErrorCode.UNSUPPORTED_VERSION)
+    if request.subscribed_topic_regex:
+        await context.broker.groups.topic_regexes.prepare(request.subscribed_topic_regex)
     try:
         response: ConsumerGroupHeartbeatResponse = await submit(context, request.group_id, request)
     except CoordinatorRefused as refused:

@@ -3,8 +3,12 @@
 The expression is RE2's, which takes linear time whatever somebody asks for, and it has to match a topic's whole name.
 Every topic counts, internal ones too; members who do not want these say so in the expression. What was found is a
 record of its own, so that whoever serves the group next need not look again. The model is Kafka's `TopicRegexResolver`,
-and `maybeUpdateRegularExpressions` of its `GroupMetadataManager`. There a thread looks at all topics, and members hear
-of them a heartbeat later; here the same heartbeat does it, and mostly looks at what is new.
+and `maybeUpdateRegularExpressions` of its `GroupMetadataManager`.
+
+Matching ten thousand topics takes from tens of milliseconds to seconds. A broker has it done in a thread
+(`server.topic_regexes`), before the heartbeat that brings an expression, and between heartbeats where it is due again:
+then members hear of it a heartbeat later. Compiling cannot be left to a thread, which would keep the interpreter to
+itself; so how large a program may be is bounded (`MOST_PROGRAM_BYTES`), unlike Kafka's, which takes any.
 """
 
 from __future__ import annotations
@@ -12,7 +16,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable
 from itertools import takewhile
-from typing import Final
+from typing import Final, Protocol, TypeAlias
 
 from .consumer_group import ConsumerGroup, ResolvedRegularExpression
 from .consumer_records import ConsumerRecords, regex_record
@@ -21,12 +25,40 @@ from .topics import TopicsView
 
 SHORTEST_REFRESH_INTERVAL_MS: Final = 10_000
 """However many topics are created one after the other, a group does not look for them more often than this."""
+_SHOWN: Final = 1_000
 MAX_CHANGES: Final = 10_000
 """That many changed topics are remembered; whoever has not looked for longer looks at all topics again."""
 
 
+MOST_PROGRAM_BYTES: Final = 1 << 19
+"""Which is compiled in ten milliseconds at most; `[\\pL\\pN.-]{0,20}` and two thousand names beside each other fit."""
+LONGEST: Final = 32_768
+"""Characters; what is longer takes that time to be found too large."""
+
+
+class TopicRegexes(Protocol):
+    """Looks for the topics that expressions match, elsewhere."""
+
+    def find(self, expression: str, least_version: int) -> ResolvedTopics | None:
+        """As of that version of the metadata or a later one; None where that is not known, and is looked for now."""
+        ...
+
+
+ResolvedTopics: TypeAlias = tuple[int, frozenset[str]]
+"""The version of the metadata, and the topics."""
+
+
 class RegularExpressions:
-    def __init__(self, refresh_interval_ms: int, topics: TopicsView, records: ConsumerRecords) -> None:
+    """regexes: who looks for topics; None where it is done here and now."""
+
+    def __init__(
+        self,
+        refresh_interval_ms: int,
+        topics: TopicsView,
+        records: ConsumerRecords,
+        regexes: TopicRegexes | None = None,
+    ) -> None:
+        self._regexes = regexes
         self._refresh_interval_ms = refresh_interval_ms
         self._topics = topics
         self._records = records
@@ -42,11 +74,7 @@ class RegularExpressions:
 
     def invalid_reason(self, expression: str) -> str | None:
         """Why the expression cannot be used, in words for whoever sent it; None where it can."""
-        try:
-            _predicate(expression)
-        except ValueError as error:
-            return f"SubscribedTopicRegex `{expression}` is not a valid regular expression: {error}."
-        return None
+        return invalid_reason(expression)
 
     def refresh_if_due(self, group: ConsumerGroup, step: Step) -> bool:
         """Comes in every heartbeat, when the member's own change is made. Whether what it found is anything new."""
@@ -55,12 +83,20 @@ class RegularExpressions:
             before = group.resolved_regexes.get(expression)
             if before is not None and not self._is_due(before, step):
                 continue
-            topics = self._matching(expression, self._candidates(before, step))
+            found = self._find(expression, before, step)
+            if found is None:
+                continue
+            version, topics = found
             has_changed |= before is None or topics != before.topics
-            resolved = ResolvedRegularExpression(topics, self._topics.version, step.timestamp_ms)
+            resolved = ResolvedRegularExpression(topics, version, step.timestamp_ms)
             self._records.change(regex_record(group.group_id, expression, resolved), step)
             step.because(f"group {group.group_id}: {expression} matches {len(topics)} topics")
         return has_changed
+
+    def _find(self, expression: str, before: ResolvedRegularExpression | None, step: Step) -> ResolvedTopics | None:
+        if self._regexes is not None:
+            return self._regexes.find(expression, self._changed_in_version)
+        return self._topics.version, matching_topics(expression, self._candidates(before, step))
 
     def _is_due(self, resolved: ResolvedRegularExpression, step: Step) -> bool:
         if resolved.version < self._changed_in_version:
@@ -78,22 +114,35 @@ class RegularExpressions:
         names = before.topics | {name for _, name in changed}
         return [name for name in names if self._topics.topic_id(name) is not None]
 
-    def _matching(self, expression: str, names: Iterable[str]) -> frozenset[str]:
-        """Nothing where another broker took an expression that is not valid here."""
-        try:
-            matches = _predicate(expression)
-        except ValueError:
-            return frozenset()
-        return frozenset(name for name in names if matches(name))
+
+def invalid_reason(expression: str) -> str | None:
+    """Why the expression cannot be used, in words for whoever sent it; None where it can."""
+    try:
+        _predicate(expression)
+    except ValueError as error:
+        return f"SubscribedTopicRegex `{expression[:_SHOWN]}` is not a valid regular expression: {error}."
+    return None
+
+
+def matching_topics(expression: str, names: Iterable[str]) -> frozenset[str]:
+    """Nothing where another broker took an expression that is not valid here."""
+    try:
+        matches = _predicate(expression)
+    except ValueError:
+        return frozenset()
+    return frozenset(name for name in names if matches(name))
 
 
 def _predicate(expression: str) -> Callable[[str], bool]:
     """Raises ValueError. The library is loaded when somebody needs it; it keeps what it compiled last."""
     import re2
 
+    if len(expression) > LONGEST:
+        raise ValueError(f"it has more than {LONGEST} characters")
     options = re2.Options()
     options.log_errors = False
     options.never_capture = True
+    options.max_mem = MOST_PROGRAM_BYTES
     try:
         compiled = re2.compile(expression, options)
     except re2.error as error:

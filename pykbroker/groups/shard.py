@@ -62,7 +62,7 @@ from .offsets import CommittedOffsets
 from .pending_offsets import PendingOffsets
 from .rebalance import Rebalance
 from .records import CoordinatorRecord, RecordKey, RecordValue
-from .regular_expressions import RegularExpressions
+from .regular_expressions import RegularExpressions, TopicRegexes
 from .syncs import Syncs
 from .target_assignment import TargetAssignments
 from .topics import NO_TOPICS, MetadataHash, TopicsView
@@ -93,8 +93,10 @@ class GroupShard:
         rng: Random,
         topics: TopicsView = NO_TOPICS,
         consumer_config_of: Callable[[str], ConsumerGroupConfig] = lambda group_id: ConsumerGroupConfig(),
+        regexes: TopicRegexes | None = None,
     ) -> None:
-        """consumer_config_of: settings of a consumer group by its id, where groups have their own."""
+        """consumer_config_of: settings of a consumer group by its id, where groups have their own. regexes: who looks
+        for topics that match; None where that is to be done at once."""
         self.config = config
         self.groups: dict[str, Group] = {}
         self.offsets = CommittedOffsets()
@@ -125,7 +127,7 @@ class GroupShard:
         )
         self._targets = TargetAssignments(config, self._consumer_records, topics)
         self._regular_expressions = RegularExpressions(
-            config.consumer_regex_refresh_interval_ms, topics, self._consumer_records
+            config.consumer_regex_refresh_interval_ms, topics, self._consumer_records, regexes
         )
         progress = MemberProgress(
             self._consumer_records,

@@ -145,6 +145,9 @@ class CoordinatorDriver(ABC, Generic[ShardT, RequestT, ContextT]):
         """How the cause of a step is logged."""
         return logging.INFO
 
+    async def run_beside(self) -> None:
+        """What else has to run as long as the driver does."""
+
     # Where a key lives
 
     def partition_for(self, key: str) -> int | None:
@@ -416,6 +419,7 @@ class CoordinatorDriver(ABC, Generic[ShardT, RequestT, ContextT]):
         try:
             async with trio.open_nursery() as self._nursery:
                 self._nursery.start_soon(self._held.run)
+                self._nursery.start_soon(self.run_beside)
                 for led in self._shards.values():
                     self._nursery.start_soon(self._load_shard, led)
                 task_status.started()

@@ -29,6 +29,7 @@ from .coordinator_log import record_room_bytes
 from .group_topics import ImageTopics
 from .led_shard import MakeStep
 from .threads import Threads
+from .topic_regexes import TopicRegexes
 
 CONSUMER_OFFSETS = "__consumer_offsets"
 
@@ -60,17 +61,21 @@ class GroupCoordinator(CoordinatorDriver[GroupShard, GroupRequest, GroupRequestC
         self._broker_config = config
         self._config = group_config(config)
         self._rng = rng
+        self.topic_regexes = TopicRegexes(image, threads)
 
     def new_shard(self, partition: Partition) -> GroupShard:
         room = record_room_bytes(partition.log.config.max_message_bytes)
         config = replace(self._config, max_record_bytes=room)
-        return GroupShard(config, self._rng, ImageTopics(self._image), self._consumer_config)
+        return GroupShard(config, self._rng, ImageTopics(self._image), self._consumer_config, self.topic_regexes)
 
     def decode_record(self, key: bytes | None, value: bytes | None) -> CoordinatorRecord:
         return decode_record(key, value)
 
     def describe(self, shard: GroupShard) -> str:
         return f"{len(shard.groups)} groups" if shard.groups else ""
+
+    async def run_beside(self) -> None:
+        await self.topic_regexes.run()
 
     def level_of(self, result: Result[CoordinatorRecord]) -> int:
         """Commits are daily business; whatever changes a group is told."""
