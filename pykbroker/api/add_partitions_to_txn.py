@@ -22,6 +22,7 @@ from pykbroker.protocol.messages.transactions import (
 from pykbroker.server.coordinator_driver import CoordinatorRefused
 from pykbroker.server.dispatch import RequestContext, handles
 from pykbroker.server.transaction_membership import ADDING_BY_BROKERS_SINCE, SECOND_PROTOCOL
+from pykbroker.server.turns import portions
 from pykbroker.transactions.requests import AddPartitions, PartitionsAdded, TopicPartition
 
 from .transaction_requests import submit
@@ -52,8 +53,8 @@ async def _add_all(
 ) -> list[AddPartitionsToTxnResult]:
     results = []
     for transaction in transactions:
-        partitions = _partitions(transaction)
-        errors = _missing(context, partitions)
+        partitions = await _partitions(context, transaction)
+        errors = await _missing(context, partitions)
         if not errors:
             asked = AddPartitions(
                 transactional_id=transaction.transactional_id,
@@ -64,25 +65,35 @@ async def _add_all(
                 client_transaction_version=client_transaction_version,
             )
             errors = await _add(context, asked)
-        topics = [_topic_result(topic, errors) for topic in transaction.topics]
+        topics = [await _topic_result(context, topic, errors) for topic in transaction.topics]
         results.append(AddPartitionsToTxnResult(transactional_id=transaction.transactional_id, topic_results=topics))
     return results
 
 
-def _partitions(transaction: AddPartitionsToTxnTransaction) -> tuple[TopicPartition, ...]:
-    return tuple(TopicPartition(topic.name, each) for topic in transaction.topics for each in topic.partitions)
+async def _partitions(
+    context: RequestContext, transaction: AddPartitionsToTxnTransaction
+) -> tuple[TopicPartition, ...]:
+    """Without repetition."""
+    named = (TopicPartition(topic.name, each) for topic in transaction.topics for each in topic.partitions)
+    return tuple(await context.turn.distinct(named))
 
 
-def _missing(context: RequestContext, partitions: Sequence[TopicPartition]) -> Mapping[TopicPartition, ErrorCode]:
+async def _missing(context: RequestContext, partitions: Sequence[TopicPartition]) -> Mapping[TopicPartition, ErrorCode]:
     """Empty where all partitions exist."""
-    image = context.broker.image
-    missing = {at for at in partitions if image.partition(at.topic, at.partition) is None}
+    missing: set[TopicPartition] = set()
+    for portion in portions(partitions):
+        image = context.broker.image
+        missing.update(at for at in portion if image.partition(at.topic, at.partition) is None)
+        await context.turn.took(len(portion))
     if not missing:
         return {}
-    return {
-        at: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if at in missing else ErrorCode.OPERATION_NOT_ATTEMPTED
-        for at in partitions
-    }
+    errors: dict[TopicPartition, ErrorCode] = {}
+    for portion in portions(partitions):
+        for at in portion:
+            is_missing = at in missing
+            errors[at] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if is_missing else ErrorCode.OPERATION_NOT_ATTEMPTED
+        await context.turn.took(len(portion))
+    return errors
 
 
 async def _add(context: RequestContext, asked: AddPartitions) -> Mapping[TopicPartition, ErrorCode]:
@@ -93,15 +104,16 @@ async def _add(context: RequestContext, asked: AddPartitions) -> Mapping[TopicPa
     return added.errors
 
 
-def _topic_result(
-    topic: AddPartitionsToTxnTopic, errors: Mapping[TopicPartition, ErrorCode]
+async def _topic_result(
+    context: RequestContext, topic: AddPartitionsToTxnTopic, errors: Mapping[TopicPartition, ErrorCode]
 ) -> AddPartitionsToTxnTopicResult:
-    return AddPartitionsToTxnTopicResult(
-        name=topic.name,
-        results_by_partition=[
+    result = AddPartitionsToTxnTopicResult(name=topic.name)
+    for portion in portions(topic.partitions):
+        result.results_by_partition += [
             AddPartitionsToTxnPartitionResult(
                 partition_index=each, partition_error_code=errors[TopicPartition(topic.name, each)]
             )
-            for each in topic.partitions
-        ],
-    )
+            for each in portion
+        ]
+        await context.turn.took(len(portion))
+    return result

@@ -8,13 +8,13 @@ speak for another one, as Kafka's.
 from __future__ import annotations
 
 from pykbroker.protocol.messages.configs import AlterConfigsRequest, AlterConfigsResponse
-from pykbroker.server.dispatch import RequestContext, handles
+from pykbroker.server.dispatch import MANY_ENTRIES, RequestContext, handles
 
 from .controller_requests import submit
 from .refused_configs import take_out_refused
 
 
-@handles(AlterConfigsRequest, listeners=frozenset({"broker", "controller"}))
+@handles(AlterConfigsRequest, listeners=frozenset({"broker", "controller"}), most_entries=MANY_ENTRIES)
 async def alter_configs(context: RequestContext, request: AlterConfigsRequest) -> AlterConfigsResponse:
     if context.listener.kind == "controller":
         response: AlterConfigsResponse = await submit(context, request)

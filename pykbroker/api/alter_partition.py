@@ -7,12 +7,12 @@ Served are versions 2 and 3: 3 sends the epoch of each broker along (KIP-903). T
 from __future__ import annotations
 
 from pykbroker.protocol.messages.brokers import AlterPartitionRequest, AlterPartitionResponse
-from pykbroker.server.dispatch import RequestContext, handles
+from pykbroker.server.dispatch import MANY_ENTRIES, RequestContext, handles
 
 from .controller_requests import submit
 
 
-@handles(AlterPartitionRequest, listeners=frozenset({"controller"}))
+@handles(AlterPartitionRequest, listeners=frozenset({"controller"}), most_entries=MANY_ENTRIES)
 async def alter_partition(context: RequestContext, request: AlterPartitionRequest) -> AlterPartitionResponse:
     response: AlterPartitionResponse = await submit(context, request)
     return response

@@ -10,12 +10,16 @@ from pykbroker.protocol.messages.reassignments import (
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,
 )
-from pykbroker.server.dispatch import RequestContext, handles
+from pykbroker.server.dispatch import MANY_ENTRIES, RequestContext, handles
 
 from .controller_requests import submit
 
 
-@handles(AlterPartitionReassignmentsRequest, listeners=frozenset({"broker", "controller"}))
+@handles(
+    AlterPartitionReassignmentsRequest,
+    listeners=frozenset({"broker", "controller"}),
+    most_entries=MANY_ENTRIES,
+)
 async def alter_partition_reassignments(
     context: RequestContext, request: AlterPartitionReassignmentsRequest
 ) -> AlterPartitionReassignmentsResponse:

@@ -13,6 +13,9 @@ from pykbroker.protocol.messages.log_dirs import (
     AlterReplicaLogDirTopicResult,
 )
 from pykbroker.server.dispatch import RequestContext, handles
+from pykbroker.server.turns import portions
+
+_STEPS_OF_MOVE = 40
 
 
 @handles(AlterReplicaLogDirsRequest)
@@ -20,15 +23,16 @@ async def alter_replica_log_dirs(
     context: RequestContext, request: AlterReplicaLogDirsRequest
 ) -> AlterReplicaLogDirsResponse:
     # Where a partition is named twice, the last directory counts, and is answered once.
-    wanted = {
-        (topic.name, index): directory.path
-        for directory in request.dirs
-        for topic in directory.topics
-        for index in topic.partitions
-    }
+    wanted: dict[tuple[str, int], str] = {}
+    for directory in request.dirs:
+        for topic in directory.topics:
+            for portion in portions(topic.partitions):
+                wanted.update({(topic.name, index): directory.path for index in portion})
+                await context.turn.took(1 + len(portion) // 4)
     topics: dict[str, AlterReplicaLogDirTopicResult] = {}
     for (name, index), path in wanted.items():
-        topic = topics.setdefault(name, AlterReplicaLogDirTopicResult(topic_name=name))
+        result = topics.setdefault(name, AlterReplicaLogDirTopicResult(topic_name=name))
         error = context.broker.log_moves.move(name, index, path)
-        topic.partitions.append(AlterReplicaLogDirPartitionResult(partition_index=index, error_code=error))
+        result.partitions.append(AlterReplicaLogDirPartitionResult(partition_index=index, error_code=error))
+        await context.turn.took(_STEPS_OF_MOVE)
     return AlterReplicaLogDirsResponse(results=list(topics.values()))

@@ -6,12 +6,12 @@ Served is version 0, on controller listeners. The rules stand in `metadata.direc
 from __future__ import annotations
 
 from pykbroker.protocol.messages.log_dirs import AssignReplicasToDirsRequest, AssignReplicasToDirsResponse
-from pykbroker.server.dispatch import RequestContext, handles
+from pykbroker.server.dispatch import MANY_ENTRIES, RequestContext, handles
 
 from .controller_requests import submit
 
 
-@handles(AssignReplicasToDirsRequest, listeners=frozenset({"controller"}))
+@handles(AssignReplicasToDirsRequest, listeners=frozenset({"controller"}), most_entries=MANY_ENTRIES)
 async def assign_replicas_to_dirs(
     context: RequestContext, request: AssignReplicasToDirsRequest
 ) -> AssignReplicasToDirsResponse:

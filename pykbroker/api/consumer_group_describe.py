@@ -5,6 +5,9 @@ Served are versions 0 and 1: 1 says which protocol a member speaks (KIP-1099).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from pykbroker.protocol.encoded_array import EncodedArray
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages.consumer_groups import (
     ConsumerGroupDescribeRequest,
@@ -17,15 +20,28 @@ from pykbroker.server.dispatch import RequestContext, handles
 from .authorized_operations import GROUP_OPERATIONS
 from .group_requests import has_consumer_groups, submit
 
+_STEPS_OF_GROUP = 20
+_STEPS_OF_MEMBER = 20
+
 
 @handles(ConsumerGroupDescribeRequest)
 async def consumer_group_describe(
     context: RequestContext, request: ConsumerGroupDescribeRequest
 ) -> ConsumerGroupDescribeResponse:
-    with_operations = request.include_authorized_operations
-    return ConsumerGroupDescribeResponse(
-        groups=[await _describe(context, group_id, with_operations) for group_id in request.group_ids]
-    )
+    """A group that is named twice is described twice, out of the same bytes."""
+    groups = EncodedArray(ConsumerGroupDescribeResponse, context.header.api_version)
+    described: dict[str, Sequence[bytes]] = {}
+    for group_id in request.group_ids:
+        if groups.is_too_large:
+            groups.add([DescribedGroup(group_id=group_id, error_code=ErrorCode.INVALID_REQUEST)])
+        elif group_id in described:
+            groups.add_parts(described[group_id])
+        else:
+            group = await _describe(context, group_id, request.include_authorized_operations)
+            described[group_id] = groups.add([group])
+            await context.turn.took(len(group.members) * _STEPS_OF_MEMBER)
+        await context.turn.took(_STEPS_OF_GROUP)
+    return ConsumerGroupDescribeResponse(groups=groups.finish().of(DescribedGroup))
 
 
 async def _describe(context: RequestContext, group_id: str, with_operations: bool) -> DescribedGroup:

@@ -9,12 +9,12 @@ change, so that every later request on any connection sees it.
 from __future__ import annotations
 
 from pykbroker.protocol.messages.topics import CreatePartitionsRequest, CreatePartitionsResponse
-from pykbroker.server.dispatch import RequestContext, handles
+from pykbroker.server.dispatch import MANY_ENTRIES, RequestContext, handles
 
 from .controller_requests import submit
 
 
-@handles(CreatePartitionsRequest, listeners=frozenset({"broker", "controller"}))
+@handles(CreatePartitionsRequest, listeners=frozenset({"broker", "controller"}), most_entries=MANY_ENTRIES)
 async def create_partitions(context: RequestContext, request: CreatePartitionsRequest) -> CreatePartitionsResponse:
     response: CreatePartitionsResponse = await submit(context, request)
     return response

@@ -10,13 +10,13 @@ change, so that every later request on any connection sees it.
 from __future__ import annotations
 
 from pykbroker.protocol.messages.topics import CreateTopicsRequest, CreateTopicsResponse
-from pykbroker.server.dispatch import RequestContext, handles
+from pykbroker.server.dispatch import MANY_ENTRIES, RequestContext, handles
 
 from .controller_requests import submit
 from .created_topics import wait_until_known
 
 
-@handles(CreateTopicsRequest, listeners=frozenset({"broker", "controller"}))
+@handles(CreateTopicsRequest, listeners=frozenset({"broker", "controller"}), most_entries=MANY_ENTRIES)
 async def create_topics(context: RequestContext, request: CreateTopicsRequest) -> CreateTopicsResponse:
     response: CreateTopicsResponse = await submit(context, request)
     if context.listener.kind == "broker" and not request.validate_only:

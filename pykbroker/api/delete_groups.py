@@ -8,12 +8,17 @@ from pykbroker.server.dispatch import RequestContext, handles
 
 from .group_requests import submit
 
+_STEPS_OF_GROUP = 20
+
 
 @handles(DeleteGroupsRequest)
 async def delete_groups(context: RequestContext, request: DeleteGroupsRequest) -> DeleteGroupsResponse:
     """A group that is named twice is answered once."""
-    names = dict.fromkeys(request.groups_names)
-    return DeleteGroupsResponse(results=[await _delete(context, group_id) for group_id in names])
+    response = DeleteGroupsResponse()
+    for group_id in await context.turn.distinct(request.groups_names):
+        response.results.append(await _delete(context, group_id))
+        await context.turn.took(_STEPS_OF_GROUP)
+    return response
 
 
 async def _delete(context: RequestContext, group_id: str) -> DeletableGroupResult:

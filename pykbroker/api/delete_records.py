@@ -25,6 +25,7 @@ from pykbroker.server.replica_manager import ReplicaManager
 from pykbroker.server.waiters import PartitionChanges
 
 _NO_LOW_WATERMARK = -1
+_STEPS_OF_DELETION = 20
 
 
 @dataclass(slots=True)
@@ -41,17 +42,23 @@ async def delete_records(context: RequestContext, request: DeleteRecordsRequest)
     broker = context.broker
     deletions: list[_Deletion] = []
     topics: dict[str, DeleteRecordsTopicResult] = {}
-    for (name, index), offset in _offsets(request).items():
+    for (name, index), offset in (await _offsets(context, request)).items():
         topic = topics.setdefault(name, DeleteRecordsTopicResult(name=name))
         topic.partitions.append(_delete(broker.partitions, name, index, offset, deletions))
+        await context.turn.took(_STEPS_OF_DELETION)
     await broker.partitions.checkpoint_log_start_offsets(each.partition.log for each in deletions)
     await _await_followers(context, deletions, request.timeout_ms)
     return DeleteRecordsResponse(topics=list(topics.values()))
 
 
-def _offsets(request: DeleteRecordsRequest) -> dict[tuple[str, int], int]:
+async def _offsets(context: RequestContext, request: DeleteRecordsRequest) -> dict[tuple[str, int], int]:
     """Where a partition is named twice, the last offset counts, and is answered once."""
-    return {(topic.name, each.partition_index): each.offset for topic in request.topics for each in topic.partitions}
+    offsets = {}
+    for topic in request.topics:
+        for each in topic.partitions:
+            offsets[topic.name, each.partition_index] = each.offset
+            await context.turn.took()
+    return offsets
 
 
 def _delete(
@@ -79,9 +86,12 @@ async def _await_followers(context: RequestContext, deletions: list[_Deletion], 
         return
     partitions = [each.partition for each in waiting]
     with PartitionChanges(partitions, timeout_ms=timeout_ms, client=context.connection) as changes:
-        while waiting and await changes.next():
-            waiting = [each for each in waiting if not _is_done(broker, each)]
-    for each in waiting:
+        by_partition = {each.partition: each for each in waiting}
+        while by_partition and (changed := await changes.next()):
+            for partition in changed:
+                if partition in by_partition and _is_done(broker, by_partition[partition]):
+                    del by_partition[partition]
+    for each in by_partition.values():
         each.answer.error_code = ErrorCode.REQUEST_TIMED_OUT
 
 

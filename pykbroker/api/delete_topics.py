@@ -9,12 +9,12 @@ change, so that every later request on any connection sees it.
 from __future__ import annotations
 
 from pykbroker.protocol.messages.topics import DeleteTopicsRequest, DeleteTopicsResponse
-from pykbroker.server.dispatch import RequestContext, handles
+from pykbroker.server.dispatch import MANY_ENTRIES, RequestContext, handles
 
 from .controller_requests import submit
 
 
-@handles(DeleteTopicsRequest, listeners=frozenset({"broker", "controller"}))
+@handles(DeleteTopicsRequest, listeners=frozenset({"broker", "controller"}), most_entries=MANY_ENTRIES)
 async def delete_topics(context: RequestContext, request: DeleteTopicsRequest) -> DeleteTopicsResponse:
     response: DeleteTopicsResponse = await submit(context, request)
     return response

@@ -24,6 +24,7 @@ from pykbroker.metadata.image import BROKER_RESOURCE, GROUP_RESOURCE, TOPIC_RESO
 from pykbroker.metadata.refused import Refused
 from pykbroker.metadata.topic_names import invalid_reason
 from pykbroker.protocol.compile import encode_structs
+from pykbroker.protocol.encoded_array import LARGEST_ANSWER_BYTES
 from pykbroker.protocol.encoded_structs import EncodedStructs
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages.configs import (
@@ -41,8 +42,6 @@ from pykbroker.server.turns import portions
 _STEPS_OF_RESOURCE: Final = 5
 _STEPS_OF_ROW: Final = 12
 _LONGEST_BROKER_ID: Final = 10
-_LARGEST_ANSWER_BYTES: Final = 100 << 20
-"""What a client receives by default (`socket.request.max.bytes` is as much)."""
 
 
 @handles(DescribeConfigsRequest, listeners=frozenset({"broker", "controller"}))
@@ -75,7 +74,7 @@ class _Description:
             _check(self._broker, resource)
             rows = await self._rows_of(resource)
             self._size += sum(map(len, rows.parts))
-            if self._size > _LARGEST_ANSWER_BYTES:
+            if self._size > LARGEST_ANSWER_BYTES:
                 raise Refused(ErrorCode.INVALID_REQUEST, "the answer would be too large: ask for less at a time")
             result.configs = rows.of(DescribeConfigsResourceResult)
         except Refused as refused:

@@ -6,8 +6,11 @@ Served are versions 1 to 5: 2 brought flexible encoding, 3 an error for the whol
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages.log_dirs import (
+    DescribableLogDirTopic,
     DescribeLogDirsPartition,
     DescribeLogDirsRequest,
     DescribeLogDirsResponse,
@@ -17,6 +20,7 @@ from pykbroker.protocol.messages.log_dirs import (
 from pykbroker.replication.partition import Partition
 from pykbroker.server.dispatch import RequestContext, handles
 from pykbroker.server.replica_manager import ReplicaManager
+from pykbroker.server.turns import portions
 from pykbroker.storage.checkpoints import TopicPartition
 from pykbroker.storage.disk import DiskSpace
 from pykbroker.storage.errors import DiskFailed
@@ -24,6 +28,7 @@ from pykbroker.storage.log import Log
 from pykbroker.storage.log_dirs import LogDirectory
 
 _UNKNOWN_LAG = -1
+_STEPS_OF_LOG = 5
 
 
 @handles(DescribeLogDirsRequest)
@@ -31,7 +36,7 @@ async def describe_log_dirs(context: RequestContext, request: DescribeLogDirsReq
     replicas = context.broker.partitions
     asked = None
     if request.topics is not None:
-        asked = {TopicPartition(topic.topic, index) for topic in request.topics for index in topic.partitions}
+        asked = await _asked(context, request.topics)
     cordoned = replicas.cordoned_log_directories()
     results = []
     for path, directory in replicas.log_directories().items():
@@ -41,9 +46,18 @@ async def describe_log_dirs(context: RequestContext, request: DescribeLogDirsReq
             result.error_code = ErrorCode.KAFKA_STORAGE_ERROR
         else:
             result.total_bytes, result.usable_bytes = space
-            result.topics = _topics(replicas, directory, asked)
+            result.topics = await _topics(context, directory, asked)
         results.append(result)
     return DescribeLogDirsResponse(results=results)
+
+
+async def _asked(context: RequestContext, topics: Sequence[DescribableLogDirTopic]) -> set[TopicPartition]:
+    asked: set[TopicPartition] = set()
+    for topic in topics:
+        for portion in portions(topic.partitions):
+            asked.update(TopicPartition(topic.topic, index) for index in portion)
+            await context.turn.took(1 + len(portion) // 2)
+    return asked
 
 
 async def _space(context: RequestContext, directory: LogDirectory) -> DiskSpace | None:
@@ -54,13 +68,15 @@ async def _space(context: RequestContext, directory: LogDirectory) -> DiskSpace 
         return None
 
 
-def _topics(
-    replicas: ReplicaManager, directory: LogDirectory, asked: set[TopicPartition] | None
+async def _topics(
+    context: RequestContext, directory: LogDirectory, asked: set[TopicPartition] | None
 ) -> list[DescribeLogDirsTopic]:
+    replicas = context.broker.partitions
     by_name: dict[str, DescribeLogDirsTopic] = {}
     for logs, is_future in ((directory.logs, False), (directory.futures.logs, True)):
-        for at, log in sorted(logs.items()):
-            if asked is None or at in asked:
+        for at in await context.turn.ordered(list(logs)):
+            log = logs.get(at)
+            if log is not None and (asked is None or at in asked):
                 topic = by_name.setdefault(at.topic, DescribeLogDirsTopic(name=at.topic))
                 topic.partitions.append(
                     DescribeLogDirsPartition(
@@ -70,6 +86,7 @@ def _topics(
                         is_future_key=is_future,
                     )
                 )
+            await context.turn.took(_STEPS_OF_LOG)
     return list(by_name.values())
 
 

@@ -5,6 +5,8 @@ Served is version 0. Any replica answers from what its own log knows of producer
 
 from __future__ import annotations
 
+from pykbroker.protocol.encoded_array import LARGEST_ANSWER_BYTES, EncodedArray
+from pykbroker.protocol.encoded_structs import EncodedStructs
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages.transaction_admin import (
     DescribeProducersRequest,
@@ -13,32 +15,56 @@ from pykbroker.protocol.messages.transaction_admin import (
     ProducerState,
     TopicResponse,
 )
+from pykbroker.replication.partition import Partition
 from pykbroker.server.dispatch import RequestContext, handles
+from pykbroker.server.turns import portions
 from pykbroker.storage.producer_entry import ProducerEntry
 
 _NO_TRANSACTION = -1
+_STEPS_OF_PARTITION = 4
+_STEPS_OF_PRODUCER = 3
 
 
 @handles(DescribeProducersRequest)
 async def describe_producers(context: RequestContext, request: DescribeProducersRequest) -> DescribeProducersResponse:
-    return DescribeProducersResponse(
-        topics=[
-            TopicResponse(
-                name=topic.name, partitions=[_describe(context, topic.name, each) for each in topic.partition_indexes]
-            )
-            for topic in request.topics
-        ]
-    )
+    """A partition that is named twice is described twice, out of the same bytes."""
+    description = _Description(context)
+    response = DescribeProducersResponse()
+    for topic in request.topics:
+        answer = TopicResponse(name=topic.name)
+        response.topics.append(answer)
+        for index in topic.partition_indexes:
+            answer.partitions.append(await description.of(topic.name, index))
+            await context.turn.took(_STEPS_OF_PARTITION)
+    return response
 
 
-def _describe(context: RequestContext, topic: str, index: int) -> PartitionResponse:
-    partition = context.broker.partitions.get_partition(topic, index)
-    if isinstance(partition, ErrorCode):
-        return PartitionResponse(partition_index=index, error_code=partition, error_message=partition.description)
-    producers = partition.log.producers.producers
-    return PartitionResponse(
-        partition_index=index, active_producers=[_producer(entry) for entry in list(producers.values())]
-    )
+class _Description:
+    def __init__(self, context: RequestContext) -> None:
+        self._context = context
+        self._described: dict[tuple[str, int], EncodedStructs] = {}
+        self._size_bytes = 0
+
+    async def of(self, topic: str, index: int) -> PartitionResponse:
+        partition = self._context.broker.partitions.get_partition(topic, index)
+        if isinstance(partition, ErrorCode):
+            return PartitionResponse(partition_index=index, error_code=partition, error_message=partition.description)
+        if self._size_bytes > LARGEST_ANSWER_BYTES:
+            reason = "the answer would be too large: ask for less at a time"
+            error_code = ErrorCode.INVALID_REQUEST
+            return PartitionResponse(partition_index=index, error_code=error_code, error_message=reason)
+        described = self._described.get((topic, index))
+        if described is None:
+            described = self._described[topic, index] = await self._encoded(partition)
+        self._size_bytes += sum(map(len, described.parts))
+        return PartitionResponse(partition_index=index, active_producers=described.of(ProducerState))
+
+    async def _encoded(self, partition: Partition) -> EncodedStructs:
+        producers = EncodedArray(DescribeProducersResponse, self._context.header.api_version)
+        for portion in portions(list(partition.log.producers.producers.values())):
+            producers.add([_producer(entry) for entry in portion])
+            await self._context.turn.took(len(portion) * _STEPS_OF_PRODUCER)
+        return producers.finish()
 
 
 def _producer(entry: ProducerEntry) -> ProducerState:

@@ -6,7 +6,6 @@ partition of the next one.
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Iterable, Iterator
 from typing import Final
 
@@ -64,12 +63,12 @@ async def describe_topic_partitions(
 
 
 async def _in_order(context: RequestContext, names: Iterable[str], cursor: Cursor | None) -> Iterator[str]:
-    """From the cursor on. The names are sorted by the thousand, and merged as far as somebody asks."""
-    ordered = []
+    """From the cursor on."""
+    wanted: list[str] = []
     for portion in portions(names):
-        ordered.append(sorted(name for name in portion if cursor is None or name >= cursor.topic_name))
-        await context.turn.took(len(portion) // 2)
-    return heapq.merge(*ordered)
+        wanted += [name for name in portion if cursor is None or name >= cursor.topic_name]
+        await context.turn.took(len(portion) // 10)
+    return await context.turn.ordered(wanted)
 
 
 async def _invalid(context: RequestContext, names: Iterable[str]) -> DescribeTopicPartitionsResponse:

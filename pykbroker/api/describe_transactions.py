@@ -15,6 +15,8 @@ from pykbroker.server.dispatch import RequestContext, handles
 
 from .transaction_requests import submit
 
+_STEPS_OF_TRANSACTION = 20
+
 
 @handles(DescribeTransactionsRequest)
 async def describe_transactions(
@@ -22,7 +24,8 @@ async def describe_transactions(
 ) -> DescribeTransactionsResponse:
     answer = DescribeTransactionsResponse()
     for transactional_id in request.transactional_ids:
-        answer.transaction_states = answer.transaction_states + await _describe(context, transactional_id)
+        answer.transaction_states += await _describe(context, transactional_id)
+        await context.turn.took(_STEPS_OF_TRANSACTION)
     return answer
 
 

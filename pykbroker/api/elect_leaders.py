@@ -6,12 +6,12 @@ Served are versions 0 to 2; 0 knows preferred leaders alone. The rules stand in 
 from __future__ import annotations
 
 from pykbroker.protocol.messages.reassignments import ElectLeadersRequest, ElectLeadersResponse
-from pykbroker.server.dispatch import RequestContext, handles
+from pykbroker.server.dispatch import MANY_ENTRIES, RequestContext, handles
 
 from .controller_requests import submit
 
 
-@handles(ElectLeadersRequest, listeners=frozenset({"broker", "controller"}))
+@handles(ElectLeadersRequest, listeners=frozenset({"broker", "controller"}), most_entries=MANY_ENTRIES)
 async def elect_leaders(context: RequestContext, request: ElectLeadersRequest) -> ElectLeadersResponse:
     response: ElectLeadersResponse = await submit(context, request)
     return response

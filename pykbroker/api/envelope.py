@@ -11,14 +11,14 @@ from pykbroker.protocol.api_keys import request_type
 from pykbroker.protocol.compile import decode
 from pykbroker.protocol.errors import ErrorCode, MalformedMessage
 from pykbroker.protocol.messages.brokers import EnvelopeRequest, EnvelopeResponse
-from pykbroker.server.dispatch import ConnectionState, RequestContext, handles
+from pykbroker.server.dispatch import MANY_ENTRIES, ConnectionState, RequestContext, handles
 from pykbroker.server.forwarding import EnvelopeRefused, Forwarded, disclose, enclose_response
 from pykbroker.server.log_lines import printable
 
 _log = logging.getLogger(__name__)
 
 
-@handles(EnvelopeRequest, listeners=frozenset({"controller"}))
+@handles(EnvelopeRequest, listeners=frozenset({"controller"}), most_entries=MANY_ENTRIES)
 async def envelope(context: RequestContext, request: EnvelopeRequest) -> EnvelopeResponse:
     try:
         return await _answer(context, disclose(request))

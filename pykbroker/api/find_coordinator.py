@@ -24,6 +24,7 @@ AnyCoordinator: TypeAlias = CoordinatorDriver[Any, Any, Any]
 _COORDINATOR_KEYS_SINCE = 4
 _READY_TIMEOUT_S = 5.0
 _NOT_THERE: Final = -1
+_STEPS_OF_KEY: Final = 6
 
 
 class CoordinatorType(IntEnum):
@@ -36,8 +37,7 @@ class CoordinatorType(IntEnum):
 @handles(FindCoordinatorRequest)
 async def find_coordinator(context: RequestContext, request: FindCoordinatorRequest) -> FindCoordinatorResponse:
     if context.header.api_version >= _COORDINATOR_KEYS_SINCE:
-        found = [await _find(context, request.key_type, key) for key in request.coordinator_keys]
-        return FindCoordinatorResponse(coordinators=found)
+        return FindCoordinatorResponse(coordinators=await _find_all(context, request))
     one = await _find(context, request.key_type, request.key)
     return FindCoordinatorResponse(
         error_code=one.error_code,
@@ -48,13 +48,45 @@ async def find_coordinator(context: RequestContext, request: FindCoordinatorRequ
     )
 
 
-async def _find(context: RequestContext, key_type: int, key: str) -> Coordinator:
-    broker = context.broker
+async def _find_all(context: RequestContext, request: FindCoordinatorRequest) -> list[Coordinator]:
+    """Keys of one partition have one coordinator: it is looked for, and waited for, once."""
+    found: dict[int, Coordinator] = {}
+    coordinators = []
+    for key in request.coordinator_keys:
+        coordinator = _coordinator_of_type(context, request.key_type)
+        index = None if coordinator is None else coordinator.partition_for(key)
+        known = None if index is None else found.get(index)
+        if known is None:
+            known = await _find(context, request.key_type, key)
+            if index is not None:
+                found[index] = known
+        coordinators.append(
+            Coordinator(
+                key=key,
+                node_id=known.node_id,
+                host=known.host,
+                port=known.port,
+                error_code=known.error_code,
+                error_message=known.error_message,
+            )
+        )
+        await context.turn.took(_STEPS_OF_KEY)
+    return coordinators
+
+
+def _coordinator_of_type(context: RequestContext, key_type: int) -> AnyCoordinator | None:
     match key_type:
         case CoordinatorType.GROUP:
-            return await _coordinator(context, broker.groups, key)
+            return context.broker.groups
         case CoordinatorType.TRANSACTION:
-            return await _coordinator(context, broker.transactions.coordinator, key)
+            return context.broker.transactions.coordinator
+    return None
+
+
+async def _find(context: RequestContext, key_type: int, key: str) -> Coordinator:
+    coordinator = _coordinator_of_type(context, key_type)
+    if coordinator is not None:
+        return await _coordinator(context, coordinator, key)
     return _failed(key, ErrorCode.INVALID_REQUEST, f"this broker has no coordinators of type {key_type}")
 
 

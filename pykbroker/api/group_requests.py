@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
 from pykbroker.config.consumer_groups import REBALANCE_PROTOCOLS
@@ -9,19 +10,29 @@ from pykbroker.groups.context import GroupRequestContext
 from pykbroker.groups.shard import GroupRequest
 from pykbroker.metadata.features import GROUP_VERSION, feature_level
 from pykbroker.metadata.image import TopicState
-from pykbroker.protocol.messages.group_offsets import OffsetCommitRequestPartition
+from pykbroker.metadata.partition_state import PartitionState
+from pykbroker.protocol.messages.group_offsets import OffsetCommitRequestPartition, OffsetDeleteRequestPartition
 from pykbroker.protocol.messages.transactions import TxnOffsetCommitRequestPartition
 from pykbroker.server.dispatch import RequestContext
+from pykbroker.server.turns import portions
 
-_PartitionT = TypeVar("_PartitionT", OffsetCommitRequestPartition, TxnOffsetCommitRequestPartition)
+_PartitionT = TypeVar(
+    "_PartitionT", OffsetCommitRequestPartition, OffsetDeleteRequestPartition, TxnOffsetCommitRequestPartition
+)
 
 
-def take_out_unknown(partitions: list[_PartitionT], known: TopicState | None) -> list[int]:
-    """Leaves the partitions that exist to be committed, and gives the others' indexes."""
-    existing = {} if known is None else known.partitions
-    unknown = [each.partition_index for each in partitions if each.partition_index not in existing]
-    partitions[:] = [each for each in partitions if each.partition_index in existing]
-    return unknown
+async def take_out_unknown(
+    context: RequestContext, partitions: Sequence[_PartitionT], topic: TopicState | None
+) -> tuple[list[_PartitionT], list[int]]:
+    """The partitions that exist, and the indexes of the others."""
+    existing: Mapping[int, PartitionState] = {} if topic is None else topic.partitions
+    known: list[_PartitionT] = []
+    unknown: list[int] = []
+    for portion in portions(partitions):
+        known += [each for each in portion if each.partition_index in existing]
+        unknown += [each.partition_index for each in portion if each.partition_index not in existing]
+        await context.turn.took(1 + len(portion) // 4)
+    return known, unknown
 
 
 async def submit(context: RequestContext, group_id: str, request: GroupRequest) -> Any:

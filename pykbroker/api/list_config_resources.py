@@ -17,6 +17,7 @@ from pykbroker.protocol.messages.configs import (
     ListConfigResourcesResponse,
 )
 from pykbroker.server.dispatch import RequestContext, handles
+from pykbroker.server.turns import portions
 
 _TYPES_SINCE: Final = 1
 _BROKER_LOGGER, _CLIENT_METRICS = 8, 16
@@ -39,11 +40,15 @@ async def list_config_resources(
             ConfigResource(resource_type=BROKER_RESOURCE, resource_name=str(each)) for each in sorted(image.brokers)
         ]
     if TOPIC_RESOURCE in types:
-        resources += [ConfigResource(resource_type=TOPIC_RESOURCE, resource_name=name) for name in image.topics]
+        for names in portions(list(image.topics)):
+            resources += [ConfigResource(resource_type=TOPIC_RESOURCE, resource_name=name) for name in names]
+            await context.turn.took(len(names))
     if GROUP_RESOURCE in types:
-        resources += [
-            ConfigResource(resource_type=type_, resource_name=name)
-            for type_, name in image.configs
-            if type_ == GROUP_RESOURCE
-        ]
+        for configured in portions(list(context.broker.image.configs)):
+            resources += [
+                ConfigResource(resource_type=type_, resource_name=name)
+                for type_, name in configured
+                if type_ == GROUP_RESOURCE
+            ]
+            await context.turn.took(len(configured))
     return ListConfigResourcesResponse(config_resources=resources)

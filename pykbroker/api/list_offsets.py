@@ -21,6 +21,7 @@ from pykbroker.replication.reads import FetchIsolation, ListedOffset, OffsetSpec
 from pykbroker.server.dispatch import RequestContext, handles
 from pykbroker.storage.errors import CorruptLog, DiskFailed
 
+_STEPS_OF_PARTITION = 5
 _CONSUMER = -1
 _DEBUGGING_CONSUMER = -2
 _READ_COMMITTED = 1
@@ -39,14 +40,15 @@ _SPECIAL_TIMESTAMPS_SINCE = {
 @handles(ListOffsetsRequest)
 async def list_offsets(context: RequestContext, request: ListOffsetsRequest) -> ListOffsetsResponse:
     lookup = _Lookup(context, request)
-    return ListOffsetsResponse(
-        topics=[
-            ListOffsetsTopicResponse(
-                name=topic.name, partitions=[lookup.answer(topic.name, each) for each in topic.partitions]
-            )
-            for topic in request.topics
-        ]
-    )
+    await lookup.count_named(context, request)
+    response = ListOffsetsResponse()
+    for topic in request.topics:
+        answer = ListOffsetsTopicResponse(name=topic.name)
+        response.topics.append(answer)
+        for each in topic.partitions:
+            answer.partitions.append(lookup.answer(topic.name, each))
+            await context.turn.took(_STEPS_OF_PARTITION)
+    return response
 
 
 class _Lookup:
@@ -56,14 +58,19 @@ class _Lookup:
         self._replicas = context.broker.partitions
         self._version = context.header.api_version
         self._leader_only = request.replica_id != _DEBUGGING_CONSUMER
-        self._named = Counter(
-            (topic.name, each.partition_index) for topic in request.topics for each in topic.partitions
-        )
+        self._named: Counter[tuple[str, int]] = Counter()
         if request.replica_id != _CONSUMER:
             self._isolation = FetchIsolation.LOG_END
         else:
             committed = request.isolation_level == _READ_COMMITTED
             self._isolation = FetchIsolation.TXN_COMMITTED if committed else FetchIsolation.HIGH_WATERMARK
+
+    async def count_named(self, context: RequestContext, request: ListOffsetsRequest) -> None:
+        """A partition that is named twice is answered with an error, twice."""
+        for topic in request.topics:
+            for each in topic.partitions:
+                self._named[topic.name, each.partition_index] += 1
+                await context.turn.took()
 
     def answer(self, topic: str, asked: ListOffsetsPartition) -> ListOffsetsPartitionResponse:
         found = self._find(topic, asked)

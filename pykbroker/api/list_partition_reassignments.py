@@ -9,12 +9,16 @@ from pykbroker.protocol.messages.reassignments import (
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsResponse,
 )
-from pykbroker.server.dispatch import RequestContext, handles
+from pykbroker.server.dispatch import MANY_ENTRIES, RequestContext, handles
 
 from .controller_requests import submit
 
 
-@handles(ListPartitionReassignmentsRequest, listeners=frozenset({"broker", "controller"}))
+@handles(
+    ListPartitionReassignmentsRequest,
+    listeners=frozenset({"broker", "controller"}),
+    most_entries=MANY_ENTRIES,
+)
 async def list_partition_reassignments(
     context: RequestContext, request: ListPartitionReassignmentsRequest
 ) -> ListPartitionReassignmentsResponse:

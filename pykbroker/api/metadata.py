@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from pykbroker.metadata.encoded_topics import TopicsAnswer
 from pykbroker.metadata.image import TopicState
 from pykbroker.metadata.topic_names import invalid_reason, is_internal
 from pykbroker.metadata.topics import MAX_PARTITIONS_PER_REQUEST
+from pykbroker.protocol.encoded_array import EncodedArray
 from pykbroker.protocol.encoded_structs import EncodedStructs
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages.metadata import (
@@ -110,7 +110,7 @@ class _Description:
         self._turn = context.turn
         self._operations = operations
         self._known = context.broker.encoded_topics.of(context.listener_name, version, operations)
-        self._answer = TopicsAnswer(version)
+        self._answer = EncodedArray(MetadataResponse, version)
         self._unknown: list[MetadataResponseTopic] = []
 
     async def of_all(self) -> EncodedStructs:
@@ -153,7 +153,7 @@ class _Description:
         parts = self._known.find(image, topic)
         if parts is None:
             parts = await self._turn.through(self._known.encode(image, topic))
-        self._answer.add(parts)
+        self._answer.add_parts(parts)
         await self._turn.took(2 + len(parts) // 2)
 
     def _unknown_name(self, name: str) -> MetadataResponseTopic:
@@ -176,7 +176,7 @@ class _Description:
 
     def _add_encoded_unknown(self) -> None:
         if self._unknown:
-            self._answer.add_structs(self._unknown)
+            self._answer.add(self._unknown)
             self._unknown.clear()
 
     def _finish(self) -> EncodedStructs:

@@ -6,10 +6,13 @@ Served are versions 2 to 10: 5 dropped the retention time (KIP-211), 6 brought l
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from pykbroker.groups.offset_commits import refused_commit
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages.group_offsets import (
     OffsetCommitRequest,
+    OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
     OffsetCommitResponse,
     OffsetCommitResponsePartition,
@@ -17,41 +20,66 @@ from pykbroker.protocol.messages.group_offsets import (
 )
 from pykbroker.server.coordinator_driver import CoordinatorRefused
 from pykbroker.server.dispatch import RequestContext, handles
+from pykbroker.server.turns import portions
 
 from .group_requests import submit, take_out_unknown
+from .pieces import PARTITIONS_AT_ONCE, in_pieces, with_topics
 
+_STEPS_OF_COMMIT = 8
 _TOPIC_IDS_SINCE = 10
 
 
 @handles(OffsetCommitRequest)
 async def offset_commit(context: RequestContext, request: OffsetCommitRequest) -> OffsetCommitResponse:
     """What is not there is answered here, the rest by the coordinator; topics are answered in the order asked."""
-    asked = request.topics
-    refused = [_take_out_unknown(context, topic) for topic in asked]
-    request.topics = [topic for topic in asked if topic.partitions]
-    answered = iter((await _commit(context, request)).topics if request.topics else [])
-    topics = []
-    for topic, refused_partitions in zip(asked, refused, strict=True):
-        answer = next(answered) if topic.partitions else OffsetCommitResponseTopic(name=topic.name)
+    commits = [await _Commit.of(context, topic) for topic in request.topics]
+    for piece in in_pieces((each, each.known) for each in commits):
+        topics = [
+            OffsetCommitRequestTopic(name=each.topic.name, topic_id=each.topic.topic_id, partitions=list(partitions))
+            for each, partitions in piece
+        ]
+        response = await _commit(context, with_topics(request, topics))
+        for (each, _), answered in zip(piece, response.topics, strict=True):
+            each.answer.partitions += answered.partitions
+        await context.turn.took(PARTITIONS_AT_ONCE * _STEPS_OF_COMMIT)
+    for each in commits:
+        await each.refuse_unknown(context)
+    return OffsetCommitResponse(topics=[each.answer for each in commits if each.answer.partitions])
+
+
+@dataclass(slots=True)
+class _Commit:
+    """Of one topic's offsets. error_code: why the others are refused."""
+
+    topic: OffsetCommitRequestTopic
+    known: list[OffsetCommitRequestPartition]
+    unknown: list[int]
+    error_code: ErrorCode
+    answer: OffsetCommitResponseTopic
+
+    @staticmethod
+    async def of(context: RequestContext, topic: OffsetCommitRequestTopic) -> _Commit:
+        """Adds to the name the id, or to the id the name: both are stored."""
+        image = context.broker.image
+        if context.header.api_version >= _TOPIC_IDS_SINCE:
+            found, error_code = image.topic_by_id(topic.topic_id), ErrorCode.UNKNOWN_TOPIC_ID
+        else:
+            found, error_code = image.topic(topic.name), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        answer = OffsetCommitResponseTopic(name=topic.name)
+        if found is not None:
+            topic.name = answer.name = found.name
+            topic.topic_id = found.topic_id
+            error_code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         answer.topic_id = topic.topic_id
-        answer.partitions = answer.partitions + refused_partitions
-        if answer.partitions:
-            topics.append(answer)
-    return OffsetCommitResponse(topics=topics)
+        known, unknown = await take_out_unknown(context, topic.partitions, found)
+        return _Commit(topic, known, unknown, error_code, answer)
 
-
-def _take_out_unknown(context: RequestContext, topic: OffsetCommitRequestTopic) -> list[OffsetCommitResponsePartition]:
-    """Answers what does not exist. Adds to the name the id, or to the id the name: both are stored."""
-    image = context.broker.image
-    if context.header.api_version >= _TOPIC_IDS_SINCE:
-        known, error_code = image.topic_by_id(topic.topic_id), ErrorCode.UNKNOWN_TOPIC_ID
-    else:
-        known, error_code = image.topic(topic.name), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    if known is not None:
-        topic.name, topic.topic_id = known.name, known.topic_id
-        error_code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    unknown = take_out_unknown(topic.partitions, known)
-    return [OffsetCommitResponsePartition(partition_index=each, error_code=error_code) for each in unknown]
+    async def refuse_unknown(self, context: RequestContext) -> None:
+        error_code = self.error_code
+        for indexes in portions(self.unknown):
+            refused = [OffsetCommitResponsePartition(partition_index=each, error_code=error_code) for each in indexes]
+            self.answer.partitions += refused
+            await context.turn.took(len(indexes))
 
 
 async def _commit(context: RequestContext, request: OffsetCommitRequest) -> OffsetCommitResponse:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages.group_offsets import (
     OffsetDeleteRequest,
+    OffsetDeleteRequestPartition,
     OffsetDeleteRequestTopic,
     OffsetDeleteResponse,
     OffsetDeleteResponsePartition,
@@ -12,36 +15,50 @@ from pykbroker.protocol.messages.group_offsets import (
 )
 from pykbroker.server.coordinator_driver import CoordinatorRefused
 from pykbroker.server.dispatch import RequestContext, handles
+from pykbroker.server.turns import portions
 
-from .group_requests import submit
+from .group_requests import submit, take_out_unknown
+from .pieces import PARTITIONS_AT_ONCE, in_pieces, with_topics
+
+_STEPS_OF_DELETION = 8
 
 
 @handles(OffsetDeleteRequest)
 async def offset_delete(context: RequestContext, request: OffsetDeleteRequest) -> OffsetDeleteResponse:
     """The coordinator is asked even where nothing is left to delete: whether there is such a group is its answer."""
-    asked = request.topics
     answers: dict[str, list[OffsetDeleteResponsePartition]] = {}
-    for topic in asked:
-        answers.setdefault(topic.name, []).extend(_take_out_unknown(context, topic))
-    request.topics = [topic for topic in asked if topic.partitions]
-    try:
-        response: OffsetDeleteResponse = await submit(context, request.group_id, request)
-    except CoordinatorRefused as refusal:
-        return OffsetDeleteResponse(error_code=refusal.error_code)
-    if response.error_code != ErrorCode.NONE:
-        return response
-    for deleted in response.topics:
-        answers[deleted.name] += deleted.partitions
+    wanted = []
+    for topic in request.topics:
+        found = context.broker.image.topic(topic.name)
+        known, unknown = await take_out_unknown(context, topic.partitions, found)
+        answer = answers.setdefault(topic.name, [])
+        for portion in portions(unknown):
+            answer += [_unknown_partition(index) for index in portion]
+            await context.turn.took(len(portion))
+        wanted.append((topic.name, known))
+    for piece in in_pieces(wanted) if any(known for _, known in wanted) else [[]]:
+        response = await _delete(context, request, piece)
+        if response.error_code != ErrorCode.NONE:
+            return response
+        for deleted in response.topics:
+            answers[deleted.name] += deleted.partitions
+        await context.turn.took(PARTITIONS_AT_ONCE * _STEPS_OF_DELETION)
     topics = [OffsetDeleteResponseTopic(name=name, partitions=answer) for name, answer in answers.items() if answer]
     return OffsetDeleteResponse(topics=topics)
 
 
-def _take_out_unknown(context: RequestContext, topic: OffsetDeleteRequestTopic) -> list[OffsetDeleteResponsePartition]:
-    known = context.broker.image.topic(topic.name)
-    existing = {} if known is None else known.partitions
-    unknown = [partition.partition_index for partition in topic.partitions if partition.partition_index not in existing]
-    topic.partitions = [partition for partition in topic.partitions if partition.partition_index in existing]
-    return [
-        OffsetDeleteResponsePartition(partition_index=index, error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-        for index in unknown
-    ]
+def _unknown_partition(index: int) -> OffsetDeleteResponsePartition:
+    return OffsetDeleteResponsePartition(partition_index=index, error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+
+
+async def _delete(
+    context: RequestContext,
+    request: OffsetDeleteRequest,
+    piece: Sequence[tuple[str, Sequence[OffsetDeleteRequestPartition]]],
+) -> OffsetDeleteResponse:
+    topics = [OffsetDeleteRequestTopic(name=name, partitions=list(partitions)) for name, partitions in piece]
+    try:
+        response: OffsetDeleteResponse = await submit(context, request.group_id, with_topics(request, topics))
+    except CoordinatorRefused as refusal:
+        return OffsetDeleteResponse(error_code=refusal.error_code)
+    return response

@@ -6,6 +6,8 @@ Served are versions 1 to 10: 2 brought all topics of a group, 5 leader epochs (K
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages.group_offsets import (
     OffsetFetchRequest,
@@ -20,50 +22,114 @@ from pykbroker.protocol.messages.group_offsets import (
 )
 from pykbroker.server.coordinator_driver import CoordinatorRefused
 from pykbroker.server.dispatch import RequestContext, handles
+from pykbroker.server.turns import portions
 
 from .group_requests import submit
+from .pieces import PARTITIONS_AT_ONCE, in_pieces, with_topics
 
 _ERROR_OF_GROUP_SINCE = 2
 _GROUPS_SINCE = 8
 _TOPIC_IDS_SINCE = 10
 _NO_OFFSET = -1
+_MOST_OFFSETS = 500_000
+"""In one answer. Who names one group again and again could ask for any number."""
+_STEPS_OF_GROUP = 20
+_STEPS_OF_OFFSET = 4
 
 
 @handles(OffsetFetchRequest)
 async def offset_fetch(context: RequestContext, request: OffsetFetchRequest) -> OffsetFetchResponse:
     if context.header.api_version >= _GROUPS_SINCE:
-        groups = [await _fetch(context, group, request.require_stable) for group in request.groups]
-        return OffsetFetchResponse(groups=groups)
+        return OffsetFetchResponse(groups=await _fetch_all(context, request))
     topics = None
     if request.topics is not None:
-        topics = [
-            OffsetFetchRequestTopics(name=topic.name, partition_indexes=topic.partition_indexes)
-            for topic in request.topics
-        ]
+        topics = []
+        for topic in request.topics:
+            topics.append(OffsetFetchRequestTopics(name=topic.name, partition_indexes=topic.partition_indexes))
+            await context.turn.took()
     asked = OffsetFetchRequestGroup(group_id=request.group_id, topics=topics)
-    return _of_one_group(context, asked, await _fetch(context, asked, request.require_stable))
+    return await _of_one_group(context, asked, await _fetch(context, asked, request.require_stable))
+
+
+async def _fetch_all(context: RequestContext, request: OffsetFetchRequest) -> list[OffsetFetchResponseGroup]:
+    """All that a group has committed is asked for once, however often the group is named."""
+    whole: dict[str, OffsetFetchResponseGroup] = {}
+    groups = []
+    offsets = 0
+    for asked in request.groups:
+        group = whole.get(asked.group_id) if asked.topics is None else None
+        if offsets > _MOST_OFFSETS:
+            group = OffsetFetchResponseGroup(group_id=asked.group_id, error_code=ErrorCode.INVALID_REQUEST)
+        elif group is None:
+            group = await _fetch(context, asked, request.require_stable)
+            if asked.topics is None:
+                whole[asked.group_id] = group
+        offsets += sum(len(topic.partitions) for topic in group.topics)
+        groups.append(group)
+        await context.turn.took(_STEPS_OF_GROUP + len(group.topics))
+    return groups
 
 
 async def _fetch(
     context: RequestContext, asked: OffsetFetchRequestGroup, require_stable: bool
 ) -> OffsetFetchResponseGroup:
     by_id = context.header.api_version >= _TOPIC_IDS_SINCE
+    if asked.topics is None:
+        group = await _ask(context, asked, None, require_stable)
+        if by_id:
+            _add_ids(context, group)
+        return group
     unknown: list[OffsetFetchResponseTopics] = []
-    if by_id and asked.topics is not None:
-        unknown = _resolve_names(context, asked)
-    request = OffsetFetchRequest(groups=[asked], require_stable=require_stable)
+    if by_id:
+        unknown = await _resolve_names(context, asked)
+    group = await _fetch_topics(context, asked, asked.topics, require_stable)
+    if not group.error_code:
+        group.topics += unknown
+    return group
+
+
+async def _fetch_topics(
+    context: RequestContext,
+    asked: OffsetFetchRequestGroup,
+    topics: Sequence[OffsetFetchRequestTopics],
+    require_stable: bool,
+) -> OffsetFetchResponseGroup:
+    """Topics are answered in the order asked."""
+    answers: list[OffsetFetchResponseTopics] = []
+    for portion in portions(topics):
+        answers += [OffsetFetchResponseTopics(name=topic.name, topic_id=topic.topic_id) for topic in portion]
+        await context.turn.took(len(portion))
+    named = zip(answers, (topic.partition_indexes for topic in topics), strict=True)
+    for piece in in_pieces(named) if any(topic.partition_indexes for topic in topics) else [[]]:
+        wanted = [
+            OffsetFetchRequestTopics(name=answer.name, topic_id=answer.topic_id, partition_indexes=list(partitions))
+            for answer, partitions in piece
+        ]
+        group = await _ask(context, asked, wanted, require_stable)
+        if group.error_code:
+            return group
+        for (answer, _), found in zip(piece, group.topics, strict=True):
+            answer.partitions += found.partitions
+        await context.turn.took(PARTITIONS_AT_ONCE * _STEPS_OF_OFFSET)
+    return OffsetFetchResponseGroup(group_id=asked.group_id, topics=answers)
+
+
+async def _ask(
+    context: RequestContext,
+    asked: OffsetFetchRequestGroup,
+    topics: list[OffsetFetchRequestTopics] | None,
+    require_stable: bool,
+) -> OffsetFetchResponseGroup:
+    request = OffsetFetchRequest(groups=[with_topics(asked, topics)], require_stable=require_stable)
     try:
         response: OffsetFetchResponse = await submit(context, asked.group_id, request)
     except CoordinatorRefused as refused:
         return OffsetFetchResponseGroup(group_id=asked.group_id, error_code=refused.error_code)
     (group,) = response.groups
-    if by_id and asked.topics is None:
-        _add_ids(context, group)
-    group.topics += unknown
     return group
 
 
-def _resolve_names(context: RequestContext, asked: OffsetFetchRequestGroup) -> list[OffsetFetchResponseTopics]:
+async def _resolve_names(context: RequestContext, asked: OffsetFetchRequestGroup) -> list[OffsetFetchResponseTopics]:
     """Leaves in `asked` the topics that exist, with their names; the answers for the others."""
     known, unknown = [], []
     for topic in asked.topics or []:
@@ -73,6 +139,7 @@ def _resolve_names(context: RequestContext, asked: OffsetFetchRequestGroup) -> l
         else:
             topic.name = found.name
             known.append(topic)
+        await context.turn.took(2 + len(topic.partition_indexes) // 2)
     asked.topics = known
     return unknown
 
@@ -103,37 +170,35 @@ def _add_ids(context: RequestContext, group: OffsetFetchResponseGroup) -> None:
     group.topics = topics
 
 
-def _of_one_group(
+async def _of_one_group(
     context: RequestContext, asked: OffsetFetchRequestGroup, group: OffsetFetchResponseGroup
 ) -> OffsetFetchResponse:
     """The response of versions 1 to 7; version 1 has no place for the group's error but its partitions."""
+    response = OffsetFetchResponse()
     if group.error_code and context.header.api_version < _ERROR_OF_GROUP_SINCE:
-        return OffsetFetchResponse(
-            topics=[
-                OffsetFetchResponseTopic(
-                    name=topic.name,
-                    partitions=[_refused_partition(index, group.error_code) for index in topic.partition_indexes],
-                )
-                for topic in asked.topics or []
-            ]
-        )
-    topics = [
-        OffsetFetchResponseTopic(
-            name=topic.name,
-            partitions=[
-                OffsetFetchResponsePartition(
-                    partition_index=partition.partition_index,
-                    committed_offset=partition.committed_offset,
-                    committed_leader_epoch=partition.committed_leader_epoch,
-                    metadata=partition.metadata,
-                    error_code=partition.error_code,
-                )
-                for partition in topic.partitions
-            ],
-        )
-        for topic in group.topics
-    ]
-    return OffsetFetchResponse(topics=topics, error_code=group.error_code)
+        for each in asked.topics or []:
+            partitions = [_refused_partition(index, group.error_code) for index in each.partition_indexes]
+            response.topics.append(OffsetFetchResponseTopic(name=each.name, partitions=partitions))
+            await context.turn.took(2 + len(partitions))
+        return response
+    for topic in group.topics:
+        answer = OffsetFetchResponseTopic(name=topic.name)
+        response.topics.append(answer)
+        for portion in portions(topic.partitions):
+            answer.partitions += map(_of_old_version, portion)
+            await context.turn.took(2 + len(portion))
+    response.error_code = group.error_code
+    return response
+
+
+def _of_old_version(partition: OffsetFetchResponsePartitions) -> OffsetFetchResponsePartition:
+    return OffsetFetchResponsePartition(
+        partition_index=partition.partition_index,
+        committed_offset=partition.committed_offset,
+        committed_leader_epoch=partition.committed_leader_epoch,
+        metadata=partition.metadata,
+        error_code=partition.error_code,
+    )
 
 
 def _refused_partition(index: int, error_code: int) -> OffsetFetchResponsePartition:

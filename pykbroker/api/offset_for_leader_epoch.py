@@ -16,20 +16,22 @@ from pykbroker.protocol.messages.offsets import (
 from pykbroker.server.dispatch import RequestContext, handles
 from pykbroker.server.replica_manager import ReplicaManager
 
+_STEPS_OF_PARTITION = 4
+
 
 @handles(OffsetForLeaderEpochRequest)
 async def offset_for_leader_epoch(
     context: RequestContext, request: OffsetForLeaderEpochRequest
 ) -> OffsetForLeaderEpochResponse:
     replicas = context.broker.partitions
-    return OffsetForLeaderEpochResponse(
-        topics=[
-            OffsetForLeaderTopicResult(
-                topic=topic.topic, partitions=[_end_offset(replicas, topic.topic, each) for each in topic.partitions]
-            )
-            for topic in request.topics
-        ]
-    )
+    response = OffsetForLeaderEpochResponse()
+    for topic in request.topics:
+        answer = OffsetForLeaderTopicResult(topic=topic.topic)
+        response.topics.append(answer)
+        for each in topic.partitions:
+            answer.partitions.append(_end_offset(replicas, topic.topic, each))
+            await context.turn.took(_STEPS_OF_PARTITION)
+    return response
 
 
 def _end_offset(replicas: ReplicaManager, topic: str, asked: OffsetForLeaderPartition) -> EpochEndOffset:

@@ -18,14 +18,17 @@ from pykbroker.protocol.messages.transactions import (
 from pykbroker.replication.partition import Partition
 from pykbroker.server.coordinator_driver import CoordinatorRefused
 from pykbroker.server.dispatch import RequestContext, handles
+from pykbroker.server.turns import portions
 from pykbroker.storage.validation import RecordsRejected
 
 from .group_requests import submit, take_out_unknown
+from .pieces import PARTITIONS_AT_ONCE, in_pieces, with_topics
 from .transaction_verification import ClientSupport, TransactionVerification
 
 _TRANSACTION_ABORTABLE_SINCE = 4
 _ADDING_SINCE = 5
 _NO_SEQUENCE = -1
+_STEPS_OF_COMMIT = 8
 
 _ERRORS_OF_VERIFICATION = {ErrorCode.NETWORK_EXCEPTION: ErrorCode.COORDINATOR_LOAD_IN_PROGRESS}
 """Older clients try that again at once, without looking for the coordinator anew."""
@@ -34,24 +37,32 @@ _ERRORS_OF_VERIFICATION = {ErrorCode.NETWORK_EXCEPTION: ErrorCode.COORDINATOR_LO
 @handles(TxnOffsetCommitRequest)
 async def txn_offset_commit(context: RequestContext, request: TxnOffsetCommitRequest) -> TxnOffsetCommitResponse:
     """What is not there is answered here, the rest by the coordinator; topics are answered in the order asked."""
-    asked = request.topics
-    refused = [_take_out_unknown(context, topic) for topic in asked]
-    request.topics = [topic for topic in asked if topic.partitions]
-    answered = iter((await _commit(context, request)).topics if request.topics else [])
-    topics = []
-    for topic, refused_partitions in zip(asked, refused, strict=True):
-        answer = next(answered) if topic.partitions else TxnOffsetCommitResponseTopic(name=topic.name)
-        answer.partitions = answer.partitions + refused_partitions
-        topics.append(answer)
-    return TxnOffsetCommitResponse(topics=topics)
+    answers = [TxnOffsetCommitResponseTopic(name=topic.name) for topic in request.topics]
+    split = [
+        await take_out_unknown(context, topic.partitions, context.broker.image.topic(topic.name))
+        for topic in request.topics
+    ]
+    known = [partitions for partitions, _ in split]
+    for piece in in_pieces(zip(answers, known, strict=True)):
+        topics = [
+            TxnOffsetCommitRequestTopic(name=answer.name, partitions=list(partitions)) for answer, partitions in piece
+        ]
+        response = await _commit(context, with_topics(request, topics))
+        for (answer, _), answered in zip(piece, response.topics, strict=True):
+            answer.partitions += answered.partitions
+        await context.turn.took(PARTITIONS_AT_ONCE * _STEPS_OF_COMMIT)
+    for answer, (_, unknown) in zip(answers, split, strict=True):
+        await _refuse(context, answer, unknown)
+    return TxnOffsetCommitResponse(topics=answers)
 
 
-def _take_out_unknown(
-    context: RequestContext, topic: TxnOffsetCommitRequestTopic
-) -> list[TxnOffsetCommitResponsePartition]:
-    unknown = take_out_unknown(topic.partitions, context.broker.image.topic(topic.name))
+async def _refuse(context: RequestContext, answer: TxnOffsetCommitResponseTopic, unknown: list[int]) -> None:
     error_code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    return [TxnOffsetCommitResponsePartition(partition_index=each, error_code=error_code) for each in unknown]
+    for indexes in portions(unknown):
+        answer.partitions += [
+            TxnOffsetCommitResponsePartition(partition_index=each, error_code=error_code) for each in indexes
+        ]
+        await context.turn.took(len(indexes))
 
 
 async def _commit(context: RequestContext, request: TxnOffsetCommitRequest) -> TxnOffsetCommitResponse:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from pykbroker.protocol.compile import encode_structs
-from pykbroker.protocol.encoded_structs import SHARED_BYTES, EncodedStructs
+from pykbroker.protocol.encoded_structs import EncodedStructs
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages.metadata import (
     MetadataResponse,
@@ -28,7 +28,6 @@ from .topic_names import is_internal
 PARTITIONS_AT_ONCE: Final = 250
 STEPS_OF_PARTITION: Final = 8
 _LISTENER_NOT_FOUND_SINCE: Final = 6
-_JOINED_BYTES: Final = 32 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,43 +166,6 @@ class EncodedTopicsOfNode:
         if kept is None:
             kept = self._kept[asked] = EncodedTopics(*asked)
         return kept
-
-
-class TopicsAnswer:
-    """The topics of one answer in their order: some encoded already, others not."""
-
-    def __init__(self, version: int) -> None:
-        self._version = version
-        self._count = 0
-        self._parts: list[bytes] = []
-        self._small: list[bytes] = []
-        self._small_bytes = 0
-
-    def add(self, parts: Sequence[bytes], count: int = 1) -> None:
-        self._count += count
-        for part in parts:
-            if len(part) >= SHARED_BYTES:
-                self._join()
-                self._parts.append(part)
-            else:
-                self._small.append(part)
-                self._small_bytes += len(part)
-                if self._small_bytes > _JOINED_BYTES:
-                    self._join()
-
-    def add_structs(self, topics: Sequence[MetadataResponseTopic]) -> None:
-        if topics:
-            self.add(encode_structs(MetadataResponse, topics, self._version), len(topics))
-
-    def finish(self) -> EncodedStructs:
-        self._join()
-        return EncodedStructs(self._count, self._parts, self._version)
-
-    def _join(self) -> None:
-        if self._small:
-            self._parts.append(b"".join(self._small))
-            self._small.clear()
-            self._small_bytes = 0
 
 
 def leader_error(image: MetadataImage, leader: int, listener_name: str) -> ErrorCode:

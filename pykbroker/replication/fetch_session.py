@@ -28,7 +28,7 @@ TOPIC_IDS_SINCE_VERSION = 13
 MOST_PARTITIONS = 150_000
 """Of all sessions: each partition takes some 450 bytes for as long as its session is kept."""
 
-MOST_PARTITIONS_OF_ONE = 50_000
+MOST_PARTITIONS_OF_ONE = 30_000
 """A session is read as a whole."""
 
 PARTITIONS_AT_ONCE = 1000

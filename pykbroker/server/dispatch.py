@@ -32,6 +32,12 @@ _log = logging.getLogger(__name__)
 ListenerKind: TypeAlias = Literal["broker", "controller"]
 RequestT = TypeVar("RequestT", bound=Message)
 
+MOST_ENTRIES = 30_000
+"""What a client names in one request: three times the partitions that a broker is made for."""
+
+MANY_ENTRIES = OBJECTS_LIMIT
+"""And other nodes: assignments of replicas are lists in lists."""
+
 ANONYMOUS = "User:ANONYMOUS"
 _BROKER: frozenset[ListenerKind] = frozenset({"broker"})
 
@@ -140,7 +146,7 @@ class HandlerTable:
         request_type: type[RequestT],
         *,
         listeners: frozenset[ListenerKind] = _BROKER,
-        most_entries: int = OBJECTS_LIMIT,
+        most_entries: int = MOST_ENTRIES,
     ) -> Callable[
         [Callable[[RequestContext, RequestT], Awaitable[Message | None]]],
         Callable[[RequestContext, RequestT], Awaitable[Message | None]],

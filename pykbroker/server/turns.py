@@ -7,11 +7,15 @@ handler looks at them anew, entry by entry, and keeps nothing of the node's stat
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Generator, Hashable, Iterable, Iterator, Sequence
 from itertools import islice
-from typing import Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 import trio
+
+if TYPE_CHECKING:
+    from _typeshed import SupportsRichComparison
 
 STEPS_PER_TURN: Final = 4000
 PORTION: Final = 1000
@@ -19,6 +23,7 @@ PORTION: Final = 1000
 
 T = TypeVar("T")
 HashableT = TypeVar("HashableT", bound=Hashable)
+OrderedT = TypeVar("OrderedT", bound="SupportsRichComparison")
 
 
 class Turn:
@@ -47,6 +52,14 @@ class Turn:
                 result: T = done.value
                 return result
             await self.took(steps)
+
+    async def ordered(self, entries: Iterable[OrderedT]) -> Iterator[OrderedT]:
+        """The entries sorted by the thousand, and merged as far as somebody asks."""
+        sorted_portions = []
+        for portion in portions(entries):
+            sorted_portions.append(sorted(portion))
+            await self.took(len(portion) // 2)
+        return heapq.merge(*sorted_portions)
 
     async def distinct(self, entries: Iterable[HashableT]) -> dict[HashableT, None]:
         """The entries without repetition, in their order."""

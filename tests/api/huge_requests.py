@@ -1,0 +1,269 @@
+"""One huge request for each API that lists something: entries that are unknown, and one entry again and again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from pykbroker.metadata.image import GROUP_RESOURCE, TOPIC_RESOURCE
+from pykbroker.protocol.messages.configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+    ListConfigResourcesRequest,
+)
+from pykbroker.protocol.messages.consumer_groups import ConsumerGroupDescribeRequest
+from pykbroker.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from pykbroker.protocol.messages.group_admin import DeleteGroupsRequest, DescribeGroupsRequest, ListGroupsRequest
+from pykbroker.protocol.messages.group_offsets import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+    OffsetDeleteRequest,
+    OffsetDeleteRequestPartition,
+    OffsetDeleteRequestTopic,
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopics,
+)
+from pykbroker.protocol.messages.groups import FindCoordinatorRequest, LeaveGroupRequest, MemberIdentity
+from pykbroker.protocol.messages.log_dirs import (
+    AlterReplicaLogDir,
+    AlterReplicaLogDirsRequest,
+    AlterReplicaLogDirTopic,
+    DescribableLogDirTopic,
+    DescribeLogDirsRequest,
+)
+from pykbroker.protocol.messages.metadata import (
+    DescribeTopicPartitionsRequest,
+    MetadataRequest,
+    MetadataRequestTopic,
+    TopicRequest,
+)
+from pykbroker.protocol.messages.offsets import (
+    DeleteRecordsPartition,
+    DeleteRecordsRequest,
+    DeleteRecordsTopic,
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsTopic,
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderPartition,
+    OffsetForLeaderTopic,
+)
+from pykbroker.protocol.messages.transaction_admin import (
+    DescribeProducersRequest,
+    DescribeTransactionsRequest,
+    ListTransactionsRequest,
+)
+from pykbroker.protocol.messages.transaction_admin import TopicRequest as ProducersTopic
+from pykbroker.protocol.messages.transactions import (
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnTopic,
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitRequestPartition,
+    TxnOffsetCommitRequestTopic,
+)
+from pykbroker.protocol.schema import Message
+
+KNOWN = "known"
+"""A topic of one partition."""
+
+
+class Huge(NamedTuple):
+    """What is asked. build: the request, given the numbers of its entries. version: to be asked in."""
+
+    version: int
+    build: Callable[[range | list[int]], Message]
+
+
+def _names(numbers: range | list[int]) -> list[str]:
+    return [f"name-{number}" for number in numbers]
+
+
+HUGE: dict[str, Huge] = {
+    "Metadata": Huge(
+        13,
+        lambda numbers: MetadataRequest(
+            topics=[MetadataRequestTopic(name=name) for name in _names(numbers)], allow_auto_topic_creation=False
+        ),
+    ),
+    "Metadata by id": Huge(
+        13,
+        lambda numbers: MetadataRequest(
+            topics=[MetadataRequestTopic(topic_id=(number + 1).to_bytes(16, "big"), name=None) for number in numbers]
+        ),
+    ),
+    "DescribeTopicPartitions": Huge(
+        0, lambda numbers: DescribeTopicPartitionsRequest(topics=[TopicRequest(name=name) for name in _names(numbers)])
+    ),
+    "DescribeConfigs of topics": Huge(
+        4,
+        lambda numbers: DescribeConfigsRequest(
+            resources=[
+                DescribeConfigsResource(resource_type=TOPIC_RESOURCE, resource_name=name, configuration_keys=None)
+                for name in _names(numbers)
+            ]
+        ),
+    ),
+    "DescribeConfigs of groups": Huge(
+        4,
+        lambda numbers: DescribeConfigsRequest(
+            resources=[
+                DescribeConfigsResource(resource_type=GROUP_RESOURCE, resource_name=name, configuration_keys=None)
+                for name in _names(numbers)
+            ]
+        ),
+    ),
+    "DescribeLogDirs": Huge(
+        5,
+        lambda numbers: DescribeLogDirsRequest(topics=[DescribableLogDirTopic(topic=KNOWN, partitions=list(numbers))]),
+    ),
+    "AlterReplicaLogDirs": Huge(
+        2,
+        lambda numbers: AlterReplicaLogDirsRequest(
+            dirs=[
+                AlterReplicaLogDir(
+                    path="/nowhere", topics=[AlterReplicaLogDirTopic(name=KNOWN, partitions=list(numbers))]
+                )
+            ]
+        ),
+    ),
+    "ListOffsets": Huge(
+        11,
+        lambda numbers: ListOffsetsRequest(
+            replica_id=-1,
+            topics=[
+                ListOffsetsTopic(
+                    name=KNOWN,
+                    partitions=[ListOffsetsPartition(partition_index=each, timestamp=-1) for each in numbers],
+                )
+            ],
+        ),
+    ),
+    "OffsetForLeaderEpoch": Huge(
+        4,
+        lambda numbers: OffsetForLeaderEpochRequest(
+            topics=[
+                OffsetForLeaderTopic(
+                    topic=KNOWN, partitions=[OffsetForLeaderPartition(partition=each) for each in numbers]
+                )
+            ]
+        ),
+    ),
+    "DeleteRecords": Huge(
+        2,
+        lambda numbers: DeleteRecordsRequest(
+            topics=[
+                DeleteRecordsTopic(
+                    name=KNOWN, partitions=[DeleteRecordsPartition(partition_index=each) for each in numbers]
+                )
+            ]
+        ),
+    ),
+    "DescribeProducers": Huge(
+        0,
+        lambda numbers: DescribeProducersRequest(topics=[ProducersTopic(name=KNOWN, partition_indexes=list(numbers))]),
+    ),
+    "Fetch": Huge(
+        12,
+        lambda numbers: FetchRequest(
+            max_bytes=1000,
+            topics=[
+                FetchTopic(
+                    topic=KNOWN, partitions=[FetchPartition(partition=each, partition_max_bytes=1) for each in numbers]
+                )
+            ],
+        ),
+    ),
+    "FindCoordinator": Huge(4, lambda numbers: FindCoordinatorRequest(key_type=0, coordinator_keys=_names(numbers))),
+    "FindCoordinator of transactions": Huge(
+        4, lambda numbers: FindCoordinatorRequest(key_type=1, coordinator_keys=_names(numbers))
+    ),
+    "OffsetCommit": Huge(
+        9,
+        lambda numbers: OffsetCommitRequest(
+            group_id="group",
+            generation_id_or_member_epoch=-1,
+            topics=[
+                OffsetCommitRequestTopic(
+                    name=KNOWN,
+                    partitions=[OffsetCommitRequestPartition(partition_index=each) for each in numbers],
+                )
+            ],
+        ),
+    ),
+    "OffsetFetch of partitions": Huge(
+        9,
+        lambda numbers: OffsetFetchRequest(
+            groups=[
+                OffsetFetchRequestGroup(
+                    group_id="group",
+                    topics=[OffsetFetchRequestTopics(name=KNOWN, partition_indexes=list(numbers))],
+                )
+            ]
+        ),
+    ),
+    "OffsetFetch of topics": Huge(
+        9,
+        lambda numbers: OffsetFetchRequest(
+            groups=[
+                OffsetFetchRequestGroup(
+                    group_id="group",
+                    topics=[OffsetFetchRequestTopics(name=name, partition_indexes=[0]) for name in _names(numbers)],
+                )
+            ]
+        ),
+    ),
+    "OffsetFetch of groups": Huge(
+        9,
+        lambda numbers: OffsetFetchRequest(
+            groups=[OffsetFetchRequestGroup(group_id=name, topics=None) for name in _names(numbers)]
+        ),
+    ),
+    "OffsetDelete": Huge(
+        0,
+        lambda numbers: OffsetDeleteRequest(
+            group_id="group",
+            topics=[
+                OffsetDeleteRequestTopic(
+                    name=KNOWN, partitions=[OffsetDeleteRequestPartition(partition_index=each) for each in numbers]
+                )
+            ],
+        ),
+    ),
+    "TxnOffsetCommit": Huge(
+        3,
+        lambda numbers: TxnOffsetCommitRequest(
+            group_id="group",
+            transactional_id="id",
+            topics=[
+                TxnOffsetCommitRequestTopic(
+                    name=KNOWN,
+                    partitions=[TxnOffsetCommitRequestPartition(partition_index=each) for each in numbers],
+                )
+            ],
+        ),
+    ),
+    "AddPartitionsToTxn": Huge(
+        3,
+        lambda numbers: AddPartitionsToTxnRequest(
+            v3_and_below_transactional_id="id",
+            v3_and_below_topics=[AddPartitionsToTxnTopic(name=KNOWN, partitions=list(numbers))],
+        ),
+    ),
+    "DescribeGroups": Huge(6, lambda numbers: DescribeGroupsRequest(groups=_names(numbers))),
+    "ConsumerGroupDescribe": Huge(1, lambda numbers: ConsumerGroupDescribeRequest(group_ids=_names(numbers))),
+    "DeleteGroups": Huge(2, lambda numbers: DeleteGroupsRequest(groups_names=_names(numbers))),
+    "LeaveGroup": Huge(
+        5,
+        lambda numbers: LeaveGroupRequest(
+            group_id="group", members=[MemberIdentity(member_id=name) for name in _names(numbers)]
+        ),
+    ),
+    "ListGroups": Huge(5, lambda numbers: ListGroupsRequest(states_filter=_names(numbers))),
+    "ListTransactions": Huge(2, lambda numbers: ListTransactionsRequest(state_filters=_names(numbers))),
+    "ListConfigResources": Huge(
+        1, lambda numbers: ListConfigResourcesRequest(resource_types=[TOPIC_RESOURCE for _ in numbers])
+    ),
+    "DescribeTransactions": Huge(0, lambda numbers: DescribeTransactionsRequest(transactional_ids=_names(numbers))),
+}

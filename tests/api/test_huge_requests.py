@@ -1,0 +1,82 @@
+"""Whatever a request names, it holds the loop for a moment only: each API that lists something, and a huge request.
+
+The processor time of the longest turn is some milliseconds, and a pass of the garbage collector some ten; the bound is
+far above both, and far below what the request takes as a whole in one go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+import trio
+
+import pykbroker.api
+from pykbroker.server.dispatch import MOST_ENTRIES
+from pykbroker.server.log_moves import LogMoves
+from pykbroker.server.turns import STEPS_PER_TURN
+
+from .api_node import ApiNode, in_virtual_time
+from .huge_requests import HUGE, KNOWN
+from .turns_taken import handle
+
+LONGEST_S = 0.15
+COUNT = 20_000
+
+Numbers = Callable[[], Sequence[int]]
+"""Of the entries: all of them others, or always the one that is there."""
+
+ASKED: dict[str, Numbers] = {"different": lambda: range(1, COUNT + 1), "repeated": lambda: [0] * COUNT}
+
+
+@pytest.fixture
+def crowded(tmp_path: Path) -> ApiNode:
+    node = ApiNode(tmp_path)
+    node.create_topic(KNOWN)
+    node.create_topic("__consumer_offsets", 3)
+    node.create_topic("__transaction_state", 3)
+    node.broker.log_moves = LogMoves(node.replicas, cast(Any, None), threads=node.threads, clock=node.clock)
+    return node
+
+
+@pytest.mark.parametrize("asked", ASKED)
+@pytest.mark.parametrize("api", HUGE)
+def test_a_huge_request_shares_the_loop(crowded: ApiNode, api: str, asked: str) -> None:
+    huge = HUGE[api]
+    request = huge.build(ASKED[asked]())
+    api_key = request.__schema__.api_key
+    assert api_key is not None
+    handler = pykbroker.api.HANDLERS.view("broker").by_api_key[api_key].function
+
+    async def run() -> None:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(crowded.groups.run)
+            nursery.start_soon(crowded.transactions.coordinator.run)
+            await trio.sleep(1)
+            response, turns = await handle(crowded.broker, handler, request, huge.version)
+            nursery.cancel_scope.cancel()
+        assert response is not None
+        assert turns.longest_s < LONGEST_S
+
+    in_virtual_time(run)
+
+
+def test_every_api_that_lists_something_is_asked() -> None:
+    """The controller answers some, coordinators others, and what carries records has bounds of its own."""
+    elsewhere = {
+        "AddRaftVoterRequest",
+        "UpdateFeaturesRequest",
+        "DescribeQuorumRequest",
+        "ConsumerGroupHeartbeatRequest",
+        "WriteTxnMarkersRequest",
+    }
+    asked = {type(huge.build(range(1))).__name__ for huge in HUGE.values()}
+    bounded = {
+        each.request_type.__name__
+        for each in pykbroker.api.HANDLERS.view("broker").by_api_key.values()
+        if each.most_entries == MOST_ENTRIES and any(field.is_array for field in each.request_type.__schema__.fields)
+    }
+    assert bounded - asked - elsewhere == set()
+    assert STEPS_PER_TURN < MOST_ENTRIES
