@@ -61,6 +61,7 @@ class BrokerWatch:
             broker = image.brokers.get(broker_id)
             if broker is None:
                 self._reached.pop(broker_id, None)
+                self._connections.pop(broker_id, None)
             elif broker_id != self._node_id and not broker.fenced:
                 known = self._reached.get(broker_id)
                 if known is None or known[0] != broker.epoch:

@@ -56,23 +56,37 @@ class NodeConnections:
     async def connection(self, destination: Destination, purpose: str = "") -> Connection:
         """The open one, or a new one that knows the peer's versions. Raises ClientError."""
         key = destination.node, purpose
-        async with self._connecting.setdefault(key, trio.Lock()):
-            known = self._open.get(key)
-            if known is not None:
-                if known[0] == destination and not known[1].is_closed:
-                    return known[1]
-                # The node has moved, or a new process stands in its place. Out first: it may be closed by others, too.
-                del self._open[key]
-                await known[1].aclose()
-            connection = await self._connect(destination)
-            self._open[key] = destination, connection
-            return connection
+        connecting = self._connecting.setdefault(key, trio.Lock())
+        try:
+            async with connecting:
+                return await self._connected(key, destination)
+        finally:
+            self._forget(key)
+
+    async def _connected(self, key: tuple[str, str], destination: Destination) -> Connection:
+        known = self._open.get(key)
+        if known is not None:
+            if known[0] == destination and not known[1].is_closed:
+                return known[1]
+            # The node has moved, or a new process stands in its place. Out first: it may be closed by others, too.
+            del self._open[key]
+            await known[1].aclose()
+        connection = await self._connect(destination)
+        self._open[key] = destination, connection
+        return connection
 
     async def close(self, node: str, purpose: str = "") -> None:
         """Whoever still waits for an answer on it gets ConnectionLost."""
         known = self._open.pop((node, purpose), None)
+        self._forget((node, purpose))
         if known is not None:
             await known[1].aclose()
+
+    def _forget(self, key: tuple[str, str]) -> None:
+        """Names of nodes come from outside: nothing is kept of one to which there is no connection."""
+        connecting = self._connecting.get(key)
+        if key not in self._open and connecting is not None and not connecting.locked():
+            del self._connecting[key]
 
     async def _connect(self, destination: Destination) -> Connection:
         node = destination.node

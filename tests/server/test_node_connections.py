@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import random
 
+import pytest
 import trio
 
+from pykbroker.client.errors import NodeRefusesConnections
 from pykbroker.protocol.messages.brokers import AllocateProducerIdsRequest, AllocateProducerIdsResponse
 from pykbroker.server.node_connections import Destination, NodeConnections
 from pykbroker.sim.determinism import run_deterministic
@@ -34,5 +36,23 @@ def test_the_connection_to_a_node_that_moved_is_replaced_while_somebody_else_clo
                         await trio.lowlevel.checkpoint()
                     await connections.close(moved.node)
             await connections.aclose()
+
+    run_deterministic(run, seed=1)
+
+
+def test_nothing_is_kept_of_nodes_to_which_there_is_no_connection() -> None:
+    async def run() -> None:
+        network = SimulatedNetwork(random.Random(1))
+        here = TestController(2, AllocateProducerIdsRequest, _answers)
+        connections = NodeConnections(network, client_id="broker-1", request_timeout_ms=5_000)
+        for node_id in range(100):
+            with pytest.raises(NodeRefusesConnections):
+                await connections.connection(Destination(f"controller {node_id}", "127.0.0.1", 1))
+        assert not connections._connecting
+        async with here.serving(network):
+            opened = await connections.connection(here.destination)
+            assert await connections.connection(here.destination) is opened
+            await connections.close(here.destination.node)
+        assert not connections._connecting
 
     run_deterministic(run, seed=1)
