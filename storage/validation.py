@@ -82,7 +82,9 @@ _MEDIUM_BYTES = 8 * 1024 * 1024
 """Several jobs of this size may have their memory at the same time."""
 _COPIED_AT_ONCE_BYTES = 2 * 1024 * 1024
 
-# What a byte costs in units of `CheckBudget`, as shifts.
+# Costs in units of `CheckBudget`; those of a byte as shifts.
+_BATCH = 10
+_CODEC = 20
 _CHECKSUM = 13
 _COPYING = 12
 _DECOMPRESSION = {Compression.GZIP: 7}
@@ -170,7 +172,7 @@ def client_batch_steps(records: Buffer | None, config: LogConfig, now_ms: int, b
     view = memoryview(records)
     if crc32c(view[ATTRIBUTES_OFFSET:]) != header.crc:
         raise RecordsRejected(ErrorCode.CORRUPT_MESSAGE, "the batch's checksum is not that of its bytes")
-    budget.left -= len(view) >> _CHECKSUM
+    budget.left -= _BATCH + (len(view) >> _CHECKSUM)
     if len(view) > config.max_message_bytes:
         raise RecordsRejected(
             ErrorCode.MESSAGE_TOO_LARGE,
@@ -269,6 +271,9 @@ def _copy(payload: memoryview, budget: CheckBudget) -> Steps[LargePayload]:
 def _decompress(codec: Compression, payload: memoryview, budget: CheckBudget) -> Steps[tuple[IndexedBytes, int]]:
     """In place where the result is small, otherwise in a thread, where most are of a medium size."""
     limit_bytes = min(limit_of(len(payload)), budget.room_bytes)
+    if limit_bytes <= 0:
+        raise _request_too_large()
+    budget.left -= _CODEC
     if len(payload) <= _SMALL_COMPRESSED_BYTES:
         small_bytes = min(_SMALL_BYTES, limit_bytes)
         try:
@@ -293,7 +298,7 @@ def _decompress_in_thread(
     codec: Compression, payload: memoryview, limit_bytes: int, budget: CheckBudget
 ) -> Steps[LargePayload]:
     if limit_bytes <= 0:
-        raise InvalidRecords(ErrorCode.MESSAGE_TOO_LARGE, "the request decompresses to more than its size allows")
+        raise _request_too_large()
     try:
         result = yield Job(partial(decompress_large, codec, payload, limit_bytes), limit_bytes > _MEDIUM_BYTES)
     except InvalidRecords as error:
@@ -303,6 +308,10 @@ def _decompress_in_thread(
     large = cast(LargePayload, result)
     budget.room_bytes -= large.size
     return large
+
+
+def _request_too_large() -> InvalidRecords:
+    return InvalidRecords(ErrorCode.MESSAGE_TOO_LARGE, "the request decompresses to more than its size allows")
 
 
 def _ensure_too_large(error: InvalidRecords) -> None:

@@ -9,10 +9,12 @@ Snappy is read raw and in the block framing of `xerial/snappy-java`, which Java 
 with independent blocks, the only one that Java clients read.
 """
 
+import mmap as mmap_module
 import struct
 import sys
 import zlib
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from enum import IntEnum
 from mmap import MAP_ANONYMOUS, MAP_PRIVATE, mmap
 from typing import NamedTuple, TypeAlias
@@ -123,6 +125,8 @@ def decompress_large(codec: Compression, data: Buffer, limit_bytes: int) -> Larg
     while the codec writes without the lock.
     """
     output = mmap(-1, max(limit_bytes, 1), flags=MAP_PRIVATE | MAP_ANONYMOUS)
+    if limit_bytes > _COPIED_BYTES:
+        _wish_for_huge_pages(output)
     size: int | None
     match codec:
         case Compression.GZIP:
@@ -138,6 +142,13 @@ def decompress_large(codec: Compression, data: Buffer, limit_bytes: int) -> Larg
     if size is None:
         raise too_large(limit_bytes)
     return LargePayload(output[:size] if size <= _COPIED_BYTES else output, size)
+
+
+def _wish_for_huge_pages(output: mmap) -> None:
+    """64 MiB in small pages cost 30 ms of faults, and 6 ms on the event loop when they are given back."""
+    if sys.platform == "linux":
+        with suppress(OSError):  # a kernel without them
+            output.madvise(mmap_module.MADV_HUGEPAGE)
 
 
 def too_large(limit_bytes: int) -> InvalidRecords:

@@ -29,7 +29,7 @@ from pykbroker.replication.partition import ACKS_ALL, Partition
 from pykbroker.server.dispatch import RequestContext, RequestRefused, handles
 from pykbroker.server.record_checks import NobodyWaits, proceed
 from pykbroker.server.replica_manager import ReplicaManager
-from pykbroker.server.turns import Turn, portions
+from pykbroker.server.turns import PORTION, Turn, portions
 from pykbroker.server.waiters import PartitionChanges, WaitingClient
 from pykbroker.storage.log import LogConfig
 from pykbroker.storage.validation import (
@@ -59,6 +59,7 @@ _TRANSACTIONAL = 0x10
 NONE = ErrorCode.NONE
 _NO_LEADER = LeaderIdAndEpoch()
 _STEPS_OF_APPEND = 20
+_APPENDS_AT_ONCE = 32
 
 _Place: TypeAlias = tuple[str, bytes, int]
 """A partition as the request names it."""
@@ -106,19 +107,23 @@ async def _look_over(request: ProduceRequest, turn: Turn) -> tuple[ErrorCode, se
     twice: set[_Place] = set()
     records_bytes = 0
     for topic in request.topic_data:
-        for portion in portions(topic.partition_data):
-            for data in portion:
-                place = (topic.name, topic.topic_id, data.index)
-                (twice if place in named else named).add(place)
-                records_bytes += len(data.records or b"")
-                if not may_be_transactional and _is_transactional(data.records):
+        for data in topic.partition_data:
+            records = data.records
+            if records is not None:
+                records_bytes += len(records)
+                if not may_be_transactional and _is_transactional(records):
                     return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, set(), 0
-            await turn.took(len(portion) // 2)
+            place = (topic.name, topic.topic_id, data.index)
+            if place in named:
+                twice.add(place)
+            named.add(place)
+            if not len(named) % PORTION:
+                await turn.took(PORTION)
     return NONE, twice, records_bytes
 
 
-def _is_transactional(records: bytes | memoryview | None) -> bool:
-    return records is not None and len(records) > _ATTRIBUTES_AT and bool(records[_ATTRIBUTES_AT] & _TRANSACTIONAL)
+def _is_transactional(records: bytes | memoryview) -> bool:
+    return len(records) > _ATTRIBUTES_AT and bool(records[_ATTRIBUTES_AT] & _TRANSACTIONAL)
 
 
 async def _same_error(request: ProduceRequest, error_code: ErrorCode, turn: Turn) -> ProduceResponse:
@@ -176,12 +181,13 @@ class _Appends:
 
     async def run(self) -> ProduceResponse:
         response = ProduceResponse()
-        turn = self._context.turn
         for topic in self._request.topic_data:
-            answers = []
+            answers: list[PartitionProduceResponse] = []
             for data in topic.partition_data:
                 answers.append(await self._append(topic, data))
-                await turn.took(_STEPS_OF_APPEND)
+                if not len(answers) % _APPENDS_AT_ONCE:
+                    await self._context.turn.took(_APPENDS_AT_ONCE * _STEPS_OF_APPEND)
+            await self._context.turn.took(len(answers) % _APPENDS_AT_ONCE * _STEPS_OF_APPEND)
             response.responses.append(
                 TopicProduceResponse(name=topic.name, topic_id=topic.topic_id, partition_responses=answers)
             )
