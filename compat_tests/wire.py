@@ -47,6 +47,11 @@ class Wire:
         except (ConnectionResetError, BrokenPipeError):
             raise Closed from None
 
+    def send_raw_for(self, data: bytes, deadline_s: float) -> None:
+        """Send as much as the broker takes in that time. Raises TimeoutError or Closed."""
+        self._socket.settimeout(deadline_s)
+        self.send_raw(data)
+
     def send_frame(self, frame: bytes) -> None:
         self.send_raw(struct.pack(">i", len(frame)) + frame)
 

@@ -2,13 +2,14 @@
 
 import os
 import struct
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import psutil
 import pytest
 
 from compat_tests.brokers import BrokerProcess, answers_api_versions
+from compat_tests.waiting import until
 from compat_tests.wire import Closed, Wire, header, uvarint
 
 MIB = 2**20
@@ -53,6 +54,20 @@ def test_memory_grows_with_the_bytes_that_came_and_not_with_those_announced(own_
         for _ in range(20):
             assert answers_api_versions(own_broker.address)
         assert resident_mib(own_broker) - before < 20
+
+
+def test_many_large_requests_that_do_not_come_take_bounded_memory(own_broker: BrokerProcess) -> None:
+    """`queued.max.request.bytes` has a default: 350 times a megabyte of an announced frame, and an honest client."""
+    before = resident_mib(own_broker)
+    with ExitStack() as connections:
+        for _ in range(350):
+            wire = connections.enter_context(Wire(own_broker.address))
+            with suppress(Closed, TimeoutError):  # as long as the broker does not read, the system takes what it may
+                wire.send_raw_for(struct.pack(">i", 100 * MIB) + bytes(MIB), deadline_s=0.02)
+        for _ in range(20):
+            assert answers_api_versions(own_broker.address)
+        until(lambda: "bytes of a request" in own_broker.log_text(), "a line that says who was closed")
+        assert peak_resident_mib(own_broker) - before < 200
 
 
 def test_millions_of_unknown_tagged_fields_close_the_connection(own_broker: BrokerProcess) -> None:

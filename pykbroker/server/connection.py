@@ -13,15 +13,19 @@ import trio
 from pykbroker.protocol.errors import MalformedMessage
 from pykbroker.storage.errors import DiskFailed
 
+from .client_memory import ClientMemory
 from .dispatch import ConnectionState, Dispatcher, RequestFailed, RequestRefused
 from .log_lines import RateLimitedLog, printable
 from .receive_buffer import MalformedFrame, ReceiveBuffer
-from .transport import Transport
+from .transport import Part, Transport
 
 _BYTES_BETWEEN_CHECKPOINTS = 256 * 1024
 _REQUEST_COST_BYTES = 16 * 1024
 _SLOWEST_PROGRESS_BYTES = 4096
 _LOOKS_AFTER_LEAVING = 2
+_SMALL_FRAME_BYTES = 4096
+_SMALL_ANSWER_BYTES = 2048
+_STUCK_BYTES = 64 * 1024
 
 
 class Phase(Enum):
@@ -32,17 +36,22 @@ class Phase(Enum):
 
 class Connection:
     __slots__ = (
+        "_answer_bytes",
         "_buffer",
         "_dispatcher",
         "_finishing",
         "_idle_checks",
+        "_is_evicted",
         "_looks_since_left",
+        "_memory",
         "_phase",
         "_progress_seen",
+        "_received_when_looked",
         "_refusals",
         "_served_when_looked",
         "_transport",
         "_unyielded_bytes",
+        "_waits_for_memory",
         "received_bytes",
         "served_requests",
         "state",
@@ -55,7 +64,13 @@ class Connection:
         dispatcher: Dispatcher,
         buffer: ReceiveBuffer,
         refusals: RateLimitedLog,
+        memory: ClientMemory,
     ) -> None:
+        self._memory = memory
+        self._answer_bytes = 0
+        self._received_when_looked = 0
+        self._waits_for_memory = False
+        self._is_evicted = False
         self._transport = transport
         self.state = state
         self._dispatcher = dispatcher
@@ -74,6 +89,50 @@ class Connection:
     @property
     def buffered_bytes(self) -> int:
         return self._buffer.held_bytes
+
+    @property
+    def request_bytes(self) -> int:
+        """Memory of the request in hand, or of what has come of it; 0 where nothing would make it let go of that."""
+        if self._phase is Phase.HANDLING and self.state.give_up is None:
+            return 0
+        return self._buffer.held_bytes
+
+    @property
+    def unfinished_bytes(self) -> int:
+        """Memory of a request that is still being received."""
+        return self._buffer.held_bytes if self._phase is Phase.RECEIVING else 0
+
+    @property
+    def unsent_bytes(self) -> int:
+        """Memory of an answer that the peer has not taken so far."""
+        return self._answer_bytes if self._phase is Phase.SENDING else 0
+
+    def note_progress(self) -> None:
+        self._received_when_looked = self.received_bytes
+
+    @property
+    def is_stuck(self) -> bool:
+        """Next to nothing has come of its request since `note_progress`, and not for our sake."""
+        return (
+            self.unfinished_bytes > 0
+            and not self._waits_for_memory
+            and self.received_bytes - self._received_when_looked < _STUCK_BYTES
+        )
+
+    def evict(self, reason: str) -> None:
+        """Close it, or end the wait that it is in, for the sake of memory, which is free at once."""
+        if self._phase is Phase.HANDLING:
+            if self.state.give_up is not None:
+                self.state.give_up()
+            return
+        request = self.state.request
+        client = printable(None if request is None else request.client_id)
+        self._log_refusal(f"client {client} {reason}")
+        self._is_evicted = True
+        self._transport.close()
+        self._release_answer()
+        if self._phase is Phase.RECEIVING:
+            self._buffer.release()
 
     async def serve(self) -> None:
         """Serve until the peer leaves, sends what no client sends, or `close` is called."""
@@ -111,7 +170,8 @@ class Connection:
             self.received_bytes // _SLOWEST_PROGRESS_BYTES,
             self._transport.waits_for_peer,
         )
-        if self._phase is Phase.HANDLING or progress != self._progress_seen:
+        is_ours_to_move = self._phase is Phase.HANDLING or self._waits_for_memory
+        if is_ours_to_move or progress != self._progress_seen:
             self._progress_seen = progress
             self._idle_checks = 0
             return
@@ -148,23 +208,60 @@ class Connection:
         frame = await self._next_frame()
         if frame is None:
             return False
+        size = len(frame)
+        if size <= _SMALL_FRAME_BYTES or self._memory.is_short:
+            frame = self._buffer.detach(frame)
         self._phase = Phase.HANDLING
         answer = await self._dispatcher.answer(frame, self.state)
         self.served_requests += 1
         if answer is not None:
-            self._phase = Phase.SENDING
-            await self._transport.send(answer)
+            if len(answer) == 1 and isinstance(answer[0], bytes) and len(answer[0]) <= _SMALL_ANSWER_BYTES:
+                self._phase = Phase.SENDING
+                await self._transport.send(answer)
+            else:
+                await self._send(answer)
         self._phase = Phase.RECEIVING
-        self._unyielded_bytes += len(frame) + _REQUEST_COST_BYTES
+        self._unyielded_bytes += size + _REQUEST_COST_BYTES
         if self._unyielded_bytes > _BYTES_BETWEEN_CHECKPOINTS:  # a peer that always has more must not starve others
             self._unyielded_bytes = 0
             await trio.lowlevel.checkpoint()
         return not self._finishing
 
+    async def _send(self, answer: list[Part]) -> None:
+        size = sum(len(part) for part in answer if isinstance(part, (bytes, bytearray, memoryview)))
+        self._memory.hold_answer(size)
+        self._answer_bytes = size
+        self._phase = Phase.SENDING
+        try:
+            await self._transport.send(answer)
+        finally:
+            self._release_answer()
+
+    def _release_answer(self) -> None:
+        if self._answer_bytes:
+            self._memory.release_answer(self._answer_bytes)
+            self._answer_bytes = 0
+
+    async def _room(self) -> None:
+        """Wait until there may be memory."""
+        self._waits_for_memory = True
+        try:
+            await self._memory.room()
+        finally:
+            self._waits_for_memory = False
+        if self._is_evicted or self._finishing:
+            raise trio.ClosedResourceError
+
     async def _next_frame(self) -> memoryview | None:
         buffer, transport = self._buffer, self._transport
         while (frame := buffer.next_frame()) is None:
-            count = transport.receive_now(buffer.writable())
+            view = buffer.writable()
+            if view is None:
+                self._unyielded_bytes = 0
+                await self._room()
+                continue
+            count = transport.receive_now(view)
+            del view  # a slice that is alive keeps the buffer from being used again
             if count is None:
                 buffer.rest()
                 self._unyielded_bytes = 0

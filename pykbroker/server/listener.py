@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import logging
 from dataclasses import dataclass
+from operator import attrgetter
 
 import trio
 
@@ -23,6 +24,12 @@ _ACCEPTED_IN_A_TURN = 64
 _IDLE_CHECKS = 4
 _LOOK_FOR_PEERS_S = 5.0
 _LOOKS_IN_A_TURN = 500
+_MEMORY_LOOK_S = 1.0
+_PATIENT_LOOKS = 10
+
+_held = attrgetter("request_bytes")
+_unfinished = attrgetter("unfinished_bytes")
+_unsent = attrgetter("unsent_bytes")
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +56,8 @@ class Listener:
         self._dispatcher = dispatcher
         self._limits = limits
         self._pool = pool
+        self._memory = pool.memory
+        self._memory.on_excess.append(self._relieve_memory)
         self._refusals = refusals
         self._accepting = trio.CancelScope()
         self._connections: dict[Connection, str] = {}
@@ -70,6 +79,7 @@ class Listener:
                 async with trio.open_nursery() as keepers:
                     keepers.start_soon(self._close_idle_connections)
                     keepers.start_soon(self._look_for_peers)
+                    keepers.start_soon(self._keep_memory)
                     await self._accept_connections(connections)
             for connection in list(self._connections):
                 connection.finish()
@@ -113,7 +123,7 @@ class Listener:
         host = transport.peer.host
         buffer = ReceiveBuffer(self._pool, self._limits.max_request_bytes)
         state = ConnectionState(listener_name=self.name, client_address=host)
-        connection = Connection(transport, state, self._dispatcher, buffer, self._refusals)
+        connection = Connection(transport, state, self._dispatcher, buffer, self._refusals, self._memory)
         self._connections[connection] = host
         self._connections_of_host[host] = self._connections_of_host.get(host, 0) + 1
         return connection
@@ -137,6 +147,44 @@ class Listener:
                 connection.look_for_peer()
                 if not (number + 1) % _LOOKS_IN_A_TURN:
                     await trio.lowlevel.checkpoint()
+
+    async def _keep_memory(self) -> None:
+        """While requests wait for memory: close those that hold some and bring nothing, the greediest first.
+
+        Where all bring something and somebody has waited for long, the greediest of all has to go.
+        """
+        memory, waited = self._memory, 0
+        while True:
+            await memory.until_wanted()
+            for connection in self._connections:
+                connection.note_progress()
+            await trio.sleep(_MEMORY_LOOK_S)
+            waited = waited + 1 if memory.is_wanted else 0
+            if not waited:
+                continue
+            stuck = [connection for connection in self._connections if connection.is_stuck]
+            stuck.sort(key=_held, reverse=True)
+            for connection in stuck:
+                if memory.request_bytes <= memory.request_limit_bytes // 2:
+                    break
+                connection.evict(f"holds {connection.request_bytes} bytes of a request that does not come, others wait")
+            if not stuck and waited >= _PATIENT_LOOKS and self._connections:
+                greediest = max(self._connections, key=_held)
+                greediest.evict(f"holds {greediest.request_bytes} bytes of a request, others wait for long")
+            memory.retry()
+
+    def _relieve_memory(self) -> None:
+        memory = self._memory
+        if memory.has_too_many_answers:
+            for connection in sorted(self._connections, key=_unsent, reverse=True):
+                if memory.answer_bytes <= memory.answer_limit_bytes // 2 or not connection.unsent_bytes:
+                    break
+                connection.evict(f"did not take {connection.unsent_bytes} bytes of an answer, and memory is short")
+        if memory.has_too_many_requests:
+            for connection in sorted(self._connections, key=_unfinished, reverse=True):
+                if memory.request_bytes <= memory.request_limit_bytes or not connection.unfinished_bytes:
+                    break
+                connection.evict(f"holds {connection.unfinished_bytes} bytes of a request, and memory is short")
 
     async def _close_idle_connections(self) -> None:
         """A connection without progress is closed after one period to one and a quarter."""

@@ -27,6 +27,7 @@ from .broker import BoundListener, ClusterNode
 from .broker_role import BrokerRole
 from .broker_watch import BrokerWatch
 from .cleaning_process import ThisThread
+from .client_memory import REQUEST_BYTES, ClientMemory
 from .clock import Clock
 from .controller_channel import ControllerChannel
 from .controller_registration import ControllerRegistrar
@@ -86,6 +87,11 @@ def socket_options(config: BrokerConfig) -> SocketOptions:
     )
 
 
+def client_memory(config: BrokerConfig) -> ClientMemory:
+    limit_bytes = config.int("queued.max.request.bytes")
+    return ClientMemory(limit_bytes if limit_bytes > 0 else REQUEST_BYTES)
+
+
 class Node:
     def __init__(
         self,
@@ -113,7 +119,9 @@ class Node:
         self._rng = rng
         self._new_workplace = new_workplace
         self._on_loading = on_loading
-        self._pool = BufferPool()
+        self._pool = BufferPool(client_memory(config))
+        self._controller_pool = BufferPool(client_memory(config))
+        """Of its own: clients must not take a controller's memory."""
         self._stopping = trio.Event()
         self.serves = False
         self.stopped = trio.Event()
@@ -175,8 +183,9 @@ class Node:
         refusals = RateLimitedLog(logging.getLogger(f"{__package__}.refusals"), self._clock)
 
         view = self._handlers.view(kind)
+        pool = self._pool if kind == "broker" else self._controller_pool
         return [
-            Listener(each.name, acceptors[each.name], Dispatcher(node, view), limits, self._pool, refusals)
+            Listener(each.name, acceptors[each.name], Dispatcher(node, view), limits, pool, refusals)
             for each in configured
         ]
 

@@ -12,11 +12,14 @@ from __future__ import annotations
 
 from struct import Struct
 
+from .client_memory import ClientMemory
+
 INITIAL_BYTES = 64 * 1024
 _KEPT_BYTES = 2 << 20
 _POOLED_BYTES = 6 << 20
 _READ_AHEAD_BYTES = 32 * 1024
 _WASTE_FACTOR = 16
+_DETACHED_BYTES = 4096
 
 _size_at = Struct(">i").unpack_from
 
@@ -31,9 +34,13 @@ class MalformedFrame(Exception):
 
 
 class BufferPool:
-    """Buffers of one node that no connection holds. The one returned last is warm in the cache and goes out first."""
+    """Buffers that no connection holds. The one returned last is warm in the cache and goes out first.
 
-    def __init__(self) -> None:
+    memory: what is lent, and what connections keep aside.
+    """
+
+    def __init__(self, memory: ClientMemory | None = None) -> None:
+        self.memory = memory or ClientMemory()
         self._free: list[bytearray] = []
         self._free_bytes = 0
 
@@ -54,10 +61,11 @@ class BufferPool:
 class ReceiveBuffer:
     """Bytes in [_start, _end) of `_buffer` are received and not yet handed out."""
 
-    __slots__ = ("_buffer", "_end", "_max_frame_bytes", "_pool", "_start", "_stash", "_view")
+    __slots__ = ("_buffer", "_end", "_max_frame_bytes", "_memory", "_pool", "_start", "_stash", "_view")
 
     def __init__(self, pool: BufferPool, max_frame_bytes: int) -> None:
         self._pool = pool
+        self._memory = pool.memory
         self._max_frame_bytes = max_frame_bytes
         self._buffer: bytearray | None = None
         self._view: memoryview | None = None
@@ -67,6 +75,8 @@ class ReceiveBuffer:
 
     def next_frame(self) -> memoryview | None:
         """The next whole frame without its size prefix, or None until more bytes have come."""
+        if self._stash and self._view is None:
+            self._borrow()
         view, start = self._view, self._start
         available = self._end - start
         if view is None or available < 4:
@@ -79,12 +89,16 @@ class ReceiveBuffer:
         self._start = end = start + 4 + size
         return view[start + 4 : end]
 
-    def writable(self) -> memoryview:
-        """Where the next received bytes go; never empty. Report them with `wrote`."""
+    def writable(self) -> memoryview | None:
+        """Where the next received bytes go; never empty. Report them with `wrote`.
+
+        None where the buffer would have to grow and memory is short: ask again after `ClientMemory.room`.
+        """
         if self._view is None:
             self._borrow()
         wanted = self._frame_bytes()
-        self._make_room(wanted)
+        if not self._make_room(wanted):
+            return None
         view, end = self._view, self._end
         assert view is not None
         missing = self._start + wanted - end
@@ -101,15 +115,36 @@ class ReceiveBuffer:
         if buffer is None:
             return
         held = self._end - self._start
-        if held * _WASTE_FACTOR <= len(buffer):
-            self._stash = bytes(buffer[self._start : self._end]) if held else b""
-            self._give_back()
+        if held * _WASTE_FACTOR <= len(buffer) or (self._memory.is_short and held <= INITIAL_BYTES // 2):
+            self._set_aside()
+
+    def detach(self, frame: memoryview) -> memoryview:
+        """The same frame, out of the buffer where that would be kept for little: its handler may wait for long."""
+        if len(frame) > _DETACHED_BYTES and not (self._memory.is_short and len(frame) <= INITIAL_BYTES):
+            return frame
+        if self._end > self._start and not self._memory.is_short:
+            return frame  # what is behind it comes next
+        copied = memoryview(bytes(frame))
+        frame.release()
+        self._set_aside()
+        return copied
 
     def release(self) -> None:
         """The connection ends."""
-        self._stash = b""
+        if self._stash:
+            self._memory.give(self, len(self._stash))
+            self._stash = b""
         if self._buffer is not None:
             self._give_back()
+
+    def _set_aside(self) -> None:
+        """Keep the bytes that nobody has taken so far, without the buffer around them."""
+        assert self._buffer is not None
+        kept = bytes(memoryview(self._buffer)[self._start : self._end])
+        self._give_back()
+        if kept:
+            self._stash = kept
+            self._memory.take(len(kept))
 
     @property
     def received_bytes(self) -> int:
@@ -129,14 +164,18 @@ class ReceiveBuffer:
         size: int = _size_at(view, self._start)[0]
         return 4 + size
 
-    def _make_room(self, wanted: int) -> None:
+    def _make_room(self, wanted: int) -> bool:
         assert self._buffer is not None
         capacity, held = len(self._buffer), self._end - self._start
         if self._start and (not held or self._start + wanted > capacity):
             self._move_to_front(capacity)
         if self._end == capacity:
             assert wanted > capacity, "a whole frame was left in the buffer"
-            self._move_to_front(min(2 * capacity, wanted))
+            larger = min(2 * capacity, wanted)
+            if not self._memory.admits(self, larger - capacity):
+                return False
+            self._move_to_front(larger)
+        return True
 
     def _move_to_front(self, capacity: int) -> None:
         """Bring the held bytes to the front, into another buffer where this one is too small or still looked at."""
@@ -147,22 +186,24 @@ class ReceiveBuffer:
             if start < end:
                 view[: end - start] = view[start:end]
         else:
+            self._memory.take(capacity - len(old))
             self._buffer = fresh = bytearray(capacity)
             self._view = memoryview(fresh)
             fresh[: end - start] = memoryview(old)[start:end]
         self._start, self._end = 0, end - start
 
     def _borrow(self) -> None:
-        stash, buffer = self._stash, self._pool.take()
-        if len(buffer) <= len(stash):
-            buffer = bytearray(2 * len(stash))
+        stash, self._stash = self._stash, b""
+        buffer = self._pool.take() if len(stash) < INITIAL_BYTES else bytearray(2 * len(stash))
+        self._memory.take(len(buffer) - len(stash))
         self._buffer = buffer
         self._view = memoryview(buffer)
         self._view[: len(stash)] = stash
-        self._start, self._end, self._stash = 0, len(stash), b""
+        self._start, self._end = 0, len(stash)
 
     def _give_back(self) -> None:
         assert self._buffer is not None
+        self._memory.give(self, len(self._buffer))
         if self._is_exclusive():
             self._pool.give(self._buffer)
         self._buffer = self._view = None

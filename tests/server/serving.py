@@ -17,6 +17,7 @@ from pykbroker.protocol.compile import decode
 from pykbroker.protocol.framing import decode_response_header, encode_request
 from pykbroker.protocol.schema import Message
 from pykbroker.server.broker import Broker
+from pykbroker.server.client_memory import ClientMemory
 from pykbroker.server.clock import SystemClock
 from pykbroker.server.dispatch import Dispatcher, HandlerTable
 from pykbroker.server.listener import ConnectionLimits, Listener
@@ -125,16 +126,18 @@ class Server:
         handlers: HandlerTable,
         scenario: Callable[[Served], Awaitable[None]],
         connection_limits: ConnectionLimits | None = None,
+        *,
+        memory: Callable[[], ClientMemory] = ClientMemory,
     ) -> None:
         async def on_sockets() -> None:
             with trio.fail_after(10):
                 await self._serve(
-                    SocketNetwork(SocketOptions(), WorkerThreads()), handlers, scenario, connection_limits
+                    SocketNetwork(SocketOptions(), WorkerThreads()), handlers, scenario, connection_limits, memory()
                 )
 
         async def simulated(seed: int) -> None:
             network = SimulatedNetwork(random.Random(seed))
-            await self._serve(network, handlers, scenario, connection_limits)
+            await self._serve(network, handlers, scenario, connection_limits, memory())
 
         if self.is_simulated:
             for seed in range(3):
@@ -148,10 +151,11 @@ class Server:
         handlers: HandlerTable,
         scenario: Callable[[Served], Awaitable[None]],
         connection_limits: ConnectionLimits | None,
+        memory: ClientMemory,
     ) -> None:
         clock = SimulatedClock() if self.is_simulated else SystemClock()
         acceptor = await network.listen("127.0.0.1", 0)
-        pool = BufferPool()
+        pool = BufferPool(memory)
         node = SimpleNamespace(threads=InlineThreads())
         dispatcher = Dispatcher(cast(Broker, node), handlers.view("broker"))
         refusals = RateLimitedLog(refusals_log, clock)

@@ -20,6 +20,7 @@ def framed(*bodies: bytes) -> bytes:
 def receive_some(buffer: ReceiveBuffer, data: bytes) -> bytes:
     """Hand over as much of `data` as the buffer takes at once; returns the rest."""
     view = buffer.writable()
+    assert view is not None
     count = min(len(view), len(data))
     view[:count] = data[:count]
     buffer.wrote(count)
