@@ -216,7 +216,15 @@ def transactions_never_time_out() -> Iterator[None]:
 @BUGS.plant(10)
 def a_marker_counts_before_it_is_on_the_disk() -> Iterator[None]:
     """Where the topic flushes each message: the decision is forgotten, and the marker lost in a power cut."""
-    with patch.object(Appended, "lacks_flush", False):
+
+    class WrittenIsEnough(Appended):
+        __slots__ = ()
+        is_replicated = True  # type: ignore[assignment]
+
+    with (
+        patch("pykbroker.server.marker_appends.Appended", WrittenIsEnough),
+        patch.object(ReplicaManager, "_flush_what_readers_lack", lambda self, partition: None),
+    ):
         yield
 
 

@@ -10,9 +10,11 @@ from unittest.mock import patch
 from pykbroker.metadata.partition_change import Election, PartitionChange
 from pykbroker.metadata.partition_state import PartitionState
 from pykbroker.replication.appended import Appended
+from pykbroker.replication.fetch_session import WatchedContext
 from pykbroker.replication.follower import Follower
 from pykbroker.replication.isr import InSyncReplicas
 from pykbroker.replication.partition import Partition
+from pykbroker.replication.session_watch import SessionWatch
 from pykbroker.storage.log import Log
 from pykbroker.storage.producer_state import ProducerStateManager
 
@@ -25,6 +27,42 @@ def producers_are_answered_before_the_high_watermark() -> Iterator[None]:
 def a_wait_knows_an_offset_and_no_leader_epoch() -> Iterator[None]:
     """Whoever leads again answers for what was truncated meanwhile."""
     with patch.object(Partition, "has_led_since", lambda self, leader_epoch: self.is_leader):
+        yield
+
+
+def a_new_leader_shows_what_it_never_flushed() -> Iterator[None]:
+    """What it wrote as a follower, or found at its start, counts as if it were on its disk."""
+    lacks_flush, point = Log.lacks_flush, Partition._maybe_increment_high_watermark
+
+    def increment(self: Partition) -> bool:
+        start = self.leader_epoch_start_offset
+        with patch.object(Log, "lacks_flush", lambda log, end: end > start and lacks_flush(log, end)):
+            return point(self)
+
+    with patch.object(Partition, "_maybe_increment_high_watermark", increment):
+        yield
+
+
+def a_request_that_its_follower_broke_off_takes_it_back() -> Iterator[None]:
+    """What is read again for a request counts once more, whichever request came meanwhile, and settles the session."""
+    read, was_read, note = Partition.read_as_replica, SessionWatch.was_read, Partition._note_fetch
+
+    def read_and_count(self: Partition, *arguments: Any, counts: bool = True, **keywords: Any) -> Any:
+        return read(self, *arguments, counts=True, **keywords)
+
+    def note_alone(self: Partition, follower: Any, *arguments: Any) -> bool:
+        follower.end_quiet()
+        return note(self, follower, *arguments)
+
+    def settle(self: SessionWatch, key: Any, partition: Partition, data: Any, replica_id: int, offset: int) -> None:
+        was_read(self, key, partition, data, replica_id, partition.log.log_end_offset)
+
+    with (
+        patch.object(Partition, "read_as_replica", read_and_count),
+        patch.object(Partition, "_note_fetch", note_alone),
+        patch.object(SessionWatch, "was_read", settle),
+        patch.object(WatchedContext, "is_overtaken", False),
+    ):
         yield
 
 

@@ -65,16 +65,19 @@ WALL_CLOCK_MS = 1_700_000_000_000
 LAG_TIME_MAX_MS = 500
 REQUEST_TIMEOUT_MS = 300
 PRODUCE_TIMEOUT_MS = 400
+LATE_PRODUCE_TIMEOUT_MS = 4_000
+"""Where requests wait for something else first."""
 _SETTINGS = FetchSettings(wait_max_ms=40, max_bytes=300, backoff_ms=50)
 
 
 @dataclass(slots=True)
 class _Acknowledgement:
-    """A producer waits for it."""
+    """A producer waits for it. looks_from_ms: the request is busy elsewhere until then."""
 
     appended: Appended
     base_offset: int
     reply: Reply
+    looks_from_ms: float
 
 
 class SimulatedBroker(Process):
@@ -87,6 +90,7 @@ class SimulatedBroker(Process):
         self.is_dirty = False
         self._world = world
         self._rng = rng
+        self._waits_rng = random.Random(f"waits {broker_id} {world.seed}")
         self._clock_ms = rng.uniform(0, 10_000)
         self._rate = rng.uniform(0.95, 1.05)
         self._config = LogConfig.from_properties(world.plan.topic_properties)
@@ -112,6 +116,10 @@ class SimulatedBroker(Process):
         self._sessions = FetchSessionCache(random.Random(self._rng.random()), 10)
         self._followers: dict[int, Follower] = {}
         self._is_asking: dict[int, bool] = {}
+        self._asked = 0
+        self._fetching: dict[int, int] = {}
+        """Numbers of fetches under way, by leader."""
+        self._broken_off: set[int] = set()
         self._proposed: IsrChange | None = None
         self._is_proposing = False
         self._unacknowledged: list[_Acknowledgement] = []
@@ -269,9 +277,15 @@ class SimulatedBroker(Process):
                 self.later(20, lambda: self._fetch(leader_id))
             return
         self._is_asking[leader_id] = True
-        leader = self._world.brokers[leader_id]
+        self._asked += 1
+        number, leader = self._asked, self._world.brokers[leader_id]
+        if isinstance(request, FetchRequest):
+            self._fetching[leader_id] = number
 
         def answered(response: Any) -> None:
+            if number in self._broken_off:
+                return
+            self._fetching.pop(leader_id, None)
             self._is_asking[leader_id] = False
             if isinstance(response, ListOffsetsResponse):
                 follower.offsets_answered(response, self.now_ms(), self._wall_clock_ms())
@@ -281,6 +295,9 @@ class SimulatedBroker(Process):
             self._fetch_soon(leader_id)
 
         def failed() -> None:
+            if number in self._broken_off:
+                return
+            self._fetching.pop(leader_id, None)
             self._is_asking[leader_id] = False
             follower.failed(self.now_ms())
             self._fetch_soon(leader_id)
@@ -294,10 +311,24 @@ class SimulatedBroker(Process):
             timeout_ms=REQUEST_TIMEOUT_MS,
         )
 
+    def break_off(self) -> None:
+        """As when a partition is to be followed that the leader was not asked for."""
+        for leader_id, number in list(self._fetching.items()):
+            self._broken_off.add(number)
+            del self._fetching[leader_id]
+            self._is_asking[leader_id] = False
+            self._followers[leader_id].interrupted()
+            self._fetch_soon(leader_id)
+
     def _flush_soon(self) -> None:
         if self.partition is not None and self.partition.lacks_flush and not self._is_flushing:
             self._is_flushing = True
-            self.later(self._rng.uniform(0.1, 5), self._flush)
+            self.later(self._rng.uniform(0.1, 5) + self._disk_hangs_ms(), self._flush)
+
+    def _disk_hangs_ms(self) -> float:
+        if not self._world.plan.slow_disks or self._world.is_healed or self._waits_rng.random() < 0.7:
+            return 0
+        return self._waits_rng.uniform(50, 600)
 
     def _flush(self) -> None:
         assert self.partition is not None
@@ -322,22 +353,26 @@ class SimulatedBroker(Process):
             return
 
         def read_again() -> None:
-            reply(self._fetched(context, self._read_all(context, request)))
+            watched = context.watched
+            if watched is None or (not watched.is_overtaken and watched.watch.take_changes()):
+                reply(self._fetched(context, self._read_all(context, request, counts=False)))
+            elif not watched.is_overtaken:  # whoever waits for that is gone
+                reply(self._fetched(context, answers))
 
         self.later(self._rng.uniform(5, request.max_wait_ms), read_again)
 
     def _read_all(
-        self, context: FetchContext, request: FetchRequest
+        self, context: FetchContext, request: FetchRequest, *, counts: bool = True
     ) -> list[tuple[CachedPartition, FetchPartitionData]]:
         answers = []
         for cached in context.partitions():
-            data = self._read(cached, request)
+            data = self._read(cached, request, counts)
             if context.watched is not None and self.partition is not None:
                 context.watched.was_read(cached, self.partition, data, request.replica_state.replica_id)
             answers.append((cached, data))
         return answers
 
-    def _read(self, cached: CachedPartition, request: FetchRequest) -> FetchPartitionData:
+    def _read(self, cached: CachedPartition, request: FetchRequest, counts: bool) -> FetchPartitionData:
         asked, replica = cached.request, request.replica_state
         if self.partition is None:
             return FetchPartitionData(ErrorCode.UNKNOWN_TOPIC_ID)
@@ -353,6 +388,7 @@ class SimulatedBroker(Process):
                     log_start_offset=asked.log_start_offset,
                     now_ms=self.now_ms(),
                     broker_epoch=replica.replica_epoch,
+                    counts=counts,
                 )
             except NotVerified as unverified:
                 unverified.check.run()
@@ -466,10 +502,21 @@ class SimulatedBroker(Process):
             reply(result)
             return
         self._flush_soon()
-        waiting = _Acknowledgement(Appended(partition, result.last_offset + 1), result.first_offset, reply)
+        busy_ms, timeout_ms = self._busy_ms()
+        waiting = _Acknowledgement(
+            Appended(partition, result.last_offset + 1), result.first_offset, reply, self.events.now_ms + busy_ms
+        )
         self._unacknowledged.append(waiting)
-        self.later(PRODUCE_TIMEOUT_MS, lambda: self._give_up(waiting))
+        self.later(timeout_ms, lambda: self._give_up(waiting))
+        if busy_ms:
+            self.later(busy_ms + 1, self._acknowledge)
         self.partition_changed(partition)
+
+    def _busy_ms(self) -> tuple[float, float]:
+        """For how long a request does not look at what became of its batch, and its timeout."""
+        if not self._world.plan.late_looks or self._world.is_healed or self._waits_rng.random() < 0.5:
+            return 0, PRODUCE_TIMEOUT_MS
+        return self._waits_rng.uniform(0, LATE_PRODUCE_TIMEOUT_MS), LATE_PRODUCE_TIMEOUT_MS
 
     def _give_up(self, waiting: _Acknowledgement) -> None:
         if waiting in self._unacknowledged:
@@ -483,6 +530,8 @@ class SimulatedBroker(Process):
 
     def _acknowledge(self) -> None:
         for waiting in list(self._unacknowledged):
+            if waiting.looks_from_ms > self.events.now_ms:
+                continue
             outcome = waiting.appended.settled()
             if outcome is not None:
                 self._unacknowledged.remove(waiting)

@@ -20,6 +20,9 @@ from .controller import SimulatedController
 BUGS = Bugs()
 
 BUGS.plant(0)(of_replicas.producers_are_answered_before_the_high_watermark)
+BUGS.plant(90)(of_replicas.a_wait_knows_an_offset_and_no_leader_epoch)
+BUGS.plant(0)(of_replicas.a_new_leader_shows_what_it_never_flushed)
+BUGS.plant(20)(of_replicas.a_request_that_its_follower_broke_off_takes_it_back)
 BUGS.plant(0)(of_replicas.the_high_watermark_is_the_leaders_own_log_end)
 BUGS.plant(0)(of_replicas.followers_do_not_truncate)
 BUGS.plant(0)(of_replicas.followers_keep_no_sequences)

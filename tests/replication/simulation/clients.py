@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from .world import World
 
 _TIMEOUT_MS = 600
+_LATE_TIMEOUT_MS = 5_000
 
 
 class Producer(Process):
@@ -39,8 +40,14 @@ class Producer(Process):
         return not self._values
 
     def _next_batch(self) -> None:
-        self._values = [] if self._world.is_quiet else self._world.new_values(self._rng.randint(1, 3))
-        self._send()
+        if not self._world.is_quiet and not self._world.is_calm:
+            self.send_one()
+
+    def send_one(self) -> None:
+        """Unless one is under way."""
+        if self.is_idle:
+            self._values = self._world.new_values(self._rng.randint(1, 3))
+            self._send()
 
     def _send(self) -> None:
         if not self._values:
@@ -71,7 +78,7 @@ class Producer(Process):
             lambda reply: broker.produce(batch, reply),
             answered=answered,
             failed=lambda: self.later(self._rng.uniform(5, 50), self._send),
-            timeout_ms=_TIMEOUT_MS,
+            timeout_ms=_LATE_TIMEOUT_MS if self._world.plan.late_looks else _TIMEOUT_MS,
         )
 
 

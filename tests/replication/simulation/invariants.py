@@ -4,10 +4,12 @@
 - LeaderCompleteness: who leads has all that was committed in earlier leader epochs.
 - CommittedForEver: what one replica holds below its high watermark, no other holds differently, and it stays.
 - HighWatermark: it is not behind the log's end, and never goes back while a process lives.
+- OnDisk: where each message is flushed, a leader shows nothing first that is not on its own disk.
 - Acknowledged: what a producer was told (acks=all) is committed, where it was told.
 - Consumed: what a consumer was given is committed.
 - ExactlyOnce: nothing of an idempotent producer is committed twice.
 - InSync: in-sync replicas are replicas, the leader is one of them, and nobody is in sync and merely eligible.
+- NobodyFallsBehind: where nothing fails any more all stay in sync, whatever they break off.
 - Epochs: those of leader and partition never go back in the committed metadata.
 """
 
@@ -43,7 +45,8 @@ class Seen:
 
 
 class Invariants:
-    def __init__(self) -> None:
+    def __init__(self, *, flushes: bool = False) -> None:
+        self._flushes = flushes
         self.committed: list[Entry] = []
         self.acknowledged: dict[int, int] = {}
         """Values, and at which offset they are."""
@@ -99,6 +102,8 @@ class Invariants:
             ensure(entry == self.committed[offset], "CommittedForEver", who, entry, self.committed[offset], offset)
             return
         ensure(partition.is_leader, "CommittedForEver", who, "follows, and knows of more than any leader:", offset)
+        on_disk = partition.log.recovery_point
+        ensure(offset < on_disk or not self._flushes, "OnDisk", who, "shows", offset, "and has flushed up to", on_disk)
         ensure(entry.value not in self._values, "ExactlyOnce", entry, "is committed again at", offset)
         self._values.add(entry.value)
         self.committed.append(entry)

@@ -20,7 +20,7 @@ class Wires:
     ) -> None:
         self._events = events
         self._rng = rng
-        self._longest_delay_ms = longest_delay_ms
+        self.longest_delay_ms = longest_delay_ms
         self.loss = loss
         self.duplication = duplication
         self.cuts: set[tuple[str, str]] = set()
@@ -37,7 +37,7 @@ class Wires:
             self._events.after(self._delay_ms() * 5, deliver)
 
     def _delay_ms(self) -> float:
-        delay = self._rng.uniform(0.05, self._longest_delay_ms)
+        delay = self._rng.uniform(0.05, self.longest_delay_ms)
         return delay * 10 if self._rng.random() < 0.1 else delay
 
     def ask(

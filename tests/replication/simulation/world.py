@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from pykbroker.metadata.partition_state import PartitionState
@@ -22,6 +23,9 @@ from .wires import Wires
 
 BROKERS = (1, 2, 3)
 MOST_QUIET_MS = 20_000
+CALM_MS = 4_000
+LONGEST_MESSAGE_MS = 1_000
+DEPOSED_AFTER_MS = 1_100
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +37,10 @@ class Plan:
     acks=all promises that all in-sync replicas have it in memory, no more. With eligible leader replicas and a minimum
     of two in sync, one broker at a time may end uncleanly, be it by a kill, which the controller cannot tell from a
     power cut; where each message is flushed, all of them may.
+
+    breaks_off: followers do not wait for the answers of all their fetches, and in the end nothing fails for a while in
+    which nobody may fall behind. slow_disks: some flushes take long. late_looks: some producers' requests wait for
+    something else first, and see late what became of their batch.
     """
 
     min_isr: int
@@ -45,10 +53,13 @@ class Plan:
     slow_commits: float
     mean_between_faults_ms: float
     lasts_ms: float
+    breaks_off: bool
+    slow_disks: bool
+    late_looks: bool
 
     @classmethod
     def of(cls, seed: int) -> Plan:
-        rng = random.Random(f"plan {seed}")
+        rng, waits = random.Random(f"plan {seed}"), random.Random(f"waits {seed}")
         kind = rng.choice(("kills", "kills", "elr", "elr with power cuts", "flushes with power cuts"))
         has_elr = kind.startswith("elr")
         return cls(
@@ -62,6 +73,9 @@ class Plan:
             slow_commits=rng.choice((0.1, 0.1, 0.7)),
             mean_between_faults_ms=rng.choice((150.0, 400.0)),
             lasts_ms=rng.uniform(1500, 4000),
+            breaks_off=waits.random() < 0.2,
+            slow_disks=waits.random() < 0.7,
+            late_looks=waits.random() < 0.3,
         )
 
     @property
@@ -74,14 +88,18 @@ class Plan:
 
 class World:
     def __init__(self, seed: int, *, is_told: bool = False) -> None:
+        self.seed = seed
         self.plan = plan = Plan.of(seed)
         self.rng = rng = random.Random(seed)
         self.events = Events()
+        self.is_healed = False
+        self.is_calm = False
         self.is_quiet = False
         self.faults = 0
         self.elections = 0
         self._is_told = is_told
-        self.invariants = Invariants()
+        self._waits_rng = random.Random(f"waits of all {seed}")
+        self.invariants = Invariants(flushes=plan.flushes)
         self.wires = Wires(
             self.events,
             random.Random(rng.random()),
@@ -128,11 +146,37 @@ class World:
         self._begin()
         self._go_on(self.plan.lasts_ms)
         self._heal()
+        if self.plan.breaks_off:
+            self._stay_calm()
+        self.is_quiet = True
+        self._go_on_until(self._is_settled)
+        self._check_the_end()
+
+    def _stay_calm(self) -> None:
+        """Nothing fails any more but that followers break off their long polls, and then one batch comes.
+
+        A batch that hangs is not helped on by the next one.
+        """
+        self.wires.longest_delay_ms = 1.0
+        self._go_on(LONGEST_MESSAGE_MS)
+        self._go_on_until(lambda: len(self.state.isr) == len(BROKERS) and self._are_all_registered())
+        self.is_calm = True
+        self._go_on(CALM_MS)
+        self.is_calm = False
+
+    def _are_all_registered(self) -> bool:
+        """None is a process that the controller still takes for the one before it, and fences later."""
+        registered = self.controller.image.brokers
+        return all(
+            not registered[each.id].fenced and registered[each.id].epoch == each.broker_epoch
+            for each in self.brokers.values()
+        )
+
+    def _go_on_until(self, condition: Callable[[], bool]) -> None:
         end = self.events.now_ms + MOST_QUIET_MS
-        while not self._is_settled():
+        while not condition():
             self._step()
             ensure(self.events.now_ms < end, "Liveness", "it does not settle:", self.state, self._where_they_are())
-        self._check_the_end()
 
     def _begin(self) -> None:
         self.controller.begin()
@@ -152,6 +196,8 @@ class World:
         while self.controller.image.topic(TOPIC) is None:
             self._step()
         self._plan_fault()
+        if self.plan.breaks_off:
+            self._break_off()
 
     def _go_on(self, for_ms: float) -> None:
         end = self.events.now_ms + for_ms
@@ -170,6 +216,8 @@ class World:
             state = topic.partitions[0]
             self.note("metadata:", f"leader {state.leader}/{state.leader_epoch} isr {state.isr}", _elr(state))
             self.invariants.check_metadata(state)
+            if self.is_calm:
+                ensure(len(state.isr) == len(BROKERS), "NobodyFallsBehind", state, self._where_they_are())
             self.elections = state.leader_epoch
         for broker in self.brokers.values():
             self.send_metadata(broker)
@@ -190,13 +238,16 @@ class World:
         self.events.after(self.rng.expovariate(1 / self.plan.mean_between_faults_ms), self._fault)
 
     def _fault(self) -> None:
-        if self.is_quiet:
+        if self.is_healed:
             return
         self._plan_fault()
         self.faults += 1
         broker = self.brokers[self.rng.choice(BROKERS)]
         if self.plan.slow_commits > 0.5 and self.rng.random() < 0.3:
             self._fail_over()
+            return
+        if self.plan.late_looks and self._waits_rng.random() < 0.4:
+            self._depose()
             return
         match self.rng.randrange(10):
             case 0 | 1 | 2 | 3:
@@ -207,6 +258,32 @@ class World:
                 self._fail_over()
             case _:
                 self._cut(broker.name)
+
+    def _break_off(self) -> None:
+        """All followers break their long polls off, as when a topic is created; not before the last time is over."""
+        self.events.after(self._waits_rng.uniform(900, 1200), self._break_off)
+        for broker in self.brokers.values():
+            if broker.is_up and not self.is_quiet:
+                self.events.after(self._waits_rng.uniform(0, 5), broker.bound(broker.break_off))
+        if self.is_calm:
+            self.events.after(self._waits_rng.uniform(0, 10), self.producers[0].send_one)
+
+    def _depose(self) -> None:
+        """The leader is cut off until there is another one, which dies when the first may lead again."""
+        leader = self.brokers.get(self.state.leader)
+        if leader is None or len(self.state.isr) < len(BROKERS):
+            return
+        others = [each.name for each in (*self.brokers.values(), self.controller) if each is not leader]
+        cut = {(leader.name, other) for other in others} | {(other, leader.name) for other in others}
+        self.note("cut:", sorted(cut))
+        self.wires.cuts |= cut
+        self.events.after(DEPOSED_AFTER_MS, lambda: self._mend(cut))
+        self.events.after(DEPOSED_AFTER_MS + self._waits_rng.uniform(100, 500), lambda: self._kill_leader(leader))
+
+    def _kill_leader(self, unless: SimulatedBroker) -> None:
+        leader = self.brokers.get(self.state.leader)
+        if leader is not None and leader is not unless and not self.is_healed:
+            self._kill(leader)
 
     def _fail_over(self) -> None:
         self.note("the controller fails over")
@@ -258,7 +335,7 @@ class World:
 
     def _heal(self) -> None:
         self.note("all is quiet")
-        self.is_quiet = True
+        self.is_healed = True
         self.wires.heal()
         for broker in self.brokers.values():
             self._resume(broker)
