@@ -84,9 +84,11 @@ async def produce(context: RequestContext, request: ProduceRequest) -> ProduceRe
             response = await _same_error(request, rejected.error_code, turn)
         if appends.to_flush:
             await _flush(context.broker.partitions, appends.to_flush)
-            appends.unreplicated = _still_open(appends.unreplicated)
+            appends.unreplicated = _still_open(context.broker.partitions, appends.unreplicated)
         if appends.unreplicated:
-            await _await_replication(appends.unreplicated, request.timeout_ms, context.connection)
+            await _await_replication(
+                context.broker.partitions, appends.unreplicated, request.timeout_ms, context.connection
+            )
     if request.acks != 0:
         return response
     if any(answer.error_code for topic in response.responses for answer in topic.partition_responses):
@@ -325,30 +327,41 @@ async def _flush(replicas: ReplicaManager, to_flush: list[_Waiting]) -> None:
 
 async def _flush_one(replicas: ReplicaManager, appended: Appended, answer: PartitionProduceResponse) -> None:
     if not await replicas.flush(appended.partition, appended.end_offset):
-        answer.error_code = appended.settled() or ErrorCode.KAFKA_STORAGE_ERROR
+        answer.error_code = _settled(replicas, appended) or ErrorCode.KAFKA_STORAGE_ERROR
 
 
-async def _await_replication(unreplicated: list[_Waiting], timeout_ms: int, client: WaitingClient) -> None:
+async def _await_replication(
+    replicas: ReplicaManager, unreplicated: list[_Waiting], timeout_ms: int, client: WaitingClient
+) -> None:
     """Until every in-sync replica has the records; each answer keeps its offset, whatever becomes of it."""
     partitions = [appended.partition for appended, _ in unreplicated]
     with PartitionChanges(partitions, timeout_ms=timeout_ms, client=client) as changes:
-        while unreplicated := _still_open(unreplicated):
+        while unreplicated := _still_open(replicas, unreplicated):
             if not await changes.next():
                 break
     for _, answer in unreplicated:
         answer.error_code = ErrorCode.REQUEST_TIMED_OUT
 
 
-def _still_open(unreplicated: list[_Waiting]) -> list[_Waiting]:
+def _still_open(replicas: ReplicaManager, unreplicated: list[_Waiting]) -> list[_Waiting]:
     """Gives the others their error code. Whose flush has failed waits for nothing more."""
     still_open = []
     for waiting in unreplicated:
         appended, answer = waiting
         if answer.error_code:
             continue
-        error = appended.settled()
+        error = _settled(replicas, appended)
         if error is None:
             still_open.append(waiting)
         else:
             answer.error_code = error
     return still_open
+
+
+def _settled(replicas: ReplicaManager, appended: Appended) -> ErrorCode | None:
+    """What was lost because its log directory failed is not answered as if another leader had it."""
+    error, partition = appended.settled(), appended.partition
+    if error is not ErrorCode.NOT_LEADER_OR_FOLLOWER:
+        return error
+    is_offline = replicas.get_partition(partition.topic, partition.index) is ErrorCode.KAFKA_STORAGE_ERROR
+    return ErrorCode.KAFKA_STORAGE_ERROR if is_offline else error
