@@ -58,7 +58,6 @@ _WITHOUT_EFFECT = {
     "offsets.load.buffer.size",
     "offsets.topic.compression.codec",
     "producer.purgatory.purge.interval.requests",
-    "queued.max.request.bytes",
     "queued.max.requests",
     "quota.window.num",
     "quota.window.size.seconds",
