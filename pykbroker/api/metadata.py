@@ -11,8 +11,8 @@ from collections.abc import Iterable
 from typing import Final
 
 from pykbroker.metadata.image import TopicState
+from pykbroker.metadata.request_pieces import MAX_PARTITIONS
 from pykbroker.metadata.topic_names import invalid_reason, is_internal
-from pykbroker.metadata.topics import MAX_PARTITIONS_PER_REQUEST
 from pykbroker.protocol.encoded_array import EncodedArray
 from pykbroker.protocol.encoded_structs import EncodedStructs
 from pykbroker.protocol.errors import ErrorCode
@@ -97,7 +97,7 @@ async def _create_missing(context: RequestContext, names: Iterable[str]) -> None
             await context.turn.took(_STEPS_OF_CHECK)
             if invalid_reason(name) is None and not is_internal(name):
                 missing.append(name)
-    if len(missing) <= MAX_PARTITIONS_PER_REQUEST:  # of more, the controller would refuse every one
+    if len(missing) <= MAX_PARTITIONS:  # of more, the controller would refuse every one
         context.broker.auto_topic_creation.create(missing)
 
 

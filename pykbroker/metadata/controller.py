@@ -50,12 +50,15 @@ from . import (
     ongoing_reassignments,
     producer_ids,
     reassignments,
+    request_pieces,
     topics,
 )
 from .controller_state import ControllerState
 from .election_rounds import ElectionRounds
 from .features import bootstrap_transaction, check_feature_levels
 from .image import MetadataImage
+from .refusals import refuse
+from .refused import Refused
 
 
 class Controller:
@@ -103,18 +106,29 @@ class Controller:
         self._state.sessions.start([], 0)
         self._rounds.stop()
 
-    def handle(self, request: Message, token: Token, now_ms: int) -> Result[Message]:
-        """now_ms is monotonic. Every request is answered, a refused one with an error code."""
+    def handle(self, request: Message, token: Token, now_ms: int, *, refused: Refused | None = None) -> Result[Message]:
+        """now_ms is monotonic. Every request is answered, a refused one with an error code.
+
+        refused: why nothing is done of a piece of a larger request (`refusal_of_size`).
+        """
         self._now_ms = now_ms
-        records, response, cause = self._handle(request, now_ms)
+        refused = refused or self.refusal_of_size(request)
+        if refused is not None and not isinstance(request, CreateTopicsRequest):
+            response = refuse(request, refused.error_code, refused.message or "")
+            return Result([], [Completion(token, response)], "")
+        records, response, cause = self._handle(request, now_ms, refused)
         return Result(records, [Completion(token, response)], cause)
 
-    def _handle(self, request: Message, now_ms: int) -> tuple[Sequence[Message], Message, str]:
+    def refusal_of_size(self, request: Message) -> Refused | None:
+        """Why nothing of a request is done, be it handled whole or in pieces."""
+        return request_pieces.refusal_of_size(self._state, request)
+
+    def _handle(self, request: Message, now_ms: int, refused: Refused | None) -> tuple[Sequence[Message], Message, str]:
         state = self._state
         match request:
             case CreateTopicsRequest():
                 names = ", ".join(topic.name for topic in request.topics)
-                return *topics.create_topics(state, request), f"CreateTopics {names}"
+                return *topics.create_topics(state, request, refused), f"CreateTopics {names}"
             case DeleteTopicsRequest():
                 names = ", ".join([*request.topic_names, *map(_shown, request.topics)])
                 return *topics.delete_topics(state, request), f"DeleteTopics {names}"

@@ -39,12 +39,25 @@ def collision_key(name: str) -> str:
     return name.replace(".", "_")
 
 
-def colliding_name(name: str, existing: Iterable[str]) -> str | None:
-    """An existing topic that differs only in `.` and `_`. Names without either cannot collide."""
-    if "." not in name and "_" not in name:
-        return None
-    key = collision_key(name)
-    return next((other for other in existing if other != name and collision_key(other) == key), None)
+class NameCollisions:
+    """Which of the existing topics differ from another name only in `.` and `_`. Names without either cannot collide.
+
+    Good for one request: the existing names are gone through once, when the first such name comes.
+    """
+
+    def __init__(self, existing: Iterable[str]) -> None:
+        self._existing = existing
+        self._by_key: dict[str, list[str]] | None = None
+
+    def find(self, name: str) -> str | None:
+        if "." not in name and "_" not in name:
+            return None
+        if self._by_key is None:
+            self._by_key = {}
+            for other in self._existing:
+                if "." in other or "_" in other:
+                    self._by_key.setdefault(collision_key(other), []).append(other)
+        return next((other for other in self._by_key.get(collision_key(name), ()) if other != name), None)
 
 
 def is_internal(name: str) -> bool:

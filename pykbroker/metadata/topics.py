@@ -43,24 +43,26 @@ from .partition_state import PartitionState
 from .placement import place_partitions
 from .refused import Refused
 from .registrations import BrokerRegistration
-from .topic_names import CLUSTER_METADATA_TOPIC, colliding_name, invalid_reason
+from .request_pieces import MAX_PARTITIONS, TOO_MANY_PARTITIONS
+from .topic_names import CLUSTER_METADATA_TOPIC, NameCollisions, invalid_reason
 
-MAX_PARTITIONS_PER_REQUEST = 10_000
 _DEFAULT = -1
 
 
-def create_topics(state: ControllerState, request: CreateTopicsRequest) -> tuple[list[Message], CreateTopicsResponse]:
+def create_topics(
+    state: ControllerState, request: CreateTopicsRequest, refused_as_a_whole: Refused | None = None
+) -> tuple[list[Message], CreateTopicsResponse]:
     times = Counter(topic.name for topic in request.topics)
     wanted = [topic for topic in request.topics if times[topic.name] == 1 and topic.name != CLUSTER_METADATA_TOPIC]
     records: list[Message] = []
     results: list[CreatableTopicResult] = []
     layers = BrokerLayers(state.config, state.image, state.node_id)
-    too_many = _count_partitions(state, wanted) > MAX_PARTITIONS_PER_REQUEST
+    collisions = NameCollisions(state.image.topics)
     for topic in wanted:
         try:
-            if too_many:
-                raise Refused(ErrorCode.POLICY_VIOLATION, "Excessively large number of partitions per request.")
-            created, result = _create_topic(state, layers, topic)
+            if refused_as_a_whole is not None:
+                raise refused_as_a_whole
+            created, result = _create_topic(state, layers, collisions, topic)
             records += created
         except Refused as refused:
             result = _not_created(topic.name, refused)
@@ -77,18 +79,10 @@ def _not_created(name: str, refused: Refused) -> CreatableTopicResult:
     return CreatableTopicResult(name=name, error_code=refused.error_code, error_message=refused.message)
 
 
-def _count_partitions(state: ControllerState, topics: Iterable[CreatableTopic]) -> int:
-    default = state.config.int("num.partitions")
-    return sum(
-        len(topic.assignments) or (default if topic.num_partitions == _DEFAULT else max(topic.num_partitions, 0))
-        for topic in topics
-    )
-
-
 def _create_topic(
-    state: ControllerState, layers: BrokerLayers, topic: CreatableTopic
+    state: ControllerState, layers: BrokerLayers, collisions: NameCollisions, topic: CreatableTopic
 ) -> tuple[list[Message], CreatableTopicResult]:
-    _check_new_name(state, topic.name)
+    _check_new_name(state, collisions, topic.name)
     configs = _check_configs(layers, topic)
     replicas = _assigned(state, topic) if topic.assignments else _placed(state, topic)
     topic_id = _new_topic_id(state)
@@ -118,13 +112,13 @@ def _create_topic(
     return records, result
 
 
-def _check_new_name(state: ControllerState, name: str) -> None:
+def _check_new_name(state: ControllerState, collisions: NameCollisions, name: str) -> None:
     reason = invalid_reason(name)
     if reason is not None:
         raise Refused(ErrorCode.INVALID_TOPIC_EXCEPTION, reason)
     if state.image.topic(name) is not None:
         raise Refused(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
-    other = colliding_name(name, state.image.topics)
+    other = collisions.find(name)
     if other is not None:
         raise Refused(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic '{name}' collides with existing topic: {other}")
 
@@ -274,8 +268,8 @@ def _create_partitions(state: ControllerState, wanted: CreatePartitionsTopic) ->
             f"{wanted.count} would not be an increase."
         )
         raise Refused(ErrorCode.INVALID_PARTITIONS, reason)
-    if added > MAX_PARTITIONS_PER_REQUEST:
-        raise Refused(ErrorCode.POLICY_VIOLATION, "Excessively large number of partitions per request.")
+    if added > MAX_PARTITIONS:
+        raise Refused(ErrorCode.POLICY_VIOLATION, TOO_MANY_PARTITIONS)
     replicas = _replicas_of_added(state, topic, wanted, added)
     start = len(topic.partitions)
     return [_partition_record(state, topic.topic_id, start + index, each) for index, each in enumerate(replicas)]

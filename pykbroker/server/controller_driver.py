@@ -19,6 +19,8 @@ import trio
 from pykbroker.metadata.controller import Controller
 from pykbroker.metadata.feature_updates import KRAFT_VERSION
 from pykbroker.metadata.refusals import refuse
+from pykbroker.metadata.refused import Refused
+from pykbroker.metadata.request_pieces import merged, pieces_of
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages.brokers import (
     AllocateProducerIdsRequest,
@@ -147,23 +149,41 @@ class ControllerDriver:
         return checked if answer.error_code == ErrorCode.NONE else answer
 
     async def _submit(self, request: Message, *, until_applied: bool = True) -> Any:
-        self._next_token += 1
-        token = Token(self._next_token)
-        waiting = self._waiting[token] = _Waiting(request, until_applied=until_applied)
+        """A large request is handled in pieces, each of which is one step; others have their turn in between."""
+        refused = self._controller.refusal_of_size(request)
+        begun: list[_Waiting] = []
         try:
-            result = self._controller.handle(request, token, self._clock.monotonic_ms())
-            try:
-                self._take(result, logging.DEBUG if isinstance(request, _OF_NODES) else logging.INFO)
-            except NotLeader:
-                return _not_controller(request)
-            except NoRoom as refusal:
-                return refuse(request, ErrorCode.KAFKA_STORAGE_ERROR, str(refusal))
-            except DiskFailed:
-                await trio.sleep_forever()
-            await waiting.event.wait()
-            return waiting.response
+            for piece in pieces_of(request):
+                if begun:
+                    await trio.lowlevel.checkpoint()
+                self._next_token += 1
+                waiting = _Waiting(piece, until_applied=until_applied, token=Token(self._next_token))
+                begun.append(waiting)
+                await self._begin(waiting, refused)
+            for waiting in begun:
+                await waiting.event.wait()
         finally:
-            del self._waiting[token]
+            for waiting in begun:
+                self._waiting.pop(waiting.token, None)
+        return merged(request, [waiting.response for waiting in begun])
+
+    async def _begin(self, waiting: _Waiting, refused: Refused | None) -> None:
+        """Answered at once is what nothing can be done about."""
+        request = waiting.request
+        if self._epoch is None:
+            waiting.answer(_not_controller(request))
+            return
+        self._waiting[waiting.token] = waiting
+        now_ms = self._clock.monotonic_ms()
+        result = self._controller.handle(request, waiting.token, now_ms, refused=refused)
+        try:
+            self._take(result, logging.DEBUG if isinstance(request, _OF_NODES) else logging.INFO)
+        except NotLeader:
+            waiting.answer(_not_controller(request))
+        except NoRoom as refusal:
+            waiting.answer(refuse(request, ErrorCode.KAFKA_STORAGE_ERROR, str(refusal)))
+        except DiskFailed:
+            await trio.sleep_forever()
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Works until it is cancelled; started when a controller is active, and if it is this one, what that brought is
@@ -316,9 +336,10 @@ def _not_controller(request: Message) -> Message:
 class _Waiting:
     """A caller of `submit` whose answer is still owed."""
 
-    __slots__ = ("event", "request", "response", "until_applied")
+    __slots__ = ("event", "request", "response", "token", "until_applied")
 
-    def __init__(self, request: Message, *, until_applied: bool) -> None:
+    def __init__(self, request: Message, *, until_applied: bool, token: Token) -> None:
+        self.token = token
         self.event = trio.Event()
         self.request = request
         self.until_applied = until_applied

@@ -6,6 +6,7 @@ import logging
 import random
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import trio
@@ -25,6 +26,7 @@ from pykbroker.protocol.messages.topics import (
     DeleteTopicsRequest,
     DeleteTopicState,
 )
+from pykbroker.protocol.schema import Message
 from pykbroker.raft.node import RaftNode, Role
 from pykbroker.raft.replica import LocalReplica
 from pykbroker.raft.voters import Voter, VoterSet
@@ -254,6 +256,49 @@ def test_others_run_while_a_large_topic_is_created_and_its_answer_comes_last() -
         assert sum(what for what in order if isinstance(what, int)) == 3 * PARTITIONS_AT_ONCE
 
     trio.run(scenario)
+
+
+def test_others_run_while_many_topics_are_created_by_one_request() -> None:
+    async def scenario() -> None:
+        quorum = open_quorum(simulated_disk())
+        turns = 0
+
+        async def count_turns() -> None:
+            nonlocal turns
+            while True:
+                await trio.lowlevel.checkpoint()
+                turns += 1
+
+        names = [f"topic-{number}" for number in range(1000)]
+        async with trio.open_nursery() as nursery:
+            await nursery.start(quorum.run)
+            await register_broker(quorum)
+            nursery.start_soon(count_turns)
+            steps = handled_requests(quorum)
+            topics = [CreatableTopic(name=name, num_partitions=1, replication_factor=1) for name in names]
+            response = await quorum.controller.submit(CreateTopicsRequest(topics=topics))
+            nursery.cancel_scope.cancel()
+        assert [(each.name, each.error_code) for each in response.topics] == [(name, 0) for name in names]
+        assert all(quorum.image.topic(name) is not None for name in names)
+        assert max(len(request.topics) for request in steps) < 100
+        assert turns >= len(steps) > 10
+
+    trio.run(scenario)
+
+
+def handled_requests(quorum: Quorum) -> list[CreateTopicsRequest]:
+    """What the controller is given from now on."""
+    given: list[CreateTopicsRequest] = []
+    controller = quorum.controller._controller
+    handle = controller.handle
+
+    def note(request: Message, *args: Any, **values: Any) -> Any:
+        assert isinstance(request, CreateTopicsRequest)
+        given.append(request)
+        return handle(request, *args, **values)
+
+    controller.handle = note  # type: ignore[method-assign]
+    return given
 
 
 def test_what_people_ask_for_is_a_line_in_the_log_and_what_nodes_ask_is_not(caplog: pytest.LogCaptureFixture) -> None:

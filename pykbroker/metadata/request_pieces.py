@@ -1,0 +1,165 @@
+"""Requests of many topics or resources, which the controller takes up piece by piece.
+
+Each topic and each resource is decided for itself, and others may be between two pieces. What must be seen together,
+the repetition of a name, is in one piece. How much one request may change at all is Kafka's `MAX_RECORDS_PER_USER_OP`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from copy import copy
+from dataclasses import dataclass
+from typing import Any, Final
+
+from pykbroker.protocol.errors import ErrorCode
+from pykbroker.protocol.messages.configs import AlterConfigsRequest, IncrementalAlterConfigsRequest
+from pykbroker.protocol.messages.topics import (
+    CreatableTopic,
+    CreatePartitionsRequest,
+    CreatePartitionsTopic,
+    CreateTopicsRequest,
+    DeleteTopicsRequest,
+)
+from pykbroker.protocol.schema import Message
+
+from .controller_state import ControllerState
+from .image import TOPIC_RESOURCE
+from .refused import Refused
+
+MAX_RECORDS: Final = 10_000
+MAX_PARTITIONS: Final = 10_000
+
+_WEIGHT_OF_PIECE: Final = 1000
+"""Each unit is some ten microseconds of the controller's time."""
+
+TOO_MANY_PARTITIONS: Final = "Excessively large number of partitions per request."
+_TOO_MANY_RECORDS: Final = "Unable to perform excessively large batch operation."
+
+
+def too_many_records() -> Refused:
+    return Refused(ErrorCode.POLICY_VIOLATION, _TOO_MANY_RECORDS)
+
+
+@dataclass(frozen=True, slots=True)
+class _Kind:
+    """asked, answered: where the entries stand in the request and in its response."""
+
+    asked: str
+    answered: str
+    key: Callable[[Any], Hashable]
+    weight: Callable[[Any], int]
+
+
+def _by_name(entry: Any) -> Hashable:
+    name: str = entry.name
+    return name
+
+
+def _by_resource(entry: Any) -> Hashable:
+    return entry.resource_type, entry.resource_name
+
+
+_KINDS: Final[dict[type[Message], _Kind]] = {
+    CreateTopicsRequest: _Kind(
+        "topics", "topics", _by_name, lambda topic: 20 + max(topic.num_partitions, len(topic.assignments), 1)
+    ),
+    CreatePartitionsRequest: _Kind("topics", "results", _by_name, lambda topic: 20),
+    IncrementalAlterConfigsRequest: _Kind(
+        "resources", "responses", _by_resource, lambda resource: 10 + len(resource.configs)
+    ),
+    AlterConfigsRequest: _Kind("resources", "responses", _by_resource, lambda resource: 10 + len(resource.configs)),
+}
+
+
+def pieces_of(request: Message) -> Sequence[Any]:
+    """The request alone, where it is not large."""
+    if isinstance(request, DeleteTopicsRequest):
+        return _deletions(request)
+    kind = _KINDS.get(type(request))
+    if kind is None:
+        return [request]
+    return _cut(request, kind)
+
+
+def _deletions(request: DeleteTopicsRequest) -> Sequence[DeleteTopicsRequest]:
+    """A name and an id may mean the same topic: where both occur, the request stays whole."""
+    if request.topic_names:
+        return _cut(request, _Kind("topic_names", "responses", lambda name: name, lambda name: 2))
+    if len({each.name is None for each in request.topics}) > 1:
+        return [request]
+    return _cut(request, _Kind("topics", "responses", lambda each: (each.name, each.topic_id), lambda each: 2))
+
+
+def _cut(request: Any, kind: _Kind) -> Sequence[Any]:
+    entries = getattr(request, kind.asked)
+    if sum(map(kind.weight, entries)) <= _WEIGHT_OF_PIECE:
+        return [request]
+    together: dict[Hashable, list[Any]] = {}
+    for each in entries:
+        together.setdefault(kind.key(each), []).append(each)
+    pieces = []
+    piece: list[Any] = []
+    weight = 0
+    for same in together.values():
+        if piece and weight + kind.weight(same[0]) > _WEIGHT_OF_PIECE:
+            pieces.append(_with(request, kind, piece))
+            piece, weight = [], 0
+        piece += same
+        weight += sum(map(kind.weight, same))
+    pieces.append(_with(request, kind, piece))
+    return pieces
+
+
+def _with(request: Any, kind: _Kind, entries: list[Any]) -> Any:
+    piece = copy(request)
+    setattr(piece, kind.asked, entries)
+    return piece
+
+
+def merged(request: Message, responses: Sequence[Any]) -> Any:
+    """The response to all pieces of the request."""
+    response, *others = responses
+    if not others:
+        return response
+    answered = "responses" if isinstance(request, DeleteTopicsRequest) else _KINDS[type(request)].answered
+    entries = getattr(response, answered)
+    for other in others:
+        entries += getattr(other, answered)
+    return response
+
+
+def refusal_of_size(state: ControllerState, request: Message) -> Refused | None:
+    """Why nothing of it is done, whatever it is that the request wants changed."""
+    match request:
+        case CreateTopicsRequest():
+            return _of_topics(state, request.topics)
+        case CreatePartitionsRequest():
+            added = sum(_added(state, each) for each in request.topics)
+            return too_many_records() if max(added, len(request.topics)) > MAX_RECORDS else None
+        case IncrementalAlterConfigsRequest() | AlterConfigsRequest():
+            changes = sum(
+                len(each.configs)
+                for each in request.resources
+                if each.resource_type != TOPIC_RESOURCE or state.image.topic(each.resource_name) is not None
+            )
+            return too_many_records() if changes > MAX_RECORDS else None
+    return None
+
+
+def _of_topics(state: ControllerState, topics: Iterable[CreatableTopic]) -> Refused | None:
+    once = {topic.name: topic for topic in topics}.values()
+    default = state.config.int("num.partitions")
+    wanted = (len(each.assignments) or (default if each.num_partitions == -1 else each.num_partitions) for each in once)
+    partitions = sum(max(each, 0) for each in wanted)
+    if partitions > MAX_PARTITIONS:
+        return Refused(ErrorCode.POLICY_VIOLATION, TOO_MANY_PARTITIONS)
+    if partitions + sum(1 + len(each.configs) for each in once) > MAX_RECORDS:
+        return too_many_records()
+    return None
+
+
+def _added(state: ControllerState, wanted: CreatePartitionsTopic) -> int:
+    """A topic that would get too many by itself gets none."""
+    topic = state.image.topic(wanted.name)
+    added = 0 if topic is None else wanted.count - len(topic.partitions)
+    return added if 0 < added <= MAX_PARTITIONS else 0
