@@ -202,6 +202,7 @@ class LogMoves:
         if cleaned_offset is not None:
             await self._threads.run(destination.checkpoint_cleaned_offset, move.at, cleaned_offset)
         await self._assignments.assign(partition.topic_id, partition.index, destination.directory_id)
+        self._check(move, source)
         while not self._take_over(move, copy):
             await self._catch_up(move, copy)
         with trio.CancelScope(shield=True):

@@ -1,0 +1,89 @@
+"""What happens to a partition while its move waits for the controller; for whole moves see `compat_tests`."""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import cast
+
+import pytest
+import trio
+
+from pykbroker.protocol.errors import ErrorCode
+from pykbroker.server.directory_assignments import DirectoryAssignments
+from pykbroker.server.log_moves import LogMoves
+from tests.api.api_node import ApiNode, in_virtual_time
+
+from .serving import eventually
+
+
+class SlowController:
+    """Is asked where a replica is, and answers when it is let."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+        self.may_answer = trio.Event()
+
+    async def assign(self, topic_id: bytes, index: int, directory_id: bytes) -> None:
+        self.asked += 1
+        await self.may_answer.wait()
+
+
+@pytest.fixture
+def node(tmp_path: Path) -> ApiNode:
+    return ApiNode(tmp_path, {"log.dirs": f"{tmp_path}/one,{tmp_path}/two"})
+
+
+def while_it_moves(node: ApiNode, test: Callable[[SlowController, LogMoves], Awaitable[None]]) -> None:
+    """apples-0 has a record, and all is copied to the other directory; what is left is to tell the controller."""
+
+    async def run() -> None:
+        controller = SlowController()
+        assignments = cast(DirectoryAssignments, controller)
+        moves = LogMoves(node.replicas, assignments, clock=node.clock, threads=node.threads)
+        node.create_topic("apples")
+        node.append("apples", b"a")
+        here = posixpath.dirname(node.partition("apples").log.directory)
+        (elsewhere,) = (each.path for each in node.directories if each.path != here)
+        async with trio.open_nursery() as nursery:
+            await nursery.start(moves.run)
+            assert moves.move("apples", 0, elsewhere) is ErrorCode.NONE
+            await eventually(lambda: bool(controller.asked))
+            await test(controller, moves)
+            nursery.cancel_scope.cancel()
+
+    in_virtual_time(run)
+
+
+def logs(node: ApiNode) -> list[str]:
+    """Partitions that have a directory, copies and what is to be deleted included."""
+    names = [each.name for path in node.config.log_dirs for each in Path(path).iterdir() if each.is_dir()]
+    return sorted(name.partition(".")[0] + ".…" * ("." in name) for name in names if "-delete" not in name)
+
+
+def test_a_copy_takes_the_logs_place_when_the_controller_knows(node: ApiNode) -> None:
+    async def test(controller: SlowController, moves: LogMoves) -> None:
+        before = node.partition("apples").log.directory
+        node.append("apples", b"b")
+        controller.may_answer.set()
+        await eventually(lambda: node.partition("apples").log.directory != before)
+        assert node.partition("apples").log.log_end_offset == 2
+
+    while_it_moves(node, test)
+
+
+@pytest.mark.parametrize("is_created_again", [False, True])
+def test_a_copy_of_a_topic_that_is_deleted_meanwhile_takes_nobodys_place(node: ApiNode, is_created_again: bool) -> None:
+    async def test(controller: SlowController, moves: LogMoves) -> None:
+        node.delete_topic("apples")
+        if is_created_again:
+            node.create_topic("apples")
+        controller.may_answer.set()
+        await eventually(lambda: not moves.copies)
+        await trio.sleep(1)
+        assert logs(node) == (["apples-0"] if is_created_again else [])
+        if is_created_again:
+            assert node.partition("apples").log.log_end_offset == 0
+
+    while_it_moves(node, test)
