@@ -12,14 +12,13 @@ Times are those of a monotonic clock.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages.fetch import (
     EpochEndOffset,
-    FetchableTopicResponse,
     FetchPartition,
     FetchRequest,
     FetchResponse,
@@ -37,6 +36,7 @@ from pykbroker.protocol.messages.offsets import (
 )
 from pykbroker.storage.errors import DiskFailed, NoRoom
 from pykbroker.storage.rejection import RecordsRejected
+from pykbroker.storage.trusted_batches import PIECE_BYTES, pieces_of_batches
 
 from .fetch_session_handler import FetchSessionHandler
 from .followed_partition import FollowedPartition, FollowingState, PartitionKey
@@ -46,6 +46,8 @@ from .reads import NO_EPOCH, OffsetSpec
 logger = logging.getLogger(__name__)
 
 _FIRST_BACKOFF_MS = 5
+_PARTITION_COST_BYTES = 4096
+"""Beside the bytes of its records, in the count of what a turn has taken."""
 """Where the two do not know the same metadata; twice as long each time, up to `replica.fetch.backoff.ms`."""
 
 
@@ -223,6 +225,13 @@ class Follower:
 
     def answered(self, response: FetchResponse, now_ms: int, wall_clock_ms: int) -> None:
         """Takes over what is in it. wall_clock_ms: for new segments."""
+        for _ in self.take_answer(response, now_ms, wall_clock_ms):
+            pass
+
+    def take_answer(self, response: FetchResponse, now_ms: int, wall_clock_ms: int) -> Iterator[None]:
+        """As `answered`, in turns: an answer may hold 100,000 small batches. Everything may change between two of them,
+        except that nothing is asked before the last one.
+        """
         error_code = response.error_code
         was_full = self._session.is_full
         if not self._session.answered(error_code, response.session_id):
@@ -230,8 +239,16 @@ class Follower:
                 logger.warning("broker refuses to be followed: %s", _error_name(error_code))
                 self._delay_all(now_ms)
             return
+        taken_bytes = 0
         for topic in response.responses:
-            self._take_topic(topic, now_ms, wall_clock_ms)
+            topic_id = bytes(topic.topic_id)
+            for data in topic.partitions:
+                yield from self._take_partition((topic_id, data.partition_index), data, now_ms, wall_clock_ms)
+                # As if its batches were all small.
+                taken_bytes += _PARTITION_COST_BYTES + 8 * len(data.records or b"")  # type: ignore[arg-type]
+                if taken_bytes >= PIECE_BYTES:
+                    taken_bytes = 0
+                    yield
 
     def interrupted(self) -> None:
         """The answer is not waited for any more: everything is asked for again, at once."""
@@ -242,21 +259,23 @@ class Follower:
         self._session.broken()
         self._delay_all(now_ms)
 
-    def _take_topic(self, topic: FetchableTopicResponse, now_ms: int, wall_clock_ms: int) -> None:
-        topic_id = bytes(topic.topic_id)
-        for data in topic.partitions:
-            followed = self._followed.get((topic_id, data.partition_index))
-            # What was truncated, moved or begun anew since the question was asked is not answered by this.
-            if followed is None or not followed.is_ready or not followed.is_as_it_was_asked:
-                continue
-            if data.error_code:
-                self._refused(followed, data.error_code, now_ms)
-            elif data.diverging_epoch.epoch >= 0:
-                self._diverged(followed, data.diverging_epoch, now_ms)
-            else:
-                self._append(followed, data, now_ms, wall_clock_ms)
+    def _take_partition(
+        self, key: PartitionKey, data: PartitionData, now_ms: int, wall_clock_ms: int
+    ) -> Iterator[None]:
+        followed = self._followed.get(key)
+        # What was truncated, moved or begun anew since the question was asked is not answered by this.
+        if followed is None or not followed.is_ready or not followed.is_as_it_was_asked:
+            return
+        if data.error_code:
+            self._refused(followed, data.error_code, now_ms)
+        elif data.diverging_epoch.epoch >= 0:
+            self._diverged(followed, data.diverging_epoch, now_ms)
+        else:
+            yield from self._append(followed, data, now_ms, wall_clock_ms)
 
-    def _append(self, followed: FollowedPartition, data: PartitionData, now_ms: int, wall_clock_ms: int) -> None:
+    def _append(
+        self, followed: FollowedPartition, data: PartitionData, now_ms: int, wall_clock_ms: int
+    ) -> Iterator[None]:
         partition = followed.partition
         records = data.records
         has_news = False
@@ -264,7 +283,16 @@ class Follower:
         if records:
             assert isinstance(records, bytes | memoryview), "what is received are bytes"
             try:
-                has_news = self._append_records(followed, records, wall_clock_ms)
+                for number, piece in enumerate(pieces_of_batches(records)):
+                    if number:
+                        end_offset = partition.log.log_end_offset
+                        yield
+                        is_followed = self._followed.get(followed.key) is followed
+                        if not is_followed or partition.log.log_end_offset != end_offset:
+                            return  # the rest is not for this log any more
+                    if self._append_records(followed, piece, wall_clock_ms):
+                        has_news = True
+                        self._changed[followed.key] = None
             except RecordsRejected as rejected:
                 logger.error(
                     "%s: cannot append at offset %d: %s", _name(partition), partition.log.log_end_offset, rejected

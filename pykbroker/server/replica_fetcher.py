@@ -124,7 +124,8 @@ class ReplicaFetcher:
                 follower.offsets_answered(found, self._clock.monotonic_ms(), self._clock.now_ms())
             request = follower.next_request(await self._flushed_ms(), self._broker_epoch())
             if request is not None and (response := await self._fetch(request)) is not None:
-                follower.answered(response, self._clock.monotonic_ms(), self._clock.now_ms())
+                for _ in follower.take_answer(response, self._clock.monotonic_ms(), self._clock.now_ms()):
+                    await trio.lowlevel.checkpoint()
         except ClientError as error:
             self._note_reached(False, str(error))
             follower.failed(self._clock.monotonic_ms())

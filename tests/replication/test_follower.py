@@ -407,3 +407,47 @@ def test_a_transaction_that_is_open_is_open_at_the_next_leader() -> None:
     replicas.elect(2)
     assert replicas.leader.partition.high_watermark == 2
     assert replicas.leader.partition.last_stable_offset == 1
+
+
+def small_batches(count: int, size: int = 1) -> bytes:
+    records = [Record(key=None, value=bytes(size), timestamp=1)]
+    return b"".join(encode_batch(records, base_offset=index, partition_leader_epoch=0) for index in range(count))
+
+
+def test_many_small_batches_are_appended_in_turns() -> None:
+    replicas = Replicas((1, 2))
+    follower = follower_of(replicas)
+    follower.next_request(0, 102)
+    given = answer(high_watermark=0, log_start_offset=0, records=small_batches(3_500))
+    ends = [replicas[2].partition.log.log_end_offset for _ in follower.take_answer(given, 0, NOW_MS)]
+    assert ends[:3] == [1000, 2000, 3000]
+    assert asked(follower.next_request(0, 102)) == [(3500, 0, 0)]
+
+
+@pytest.mark.parametrize("is_followed_again", [True, False])
+def test_what_is_left_of_an_answer_is_not_for_a_partition_that_is_followed_anew(is_followed_again: bool) -> None:
+    replicas = Replicas((1, 2))
+    follower = follower_of(replicas)
+    follower.next_request(0, 102)
+    partition = replicas[2].partition
+    taking = follower.take_answer(answer(high_watermark=0, log_start_offset=0, records=small_batches(3_500)), 0, NOW_MS)
+    next(taking)
+    follower.unfollow(partition)
+    if is_followed_again:
+        partition.truncate_to(10)
+        follower.follow(partition)
+    for _ in taking:
+        pass
+    assert partition.log.log_end_offset == (10 if is_followed_again else 1000)
+    assert asked(follower.next_request(0, 102)) == ([(10, 0, 0)] if is_followed_again else [])
+
+
+def test_damage_behind_the_first_thousand_batches_leaves_those_in_the_log() -> None:
+    replicas = Replicas((1, 2))
+    follower = follower_of(replicas)
+    follower.next_request(0, 102)
+    records = bytearray(small_batches(1_500))
+    records[-1] ^= 1
+    follower.answered(answer(high_watermark=0, log_start_offset=0, records=bytes(records)), 0, NOW_MS)
+    assert replicas[2].partition.log.log_end_offset == 1000
+    assert asked(follower.next_request(100_000, 102)) == [(1000, 0, 0)]
