@@ -10,6 +10,7 @@ from enum import Enum, auto
 
 import trio
 
+from pykbroker.protocol.api_keys import ApiKey
 from pykbroker.protocol.errors import MalformedMessage
 from pykbroker.storage.errors import DiskFailed
 
@@ -21,6 +22,9 @@ from .transport import Part, Transport
 
 _BYTES_BETWEEN_CHECKPOINTS = 256 * 1024
 _REQUEST_COST_BYTES = 16 * 1024
+_UNPACKED_COST = 16
+_ANSWER_COST = 4
+"""A byte that is no record becomes part of an object, and one of an answer comes from one."""
 _SLOWEST_PROGRESS_BYTES = 4096
 _LOOKS_AFTER_LEAVING = 2
 _SMALL_FRAME_BYTES = 4096
@@ -219,15 +223,22 @@ class Connection:
                 self._phase = Phase.SENDING
                 await self._transport.send(answer)
             else:
-                await self._send(answer)
+                self._unyielded_bytes += await self._send(answer) * _ANSWER_COST
         self._phase = Phase.RECEIVING
-        self._unyielded_bytes += size + _REQUEST_COST_BYTES
+        self._unyielded_bytes += _REQUEST_COST_BYTES + self._cost_bytes(size)
         if self._unyielded_bytes > _BYTES_BETWEEN_CHECKPOINTS:  # a peer that always has more must not starve others
             self._unyielded_bytes = 0
             await trio.lowlevel.checkpoint()
         return not self._finishing
 
-    async def _send(self, answer: list[Part]) -> None:
+    def _cost_bytes(self, frame_bytes: int) -> int:
+        """Counted and not timed, so that a simulation can be played again."""
+        request = self.state.request
+        is_produce = request is None or request.api_key == ApiKey.PRODUCE
+        return frame_bytes if is_produce else frame_bytes * _UNPACKED_COST
+
+    async def _send(self, answer: list[Part]) -> int:
+        """How many bytes of it were in memory."""
         size = sum(len(part) for part in answer if isinstance(part, (bytes, bytearray, memoryview)))
         self._memory.hold_answer(size)
         self._answer_bytes = size
@@ -236,6 +247,7 @@ class Connection:
             await self._transport.send(answer)
         finally:
             self._release_answer()
+        return size
 
     def _release_answer(self) -> None:
         if self._answer_bytes:

@@ -110,6 +110,46 @@ def test_a_waiting_request_holds_up_nobody_else(server: Server) -> None:
     server.run(table, scenario, limits(drain_s=0.01))
 
 
+@pytest.mark.parametrize(
+    ("request_bytes", "answer_bytes", "most"), [(0, 0, 34), (10_000, 0, 4), (0, 60_000, 4)], ids=str
+)
+def test_a_turn_is_shorter_the_more_its_requests_cost(
+    real_server: Server, request_bytes: int, answer_bytes: int, most: int
+) -> None:
+    """A connection that always has another request shares the loop by what was unpacked and packed, not by number.
+
+    Two turns of one task may follow each other: Trio shuffles the tasks of each round.
+    """
+    table = HandlerTable()
+    turns: list[int] = []
+
+    @table.handles(SyncGroupRequest)
+    async def sync(context: RequestContext, request: SyncGroupRequest) -> SyncGroupResponse:
+        turns[-1] += 1
+        return SyncGroupResponse(assignment=bytes(answer_bytes))
+
+    async def note_turns() -> None:
+        while True:
+            turns.append(0)
+            await trio.lowlevel.checkpoint()
+
+    async def scenario(served: Served) -> None:
+        turns.clear()
+        client = await served.connect()
+        assignments = [SyncGroupRequestAssignment(member_id="m", assignment=bytes(request_bytes))]
+        frame = encode_request(SyncGroupRequest(group_id="g", assignments=assignments), 5, 1, None)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(note_turns)
+            nursery.start_soon(client.transport.send, [frame * 64])
+            for _ in range(64):
+                await client.receive(14, 5)
+            nursery.cancel_scope.cancel()
+        client.transport.close()
+
+    real_server.run(table, scenario)
+    assert 1 <= max(turns) <= most
+
+
 def test_nothing_is_read_while_an_answer_cannot_be_sent(server: Server) -> None:
     table = HandlerTable()
     handled = []
