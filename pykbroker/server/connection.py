@@ -21,6 +21,7 @@ from .receive_buffer import MalformedFrame, ReceiveBuffer
 from .transport import Part, Transport
 
 _BYTES_BETWEEN_CHECKPOINTS = 256 * 1024
+_RECEIVED_IN_A_TURN_BYTES = 1 << 20
 _REQUEST_COST_BYTES = 16 * 1024
 _UNPACKED_COST = 16
 _ANSWER_COST = 4
@@ -266,6 +267,7 @@ class Connection:
 
     async def _next_frame(self) -> memoryview | None:
         buffer, transport = self._buffer, self._transport
+        received_bytes = 0
         while (frame := buffer.next_frame()) is None:
             view = buffer.writable()
             if view is None:
@@ -283,6 +285,10 @@ class Connection:
             else:
                 buffer.wrote(count)
                 self.received_bytes += count
+                received_bytes += count
+                if received_bytes > _RECEIVED_IN_A_TURN_BYTES:
+                    received_bytes = 0
+                    await trio.lowlevel.checkpoint()
         return frame
 
     def _log_refusal(self, reason: str) -> None:

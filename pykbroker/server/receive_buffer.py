@@ -20,6 +20,7 @@ _POOLED_BYTES = 6 << 20
 _READ_AHEAD_BYTES = 32 * 1024
 _WASTE_FACTOR = 16
 _DETACHED_BYTES = 4096
+_GROWTH_BYTES = 8 << 20
 
 _size_at = Struct(">i").unpack_from
 
@@ -171,11 +172,23 @@ class ReceiveBuffer:
             self._move_to_front(capacity)
         if self._end == capacity:
             assert wanted > capacity, "a whole frame was left in the buffer"
-            larger = min(2 * capacity, wanted)
+            larger = min(2 * capacity, capacity + _GROWTH_BYTES, wanted)
             if not self._memory.admits(self, larger - capacity):
                 return False
-            self._move_to_front(larger)
+            self._grow(larger)
         return True
+
+    def _grow(self, capacity: int) -> None:
+        """In its place where nobody looks at it: the system moves pages of a large block, and copies none."""
+        assert self._buffer is not None
+        assert not self._start
+        if not self._is_exclusive():
+            self._move_to_front(capacity)
+            return
+        more = capacity - len(self._buffer)
+        self._memory.take(more)
+        self._buffer.extend(bytes(more))
+        self._view = memoryview(self._buffer)
 
     def _move_to_front(self, capacity: int) -> None:
         """Bring the held bytes to the front, into another buffer where this one is too small or still looked at."""

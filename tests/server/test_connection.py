@@ -6,6 +6,7 @@ import errno
 import logging
 import socket
 import struct
+from typing import cast
 
 import pytest
 import trio
@@ -25,9 +26,16 @@ from pykbroker.protocol.messages.groups import (
 from pykbroker.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from pykbroker.protocol.messages.produce import ProduceRequest, ProduceResponse
 from pykbroker.protocol.schema import Message
-from pykbroker.server.dispatch import HandlerTable, RequestContext, RequestRefused
+from pykbroker.server.broker import Broker
+from pykbroker.server.client_memory import ClientMemory
+from pykbroker.server.clock import SystemClock
+from pykbroker.server.connection import Connection
+from pykbroker.server.dispatch import ConnectionState, Dispatcher, HandlerTable, RequestContext, RequestRefused
 from pykbroker.server.large_requests import IN_HAND_BYTES
+from pykbroker.server.log_lines import RateLimitedLog
+from pykbroker.server.receive_buffer import BufferPool, ReceiveBuffer
 from pykbroker.server.socket_transport import LISTEN_BACKLOG
+from pykbroker.server.transport import Address
 from pykbroker.server.waiters import PartitionChanges
 from pykbroker.sim.network import SimulatedAcceptor, SimulatedTransport
 from tests.server.serving import Client, Served, Server, eventually, limits
@@ -148,6 +156,71 @@ def test_a_turn_is_shorter_the_more_its_requests_cost(
 
     real_server.run(table, scenario)
     assert 1 <= max(turns) <= most
+
+
+class Flood:
+    """A transport whose peer has always sent the next bytes already."""
+
+    peer = Address("127.0.0.1", 1)
+    waits_for_peer = 0
+    has_unread_bytes = True
+
+    def __init__(self, stream: bytes) -> None:
+        self._stream = memoryview(stream)
+
+    def receive_now(self, view: memoryview) -> int:
+        count = min(len(view), len(self._stream), 64 * 1024)
+        view[:count] = self._stream[:count]
+        self._stream = self._stream[count:]
+        return count
+
+    async def receive_into(self, view: memoryview) -> int:
+        raise NotImplementedError
+
+    async def wait_readable(self) -> None:
+        raise NotImplementedError
+
+    async def send(self, parts: object) -> None:
+        raise NotImplementedError
+
+    def has_peer_left(self) -> bool:
+        return False
+
+    def close(self) -> None:
+        pass
+
+
+def test_a_large_frame_is_received_in_turns() -> None:
+    """While it comes as fast as it is read, others have the loop after each megabyte."""
+    size = 16 << 20
+    turns = 0
+    memory = ClientMemory()
+    state = ConnectionState(listener_name="PLAINTEXT", client_address="127.0.0.1")
+    dispatcher = Dispatcher(cast(Broker, None), HandlerTable().view("broker"))
+    connection = Connection(
+        Flood(struct.pack(">i", size + 1) + bytes(size)),
+        state,
+        dispatcher,
+        ReceiveBuffer(BufferPool(memory), 2 * size),
+        RateLimitedLog(logging.getLogger("test"), SystemClock()),
+        memory,
+    )
+
+    async def serve(scope: trio.CancelScope) -> None:
+        await connection.serve()
+        scope.cancel()
+
+    async def scenario() -> None:
+        nonlocal turns
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(serve, nursery.cancel_scope)
+            while True:
+                turns += 1
+                await trio.lowlevel.checkpoint()
+
+    trio.run(scenario)
+    assert connection.received_bytes == size + 4
+    assert turns >= 14
 
 
 def test_nothing_is_read_while_an_answer_cannot_be_sent(server: Server) -> None:

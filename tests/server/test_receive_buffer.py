@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import struct
 
 import pytest
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 from pykbroker.server.receive_buffer import INITIAL_BYTES, BufferPool, MalformedFrame, ReceiveBuffer
 
 MAX_FRAME = 100 * 1024 * 1024
+MIB = 1 << 20
 
 
 def framed(*bodies: bytes) -> bytes:
@@ -137,3 +139,32 @@ def test_a_buffer_under_a_live_slice_does_not_go_back_to_the_pool() -> None:
     other = ReceiveBuffer(pool, MAX_FRAME)
     feed(other, framed(b"67890"))
     assert bytes(kept) == b"12345"
+
+
+def test_a_large_frame_grows_in_its_place_and_by_little(monkeypatch: pytest.MonkeyPatch) -> None:
+    """To copy what has come of 100 MiB would hold the event loop each time."""
+    buffer = ReceiveBuffer(BufferPool(), MAX_FRAME)
+    moved: list[int] = []
+    move = ReceiveBuffer._move_to_front
+
+    def note(self: ReceiveBuffer, capacity: int) -> None:
+        moved.append(capacity)
+        move(self, capacity)
+
+    monkeypatch.setattr(ReceiveBuffer, "_move_to_front", note)
+    body = bytes(40 * MIB)
+    held = [0]
+    data = memoryview(framed(body))
+    while data:
+        view = buffer.writable()
+        assert view is not None
+        count = min(len(view), len(data))
+        view[:count] = data[:count]
+        buffer.wrote(count)
+        del view
+        data = data[count:]
+        held.append(buffer.held_bytes)
+    frame = buffer.next_frame()
+    assert frame == body
+    assert not moved
+    assert max(after - before for before, after in itertools.pairwise(held)) <= 8 * MIB
