@@ -6,7 +6,7 @@ from .group_keys import check_group_configs, group_keys
 from .keys import ConfigKey, ConfigurationError, InvalidValue
 from .listeners import Listener, Listeners
 from .topic_keys import check_topic_configs, topic_keys
-from .unserved_keys import check_served, is_without_effect, unserved
+from .unserved_keys import check_served, given_without_effect, unserved
 
 __all__ = [
     "BrokerConfig",
@@ -19,8 +19,8 @@ __all__ = [
     "check_group_configs",
     "check_served",
     "check_topic_configs",
+    "given_without_effect",
     "group_keys",
-    "is_without_effect",
     "topic_keys",
     "unserved",
 ]

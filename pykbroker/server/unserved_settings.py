@@ -1,4 +1,4 @@
-"""Settings of the cluster that protect in Apache Kafka and not here: they are said, whenever there are others.
+"""Settings of the cluster that protect in Kafka and not here, or have no effect: they are said when there are others.
 
 A node refuses such settings in its own file. These are in the metadata, where Kafka or its controller put them: keys of
 brokers that were set at run time, and quotas and ACLs that nobody looks at.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 
-from pykbroker.config import unserved
+from pykbroker.config import given_without_effect, unserved
 from pykbroker.metadata.image import BROKER_RESOURCE, ImageChanges, MetadataImage
 
 _log = logging.getLogger(__name__)
@@ -20,11 +20,17 @@ class UnservedSettings:
     def __init__(self, node_id: int) -> None:
         self._node_id = node_id
         self._said: list[str] | None = None
+        self._said_without_effect: list[str] = []
 
     def apply(self, image: MetadataImage, changes: ImageChanges) -> None:
         if self._said is not None and all(kind != BROKER_RESOURCE for kind, _ in changes.configs):
             return
-        found = [*unserved(image.broker_config(self._node_id)), *image.unserved_kinds()]
+        settings = image.broker_config(self._node_id)
+        without_effect = given_without_effect(settings)
+        if without_effect and without_effect != self._said_without_effect:
+            _log.warning("these settings of the cluster have no effect in pykbroker: %s", ", ".join(without_effect))
+        self._said_without_effect = without_effect
+        found = [*unserved(settings), *image.unserved_kinds()]
         if found and found != self._said:
             _log.error("the cluster's metadata has what pykbroker does not serve, and nobody is kept out: %s", found)
         self._said = found

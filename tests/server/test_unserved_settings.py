@@ -34,7 +34,7 @@ def test_what_kafka_left_in_the_metadata_is_said_once(caplog: pytest.LogCaptureF
     caplog.set_level(logging.ERROR)
     world = World()
     world.replay(AccessControlEntryRecord(), setting("1", "listener.name.a.ssl.keystore.location", "/keys"))
-    world.replay(setting("1", "num.io.threads", "9"))
+    world.replay(setting("1", "log.retention.ms", "9"))
     world.replay()
     assert len(caplog.records) == 1
     assert "listener.name.a.ssl.keystore.location" in caplog.text
@@ -54,3 +54,12 @@ def test_what_protects_nothing_is_not_worth_a_word(caplog: pytest.LogCaptureFixt
     world = World()
     world.replay(setting("1", "log.retention.ms", "5"), setting("1", "ssl.client.auth", "none"))
     assert not caplog.records
+
+
+def test_what_is_set_at_run_time_and_has_no_effect_is_one_warning(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.WARNING)
+    world = World()
+    world.replay(setting("", "num.network.threads", "6"), setting("1", "num.io.threads", "9"))
+    world.replay(setting("1", "log.retention.ms", "5"))
+    assert [record.levelname for record in caplog.records] == ["WARNING"]
+    assert "num.io.threads, num.network.threads" in caplog.text
