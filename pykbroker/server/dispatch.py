@@ -25,7 +25,7 @@ from .fair_queue import FairShare
 from .large_requests import LARGE_FRAME_BYTES, LET_IN, Admission, LargeRequests
 from .log_lines import printable
 from .transport import Part
-from .turns import Turn
+from .turns import LongRequests, Turn
 
 _log = logging.getLogger(__name__)
 
@@ -69,6 +69,8 @@ class ConnectionState:
     """Of the request in hand, or of the last one."""
     fair_share: FairShare = field(default_factory=FairShare)
     """What the checks of its records have cost."""
+    long_requests: FairShare = field(default_factory=FairShare)
+    """How many turns its long requests have had."""
 
     def leave(self) -> None:
         self.has_left = True
@@ -189,6 +191,7 @@ class Dispatcher:
         self._listener = listener
         self._by_api_key = listener.by_api_key
         self._large: defaultdict[int, LargeRequests] = defaultdict(LargeRequests)
+        self._long = LongRequests()
 
     def disk_failed(self, failure: DiskFailed) -> None:
         """A file could not be read that an answer is made of."""
@@ -208,7 +211,7 @@ class Dispatcher:
         if len(frame) > LARGE_FRAME_BYTES and header.api_key not in LET_IN:
             return await self._answer_large(handler, header, frame, body, connection)
         request = handler.decode(version, frame, body)
-        return await self._answer(handler, RequestContext(self._broker, header, self._listener, connection), request)
+        return await self._answer(handler, self._context(header, connection), request)
 
     async def _answer_large(
         self, handler: Handler, header: RequestHeader, frame: memoryview, body: int, connection: ConnectionState
@@ -217,10 +220,16 @@ class Dispatcher:
         admission = await self._large[header.api_key].enter(len(frame))
         try:
             request = await self._broker.threads.run(handler.decode, header.api_version, frame, body)
-            context = RequestContext(self._broker, header, self._listener, connection, admission=admission)
+            context = self._context(header, connection, admission)
             return await self._answer(handler, context, request)
         finally:
             admission.leave()
+
+    def _context(
+        self, header: RequestHeader, connection: ConnectionState, admission: Admission | None = None
+    ) -> RequestContext:
+        turn = Turn(self._long, connection.long_requests)
+        return RequestContext(self._broker, header, self._listener, connection, turn, admission)
 
     async def _answer(self, handler: Handler, context: RequestContext, request: Message) -> list[Part] | None:
         header = context.header
