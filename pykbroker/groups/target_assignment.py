@@ -9,9 +9,26 @@ from __future__ import annotations
 from .assignors import ASSIGNORS, MemberSubscription
 from .config import GroupConfig
 from .consumer_group import NO_ASSIGNMENT, ConsumerGroup
+from .consumer_member import ConsumerMember
 from .consumer_records import ConsumerRecords, target_epoch_record, target_record
 from .context import Step
 from .topics import TopicsView, topic_ids
+
+
+class Subscriptions:
+    """Ids of the topics that members are subscribed to: most members of a group say the same."""
+
+    def __init__(self, group: ConsumerGroup, topics: TopicsView) -> None:
+        self._group = group
+        self._topics = topics
+        self._known: dict[tuple[tuple[str, ...], str], frozenset[bytes]] = {}
+
+    def topic_ids_of(self, member: ConsumerMember) -> frozenset[bytes]:
+        said = member.subscribed_topic_names, member.subscribed_topic_regex
+        known = self._known.get(said)
+        if known is None:
+            known = self._known[said] = topic_ids(self._topics, self._group.subscription_of(member))
+        return known
 
 
 class TargetAssignments:
@@ -32,9 +49,10 @@ class TargetAssignments:
 
     def update(self, group: ConsumerGroup, step: Step) -> None:
         name = self.assignor_of(group)
+        subscriptions = Subscriptions(group, self._topics)
         members = {
             member.member_id: MemberSubscription(
-                topic_ids=topic_ids(self._topics, group.subscription_of(member)),
+                topic_ids=subscriptions.topic_ids_of(member),
                 rack_id=member.rack_id,
                 instance_id=member.instance_id,
                 assignment=group.target_assignment.get(member.member_id, NO_ASSIGNMENT),
