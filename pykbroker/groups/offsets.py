@@ -58,6 +58,9 @@ class CommittedOffsets:
     def of_group(self, group_id: str) -> Iterator[tuple[str, dict[int, CommittedOffset]]]:
         yield from self._by_group.get(group_id, {}).items()
 
+    def count(self, group_id: str) -> int:
+        return sum(map(len, self._by_group.get(group_id, {}).values()))
+
     def in_order(self, value: OffsetCommitValue) -> CommittedOffset:
         """The offset of the record that is replayed now."""
         self._last_order += 1

@@ -9,6 +9,7 @@ taken back where they are.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Collection
 from random import Random
 from typing import TypeAlias
@@ -66,6 +67,10 @@ from .regular_expressions import RegularExpressions, TopicRegexes
 from .syncs import Syncs
 from .target_assignment import TargetAssignments
 from .topics import NO_TOPICS, MetadataHash, TopicsView
+
+MOST_TIMEOUTS = 100
+MOST_OFFSETS = 2_000
+"""What is done in one step, so that a thousand sessions that end together do not keep others waiting."""
 
 GroupRequest: TypeAlias = (
     JoinGroupRequest
@@ -160,6 +165,7 @@ class GroupShard:
         )
         self._consumer_descriptions = ConsumerDescriptions(self.groups, self._targets, topics)
         self._next_cleanup_ms: int | None = None
+        self._to_clean_up: deque[str] = deque()
         self._kept = KeptEntries(self.groups.get, lambda group: group.copy())
         self._untaken: list[Step] = []
         """Steps of a trial whose offsets are not in the table yet."""
@@ -234,13 +240,15 @@ class GroupShard:
         return min((deadline for deadline in deadlines if deadline is not None), default=None)
 
     def expire(self, now_ms: int, timestamp_ms: int) -> Result[CoordinatorRecord]:
-        """Everything that is due by now, in the order in which it became due."""
+        """What is due by now, in the order in which it became due. Of very much the rest is still due afterwards."""
         step = Step(now_ms, timestamp_ms)
-        while (timeout := self._deadlines.pop_due(now_ms)) is not None:
+        for _ in range(MOST_TIMEOUTS):
+            timeout = self._deadlines.pop_due(now_ms)
+            if timeout is None:
+                break
             self._expire(timeout, step)
         if self._next_cleanup_ms is not None and self._next_cleanup_ms <= now_ms:
-            self._expire_offsets(step)
-            self._next_cleanup_ms = now_ms + self.config.offsets_retention_check_interval_ms
+            self._clean_up(step)
         return self._finish(step)
 
     def _expire(self, timeout: Timeout, step: Step) -> None:
@@ -278,13 +286,25 @@ class GroupShard:
             case RevocationTimeout() | MemberRejoinTimeout() | MemberSyncTimeout():
                 pass
 
-    def _expire_offsets(self, step: Step) -> None:
-        for group in list(self.groups.values()):
-            is_bare = self._cleanup.expire(group, step)
-            is_awaited = isinstance(group, ClassicGroup) and group.pending_join_members
-            if is_bare and group.is_empty and not is_awaited:
-                self._kept.keep(group.group_id)
-                self._administration.forget(group, "it has neither members nor offsets", step)
+    def _clean_up(self, step: Step) -> None:
+        """Some groups at a time, until all of them were looked at."""
+        if not self._to_clean_up:
+            self._to_clean_up.extend(self.groups)
+        offsets_left = MOST_OFFSETS
+        while self._to_clean_up and offsets_left > 0:
+            group = self.groups.get(self._to_clean_up.popleft())
+            if group is not None:
+                offsets_left -= 1 + self.offsets.count(group.group_id)
+                self._expire_offsets(group, step)
+        if not self._to_clean_up:
+            self._next_cleanup_ms = step.now_ms + self.config.offsets_retention_check_interval_ms
+
+    def _expire_offsets(self, group: Group, step: Step) -> None:
+        is_bare = self._cleanup.expire(group, step)
+        is_awaited = isinstance(group, ClassicGroup) and group.pending_join_members
+        if is_bare and group.is_empty and not is_awaited:
+            self._kept.keep(group.group_id)
+            self._administration.forget(group, "it has neither members nor offsets", step)
 
     def forget_topics(
         self, topic_ids: Collection[bytes], names: Collection[str], now_ms: int, timestamp_ms: int
@@ -337,6 +357,7 @@ class GroupShard:
                 self._take_offsets(step)
             return
         self._next_cleanup_ms = self._kept_next_cleanup_ms
+        self._to_clean_up.clear()
         for group_id, group in kept.items():
             if group is not None:
                 self.groups[group_id] = group

@@ -28,15 +28,19 @@ SESSION_MS, REBALANCE_MS = 1_000, 500
 
 @dataclass(eq=False)
 class ClassicClient(Client):
-    """answer: to its last JoinGroup, as long as it has not synced. awaits: a request of it is parked."""
+    """answer: to its last JoinGroup, as long as it has not synced. awaits: a request of it is parked.
+
+    handed_out: what it shared out as a leader, which joins again when there is more.
+    """
 
     answer: JoinGroupResponse | None = None
+    handed_out: list[tuple[str, int]] | None = None
     awaits: bool = False
     is_classic: bool = True
 
     def drop(self) -> None:
         super().drop()
-        self.answer = None
+        self.answer = self.handed_out = None
 
     def forget_member_id(self) -> None:
         self.drop()
@@ -67,29 +71,34 @@ class MigrationMachine(ConsumerMachine):
         if client.answer is not None:
             self._ask(
                 client,
-                sync(GROUP, client.epoch, client.member_id, self._shares(client.answer), type=None, protocol=None),
+                sync(GROUP, client.epoch, client.member_id, self._shares(client), type=None, protocol=None),
                 SYNC_VERSION,
             )
-        elif client.is_member:
+        elif client.is_member and client.handed_out in (None, self._everything()):
             self._ask(client, beat(GROUP, client.epoch, client.member_id), BEAT_VERSION)
         else:
-            client.owned, client.target = {}, {}
+            client.owned, client.target, client.is_member, client.handed_out = {}, {}, False, None
             protocols = {"range": subscription(*CLASSIC_TOPICS)}
             request = join(GROUP, client.member_id, protocols=protocols, session=SESSION_MS, rebalance=REBALANCE_MS)
             self._ask(client, request, JOIN_VERSION)
 
-    def _shares(self, answer: JoinGroupResponse) -> dict[str, bytes]:
-        """What a leader hands out: everything, in turns."""
-        member_ids = [member.member_id for member in answer.members]
-        shares: dict[str, dict[str, list[int]]] = {member_id: {} for member_id in member_ids}
+    def _everything(self) -> list[tuple[str, int]]:
         topics = self.harness.topics
-        everything = [
+        return [
             (name, index)
             for name in CLASSIC_TOPICS
             if (topic_id := topics.topic_id(name)) is not None
             for index in range(topics.partition_count(topic_id))
         ]
-        for number, (name, index) in enumerate(everything):
+
+    def _shares(self, client: ClassicClient) -> dict[str, bytes]:
+        """What a leader hands out: everything, in turns."""
+        assert client.answer is not None
+        member_ids = [member.member_id for member in client.answer.members]
+        shares: dict[str, dict[str, list[int]]] = {member_id: {} for member_id in member_ids}
+        if member_ids:
+            client.handed_out = self._everything()
+        for number, (name, index) in enumerate(self._everything()):
             if member_ids:
                 shares[member_ids[number % len(member_ids)]].setdefault(name, []).append(index)
         return {member_id: assignment(**part) for member_id, part in shares.items()}

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from random import Random
 from typing import Any
 
 import pytest
 
-from pykbroker.groups.classic_group import COMPLETING_REBALANCE, EMPTY, PREPARING_REBALANCE
+from pykbroker.groups import shard
+from pykbroker.groups.classic_group import COMPLETING_REBALANCE, EMPTY, PREPARING_REBALANCE, ClassicGroup
 from pykbroker.groups.config import GroupConfig
 from pykbroker.groups.deadlines import Deadlines, SessionTimeout
 from pykbroker.groups.shard import GroupShard
@@ -338,3 +340,33 @@ def test_groups_are_listed_in_the_order_of_kafkas_tables() -> None:
         talk.ask(f"commit {number}", commit(f"grp-{number}", {"t": {0: (1, "")}}))
     listed = talk.ask("list", ListGroupsRequest()).groups
     assert [group.group_id for group in listed] == ["grp-2", "grp-4", "grp-1", "grp-6", "grp-3", "grp-5"]
+
+
+def test_very_many_sessions_that_end_together_end_in_several_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shard, "MOST_TIMEOUTS", 3)
+    talk = Conversation()
+    for number in range(10):
+        answer = talk.ask(f"join {number}", join(f"g{number}", session=10_000), 4)
+        assert answer.error_code == ErrorCode.MEMBER_ID_REQUIRED
+    talk.advance(10_000)
+    steps = 1
+    while (deadline_ms := talk.shard.next_deadline_ms()) is not None and deadline_ms <= talk.now_ms:
+        talk.advance(0)
+        steps += 1
+    assert steps == 4
+    groups = [group for group in talk.shard.groups.values() if isinstance(group, ClassicGroup)]
+    assert not any(group.pending_join_members for group in groups)
+
+
+def test_very_many_offsets_expire_in_several_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shard, "MOST_OFFSETS", 30)
+    talk = cleaning()
+    for number in range(20):
+        talk.ask(f"commit {number}", commit(f"g{number}", {"t": dict.fromkeys(range(10), (1, ""))}))
+    talk.now_ms += 900
+    remaining = []
+    for _ in range(20):
+        talk.advance(20)
+        remaining.append(len(talk.shard.groups))
+    assert remaining[-1] == 0
+    assert all(before - after <= 3 for before, after in pairwise([20, *remaining]))
