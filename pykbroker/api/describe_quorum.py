@@ -16,8 +16,11 @@ from pykbroker.server.quorum_description import NODES_SINCE, describe_quorum, le
 
 from .controller_requests import submit
 
+_MOST_ENTRIES = 100
+"""There is one partition to ask for."""
 
-@handles(DescribeQuorumRequest, listeners=frozenset({"broker", "controller"}))
+
+@handles(DescribeQuorumRequest, listeners=frozenset({"broker", "controller"}), most_entries=_MOST_ENTRIES)
 async def handle(context: RequestContext, request: DescribeQuorumRequest) -> Any:
     broker = context.broker
     response: DescribeQuorumResponse

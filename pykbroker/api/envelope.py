@@ -11,8 +11,10 @@ from pykbroker.protocol.api_keys import request_type
 from pykbroker.protocol.compile import decode
 from pykbroker.protocol.errors import ErrorCode, MalformedMessage
 from pykbroker.protocol.messages.brokers import EnvelopeRequest, EnvelopeResponse
+from pykbroker.protocol.schema import Message
 from pykbroker.server.dispatch import MANY_ENTRIES, ConnectionState, RequestContext, handles
 from pykbroker.server.forwarding import EnvelopeRefused, Forwarded, disclose, enclose_response
+from pykbroker.server.large_requests import LARGE_FRAME_BYTES
 from pykbroker.server.log_lines import printable
 
 _log = logging.getLogger(__name__)
@@ -35,10 +37,20 @@ async def _answer(context: RequestContext, forwarded: Forwarded) -> EnvelopeResp
             ErrorCode.UNSUPPORTED_VERSION, f"version {header.api_version} of API {header.api_key} is not served"
         )
     try:
-        request, _ = decode(request_type(header.api_key), header.api_version, forwarded.data, forwarded.body)
+        request = await _unpacked(context, forwarded)
     except MalformedMessage as error:
         raise EnvelopeRefused(ErrorCode.UNSUPPORTED_VERSION, str(error)) from None
     client = ConnectionState(context.listener_name, forwarded.client_address, forwarded.principal)
     response = await handler.function(RequestContext(context.broker, header, context.listener, client), request)
     assert response is not None, "every API that is forwarded has an answer"
     return enclose_response(response, header)
+
+
+async def _unpacked(context: RequestContext, forwarded: Forwarded) -> Message:
+    """What is large is unpacked in a thread, like the envelope. Raises MalformedMessage."""
+    header = forwarded.header
+    arguments = request_type(header.api_key), header.api_version, forwarded.data, forwarded.body
+    if len(forwarded.data) <= LARGE_FRAME_BYTES:
+        return decode(*arguments)[0]
+    request, _ = await context.broker.threads.run(decode, *arguments)
+    return request

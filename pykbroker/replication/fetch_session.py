@@ -25,7 +25,7 @@ FINAL_EPOCH = -1
 MAX_EPOCH = 2**31 - 1
 MAX_SESSION_ID = 2**31 - 1
 TOPIC_IDS_SINCE_VERSION = 13
-MOST_PARTITIONS = 150_000
+MOST_PARTITIONS = 60_000
 """Of all sessions: each partition takes some 450 bytes for as long as its session is kept."""
 
 MOST_PARTITIONS_OF_ONE = 30_000

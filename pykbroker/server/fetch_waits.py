@@ -1,4 +1,4 @@
-"""How much of waiting Fetch requests is kept. Each of its partitions takes some 600 bytes as long as a request waits.
+"""How much of waiting Fetch requests is kept. Each of its partitions takes a kilobyte as long as a request waits.
 
 A request of few partitions always waits. The others wait as long as all together name no more than so many; then the
 greediest of them is answered at once with what there is, be it the new one.
@@ -13,7 +13,7 @@ from typing import Final
 import trio
 
 FEW_PARTITIONS: Final = 100
-MOST_PARTITIONS: Final = 150_000
+MOST_PARTITIONS: Final = 40_000
 
 
 class FetchWaits:

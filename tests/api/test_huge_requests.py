@@ -68,7 +68,6 @@ def test_every_api_that_lists_something_is_asked() -> None:
     elsewhere = {
         "AddRaftVoterRequest",
         "UpdateFeaturesRequest",
-        "DescribeQuorumRequest",
         "ConsumerGroupHeartbeatRequest",
         "WriteTxnMarkersRequest",
     }
