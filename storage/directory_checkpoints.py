@@ -6,8 +6,8 @@ when is not decided here.
 
 import logging
 import posixpath
-from collections.abc import Collection, Mapping, Set
-from typing import Self
+from collections.abc import Callable, Collection, Mapping, Set
+from typing import Self, TypeAlias
 
 from .checkpoints import (
     CLEANED_OFFSET,
@@ -24,6 +24,8 @@ from .flush_turns import Turn
 from .log import Log
 
 _log = logging.getLogger(__name__)
+
+Offsets: TypeAlias = dict[TopicPartition, int]
 
 
 class DirectoryCheckpoints:
@@ -42,6 +44,10 @@ class DirectoryCheckpoints:
         """What the files hold."""
         self._missing: set[str] = set()
         self._writing = Turn()
+        self.lowerings = 0
+        """How often logs were truncated: who looks at high watermarks, and writes them later, remembers it."""
+        self._lowered: dict[TopicPartition, int] = {}
+        """The number of each log's latest truncation among all of the directory."""
 
     @classmethod
     def read(cls, disk: Disk, path: str) -> Self:
@@ -105,10 +111,11 @@ class DirectoryCheckpoints:
             self.forget(at)
 
     def forget_in_files(self, forgotten: Collection[TopicPartition]) -> None:
+        def without(written: Offsets) -> Offsets:
+            return {at: written[at] for at in written if at not in forgotten}
+
         for name in (RECOVERY_POINT, HIGH_WATERMARK, LOG_START_OFFSET, CLEANED_OFFSET):
-            written = self._written.get(name, {})
-            if any(at in written for at in forgotten):
-                self._write(name, {at: written[at] for at in written if at not in forgotten})
+            self._change(name, without)
 
     def forget_others_in_files(self, logs: Set[TopicPartition]) -> None:
         """All but these logs, and those that are known and not open. As long as a deleted log's directory is there, a
@@ -119,17 +126,19 @@ class DirectoryCheckpoints:
 
     def lower(self, at: TopicPartition, offset: int) -> None:
         """The log is about to be truncated: after a crash nobody must look for what is behind."""
+        with self._writing:
+            # First, so that nobody writes what he found out before.
+            self.lowerings += 1
+            self._lowered[at] = self.lowerings
         for name in (RECOVERY_POINT, HIGH_WATERMARK):
-            written = self._written.get(name, {})
-            if written.get(at, 0) > offset:
-                self._write(name, {**written, at: offset})
+            self._change(name, lambda written: {**written, at: offset} if written.get(at, 0) > offset else written)
 
     def lower_high_watermarks(self, end_offsets: Mapping[TopicPartition, int]) -> None:
         """What a power cut took is not to be missed at the next start, which trusts the high watermarks once more."""
-        written = self._written.get(HIGH_WATERMARK, {})
-        lowered = {at: min(offset, end_offsets.get(at, offset)) for at, offset in written.items()}
-        if lowered != written:
-            self._write(HIGH_WATERMARK, lowered)
+        self._change(
+            HIGH_WATERMARK,
+            lambda written: {at: min(offset, end_offsets.get(at, offset)) for at, offset in written.items()},
+        )
 
     # Writing
 
@@ -138,8 +147,12 @@ class DirectoryCheckpoints:
         self.recovery_points[at] = recovery_point
         self.high_watermarks[at] = high_watermark
 
-    def write_recovery_points(self, recovery_points: dict[TopicPartition, int]) -> None:
-        self._write(RECOVERY_POINT, recovery_points)
+    def write_recovery_points(self, logs: Mapping[TopicPartition, Log]) -> None:
+        """As they are when it is this one's turn: a log may be truncated before."""
+        with self._writing:
+            self._write(
+                RECOVERY_POINT, {**self.recovery_points, **{at: log.recovery_point for at, log in logs.items()}}
+            )
 
     def write_log_start_offsets(self, logs: Mapping[TopicPartition, Log]) -> None:
         """Only of logs that start within a segment: the others' files tell. Nothing is written where nothing moved.
@@ -154,21 +167,38 @@ class DirectoryCheckpoints:
                 log_start_offsets[at] = start
                 if log.recovery_point < start:
                     log.flush()
-        if log_start_offsets != self._written.get(LOG_START_OFFSET):
-            self._write(LOG_START_OFFSET, log_start_offsets)
+        with self._writing:
+            if log_start_offsets != self._written.get(LOG_START_OFFSET):
+                self._write(LOG_START_OFFSET, log_start_offsets)
 
     def write_high_watermarks(
-        self, high_watermarks: Mapping[TopicPartition, int], unopened: Collection[TopicPartition]
+        self, high_watermarks: Mapping[TopicPartition, int], unopened: Collection[TopicPartition], lowerings: int
     ) -> None:
-        """Of all open logs; those that are not open keep what they had."""
+        """Of all open logs; those that are not open keep what they had. Of one that was truncated since there were so
+        many `lowerings`, the file knows better.
+        """
         kept = {at: self.high_watermarks[at] for at in unopened if at in self.high_watermarks}
-        self._write(HIGH_WATERMARK, {**kept, **high_watermarks})
+        with self._writing:
+            written = self._written.get(HIGH_WATERMARK, {})
+            offsets = {**kept, **high_watermarks}
+            for at, lowering in list(self._lowered.items()):
+                if lowering > lowerings and at in offsets:
+                    offsets[at] = min(offsets[at], written.get(at, 0))
+            self._write(HIGH_WATERMARK, offsets)
 
     def write_cleaned_offset(self, at: TopicPartition, offset: int) -> None:
-        self.cleaned_offsets[at] = offset
-        self._write(CLEANED_OFFSET, dict(self.cleaned_offsets))
-
-    def _write(self, name: str, offsets: dict[TopicPartition, int]) -> None:
         with self._writing:
-            self._file(name).write(offsets)
-            self._written[name] = offsets
+            self.cleaned_offsets[at] = offset
+            self._write(CLEANED_OFFSET, dict(self.cleaned_offsets))
+
+    def _change(self, name: str, change: Callable[[Offsets], Offsets]) -> None:
+        """What the file holds into something else, where that is something else."""
+        with self._writing:
+            written = self._written.get(name)
+            if written and (changed := change(written)) != written:
+                self._write(name, changed)
+
+    def _write(self, name: str, offsets: Offsets) -> None:
+        """By whoever holds `_writing`: what is written is found out in the same turn, or another one's is lost."""
+        self._file(name).write(offsets)
+        self._written[name] = offsets

@@ -294,8 +294,18 @@ class TimeIndex(SparseIndex):
         found = self.last_entry()
         return None if found is None else (found[0], self._base_offset + found[1])
 
+    def last_before(self, offset: int) -> tuple[int, int] | None:
+        """The last entry below the offset, as (timestamp, offset). The index must be loaded."""
+        assert self._keys is not None
+        assert self._values is not None
+        count = self._count_before(offset)
+        return (self._keys[count - 1], self._base_offset + self._values[count - 1]) if count else None
+
     def truncate_to(self, offset: int) -> None:
         """Forget entries of `offset` and above."""
+        self._truncate_entries(self._count_before(offset))
+
+    def _count_before(self, offset: int) -> int:
         assert self._values is not None
         relative = offset - self._base_offset - 1
-        self._truncate_entries(bisect_right(self._values, relative) if relative >= 0 else 0)
+        return bisect_right(self._values, relative) if relative >= 0 else 0

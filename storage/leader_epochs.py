@@ -11,7 +11,8 @@ from typing import NamedTuple
 
 from .checkpoints import decode_checkpoint, encode_checkpoint
 from .disk import Disk
-from .errors import CorruptLog, DiskFailed
+from .errors import CorruptLog
+from .flush_turns import Turn
 
 FILE_NAME = "leader-epoch-checkpoint"
 
@@ -30,13 +31,16 @@ def epoch_at(entries: Sequence[EpochEntry], offset: int) -> int | None:
 
 
 class LeaderEpochs:
-    """Entries ascend in epoch and in start offset."""
+    """Entries ascend in epoch and in start offset. They change in one place; `write` may run in threads, whose files of
+    one name would get into each other's way.
+    """
 
     def __init__(self, disk: Disk, path: str) -> None:
         self._disk = disk
         self._path = path
         self._entries: list[EpochEntry] = []
-        self._is_written = True
+        self._version = self._written_version = 0
+        self._writing = Turn()
         self._in_file: list[EpochEntry] = []
         self._is_file_durable = False
 
@@ -57,7 +61,7 @@ class LeaderEpochs:
         self._is_file_durable = all(
             entry.start_offset < recovery_point or 0 < entry.start_offset == recovery_point for entry in self._entries
         )
-        self._is_written = True
+        self._written_version = self._version
 
     def _read(self) -> None:
         if not self._disk.exists(self._path):
@@ -103,7 +107,7 @@ class LeaderEpochs:
         while entries and (entries[-1].epoch >= epoch or entries[-1].start_offset >= start_offset):
             entries.pop()
         entries.append(EpochEntry(epoch, start_offset))
-        self._is_written = False
+        self._version += 1
 
     def end_offset_for(self, requested_epoch: int, log_end_offset: int) -> tuple[int, int]:
         """The largest epoch up to the requested one, and where it ends; (-1, -1) where that is not known."""
@@ -124,20 +128,22 @@ class LeaderEpochs:
         count = len(self._entries)
         while self._entries and self._entries[-1].start_offset >= end_offset:
             self._entries.pop()
-            self._is_written = False
-        return len(self._entries) < count
+        if len(self._entries) == count:
+            return False
+        self._version += 1
+        return True
 
     def truncate_from_start(self, start_offset: int) -> None:
         """The log begins at `start_offset` now: so does the epoch that holds it."""
         at = bisect_right(self._entries, start_offset, key=_start_offset) - 1
         if at > 0 or (at == 0 and self._entries[0].start_offset < start_offset):
             self._entries[: at + 1] = [EpochEntry(self._entries[at].epoch, start_offset)]
-            self._is_written = False
+            self._version += 1
 
     def take_over(self, other: "LeaderEpochs") -> None:
         """Those of a log with the same records."""
         self._entries = other.entries
-        self._is_written = False
+        self._version += 1
 
     def move_to(self, path: str) -> None:
         """The file has another name now."""
@@ -145,7 +151,7 @@ class LeaderEpochs:
 
     def clear(self) -> None:
         self._entries.clear()
-        self._is_written = False
+        self._version += 1
 
     def write(self, end_offset: int) -> None:
         """To the file, where something changed; durable where it tells of records, those below `end_offset`.
@@ -153,25 +159,26 @@ class LeaderEpochs:
         An epoch that has no records yet is forgotten by whoever loads the file, and left out; a log that never had
         records gets a file once.
         """
-        if self._is_written:
-            return
-        self._is_written = True
-        entries = list(self._entries)
-        needed = [entry for entry in entries if entry.start_offset < end_offset]
+        with self._writing:
+            version = self._version  # first: what changes from here on is to be written once more
+            if version == self._written_version:
+                return
+            entries = list(self._entries)
+            needed = [entry for entry in entries if entry.start_offset < end_offset]
+            self._write(entries, needed, end_offset)
+            if needed == entries:
+                self._written_version = version
+
+    def _write(self, entries: list[EpochEntry], needed: list[EpochEntry], end_offset: int) -> None:
         in_file = [entry for entry in self._in_file if entry.start_offset != end_offset]
         # An epoch that was given up: what an earlier one writes there would contradict the file, a later one does not.
         latest = entries[-1].epoch if entries else -1
         is_disproved = any(entry.epoch > latest for entry in self._in_file)
-        try:
-            if not needed and not self._is_file_durable and not is_disproved:
-                if not self._in_file:
-                    self._replace_file(entries, sync=False)
-            elif needed != in_file or not self._is_file_durable or is_disproved:
-                self._replace_file(needed, sync=True)
-            self._is_written = self._is_written and needed == entries
-        except DiskFailed:
-            self._is_written = False
-            raise
+        if not needed and not self._is_file_durable and not is_disproved:
+            if not self._in_file:
+                self._replace_file(entries, sync=False)
+        elif needed != in_file or not self._is_file_durable or is_disproved:
+            self._replace_file(needed, sync=True)
 
     def _replace_file(self, entries: list[EpochEntry], *, sync: bool) -> None:
         self._disk.replace_file(self._path, encode_checkpoint(entries), sync=sync)

@@ -8,8 +8,7 @@ segments in `compaction`.
 """
 
 import posixpath
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from enum import Enum
 from random import Random
 from typing import NamedTuple
@@ -34,7 +33,7 @@ from .log_names import LogNames
 from .log_reads import LogReads, LogSlice
 from .log_segments import LogSegments
 from .producer_entry import BatchMetadata
-from .producer_replay import replay_producers, update_producers
+from .producer_replay import update_producers
 from .producer_state import ProducerStateManager
 from .recovery import LogLoader
 from .recovery_progress import RecoveryProgress
@@ -44,6 +43,7 @@ from .segment import CLEANED_SUFFIX, LogSegment, TimestampAndOffset
 from .segment_replacement import SegmentReplacement
 from .transaction_index import AbortedTransaction
 from .transaction_markers import find_marker
+from .truncation import LogParts, Truncation, TruncationOfAll, TruncationOfEpochs, TruncationOfRecords
 from .trusted_batches import coordinator_batches, replicated_batches, runs_for_segments
 from .validation import CheckedBatch, check_client_batch
 from .verification import NotVerified
@@ -115,7 +115,7 @@ class Log:
         self._flushes = FlushTurns()
         self.before_first_flush: Callable[[], None] = lambda: None
         """Makes durable what the directory holds beside the log, and must not be missing where records are there."""
-        self._is_being_truncated = False
+        self.is_being_truncated = False
         self.truncations = 0
         """How often records were taken back: whoever worked with them in a thread sees that they may be gone."""
         self._may_have_aborted = not all(segment.transaction_index.is_empty for segment in segments)
@@ -486,68 +486,42 @@ class Log:
 
     # Truncation
 
-    def truncate_to(self, offset: int) -> None:
-        """Forget what is at `offset` and behind, as a follower does that disagrees with its leader.
-
-        Durable when it returns: what is appended next must not meet after a crash what was there before.
+    def begin_truncation(self, offset: int) -> Truncation | None:
+        """To forget what is at `offset` and behind, as a follower does that disagrees with its leader. None where there
+        is nothing. Who gets one goes through its steps, and ends it, before anybody appends. Raises `DiskFailed`.
         """
         if offset >= self.log_end_offset:
-            # An epoch that this replica began as leader, and never had a record in, is not the leader's.
-            if self._epochs.truncate_from_end(offset):
-                self._epochs.write(offset)
-            return
+            has_more = self._epochs.truncate_from_end(offset)
+            return TruncationOfEpochs(self, self._parts, offset) if has_more else None
         if offset < self._segments.first.base_offset:
-            self.truncate_fully_and_start_at(offset, now_ms=self._segments.active.created_ms)
-            return
-        with self._truncation(min(offset, self._reads.start_of_batch(offset))):
-            # What tells how far the log had come goes before the records do: a process may die on the way.
-            self._epochs.truncate_from_end(offset)
-            self._epochs.write(offset)
-            self.producers.remove_snapshots_behind(offset)
-            active = self._segments.delete_behind(offset)
-            active.make_active()
-            active.truncate_to(offset)
-            self.log_end_offset = offset
-            self.log_start_offset = min(self.log_start_offset, offset)
-            self._reload_producers(offset, active.created_ms)
-            active.sync()
-            self.sync_names()
+            return self.begin_anew(offset, now_ms=self._segments.active.created_ms)
+        truncation = TruncationOfRecords(self, self._parts, offset)
+        truncation.begin(self._segments.all[self._segments.number_of(offset)].base_offset)
+        self._epochs.truncate_from_end(offset)
+        return truncation
 
-    @contextmanager
-    def _truncation(self, offset: int) -> Iterator[None]:
-        """A flush that is under way, or begins meanwhile, must not move the recovery point over what comes in place of
-        the old.
-        """
-        with self._flushes.moving:
-            self._is_being_truncated = True
-            self.truncations += 1
-            self.recovery_point = min(self.recovery_point, offset)
-        try:
-            if self.before_truncation is not None:
-                self.before_truncation(offset)
-            self.cancel_replacement()
-            yield
-        finally:
-            self._is_being_truncated = False
+    def begin_anew(self, offset: int, *, now_ms: int) -> Truncation:
+        """To forget everything: the log is going to be empty and to begin at `offset`. As `begin_truncation`."""
+        truncation = TruncationOfAll(self, self._parts, offset, lambda: self._new_segment(offset, now_ms))
+        truncation.begin(0)
+        self._epochs.clear()
+        return truncation
 
-    def _reload_producers(self, end_offset: int, now_ms: int) -> None:
-        self.producers.load_latest_snapshot(self.log_start_offset, end_offset, now_ms)
-        replay_producers(self.producers, self._segments.all, end_offset)
+    def truncate_to(self, offset: int) -> None:
+        """All steps of `begin_truncation` at once: for a thread, and for logs that nobody else has."""
+        truncation = self.begin_truncation(offset)
+        if truncation is not None:
+            truncation.run()
 
     def truncate_fully_and_start_at(self, offset: int, *, now_ms: int) -> None:
-        """Forget everything: the log is empty and begins at `offset`. Durable when it returns, as `truncate_to`."""
-        with self._truncation(0):
-            self._epochs.clear()
-            self._epochs.write(0)
-            self.producers.remove_snapshots_behind(-1)
-            self._segments.delete_all()
-            new = self._new_segment(offset, now_ms)
-            new.create()
-            self._segments.begin_with(new)
-            self._names.note_change()
-            self.producers.clear(offset)
-            self.sync_names()
-            self.log_start_offset = self.log_end_offset = self.recovery_point = offset
+        """All steps of `begin_anew` at once."""
+        self.begin_anew(offset, now_ms=now_ms).run()
+
+    @property
+    def _parts(self) -> LogParts:
+        return LogParts(
+            self._disk, self._epochs, self._segments, self._reads, self.producers, self._names, self._flushes
+        )
 
     def skip_to(self, offset: int, *, now_ms: int) -> None:
         """The log's end moves on without records: where they came from they were compacted away."""
@@ -594,6 +568,8 @@ class Log:
         """Put the segments out of use that `retention` says. Returns the files' paths: they are to be removed after
         `file.delete.delay.ms`, in a thread. Raises `DiskFailed`.
         """
+        if self.is_being_truncated:
+            return []  # a thread reads them; they are as old in a moment
         segments = self._segments.all
         if self.config.delete and self.config.retention_ms >= 0:
             for segment in segments:
@@ -651,9 +627,9 @@ class Log:
         """The new segment is whole and durable: from now on recovery lets it take the others' place.
 
         The names must be durable (`sync_names`) before `finish_replacement`. False where the log does not have the
-        old segments any more.
+        old segments any more, or is about to lose some.
         """
-        return not self.is_closed and self._replacement.begin(new, old)
+        return not self.is_closed and not self.is_being_truncated and self._replacement.begin(new, old)
 
     def finish_replacement(self, new: LogSegment) -> list[str] | None:
         """Returns the paths of the old files, to be removed once the names are durable. None where the replacement was
@@ -704,7 +680,7 @@ class Log:
     def _flush(self) -> None:
         # What is appended meanwhile may be in part in what follows, and counts for the next flush.
         with self._flushes.moving:
-            truncations, is_end_moving = self.truncations, self._is_being_truncated
+            truncations, is_end_moving = self.truncations, self.is_being_truncated
         end_offset = self.log_end_offset
         recovery_point = self.recovery_point
         unflushed, rolled = self._segments.since(recovery_point), self._segments.rolled

@@ -27,6 +27,7 @@ from .directory_names import (
 )
 from .disk import Disk, DiskLock, DiskSpace
 from .errors import CorruptLog, InconsistentDirectory, NoRoom
+from .flush_turns import Turn
 from .future_logs import FutureLogs
 from .log import PRODUCER_ID_EXPIRATION_MS, Log
 from .log_config import LogConfig
@@ -116,6 +117,8 @@ class LogDirectory:
         self._marks = marks
         self._checkpoints = checkpoints
         self._unsynced_topic_ids = UnsyncedTopicIds(disk)
+        self._noting_boot_id = Turn()
+        """Logs are opened in threads, and each of the last ones may find that none is left."""
 
     def __repr__(self) -> str:
         return f"<LogDirectory {self.path}>"
@@ -160,7 +163,11 @@ class LogDirectory:
 
     def _note_boot_id(self) -> None:
         """Once all logs are recovered from what the start before may have left."""
-        if not self.found and not self._marks.is_boot_noted:
+        if self.found:
+            return
+        with self._noting_boot_id:
+            if self._marks.is_boot_noted:
+                return
             try:
                 logs = self.logs.copy()
                 self._checkpoints.lower_high_watermarks({at: log.log_end_offset for at, log in logs.items()})
@@ -438,22 +445,31 @@ class LogDirectory:
         self.checkpoint_log_start_offsets()
 
     def checkpoint_recovery_points(self) -> None:
-        recovery_points = dict(self._checkpoints.recovery_points)
         logs = self.logs.copy()
-        for at, log in logs.items():
-            recovery_points[at] = log.recovery_point
         # Logs without records are made anew where they are lost.
         if self._unsynced_topic_ids:
             self._unsynced_topic_ids.sync_all({log.directory for log in logs.values() if log.log_end_offset})
-        self._checkpoints.write_recovery_points(recovery_points)
+        self._checkpoints.write_recovery_points(logs)
 
     def checkpoint_log_start_offsets(self) -> None:
         """May flush logs. May run in a thread."""
         self._checkpoints.write_log_start_offsets(self.logs.copy())
 
-    def checkpoint_high_watermarks(self, high_watermarks: dict[TopicPartition, int]) -> None:
-        """Of all open logs; logs that are not opened yet keep what they had. May run in a thread."""
-        self._checkpoints.write_high_watermarks(high_watermarks, self.found.keys() | self.damaged)
+    @property
+    def lowerings(self) -> int:
+        """How often the checkpoints were lowered for a truncation."""
+        return self._checkpoints.lowerings
+
+    def checkpoint_high_watermarks(
+        self, high_watermarks: dict[TopicPartition, int], lowerings: int | None = None
+    ) -> None:
+        """Of all open logs; logs that are not opened yet keep what they had. May run in a thread.
+
+        lowerings: how many there were when somebody looked at the high watermarks; None for now.
+        """
+        self._checkpoints.write_high_watermarks(
+            high_watermarks, self.found.keys() | self.damaged, self.lowerings if lowerings is None else lowerings
+        )
 
     def cleaned_offset(self, at: TopicPartition) -> int | None:
         """Up to where compaction has come."""

@@ -84,22 +84,19 @@ class LogSegments:
         """By an empty one that begins elsewhere."""
         self.all[-1] = self.active = segment
 
-    def delete_behind(self, offset: int) -> LogSegment:
-        """Whatever begins there. Returns the one that is active then. Raises `DiskFailed`."""
-        self.recent.clear()
-        while self.all[-1].base_offset > offset:
-            self.all.pop().delete()
-        self.active = self.all[-1]
-        self._rolled = [segment for segment in self._rolled if segment in self.all[:-1]]
-        return self.active
+    def last_behind(self, offset: int) -> LogSegment | None:
+        """The last one, where it begins there and is not the only one."""
+        last = self.all[-1]
+        return last if len(self.all) > 1 and last.base_offset > offset else None
 
-    def delete_all(self) -> None:
-        """From the end on; `begin_with` must follow. Raises `DiskFailed`."""
-        self.recent.clear()
-        for segment in reversed(self.all):
-            segment.delete()
+    def drop_last(self) -> None:
+        """Its files are out of use; the one before it is active."""
+        self._forget([self.all.pop()])
+        self.active = self.all[-1]
+        self._rolled = [segment for segment in self._rolled if segment is not self.active]
 
     def begin_with(self, segment: LogSegment) -> None:
+        self.recent.clear()
         self.all = [segment]
         self.active = segment
         self._rolled = []

@@ -52,6 +52,11 @@ class ProducerStateManager:
         self._unreplicated = other._unreplicated
         self._verifications = other._verifications
 
+    def become(self, other: "ProducerStateManager") -> None:
+        """What another one of the same log has found out: all of it, and nothing else."""
+        self.end_offset, self.last_snapshot_offset = other.end_offset, other.last_snapshot_offset
+        self.take_over(other)
+
     def move_to(self, directory: str) -> None:
         """The log's directory has another name now."""
         self._directory = directory

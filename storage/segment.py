@@ -66,6 +66,13 @@ class TimestampAndOffset(NamedTuple):
     leader_epoch: int | None = None
 
 
+class SegmentCut(NamedTuple):
+    """Where a segment is to end, and the largest timestamp in front of that."""
+
+    position: int
+    latest: TimestampAndOffset
+
+
 class LogSegment:
     """`size` is the bytes of the `.log` file that are batches."""
 
@@ -376,24 +383,40 @@ class LogSegment:
 
     # Truncation and recovery
 
-    def truncate_to(self, offset: int) -> None:
-        """Cut off the batch that holds `offset` and all behind it. The segment must be active."""
+    def plan_cut(self, offset: int) -> SegmentCut | None:
+        """What is left in front of the batch that holds `offset`; None where that and all behind it are not here.
+
+        It loads the indexes: the segment is going to be active. For a thread, since that and the timestamps may mean to
+        read much. Raises `IndexLies`, `CorruptLog`, `DiskFailed`.
+        """
+        self.offset_index.load()
+        self.time_index.load()
         found = self.find_batch(offset)
         if found is None:
-            return
+            return None
         position = found[0]
-        self.cut_off(position)
+        last = self.time_index.last_before(offset)
+        latest = TimestampAndOffset(*(last or (NO_TIMESTAMP, self.base_offset)))
+        start = 0 if last is None else self.offset_index.lookup(last[1])
+        for _, header in scan_headers(self.file, start, position):
+            timestamp = _record_timestamp(header)
+            if timestamp > latest.timestamp:
+                latest = TimestampAndOffset(timestamp, header.last_offset)
+        return SegmentCut(position, latest)
+
+    def cut(self, offset: int, cut: SegmentCut | None) -> None:
+        """As `plan_cut` said of the offset. The segment is active from now on."""
+        self.count_index_interval_anew()
+        if cut is None:
+            return
+        self.cut_off(cut.position)
         self.offset_index.truncate_to(offset)
         self.time_index.truncate_to(offset)
         self.transaction_index.truncate_to(offset)
-        if position == 0:
+        if cut.position == 0:
             self._rolling_timestamp = None
-        last = self.time_index.last()
-        self.max_timestamp, self.offset_of_max_timestamp = last or (NO_TIMESTAMP, self.base_offset)
-        start = 0 if last is None else self.offset_index.lookup(last[1])
-        for _, header in scan_headers(self.file, start, self.size):
-            self._note_timestamp(_record_timestamp(header), header.last_offset)
-        self.count_index_interval_anew()
+        self.max_timestamp, self.offset_of_max_timestamp = cut.latest.timestamp, cut.latest.offset
+        self._is_timestamp_of_index = False
 
     def count_index_interval_anew(self) -> None:
         """As Kafka does after a start and after a truncation: its indexes have their entries at the same places."""

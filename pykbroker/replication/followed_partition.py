@@ -18,12 +18,14 @@ class FollowingState(Enum):
     """FETCHING: from the log's end on.
 
     SEEKING_END, SEEKING_START: the leader has nothing at the log's end; its own end and start are asked for, in this
-    order. STOPPED: nothing is asked until the metadata name another leader epoch, or the disk was looked after.
+    order. TRUNCATING: the log is being cut off (`due_truncation`). STOPPED: nothing is asked until the metadata name
+    another leader epoch, or the disk was looked after.
     """
 
     FETCHING = "fetching"
     SEEKING_END = "seeking the leader's end"
     SEEKING_START = "seeking the leader's start"
+    TRUNCATING = "truncating"
     STOPPED = "stopped"
 
 

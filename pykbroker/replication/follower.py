@@ -36,8 +36,10 @@ from pykbroker.protocol.messages.offsets import (
 )
 from pykbroker.storage.errors import DiskFailed, NoRoom
 from pykbroker.storage.rejection import RecordsRejected
+from pykbroker.storage.truncation import Truncation
 from pykbroker.storage.trusted_batches import PIECE_BYTES, pieces_of_batches
 
+from .due_truncation import DueTruncation
 from .fetch_session_handler import FetchSessionHandler
 from .followed_partition import FollowedPartition, FollowingState, PartitionKey
 from .partition import Partition
@@ -81,6 +83,7 @@ class Follower:
     """What this node follows of the partitions that one broker leads.
 
     on_disk_failure: is told what happened to a partition's log. For one that is lost by it, `unfollow` follows.
+    defer_truncations: they are to be carried out by whoever carries the requests.
     """
 
     def __init__(
@@ -89,8 +92,12 @@ class Follower:
         settings: FetchSettings,
         on_disk_failure: Callable[[Partition, DiskFailed], None],
         throttle: Throttle | None = None,
+        *,
+        defer_truncations: bool = False,
     ) -> None:
         self._replica_id = replica_id
+        self._defer_truncations = defer_truncations
+        self._due: list[DueTruncation] = []
         self._settings = settings
         self._on_disk_failure = on_disk_failure
         self._throttle = throttle or Throttle()
@@ -282,6 +289,8 @@ class Follower:
         followed.refusals = 0
         if records:
             assert isinstance(records, bytes | memoryview), "what is received are bytes"
+            if self._begins_within_a_batch(followed, data, records, now_ms, wall_clock_ms):
+                return
             try:
                 for number, piece in enumerate(pieces_of_batches(records)):
                     if number:
@@ -290,7 +299,7 @@ class Follower:
                         is_followed = self._followed.get(followed.key) is followed
                         if not is_followed or partition.log.log_end_offset != end_offset:
                             return  # the rest is not for this log any more
-                    if self._append_records(followed, piece, wall_clock_ms):
+                    if partition.append_as_follower(piece) is not None:
                         has_news = True
                         self._changed[followed.key] = None
             except RecordsRejected as rejected:
@@ -309,15 +318,29 @@ class Follower:
             self._changed[followed.key] = None
             partition.notify()
 
-    def _append_records(self, followed: FollowedPartition, records: bytes | memoryview, wall_clock_ms: int) -> bool:
-        partition = followed.partition
-        log = partition.log
-        if log.log_start_offset == log.log_end_offset:
-            # The leader's log may start in the middle of a batch, and sends the whole.
-            first_offset = int.from_bytes(records[:8], "big", signed=True)
-            if 0 <= first_offset < log.log_end_offset:
-                partition.truncate_fully_and_start_at(first_offset, wall_clock_ms)
-        return partition.append_as_follower(records) is not None
+    def _begins_within_a_batch(
+        self,
+        followed: FollowedPartition,
+        data: PartitionData,
+        records: bytes | memoryview,
+        now_ms: int,
+        wall_clock_ms: int,
+    ) -> bool:
+        """The leader's log may start in the middle of a batch, and sends the whole: for that the log, which is empty,
+        begins earlier, and the answer is taken over when it does.
+        """
+        log = followed.partition.log
+        first_offset = int.from_bytes(records[:8], "big", signed=True)
+        if log.log_start_offset != log.log_end_offset or not 0 <= first_offset < log.log_end_offset:
+            return False
+        data.records = bytes(records)  # the buffer that they stand in is another's soon
+
+        def take_over() -> None:
+            for _ in self._append(followed, data, now_ms, wall_clock_ms):
+                pass
+
+        self._begin_anew(followed, first_offset, take_over, now_ms, wall_clock_ms)
+        return True
 
     # What goes wrong
 
@@ -354,33 +377,79 @@ class Follower:
         why = f"the leader's epoch {epoch} ends at {end_offset}"
         self._truncate(followed, min(offset, log.log_end_offset), why, now_ms)
 
+    # Truncations
+
+    def truncations_due(self) -> list[DueTruncation]:
+        """Each is handed out once, to be carried out at once, and told of by `truncated`."""
+        due, self._due = self._due, []
+        return due
+
+    def truncated(self, due: DueTruncation, failure: DiskFailed | None, now_ms: int) -> None:
+        """It is done, or the disk has refused it."""
+        followed = due.followed
+        if followed.state is not FollowingState.TRUNCATING or self._followed.get(followed.key) is not followed:
+            return
+        if failure is not None:
+            followed.state = due.resumes
+            if due.resumes is not FollowingState.FETCHING:
+                self._seeking[followed.key] = None
+            self._disk_failed(followed, failure, now_ms)
+            return
+        followed.state = FollowingState.FETCHING
+        self._changed[followed.key] = None
+        due.then()
+        followed.partition.notify()
+
     def _truncate(self, followed: FollowedPartition, offset: int, why: str, now_ms: int) -> bool:
+        """Whether it is done by now."""
         partition = followed.partition
         log_end_offset, high_watermark = partition.log.log_end_offset, partition.high_watermark
-        if not self._try(followed, lambda: partition.truncate_to(offset), now_ms):
-            return False
-        self._changed[followed.key] = None
-        if offset < high_watermark:
-            logger.error(
-                "%s: truncated from %d to %d, below the high watermark of %d: replicated records are lost; %s",
-                _name(partition),
-                log_end_offset,
-                offset,
-                high_watermark,
-                why,
-            )
-        else:
-            logger.info("%s: truncated from %d to %d; %s", _name(partition), log_end_offset, offset, why)
-        partition.notify()
-        return True
 
-    def _try(self, followed: FollowedPartition, step: Callable[[], None], now_ms: int) -> bool:
+        def tell() -> None:
+            if offset < high_watermark:
+                logger.error(
+                    "%s: truncated from %d to %d, below the high watermark of %d: replicated records are lost; %s",
+                    _name(partition),
+                    log_end_offset,
+                    offset,
+                    high_watermark,
+                    why,
+                )
+            else:
+                logger.info("%s: truncated from %d to %d; %s", _name(partition), log_end_offset, offset, why)
+
+        return self._begin(followed, lambda: partition.begin_truncation(offset), tell, now_ms)
+
+    def _begin_anew(
+        self, followed: FollowedPartition, offset: int, then: Callable[[], None], now_ms: int, wall_clock_ms: int
+    ) -> None:
+        partition = followed.partition
+
+        def begun() -> None:
+            partition.begun_anew()
+            then()
+
+        self._begin(followed, lambda: partition.begin_anew(offset, wall_clock_ms), begun, now_ms)
+
+    def _begin(
+        self,
+        followed: FollowedPartition,
+        begin: Callable[[], Truncation | None],
+        then: Callable[[], None],
+        now_ms: int,
+    ) -> bool:
         try:
-            step()
+            due = DueTruncation(followed, begin(), followed.state, then)
         except DiskFailed as failure:
             self._disk_failed(followed, failure, now_ms)
             return False
-        return True
+        followed.state = FollowingState.TRUNCATING
+        self._seeking.pop(followed.key, None)
+        if self._defer_truncations and due.truncation is not None:
+            self._due.append(due)
+            return False
+        self.truncated(due, due.run(), now_ms)
+        return followed.is_ready
 
     def _disk_failed(self, followed: FollowedPartition, failure: DiskFailed, now_ms: int) -> None:
         if isinstance(failure, NoRoom):
@@ -433,23 +502,21 @@ class Follower:
             return
         partition = followed.partition
         log_end_offset = partition.log.log_end_offset
-        done = True
         if followed.state is FollowingState.SEEKING_END:
             if answer.offset >= log_end_offset:
                 followed.state = FollowingState.SEEKING_START
                 return
-            done = self._truncate(followed, answer.offset, f"the leader's log ends at {answer.offset}", now_ms)
+            self._truncate(followed, answer.offset, f"the leader's log ends at {answer.offset}", now_ms)
         elif answer.offset > log_end_offset:
-            logger.warning(
-                "%s: begins anew at %d, where the leader's log does: this one ends at %d",
+            tell = partial(
+                logger.warning,
+                "%s: begins anew at %d, where the leader's log does: this one ended at %d",
                 _name(partition),
                 answer.offset,
                 log_end_offset,
             )
-            begin = partial(partition.truncate_fully_and_start_at, answer.offset, wall_clock_ms)
-            done = self._try(followed, begin, now_ms)
-            partition.notify()
-        if done:
+            self._begin_anew(followed, answer.offset, tell, now_ms, wall_clock_ms)
+        else:
             followed.state = FollowingState.FETCHING
             del self._seeking[followed.key]
             self._changed[followed.key] = None

@@ -13,6 +13,7 @@ from typing import Protocol
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.storage.errors import OffsetOutOfRange
 from pykbroker.storage.log import AppendOrigin, AppendResult, Log
+from pykbroker.storage.truncation import Truncation
 from pykbroker.storage.validation import CheckedBatch
 from pykbroker.storage.verification import NotVerified
 
@@ -423,15 +424,23 @@ class Partition:
             has_news = True
         return has_news
 
-    def truncate_to(self, offset: int) -> None:
+    def begin_truncation(self, offset: int) -> Truncation | None:
         """What is at `offset` and behind is not what the leader has. Raises `DiskFailed`."""
-        self.log.truncate_to(offset)
+        truncation = self.log.begin_truncation(offset)
         self.high_watermark = min(self.high_watermark, offset)
+        return truncation
 
-    def truncate_fully_and_start_at(self, offset: int, now_ms: int) -> None:
-        """Nothing of this log is in the leader's. now_ms: the wall clock's. Raises `DiskFailed`."""
-        self.log.truncate_fully_and_start_at(offset, now_ms=now_ms)
-        self.high_watermark = offset
+    def begin_anew(self, offset: int, now_ms: int) -> Truncation:
+        """Nothing of this log is in the leader's; `begun_anew` is to follow. now_ms: the wall clock's.
+
+        Raises `DiskFailed`.
+        """
+        truncation = self.log.begin_anew(offset, now_ms=now_ms)
+        self.high_watermark = 0
+        return truncation
+
+    def begun_anew(self) -> None:
+        self.high_watermark = self.log.log_start_offset
 
     # Deleting
 

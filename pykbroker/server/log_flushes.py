@@ -47,16 +47,25 @@ class LogFlushes:
         self._running: dict[Log, _Flush] = {}
         self._free_jobs = trio.Semaphore(_MOST_JOBS)
 
-    async def flush(self, log: Log, end_offset: int) -> None:
-        """Everything below `end_offset` is durable when it returns, or cannot be now: the recovery point tells."""
-        while log.recovery_point < end_offset and not log.is_closed:
+    async def flush(self, log: Log, end_offset: int) -> bool:
+        """Whether everything that is below `end_offset` at the call is durable; else it cannot be now.
+
+        A truncation meanwhile may have taken it, and others may have appended there since: then nothing is known.
+        """
+        truncations = log.truncations
+        while log.truncations == truncations and not log.is_closed:
+            if log.recovery_point >= end_offset:
+                return True
+            if log.log_end_offset < end_offset:
+                break
             flush = self._running.get(log) or self._wanted.get(log)
             if flush is None:
                 flush = self._wanted[log] = _Flush()
                 await self._see_to(log, flush)
             await flush.done.wait()
             if flush.failure is not None:
-                return
+                break
+        return log.truncations == truncations and log.recovery_point >= end_offset
 
     async def _see_to(self, log: Log, flush: _Flush) -> None:
         """Until the flush is under way: in a job of this task, or in that of another one that was earlier."""

@@ -227,6 +227,8 @@ class LogMoves:
 
     def _take_over(self, move: Move, copy: LogCopy) -> bool:
         """Without a pause for others: the last few bytes, and then the copy is the log. False where more is missing."""
+        if copy.source.is_being_truncated:
+            return False
         data = copy.next_slice(_INLINE_BYTES, now_ms=self._clock.now_ms())
         if data is not None:
             copy.append(data)

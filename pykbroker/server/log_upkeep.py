@@ -198,7 +198,7 @@ class LogUpkeep:
         for directory in list(self._logs.directories):
             current = self._high_watermarks(directory)
             if self._written_high_watermarks.get(directory.path) != current and await self._in_thread(
-                directory, directory.checkpoint_high_watermarks, current
+                directory, directory.checkpoint_high_watermarks, current, directory.lowerings
             ):
                 self._written_high_watermarks[directory.path] = current
                 if self._full:

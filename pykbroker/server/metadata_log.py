@@ -36,6 +36,7 @@ from pykbroker.storage.errors import CorruptLog
 from pykbroker.storage.log import Log
 from pykbroker.storage.log_config import LogConfig
 from pykbroker.storage.partition_metadata import read_topic_id, write_topic_id
+from pykbroker.storage.truncation import Truncation
 
 from .metadata_snapshots import MetadataSnapshots
 from .snapshot_format import InvalidSnapshot, QuorumRecords, Snapshot, encode_snapshot
@@ -287,9 +288,9 @@ class MetadataLog:
         """Whole batches as they are, one at least where there is one, for those who fetch. Raises DiskFailed."""
         return self._log.read(offset, max_bytes, min_one_batch=True).read()
 
-    def truncate_to(self, offset: int) -> None:
-        """What is there and behind it is not what the leader has. Durable when it returns. Raises DiskFailed."""
-        self._log.truncate_to(offset)
+    def begin_truncation(self, offset: int) -> Truncation | None:
+        """What is there and behind it is not what the leader has. Raises DiskFailed."""
+        return self._log.begin_truncation(offset)
 
     def batches(self, offset: int, end: int) -> Iterator[MetadataBatch]:
         """The batches from one offset to another, where batches begin and end. Raises CorruptLog, DiskFailed."""

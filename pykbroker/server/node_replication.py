@@ -34,6 +34,7 @@ class NodeReplication:
             config,
             brokers,
             flush=replicas.flush,
+            truncate=replicas.truncations.run,
             clock=clock,
             on_disk_failure=lambda partition, failure: replicas.failures.in_log(partition.log, failure),
             throttle=replicas.quotas.follower,

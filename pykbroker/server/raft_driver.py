@@ -40,6 +40,7 @@ from pykbroker.storage.errors import CorruptLog, DiskFailed, NoRoom
 
 from .clock import Clock
 from .full_directories import FullDirectories
+from .log_truncations import carry_out
 from .metadata_log import MetadataBatch, MetadataLog, MetadataRecord
 from .raft_channel import RaftChannel
 from .start_refused import StartRefused
@@ -387,7 +388,9 @@ class RaftDriver:
             self._proposed.pop()
         async with self._flushing:
             logger.info("the metadata log is cut off at %d, where the leader's differs", offset)
-            self._log.truncate_to(offset)
+            truncation = self._log.begin_truncation(offset)
+            if truncation is not None:
+                await carry_out(truncation, self._threads)
             if self._log.end_offset != offset:
                 raise CorruptLog(f"{self._log.directory}: no batch ends at {offset}, where the leader's log differs")
             self._durable_end_offset = min(self._durable_end_offset, offset)

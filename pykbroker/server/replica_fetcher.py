@@ -19,6 +19,7 @@ from pykbroker.config import BrokerConfig
 from pykbroker.protocol.messages.fetch import FetchRequest, FetchResponse
 from pykbroker.protocol.messages.offsets import ListOffsetsResponse
 from pykbroker.protocol.schema import Message
+from pykbroker.replication.due_truncation import DueTruncation
 from pykbroker.replication.follower import FetchSettings, Follower, Throttle
 from pykbroker.replication.partition import NO_LEADER, Partition
 from pykbroker.storage.errors import DiskFailed
@@ -30,6 +31,9 @@ logger = logging.getLogger(__name__)
 _INTERRUPTIONS_APART_MS = 1000
 
 ResponseT = TypeVar("ResponseT", bound=Message)
+
+Truncate: TypeAlias = Callable[[DueTruncation], Awaitable[DiskFailed | None]]
+"""What the disk refused of it: `LogTruncations.run`."""
 
 Flush: TypeAlias = Callable[[Partition, int], Awaitable[bool]]
 """Whether everything below the offset is on the disk: `ReplicaManager.flush`."""
@@ -72,6 +76,7 @@ class ReplicaFetcher:
         brokers: Brokers,
         *,
         flush: Flush,
+        truncate: Truncate,
         clock: Clock,
         broker_epoch: Callable[[], int],
         timeout_ms: int,
@@ -81,6 +86,7 @@ class ReplicaFetcher:
         self._purpose = f"replication {number}"
         self._brokers = brokers
         self._flush = flush
+        self._truncate = truncate
         self._clock = clock
         self._broker_epoch = broker_epoch
         self._timeout_ms = timeout_ms
@@ -122,10 +128,14 @@ class ReplicaFetcher:
             if offsets is not None:
                 found = await self._ask(offsets, ListOffsetsResponse)
                 follower.offsets_answered(found, self._clock.monotonic_ms(), self._clock.now_ms())
+                await self._truncate_what_is_due()
             request = follower.next_request(await self._flushed_ms(), self._broker_epoch())
+            await self._truncate_what_is_due()
             if request is not None and (response := await self._fetch(request)) is not None:
                 for _ in follower.take_answer(response, self._clock.monotonic_ms(), self._clock.now_ms()):
+                    await self._truncate_what_is_due()
                     await trio.lowlevel.checkpoint()
+                await self._truncate_what_is_due()
         except ClientError as error:
             self._note_reached(False, str(error))
             follower.failed(self._clock.monotonic_ms())
@@ -134,6 +144,19 @@ class ReplicaFetcher:
             await self._wait()
         else:
             self._note_reached(True)
+
+    async def _truncate_what_is_due(self) -> None:
+        """Without a pause in front: from when it is due on, others wait for it (`LogTruncations.settled`)."""
+        while due := self.follower.truncations_due():
+            with trio.CancelScope(shield=True):
+                async with trio.open_nursery() as truncating:
+                    for each in due:
+                        truncating.start_soon(self._truncate_one, each)
+
+    async def _truncate_one(self, due: DueTruncation) -> None:
+        failure = await self._truncate(due)
+        self.follower.truncated(due, failure, self._clock.monotonic_ms())
+        self.wake()
 
     async def _flushed_ms(self) -> int:
         """A time at which all that the next request tells of is on the disk, as far as it has to be."""
@@ -195,6 +218,7 @@ class ReplicaFetchers:
         brokers: Brokers,
         *,
         flush: Flush,
+        truncate: Truncate,
         clock: Clock,
         on_disk_failure: Callable[[Partition, DiskFailed], None],
         throttle: Throttle | None = None,
@@ -206,6 +230,7 @@ class ReplicaFetchers:
         self._timeout_ms = config.int("replica.socket.timeout.ms")
         self._brokers = brokers
         self._flush = flush
+        self._truncate = truncate
         self._clock = clock
         self._on_disk_failure = on_disk_failure
         self._fetchers: dict[tuple[int, int], ReplicaFetcher] = {}
@@ -249,9 +274,10 @@ class ReplicaFetchers:
         fetcher = ReplicaFetcher(
             leader_id,
             number,
-            Follower(self._node_id, self._settings, self._on_disk_failure, self._throttle),
+            Follower(self._node_id, self._settings, self._on_disk_failure, self._throttle, defer_truncations=True),
             self._brokers,
             flush=self._flush,
+            truncate=self._truncate,
             clock=self._clock,
             broker_epoch=lambda: self._broker_epoch(),
             timeout_ms=self._timeout_ms,

@@ -41,6 +41,7 @@ from .image_brokers import ImageBrokers
 from .log_cleaner import LogCleaner, NewWorkplace
 from .log_flushes import LogFlushes
 from .log_loading import LogLoading, LogToOpen, OnLoading
+from .log_truncations import LogTruncations
 from .log_upkeep import LogUpkeep
 from .logs_without_room import LogsWithoutRoom
 from .record_checks import RecordChecks
@@ -110,6 +111,7 @@ class ReplicaManager:
         self._full = FullDirectories(logger, clock)
         self.failures = StorageFailures(self._hosted, self.logs, self._full, metadata_log_dir=config.metadata_log_dir)
         self.record_checks = RecordChecks(threads)
+        self.truncations = LogTruncations(threads, self.failures.set_apart)
         self._flushes = LogFlushes(threads, self.failures.in_log, self._flushed)
         self._upkeep = LogUpkeep(
             config,
@@ -237,6 +239,14 @@ class ReplicaManager:
             await self._loading.load(list(self._found_logs(image, changes)))
         elif to_create := list(self._new_logs(image, changes)):
             await self._loading.open_all(to_create)
+        # Last, and `apply` follows without a pause: a leader's log must not be one that is being truncated.
+        await self.truncations.settled(self._concerned(changes))
+
+    def _concerned(self, changes: ImageChanges) -> Iterator[Partition]:
+        for topic_id, index in changes.partitions:
+            partition = self._hosted.of_topic_id(topic_id).get(index)
+            if partition is not None:
+                yield partition
 
     def _found_logs(self, image: MetadataImage, changes: ImageChanges) -> Iterator[LogToOpen]:
         for at, topic_id, state in self._unopened(image, changes):

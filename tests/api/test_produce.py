@@ -24,6 +24,7 @@ from pykbroker.server.dispatch import RequestRefused
 from pykbroker.sim.clock import EPOCH_MS
 from pykbroker.storage.log import Log
 from tests.api.api_node import ApiNode, batch, in_virtual_time
+from tests.replication.truncations import truncate
 
 NEWEST = 12
 
@@ -379,7 +380,7 @@ def test_a_batch_that_was_truncated_while_its_flush_took_long_is_not_acknowledge
     async def lose_and_win_back() -> None:
         await trio.sleep(1)
         node.change_partition("apples", 0, leader=2, isr=[2])
-        partition.truncate_to(0)
+        truncate(partition, 0)
         partition.append_as_follower(batch(b"another", partition_leader_epoch=1))
         node.change_partition("apples", 0, leader=1, isr=[1])
 

@@ -21,7 +21,7 @@ BUGS = Bugs()
 
 BUGS.plant(13)(of_replicas.producers_are_answered_before_the_high_watermark)
 BUGS.plant(18)(of_replicas.the_high_watermark_is_the_leaders_own_log_end)
-BUGS.plant(28)(of_replicas.readers_see_what_is_not_replicated)
+BUGS.plant(21)(of_replicas.readers_see_what_is_not_replicated)
 BUGS.plant(12)(of_replicas.followers_do_not_truncate)
 BUGS.plant(6)(of_replicas.followers_keep_no_sequences)
 BUGS.plant(16)(of_replicas.sequences_are_forgotten_when_a_replica_is_elected)

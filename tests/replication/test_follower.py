@@ -15,6 +15,7 @@ from pykbroker.replication.follower import Follower
 from pykbroker.storage.errors import NoRoom
 from pykbroker.storage.log import AppendOrigin, AppendResult
 from pykbroker.storage.rejection import RecordsRejected
+from tests.replication.truncations import begin_anew, truncate
 
 from .replicas import NOW_MS, TOPIC_ID, VERSION, Replicas
 
@@ -218,7 +219,7 @@ def test_what_was_replicated_is_not_cut_off_without_a_word(caplog: pytest.LogCap
     assert replicas[1].partition.high_watermark == 1
     with caplog.at_level(logging.ERROR):
         replicas.elect(2, (2,))  # unclean: it has the record, but let it have lost it
-        replicas[2].partition.truncate_to(0)
+        truncate(replicas[2].partition, 0)
         replicas.append("b")
         replicas.settle()
     assert replicas[1].records() == [(0, b"b")]
@@ -265,7 +266,7 @@ def test_a_follower_behind_an_empty_leader_is_cut_off_where_that_ends() -> None:
     replicas = Replicas((1, 2))
     replicas.append("a", "b")
     replicas.fetch(2)
-    replicas[1].partition.truncate_fully_and_start_at(0, NOW_MS)
+    begin_anew(replicas[1].partition, 0)
     replicas.settle()
     assert replicas[2].partition.log.log_end_offset == 0
     replicas.append("c")
@@ -434,7 +435,7 @@ def test_what_is_left_of_an_answer_is_not_for_a_partition_that_is_followed_anew(
     next(taking)
     follower.unfollow(partition)
     if is_followed_again:
-        partition.truncate_to(10)
+        truncate(partition, 10)
         follower.follow(partition)
     for _ in taking:
         pass

@@ -163,6 +163,7 @@ def test_a_new_partition_is_asked_for_at_once_and_many_that_come_one_by_one_toge
         node.config,
         leader,
         flush=node.replicas.flush,
+        truncate=node.replicas.truncations.run,
         clock=node.clock,
         on_disk_failure=lambda partition, failure: None,
     )

@@ -16,6 +16,7 @@ from pykbroker.sim.disk import SimulatedDisk
 from pykbroker.state_machine import Completion, Token
 from pykbroker.storage.log import Log, LogConfig
 from tests.replication.brokers import Proposals
+from tests.replication.truncations import truncate
 
 LEADER, FOLLOWER = 1, 2
 TIMEOUT_MS = 5_000
@@ -113,7 +114,7 @@ def test_nothing_is_committed_by_records_of_another_leader() -> None:
     led.step("first", "a")
     both, partition = (LEADER, FOLLOWER), led.partition
     partition.apply_state(State(both, leader=FOLLOWER, leader_epoch=1, partition_epoch=1), 0)
-    partition.truncate_to(0)
+    truncate(partition, 0)
     partition.append_as_follower(encode_batch([Record(None, b"another", timestamp=1)], partition_leader_epoch=1))
     partition.apply_state(State(both, leader_epoch=2, partition_epoch=2), 0)
     led.replicate()

@@ -164,3 +164,47 @@ def test_a_log_that_is_closed_meanwhile_is_not_waited_for() -> None:
         assert (world.log.recovery_point, world.failures) == (0, [])
 
     in_virtual_time(main)
+
+
+def test_a_flush_that_a_truncation_overtook_ends_and_says_so() -> None:
+    async def main() -> None:
+        world = World(before_s=0, after_s=1)
+        for _ in range(10):
+            world.log.append_as_leader(batch(1), 0, NOW_MS)
+        durable = []
+
+        async def flush(end_offset: int) -> None:
+            durable.append((end_offset, await world.flushes.flush(world.log, end_offset)))
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(flush, 10)
+            await trio.sleep(0.5)
+            world.log.truncate_to(5)
+            await flush(10)
+        assert sorted(durable) == [(10, False), (10, False)]
+        assert world.threads.started == 1
+
+    in_virtual_time(main)
+
+
+def test_records_that_took_the_place_of_those_that_were_to_be_flushed_do_not_count_for_them() -> None:
+    async def main() -> None:
+        world = World(before_s=1, after_s=1)
+        for _ in range(10):
+            world.log.append_as_leader(batch(1), 0, NOW_MS)
+        durable = []
+
+        async def flush() -> None:
+            durable.append(await world.flushes.flush(world.log, 10))
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(flush)
+            await trio.sleep(0.5)
+            world.log.truncate_to(5)
+            for offset in range(5, 20):
+                world.log.append_as_follower(batch(1, base_offset=offset, epoch=1))
+            nursery.start_soon(flush)
+        assert sorted(durable) == [False, True], "both are told of the same flush"
+        assert world.log.recovery_point == 20
+
+    in_virtual_time(main)

@@ -28,6 +28,7 @@ from pykbroker.server import transaction_markers
 from pykbroker.server.transaction_coordinator import TRANSACTION_STATE
 from pykbroker.transactions.requests import AddPartitions, TopicPartition, TransactionRequestContext
 from tests.api.api_node import ApiNode, batch, in_virtual_time
+from tests.replication.truncations import truncate
 
 from .other_broker import OtherBroker
 from .serving import eventually
@@ -235,7 +236,7 @@ def test_a_marker_that_was_truncated_while_others_were_written_is_written_again(
             await eventually(lambda: bool(other.asked))
             assert here.log.log_end_offset == 2
             node.change_partition(TOPIC, 0, leader=ELSEWHERE, isr=[ELSEWHERE])
-            here.truncate_to(1)
+            truncate(here, 1)
             for offset in (1, 2):
                 here.append_as_follower(batch(b"v", base_offset=offset, partition_leader_epoch=1))
             await trio.sleep(1)

@@ -166,10 +166,13 @@ def test_what_is_truncated_during_a_flush_is_not_called_durable(monkeypatch: pyt
     slow = SlowSync(disk, monkeypatch, "replace_file")
     thread = flush_in_thread(log)
     assert slow.begun.wait(10)
-    log.truncate_to(2)
-    log.append_as_leader(batch(6), 1, NOW_MS)
+    truncation = log.begin_truncation(2)
+    assert truncation is not None
     slow.may_end.set()
     thread.join(10)
+    assert log.recovery_point <= 2
+    truncation.run()
+    log.append_as_leader(batch(6), 1, NOW_MS)
     assert log.recovery_point <= 2
     log.flush()
     assert log.recovery_point == 8
@@ -182,15 +185,12 @@ def test_a_flush_that_begins_during_a_truncation_calls_nothing_of_it_durable(off
     log = open_log(disk, DIRECTORY, config())
     for _ in range(3):
         log.append_as_leader(batch(2), 0, NOW_MS)
-    seen: list[int] = []
-
-    def flush_meanwhile(_: int) -> None:
+    truncation = log.begin_truncation(offset)
+    assert truncation is not None
+    for step in (truncation.prepare, truncation.cut, truncation.finish, truncation.end):
         log.flush()
-        seen.append(log.recovery_point)
-
-    log.before_truncation = flush_meanwhile
-    log.truncate_to(offset)
-    assert seen == [0]
+        assert log.recovery_point == 0
+        step()
     assert log.recovery_point == 0
     log.append_as_leader(batch(2), 1, NOW_MS)
     log.flush()

@@ -9,6 +9,7 @@ from pykbroker.replication.partition import Partition
 from pykbroker.replication.reads import NO_EPOCH, FetchIsolation, FetchPartitionData
 from pykbroker.storage.log import Log
 from pykbroker.storage.log_reads import LogSlice
+from pykbroker.storage.truncation import Truncation
 from pykbroker.storage.verification import NotVerified
 
 
@@ -33,13 +34,22 @@ class WatchedLog(Log):
     changes = 0
     _lowest_end = 1 << 62
 
-    def truncate_to(self, offset: int) -> None:
-        super().truncate_to(offset)
-        self._note_end()
+    def begin_truncation(self, offset: int) -> Truncation | None:
+        truncation = super().begin_truncation(offset)
+        return None if truncation is None else self._watched(truncation)
 
-    def truncate_fully_and_start_at(self, offset: int, *, now_ms: int) -> None:
-        super().truncate_fully_and_start_at(offset, now_ms=now_ms)
-        self._note_end()
+    def begin_anew(self, offset: int, *, now_ms: int) -> Truncation:
+        return self._watched(super().begin_anew(offset, now_ms=now_ms))
+
+    def _watched(self, truncation: Truncation) -> Truncation:
+        finish = truncation.finish
+
+        def finish_and_note() -> None:
+            finish()
+            self._note_end()
+
+        setattr(truncation, "finish", finish_and_note)  # noqa: B010
+        return truncation
 
     def _note_end(self) -> None:
         self.changes += 1

@@ -1,0 +1,230 @@
+"""What threads do to the files of a log and its directory at the same time: flushes, truncations, checkpoints."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from pykbroker.sim.disk import SimulatedDisk
+from pykbroker.storage.checkpoints import TopicPartition
+from pykbroker.storage.disk import OsDisk
+from pykbroker.storage.log import Log, LogConfig
+from pykbroker.storage.log_dirs import LogDirectory, format_directory
+from pykbroker.storage.shutdown_marks import ShutdownMarks
+from tests.storage.batches import NOW_MS, batch, open_log
+
+AT = TopicPartition("t", 0)
+TIMEOUT_S = 60.0
+
+
+class HeldSyncs:
+    """The first sync of a file with this in its name waits until somebody says so."""
+
+    def __init__(self, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+        self._name = name
+        self._real = os.fsync
+        self.begun = threading.Event()
+        self.may_end = threading.Event()
+        monkeypatch.setattr(os, "fsync", self._fsync)
+
+    def _fsync(self, descriptor: int) -> None:
+        if self._name in os.readlink(f"/proc/self/fd/{descriptor}") and not self.begun.is_set():
+            self.begun.set()
+            assert self.may_end.wait(TIMEOUT_S)
+        self._real(descriptor)
+
+    @contextmanager
+    def during(self, step: Callable[[], object]) -> Iterator[ThreadPoolExecutor]:
+        """While the step is in that sync. What it raises is raised here."""
+        with ThreadPoolExecutor() as threads:
+            running = threads.submit(step)
+            try:
+                assert self.begun.wait(TIMEOUT_S)
+                yield threads
+            finally:
+                self.may_end.set()
+            running.result(TIMEOUT_S)
+
+
+class WatchedTurn:
+    """A turn that tells when somebody has to wait for it."""
+
+    waiting = threading.Semaphore(0)
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+
+    def __enter__(self) -> None:
+        if not self._lock.acquire(blocking=False):
+            self.waiting.release()
+            self._lock.acquire()
+
+    def __exit__(self, *_: object) -> None:
+        self._lock.release()
+
+
+@pytest.fixture(autouse=True)
+def waiting(monkeypatch: pytest.MonkeyPatch) -> threading.Semaphore:
+    """Counts who waits for his turn."""
+    monkeypatch.setattr(WatchedTurn, "waiting", threading.Semaphore(0))
+    for module in ("leader_epochs", "directory_checkpoints", "log_dirs"):
+        monkeypatch.setattr(f"pykbroker.storage.{module}.Turn", WatchedTurn, raising=False)
+    monkeypatch.setattr("pykbroker.storage.flush_turns.Lock", WatchedTurn)
+    return WatchedTurn.waiting
+
+
+def wait_for_end_or_turn(step: Future[None]) -> None:
+    """The step is done, or it waits for its turn."""
+    step.add_done_callback(lambda _: WatchedTurn.waiting.release())
+    assert WatchedTurn.waiting.acquire(timeout=TIMEOUT_S)
+
+
+def append(log: Log, count: int, epoch: int = 1) -> None:
+    for _ in range(count):
+        log.append_as_leader(batch(1), epoch, NOW_MS)
+
+
+def test_a_flush_and_a_truncation_write_the_leader_epochs_one_behind_the_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = open_log(OsDisk(), str(tmp_path / "t-0"))
+    append(log, 1)
+    log.flush()
+    append(log, 5, epoch=2)
+    append(log, 5, epoch=3)
+    with HeldSyncs("leader-epoch", monkeypatch).during(log.flush) as threads:
+        truncation = threads.submit(log.truncate_to, 4)
+        wait_for_end_or_turn(truncation)
+    truncation.result(TIMEOUT_S)
+    assert (tmp_path / "t-0" / "leader-epoch-checkpoint").read_text() == "0\n2\n1 0\n2 1\n"
+    assert (log.log_end_offset, log.recovery_point) == (4, 1)
+
+
+def open_directory(disk: SimulatedDisk, *, is_new: bool = False) -> LogDirectory:
+    if is_new:
+        format_directory(disk, "/d", cluster_id="c", node_id=1, rng=Random(1))
+    return LogDirectory.open(disk, "/d", rng=Random(1))
+
+
+def directory_log(directory: LogDirectory, topic: str = "t") -> Log:
+    return directory.open_log(topic, 0, b"a" * 16, LogConfig(), now_ms=NOW_MS)
+
+
+@pytest.mark.parametrize("which", ["recovery points", "high watermarks"])
+def test_a_checkpoint_that_waited_for_its_turn_does_not_undo_what_a_truncation_lowered(
+    which: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The high watermarks are found out on the event loop, the recovery points in the thread that writes them."""
+    disk = OsDisk()
+    path = str(tmp_path / "d")
+    format_directory(disk, path, cluster_id="c", node_id=1, rng=Random(1))
+    directory = LogDirectory.open(disk, path, rng=Random(1))
+    log = directory_log(directory)
+    append(log, 10)
+    log.flush()
+    directory.checkpoint_recovery_points()
+    directory.checkpoint_high_watermarks({AT: 10})
+    found, lowerings = {AT: log.log_end_offset}, directory.lowerings
+    held = HeldSyncs("replication-offset-checkpoint", monkeypatch)
+    with held.during(lambda: directory.checkpoint_high_watermarks({AT: 10})) as threads:
+        truncation = threads.submit(log.truncate_to, 7)
+        wait_for_end_or_turn(truncation)
+        late = (
+            threads.submit(directory.checkpoint_recovery_points)
+            if which == "recovery points"
+            else threads.submit(directory.checkpoint_high_watermarks, found, lowerings)
+        )
+        wait_for_end_or_turn(late)
+    truncation.result(TIMEOUT_S)
+    late.result(TIMEOUT_S)
+    if which == "high watermarks":
+        directory.checkpoint_high_watermarks(found, lowerings)
+    for name in ("recovery-point-offset-checkpoint", "replication-offset-checkpoint"):
+        assert int(Path(path, name).read_text().split()[-1]) <= 7
+    directory.release()
+
+
+class TakenTurn:
+    """Who wants it first finds that another one has it, who does something meanwhile."""
+
+    def __init__(self, meanwhile: Callable[[], None]) -> None:
+        self._meanwhile: Callable[[], None] | None = meanwhile
+        self._lock = threading.Lock()
+
+    def __enter__(self) -> None:
+        meanwhile, self._meanwhile = self._meanwhile, None
+        if meanwhile is not None:
+            meanwhile()
+        self._lock.acquire()
+
+    def __exit__(self, *_: object) -> None:
+        self._lock.release()
+
+
+def test_recovery_points_are_those_of_the_moment_they_are_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A power cut after it would leave a log that ends before its recovery point: damage, to whoever starts next."""
+    disk = SimulatedDisk(Random(1))
+    directory = open_directory(disk, is_new=True)
+    log = directory_log(directory)
+    append(log, 5)
+    log.flush()
+    directory.checkpoint_recovery_points()
+    append(log, 5)
+    log.flush()
+    monkeypatch.setattr(directory._checkpoints, "_writing", TakenTurn(lambda: log.truncate_to(7)))
+    directory.checkpoint_recovery_points()
+    log.append_as_follower(batch(1, base_offset=7, epoch=2))
+    assert log.recovery_point == 7
+    disk.crash()
+    assert 5 <= directory_log(open_directory(disk)).log_end_offset <= 8
+
+
+def test_offsets_of_compaction_are_not_lost_where_two_threads_write_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    disk = SimulatedDisk(Random(1))
+    directory = open_directory(disk, is_new=True)
+    other = TakenTurn(lambda: directory.checkpoint_cleaned_offset(TopicPartition("t", 1), 1))
+    monkeypatch.setattr(directory._checkpoints, "_writing", other)
+    directory.checkpoint_cleaned_offset(AT, 5)
+    assert disk.read_file("/d/cleaner-offset-checkpoint") == b"0\n2\nt 0 5\nt 1 1\n"
+
+
+def test_only_one_of_the_threads_that_open_the_last_logs_notes_the_boot_id(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disk, path = OsDisk(), str(tmp_path / "d")
+    format_directory(disk, path, cluster_id="c", node_id=1, rng=Random(1))
+    directory = LogDirectory.open(disk, path, rng=Random(1))
+    for topic in "ab":
+        append(directory_log(directory, topic), 1)
+    directory.release()
+    Path(path, ".boot-id").unlink()
+    directory = LogDirectory.open(disk, path, rng=Random(1))
+    notes: list[int] = []
+    both = threading.Barrier(2)
+    look, note = LogDirectory._note_boot_id, ShutdownMarks.note_boot_id
+
+    def look_together(self: LogDirectory) -> None:
+        both.wait(TIMEOUT_S)
+        look(self)
+
+    def note_slowly(self: ShutdownMarks) -> None:
+        notes.append(1)
+        if len(notes) > 1:
+            WatchedTurn.waiting.release(2)
+        assert WatchedTurn.waiting.acquire(timeout=TIMEOUT_S)
+        note(self)
+
+    monkeypatch.setattr(LogDirectory, "_note_boot_id", look_together)
+    monkeypatch.setattr(ShutdownMarks, "note_boot_id", note_slowly)
+    with ThreadPoolExecutor() as threads:
+        for opening in [threads.submit(directory_log, directory, topic) for topic in "ab"]:
+            opening.result(TIMEOUT_S)
+    assert notes == [1]
+    directory.release()
