@@ -15,6 +15,7 @@ from .errors import CorruptLog
 from .flush_turns import Turn
 
 FILE_NAME = "leader-epoch-checkpoint"
+STAGED_SUFFIX = ".tmp"
 
 UNDEFINED_EPOCH = -1
 UNDEFINED_EPOCH_OFFSET = -1
@@ -43,6 +44,7 @@ class LeaderEpochs:
         self._writing = Turn()
         self._in_file: list[EpochEntry] = []
         self._is_file_durable = False
+        self._is_staged = False
 
     def load(self, recovery_point: int) -> None:
         """A missing or empty file gives no entries. Raises `CorruptLog` for a damaged one.
@@ -179,6 +181,31 @@ class LeaderEpochs:
                 self._replace_file(entries, sync=False)
         elif needed != in_file or not self._is_file_durable or is_disproved:
             self._replace_file(needed, sync=True)
+
+    def stage(self, end_offset: int) -> None:
+        """As `write`, in a file beside the one that counts, and not durable: it takes that one's place with
+        `replace_staged`, once it is. Nothing changes any more.
+        """
+        with self._writing:
+            if self.lacks_write(end_offset):
+                needed = [entry for entry in self._entries if entry.start_offset < end_offset]
+                file = self._disk.open(self._path + STAGED_SUFFIX, create=True)
+                file.truncate(0)
+                file.append([encode_checkpoint(needed)])
+                file.close()
+                self._is_staged = True
+
+    def lacks_write(self, end_offset: int) -> bool:
+        """Whether the file does not hold what it is to hold, or not durably."""
+        needed = [entry for entry in self._entries if entry.start_offset < end_offset]
+        return needed != self._in_file or (bool(needed) and not self._is_file_durable)
+
+    def replace_staged(self) -> bool:
+        """Whether there was one. Its new name is to be made durable by the caller."""
+        is_staged, self._is_staged = self._is_staged, False
+        if is_staged:
+            self._disk.rename(self._path + STAGED_SUFFIX, self._path)
+        return is_staged
 
     def _replace_file(self, entries: list[EpochEntry], *, sync: bool) -> None:
         self._disk.replace_file(self._path, encode_checkpoint(entries), sync=sync)

@@ -722,6 +722,43 @@ class Log:
             self._epochs.write(self.log_end_offset + 1)
         self.abandon()
 
+    @property
+    def lacks_close(self) -> bool:
+        """Whether `close` has anything to write down."""
+        end = self.log_end_offset
+        is_known = self.producers.end_offset <= self.producers.last_snapshot_offset and end <= self.recovery_point
+        return bool(end) and (not is_known or self._epochs.lacks_write(end + 1))
+
+    def begin_close(self) -> None:
+        """As `close`, where many logs are closed at once: what it writes is durable when the volume was synced.
+
+        Then `replace_staged` is to follow, and `finish_close` when its names are durable, too. Raises as `close` does.
+        """
+        self.is_closed = True
+        with self._flushes.turn:
+            if self._flushes.failure is not None:
+                raise self._flushes.failure
+            self._segments.active.make_inactive()
+            if self.producers.end_offset > self.producers.last_snapshot_offset:
+                self.producers.take_snapshot(sync=False)
+            if self.log_end_offset:
+                self._epochs.stage(self.log_end_offset + 1)
+            else:
+                self._epochs.write(0)
+
+    def replace_staged(self) -> bool:
+        """Whether there is a new name."""
+        return self._epochs.replace_staged()
+
+    def finish_close(self) -> None:
+        """Only the records are synced once more: who has had a file open is told of a write of theirs that failed."""
+        with self._flushes.turn:
+            if self.log_end_offset > self.recovery_point:
+                for segment in self._segments.since(self.recovery_point):
+                    segment.sync()
+            self.recovery_point = self.log_end_offset
+            self.abandon()
+
     def abandon(self) -> None:
         """Let go of the files as they are, without a flush: before deletion, or when the disk has failed.
 

@@ -67,6 +67,10 @@ class UnsyncedTopicIds:
     def forget(self, path: str) -> None:
         self._topic_ids.pop(path, None)
 
+    def forget_all(self) -> None:
+        """They are durable."""
+        self._topic_ids.clear()
+
     def sync(self, path: str) -> None:
         """May run in a thread, as a part of the log's first flush. Raises `DiskFailed`."""
         topic_id = self._topic_ids.get(path)

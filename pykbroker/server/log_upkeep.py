@@ -172,10 +172,6 @@ class LogUpkeep:
                     if directory not in self._logs.directories:
                         break
 
-    async def checkpoint_offsets(self) -> None:
-        await self.checkpoint_recovery_points()
-        await self._checkpoint_log_start_offsets()
-
     async def checkpoint_recovery_points(self) -> None:
         """Segments that are full are flushed first, so that recovery has to look at one segment of a log at most."""
         for log in self._logs:

@@ -478,8 +478,7 @@ class ReplicaManager:
                 await self._upkeep.checkpoint_log_start_offsets(directory)
 
     async def checkpoint(self) -> None:
-        """Write down all offsets and high watermarks, as before a clean shutdown."""
-        await self._upkeep.checkpoint_offsets()
+        """Write down the high watermarks, as before a clean shutdown, which writes down the rest."""
         await self._upkeep.checkpoint_high_watermarks()
 
     def _high_watermarks(self, directory: LogDirectory) -> dict[TopicPartition, int]:

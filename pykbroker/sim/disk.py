@@ -49,6 +49,9 @@ class _Inode:
     """How many of the last bytes are zeros that nobody wrote."""
     modified_ms: int | None = None
 
+    def sync(self) -> None:
+        self.synced = bytes(self.data)
+
     def crash(self, rng: Random) -> None:
         if self.data != self.synced:
             self.data = bytearray(_torn(bytes(self.data), self.synced, rng))
@@ -81,6 +84,11 @@ class _Directory:
     def crash(self, rng: Random) -> None:
         for name in sorted(self.entries):
             self.entries[name].crash(rng)
+
+    def sync(self) -> None:
+        """All files in it."""
+        for node in self.entries.values():
+            node.sync()
 
     def put(self, name: str, node: "_Inode | _Directory | None") -> None:
         if node is None:
@@ -186,8 +194,7 @@ class SimulatedFile:
         inode.unwritten = max(size - written, 0)
 
     def sync(self) -> None:
-        inode = self._open_inode("sync")
-        inode.synced = bytes(inode.data)
+        self._open_inode("sync").sync()
 
     def close(self) -> None:
         self._inode = None
@@ -356,6 +363,12 @@ class SimulatedDisk:
 
     def sync_directory(self, path: str) -> None:
         self._commit(self._directory("sync", path))
+
+    def sync_volume(self, path: str) -> bool:
+        self._directory("sync", path)
+        self._journal = []
+        self._root.sync()
+        return True
 
     def _commit(self, directory: _Directory) -> None:
         self._journal = [

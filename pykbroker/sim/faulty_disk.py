@@ -15,7 +15,7 @@ from pykbroker.storage.disk import Buffer, Disk, DiskFile, DiskLock, DiskSpace
 from pykbroker.storage.errors import DiskFailed, disk_failure
 
 ROOM_ERRORS = frozenset((errno.ENOSPC, errno.EDQUOT))
-SYNCS = frozenset(("sync", "sync_directory"))
+SYNCS = frozenset(("sync", "sync_directory", "sync_volume"))
 CHANGES = SYNCS | {
     "append",
     "create",
@@ -184,6 +184,10 @@ class FaultyDisk:
     def sync_directory(self, path: str) -> None:
         self.attempt("sync_directory", path)
         self._disk.sync_directory(path)
+
+    def sync_volume(self, path: str) -> bool:
+        self.attempt("sync_volume", path)
+        return self._disk.sync_volume(path)
 
     def boot_id(self) -> str:
         return self._disk.boot_id()

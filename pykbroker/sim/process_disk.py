@@ -98,6 +98,10 @@ class ProcessDisk:
         self.attempt("sync_directory")
         self.disk.sync_directory(path)
 
+    def sync_volume(self, path: str) -> bool:
+        self.attempt("sync_volume")
+        return self.disk.sync_volume(path)
+
     def boot_id(self) -> str:
         self.attempt("read")
         return self.disk.boot_id()

@@ -306,6 +306,19 @@ class RecordingDisk:
     def sync_directory(self, path: str) -> None:
         self.journal.append(SyncNames(self._directory("sync", path)))
 
+    def sync_volume(self, path: str) -> bool:
+        self._directory("sync", path)
+        self._sync_all(self.root)
+        return True
+
+    def _sync_all(self, directory: Directory) -> None:
+        for node in directory.entries.values():
+            if isinstance(node, Inode):
+                self.journal.append(Sync(node))
+            else:
+                self._sync_all(node)
+        self.journal.append(SyncNames(directory))
+
     def space(self, path: str) -> DiskSpace:
         self._directory("look at", path)
         return DiskSpace(_SIZE_BYTES, _SIZE_BYTES)

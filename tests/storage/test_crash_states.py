@@ -40,6 +40,20 @@ def test_every_crash_leaves_what_was_promised(run: str, caplog: pytest.LogCaptur
     assert len(states) >= LEAST_STATES[run]
 
 
+@pytest.mark.timeout(0 if IS_THOROUGH else 300)
+@pytest.mark.parametrize("run", ["follower", "restarts"])
+def test_every_crash_leaves_what_was_promised_where_logs_are_closed_together(
+    run: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    caplog.set_level(logging.CRITICAL, "pykbroker.storage")
+    monkeypatch.setattr("pykbroker.storage.log_dirs._MANY_LOGS", 1)
+    states = set()
+    for number, crash in enumerate(crashes(run, RUNS[run](), most_per_cut=None if IS_THOROUGH else 3)):
+        crash.check(again=number % CRASHES_TWICE == 0)
+        states.add(crash.state.key)
+    assert len(states) > 500
+
+
 def test_the_states_are_more_than_ten_thousand() -> None:
     assert LEAST_STATES.keys() == RUNS.keys()
     assert sum(LEAST_STATES.values()) >= 10_000

@@ -196,6 +196,14 @@ def test_sync_and_sync_directory_return(either_disk: DiskAndPath) -> None:
     file.close()
 
 
+def test_a_volume_is_synced_or_says_that_it_cannot_be(either_disk: DiskAndPath) -> None:
+    disk, path = either_disk
+    disk.open(f"{path}/f", create=True).append([b"x"])
+    assert disk.sync_volume(path) is (sys.platform == "linux" or not isinstance(disk, OsDisk))
+    with pytest.raises(DiskFailed):
+        disk.sync_volume(f"{path}/missing")
+
+
 def test_space_is_that_of_a_directorys_volume(either_disk: DiskAndPath) -> None:
     disk, path = either_disk
     space = disk.space(path)
@@ -311,6 +319,19 @@ def test_crash_keeps_what_was_synced() -> None:
         assert disk.read_file("/f").startswith(b"synced")
         with pytest.raises(DiskFailed):
             file.read_at(0, 1)
+
+
+def test_crash_keeps_all_of_a_volume_that_was_synced() -> None:
+    for seed in range(50):
+        disk = SimulatedDisk(Random(seed))
+        disk.make_directory("/d/e")
+        for name in ("/a", "/d/e/b"):
+            disk.open(name, create=True).append([b"synced"])
+        disk.sync_volume("/")
+        disk.open("/a").append([b"not synced"])
+        disk.crash()
+        assert disk.read_file("/a").startswith(b"synced")
+        assert disk.read_file("/d/e/b") == b"synced"
 
 
 def outcomes(prepare: str) -> set[bytes | None]:

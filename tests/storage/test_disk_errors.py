@@ -239,7 +239,7 @@ def test_kinds_of_operations_are_all_met_by_the_workload() -> None:
 
     disk.attempt = note  # type: ignore[method-assign]
     live_until_it_fails(new_workload(disk))
-    assert seen >= CHANGES - {"preallocate", "remove", "remove_directory"}
+    assert seen >= CHANGES - {"preallocate", "remove", "remove_directory", "sync_volume"}
 
 
 @pytest.mark.parametrize("number", [errno.EIO, errno.ENOSPC])

@@ -26,6 +26,10 @@ class CountingDisk(SimulatedDisk):
         self.syncs["names"] += path != "/data"
         super().sync_directory(path)
 
+    def sync_volume(self, path: str) -> bool:
+        self.syncs["volume"] += 1
+        return super().sync_volume(path)
+
     def replace_file(self, path: str, data: bytes, *, sync: bool = True) -> None:
         self.syncs["files"] += sync and path.count("/") > 2
         super().replace_file(path, data, sync=sync)
@@ -71,6 +75,35 @@ def test_logs_that_nobody_wrote_to_are_closed_with_a_sync_of_their_epochs_alone(
     for leader_epoch in range(1, 4):
         opened(counting, leader_epoch).close()
     assert +counting.syncs == {"files": 3 * COUNT}
+
+
+def test_many_logs_are_closed_with_a_few_syncs_of_the_volume(
+    counting: CountingDisk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pykbroker.storage.log_dirs._MANY_LOGS", COUNT)
+    for leader_epoch in range(3):
+        directory = opened(counting, leader_epoch)
+        counting.syncs.clear()
+        append_and_close(directory, leader_epoch)
+        assert +counting.syncs == {"volume": 3}
+        counting.crash()
+    directory = opened(counting, 3)
+    assert directory.was_clean_shutdown
+    for log in directory.logs.values():
+        assert offsets(read_all(log)) == [0, 1, 2]
+        assert [entry.epoch for entry in log.epochs] == [0, 1, 2, 3]
+    counting.syncs.clear()
+    directory.close()
+    assert +counting.syncs == {"volume": 3}, "for the epoch of no records"
+
+
+def test_where_the_volume_cannot_be_synced_each_log_is(counting: CountingDisk, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pykbroker.storage.log_dirs._MANY_LOGS", 1)
+    monkeypatch.setattr(CountingDisk, "sync_volume", lambda self, path: False)
+    append_and_close(opened(counting, 0), 0)
+    assert counting.syncs["files"] >= COUNT
+    counting.crash()
+    assert {len(read_all(log)) for log in opened(counting, 1).logs.values()} == {1}
 
 
 @pytest.mark.parametrize("seed", range(20))
