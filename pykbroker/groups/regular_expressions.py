@@ -44,6 +44,8 @@ class TopicRegexes(Protocol):
         ...
 
 
+_NOTHING: Final[frozenset[str]] = frozenset()
+
 ResolvedTopics: TypeAlias = tuple[int, frozenset[str]]
 """The version of the metadata, and the topics."""
 
@@ -87,7 +89,7 @@ class RegularExpressions:
             if found is None:
                 continue
             version, topics = found
-            has_changed |= before is None or topics != before.topics
+            has_changed |= topics != (_NOTHING if before is None else before.topics)
             resolved = ResolvedRegularExpression(topics, version, step.timestamp_ms)
             self._records.change(regex_record(group.group_id, expression, resolved), step)
             step.because(f"group {group.group_id}: {expression} matches {len(topics)} topics")
@@ -129,7 +131,7 @@ def matching_topics(expression: str, names: Iterable[str]) -> frozenset[str]:
     try:
         matches = _predicate(expression)
     except ValueError:
-        return frozenset()
+        return _NOTHING
     return frozenset(name for name in names if matches(name))
 
 
