@@ -36,9 +36,9 @@ def _appends_late(topic: str) -> Any:
     append = ReplicaManager.append
     held: dict[Any, tuple[Any, ...]] = {}
 
-    def append_late(self: ReplicaManager, partition: Any, records: Any, *rest: Any) -> Any:
+    def append_late(self: ReplicaManager, partition: Any, records: Any, *rest: Any, **checked: Any) -> Any:
         if partition.topic != topic:
-            return append(self, partition, records, *rest)
+            return append(self, partition, records, *rest, **checked)
         before = held.pop(partition, None)
         if before is not None:
             append(self, partition, *before)
