@@ -152,7 +152,7 @@ def test_a_request_holds_so_many_partitions_and_one_transaction_whatever_it_has(
             await trio.testing.wait_all_tasks_blocked()
         for producer_id, partitions in [(10, 600), (11, 600), (12, 3 * MOST_PARTITIONS), (13, 1)]:
             asking.start(SLOW, marker(producer_id, partitions))
-        await trio.testing.wait_all_tasks_blocked()
+            await trio.testing.wait_all_tasks_blocked()
         brokers.may_answer[SLOW].set()
         await trio.testing.wait_all_tasks_blocked()
         assert sorted(brokers.asked[SLOW][REQUESTS_IN_FLIGHT:]) == [[10], [11], [12], [13]]
