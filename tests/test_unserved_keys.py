@@ -13,7 +13,7 @@ from pykbroker.config import BrokerConfig, ConfigurationError, broker_keys, grou
 from pykbroker.config.consumer_groups import BOUNDED, bound_keys
 from pykbroker.config.group_keys import BROKER_KEY
 from pykbroker.config.topic_keys import BROKER_SYNONYMS
-from pykbroker.config.unserved_keys import is_without_effect, protects
+from pykbroker.config.unserved_keys import given_without_effect, is_without_effect, protects, unserved
 from pykbroker.storage.log_config import LogConfig
 
 ROOT = Path(__file__).parents[1]
@@ -173,6 +173,13 @@ def test_what_would_limit_or_guard_in_kafka_is_refused(name: str, text: str) -> 
 def test_a_value_that_protects_nothing_harms_nobody(name: str, text: str) -> None:
     config = BrokerConfig({name: text})
     assert config.without_effect == []
+
+
+def test_the_password_of_a_store_guards_nothing_by_itself() -> None:
+    password = {"ssl.truststore.password": "secret"}
+    assert unserved(password) == []
+    assert given_without_effect(password) == ["ssl.truststore.password"]
+    assert unserved({**password, "ssl.truststore.location": "/store.jks"}) == ["ssl.truststore.location"]
 
 
 def test_settings_without_effect_are_named_where_they_differ_from_the_default() -> None:
