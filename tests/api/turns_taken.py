@@ -12,6 +12,7 @@ from pykbroker.protocol.framing import RequestHeader
 from pykbroker.protocol.schema import Message
 from pykbroker.server.broker import Broker
 from pykbroker.server.dispatch import ConnectionState, ListenerView, RequestContext
+from pykbroker.server.full_collections import no_full_collections
 
 from .api_node import Handler
 
@@ -45,14 +46,18 @@ def context_of(broker: Broker, request: Message, version: int) -> RequestContext
 
 
 async def handle(broker: Broker, handler: Handler, request: Message, version: int) -> tuple[Any, Turns]:
-    """The response as the handler gives it, and the turns that the handler took: neither codec is measured."""
+    """The response as the handler gives it, and the turns that the handler took: neither codec is measured.
+
+    As in a broker, no allocation of a request sets off a full pass of the garbage collector.
+    """
     context = context_of(broker, request, version)
     received, _ = decode(type(request), version, encode(request, version))
     turns = Turns(trio.lowlevel.current_task())
     trio.lowlevel.add_instrument(turns)
     await trio.lowlevel.checkpoint()
     try:
-        return await handler(context, received), turns
+        with no_full_collections():
+            return await handler(context, received), turns
     finally:
         await trio.lowlevel.checkpoint()
         trio.lowlevel.remove_instrument(turns)
