@@ -379,7 +379,7 @@ def _match_run(
         if run < 1:
             return 0, _NOTHING
         column = data[first + place - start : first + place - start + run * size : size]
-        run = _same_prefix(column, bytes((data[place],)) * run)
+        run = _same_prefix(column, data[place : place + 1] * run)
     if run < 1:
         return 0, _NOTHING
     return _match_timestamps(data, first + timestamp_at - start, size, run, offset_at - timestamp_at)
@@ -408,7 +408,7 @@ def _match_offsets(data: IndexedBytes, at: int, size: int, index: int, run: int,
     return _same_prefix(data[at + 2 : at + 2 + run * size : size], bytes((index // _PERIOD,)) * run)
 
 
-def _same_prefix(column: bytes | bytearray, expected: bytes) -> int:
+def _same_prefix(column: bytes | bytearray, expected: bytes | bytearray) -> int:
     """How many leading bytes are equal; both have the same length."""
     if column == expected:
         return len(column)

@@ -146,10 +146,12 @@ def _failed(index: int, error_code: ErrorCode, message: str | None = None) -> Pa
 
 
 class _LongCheck(NamedTuple):
-    """A check with its next step, for `RecordChecks`."""
+    """A check with its next step, for `RecordChecks`, and for which log it is made."""
 
     steps: CheckSteps
     step: Job | None
+    partition: Partition
+    config: LogConfig
 
 
 class _Appends:
@@ -186,7 +188,10 @@ class _Appends:
         for topic in self._request.topic_data:
             answers: list[PartitionProduceResponse] = []
             for data in topic.partition_data:
-                answers.append(await self._append(topic, data))
+                answer = self._append(topic, data)
+                if isinstance(answer, _LongCheck):
+                    answer = await self._append_in_turns(topic, data, answer)
+                answers.append(answer)
                 if not len(answers) % _APPENDS_AT_ONCE:
                     await self._context.turn.took(_APPENDS_AT_ONCE * _STEPS_OF_APPEND)
             await self._context.turn.took(len(answers) % _APPENDS_AT_ONCE * _STEPS_OF_APPEND)
@@ -197,33 +202,48 @@ class _Appends:
                 self._add_current_leaders(response, topic, answers)
         return response
 
-    async def _append(self, topic: TopicProduceData, data: PartitionProduceData) -> PartitionProduceResponse:
-        if self._named_twice and (topic.name, topic.topic_id, data.index) in self._named_twice:
-            return _failed(data.index, ErrorCode.INVALID_REQUEST)
+    def _append(self, topic: TopicProduceData, data: PartitionProduceData) -> PartitionProduceResponse | _LongCheck:
+        """Most batches are checked and appended at once."""
+        index, records = data.index, data.records
+        if self._named_twice and (topic.name, topic.topic_id, index) in self._named_twice:
+            return _failed(index, ErrorCode.INVALID_REQUEST)
+        partition = self._find(topic, data)
+        if isinstance(partition, ErrorCode):
+            return _failed(index, partition)
+        refusal = self._refusal(partition, records)
+        if refusal is not NONE or records is None:
+            return _failed(index, refusal)
+        try:
+            if self._transaction is not None:
+                self._transaction.check(partition, records)
+            checked = self._begin_check(partition, records)
+            if isinstance(checked, _LongCheck):
+                return checked
+            return self._append_checked(partition, records, checked)
+        except RecordsRejected as rejected:
+            return self._rejected(partition, rejected)
+
+    async def _append_in_turns(
+        self, topic: TopicProduceData, data: PartitionProduceData, check: _LongCheck
+    ) -> PartitionProduceResponse:
+        assert data.records is not None
         while True:
-            partition = self._find(topic, data)
-            if isinstance(partition, ErrorCode):
-                return _failed(data.index, partition)
-            refusal = self._refusal(partition, data.records)
-            if refusal is not NONE or data.records is None:
-                return _failed(data.index, refusal)
+            partition = check.partition
             try:
-                if self._transaction is not None:
-                    self._transaction.check(partition, data.records)
-                config = partition.log.config
-                checked = self._begin_check(data.records, config)
-                if isinstance(checked, _LongCheck):
-                    checked = await self._finish_check(checked)
-                    if self._find(topic, data) is not partition or partition.log.config is not config:
-                        continue  # it was checked for what is no more
+                checked = await self._finish_check(check)
+                if self._find(topic, data) is partition and partition.log.config is check.config:
                     if self._transaction is not None:
                         self._transaction.check(partition, data.records)
-                return self._append_checked(partition, data.records, checked)
+                    return self._append_checked(partition, data.records, checked)
             except RecordsRejected as rejected:
                 return self._rejected(partition, rejected)
+            again = self._append(topic, data)  # it was checked for what is no more
+            if not isinstance(again, _LongCheck):
+                return again
+            check = again
 
-    def _begin_check(self, records: bytes | memoryview, config: LogConfig) -> CheckedBatch | _LongCheck:
-        """Most checks are done at once."""
+    def _begin_check(self, partition: Partition, records: bytes | memoryview) -> CheckedBatch | _LongCheck:
+        config = partition.log.config
         steps = client_batch_steps(records, config, self._now_ms, self._budget)
         step = None
         if self._budget.left > 0:
@@ -231,7 +251,7 @@ class _Appends:
             if isinstance(found, CheckedBatch):
                 return found
             step = found
-        return _LongCheck(steps, step)
+        return _LongCheck(steps, step, partition, config)
 
     async def _finish_check(self, check: _LongCheck) -> CheckedBatch:
         connection = self._context.connection

@@ -45,7 +45,8 @@ class Appended:
     @property
     def is_replicated(self) -> bool:
         """Where it is not lost: every in-sync replica has it, as durably as its topic wants."""
-        return self.end_offset <= self.partition.high_watermark and not self.lacks_flush
+        partition = self.partition
+        return self.end_offset <= partition.high_watermark and not partition.log.lacks_flush(self.end_offset)
 
     @property
     def is_committed(self) -> bool:

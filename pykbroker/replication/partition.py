@@ -185,19 +185,18 @@ class Partition:
     @property
     def has_min_isr(self) -> bool:
         """As it stands once a pending change is made."""
-        return len(self.in_sync.maximal) >= self._min_isr()
+        in_sync = len(self.in_sync.maximal)
+        return in_sync >= len(self.replicas) or in_sync >= self.log.config.min_insync_replicas
 
     @property
     def is_under_min_isr(self) -> bool:
-        return len(self.in_sync.committed) < self._min_isr()
+        in_sync = len(self.in_sync.committed)
+        return in_sync < len(self.replicas) and in_sync < self.log.config.min_insync_replicas
 
     @property
     def is_under_replicated(self) -> bool:
         """A replica that is being added is not missed yet."""
         return len(self.in_sync.committed) < len(self.replicas) - len(self.adding_replicas)
-
-    def _min_isr(self) -> int:
-        return min(self.log.config.min_insync_replicas, len(self.replicas))
 
     @property
     def lacks_flush(self) -> bool:

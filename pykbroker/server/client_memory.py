@@ -61,7 +61,7 @@ class ClientMemory:
 
     def take(self, size: int) -> None:
         self.request_bytes += size
-        if self.has_too_many_requests:
+        if self.request_bytes > self.request_limit_bytes and self.has_too_many_requests:
             self._relieve()
 
     def give(self, holder: object, size: int) -> None:
@@ -93,7 +93,7 @@ class ClientMemory:
 
     def hold_answer(self, size: int) -> None:
         self.answer_bytes += size
-        if self.has_too_many_answers:
+        if self.answer_bytes > self.answer_limit_bytes:
             self._relieve()
 
     def release_answer(self, size: int) -> None:

@@ -31,6 +31,7 @@ _LOOKS_AFTER_LEAVING = 2
 _SMALL_FRAME_BYTES = 4096
 _SMALL_ANSWER_BYTES = 2048
 _STUCK_BYTES = 64 * 1024
+_PRODUCE = int(ApiKey.PRODUCE)
 
 
 class Phase(Enum):
@@ -235,12 +236,15 @@ class Connection:
     def _cost_bytes(self, frame_bytes: int) -> int:
         """Counted and not timed, so that a simulation can be played again."""
         request = self.state.request
-        is_produce = request is None or request.api_key == ApiKey.PRODUCE
+        is_produce = request is None or request.api_key == _PRODUCE
         return frame_bytes if is_produce else frame_bytes * _UNPACKED_COST
 
     async def _send(self, answer: list[Part]) -> int:
         """How many bytes of it were in memory."""
-        size = sum(len(part) for part in answer if isinstance(part, (bytes, bytearray, memoryview)))
+        size = 0
+        for part in answer:
+            if isinstance(part, (bytes, bytearray, memoryview)):
+                size += len(part)
         self._memory.hold_answer(size)
         self._answer_bytes = size
         self._phase = Phase.SENDING

@@ -97,6 +97,8 @@ class ReceiveBuffer:
         """
         if self._view is None:
             self._borrow()
+            if not self._end:
+                return self._view
         wanted = self._frame_bytes()
         if not self._make_room(wanted):
             return None
@@ -140,12 +142,14 @@ class ReceiveBuffer:
 
     def _set_aside(self) -> None:
         """Keep the bytes that nobody has taken so far, without the buffer around them."""
+        if self._start == self._end:
+            self._give_back()
+            return
         assert self._buffer is not None
         kept = bytes(memoryview(self._buffer)[self._start : self._end])
         self._give_back()
-        if kept:
-            self._stash = kept
-            self._memory.take(len(kept))
+        self._stash = kept
+        self._memory.take(len(kept))
 
     @property
     def received_bytes(self) -> int:
@@ -206,6 +210,11 @@ class ReceiveBuffer:
         self._start, self._end = 0, end - start
 
     def _borrow(self) -> None:
+        if not self._stash:
+            self._buffer = buffer = self._pool.take()
+            self._view = memoryview(buffer)
+            self._memory.take(len(buffer))
+            return
         stash, self._stash = self._stash, b""
         buffer = self._pool.take() if len(stash) < INITIAL_BYTES else bytearray(2 * len(stash))
         self._memory.take(len(buffer) - len(stash))
