@@ -190,7 +190,8 @@ class LeaderEpochs:
             if self.lacks_write(end_offset):
                 needed = [entry for entry in self._entries if entry.start_offset < end_offset]
                 file = self._disk.open(self._path + STAGED_SUFFIX, create=True)
-                file.truncate(0)
+                if file.size():
+                    file.truncate(0)
                 file.append([encode_checkpoint(needed)])
                 file.close()
                 self._is_staged = True

@@ -751,11 +751,11 @@ class Log:
         return self._epochs.replace_staged()
 
     def finish_close(self) -> None:
-        """Only the records are synced once more: who has had a file open is told of a write of theirs that failed."""
+        """Only the records are asked for: who has had a file open is told of a write of theirs that failed."""
         with self._flushes.turn:
             if self.log_end_offset > self.recovery_point:
                 for segment in self._segments.since(self.recovery_point):
-                    segment.sync()
+                    segment.check_written()
             self.recovery_point = self.log_end_offset
             self.abandon()
 

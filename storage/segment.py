@@ -266,6 +266,15 @@ class LogSegment:
             file.sync()
             self.transaction_index.sync()
 
+    def check_written(self) -> None:
+        """Behind a sync of the volume, in the place of `sync`."""
+        with self._unless_deleted():
+            file = self.file
+            if self._is_abandoned:
+                raise DiskFailed("sync", self.path(LOG_SUFFIX), OSError(errno.EBADF, "it is closed"))
+            file.check_written()
+            self.transaction_index.check_written()
+
     def sync_indexes(self) -> None:
         """Only for an inactive segment; the length of one that was preallocated goes with it."""
         with self._unless_deleted():

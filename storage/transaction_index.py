@@ -106,10 +106,14 @@ class TransactionIndex:
         self._count, self._last_offset, self._unwritten = 0, -1, []
         self._disk.remove(self.path)
 
-    def sync(self) -> None:
-        """May run in a thread. Raises `NoRoom` where an entry is not written."""
+    def check_written(self) -> None:
+        """Raises `NoRoom` where an entry is not written."""
         if self._unwritten:
             raise NoRoom("write", self.path, OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)))
+
+    def sync(self) -> None:
+        """May run in a thread. Raises `NoRoom` where an entry is not written."""
+        self.check_written()
         if self._count:
             with self._opened() as file:
                 file.sync()

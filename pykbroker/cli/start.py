@@ -149,6 +149,7 @@ async def _serve_until_signal(config: BrokerConfig) -> None:
                 nursery.start_soon(FullCollections().run)
                 with logging_holds(SystemClock()), no_full_collections():
                     await node.stopped.wait()
+            gc.freeze()  # what is left goes with the process; its last passes would take most of a second
             nursery.cancel_scope.cancel()
 
 

@@ -196,6 +196,9 @@ class SimulatedFile:
     def sync(self) -> None:
         self._open_inode("sync").sync()
 
+    def check_written(self) -> None:
+        self._open_inode("sync")
+
     def close(self) -> None:
         self._inode = None
 

@@ -101,6 +101,10 @@ class FaultyFile:
         self._disk.attempt("sync", self.path)
         self._file.sync()
 
+    def check_written(self) -> None:
+        self._disk.attempt("sync", self.path)
+        self._file.check_written()
+
     def close(self) -> None:
         self._file.close()
 

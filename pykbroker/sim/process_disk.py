@@ -178,6 +178,10 @@ class ProcessFile:
         self._process.attempt("sync")
         self._file.sync()
 
+    def check_written(self) -> None:
+        self._process.attempt("sync")
+        self._file.check_written()
+
     def close(self) -> None:
         if not self._process.is_dead:
             self._file.close()

@@ -128,6 +128,9 @@ class RecordingFile:
     def sync(self) -> None:
         self._disk.journal.append(Sync(self._open_inode("sync")))
 
+    def check_written(self) -> None:
+        self._open_inode("sync")
+
     def close(self) -> None:
         self._inode = None
 

@@ -196,6 +196,29 @@ def test_sync_and_sync_directory_return(either_disk: DiskAndPath) -> None:
     file.close()
 
 
+def test_what_was_written_is_asked_for_behind_a_sync_of_the_volume(either_disk: DiskAndPath) -> None:
+    disk, path = either_disk
+    file = disk.open(f"{path}/f", create=True)
+    file.append([b"x"])
+    disk.sync_volume(path)
+    file.check_written()
+    file.close()
+    with pytest.raises(DiskFailed):
+        file.check_written()
+
+
+def test_asking_for_what_was_written_flushes_no_device(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = OsDisk().open(f"{tmp_path}/f", create=True)
+    file.append([b"x"])
+    synced: list[int] = []
+    monkeypatch.setattr(os, "fdatasync", synced.append)
+    file.check_written()
+    assert len(synced) == (sys.platform != "linux")
+    monkeypatch.setattr("pykbroker.storage.disk._sync_file_range", None)
+    file.check_written()
+    assert synced[-1:] == [file.fileno()], "nothing else would tell"
+
+
 def test_a_volume_is_synced_or_says_that_it_cannot_be(either_disk: DiskAndPath) -> None:
     disk, path = either_disk
     disk.open(f"{path}/f", create=True).append([b"x"])

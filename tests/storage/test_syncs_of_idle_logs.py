@@ -1,12 +1,14 @@
 """What a node has to sync at its end for logs that nobody wrote to, of which it may have thousands."""
 
+import errno
 from collections import Counter
 from random import Random
 
 import pytest
 
-from pykbroker.sim.disk import SimulatedDisk
+from pykbroker.sim.disk import SimulatedDisk, SimulatedFile
 from pykbroker.storage.checkpoints import TopicPartition
+from pykbroker.storage.errors import DiskFailed
 from pykbroker.storage.log import LogConfig
 from pykbroker.storage.log_dirs import LogDirectory, format_directory
 from tests.storage.batches import NOW_MS, batch, offsets, read_all
@@ -95,6 +97,33 @@ def test_many_logs_are_closed_with_a_few_syncs_of_the_volume(
     counting.syncs.clear()
     directory.close()
     assert +counting.syncs == {"volume": 3}, "for the epoch of no records"
+
+
+def test_no_records_of_many_logs_are_synced_by_themselves(
+    counting: CountingDisk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pykbroker.storage.log_dirs._MANY_LOGS", COUNT)
+    synced: list[str] = []
+    monkeypatch.setattr(SimulatedFile, "sync", lambda self: synced.append(self.path))
+    append_and_close(opened(counting, 0), 0)
+    assert not synced, "each would flush the device"
+
+
+def test_many_logs_are_not_closed_cleanly_where_a_write_of_one_did_not_come_to_the_disk(
+    counting: CountingDisk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pykbroker.storage.log_dirs._MANY_LOGS", COUNT)
+
+    def check(self: SimulatedFile) -> None:
+        if "/t-7/" in self.path:
+            raise DiskFailed("sync", self.path, OSError(errno.EIO, "lost"))
+
+    monkeypatch.setattr(SimulatedFile, "check_written", check)
+    directory = opened(counting, 0)
+    with pytest.raises(DiskFailed):
+        append_and_close(directory, 0)
+    directory.release()
+    assert not opened(counting, 1).was_clean_shutdown
 
 
 def test_where_the_volume_cannot_be_synced_each_log_is(counting: CountingDisk, monkeypatch: pytest.MonkeyPatch) -> None:
