@@ -8,7 +8,7 @@ Who those are is kept in `isr`; what a follower fetches, and does with the answe
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from typing import Final, Protocol
 
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.storage.errors import OffsetOutOfRange
@@ -33,6 +33,12 @@ NO_LEADER = -1
 ACKS_ALL = -1
 UP_TO_HIGH_WATERMARK = -1
 """The offset of a DeleteRecords request that deletes all that may be deleted."""
+
+# To get a member from its enumeration takes Python 3.11 as long as a call.
+_NONE: Final = ErrorCode.NONE
+_LOG_END: Final = FetchIsolation.LOG_END
+_HIGH_WATERMARK: Final = FetchIsolation.HIGH_WATERMARK
+_TXN_COMMITTED: Final = FetchIsolation.TXN_COMMITTED
 
 
 class LeaderAndIsr(Protocol):
@@ -162,7 +168,7 @@ class Partition:
         checked: what a check of the client's batch found for the log's present config.
         """
         refusal = self.append_refusal(required_acks)
-        if refusal is not ErrorCode.NONE:
+        if refusal is not _NONE:
             return refusal
         result = self.log.append_as_leader(records, self.leader_epoch, now_ms, origin=origin, checked=checked)
         self._maybe_increment_high_watermark()
@@ -176,7 +182,7 @@ class Partition:
             return ErrorCode.NOT_LEADER_OR_FOLLOWER
         if required_acks == ACKS_ALL and self.is_under_min_isr:
             return ErrorCode.NOT_ENOUGH_REPLICAS
-        return ErrorCode.NONE
+        return _NONE
 
     def has_led_since(self, leader_epoch: int) -> bool:
         """This replica leads, and was never demoted since it led in that epoch: it has truncated nothing."""
@@ -270,14 +276,14 @@ class Partition:
         Raises `NotVerified` where that was not read since the start, and `CorruptLog`.
         """
         error = self._access_error(current_leader_epoch, leader_only)
-        if error is not ErrorCode.NONE:
+        if error is not _NONE:
             return FetchPartitionData(error)
         log = self.log
         start = log.log_start_offset
-        data = FetchPartitionData(ErrorCode.NONE, self.high_watermark, self.last_stable_offset, start)
-        if isolation is FetchIsolation.HIGH_WATERMARK:
+        data = FetchPartitionData(_NONE, self.high_watermark, self.last_stable_offset, start)
+        if isolation is _HIGH_WATERMARK:
             limit = data.high_watermark
-        elif isolation is FetchIsolation.TXN_COMMITTED:
+        elif isolation is _TXN_COMMITTED:
             limit = data.last_stable_offset
             data.aborted_transactions = ()
         else:
@@ -302,7 +308,7 @@ class Partition:
         if records.size:
             data.records = records
             data.records_size = records.size
-            if isolation is FetchIsolation.TXN_COMMITTED:
+            if isolation is _TXN_COMMITTED:
                 aborted = log.aborted_transactions_of(offset, records)
                 data.aborted_transactions = tuple((each.producer_id, each.first_offset) for each in aborted)
         return data
@@ -320,15 +326,15 @@ class Partition:
             return ErrorCode.FENCED_LEADER_EPOCH if stale else ErrorCode.UNKNOWN_LEADER_EPOCH
         if leader_only and self.leader != self.local_id:
             return ErrorCode.NOT_LEADER_OR_FOLLOWER
-        return ErrorCode.NONE
+        return _NONE
 
     def refer_to(self, replica_id: int, current_leader_epoch: int = NO_EPOCH) -> FetchPartitionData:
         """A consumer had better read from another replica (KIP-392)."""
         error = self._access_error(current_leader_epoch, leader_only=False)
-        if error is not ErrorCode.NONE:
+        if error is not _NONE:
             return FetchPartitionData(error)
         return FetchPartitionData(
-            ErrorCode.NONE,
+            _NONE,
             self.high_watermark,
             self.last_stable_offset,
             self.log.log_start_offset,
@@ -356,18 +362,18 @@ class Partition:
         """
         error = self._access_error(current_leader_epoch, leader_only=True)
         follower = self.in_sync.followers.get(replica_id)
-        if error is ErrorCode.NONE and follower is None:
+        if error is _NONE and follower is None:
             # The epochs agree but the replica is not in the set: it may know of a reassignment that we do not know yet.
             error = ErrorCode.NOT_LEADER_OR_FOLLOWER if current_leader_epoch < 0 else ErrorCode.UNKNOWN_LEADER_EPOCH
-        if error is ErrorCode.NONE and self.in_sync.is_stale(replica_id, broker_epoch):
+        if error is _NONE and self.in_sync.is_stale(replica_id, broker_epoch):
             error = ErrorCode.NOT_LEADER_OR_FOLLOWER
-        if follower is None or error is not ErrorCode.NONE:
+        if follower is None or error is not _NONE:
             return FetchPartitionData(error)
         try:
             data = self.read(
                 offset,
                 max_bytes,
-                FetchIsolation.LOG_END,
+                _LOG_END,
                 current_leader_epoch,
                 min_one_batch,
                 last_fetched_epoch=last_fetched_epoch,
@@ -378,7 +384,7 @@ class Partition:
             raise
         if (
             counts
-            and data.error_code is ErrorCode.NONE
+            and data.error_code is _NONE
             and data.diverging_epoch is None
             and self._note_fetch(follower, offset, log_start_offset, now_ms, broker_epoch)
         ):
@@ -479,7 +485,7 @@ class Partition:
     ) -> ListedOffset:
         """The first offset with a timestamp of at least `timestamp`, or what a special value (`OffsetSpec`) asks."""
         error = self._access_error(current_leader_epoch, leader_only)
-        if error is not ErrorCode.NONE:
+        if error is not _NONE:
             return ListedOffset(error)
         log = self.log
         match timestamp:
@@ -497,8 +503,8 @@ class Partition:
             found = log.find_offset_for_timestamp(timestamp)
         if found is not None and found.offset < self._fetchable_end(isolation):
             epoch = NO_EPOCH if found.leader_epoch is None else found.leader_epoch
-            return ListedOffset(ErrorCode.NONE, found.timestamp, found.offset, epoch)
-        return ListedOffset(ErrorCode.OFFSET_NOT_AVAILABLE if self._high_watermark_lags() else ErrorCode.NONE)
+            return ListedOffset(_NONE, found.timestamp, found.offset, epoch)
+        return ListedOffset(ErrorCode.OFFSET_NOT_AVAILABLE if self._high_watermark_lags() else _NONE)
 
     def _fetchable_end(self, isolation: FetchIsolation) -> int:
         match isolation:
@@ -517,7 +523,7 @@ class Partition:
         self, leader_epoch: int, current_leader_epoch: int = NO_EPOCH, *, leader_only: bool = True
     ) -> EpochEndOffset:
         error = self._access_error(current_leader_epoch, leader_only)
-        if error is not ErrorCode.NONE:
+        if error is not _NONE:
             return EpochEndOffset(error)
         epoch, end_offset = self.log.end_offset_for_epoch(leader_epoch)
-        return EpochEndOffset(ErrorCode.NONE, epoch, end_offset)
+        return EpochEndOffset(_NONE, epoch, end_offset)

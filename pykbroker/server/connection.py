@@ -7,6 +7,7 @@ read. There is no timer and no cancel scope per request; `Listener` watches over
 from __future__ import annotations
 
 from enum import Enum, auto
+from typing import Final
 
 import trio
 
@@ -38,6 +39,12 @@ class Phase(Enum):
     RECEIVING = auto()
     HANDLING = auto()
     SENDING = auto()
+
+
+# To get a member from its enumeration takes Python 3.11 as long as a call.
+_RECEIVING: Final = Phase.RECEIVING
+_HANDLING: Final = Phase.HANDLING
+_SENDING: Final = Phase.SENDING
 
 
 class Connection:
@@ -82,7 +89,7 @@ class Connection:
         self._dispatcher = dispatcher
         self._buffer = buffer
         self._refusals = refusals
-        self._phase = Phase.RECEIVING
+        self._phase = _RECEIVING
         self._finishing = False
         self._unyielded_bytes = 0
         self._progress_seen = (-1, -1, -1)
@@ -99,19 +106,19 @@ class Connection:
     @property
     def request_bytes(self) -> int:
         """Memory of the request in hand, or of what has come of it; 0 where nothing would make it let go of that."""
-        if self._phase is Phase.HANDLING and self.state.give_up is None:
+        if self._phase is _HANDLING and self.state.give_up is None:
             return 0
         return self._buffer.held_bytes
 
     @property
     def unfinished_bytes(self) -> int:
         """Memory of a request that is still being received."""
-        return self._buffer.held_bytes if self._phase is Phase.RECEIVING else 0
+        return self._buffer.held_bytes if self._phase is _RECEIVING else 0
 
     @property
     def unsent_bytes(self) -> int:
         """Memory of an answer that the peer has not taken so far."""
-        return self._answer_bytes if self._phase is Phase.SENDING else 0
+        return self._answer_bytes if self._phase is _SENDING else 0
 
     def note_progress(self) -> None:
         self._received_when_looked = self.received_bytes
@@ -127,7 +134,7 @@ class Connection:
 
     def evict(self, reason: str) -> None:
         """Close it, or end the wait that it is in, for the sake of memory, which is free at once."""
-        if self._phase is Phase.HANDLING:
+        if self._phase is _HANDLING:
             if self.state.give_up is not None:
                 self.state.give_up()
             return
@@ -137,7 +144,7 @@ class Connection:
         self._is_evicted = True
         self._transport.close()
         self._release_answer()
-        if self._phase is Phase.RECEIVING:
+        if self._phase is _RECEIVING:
             self._buffer.release()
 
     async def serve(self) -> None:
@@ -163,7 +170,7 @@ class Connection:
     def finish(self) -> None:
         """Close as soon as no request is in hand."""
         self._finishing = True
-        if self._phase is Phase.RECEIVING:
+        if self._phase is _RECEIVING:
             self._transport.close()
 
     def close_if_idle(self, checks: int) -> None:
@@ -176,7 +183,7 @@ class Connection:
             self.received_bytes // _SLOWEST_PROGRESS_BYTES,
             self._transport.waits_for_peer,
         )
-        is_ours_to_move = self._phase is Phase.HANDLING or self._waits_for_memory
+        is_ours_to_move = self._phase is _HANDLING or self._waits_for_memory
         if is_ours_to_move or progress != self._progress_seen:
             self._progress_seen = progress
             self._idle_checks = 0
@@ -194,7 +201,7 @@ class Connection:
         """
         is_new = self.served_requests != self._served_when_looked
         self._served_when_looked = self.served_requests
-        if self._phase is not Phase.HANDLING or is_new or not self._transport.has_peer_left():
+        if self._phase is not _HANDLING or is_new or not self._transport.has_peer_left():
             self._looks_since_left = 0
             return
         self._looks_since_left += 1
@@ -217,16 +224,16 @@ class Connection:
         size = len(frame)
         if size <= _SMALL_FRAME_BYTES or self._memory.is_short:
             frame = self._buffer.detach(frame)
-        self._phase = Phase.HANDLING
+        self._phase = _HANDLING
         answer = await self._dispatcher.answer(frame, self.state)
         self.served_requests += 1
         if answer is not None:
             if len(answer) == 1 and isinstance(answer[0], bytes) and len(answer[0]) <= _SMALL_ANSWER_BYTES:
-                self._phase = Phase.SENDING
+                self._phase = _SENDING
                 await self._transport.send(answer)
             else:
                 self._unyielded_bytes += await self._send(answer) * _ANSWER_COST
-        self._phase = Phase.RECEIVING
+        self._phase = _RECEIVING
         self._unyielded_bytes += _REQUEST_COST_BYTES + self._cost_bytes(size)
         if self._unyielded_bytes > _BYTES_BETWEEN_CHECKPOINTS:  # a peer that always has more must not starve others
             self._unyielded_bytes = 0
@@ -247,7 +254,7 @@ class Connection:
                 size += len(part)
         self._memory.hold_answer(size)
         self._answer_bytes = size
-        self._phase = Phase.SENDING
+        self._phase = _SENDING
         try:
             await self._transport.send(answer)
         finally:
