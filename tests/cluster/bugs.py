@@ -25,7 +25,7 @@ BUGS.plant(21)(of_replicas.readers_see_what_is_not_replicated)
 BUGS.plant(12)(of_replicas.followers_do_not_truncate)
 BUGS.plant(6)(of_replicas.followers_keep_no_sequences)
 BUGS.plant(16)(of_replicas.sequences_are_forgotten_when_a_replica_is_elected)
-BUGS.plant(14)(of_replicas.repeated_sequences_are_appended_again)
+BUGS.plant(56)(of_replicas.repeated_sequences_are_appended_again)
 BUGS.plant(1)(of_replicas.a_new_leader_keeps_the_leader_epoch)
 BUGS.plant(1)(of_replicas.a_leader_that_was_replaced_leads_on)
 
@@ -67,6 +67,6 @@ def _plant_in_every_voter(plant: Callable[[Any], None], first_seed: int) -> None
     BUGS[plant.__name__] = Bug(planted, first_seed)
 
 
-_plant_in_every_voter(of_voters.committed_by_one_too_few, 3)
+_plant_in_every_voter(of_voters.committed_by_one_too_few, 198)
 _plant_in_every_voter(of_voters.elected_by_a_minority, 0)
 _plant_in_every_voter(of_voters.two_votes_in_an_epoch, 0)
