@@ -133,7 +133,7 @@ def _first_of(error: BaseException) -> BaseException:
 
 async def _serve_until_signal(config: BrokerConfig) -> None:
     from pykbroker.server.clock import SystemClock
-    from pykbroker.server.full_collections import FullCollections, no_full_collections
+    from pykbroker.server.garbage_collection import GarbageCollection, no_full_collections
     from pykbroker.server.loop_monitor import logging_holds
 
     with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals, loading_bar(sys.stderr) as on_loading:
@@ -146,7 +146,7 @@ async def _serve_until_signal(config: BrokerConfig) -> None:
                 ready = await nursery.start(node.run)
                 click.echo(f"pykbroker ready: {ready}")
                 gc.freeze()  # … nor at what was loaded: a pass over the state of 10,000 partitions would hold the loop
-                nursery.start_soon(FullCollections().run)
+                nursery.start_soon(GarbageCollection().run)
                 with logging_holds(SystemClock()), no_full_collections():
                     await node.stopped.wait()
             gc.freeze()  # what is left goes with the process; its last passes would take most of a second

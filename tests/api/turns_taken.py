@@ -12,7 +12,7 @@ from pykbroker.protocol.framing import RequestHeader
 from pykbroker.protocol.schema import Message
 from pykbroker.server.broker import Broker
 from pykbroker.server.dispatch import ConnectionState, ListenerView, RequestContext
-from pykbroker.server.full_collections import no_full_collections
+from pykbroker.server.garbage_collection import no_full_collections
 
 from .api_node import Handler
 
