@@ -284,9 +284,11 @@ class TimeIndex(SparseIndex):
         if timestamp > (self._keys[-1] if self._keys else NO_TIMESTAMP):
             self._append(timestamp, offset - self._base_offset)
 
-    def lookup(self, timestamp: int) -> int:
-        """Every record before this offset is older than `timestamp`, or in the batch that ends there."""
-        found = self._floor(timestamp)
+    def lookup(self, timestamp: int, *, cached_only: bool = False) -> int:
+        """Every record before this offset is older than `timestamp`, or in the batch that ends there. Raises
+        `WouldWait` with `cached_only`.
+        """
+        found = self._floor(timestamp, cached_only=cached_only)
         return self._base_offset if found is None else self._base_offset + found[1]
 
     def last(self) -> tuple[int, int] | None:

@@ -21,6 +21,7 @@ from pykbroker.protocol.records.batch import (
     TimestampType,
     encode_batch_prefix,
 )
+from pykbroker.protocol.records.checking import CheckBudget
 
 from . import leader_epochs
 from .disk import Buffer, Disk
@@ -41,6 +42,8 @@ from .rejection import RecordsRejected
 from .retention import expired_segments
 from .segment import CLEANED_SUFFIX, LogSegment, TimestampAndOffset
 from .segment_replacement import SegmentReplacement
+from .steps import Steps, run_steps
+from .timestamp_search import TimestampSearch
 from .transaction_index import AbortedTransaction
 from .transaction_markers import find_marker
 from .truncation import LogParts, Truncation, TruncationOfAll, TruncationOfEpochs, TruncationOfRecords
@@ -476,13 +479,23 @@ class Log:
             upper_bound_offset = self.log_end_offset
         return self._reads.aborted_transactions(start_offset, upper_bound_offset)
 
+    # Timestamps
+
+    def offset_for_timestamp_steps(self, timestamp: int, budget: CheckBudget) -> Steps[TimestampAndOffset | None]:
+        """The first record with this timestamp or a later one. None as well where the log is closed meanwhile."""
+        return TimestampSearch(self, self._segments, budget).first_from(timestamp)
+
+    def offset_of_max_timestamp_steps(self, budget: CheckBudget) -> Steps[TimestampAndOffset | None]:
+        """The first record that has the largest timestamp of all. None as well where the log is closed meanwhile."""
+        return TimestampSearch(self, self._segments, budget).first_of_latest()
+
     def find_offset_for_timestamp(self, timestamp: int) -> TimestampAndOffset | None:
-        """The first record with this timestamp or a later one."""
-        return self._reads.find_timestamp(timestamp, self.log_start_offset)
+        """All steps of `offset_for_timestamp_steps` at once."""
+        return run_steps(self.offset_for_timestamp_steps(timestamp, CheckBudget()))
 
     def find_offset_of_max_timestamp(self) -> TimestampAndOffset | None:
-        """The first record that has the largest timestamp of all."""
-        return self._reads.find_max_timestamp()
+        """All steps of `offset_of_max_timestamp_steps` at once."""
+        return run_steps(self.offset_of_max_timestamp_steps(CheckBudget()))
 
     # Truncation
 

@@ -15,7 +15,7 @@ from .disk import DiskFile
 from .errors import CorruptLog, IndexLies
 from .leader_epochs import LeaderEpochs
 from .log_segments import LogSegments
-from .segment import LOG_SUFFIX, LogSegment, TimestampAndOffset
+from .segment import LOG_SUFFIX, LogSegment
 from .transaction_index import AbortedTransaction
 from .verification import READ_ON_BYTES, ExtentCheck, IndexCheck, NotVerified, PageRead
 from .verified_extents import VerifiedExtents
@@ -146,23 +146,3 @@ class LogReads:
                 if number + 1 < len(segments):
                     return segments[number + 1].base_offset
         return None
-
-    # Timestamps
-
-    def find_timestamp(self, timestamp: int, start_offset: int) -> TimestampAndOffset | None:
-        """The first record from `start_offset` on with this timestamp or a later one."""
-        for segment in self._segments.all:
-            if segment.max_timestamp >= timestamp:
-                found = segment.find_timestamp(timestamp, start_offset)
-                if found is not None:
-                    return found
-        return None
-
-    def find_max_timestamp(self) -> TimestampAndOffset | None:
-        """The first record that has the largest timestamp of all."""
-        segment = max(self._segments.all, key=_max_timestamp)
-        return segment.find_max_timestamp() if segment.max_timestamp >= 0 else None
-
-
-def _max_timestamp(segment: LogSegment) -> int:
-    return segment.max_timestamp

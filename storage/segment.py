@@ -9,10 +9,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple
 
-from pykbroker.protocol.records.batch import Record, RecordBatch, RecordBatchHeader, iter_records
-from pykbroker.protocol.records.errors import InvalidRecords
+from pykbroker.protocol.records.batch import RecordBatch, RecordBatchHeader
 
-from .batch_scan import scan_batches, scan_headers
+from .batch_scan import scan_headers
 from .cached_reads import CachedFile
 from .disk import Buffer, Disk, DiskFile
 from .errors import CorruptLog, DiskFailed, IndexLies, NoRoom
@@ -196,7 +195,7 @@ class LogSegment:
         if last is None:
             # Right only where no record has a timestamp.
             first = next(scan_headers(self.file, 0, self.size), None)
-            return first is None or _record_timestamp(first[1]) == NO_TIMESTAMP
+            return first is None or record_timestamp(first[1]) == NO_TIMESTAMP
         return last[1] < end_offset and self.time_index.is_end_sound()
 
     def make_active(self) -> int | None:
@@ -222,7 +221,7 @@ class LogSegment:
                 return None
             last = None
             next_offset = header.next_offset
-            self._note_timestamp(_record_timestamp(header), header.last_offset)
+            self._note_timestamp(record_timestamp(header), header.last_offset)
             position = at + header.size_bytes
         self.count_index_interval_anew()
         return next_offset if position == self.size and last is None else None
@@ -344,7 +343,7 @@ class LogSegment:
         self._write_index_pages()
         self.file.append([batch.data for batch in batches])
         for header, _ in batches:
-            self._note_batch(header.size_bytes, header.last_offset, _record_timestamp(header))
+            self._note_batch(header.size_bytes, header.last_offset, record_timestamp(header))
 
     def _write_index_pages(self) -> None:
         """Before the batch: nothing may fail once that is written."""
@@ -408,7 +407,7 @@ class LogSegment:
         latest = TimestampAndOffset(*(last or (NO_TIMESTAMP, self.base_offset)))
         start = 0 if last is None else self.offset_index.lookup(last[1])
         for _, header in scan_headers(self.file, start, position):
-            timestamp = _record_timestamp(header)
+            timestamp = record_timestamp(header)
             if timestamp > latest.timestamp:
                 latest = TimestampAndOffset(timestamp, header.last_offset)
         return SegmentCut(position, latest)
@@ -468,15 +467,15 @@ class LogSegment:
         is_there = False
         for _, header in scan_headers(self.file, start, self.size):
             is_there = is_there or (header.max_timestamp == timestamp and header.base_offset <= offset)
-            self._note_timestamp(_record_timestamp(header), header.last_offset)
+            self._note_timestamp(record_timestamp(header), header.last_offset)
         if is_there:
             return
         self.max_timestamp, self.offset_of_max_timestamp = NO_TIMESTAMP, self.base_offset
         for _, header in scan_headers(self.file, 0, self.size):
-            self._note_timestamp(_record_timestamp(header), header.last_offset)
+            self._note_timestamp(record_timestamp(header), header.last_offset)
 
     def note_recovered(self, header: RecordBatchHeader) -> None:
-        self._note_batch(header.size_bytes, header.last_offset, _record_timestamp(header))
+        self._note_batch(header.size_bytes, header.last_offset, record_timestamp(header))
         self._write_index_pages()
 
     # Reading
@@ -517,43 +516,11 @@ class LogSegment:
             raise CorruptLog(f"{self.path(LOG_SUFFIX)} has no batch at position {position}")
         return header
 
-    def find_timestamp(self, timestamp: int, start_offset: int) -> TimestampAndOffset | None:
-        """The first record from `start_offset` on with this timestamp or a later one."""
-        start = self.position_near(max(self.time_index.lookup(timestamp), start_offset))
-        for position, header in scan_headers(self.file, start, self.size):
-            if header.max_timestamp < timestamp or header.last_offset < start_offset:
-                continue
-            for record in self._records_at(position, header):
-                if record.timestamp >= timestamp and record.offset >= start_offset:
-                    return TimestampAndOffset(record.timestamp, record.offset, header.partition_leader_epoch)
-        return None
-
     def upper_bound_of(self, position: int) -> int | None:
         """An offset that no batch in front of this position reaches; None where the offset index does not know."""
         return self.offset_index.offset_behind(position)
 
-    def find_max_timestamp(self) -> TimestampAndOffset | None:
-        """The first record that has the segment's largest timestamp."""
-        start = self.position_near(self.offset_of_max_timestamp)
-        for position, header in scan_headers(self.file, start, self.size):
-            if _record_timestamp(header) < self.max_timestamp:
-                continue
-            epoch = header.partition_leader_epoch
-            for record in self._records_at(position, header):
-                if record.timestamp == header.max_timestamp:
-                    return TimestampAndOffset(record.timestamp, record.offset, epoch)
-        return None
 
-    def _records_at(self, position: int, header: RecordBatchHeader) -> Iterator[Record]:
-        [(_, batch)] = scan_batches(self.file, position, position + header.size_bytes)
-        try:
-            batch.ensure_valid()
-            yield from iter_records(batch)
-        except InvalidRecords as error:
-            path = self.path(LOG_SUFFIX)
-            raise CorruptLog(f"{path} is damaged at position {position}: {error.message}") from error
-
-
-def _record_timestamp(header: RecordBatchHeader) -> int:
+def record_timestamp(header: RecordBatchHeader) -> int:
     """That of the youngest record. A batch that compaction left empty still tells of those that are gone."""
     return header.max_timestamp if header.records_count else NO_TIMESTAMP

@@ -4,16 +4,14 @@ Every record is looked at, in compressed batches too, and the largest timestamp 
 offsets nor timestamps in a header can be believed. Stricter than Kafka where no client sends it and a reader would
 suffer: offset deltas are 0…n-1, nothing stands behind the batch, attribute bits without a meaning are stored as 0.
 
-What a batch costs is not to be seen from outside: a few kilobytes may hold millions of records. The check is a
-generator (`client_batch_steps`). It yields None where the work of a turn is done and others should have theirs, and a
-`Job` where something is for a thread, whose result it is sent. Most batches pass without either.
+What a batch costs is not to be seen from outside: a few kilobytes may hold millions of records. The check is therefore
+made in steps (`client_batch_steps`, `steps`). Most batches pass without any.
 """
 
-from collections.abc import Callable, Generator
 from functools import partial
 from itertools import chain, islice
 from mmap import MAP_ANONYMOUS, MAP_PRIVATE, mmap
-from typing import NamedTuple, TypeAlias, TypeVar, cast
+from typing import NamedTuple, TypeAlias, cast
 
 from crc32c import crc32c
 from pykbroker.protocol.errors import ErrorCode
@@ -50,6 +48,7 @@ from pykbroker.protocol.records.varints import IndexedBytes
 from .disk import Buffer
 from .log_config import MAX_LONG, LogConfig
 from .rejection import RecordError, RecordsRejected
+from .steps import MEDIUM_BYTES, Job, Steps, run_steps
 
 __all__ = [
     "CheckBudget",
@@ -78,8 +77,6 @@ _SMALL_COMPRESSED_BYTES = 64 * 1024
 _SMALL_BYTES = 256 * 1024
 _SMALL_PARTS = 256
 _SMALL_TO_COMPRESS_BYTES = 32 * 1024
-_MEDIUM_BYTES = 8 * 1024 * 1024
-"""Several jobs of this size may have their memory at the same time."""
 _COPIED_AT_ONCE_BYTES = 2 * 1024 * 1024
 
 # Costs in units of `CheckBudget`; those of a byte as shifts.
@@ -100,16 +97,7 @@ def budget_of_request(records_bytes: int) -> CheckBudget:
     return CheckBudget(TURN_UNITS, _ROOM_BYTES + _ROOM_FACTOR * records_bytes)
 
 
-class Job(NamedTuple):
-    """Work for a thread. is_large: it takes so much memory that there may be one at a time."""
-
-    run: Callable[[], object]
-    is_large: bool
-
-
-T = TypeVar("T")
-Steps: TypeAlias = Generator[Job | None, object, T]
-CheckSteps: TypeAlias = Generator[Job | None, object, "CheckedBatch"]
+CheckSteps: TypeAlias = Steps["CheckedBatch"]
 
 
 class CheckedBatch(NamedTuple):
@@ -150,19 +138,7 @@ class CheckedBatch(NamedTuple):
 
 def check_client_batch(records: Buffer | None, config: LogConfig, now_ms: int) -> CheckedBatch:
     """Exactly one sound batch of a producer, all of it here and now. Raises `RecordsRejected`."""
-    steps = client_batch_steps(records, config, now_ms, CheckBudget())
-    try:
-        job = next(steps)
-        while True:
-            assert job is not None, "a turn without a limit came to its end"
-            try:
-                result = job.run()
-            except InvalidRecords as error:
-                job = steps.throw(error)
-            else:
-                job = steps.send(result)
-    except StopIteration as end:
-        return cast(CheckedBatch, end.value)
+    return run_steps(client_batch_steps(records, config, now_ms, CheckBudget()))
 
 
 def client_batch_steps(records: Buffer | None, config: LogConfig, now_ms: int, budget: CheckBudget) -> CheckSteps:
@@ -285,9 +261,9 @@ def _decompress(codec: Compression, payload: memoryview, budget: CheckBudget) ->
             budget.room_bytes -= len(data)
             budget.left -= len(data) >> _DECOMPRESSION.get(codec, _FASTER_DECOMPRESSION)
             return data, len(data)
-    if limit_bytes > _MEDIUM_BYTES:
+    if limit_bytes > MEDIUM_BYTES:
         try:
-            return (yield from _decompress_in_thread(codec, payload, _MEDIUM_BYTES, budget))
+            return (yield from _decompress_in_thread(codec, payload, MEDIUM_BYTES, budget))
         except InvalidRecords as error:
             _ensure_too_large(error)
     limit_bytes = min(limit_bytes, budget.room_bytes)
@@ -300,7 +276,7 @@ def _decompress_in_thread(
     if limit_bytes <= 0:
         raise _request_too_large()
     try:
-        result = yield Job(partial(decompress_large, codec, payload, limit_bytes), limit_bytes > _MEDIUM_BYTES)
+        result = yield Job(partial(decompress_large, codec, payload, limit_bytes), limit_bytes > MEDIUM_BYTES)
     except InvalidRecords as error:
         if error.error_code is ErrorCode.MESSAGE_TOO_LARGE:
             budget.room_bytes -= limit_bytes
@@ -333,7 +309,7 @@ def _compress(
         budget.left -= size >> _COMPRESSION
         compressed = compress(target, memoryview(data)[:size], level)
     else:
-        job = Job(partial(compress, target, memoryview(data)[:size], level), size > _MEDIUM_BYTES)
+        job = Job(partial(compress, target, memoryview(data)[:size], level), size > MEDIUM_BYTES)
         compressed = cast(bytes, (yield job))
     if len(compressed) > room:
         raise _too_large_now(len(compressed), config)

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from pykbroker.protocol.errors import ErrorCode
 
+from .columns import NOTHING, match_timestamps, same_prefix
 from .errors import InvalidRecords
 from .varints import IndexedBytes, decode_varint, decode_varlong
 
@@ -40,10 +41,6 @@ class CheckBudget:
         self.room_bytes = room_bytes
 
 
-_ASCII = bytes(range(128))
-_CONTINUED = bytes(range(128, 256))
-_ODD = bytes(range(1, 256, 2))
-
 # Zigzag varints of the offset deltas 0…63 (one byte), 64…8191 (two bytes: low, then high) and 8192…1048575 (three). The
 # low byte repeats after 64 records and the middle one after 8192, so that two periods have any part of them.
 _ONE_BYTE_DELTAS = bytes(range(0, 128, 2))
@@ -58,7 +55,6 @@ _LONGEST_WAIT = 64
 _FIRST_REACH = 1024
 """So many records are compared at first, because a column costs by its length; more where all of them match."""
 
-_NOTHING = -1
 _NULL_LENGTH = 1
 """-1 as a zigzag varint."""
 _UNUSUAL_BITS = ~((1 << 14) - 2)
@@ -113,9 +109,9 @@ def check_records_in_turns(
     """
     position = index = 0
     # Zigzag values: the even ones are not negative and in order, the odd ones are negative and in reverse order.
-    largest = nearest_negative = _NOTHING
+    largest = nearest_negative = NOTHING
     null_keys: list[range] = []
-    last_length = _NOTHING
+    last_length = NOTHING
     next_attempt = 1
     wait = 1
     reach = _FIRST_REACH
@@ -123,8 +119,8 @@ def check_records_in_turns(
     pause_at = budget.left
     stop = min(count, pause_at)
     # Read before they are written only where a record ends the data, and then not looked at.
-    length = timestamp = key_length = end = number = _NOTHING
-    timestamp_at = offset_at = key_at = value_at = headers_at = _NOTHING
+    length = timestamp = key_length = end = number = NOTHING
+    timestamp_at = offset_at = key_at = value_at = headers_at = NOTHING
     try:
         while True:
             if index >= stop:
@@ -198,7 +194,7 @@ def check_records_in_turns(
             except IndexError:
                 is_usual = False
             if not is_usual:
-                length = _NOTHING
+                length = NOTHING
                 headers_at, end, timestamp, key_length = _check_record(data, start, size, index)
                 number = data[headers_at]
                 pause_at -= _SLOW_RECORD
@@ -206,12 +202,12 @@ def check_records_in_turns(
             if not timestamp & 1:
                 if timestamp > largest:
                     largest = timestamp
-            elif nearest_negative == _NOTHING or timestamp < nearest_negative:
+            elif nearest_negative == NOTHING or timestamp < nearest_negative:
                 nearest_negative = timestamp
             if number == 0:
                 position = headers_at + 1
             else:
-                last_length = length = _NOTHING
+                last_length = length = NOTHING
                 if number <= _FEW_HEADERS and not number & 1:
                     position = _skip_headers(data, headers_at + 1, number >> 1, index)
                     pause_at -= number >> 1 + _HEADERS
@@ -234,7 +230,7 @@ def check_records_in_turns(
             if length != last_length:
                 last_length = length
                 continue
-            if index < next_attempt or length == _NOTHING:
+            if index < next_attempt or length == NOTHING:
                 continue
             record_size = position - start
             layout = (start, timestamp_at, offset_at, key_at, value_at, headers_at)
@@ -256,7 +252,7 @@ def check_records_in_turns(
     if position != size:
         raise _invalid("the batch holds more bytes than its records, or fewer")
     budget.left = pause_at - index
-    if largest == _NOTHING and nearest_negative != _NOTHING:
+    if largest == NOTHING and nearest_negative != NOTHING:
         return CheckedRecords(-((nearest_negative + 1) >> 1), null_keys)
     return CheckedRecords(max(largest, 0) >> 1, null_keys)
 
@@ -377,12 +373,12 @@ def _match_run(
     )
     for place in same:
         if run < 1:
-            return 0, _NOTHING
+            return 0, NOTHING
         column = data[first + place - start : first + place - start + run * size : size]
-        run = _same_prefix(column, data[place : place + 1] * run)
+        run = same_prefix(column, data[place : place + 1] * run)
     if run < 1:
-        return 0, _NOTHING
-    return _match_timestamps(data, first + timestamp_at - start, size, run, offset_at - timestamp_at)
+        return 0, NOTHING
+    return match_timestamps(data, first + timestamp_at - start, size, run, offset_at - timestamp_at)
 
 
 def _varint_end(data: IndexedBytes, position: int) -> int:
@@ -395,65 +391,12 @@ def _match_offsets(data: IndexedBytes, at: int, size: int, index: int, run: int,
     if run < 1:
         return 0
     if width == 1:
-        return _same_prefix(data[at : at + run * size : size], _ONE_BYTE_DELTAS[index : index + run])
+        return same_prefix(data[at : at + run * size : size], _ONE_BYTE_DELTAS[index : index + run])
     low_at = index % 64
-    run = _same_prefix(data[at : at + run * size : size], _DELTAS_LOW[low_at : low_at + run])
+    run = same_prefix(data[at : at + run * size : size], _DELTAS_LOW[low_at : low_at + run])
     if width == 2:
-        return _same_prefix(data[at + 1 : at + 1 + run * size : size], _TWO_BYTE_DELTAS_HIGH[index : index + run])
+        return same_prefix(data[at + 1 : at + 1 + run * size : size], _TWO_BYTE_DELTAS_HIGH[index : index + run])
     middle_at = index % _PERIOD
     run = min(run, _PERIOD - middle_at)
-    run = _same_prefix(
-        data[at + 1 : at + 1 + run * size : size], _THREE_BYTE_DELTAS_MIDDLE[middle_at : middle_at + run]
-    )
-    return _same_prefix(data[at + 2 : at + 2 + run * size : size], bytes((index // _PERIOD,)) * run)
-
-
-def _same_prefix(column: bytes | bytearray, expected: bytes | bytearray) -> int:
-    """How many leading bytes are equal; both have the same length."""
-    if column == expected:
-        return len(column)
-    difference = int.from_bytes(column, "little") ^ int.from_bytes(expected, "little")
-    return ((difference & -difference).bit_length() - 1) >> 3
-
-
-def _match_timestamps(data: IndexedBytes, at: int, size: int, run: int, width: int) -> tuple[int, int]:
-    """Of varints that all have this width and are not negative."""
-    if width == 1:
-        column = data[at : at + run * size : size]
-        run = _prefix_of(column, _ASCII)
-        column = column[:run]
-        if not run or column.translate(None, _ODD) != column:
-            return 0, _NOTHING
-        return run, max(column)
-    columns = []
-    for place in range(width):
-        column = data[at + place : at + place + run * size : size]
-        run = _prefix_of(column, _CONTINUED if place < width - 1 else _ASCII)
-        columns.append(column)
-    columns = [column[:run] for column in columns]
-    low = columns[0]
-    if not run or low.translate(None, _ODD) != low:
-        return 0, _NOTHING
-    found = run
-    largest = 0
-    while columns:
-        column = columns.pop()
-        high = max(column)
-        begin = column.find(high)
-        if column.count(high) != run - begin:
-            # Time went backwards inside of the run: compare the records.
-            for byte in max(zip(column, *reversed(columns), strict=True)):
-                largest = largest << 7 | byte & 127
-            return found, largest
-        # Only the last ones, which all have this byte, may have the largest timestamp.
-        largest = largest << 7 | high & 127
-        columns = [lower[begin:] for lower in columns]
-        run -= begin
-    return found, largest
-
-
-def _prefix_of(column: bytes | bytearray, allowed: bytes) -> int:
-    """How many leading bytes are among the allowed ones."""
-    if not column.translate(None, allowed):
-        return len(column)
-    return len(column) - len(column.lstrip(allowed))
+    run = same_prefix(data[at + 1 : at + 1 + run * size : size], _THREE_BYTE_DELTAS_MIDDLE[middle_at : middle_at + run])
+    return same_prefix(data[at + 2 : at + 2 + run * size : size], bytes((index // _PERIOD,)) * run)

@@ -118,8 +118,8 @@ _COPIED_BYTES = 8 * 1024 * 1024
 """To look at bytes takes half the time of looking at a mapping."""
 
 
-def decompress_large(codec: Compression, data: Buffer, limit_bytes: int) -> LargePayload:
-    """As `decompress` with at most `MAX_PARTS`, for a thread beside the event loop, which hardly notices it.
+def decompress_large(codec: Compression, data: Buffer, limit_bytes: int, *, max_parts: int = MAX_PARTS) -> LargePayload:
+    """As `decompress`, for a thread beside the event loop, which hardly notices it.
 
     To clear 64 MiB for a `bytearray` takes 40 ms under the interpreter's lock; pages of a mapping come one by one,
     while the codec writes without the lock.
@@ -130,9 +130,9 @@ def decompress_large(codec: Compression, data: Buffer, limit_bytes: int) -> Larg
     size: int | None
     match codec:
         case Compression.GZIP:
-            size = _gunzip_into(output, memoryview(data), limit_bytes)
+            size = _gunzip_into(output, memoryview(data), limit_bytes, max_parts)
         case Compression.SNAPPY:
-            size = _decompress_snappy_into(output, memoryview(data), limit_bytes)
+            size = _decompress_snappy_into(output, memoryview(data), limit_bytes, max_parts)
         case Compression.LZ4:
             size = _decompress_into("lz4", cramjam.lz4.decompress_into, data, output)
         case Compression.ZSTD:
@@ -203,9 +203,9 @@ def _gunzip(data: memoryview, limit_bytes: int, max_parts: int) -> Iterator[byte
     raise _too_many_parts(max_parts)
 
 
-def _gunzip_into(output: mmap, data: memoryview, limit_bytes: int) -> int:
+def _gunzip_into(output: mmap, data: memoryview, limit_bytes: int, max_parts: int) -> int:
     position = 0
-    for part in _gunzip(data, limit_bytes, MAX_PARTS):
+    for part in _gunzip(data, limit_bytes, max_parts):
         output[position : position + len(part)] = part
         position += len(part)
     return position
@@ -266,11 +266,11 @@ def _decompress_snappy(data: memoryview, limit_bytes: int, max_parts: int) -> by
     return parts[0] if len(parts) == 1 else b"".join(parts)
 
 
-def _decompress_snappy_into(output: mmap, data: memoryview, limit_bytes: int) -> int:
+def _decompress_snappy_into(output: mmap, data: memoryview, limit_bytes: int, max_parts: int) -> int:
     position = 0
     with memoryview(output) as view:
         try:
-            for block, size in _snappy_blocks(data, limit_bytes, MAX_PARTS):
+            for block, size in _snappy_blocks(data, limit_bytes, max_parts):
                 with view[position : position + size] as room:
                     cramjam.snappy.decompress_raw_into(block, room)
                 position += size

@@ -17,11 +17,16 @@ from pykbroker.protocol.messages.offsets import (
     ListOffsetsResponse,
     ListOffsetsTopicResponse,
 )
+from pykbroker.protocol.records.checking import TURN_UNITS, CheckBudget
+from pykbroker.replication.partition import Partition
 from pykbroker.replication.reads import FetchIsolation, ListedOffset, OffsetSpec
-from pykbroker.server.dispatch import RequestContext, handles
+from pykbroker.server.dispatch import RequestContext, RequestRefused, handles
+from pykbroker.server.record_checks import NobodyWaits, proceed
 from pykbroker.storage.errors import CorruptLog, DiskFailed
+from pykbroker.storage.steps import Job, Steps
 
 _STEPS_OF_PARTITION = 5
+_UNITS_PER_STEP = 2
 _CONSUMER = -1
 _DEBUGGING_CONSUMER = -2
 _READ_COMMITTED = 1
@@ -46,8 +51,7 @@ async def list_offsets(context: RequestContext, request: ListOffsetsRequest) -> 
         answer = ListOffsetsTopicResponse(name=topic.name)
         response.topics.append(answer)
         for each in topic.partitions:
-            answer.partitions.append(lookup.answer(topic.name, each))
-            await context.turn.took(_STEPS_OF_PARTITION)
+            answer.partitions.append(await lookup.answer(topic.name, each))
     return response
 
 
@@ -55,6 +59,7 @@ class _Lookup:
     """Finds offsets as far as this reader may see."""
 
     def __init__(self, context: RequestContext, request: ListOffsetsRequest) -> None:
+        self._context = context
         self._replicas = context.broker.partitions
         self._version = context.header.api_version
         self._leader_only = request.replica_id != _DEBUGGING_CONSUMER
@@ -72,8 +77,8 @@ class _Lookup:
                 self._named[topic.name, each.partition_index] += 1
                 await context.turn.took()
 
-    def answer(self, topic: str, asked: ListOffsetsPartition) -> ListOffsetsPartitionResponse:
-        found = self._find(topic, asked)
+    async def answer(self, topic: str, asked: ListOffsetsPartition) -> ListOffsetsPartitionResponse:
+        found = await self._find(topic, asked)
         answer = ListOffsetsPartitionResponse(
             partition_index=asked.partition_index,
             error_code=found.error_code,
@@ -84,25 +89,50 @@ class _Lookup:
             answer.leader_epoch = found.leader_epoch
         return answer
 
-    def _find(self, topic: str, asked: ListOffsetsPartition) -> ListedOffset:
+    async def _find(self, topic: str, asked: ListOffsetsPartition) -> ListedOffset:
         if self._named[topic, asked.partition_index] > 1:
             return ListedOffset(ErrorCode.INVALID_REQUEST)
         timestamp = asked.timestamp
         if timestamp < 0 and self._version < _SPECIAL_TIMESTAMPS_SINCE.get(timestamp, self._version + 1):
             return ListedOffset(ErrorCode.UNSUPPORTED_VERSION)
-        partition = self._replicas.get_partition(topic, asked.partition_index)
-        if isinstance(partition, ErrorCode):
-            return ListedOffset(partition)
-        try:
-            found = partition.list_offset(
-                timestamp, self._isolation, asked.current_leader_epoch, leader_only=self._leader_only
-            )
-        except CorruptLog as damage:
-            self._replicas.set_apart(partition, damage)
-            return ListedOffset(ErrorCode.KAFKA_STORAGE_ERROR)
-        except DiskFailed as failure:
-            self._replicas.failures.in_log(partition.log, failure)
-            return ListedOffset(ErrorCode.KAFKA_STORAGE_ERROR)
+        while True:
+            partition = self._replicas.get_partition(topic, asked.partition_index)
+            if isinstance(partition, ErrorCode):
+                return ListedOffset(partition)
+            found = await self._find_in(partition, asked)
+            # It may have been deleted meanwhile, and created anew.
+            if self._replicas.get_partition(topic, asked.partition_index) is partition:
+                break
         if found.error_code is ErrorCode.OFFSET_NOT_AVAILABLE and self._version < _OFFSET_NOT_AVAILABLE_SINCE:
             return ListedOffset(ErrorCode.LEADER_NOT_AVAILABLE)
         return found
+
+    async def _find_in(self, partition: Partition, asked: ListOffsetsPartition) -> ListedOffset:
+        budget = CheckBudget(TURN_UNITS)
+        steps = partition.list_offset_steps(
+            asked.timestamp,
+            self._isolation,
+            budget,
+            current_leader_epoch=asked.current_leader_epoch,
+            leader_only=self._leader_only,
+        )
+        try:
+            found: Job | ListedOffset | None = proceed(steps.__next__)
+            await self._context.turn.took(_STEPS_OF_PARTITION + (TURN_UNITS - budget.left) // _UNITS_PER_STEP)
+            if isinstance(found, ListedOffset):
+                return found
+            return await self._finish(found, steps, budget)
+        except CorruptLog as damage:
+            self._replicas.set_apart(partition, damage)
+        except DiskFailed as failure:
+            self._replicas.failures.in_log(partition.log, failure)
+        return ListedOffset(ErrorCode.KAFKA_STORAGE_ERROR)
+
+    async def _finish(self, step: Job | None, steps: Steps[ListedOffset], budget: CheckBudget) -> ListedOffset:
+        """Where records have to be looked at."""
+        connection = self._context.connection
+        is_wanted = lambda: not connection.has_left  # noqa: E731
+        try:
+            return await self._replicas.timestamp_lookups.finish(step, steps, budget, connection.fair_share, is_wanted)
+        except NobodyWaits:
+            raise RequestRefused("the client has left while a timestamp was looked for") from None

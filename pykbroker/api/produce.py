@@ -247,7 +247,7 @@ class _Appends:
         steps = client_batch_steps(records, config, self._now_ms, self._budget)
         step = None
         if self._budget.left > 0:
-            found = proceed(steps.__next__)
+            found: Job | CheckedBatch | None = proceed(steps.__next__)
             if isinstance(found, CheckedBatch):
                 return found
             step = found

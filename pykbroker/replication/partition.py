@@ -11,8 +11,10 @@ from collections.abc import Callable, Sequence
 from typing import Final, Protocol
 
 from pykbroker.protocol.errors import ErrorCode
+from pykbroker.protocol.records.checking import CheckBudget
 from pykbroker.storage.errors import OffsetOutOfRange
-from pykbroker.storage.log import AppendOrigin, AppendResult, Log
+from pykbroker.storage.log import AppendOrigin, AppendResult, Log, TimestampAndOffset
+from pykbroker.storage.steps import Steps, run_steps
 from pykbroker.storage.truncation import Truncation
 from pykbroker.storage.validation import CheckedBatch
 from pykbroker.storage.verification import NotVerified
@@ -483,6 +485,22 @@ class Partition:
         *,
         leader_only: bool = True,
     ) -> ListedOffset:
+        """All steps of `list_offset_steps` at once."""
+        return run_steps(
+            self.list_offset_steps(
+                timestamp, isolation, CheckBudget(), current_leader_epoch=current_leader_epoch, leader_only=leader_only
+            )
+        )
+
+    def list_offset_steps(
+        self,
+        timestamp: int,
+        isolation: FetchIsolation,
+        budget: CheckBudget,
+        *,
+        current_leader_epoch: int = NO_EPOCH,
+        leader_only: bool = True,
+    ) -> Steps[ListedOffset]:
         """The first offset with a timestamp of at least `timestamp`, or what a special value (`OffsetSpec`) asks."""
         error = self._access_error(current_leader_epoch, leader_only)
         if error is not _NONE:
@@ -497,14 +515,28 @@ class Partition:
                 if self._high_watermark_lags():
                     return ListedOffset(ErrorCode.OFFSET_NOT_AVAILABLE)
                 return ListedOffset(offset=self._fetchable_end(isolation), leader_epoch=self.leader_epoch)
-        if timestamp == OffsetSpec.MAX_TIMESTAMP:
-            found = log.find_offset_of_max_timestamp()
-        else:
-            found = log.find_offset_for_timestamp(timestamp)
+        found = yield from self._timestamp_steps(timestamp, budget)
+        # It took its time: somebody else may lead now.
+        error = self._access_error(current_leader_epoch, leader_only)
+        if error is ErrorCode.NONE and self.log.is_closed:
+            error = ErrorCode.NOT_LEADER_OR_FOLLOWER
+        if error is not ErrorCode.NONE:
+            return ListedOffset(error)
         if found is not None and found.offset < self._fetchable_end(isolation):
             epoch = NO_EPOCH if found.leader_epoch is None else found.leader_epoch
             return ListedOffset(_NONE, found.timestamp, found.offset, epoch)
         return ListedOffset(ErrorCode.OFFSET_NOT_AVAILABLE if self._high_watermark_lags() else _NONE)
+
+    def _timestamp_steps(self, timestamp: int, budget: CheckBudget) -> Steps[TimestampAndOffset | None]:
+        """Anew, where the log has come to another directory meanwhile."""
+        while True:
+            log = self.log
+            if timestamp == OffsetSpec.MAX_TIMESTAMP:
+                found = yield from log.offset_of_max_timestamp_steps(budget)
+            else:
+                found = yield from log.offset_for_timestamp_steps(timestamp, budget)
+            if log is self.log:
+                return found
 
     def _fetchable_end(self, isolation: FetchIsolation) -> int:
         match isolation:

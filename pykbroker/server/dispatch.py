@@ -68,7 +68,7 @@ class ConnectionState:
     request: RequestHeader | None = None
     """Of the request in hand, or of the last one."""
     fair_share: FairShare = field(default_factory=FairShare)
-    """What the checks of its records have cost."""
+    """What the checks of its records, and its lookups in records, have cost."""
     long_requests: FairShare = field(default_factory=FairShare)
     """How many turns its long requests have had."""
 

@@ -1,4 +1,6 @@
-"""The checks of clients' batches that take longer than a turn: their turns on the event loop, and their threads.
+"""Work on records that takes longer than a turn (`storage.steps`): its turns on the event loop, and its threads.
+
+Checks of clients' batches are such work, and lookups of timestamps.
 
 In Python a thread that computes takes the interpreter's lock from the event loop, 5 ms at a time and at each system
 call. So threads have what codecs do without that lock, and records are walked on the loop, a millisecond at a time: of
@@ -12,13 +14,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import trio
 
 from pykbroker.protocol.records.checking import TURN_UNITS, CheckBudget
-from pykbroker.protocol.records.errors import InvalidRecords
-from pykbroker.storage.validation import CheckedBatch, CheckSteps, Job
+from pykbroker.storage.steps import JOB_FAILURES, Job, Steps
 
 from .fair_queue import FairLevel, FairQueue, FairShare
 from .threads import Threads
@@ -40,12 +41,13 @@ class NobodyWaits(Exception):
 
 
 class RecordChecks:
-    """Those of one node."""
+    """Those of one node, of one kind. beside: another kind, with which turns are shared, and nothing else."""
 
-    def __init__(self, threads: Threads) -> None:
+    def __init__(self, threads: Threads, *, beside: RecordChecks | None = None) -> None:
         self._threads = threads
-        level = FairLevel()
-        self._turns = FairQueue(1, level)
+        self._level: FairLevel = FairLevel() if beside is None else beside._level
+        level = self._level
+        self._turns: FairQueue = FairQueue(1, level) if beside is None else beside._turns
         self._jobs = FairQueue(_JOBS_AT_ONCE, level)
         self._medium = FairQueue(_MEDIUM_PLACES, level)
         self._large = FairQueue(_LARGE_PLACES, level)
@@ -53,16 +55,16 @@ class RecordChecks:
     async def finish(
         self,
         step: Job | None,
-        steps: CheckSteps,
+        steps: Steps[T],
         budget: CheckBudget,
         client: FairShare,
         is_wanted: Callable[[], bool] = lambda: True,
-    ) -> CheckedBatch:
-        """Go on with a check that has come to its first step. Raises `RecordsRejected`, `NobodyWaits`."""
+    ) -> T:
+        """Go on with work that has come to its first step. Raises what the work does, and `NobodyWaits`."""
         memory: FairQueue | None = None
-        found: Job | CheckedBatch | None = step
+        found: Job | T | None = step
         try:
-            while not isinstance(found, CheckedBatch):
+            while found is None or isinstance(found, Job):
                 go_on: Callable[[], Job | None] = partial(next, steps)
                 if found is not None:
                     wanted = self._large if found.is_large else self._medium
@@ -82,12 +84,12 @@ class RecordChecks:
             if memory is not None:
                 memory.leave(client, 0)
 
-    async def _run(self, job: Job, steps: CheckSteps, client: FairShare) -> Callable[[], Job | None]:
+    async def _run(self, job: Job, steps: Steps[T], client: FairShare) -> Callable[[], Job | None]:
         """How the check goes on behind its job."""
         await self._jobs.enter(client)
         try:
             result = await self._threads.run(job.run)
-        except InvalidRecords as error:
+        except JOB_FAILURES as error:
             return partial(steps.throw, error)
         else:
             return partial(steps.send, result)
@@ -105,10 +107,9 @@ class RecordChecks:
             self._turns.leave(client, TURN_UNITS - budget.left)
 
 
-def proceed(go_on: Callable[[], Job | None]) -> Job | CheckedBatch | None:
-    """The check's next step, or what it has found."""
+def proceed(go_on: Callable[[], Job | None]) -> Any:
+    """The work's next step, or what it comes to."""
     try:
         return go_on()
     except StopIteration as end:
-        checked: CheckedBatch = end.value
-        return checked
+        return end.value

@@ -111,6 +111,8 @@ class ReplicaManager:
         self._full = FullDirectories(logger, clock)
         self.failures = StorageFailures(self._hosted, self.logs, self._full, metadata_log_dir=config.metadata_log_dir)
         self.record_checks = RecordChecks(threads)
+        # A busy disk that lookups wait for stops no check.
+        self.timestamp_lookups = RecordChecks(threads, beside=self.record_checks)
         self.truncations = LogTruncations(threads, self.failures.set_apart)
         self._flushes = LogFlushes(threads, self.failures.in_log, self._flushed)
         self._upkeep = LogUpkeep(
