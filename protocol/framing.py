@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Final
+from functools import lru_cache
+from typing import Final, NamedTuple
 
 from . import compile
 from .api_keys import ApiKey, request_type, response_type
@@ -23,21 +23,24 @@ SIZE_BYTES: Final = 4
 _SIZE: Final = struct.Struct(">i")
 _REQUEST_START: Final = struct.Struct(">hhi")
 _SHORT: Final = struct.Struct(">h")
+_KNOWN_VERSIONS: Final = 1024
+"""More than all APIs have together. What is remembered stays bounded, since peers may name any version."""
 
 
-@dataclass(frozen=True, slots=True)
-class RequestHeader:
+class RequestHeader(NamedTuple):
     api_key: int
     api_version: int
     correlation_id: int
     client_id: str | None
 
 
+@lru_cache(_KNOWN_VERSIONS)
 def request_header_version(api_key: int, api_version: int) -> int:
     """Raises KeyError for an API key that Kafka does not have."""
     return 2 if request_type(api_key).__schema__.flexible.includes(api_version) else 1
 
 
+@lru_cache(_KNOWN_VERSIONS)
 def response_header_version(api_key: int, api_version: int) -> int:
     if api_key == ApiKey.API_VERSIONS:
         return 0
@@ -110,7 +113,9 @@ def encode_response(correlation_id: int, response: Message, version: int) -> lis
     assert api_key is not None, f"{type(response).__name__} is not a response"
     header = _SIZE.pack(correlation_id) + (b"\0" if response_header_version(api_key, version) else b"")
     parts = compile.encode_parts(response, version)
-    size = len(header) + sum(len(part) if isinstance(part, bytes) else part.size for part in parts)
+    size = len(header)
+    for part in parts:
+        size += len(part) if isinstance(part, bytes) else part.size
     prefix = _SIZE.pack(size) + header
     if parts and isinstance(parts[0], bytes):
         parts[0] = prefix + parts[0]
