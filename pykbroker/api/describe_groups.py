@@ -6,7 +6,7 @@ groups that are not there (KIP-1043).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from functools import partial
 
 from pykbroker.protocol.encoded_array import EncodedArray
 from pykbroker.protocol.errors import ErrorCode
@@ -15,28 +15,22 @@ from pykbroker.server.coordinator_driver import CoordinatorRefused
 from pykbroker.server.dispatch import RequestContext, handles
 
 from .authorized_operations import GROUP_OPERATIONS
+from .described_groups import describe_each
 from .group_requests import submit
 
-_STEPS_OF_GROUP = 20
 _STEPS_OF_MEMBER = 5
 
 
 @handles(DescribeGroupsRequest)
 async def describe_groups(context: RequestContext, request: DescribeGroupsRequest) -> DescribeGroupsResponse:
-    """A group that is named twice is described twice, out of the same bytes."""
     groups = EncodedArray(DescribeGroupsResponse, context.header.api_version)
-    described: dict[str, Sequence[bytes]] = {}
-    for group_id in request.groups:
-        if groups.is_too_large:
-            groups.add([DescribedGroup(group_id=group_id, error_code=ErrorCode.INVALID_REQUEST)])
-        elif group_id in described:
-            groups.add_parts(described[group_id])
-        else:
-            group = await _describe(context, group_id, request.include_authorized_operations)
-            described[group_id] = groups.add([group])
-            await context.turn.took(len(group.members) * _STEPS_OF_MEMBER)
-        await context.turn.took(_STEPS_OF_GROUP)
+    describe = partial(_describe, context, with_operations=request.include_authorized_operations)
+    await describe_each(context, request.groups, groups, describe, _beyond, _STEPS_OF_MEMBER)
     return DescribeGroupsResponse(groups=groups.finish().of(DescribedGroup))
+
+
+def _beyond(group_id: str) -> DescribedGroup:
+    return DescribedGroup(group_id=group_id, error_code=ErrorCode.INVALID_REQUEST)
 
 
 async def _describe(context: RequestContext, group_id: str, with_operations: bool) -> DescribedGroup:

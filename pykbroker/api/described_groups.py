@@ -1,0 +1,40 @@
+"""Groups described one after another, for DescribeGroups and ConsumerGroupDescribe."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from typing import TypeVar
+
+from pykbroker.protocol.encoded_array import EncodedArray
+from pykbroker.protocol.messages import consumer_groups, group_admin
+from pykbroker.server.dispatch import RequestContext
+
+_STEPS_OF_GROUP = 20
+
+
+DescribedT = TypeVar("DescribedT", consumer_groups.DescribedGroup, group_admin.DescribedGroup)
+
+
+async def describe_each(
+    context: RequestContext,
+    group_ids: Iterable[str],
+    groups: EncodedArray,
+    describe: Callable[[str], Awaitable[DescribedT]],
+    beyond: Callable[[str], DescribedT],
+    steps_of_member: int,
+) -> None:
+    """Add each to `groups`, in turns. A group that is named twice is described twice, out of the same bytes.
+
+    beyond: what is said of a group for which the answer has no room.
+    """
+    described: dict[str, Sequence[bytes]] = {}
+    for group_id in group_ids:
+        if groups.is_too_large:
+            groups.add([beyond(group_id)])
+        elif group_id in described:
+            groups.add_parts(described[group_id])
+        else:
+            group = await describe(group_id)
+            described[group_id] = groups.add([group])
+            await context.turn.took(len(group.members) * steps_of_member)
+        await context.turn.took(_STEPS_OF_GROUP)
