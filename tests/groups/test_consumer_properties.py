@@ -288,10 +288,12 @@ class ConsumerMachine(RuleBasedStateMachine):
 
     @invariant()
     def nobody_is_waited_for_without_end(self) -> None:
+        """Who has left for a while is only waited for by its session: as in Kafka, its next self revokes nothing."""
         group, deadlines = self.harness.group, self.harness.shard._deadlines
         for member in group.members.values() if group is not None else ():
             assert SessionTimeout(GROUP, member.member_id) in deadlines
-            if member.state is UNREVOKED_PARTITIONS and not member.uses_classic_protocol:
+            is_away = member.member_epoch < 0
+            if member.state is UNREVOKED_PARTITIONS and not member.uses_classic_protocol and not is_away:
                 assert RevocationTimeout(GROUP, member.member_id, member.member_epoch) in deadlines
 
     @invariant()
