@@ -53,14 +53,17 @@ class Felt:
     """None where no step took longer than HOLD_BOUND_MS."""
 
 
-def measure(name: str, directory: Path, seconds: float) -> Felt:
-    """On a new pykbroker in this directory, with so many seconds of quiet and as many of the attack."""
+def measure(name: str, directory: Path, seconds: float, settled_within_s: float = SETTLED_WITHIN_S) -> Felt:
+    """On a new pykbroker in this directory, with so many seconds of quiet and as many of the attack.
+
+    settled_within_s: how long the broker has at most to let go of what the attackers left.
+    """
     attack = ATTACKS[name]
     broker = WatchedBroker(directory)
     broker.start()
     try:
         prepare(broker, attack)
-        return _measure(name, broker, seconds)
+        return _measure(name, broker, seconds, settled_within_s)
     finally:
         broker.kill()
 
@@ -98,7 +101,7 @@ def prepare(broker: BrokerProcess, attack: Attack) -> None:
                 wire.call(ProduceRequest(acks=1, timeout_ms=60_000, topic_data=topics), 9, deadline_s=120)
 
 
-def _measure(name: str, broker: BrokerProcess, seconds: float) -> Felt:
+def _measure(name: str, broker: BrokerProcess, seconds: float, settled_within_s: float) -> Felt:
     process = psutil.Process(broker.pid)
     with LatencyProbe(broker, HONEST_TOPIC) as probe:
         _await_records(probe, time.monotonic())
@@ -113,7 +116,7 @@ def _measure(name: str, broker: BrokerProcess, seconds: float) -> Felt:
         is_alive = process.is_running() and broker.process is not None and broker.process.poll() is None
         serves_again = is_alive and _serves_again(probe)
         if serves_again:
-            _settle(process, idle_mib, idle_descriptors)
+            _settle(process, idle_mib, idle_descriptors, settled_within_s)
         beside = as_scheduled(probe.latencies_ms(attacked, over))
         return Felt(
             quiet_p99_ms=p99(as_scheduled(probe.latencies_ms(began, attacked))),
@@ -154,9 +157,9 @@ def _serves_again(probe: LatencyProbe) -> bool:
     return True
 
 
-def _settle(process: psutil.Process, idle_mib: float, idle_descriptors: int) -> None:
+def _settle(process: psutil.Process, idle_mib: float, idle_descriptors: int, within_s: float) -> None:
     """Gives a broker time to let go of what the attackers left, and returns early when it has."""
-    deadline = time.monotonic() + SETTLED_WITHIN_S
+    deadline = time.monotonic() + within_s
     while time.monotonic() < deadline:
         if _resident_mib(process) < idle_mib + 32 and process.num_fds() <= idle_descriptors + 2:
             return
