@@ -9,6 +9,7 @@ all records until `cut`, and none of those afterwards. `end` comes last, whateve
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -45,7 +46,7 @@ class LogParts:
     turns: FlushTurns
 
 
-class Truncation:
+class Truncation(ABC):
     """Of a log that is cut off at `offset`."""
 
     def __init__(self, log: Log, parts: LogParts, offset: int) -> None:
@@ -109,11 +110,11 @@ class Truncation:
                 if not self.log.is_closed:
                     raise
 
-    def _prepare(self) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    def _prepare(self) -> None: ...
 
-    def _cut(self) -> bool:
-        raise NotImplementedError
+    @abstractmethod
+    def _cut(self) -> bool: ...
 
     def _finish(self) -> None:
         self._parts.segments.active.sync()

@@ -26,7 +26,7 @@ from pykbroker.server.record_checks import RecordChecks
 from pykbroker.server.threads import WorkerThreads
 from pykbroker.storage.disk import OsDiskFile
 from tests.api.api_node import ApiNode, in_virtual_time
-from tests.api.test_long_produce import HeldThreads
+from tests.api.held_threads import HeldThreads, do_meanwhile
 from tests.api.turns_taken import context_of
 
 FIRST_MS = 1000
@@ -73,12 +73,7 @@ def ask(node: ApiNode, sent: ListOffsetsRequest, meanwhile: Callable[[], Any] = 
         async def call() -> None:
             found.extend(answers(await node.call(list_offsets, sent, NEWEST)))
 
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(call)
-            await wait_all_tasks_blocked()
-            assert threads.begun == 1
-            meanwhile()
-            threads.let_go()
+        await do_meanwhile(threads, call, meanwhile)
         return found
 
     return in_virtual_time(run)

@@ -23,6 +23,7 @@ from pykbroker.protocol.records.compression import Compression
 from pykbroker.server.dispatch import RequestRefused
 from pykbroker.server.record_checks import RecordChecks
 from tests.api.api_node import ApiNode, batch, in_virtual_time
+from tests.api.held_threads import HeldThreads, do_meanwhile
 from tests.api.test_produce import NEWEST, answers, errors, request, stored_values
 from tests.api.turns_taken import context_of, handle
 from tests.server.inline_threads import InlineThreads
@@ -37,22 +38,6 @@ def long_batch(key: bytes | None = b"k", **options: Any) -> bytes:
     return encode_batch(records, compression=Compression.ZSTD, **options)
 
 
-class HeldThreads:
-    """Jobs begin, and end when the test lets them."""
-
-    def __init__(self) -> None:
-        self.begun = 0
-        self._gate = trio.Event()
-
-    def let_go(self) -> None:
-        self._gate.set()
-
-    async def run(self, fn: Callable[..., Any], *args: Any) -> Any:
-        self.begun += 1
-        await self._gate.wait()
-        return fn(*args)
-
-
 def send(node: ApiNode, *sent: tuple[str, int, bytes], meanwhile: Callable[[], Any] = int, **options: Any) -> list[Any]:
     """The answers to a request; `meanwhile` is done while a thread has a batch of it."""
 
@@ -64,12 +49,7 @@ def send(node: ApiNode, *sent: tuple[str, int, bytes], meanwhile: Callable[[], A
         async def produce_all() -> None:
             found.extend(answers(await node.call(produce, request(*sent, **options), NEWEST)))
 
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(produce_all)
-            await wait_all_tasks_blocked()
-            assert threads.begun == 1
-            meanwhile()
-            threads.let_go()
+        await do_meanwhile(threads, produce_all, meanwhile)
         return found
 
     return in_virtual_time(run)
