@@ -134,13 +134,13 @@ def _work(stage: Stage, works: Mapping[str, Work], nemesis: Nemesis, seconds: fl
     pairs = [[key_of(each), f"{COPY}-{each.partition}"] for each in partitions(PLAIN)]
     stage.recorder.tell(stage.recorder.new_process(), "copy", pairs=pairs)
     writers, readers = _started(stage, works), _started(stage, READERS)
-    names = [client.name for client in (*writers, *readers)]
+    clients = [*writers, *readers]
     nemesis.work_for(seconds)
     done = stage.progress.so_far()
     nemesis.recover()
     say("all is healed")
     nemesis.wait_until_in_sync()
-    stage.progress.wait_for(names, 1, GOING_AGAIN_S)
+    _wait_until_going_again(stage, clients)
     say("all are going again")
     stage.recorder.tell(stage.recorder.new_process(), "heal")
     time.sleep(LIVELY_S)
@@ -151,7 +151,23 @@ def _work(stage: Stage, works: Mapping[str, Work], nemesis: Nemesis, seconds: fl
     _finish(readers)
     read_everything(stage)
     say("everything is read")
-    return {name: done[name] for name in names}
+    return {client.name: done[client.name] for client in clients}
+
+
+def _wait_until_going_again(stage: Stage, clients: list[Client]) -> None:
+    """Raises AssertionError with what ended a client, or with where those are who get nothing done."""
+    before = stage.progress.so_far()
+
+    def late() -> list[Client]:
+        for client in clients:
+            client.assert_not_failed()
+        done = stage.progress.so_far() - before
+        return [client for client in clients if not done[client.name]]
+
+    try:
+        until(lambda: not late(), "each client gets one more thing done", GOING_AGAIN_S)
+    except AssertionError as failed:
+        raise AssertionError("\n".join([f"{failed}", *(client.where() for client in late())])) from None
 
 
 def _started(stage: Stage, works: Mapping[str, Work]) -> list[Client]:

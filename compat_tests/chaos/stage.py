@@ -5,8 +5,10 @@ from __future__ import annotations
 import itertools
 import json
 import random
+import sys
 import threading
 import time
+import traceback
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -94,9 +96,17 @@ class Client(threading.Thread):
     def finish(self, deadline_s: float) -> None:
         """Raises what ended it, and AssertionError where it does not end."""
         self.join(deadline_s)
+        self.assert_not_failed()
+        assert not self.is_alive(), f"the client {self.name} does not end; {self.where()}"
+
+    def assert_not_failed(self) -> None:
         if self._failure is not None:
             raise AssertionError(f"the client {self.name} failed: {self._failure!r}") from self._failure
-        assert not self.is_alive(), f"the client {self.name} does not end"
+
+    def where(self) -> str:
+        """The calls that it is in: whoever is stuck is stuck somewhere."""
+        frame = sys._current_frames().get(self.ident or 0)
+        return f"{self.name} is in:\n{''.join(traceback.format_stack(frame))}" if frame else f"{self.name} has ended"
 
 
 def encode(value: Value) -> bytes:
