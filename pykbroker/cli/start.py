@@ -133,8 +133,11 @@ def _first_of(error: BaseException) -> BaseException:
 
 async def _serve_until_signal(config: BrokerConfig) -> None:
     from pykbroker.server.clock import SystemClock
+    from pykbroker.server.free_memory import give_back_free_memory, trimming
     from pykbroker.server.garbage_collection import GarbageCollection, no_full_collections
     from pykbroker.server.loop_monitor import logging_holds
+    from pykbroker.server.thread_switches import quick_switches
+    from pykbroker.server.threads import WorkerThreads
 
     with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals, loading_bar(sys.stderr) as on_loading:
         node = _node(config, on_loading)
@@ -147,7 +150,8 @@ async def _serve_until_signal(config: BrokerConfig) -> None:
                 click.echo(f"pykbroker ready: {ready}")
                 gc.freeze()  # … nor at what was loaded: a pass over the state of 10,000 partitions would hold the loop
                 nursery.start_soon(GarbageCollection().run)
-                with logging_holds(SystemClock()), no_full_collections():
+                nursery.start_soon(give_back_free_memory, WorkerThreads(1), trimming())
+                with logging_holds(SystemClock()), no_full_collections(), quick_switches():
                     await node.stopped.wait()
             gc.freeze()  # what is left goes with the process; its last passes would take most of a second
             nursery.cancel_scope.cancel()

@@ -1,0 +1,27 @@
+"""How long a thread may go on while the event loop waits for the interpreter.
+
+Large frames are decoded, and long answers encoded, in threads. Only one thread at a time runs Python, and CPython lets
+it go on for 5 ms after another one has asked. The loop gives the interpreter away at each of its system calls, a dozen
+for a small Produce, so a client beside such work would wait 5 ms for each of them.
+
+The setting belongs to the whole process, so only a program that is nothing but a broker has this.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+_SWITCH_INTERVAL_S = 0.0005
+
+
+@contextmanager
+def quick_switches() -> Iterator[None]:
+    """Whoever waits for the interpreter has it after half a millisecond."""
+    before_s = sys.getswitchinterval()
+    sys.setswitchinterval(_SWITCH_INTERVAL_S)
+    try:
+        yield
+    finally:
+        sys.setswitchinterval(before_s)
