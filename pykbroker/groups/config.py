@@ -40,6 +40,9 @@ class GroupConfig:
     consumer_max_size: int = 2**31 - 1
     consumer_assignors: tuple[str, ...] = ("uniform", "range")
     """Names, the default first."""
+    consumer_assigned_at_once: int = 0
+    """Members and partitions of a group up to which a target assignment is computed in the heartbeat that is due for
+    one, where there is somebody who computes larger ones."""
     consumer_migration_policy: str = "bidirectional"
     """Which way a group with members may change its protocol: upgrade, downgrade, bidirectional or disabled."""
     consumer_regex_refresh_interval_ms: int = 600_000

@@ -47,6 +47,10 @@ class ResolvedRegularExpression:
     timestamp_ms: int
 
 
+class Incarnation:
+    """Tells a group from another one of its id, before or behind it. A copy is the same group."""
+
+
 class ConsumerGroup:
     """members: every one is a value; a change puts another in its place.
 
@@ -56,6 +60,7 @@ class ConsumerGroup:
 
     def __init__(self, group_id: str) -> None:
         self.group_id = group_id
+        self.incarnation = Incarnation()
         self.group_epoch = FIRST_EPOCH
         self.metadata_hash = 0
         self.assignment_epoch = FIRST_EPOCH

@@ -101,6 +101,16 @@ class CoordinatorRecord:
         return len(key) + len(value or b"")
 
 
+@dataclass(frozen=True, slots=True)
+class EncodedRecord(CoordinatorRecord):
+    """One whose bytes are there already: they were made in a thread."""
+
+    encoded: tuple[bytes, bytes | None]
+
+    def encode(self) -> tuple[bytes, bytes | None]:
+        return self.encoded
+
+
 def offset_commit_record(
     group_id: str, topic: str, partition: int, value: OffsetCommitValue | None
 ) -> CoordinatorRecord:

@@ -29,6 +29,7 @@ from pykbroker.protocol.messages.transactions import TxnOffsetCommitRequest
 from pykbroker.state_machine import Result, Token
 
 from .administration import Administration
+from .assignment_tasks import AssignmentOffload, ComputedAssignment
 from .classic_group import STABLE, ClassicGroup
 from .classic_members import ClassicMembers
 from .config import ConsumerGroupConfig, GroupConfig
@@ -99,9 +100,10 @@ class GroupShard:
         topics: TopicsView = NO_TOPICS,
         consumer_config_of: Callable[[str], ConsumerGroupConfig] = lambda group_id: ConsumerGroupConfig(),
         regexes: TopicRegexes | None = None,
+        assignments: AssignmentOffload | None = None,
     ) -> None:
         """consumer_config_of: settings of a consumer group by its id, where groups have their own. regexes: who looks
-        for topics that match; None where that is to be done at once."""
+        for topics that match; assignments: who computes large assignments; None where that is to be done at once."""
         self.config = config
         self.groups: dict[str, Group] = {}
         self.offsets = CommittedOffsets()
@@ -130,7 +132,7 @@ class GroupShard:
         self._membership = ConsumerMembership(
             self._consumer_records, self._deadlines, self._metadata_hash, self._migration
         )
-        self._targets = TargetAssignments(config, self._consumer_records, topics)
+        self._targets = TargetAssignments(config, self._consumer_records, topics, assignments)
         self._regular_expressions = RegularExpressions(
             config.consumer_regex_refresh_interval_ms, topics, self._consumer_records, regexes
         )
@@ -339,17 +341,27 @@ class GroupShard:
                 producer_id = None if step.producer is None else step.producer[0]
                 self._replay_offset(producer_id, record.key, record.value, step.timestamp_ms)
 
+    def put_assignment(self, computed: ComputedAssignment, now_ms: int, timestamp_ms: int) -> Result[CoordinatorRecord]:
+        """A target assignment is there that was computed beside the event loop; members hear of it one by one."""
+        step = Step(now_ms, timestamp_ms)
+        group_id = computed.task.group_id
+        self._kept.keep(group_id)
+        self._targets.put_awaited(find_consumer(self.groups, group_id), computed, step)
+        return self._finish(step)
+
     # Trials
 
     def begin_trial(self) -> None:
         """The next step may be taken back."""
         self._kept.begin()
         self._deadlines.begin_trial()
+        self._targets.begin_trial()
         self._kept_next_cleanup_ms = self._next_cleanup_ms
 
     def end_trial(self, *, is_kept: bool) -> None:
         """is_kept: whether the step did happen; else all is as it was before it."""
         self._deadlines.end_trial(is_kept=is_kept)
+        self._targets.end_trial(is_kept=is_kept)
         steps, self._untaken = self._untaken, []
         kept = self._kept.end()
         if is_kept:

@@ -1,16 +1,20 @@
 """Who should have what: the target assignment of a consumer group (KIP-848), computed when the group has changed.
 
-It is computed in a member's heartbeat, and not more often than the assignment interval says (KIP-1263); until then
-members go by the one that is there. The model is Kafka's `TargetAssignmentBuilder`.
+It is due in a member's heartbeat, and not more often than the assignment interval says (KIP-1263); until then
+members go by the one that is there. A large one is computed beside the event loop, and put into the group when it is
+there (`assignment_tasks`). The model is Kafka's `TargetAssignmentBuilder`.
 """
 
 from __future__ import annotations
 
-from .assignors import ASSIGNORS, MemberSubscription
+from pykbroker.kept_entries import KeptEntries
+
+from .assignment_tasks import AssignmentOffload, AssignmentTask, ComputedAssignment, size_of
+from .assignors import MemberSubscription
 from .config import GroupConfig
 from .consumer_group import NO_ASSIGNMENT, ConsumerGroup
 from .consumer_member import ConsumerMember
-from .consumer_records import ConsumerRecords, target_epoch_record, target_record
+from .consumer_records import ConsumerRecords, target_epoch_record
 from .context import Step
 from .topics import TopicsView, topic_ids
 
@@ -32,11 +36,36 @@ class Subscriptions:
 
 
 class TargetAssignments:
-    def __init__(self, config: GroupConfig, records: ConsumerRecords, topics: TopicsView) -> None:
+    """offload: who computes what is large; None where that is to be done at once."""
+
+    def __init__(
+        self,
+        config: GroupConfig,
+        records: ConsumerRecords,
+        topics: TopicsView,
+        offload: AssignmentOffload | None = None,
+    ) -> None:
         self._default = config.consumer_assignors[0]
         self._offered = config.consumer_assignors
+        self._most_at_once = config.consumer_assigned_at_once
         self._records = records
         self._topics = topics
+        self._offload = offload
+        self._awaited: dict[str, AssignmentTask] = {}
+        """By group. What is computed for another task is not wanted any more."""
+        self._kept: KeptEntries[str, AssignmentTask] = KeptEntries(self._awaited.get, lambda task: task)
+
+    def begin_trial(self) -> None:
+        """What changes from here on may be taken back by `end_trial`."""
+        self._kept.begin()
+
+    def end_trial(self, *, is_kept: bool) -> None:
+        """is_kept: whether the changes stay. A task of a group that never was like that is nobody's."""
+        for group_id, task in self._kept.end().items():
+            if not is_kept:
+                self._awaited.pop(group_id, None)
+                if task is not None:
+                    self._awaited[group_id] = task
 
     def update_if_due(self, group: ConsumerGroup, interval_ms: int, step: Step) -> None:
         if group.group_epoch > group.assignment_epoch and self._is_due(group, interval_ms, step):
@@ -48,7 +77,26 @@ class TargetAssignments:
         return not last_ms or not last_ms <= step.timestamp_ms < last_ms + interval_ms
 
     def update(self, group: ConsumerGroup, step: Step) -> None:
-        name = self.assignor_of(group)
+        """At once, or later where it is a large one: members go by what is there until then."""
+        offload = self._offload
+        if self._is_awaited(group):
+            return
+        if offload is None or self._size_of(group) <= self._most_at_once:
+            self._put(group, self._task(group).run(), step)
+        elif offload.has_room:
+            task = self._task(group)
+            self._kept.keep(group.group_id)
+            self._awaited[group.group_id] = task
+            offload.begin(task)
+
+    def _size_of(self, group: ConsumerGroup) -> int:
+        return size_of(group, self._topics, topic_ids(self._topics, group.topic_names))
+
+    def _is_awaited(self, group: ConsumerGroup) -> bool:
+        awaited = self._awaited.get(group.group_id)
+        return awaited is not None and awaited.incarnation is group.incarnation
+
+    def _task(self, group: ConsumerGroup) -> AssignmentTask:
         subscriptions = Subscriptions(group, self._topics)
         members = {
             member.member_id: MemberSubscription(
@@ -59,13 +107,35 @@ class TargetAssignments:
             )
             for member in group.members.values()
         }
-        assigned = ASSIGNORS[name].assign(members, self._topics, group.is_homogeneous)
-        for member_id in members:
-            target = assigned.get(member_id, {})
-            if target != group.target_assignment.get(member_id):
-                self._records.change(target_record(group.group_id, member_id, target), step)
-        self._records.change(target_epoch_record(group.group_id, group.group_epoch, step.timestamp_ms), step)
-        step.because(f"group {group.group_id}: new target assignment for epoch {group.group_epoch} by {name}")
+        return AssignmentTask(
+            group.group_id,
+            group.incarnation,
+            group.group_epoch,
+            self.assignor_of(group),
+            members,
+            self._topics.as_of_now(),
+            group.is_homogeneous,
+        )
+
+    def put_awaited(self, group: ConsumerGroup | None, computed: ComputedAssignment, step: Step) -> None:
+        """What was computed beside the event loop. Nothing happens where the group is not that one any more."""
+        task = computed.task
+        if self._awaited.get(task.group_id) is not task:
+            return
+        self._kept.keep(task.group_id)
+        del self._awaited[task.group_id]
+        if group is not None and group.incarnation is task.incarnation and task.group_epoch > group.assignment_epoch:
+            self._put(group, computed, step)
+
+    def _put(self, group: ConsumerGroup, computed: ComputedAssignment, step: Step) -> None:
+        """For the epoch that it was computed for: where the group is in a later one, the next assignment follows."""
+        for member in group.members.values():
+            target = computed.target_of(member)
+            if target is not None and target != group.target_assignment.get(member.member_id):
+                self._records.change(computed.record_of(member, target), step)
+        epoch = computed.task.group_epoch
+        self._records.change(target_epoch_record(group.group_id, epoch, step.timestamp_ms), step)
+        step.because(f"group {group.group_id}: new target assignment for epoch {epoch} by {computed.task.assignor}")
 
     def assignor_of(self, group: ConsumerGroup) -> str:
         """What most members ask for; what a member asked for in another configuration may not be offered any more."""

@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable, Mapping
+from itertools import repeat
 from typing import Final, Protocol
 
 import xxhash
+
+from .assignors.model import TopicDescriber
 
 NO_HASH: Final = 0
 _HASH_VERSION: Final = 0
@@ -37,11 +40,15 @@ class TopicsView(Protocol):
         """0 for a topic that there is not."""
         ...
 
-    def replica_racks(self, topic_id: bytes, partition: int) -> list[str]:
-        """The rack of each replica whose broker has one."""
+    def replica_racks(self, topic_id: bytes) -> Iterable[tuple[str, ...]]:
+        """Of each partition in their order: the rack of each replica whose broker has one."""
         ...
 
     def racks(self, topic_id: bytes, partition: int) -> frozenset[str]: ...
+
+    def as_of_now(self) -> TopicDescriber:
+        """What is known now, unchanged for ever: it may be looked at in a thread."""
+        ...
 
 
 class FixedTopics:
@@ -69,11 +76,14 @@ class FixedTopics:
         name = self._names.get(topic_id)
         return 0 if name is None else self._topics[name][1]
 
-    def replica_racks(self, topic_id: bytes, partition: int) -> list[str]:
-        return []
+    def replica_racks(self, topic_id: bytes) -> Iterable[tuple[str, ...]]:
+        return repeat((), self.partition_count(topic_id))
 
     def racks(self, topic_id: bytes, partition: int) -> frozenset[str]:
         return frozenset()
+
+    def as_of_now(self) -> TopicDescriber:
+        return self
 
 
 NO_TOPICS: Final = FixedTopics({})
@@ -113,13 +123,20 @@ def topic_hash(topics: TopicsView, name: str) -> int:
     if topic_id is None:
         return NO_HASH
     count = topics.partition_count(topic_id)
+    hashed: dict[tuple[str, ...], bytes] = {}
     # Java puts the halves of an id as numbers, and the hash takes numbers in little-endian order.
     parts = [_HEAD.pack(_HASH_VERSION, topic_id[7::-1], topic_id[:7:-1]), _string(name), _INT.pack(count)]
-    for partition in range(count):
+    for partition, racks in enumerate(topics.replica_racks(topic_id)):
         parts.append(_INT.pack(partition))
-        for rack in sorted(topics.replica_racks(topic_id, partition)):
-            parts += _INT.pack(len(_units(rack)) // 2), _string(rack)
+        if racks:
+            if racks not in hashed:
+                hashed[racks] = b"".join(map(_rack, sorted(racks)))
+            parts.append(hashed[racks])
     return _xxh3(b"".join(parts))
+
+
+def _rack(rack: str) -> bytes:
+    return _INT.pack(len(_units(rack)) // 2) + _string(rack)
 
 
 def _xxh3(data: bytes) -> int:

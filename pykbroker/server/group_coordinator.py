@@ -8,11 +8,15 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Collection
 from dataclasses import replace
+from functools import partial
 from random import Random
+
+import trio
 
 from pykbroker.config import BrokerConfig
 from pykbroker.config.consumer_groups import ASSIGNOR_NAMES, ASSIGNORS
 from pykbroker.config.group_keys import group_values
+from pykbroker.groups.assignment_tasks import ComputedAssignment
 from pykbroker.groups.config import ConsumerGroupConfig, GroupConfig
 from pykbroker.groups.context import GroupRequestContext
 from pykbroker.groups.records import CoordinatorRecord, decode_record
@@ -23,6 +27,8 @@ from pykbroker.protocol.messages.topics import CreatableTopic, CreatableTopicCon
 from pykbroker.replication.partition import Partition
 from pykbroker.state_machine import Result
 
+from . import assignment_threads
+from .assignment_threads import AssignmentThreads, ShardAssignments
 from .clock import Clock
 from .coordinator_driver import CoordinatorDriver, Replicas
 from .coordinator_log import record_room_bytes
@@ -62,11 +68,28 @@ class GroupCoordinator(CoordinatorDriver[GroupShard, GroupRequest, GroupRequestC
         self._config = group_config(config)
         self._rng = rng
         self.topic_regexes = TopicRegexes(image, threads)
+        self._assignments = AssignmentThreads(threads)
 
     def new_shard(self, partition: Partition) -> GroupShard:
         room = record_room_bytes(partition.log.config.max_message_bytes)
         config = replace(self._config, max_record_bytes=room)
-        return GroupShard(config, self._rng, ImageTopics(self._image), self._consumer_config, self.topic_regexes)
+        return GroupShard(
+            config,
+            self._rng,
+            ImageTopics(self._image),
+            self._consumer_config,
+            self.topic_regexes,
+            ShardAssignments(self._assignments, partial(self._put_assignment, partition)),
+        )
+
+    def _put_assignment(self, partition: Partition, computed: ComputedAssignment) -> None:
+        """To whichever shard the partition has now: only the one that wanted it takes it."""
+        led = self._shards.get(partition.index)
+        if led is None or led.partition is not partition:
+            return
+        make = _putting(computed)
+        if not self.attempt(led, make):
+            self.postpone(led, make)
 
     def decode_record(self, key: bytes | None, value: bytes | None) -> CoordinatorRecord:
         return decode_record(key, value)
@@ -75,7 +98,9 @@ class GroupCoordinator(CoordinatorDriver[GroupShard, GroupRequest, GroupRequestC
         return f"{len(shard.groups)} groups" if shard.groups else ""
 
     async def run_beside(self) -> None:
-        await self.topic_regexes.run()
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self.topic_regexes.run)
+            nursery.start_soon(self._assignments.run)
 
     def level_of(self, result: Result[CoordinatorRecord]) -> int:
         """Commits are daily business; whatever changes a group is told."""
@@ -125,6 +150,10 @@ def _forgetting(topic_ids: Collection[bytes], names: Collection[str]) -> MakeSte
     return lambda shard, now_ms, timestamp_ms: shard.forget_topics(topic_ids, names, now_ms, timestamp_ms)
 
 
+def _putting(computed: ComputedAssignment) -> MakeStep[GroupShard]:
+    return lambda shard, now_ms, timestamp_ms: shard.put_assignment(computed, now_ms, timestamp_ms)
+
+
 def _changed_topics(image: MetadataImage, changes: ImageChanges) -> set[str]:
     """By name; where a broker came with another rack, any topic may be another."""
     if changes.brokers:
@@ -148,6 +177,7 @@ def group_config(config: BrokerConfig) -> GroupConfig:
         offset_metadata_max_chars=config.int("offset.metadata.max.bytes"),
         consumer_max_size=config.int("group.consumer.max.size"),
         consumer_assignors=tuple(ASSIGNOR_NAMES[name] for name in config.list(ASSIGNORS)),
+        consumer_assigned_at_once=assignment_threads.SMALL,
         consumer_migration_policy=config.str("group.consumer.migration.policy").lower(),
         consumer_regex_refresh_interval_ms=config.int("group.consumer.regex.refresh.interval.ms"),
     )

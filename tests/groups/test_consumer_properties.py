@@ -7,6 +7,7 @@ members' at once, epochs only grow, whoever does what it is told ends with its s
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import partial
 from random import Random
 from typing import Any
 
@@ -14,6 +15,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
+from pykbroker.groups.assignment_tasks import ComputedAssignment
 from pykbroker.groups.classic_group import ClassicGroup
 from pykbroker.groups.config import ConsumerGroupConfig, GroupConfig
 from pykbroker.groups.consumer_group import ConsumerGroup
@@ -28,6 +30,7 @@ from pykbroker.state_machine import Completion, Result, Token
 from tests.trials import Trials
 
 from .consumer_requests import JOINING, LEAVING, LEAVING_FOR_A_WHILE, VERSION, assigned, consumer_beat
+from .late_assignments import LateAssignments
 from .topics import ChangingTopics
 
 GROUP = "g"
@@ -66,17 +69,18 @@ class Client:
         self.epoch, self.owned, self.target, self.is_member = JOINING, {}, {}, False
 
 
-def new_shard(rng: Random, topics: ChangingTopics) -> GroupShard:
-    return GroupShard(CONFIG, rng, topics, lambda group_id: CONSUMER_CONFIG)
+def new_shard(rng: Random, topics: ChangingTopics, assignments: LateAssignments | None) -> GroupShard:
+    return GroupShard(CONFIG, rng, topics, lambda group_id: CONSUMER_CONFIG, assignments=assignments)
 
 
 class Harness:
-    """A shard, and its log."""
+    """A shard, and its log. With an odd seed assignments are computed beside the event loop, and late."""
 
     def __init__(self, seed: int) -> None:
         self.topics = ChangingTopics(a=3, b=2)
         rng = Random(seed)
-        self.shard = new_shard(rng, self.topics)
+        self.late_assignments = LateAssignments(Random(seed)) if seed % 2 else None
+        self.shard = new_shard(rng, self.topics, self.late_assignments)
         self._trials = Trials.of_random(rng)
         self.log: list[tuple[bytes, bytes | None]] = []
         self.now_ms = 1_000
@@ -104,11 +108,16 @@ class Harness:
 
     def advance(self, ms: int) -> None:
         self.now_ms += ms
+        for computed in self.late_assignments.done() if self.late_assignments is not None else ():
+            self.take(self._trials.make(self.shard, partial(self._put, computed)))
         self.take(self._trials.make(self.shard, lambda: self.shard.expire(self.now_ms, self.now_ms)))
+
+    def _put(self, computed: ComputedAssignment) -> Result[Any]:
+        return self.shard.put_assignment(computed, self.now_ms, self.now_ms)
 
     def read_back(self) -> GroupShard:
         """Another coordinator, which does not give out the same member ids again."""
-        shard = new_shard(Random(self.next_token), self.topics)
+        shard = new_shard(Random(self.next_token), self.topics, self.late_assignments)
         for key, value in self.log:
             record = decode_record(key, value)
             shard.replay(record.key, record.value)

@@ -2,19 +2,44 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
+import pytest
+
 from pykbroker.groups.topics import FixedTopics, MetadataHash, topic_hash
+from pykbroker.metadata.image import MetadataImage
+from pykbroker.protocol.messages.metadata_records import PartitionRecord, RegisterBrokerRecord, TopicRecord
+from pykbroker.server.group_topics import ImageTopics
 
 EVENTS = bytes.fromhex("01020304050607081112131415161718")
 WITH_A_RACK = -4594686079330561112
 
 
 class RackedTopics(FixedTopics):
-    def replica_racks(self, topic_id: bytes, partition: int) -> list[str]:
-        return ["r1"] if partition == 0 else []
+    def replica_racks(self, topic_id: bytes) -> Iterator[tuple[str, ...]]:
+        for partition in range(self.partition_count(topic_id)):
+            yield ("r1",) if partition == 0 else ()
 
 
 def test_a_topic_s_hash_is_kafka_s() -> None:
     assert topic_hash(RackedTopics({"events": (EVENTS, 3)}), "events") == WITH_A_RACK
+
+
+def test_racks_are_looked_up_once_for_all_partitions_with_the_same_replicas(monkeypatch: pytest.MonkeyPatch) -> None:
+    image = MetadataImage()
+    image.replay(RegisterBrokerRecord(broker_id=1, broker_epoch=1, rack="r1", fenced=False), 1)
+    image.replay(TopicRecord(name="events", topic_id=EVENTS), 2)
+    for index in range(100):
+        replicas = [1, 2] if index % 2 else [2, 1]
+        image.replay(PartitionRecord(partition_id=index, topic_id=EVENTS, replicas=replicas, isr=replicas), index + 3)
+    looked_up: list[tuple[int, ...]] = []
+    racks_of = ImageTopics._racks_of
+    monkeypatch.setattr(
+        ImageTopics, "_racks_of", lambda topics, replicas: looked_up.append(replicas) or racks_of(topics, replicas)
+    )
+    topics = ImageTopics(lambda: image)
+    assert topic_hash(topics, "events") != topic_hash(FixedTopics({"events": (EVENTS, 100)}), "events")
+    assert looked_up == [(2, 1), (1, 2)]
 
 
 def test_topics_that_are_not_there_do_not_count() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from copy import copy
 
 
 class ChangingTopics:
@@ -43,8 +44,13 @@ class ChangingTopics:
     def partition_count(self, topic_id: bytes) -> int:
         return self._counts.get(self.topic_name(topic_id) or "", 0)
 
-    def replica_racks(self, topic_id: bytes, partition: int) -> list[str]:
-        return list(self._racks)
+    def replica_racks(self, topic_id: bytes) -> Iterable[tuple[str, ...]]:
+        return [self._racks] * self.partition_count(topic_id)
 
     def racks(self, topic_id: bytes, partition: int) -> frozenset[str]:
         return frozenset(self._racks)
+
+    def as_of_now(self) -> ChangingTopics:
+        now = copy(self)
+        now._counts, now._ids = dict(self._counts), dict(self._ids)
+        return now

@@ -1,0 +1,69 @@
+"""Large target assignments of consumer groups, computed in threads (KIP-1263).
+
+For all shards of a node: a task waits for its turn, is computed, and what came of it goes back to the shard that wanted
+it, if that is still there. Kafka's counterpart is the executor of its `GroupMetadataManager`.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import Final
+
+import trio
+
+from pykbroker.groups.assignment_tasks import AssignmentTask, ComputedAssignment
+
+from .threads import Threads
+
+SMALL: Final = 5_000
+"""Members and partitions of a group whose assignment is no work for a thread: it takes some milliseconds."""
+AT_ONCE: Final = 2
+MOST_WAITING: Final = 16
+"""Each holds what it needs to know of its group. Whoever comes then asks again with its next heartbeat."""
+
+
+class AssignmentThreads:
+    def __init__(self, threads: Threads) -> None:
+        self._threads = threads
+        self._waiting: deque[tuple[AssignmentTask, Callable[[ComputedAssignment], None]]] = deque()
+        self._more = trio.Event()
+
+    @property
+    def has_room(self) -> bool:
+        return len(self._waiting) < MOST_WAITING
+
+    def begin(self, task: AssignmentTask, computed: Callable[[ComputedAssignment], None]) -> None:
+        """computed: called on the event loop when it is done."""
+        self._waiting.append((task, computed))
+        self._more.set()
+        self._more = trio.Event()
+
+    async def run(self) -> None:
+        """Computes what is wanted until it is cancelled."""
+        async with trio.open_nursery() as nursery:
+            for _ in range(AT_ONCE):
+                nursery.start_soon(self._compute_all)
+
+    async def _compute_all(self) -> None:
+        while True:
+            if not self._waiting:
+                await self._more.wait()
+                continue
+            task, computed = self._waiting.popleft()
+            computed(await self._threads.run(task.run_in_thread))
+
+
+class ShardAssignments:
+    """A `pykbroker.groups.assignment_tasks.AssignmentOffload` for one shard. put: what its assignments go through."""
+
+    def __init__(self, assignments: AssignmentThreads, put: Callable[[ComputedAssignment], None]) -> None:
+        self._assignments = assignments
+        self._put = put
+
+    @property
+    def has_room(self) -> bool:
+        return self._assignments.has_room
+
+    def begin(self, task: AssignmentTask) -> None:
+        self._assignments.begin(task, self._put)

@@ -1,0 +1,178 @@
+"""Target assignments that are computed beside the event loop, and what the group does meanwhile."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+import pytest
+
+from pykbroker.groups.assignment_tasks import AssignmentTask
+from pykbroker.groups.config import ConsumerGroupConfig, GroupConfig
+from pykbroker.groups.consumer_group import ConsumerGroup
+from pykbroker.groups.context import GroupRequestContext
+from pykbroker.groups.shard import GroupShard
+from pykbroker.groups.topics import FixedTopics
+from pykbroker.protocol.errors import ErrorCode
+from pykbroker.state_machine import Token
+
+from .consumer_requests import LEAVING, LEAVING_FOR_A_WHILE, assigned, consumer_beat
+from .late_assignments import LateAssignments
+
+GROUP = "g"
+PARTITIONS = 6
+TOPIC = b"t" * 16
+CONTEXT = GroupRequestContext(api_version=1)
+
+
+class Talk:
+    """A shard whose assignments are all large, and which is there as long as the test does not restart it."""
+
+    def __init__(self, *, at_once: int = 0) -> None:
+        self.late = LateAssignments()
+        config = GroupConfig(consumer_assigned_at_once=at_once)
+        of_group = ConsumerGroupConfig(assignment_interval_ms=0)
+        topics = FixedTopics({"events": (TOPIC, PARTITIONS)})
+        self.shard = GroupShard(config, Random(1), topics, lambda group_id: of_group, assignments=self.late)
+        self.epochs: dict[str, int] = {}
+        self._now_ms = 1_000
+
+    def join(self, member_id: str, instance: str | None = None) -> dict[bytes, list[int]] | None:
+        return self._ask(member_id, consumer_beat(GROUP, member_id, topics=["events"], instance=instance))
+
+    def beat(self, member_id: str, *, owned: list[int] | None = None) -> dict[bytes, list[int]] | None:
+        has = None if owned is None else {TOPIC: owned}
+        return self._ask(member_id, consumer_beat(GROUP, member_id, self.epochs[member_id], owned=has))
+
+    def leave(self, member_id: str, epoch: int = LEAVING, instance: str | None = None) -> None:
+        self._ask(member_id, consumer_beat(GROUP, member_id, epoch, instance=instance))
+
+    def _ask(self, member_id: str, request: Any) -> dict[bytes, list[int]] | None:
+        self._now_ms += 1
+        result = self.shard.handle(request, Token(1), self._now_ms, CONTEXT, self._now_ms)
+        answer: Any = result.completed[0].response
+        assert answer.error_code == ErrorCode.NONE, answer
+        self.epochs[member_id] = answer.member_epoch
+        return assigned(answer)
+
+    def put(self) -> list[Any]:
+        """What is computed takes its place; the records of it."""
+        results = [self.shard.put_assignment(done, self._now_ms, self._now_ms) for done in self.late.done()]
+        return [record for result in results for record in result.records]
+
+    @property
+    def group(self) -> ConsumerGroup:
+        group = self.shard.groups[GROUP]
+        assert isinstance(group, ConsumerGroup)
+        return group
+
+    @property
+    def targets(self) -> dict[str, set[int]]:
+        return {member_id: set(target.get(TOPIC, ())) for member_id, target in self.group.target_assignment.items()}
+
+
+def test_a_large_assignment_is_not_computed_in_a_heartbeat(monkeypatch: pytest.MonkeyPatch) -> None:
+    talk = Talk()
+    with monkeypatch.context() as patched:
+        patched.setattr(AssignmentTask, "run", lambda task: pytest.fail("it was computed on the event loop"))
+        talk.join("a")
+        talk.beat("a")
+    assert talk.put()
+    assert talk.beat("a", owned=[]) == {TOPIC: list(range(PARTITIONS))}
+
+
+def test_one_up_to_the_bound_is_computed_at_once() -> None:
+    talk = Talk(at_once=PARTITIONS + 1)
+    assert talk.join("a") == {TOPIC: list(range(PARTITIONS))}
+    talk.join("b")
+    assert len(talk.late.tasks) == 1, "two members and the partitions are more than that"
+
+
+def test_a_group_has_one_assignment_computed_at_a_time() -> None:
+    talk = Talk()
+    for member_id in "abc":
+        talk.join(member_id)
+    assert len(talk.late.tasks) == 1
+
+
+def test_where_there_is_no_room_a_later_heartbeat_asks_again() -> None:
+    talk = Talk()
+    others, talk.late.tasks = talk.late.tasks, [None] * 3  # type: ignore[list-item]
+    talk.join("a")
+    talk.late.tasks = others
+    talk.beat("a")
+    assert talk.put()
+
+
+def test_who_has_left_meanwhile_gets_nothing_and_who_has_come_gets_it_next_time() -> None:
+    talk = Talk()
+    talk.join("a")
+    talk.join("b")
+    talk.put()
+    talk.beat("a")
+    assert [sorted(task.members) for task in talk.late.tasks] == [["a", "b"]]
+    talk.leave("b")
+    talk.join("c")
+    talk.put()
+    assert set(talk.targets) == {"a"}
+    assert talk.group.assignment_epoch < talk.group.group_epoch
+    talk.beat("a")
+    talk.put()
+    assert {member_id: len(target) for member_id, target in talk.targets.items()} == {"a": 3, "c": 3}
+    assert talk.group.assignment_epoch == talk.group.group_epoch
+
+
+def test_a_static_member_that_came_back_meanwhile_has_its_former_selfs_share() -> None:
+    talk = Talk()
+    talk.join("a", "i")
+    talk.put()
+    talk.join("b")
+    talk.leave("a", LEAVING_FOR_A_WHILE, "i")
+    talk.join("again", "i")
+    talk.put()
+    assert {member_id: len(target) for member_id, target in talk.targets.items()} == {"again": 3, "b": 3}
+    assert not talk.targets["again"] & talk.targets["b"]
+
+
+def test_another_group_of_the_same_id_takes_nothing_of_the_one_before() -> None:
+    talk = Talk()
+    talk.join("a")
+    (task,) = talk.late.tasks
+    talk.leave("a")
+    del talk.shard.groups[GROUP]
+    talk.join("a")
+    assert len(talk.late.tasks) == 2, "the new group waits for one of its own"
+    talk.late.tasks = [task]
+    assert talk.put() == []
+    assert talk.group.target_assignment == {}
+
+
+def test_a_group_in_a_step_that_did_not_happen_gets_no_assignment() -> None:
+    talk = Talk()
+    talk.shard.begin_trial()
+    talk.join("a")
+    talk.shard.end_trial(is_kept=False)
+    talk.join("b")
+    assert [sorted(task.members) for task in talk.late.tasks] == [["a"], ["b"]]
+    talk.put()
+    assert set(talk.targets) == {"b"}
+
+
+def test_an_assignment_that_was_refused_takes_its_place_later() -> None:
+    talk = Talk()
+    talk.join("a")
+    (computed,) = talk.late.done()
+    talk.shard.begin_trial()
+    talk.shard.put_assignment(computed, 0, 0)
+    talk.shard.end_trial(is_kept=False)
+    assert talk.targets == {}
+    talk.shard.put_assignment(computed, 0, 0)
+    assert talk.targets == {"a": set(range(PARTITIONS))}
+
+
+def test_another_shard_takes_nothing_that_it_did_not_ask_for() -> None:
+    talk, other = Talk(), Talk()
+    talk.join("a")
+    other.join("a")
+    (computed,) = talk.late.done()
+    assert not other.shard.put_assignment(computed, 0, 0).records
