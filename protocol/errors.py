@@ -19,6 +19,10 @@ class MalformedMessage(ProtocolError):
     """Bytes that are not what the schema says. The peer is at fault: its connection is closed."""
 
 
+class TooManyElements(MalformedMessage):
+    """A message announces more elements than the one who decodes it was ready to make."""
+
+
 class UnsupportedVersion(ProtocolError):
     """A version that a message does not have, or one that cannot carry a field which is set."""
 

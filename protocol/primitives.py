@@ -15,7 +15,7 @@ import struct
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from .errors import MalformedMessage
+from .errors import MalformedMessage, TooManyElements
 from .schema import NO_TAGS
 
 MAX_STRING_BYTES: Final = 0x7FFF
@@ -100,8 +100,10 @@ def read_tags(data: memoryview, position: int, count: int, budget: int) -> tuple
 
 
 def check_tag_count(count: int, budget: int) -> int:
-    if count > MAX_TAGS or count > budget:
+    if count > MAX_TAGS:
         raise MalformedMessage(f"{count} tagged fields in one struct")
+    if count > budget:
+        raise TooManyElements(f"{count} tagged fields, more elements than a message may hold")
     return budget - count
 
 
@@ -160,7 +162,7 @@ def bad_length(name: str, length: int) -> MalformedMessage:
 
 def bad_count(name: str, count: int, left: int, budget: int) -> MalformedMessage:
     if count > budget:
-        return MalformedMessage(f"{name} announces {count} elements, more than a message may hold")
+        return TooManyElements(f"{name} announces {count} elements, more than a message may hold")
     return MalformedMessage(f"{name} announces {count} elements in {left} bytes")
 
 

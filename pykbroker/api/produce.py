@@ -7,9 +7,10 @@ beside NOT_LEADER_OR_FOLLOWER (KIP-951), 13 topic ids instead of names (KIP-516)
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from functools import partial
+from itertools import chain
 from typing import NamedTuple, TypeAlias
-
-import trio
 
 from pykbroker.metadata.topic_names import INTERNAL_TOPICS
 from pykbroker.protocol.errors import ErrorCode
@@ -27,10 +28,11 @@ from pykbroker.protocol.messages.produce import (
 from pykbroker.replication.appended import Appended
 from pykbroker.replication.partition import ACKS_ALL, Partition
 from pykbroker.server.dispatch import RequestContext, RequestRefused, handles
+from pykbroker.server.few_tasks import in_few_tasks
 from pykbroker.server.record_checks import NobodyWaits, proceed
 from pykbroker.server.replica_manager import ReplicaManager
 from pykbroker.server.turns import PORTION, Turn, portions
-from pykbroker.server.waiters import PartitionChanges, WaitingClient
+from pykbroker.server.waiters import PartitionChanges
 from pykbroker.storage.log import LogConfig
 from pykbroker.storage.validation import (
     MAX_RECORD_ERRORS,
@@ -42,7 +44,7 @@ from pykbroker.storage.validation import (
     client_batch_steps,
 )
 
-from .current_leader import current_leader
+from .current_leader import LeaderNode, current_leader
 from .transactional_produce import TransactionalProduce
 
 _TOPIC_IDS_SINCE = 13
@@ -59,6 +61,8 @@ _TRANSACTIONAL = 0x10
 NONE = ErrorCode.NONE
 _NO_LEADER = LeaderIdAndEpoch()
 _STEPS_OF_APPEND = 20
+_STEPS_OF_LEADER = 4
+_STEPS_OF_LOOK = 2
 _APPENDS_AT_ONCE = 32
 
 _Place: TypeAlias = tuple[str, bytes, int]
@@ -82,13 +86,12 @@ async def produce(context: RequestContext, request: ProduceRequest) -> ProduceRe
             response = await appends.run()
         except RecordsRejected as rejected:
             response = await _same_error(request, rejected.error_code, turn)
+        if appends.to_flush or appends.unreplicated:
+            _wait_for_others(context)
         if appends.to_flush:
-            await _flush(context.broker.partitions, appends.to_flush)
-            appends.unreplicated = _still_open(context.broker.partitions, appends.unreplicated)
+            await in_few_tasks(appends.to_flush, partial(_flush, context.broker.partitions))
         if appends.unreplicated:
-            await _await_replication(
-                context.broker.partitions, appends.unreplicated, request.timeout_ms, context.connection
-            )
+            await _await_replication(context, appends.unreplicated, request.timeout_ms)
     if request.acks != 0:
         return response
     if any(answer.error_code for topic in response.responses for answer in topic.partition_responses):
@@ -122,6 +125,12 @@ async def _look_over(request: ProduceRequest, turn: Turn) -> tuple[ErrorCode, se
             if not len(named) % PORTION:
                 await turn.took(PORTION)
     return NONE, twice, records_bytes
+
+
+def _wait_for_others(context: RequestContext) -> None:
+    """What follows takes as long as others need: no other large request is to wait for it."""
+    if context.admission is not None:
+        context.admission.leave()
 
 
 def _is_transactional(records: bytes | memoryview) -> bool:
@@ -168,6 +177,7 @@ class _Appends:
         self._named_twice = named_twice
         self._budget = budget_of_request(records_bytes)
         self._record_errors_left = MAX_RECORD_ERRORS
+        self._named_nodes: set[int] = set()
         self.unreplicated: list[_Waiting] = []
         self.to_flush: list[_Waiting] = []
         self._transaction: TransactionalProduce | None = None
@@ -175,7 +185,7 @@ class _Appends:
     async def verify_transaction(self) -> None:
         """To be done first, where the request may hold records of a transaction. Raises RecordsRejected."""
         self._transaction = await TransactionalProduce.verify(
-            self._context.broker, self._request, self._version, self._find
+            self._context.broker, self._request, self._version, self._find, self._context.turn
         )
 
     def _find(self, topic: TopicProduceData, data: PartitionProduceData) -> Partition | ErrorCode:
@@ -199,7 +209,7 @@ class _Appends:
                 TopicProduceResponse(name=topic.name, topic_id=topic.topic_id, partition_responses=answers)
             )
             if self._version >= _CURRENT_LEADER_SINCE:
-                self._add_current_leaders(response, topic, answers)
+                await self._add_current_leaders(response, topic, answers)
         return response
 
     def _append(self, topic: TopicProduceData, data: PartitionProduceData) -> PartitionProduceResponse | _LongCheck:
@@ -254,6 +264,7 @@ class _Appends:
         return _LongCheck(steps, step, partition, config)
 
     async def _finish_check(self, check: _LongCheck) -> CheckedBatch:
+        _wait_for_others(self._context)
         connection = self._context.connection
         # Who wants no answer may leave as soon as everything is sent.
         is_wanted = lambda: not (connection.has_left and self._request.acks)  # noqa: E731
@@ -318,7 +329,7 @@ class _Appends:
         ]
         return answer
 
-    def _add_current_leaders(
+    async def _add_current_leaders(
         self, response: ProduceResponse, topic: TopicProduceData, answers: list[PartitionProduceResponse]
     ) -> None:
         """KIP-951: spares the producer a Metadata request."""
@@ -328,42 +339,50 @@ class _Appends:
             name = topic.name or self._replicas.topic_name(topic.topic_id) or ""
             leader = current_leader(self._context, name, answer.index)
             answer.current_leader = LeaderIdAndEpoch(leader_id=leader.leader_id, leader_epoch=leader.leader_epoch)
-            node = leader.node
-            if node is not None and all(each.node_id != node.node_id for each in response.node_endpoints):
-                response.node_endpoints.append(
-                    NodeEndpoint(node_id=node.node_id, host=node.host, port=node.port, rack=node.rack)
-                )
+            if leader.node is not None:
+                self._name_node(response, leader.node)
+            await self._context.turn.took(_STEPS_OF_LEADER)
+
+    def _name_node(self, response: ProduceResponse, node: LeaderNode) -> None:
+        if node.node_id not in self._named_nodes:
+            self._named_nodes.add(node.node_id)
+            response.node_endpoints.append(
+                NodeEndpoint(node_id=node.node_id, host=node.host, port=node.port, rack=node.rack)
+            )
 
 
-async def _flush(replicas: ReplicaManager, to_flush: list[_Waiting]) -> None:
+async def _flush(replicas: ReplicaManager, waiting: _Waiting) -> None:
     """`flush.messages` of the topic: the producer is not told before its records are on the disk."""
-    if len(to_flush) == 1:
-        await _flush_one(replicas, *to_flush[0])
-        return
-    async with trio.open_nursery() as nursery:
-        for appended, answer in to_flush:
-            nursery.start_soon(_flush_one, replicas, appended, answer)
-
-
-async def _flush_one(replicas: ReplicaManager, appended: Appended, answer: PartitionProduceResponse) -> None:
+    appended, answer = waiting
     if not await replicas.flush(appended.partition, appended.end_offset):
         answer.error_code = _settled(replicas, appended) or ErrorCode.KAFKA_STORAGE_ERROR
 
 
-async def _await_replication(
-    replicas: ReplicaManager, unreplicated: list[_Waiting], timeout_ms: int, client: WaitingClient
-) -> None:
-    """Until every in-sync replica has the records; each answer keeps its offset, whatever becomes of it."""
-    partitions = [appended.partition for appended, _ in unreplicated]
-    with PartitionChanges(partitions, timeout_ms=timeout_ms, client=client) as changes:
-        while unreplicated := _still_open(replicas, unreplicated):
-            if not await changes.next():
-                break
-    for _, answer in unreplicated:
+async def _await_replication(context: RequestContext, unreplicated: list[_Waiting], timeout_ms: int) -> None:
+    """Until every in-sync replica has the records; each answer keeps its offset, whatever becomes of it.
+
+    What has changed is looked at, and not all that is open: of thousands of partitions each may change for itself.
+    """
+    replicas, turn = context.broker.partitions, context.turn
+    still_open: dict[Partition, list[_Waiting]] = {}
+    for waiting in unreplicated:
+        still_open.setdefault(waiting[0].partition, []).append(waiting)
+    with PartitionChanges(still_open, timeout_ms=timeout_ms, client=context.connection) as changes:
+        changed = list(still_open)
+        while changed:
+            for partition in changed:
+                left = _still_open(replicas, still_open.pop(partition, ()))
+                if left:
+                    still_open[partition] = left
+                await turn.took(_STEPS_OF_LOOK)
+            if not still_open:
+                return
+            changed = await changes.next()
+    for _, answer in chain.from_iterable(still_open.values()):
         answer.error_code = ErrorCode.REQUEST_TIMED_OUT
 
 
-def _still_open(replicas: ReplicaManager, unreplicated: list[_Waiting]) -> list[_Waiting]:
+def _still_open(replicas: ReplicaManager, unreplicated: Iterable[_Waiting]) -> list[_Waiting]:
     """Gives the others their error code. Whose flush has failed waits for nothing more."""
     still_open = []
     for waiting in unreplicated:

@@ -15,12 +15,15 @@ from pykbroker.protocol.records.batch import (
 )
 from pykbroker.replication.partition import Partition
 from pykbroker.server.broker import Broker
+from pykbroker.server.turns import Turn
 from pykbroker.storage.rejection import RecordsRejected
 
 from .transaction_verification import ClientSupport, TransactionVerification
 
 _TRANSACTION_ABORTABLE_SINCE = 11
 _ADDING_SINCE = 12
+
+_STEPS_OF_LOOK = 5
 
 FindPartition = Callable[[TopicProduceData, PartitionProduceData], Partition | ErrorCode]
 
@@ -41,13 +44,17 @@ class TransactionalProduce:
 
     @staticmethod
     async def verify(
-        broker: Broker, request: ProduceRequest, version: int, find: FindPartition
+        broker: Broker, request: ProduceRequest, version: int, find: FindPartition, turn: Turn
     ) -> TransactionalProduce:
         """Raises `RecordsRejected` where the request has batches of several producers."""
         support = _support(version)
         verification: TransactionVerification | None = None
         producer = None
-        for topic, data, header in _transactional_batches(request):
+        for topic, data in _entries(request):
+            await turn.took(_STEPS_OF_LOOK)
+            header = None if data.records is None else _transactional_header(data.records)
+            if header is None:
+                continue
             if verification is None:
                 assert request.transactional_id is not None
                 producer = header.producer_id, header.producer_epoch
@@ -96,14 +103,10 @@ def _support(version: int) -> ClientSupport:
     return ClientSupport.ABORTABLE_ERRORS if version >= _TRANSACTION_ABORTABLE_SINCE else ClientSupport.FIRST_ERRORS
 
 
-def _transactional_batches(
-    request: ProduceRequest,
-) -> Iterator[tuple[TopicProduceData, PartitionProduceData, RecordBatchHeader]]:
+def _entries(request: ProduceRequest) -> Iterator[tuple[TopicProduceData, PartitionProduceData]]:
     for topic in request.topic_data:
         for data in topic.partition_data:
-            header = None if data.records is None else _transactional_header(data.records)
-            if header is not None:
-                yield topic, data, header
+            yield topic, data
 
 
 def _transactional_header(records: bytes | memoryview) -> RecordBatchHeader | None:

@@ -14,7 +14,7 @@ from typing import Any, Literal, TypeAlias, TypeVar, cast
 
 from pykbroker.protocol.api_keys import ApiKey, response_type
 from pykbroker.protocol.compile import OBJECTS_LIMIT, decode
-from pykbroker.protocol.errors import ErrorCode
+from pykbroker.protocol.errors import ErrorCode, TooManyElements
 from pykbroker.protocol.framing import RequestHeader, decode_request_header, encode_response
 from pykbroker.protocol.messages.api_versions import ApiVersion, ApiVersionsResponse
 from pykbroker.protocol.schema import Message
@@ -22,7 +22,15 @@ from pykbroker.storage.errors import DiskFailed
 
 from .broker import Broker, ClusterNode
 from .fair_queue import FairShare
-from .large_requests import LARGE_FRAME_BYTES, LET_IN, Admission, LargeRequests
+from .large_requests import (
+    COPIED_AT_ONCE_BYTES,
+    FEW_ENTRIES,
+    LARGE_FRAME_BYTES,
+    MEMBERS,
+    MOSTLY_BYTES,
+    Admission,
+    LargeRequests,
+)
 from .log_lines import printable
 from .transport import Part
 from .turns import LongRequests, Turn
@@ -128,6 +136,14 @@ class Handler:
         request, _ = decode(self.request_type, version, frame, body, objects_limit=self.most_entries)
         return request
 
+    def decode_few(self, version: int, frame: memoryview, body: int) -> Message | None:
+        """None where the request lists more than a few entries."""
+        try:
+            request, _ = decode(self.request_type, version, frame, body, objects_limit=FEW_ENTRIES)
+        except TooManyElements:
+            return None
+        return request
+
 
 @dataclass(frozen=True, slots=True)
 class ListenerView:
@@ -208,16 +224,25 @@ class Dispatcher:
         version = header.api_version
         if not handler.min_version <= version <= handler.max_version:
             return self._answer_unsupported_version(header, handler)
-        if len(frame) > LARGE_FRAME_BYTES and header.api_key not in LET_IN:
+        size = len(frame)
+        if size <= LARGE_FRAME_BYTES:
+            request: Message | None = handler.decode(version, frame, body)
+        elif header.api_key not in MOSTLY_BYTES:
+            request = None
+        elif size <= COPIED_AT_ONCE_BYTES:
+            request = handler.decode_few(version, frame, body)
+        else:
+            request = await self._broker.threads.run(handler.decode_few, version, frame, body)
+        if request is None:
             return await self._answer_large(handler, header, frame, body, connection)
-        request = handler.decode(version, frame, body)
         return await self._answer(handler, self._context(header, connection), request)
 
     async def _answer_large(
         self, handler: Handler, header: RequestHeader, frame: memoryview, body: int, connection: ConnectionState
     ) -> list[Part] | None:
         """Unpacked in a thread, when there is room for what comes out."""
-        admission = await self._large[header.api_key].enter(len(frame))
+        is_let_in = header.api_key in MEMBERS
+        admission = await self._large[header.api_key].enter(0 if is_let_in else len(frame))
         try:
             request = await self._broker.threads.run(handler.decode, header.api_version, frame, body)
             context = self._context(header, connection, admission)

@@ -2,8 +2,10 @@
 
 An entry of five bytes becomes an object of two hundred. A handler that takes turns keeps these objects while others
 have theirs, so a hundred connections with such requests would take gigabytes. So large requests of one API are in hand
-up to a total size, and the next ones wait in their order, as the bytes that they came as. Records need no room beside
-those bytes, and members wait for each other: requests with either are let in at once.
+up to a total size, and the next ones wait in their order, as the bytes that they came as.
+
+Records need no room beside those bytes, and members wait for each other: of requests with either only those that list
+many entries count as large, which is known when so much of them is unpacked.
 """
 
 from __future__ import annotations
@@ -19,7 +21,16 @@ LARGE_FRAME_BYTES: Final = 16 * 1024
 IN_HAND_BYTES: Final = 1024 * 1024
 """Of frames of one API. A single larger frame is let in alone."""
 
-LET_IN: Final = frozenset({ApiKey.PRODUCE, ApiKey.JOIN_GROUP, ApiKey.SYNC_GROUP})
+FEW_ENTRIES: Final = 1000
+"""Of a request that is mostly bytes: so many are unpacked on the event loop, in less than two milliseconds."""
+
+COPIED_AT_ONCE_BYTES: Final = 4 * 1024 * 1024
+"""And so much, for what is not records is copied: metadata of members, or fields that nobody knows."""
+
+MEMBERS: Final = frozenset({ApiKey.JOIN_GROUP, ApiKey.SYNC_GROUP})
+"""Let in at once, however many entries there are: what they wait for may be behind them."""
+
+MOSTLY_BYTES: Final = MEMBERS | {ApiKey.PRODUCE}
 
 
 class Admission:

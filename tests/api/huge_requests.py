@@ -50,6 +50,7 @@ from pykbroker.protocol.messages.offsets import (
     OffsetForLeaderPartition,
     OffsetForLeaderTopic,
 )
+from pykbroker.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from pykbroker.protocol.messages.transaction_admin import (
     DescribeProducersRequest,
     DescribeTransactionsRequest,
@@ -172,6 +173,15 @@ HUGE: dict[str, Huge] = {
                 FetchTopic(
                     topic=KNOWN, partitions=[FetchPartition(partition=each, partition_max_bytes=1) for each in numbers]
                 )
+            ],
+        ),
+    ),
+    "Produce": Huge(
+        12,
+        lambda numbers: ProduceRequest(
+            acks=-1,
+            topic_data=[
+                TopicProduceData(name=KNOWN, partition_data=[PartitionProduceData(index=each) for each in numbers])
             ],
         ),
     ),
