@@ -40,6 +40,7 @@ class Result(Generic[RecordT]):
         types, carried out by whoever runs the driver.
     producer: id and epoch of the transactional producer whose records these are, where they count only once its
         transaction ends; the batch carries them.
+    is_unfinished: the step did a part of what there is to do, and is to be made again, when others have had their turn.
     """
 
     records: Sequence[RecordT] = ()
@@ -47,3 +48,4 @@ class Result(Generic[RecordT]):
     cause: str = ""
     effects: Sequence[object] = ()
     producer: tuple[int, int] | None = None
+    is_unfinished: bool = False

@@ -55,7 +55,7 @@ class ConsumerGroup:
     """members: every one is a value; a change puts another in its place.
 
     subscribed_topic_names: how many members name a topic. subscribed_regexes: how many use an expression.
-    needs_metadata_refresh: the group's topics have not been looked at since they, or the coordinator, changed.
+    seen_topic_change: the newest change of topics when the group looked at its own last; `topic_changes` counts them.
     """
 
     def __init__(self, group_id: str) -> None:
@@ -73,7 +73,7 @@ class ConsumerGroup:
         self.subscribed_regexes: Counter[str] = Counter()
         self.has_partition_metadata_record = False
         """Written before KIP-1101, and due for a tombstone."""
-        self.needs_metadata_refresh = True
+        self.seen_topic_change = 0
         self._owners: dict[bytes, dict[int, str]] = {}
 
     def copy(self) -> ConsumerGroup:

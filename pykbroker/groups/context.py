@@ -25,7 +25,8 @@ class GroupRequestContext:
 class Step:
     """now_ms: monotonic, for deadlines. timestamp_ms: wall clock, for what is written down.
 
-    producer: id and epoch of the producer in whose transaction the records are.
+    producer: id and epoch of the producer in whose transaction the records are. is_unfinished: the step did a part of
+    what there is to do, and is to be made again.
     """
 
     now_ms: int
@@ -34,6 +35,7 @@ class Step:
     completed: list[Completion] = field(default_factory=list)
     causes: list[str] = field(default_factory=list)
     producer: tuple[int, int] | None = None
+    is_unfinished: bool = False
 
     def append(self, record: CoordinatorRecord) -> None:
         self.records.append(record)
@@ -45,4 +47,10 @@ class Step:
         self.causes.append(cause)
 
     def result(self) -> Result[CoordinatorRecord]:
-        return Result(tuple(self.records), tuple(self.completed), "; ".join(self.causes), producer=self.producer)
+        return Result(
+            tuple(self.records),
+            tuple(self.completed),
+            "; ".join(self.causes),
+            producer=self.producer,
+            is_unfinished=self.is_unfinished,
+        )

@@ -18,6 +18,7 @@ from .context import Step
 from .reconciliation import Reconciliation, ReportedPartitions
 from .regular_expressions import RegularExpressions
 from .target_assignment import TargetAssignments
+from .topic_changes import TopicChanges
 from .topics import MetadataHash, TopicsView, topic_ids
 
 
@@ -31,6 +32,7 @@ class MemberProgress:
         targets: TargetAssignments,
         topics: TopicsView,
         metadata_hash: MetadataHash,
+        topic_changes: TopicChanges,
         regexes: RegularExpressions,
         config_of: Callable[[str], ConsumerGroupConfig],
     ) -> None:
@@ -39,6 +41,7 @@ class MemberProgress:
         self._targets = targets
         self._topics = topics
         self._metadata_hash = metadata_hash
+        self._topic_changes = topic_changes
         self._regexes = regexes
         self._config_of = config_of
 
@@ -60,7 +63,7 @@ class MemberProgress:
         makes a difference. Whether the member's subscription is another."""
         has_subscription_changed, starts_epoch = self._put(group, before, updated, step)
         starts_epoch |= self._regexes.refresh_if_due(group, step)
-        if starts_epoch or group.needs_metadata_refresh:
+        if starts_epoch or self._topic_changes.concern(group):
             self._refresh_metadata(group, starts_epoch, step)
         return has_subscription_changed
 
@@ -95,7 +98,7 @@ class MemberProgress:
         """A new subscription and a change of the topics that it means both start a new group epoch."""
         if starts_epoch or self._metadata_hash.of(group.topic_names) != group.metadata_hash:
             self._membership.start_epoch(group, step)
-        group.needs_metadata_refresh = False
+        self._topic_changes.are_seen_by(group)
         if group.has_partition_metadata_record:
             self._records.change(partition_metadata_tombstone(group.group_id), step)
 

@@ -1,4 +1,4 @@
-"""Offsets that nobody needs any more: too old (KIP-211), or of a topic or a group that was deleted.
+"""Offsets that nobody needs any more: too old (KIP-211), or of a group that was deleted.
 
 An offset is kept for `offsets.retention.minutes` after the group became empty, or, where members still come without
 reading the topic and where a group has offsets only, after its commit; and as long as a transaction may replace it. A
@@ -7,10 +7,8 @@ group without members and offsets goes too.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
-from itertools import chain
-
-from pykbroker.protocol.schema import NO_UUID
+from collections.abc import Iterable, Iterator
+from itertools import islice
 
 from .classic_group import EMPTY, STABLE
 from .config import GroupConfig
@@ -27,9 +25,36 @@ class OffsetCleanup:
         self._config = config
         self._offsets = offsets
         self._pending = pending
+        self._left: tuple[str, Iterator[Place]] | None = None
+        """Of a group with very many offsets: those that were not looked at yet."""
+
+    def begin_anew(self) -> None:
+        self._left = None
+
+    def expire_some(self, group: Group, most: int, step: Step) -> int:
+        """How many offsets were looked at; 0 at the end, when each of them was."""
+        group_id = group.group_id
+        if self._left is None or self._left[0] != group_id:
+            self._left = (
+                group_id,
+                _each_place([(topic, list(each)) for topic, each in self._offsets.of_group(group_id)]),
+            )
+        places = list(islice(self._left[1], most))
+        expired = [place for place in places if self._is_there_and_expired(group, place, step)]
+        self._delete(group_id, expired, step)
+        if expired:
+            step.because(f"group {group_id}: {len(expired)} offsets expired")
+        if not places:
+            self._left = None
+        return len(places)
+
+    def _is_there_and_expired(self, group: Group, place: Place, step: Step) -> bool:
+        offset = self._offsets.get(group.group_id, *place)
+        return offset is not None and self._is_expired(group, place, offset, step)
 
     def expire(self, group: Group, step: Step) -> bool:
         """Whether nothing is left of the group's offsets."""
+        self.begin_anew()
         offsets = list(self._offsets_of(group.group_id))
         expired = [place for place, offset in offsets if self._is_expired(group, place, offset, step)]
         self._delete(group.group_id, expired, step)
@@ -46,18 +71,6 @@ class OffsetCleanup:
             return step.timestamp_ms >= offset.expire_timestamp_ms
         return step.timestamp_ms - since_ms >= self._config.offsets_retention_ms
 
-    def forget_topics(self, group_id: str, topic_ids: Collection[bytes], names: Collection[str], step: Step) -> None:
-        """names: where an offset was committed without an id, its topic's name tells."""
-        offsets = chain(self._offsets_of(group_id), self._pending.offsets_of(group_id))
-        gone = dict.fromkeys(
-            place
-            for place, offset in offsets
-            if offset.topic_id in topic_ids or (offset.topic_id == NO_UUID and place[0] in names)
-        )
-        self._delete(group_id, gone, step)
-        if gone:
-            step.because(f"group {group_id}: {len(gone)} offsets of deleted topics")
-
     def delete_all(self, group_id: str, step: Step) -> None:
         """The group goes, and with it what transactions under way committed for it."""
         places = [place for place, _ in self._offsets_of(group_id)]
@@ -71,6 +84,12 @@ class OffsetCleanup:
         for topic, partitions in self._offsets.of_group(group_id):
             for partition, offset in partitions.items():
                 yield (topic, partition), offset
+
+
+def _each_place(topics: Iterable[tuple[str, list[int]]]) -> Iterator[Place]:
+    for topic, partitions in topics:
+        for partition in partitions:
+            yield topic, partition
 
 
 def _unused_since_ms(group: Group, topic: str, offset: CommittedOffset) -> int | None:

@@ -6,12 +6,13 @@ with each of them. How they are committed and read is `offset_requests`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from pykbroker.protocol.messages.group_records import OffsetCommitKey, OffsetCommitValue
 from pykbroker.protocol.schema import NO_UUID
 
+from .groups_by_topic import GroupsByTopic
 from .records import NO_TIMESTAMP
 
 
@@ -46,11 +47,15 @@ class CommittedOffset:
 
 
 class CommittedOffsets:
-    """Every committed offset of a shard, by group, topic and partition; it changes by replaying records only."""
+    """Every committed offset of a shard, by group, topic and partition; it changes by replaying records only.
+
+    groups_by_topic: of pending offsets, too. last_order: of the newest offset, committed or pending.
+    """
 
     def __init__(self) -> None:
         self._by_group: dict[str, dict[str, dict[int, CommittedOffset]]] = {}
-        self._last_order = 0
+        self.groups_by_topic = GroupsByTopic()
+        self.last_order = 0
 
     def get(self, group_id: str, topic: str, partition: int) -> CommittedOffset | None:
         return self._by_group.get(group_id, {}).get(topic, {}).get(partition)
@@ -58,30 +63,43 @@ class CommittedOffsets:
     def of_group(self, group_id: str) -> Iterator[tuple[str, dict[int, CommittedOffset]]]:
         yield from self._by_group.get(group_id, {}).items()
 
+    def of_topic(self, group_id: str, topic: str) -> Mapping[int, CommittedOffset]:
+        return self._by_group.get(group_id, {}).get(topic, {})
+
     def count(self, group_id: str) -> int:
         return sum(map(len, self._by_group.get(group_id, {}).values()))
 
     def in_order(self, value: OffsetCommitValue) -> CommittedOffset:
         """The offset of the record that is replayed now."""
-        self._last_order += 1
-        return CommittedOffset.from_record(value, self._last_order)
+        self.last_order += 1
+        return CommittedOffset.from_record(value, self.last_order)
 
     def put_if_newer(self, group_id: str, topic: str, partition: int, offset: CommittedOffset) -> None:
         """A transaction has ended: what was committed behind its records stays."""
-        partitions = self._by_group.setdefault(group_id, {}).setdefault(topic, {})
+        partitions = self._partitions(group_id, topic)
         existing = partitions.get(partition)
         if existing is None or existing.order < offset.order:
             partitions[partition] = offset
 
     def replay(self, key: OffsetCommitKey, value: OffsetCommitValue | None) -> None:
         if value is not None:
-            topics = self._by_group.setdefault(key.group, {})
-            topics.setdefault(key.topic, {})[key.partition] = self.in_order(value)
+            self._partitions(key.group, key.topic)[key.partition] = self.in_order(value)
             return
         topics = self._by_group.get(key.group, {})
-        partitions = topics.get(key.topic, {})
+        partitions = topics.get(key.topic)
+        if partitions is None:
+            return
         partitions.pop(key.partition, None)
         if not partitions:
-            topics.pop(key.topic, None)
+            del topics[key.topic]
+            self.groups_by_topic.remove(key.topic, key.group)
         if not topics:
-            self._by_group.pop(key.group, None)
+            del self._by_group[key.group]
+
+    def _partitions(self, group_id: str, topic: str) -> dict[int, CommittedOffset]:
+        """To be filled: none of them is ever empty."""
+        topics = self._by_group.setdefault(group_id, {})
+        if topic not in topics:
+            topics[topic] = {}
+            self.groups_by_topic.add(topic, group_id)
+        return topics[topic]

@@ -37,27 +37,34 @@ class PendingOffsets:
     def places(self, group_id: str) -> Iterator[Place]:
         yield from self._producers.get(group_id, ())
 
-    def offsets_of(self, group_id: str) -> Iterator[tuple[Place, CommittedOffset]]:
-        """What the group's producers wrote, a partition once for each of them."""
-        for place, producer_ids in self._producers.get(group_id, {}).items():
-            for producer_id in producer_ids:
-                yield place, self._by_producer[producer_id][group_id, place]
+    def offsets_at(self, group_id: str, topic: str, partition: int) -> Iterator[CommittedOffset]:
+        """What producers wrote there."""
+        place = topic, partition
+        for producer_id in self._producers.get(group_id, {}).get(place, ()):
+            yield self._by_producer[producer_id][group_id, place]
 
     def add(self, producer_id: int, key: OffsetCommitKey, value: OffsetCommitValue) -> None:
         """In a transaction the last commit of a partition counts."""
         place = key.topic, key.partition
         pending = self._by_producer.setdefault(producer_id, {})
         pending[key.group, place] = self._offsets.in_order(value)
-        self._producers.setdefault(key.group, {}).setdefault(place, {})[producer_id] = None
+        places = self._producers.setdefault(key.group, {})
+        if place not in places:
+            places[place] = {}
+            self._offsets.groups_by_topic.add(key.topic, key.group)
+        places[place][producer_id] = None
 
     def drop(self, group_id: str, topic: str, partition: int) -> None:
         """The partition's offset was deleted, whoever may still be about to commit one."""
         place = topic, partition
         places = self._producers.get(group_id, {})
-        for producer_id in places.pop(place, {}):
+        if place not in places:
+            return
+        for producer_id in places.pop(place):
             self._forget(producer_id, group_id, place)
+        self._offsets.groups_by_topic.remove(topic, group_id)
         if not places:
-            self._producers.pop(group_id, None)
+            del self._producers[group_id]
 
     def _forget(self, producer_id: int, group_id: str, place: Place) -> None:
         pending = self._by_producer[producer_id]
@@ -77,5 +84,6 @@ class PendingOffsets:
         del places[place][producer_id]
         if not places[place]:
             del places[place]
+            self._offsets.groups_by_topic.remove(place[0], group_id)
         if not places:
             del self._producers[group_id]

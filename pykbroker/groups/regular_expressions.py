@@ -74,6 +74,11 @@ class RegularExpressions:
         while len(self._changes) > MAX_CHANGES:
             self._known_since_version, _ = self._changes.popleft()
 
+    def on_all_topics_changed(self) -> None:
+        """Any of them may be new."""
+        self._changed_in_version = self._known_since_version = self._topics.version
+        self._changes.clear()
+
     def invalid_reason(self, expression: str) -> str | None:
         """Why the expression cannot be used, in words for whoever sent it; None where it can."""
         return invalid_reason(expression)

@@ -10,7 +10,7 @@ taken back where they are.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
 from random import Random
 from typing import TypeAlias
 
@@ -51,6 +51,7 @@ from .deadlines import (
     SyncTimeout,
     Timeout,
 )
+from .deleted_topics import DeletedTopics, ForgottenTopics
 from .group_types import Group, find_classic, find_consumer
 from .heartbeats import Heartbeats
 from .joins import Joins
@@ -63,15 +64,21 @@ from .offset_requests import OffsetRequests
 from .offsets import CommittedOffsets
 from .pending_offsets import PendingOffsets
 from .rebalance import Rebalance
-from .records import CoordinatorRecord, RecordKey, RecordValue
+from .records import NO_TIMESTAMP, CoordinatorRecord, RecordKey, RecordValue
 from .regular_expressions import RegularExpressions, TopicRegexes
 from .syncs import Syncs
 from .target_assignment import TargetAssignments
+from .topic_changes import TopicChanges
 from .topics import NO_TOPICS, MetadataHash, TopicsView
 
 MOST_TIMEOUTS = 100
 MOST_OFFSETS = 2_000
+MOST_EXPIRED = 500
+MOST_SESSIONS = 1_000
 """What is done in one step, so that a thousand sessions that end together do not keep others waiting."""
+
+MOST_CHANGED_TOPICS = 200
+"""Topics that a shard is told by name: there are many shards."""
 
 GroupRequest: TypeAlias = (
     JoinGroupRequest
@@ -117,8 +124,10 @@ class GroupShard:
         self._offset_commits = OffsetCommits(config, self.groups, self._rebalance, topics)
         self._offset_requests = OffsetRequests(self.groups, self.offsets, self.pending_offsets)
         self._cleanup = OffsetCleanup(config, self.offsets, self.pending_offsets)
+        self._forgotten_topics = ForgottenTopics(self.offsets, self.pending_offsets)
         self._administration = Administration(self.groups, self._cleanup, self._rebalance, self._consumer_records)
         self._metadata_hash = MetadataHash(topics)
+        self._topic_changes = TopicChanges()
         self._consumer_config_of = consumer_config_of
         self._migration = Migration(
             config,
@@ -142,6 +151,7 @@ class GroupShard:
             self._targets,
             topics,
             self._metadata_hash,
+            self._topic_changes,
             self._regular_expressions,
             self._consumer_config_of,
         )
@@ -166,6 +176,8 @@ class GroupShard:
             rng,
         )
         self._consumer_descriptions = ConsumerDescriptions(self.groups, self._targets, topics)
+        self._are_sessions_begun = False
+        self._too_large: list[str] = []
         self._next_cleanup_ms: int | None = None
         self._to_clean_up: deque[str] = deque()
         self._kept = KeptEntries(self.groups.get, lambda group: group.copy())
@@ -293,38 +305,55 @@ class GroupShard:
         if not self._to_clean_up:
             self._to_clean_up.extend(self.groups)
         offsets_left = MOST_OFFSETS
-        while self._to_clean_up and offsets_left > 0:
+        while self._to_clean_up and offsets_left > 0 and len(step.records) < MOST_EXPIRED:
             group = self.groups.get(self._to_clean_up.popleft())
             if group is not None:
-                offsets_left -= 1 + self.offsets.count(group.group_id)
-                self._expire_offsets(group, step)
+                offsets_left -= 1 + self._expire_offsets(group, step)
         if not self._to_clean_up:
             self._next_cleanup_ms = step.now_ms + self.config.offsets_retention_check_interval_ms
 
-    def _expire_offsets(self, group: Group, step: Step) -> None:
+    def _expire_offsets(self, group: Group, step: Step) -> int:
+        """How many were looked at. Of a group with very many there are some left, which are looked at in the next
+        step; when they are few the group may go with them."""
+        count = self.offsets.count(group.group_id)
+        if count > MOST_EXPIRED:
+            looked_at = self._cleanup.expire_some(group, MOST_EXPIRED, step)
+            if looked_at:
+                self._to_clean_up.appendleft(group.group_id)
+            return looked_at
+        self._expire_all_offsets(group, step)
+        return count
+
+    def _expire_all_offsets(self, group: Group, step: Step) -> None:
         is_bare = self._cleanup.expire(group, step)
         is_awaited = isinstance(group, ClassicGroup) and group.pending_join_members
         if is_bare and group.is_empty and not is_awaited:
             self._kept.keep(group.group_id)
             self._administration.forget(group, "it has neither members nor offsets", step)
 
-    def forget_topics(
-        self, topic_ids: Collection[bytes], names: Collection[str], now_ms: int, timestamp_ms: int
-    ) -> Result[CoordinatorRecord]:
-        """Topics were deleted: what was committed for them means nothing in a new topic of the same name."""
+    def begin_to_forget(self, deleted: DeletedTopics) -> bool:
+        """To be called when topics are deleted, in front of `forget_topics`: what was committed until now is of them.
+        Whether there is anything to forget."""
+        return self._forgotten_topics.begin(deleted)
+
+    def forget_topics(self, deleted: DeletedTopics, now_ms: int, timestamp_ms: int) -> Result[CoordinatorRecord]:
+        """What was committed for topics that were deleted goes, a part of it in each step."""
         step = Step(now_ms, timestamp_ms)
-        for group in self.groups.values():
-            self._cleanup.forget_topics(group.group_id, topic_ids, names, step)
+        step.is_unfinished = not self._forgotten_topics.forget(deleted, step)
         return self._finish(step)
 
     def on_topics_changed(self, names: Collection[str]) -> None:
-        """They are new, have more partitions, or are gone: groups look at them again in the next heartbeat."""
+        """They are new, have more partitions, or are gone: groups look at them again in the next heartbeat. Where they
+        are very many nobody asks which they are."""
+        if len(names) > MOST_CHANGED_TOPICS:
+            self._metadata_hash.forget_all()
+            self._regular_expressions.on_all_topics_changed()
+            self._topic_changes.note_all()
+            return
         for name in names:
             self._metadata_hash.forget(name)
         self._regular_expressions.on_topics_changed(names)
-        for group in self.groups.values():
-            if isinstance(group, ConsumerGroup) and not group.topic_names.isdisjoint(names):
-                group.needs_metadata_refresh = True
+        self._topic_changes.note(names)
 
     def _finish(self, step: Step) -> Result[CoordinatorRecord]:
         if self._kept.is_keeping:
@@ -356,12 +385,14 @@ class GroupShard:
         self._kept.begin()
         self._deadlines.begin_trial()
         self._targets.begin_trial()
+        self._forgotten_topics.begin_trial()
         self._kept_next_cleanup_ms = self._next_cleanup_ms
 
     def end_trial(self, *, is_kept: bool) -> None:
         """is_kept: whether the step did happen; else all is as it was before it."""
         self._deadlines.end_trial(is_kept=is_kept)
         self._targets.end_trial(is_kept=is_kept)
+        self._forgotten_topics.end_trial(is_kept=is_kept)
         steps, self._untaken = self._untaken, []
         kept = self._kept.end()
         if is_kept:
@@ -370,6 +401,7 @@ class GroupShard:
             return
         self._next_cleanup_ms = self._kept_next_cleanup_ms
         self._to_clean_up.clear()
+        self._cleanup.begin_anew()
         for group_id, group in kept.items():
             if group is not None:
                 self.groups[group_id] = group
@@ -417,24 +449,48 @@ class GroupShard:
         else:
             self.pending_offsets.add(producer_id, key, value)
 
+    def prepare_timers(self, now_ms: int) -> Iterator[None]:
+        """To be gone through when every record is replayed, before anybody asks for anything: members have a full
+        session timeout to show themselves. Yields where others may have their turn."""
+        for number, _ in enumerate(self._begin_sessions(Step(now_ms, NO_TIMESTAMP)), 1):
+            if number % MOST_SESSIONS == 0:
+                yield
+        self._are_sessions_begun = True
+
     def start_timers(self, now_ms: int, timestamp_ms: int) -> Result[CoordinatorRecord]:
-        """To be called once, when every record is replayed: members have a full session timeout to show themselves."""
+        """To be called once behind that; where nobody did, sessions begin now."""
         step = Step(now_ms, timestamp_ms)
         self._next_cleanup_ms = now_ms + self.config.offsets_retention_check_interval_ms
-        for group in self.groups.values():
-            if isinstance(group, ConsumerGroup):
-                self._start_timers_of(group, step)
-                continue
-            for member in group.members.values():
-                self._rebalance.keep_session(group, member, step)
-            if group.state is STABLE and len(group.members) > self.config.max_size:
+        if not self._are_sessions_begun:
+            for _ in self._begin_sessions(step):
+                pass
+        for group_id in self._too_large:
+            group = find_classic(self.groups, group_id)
+            if group is not None and self._is_too_large(group):
                 self._rebalance.start(group, f"more than group.max.size ({self.config.max_size}) members", step)
         return step.result()
 
-    def _start_timers_of(self, group: ConsumerGroup, step: Step) -> None:
+    def _is_too_large(self, group: ClassicGroup) -> bool:
+        return group.state is STABLE and len(group.members) > self.config.max_size
+
+    def _begin_sessions(self, step: Step) -> Iterator[None]:
+        """Yields behind each group and each member."""
+        for group in self.groups.values():
+            if isinstance(group, ConsumerGroup):
+                yield from self._begin_sessions_in(group, step)
+                continue
+            for member in group.members.values():
+                self._rebalance.keep_session(group, member, step)
+                yield
+            if self._is_too_large(group):
+                self._too_large.append(group.group_id)
+            yield
+
+    def _begin_sessions_in(self, group: ConsumerGroup, step: Step) -> Iterator[None]:
         session_timeout_ms = self._consumer_config_of(group.group_id).session_timeout_ms
         for member in group.members.values():
             timeout_ms = session_timeout_ms if member.classic is None else member.classic.session_timeout_ms
             self._membership.keep_session(group, member.member_id, timeout_ms, step)
             if member.state is UNREVOKED_PARTITIONS and not member.uses_classic_protocol:
                 self._membership.await_revocation(group, member, step)
+            yield

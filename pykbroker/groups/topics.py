@@ -105,6 +105,9 @@ class MetadataHash:
     def forget(self, name: str) -> None:
         self._known.pop(name, None)
 
+    def forget_all(self) -> None:
+        self._known.clear()
+
     def of(self, names: Iterable[str]) -> int:
         """Over the topics that exist, in the order of their names."""
         existing = sorted(name for name in names if self._topics.topic_id(name) is not None)

@@ -7,6 +7,7 @@ read back from the log.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, Protocol, TypeVar
 
 from pykbroker.state_machine import Result, Token
@@ -56,6 +57,11 @@ class CoordinatedShard(Protocol[RequestT_contra, ContextT_contra]):
         """What the producer left pending counts from now on, or never did."""
         ...
 
+    def prepare_timers(self, now_ms: int) -> Iterator[None]:
+        """Gone through when every record is replayed, and nobody asks for anything yet; others have their turn at each
+        yield."""
+        ...
+
     def start_timers(self, now_ms: int, timestamp_ms: int) -> Result[Any]:
-        """Called once, when every record is replayed."""
+        """Called behind that, once or until it is not unfinished any more."""
         ...

@@ -57,7 +57,8 @@ _ERRORS_OF_APPENDING = {
 """What clients are told of an append that was refused; anything else is UNKNOWN_SERVER_ERROR."""
 
 _POSTPONED_AT_ONCE = 100
-"""Steps of one shard, before others have their turn."""
+_OWN_RECORDS_AT_ONCE = 500
+"""Steps of one shard, and what they may write, before others have their turn."""
 _SHOWN_CAUSE_CHARACTERS = 500
 
 
@@ -211,7 +212,7 @@ class CoordinatorDriver(ABC, Generic[ShardT, RequestT, ContextT]):
         def make(shard: ShardT, now_ms: int, timestamp_ms: int) -> Result[Any]:
             return shard.handle(request, token, now_ms, context, timestamp_ms)
 
-        if not self.attempt(led, make):
+        if self.attempt(led, make) is None:
             self.postpone(led, make)
 
     def complete_transaction(self, index: int, marker: Marker) -> Appended | ErrorCode:
@@ -249,10 +250,10 @@ class CoordinatorDriver(ABC, Generic[ShardT, RequestT, ContextT]):
             led, lambda shard, now_ms, timestamp_ms: shard.handle(request, token, now_ms, context, timestamp_ms), token
         )
 
-    def attempt(self, led: LedShard[ShardT], make: MakeStep[ShardT]) -> bool:
-        """A step that nobody asks for. False where nothing came of it: the shard is as it was, or its log is read."""
+    def attempt(self, led: LedShard[ShardT], make: MakeStep[ShardT]) -> Result[Any] | None:
+        """A step that nobody asks for. None where nothing came of it: the shard is as it was, or its log is read."""
         if led.phase is not Phase.ACTIVE or led.postponed:
-            return False
+            return None
         return self._make_step(led, make)
 
     def postpone(self, led: LedShard[ShardT], make: MakeStep[ShardT]) -> None:
@@ -262,13 +263,16 @@ class CoordinatorDriver(ABC, Generic[ShardT, RequestT, ContextT]):
             current.postponed.append(make)
             self._work.set()
 
-    def _make_step(self, led: LedShard[ShardT], make: MakeStep[ShardT], token: Token | None = None) -> bool:
-        """token: of whoever asks for it, who is told where it is refused. Whether it happened."""
+    def _make_step(
+        self, led: LedShard[ShardT], make: MakeStep[ShardT], token: Token | None = None
+    ) -> Result[Any] | None:
+        """token: of whoever asks for it, who is told where it is refused. None where it did not happen."""
         now_ms, timestamp_ms = self._clock.monotonic_ms(), self._clock.now_ms()
         if led.doubt.exists(now_ms):
-            return self._append_held(led) and self._try(led, make, token, now_ms, timestamp_ms)
-        self._take(led, make(led.shard, now_ms, timestamp_ms), now_ms, timestamp_ms)
-        return led.phase is Phase.ACTIVE
+            return self._try(led, make, token, now_ms, timestamp_ms) if self._append_held(led) else None
+        result = make(led.shard, now_ms, timestamp_ms)
+        self._take(led, result, now_ms, timestamp_ms)
+        return result if led.phase is Phase.ACTIVE else None
 
     def _take(self, led: LedShard[ShardT], result: Result[Any], now_ms: int, timestamp_ms: int) -> None:
         """Appends the records of a step, and has its effects and answers follow once they are committed."""
@@ -287,7 +291,7 @@ class CoordinatorDriver(ABC, Generic[ShardT, RequestT, ContextT]):
 
     def _try(
         self, led: LedShard[ShardT], make: MakeStep[ShardT], token: Token | None, now_ms: int, timestamp_ms: int
-    ) -> bool:
+    ) -> Result[Any] | None:
         """A step that may be refused: only who asked for it hears of that, and nothing else has changed."""
         log = led.partition.log
         end_offset_before = log.log_end_offset
@@ -300,7 +304,7 @@ class CoordinatorDriver(ABC, Generic[ShardT, RequestT, ContextT]):
                 self._tell_cause(led, result)
                 self._complete(led, [HeldStep(result, now_ms)])
         if refusal is None:
-            return True
+            return result
         self._tell_refusal(led, [result], refusal)
         if token is not None:
             led.refuse_one(token, _error_of_appending(refusal))
@@ -308,7 +312,7 @@ class CoordinatorDriver(ABC, Generic[ShardT, RequestT, ContextT]):
             led.doubt.refused(now_ms)
         if log.log_end_offset != end_offset_before and led.phase is Phase.ACTIVE:
             self._reload(led)  # a part of a step that needs several batches is there
-        return False
+        return None
 
     def _append_held(self, led: LedShard[ShardT]) -> bool:
         """False where that failed: what was made after it stands on what did not happen."""
@@ -424,7 +428,7 @@ class CoordinatorDriver(ABC, Generic[ShardT, RequestT, ContextT]):
                     self._nursery.start_soon(self._load_shard, led)
                 task_status.started()
                 while True:
-                    self._expire()
+                    await self._expire()
                     await self._wait_for_work()
         finally:
             self._nursery = None
@@ -436,30 +440,39 @@ class CoordinatorDriver(ABC, Generic[ShardT, RequestT, ContextT]):
         if await self._replicas.flush(led.partition, led.end_offset) and led.phase is Phase.ACTIVE:
             led.partition_changed(led.partition)
 
-    def _expire(self) -> None:
+    async def _expire(self) -> None:
+        """Others have their turn behind each shard that has made steps: all of them may be due at the same time."""
         now_ms = self._clock.monotonic_ms()
         for led in list(self._shards.values()):
             if led.phase is Phase.ACTIVE:
                 led.give_up_uncommitted(now_ms)
-                self._make_own_steps(led, now_ms)
+                if self._make_own_steps(led, now_ms):
+                    await trio.lowlevel.checkpoint()
 
-    def _make_own_steps(self, led: LedShard[ShardT], now_ms: int) -> None:
-        """What is postponed, then what is due. Timers pause while it is certain that no record could be appended."""
+    def _make_own_steps(self, led: LedShard[ShardT], now_ms: int) -> bool:
+        """What is postponed, then what is due. Timers pause while it is certain that no record could be appended.
+        Whether there was anything; with many records the rest waits for the next time."""
         led.is_paused = led.doubt.is_certain
         if led.is_paused or now_ms < led.doubt.next_attempt_ms:
-            return
+            return False
         makes: list[MakeStep[ShardT]] = list(islice(led.postponed, _POSTPONED_AT_ONCE))
         deadline_ms = led.shard.next_deadline_ms()
         if deadline_ms is not None and deadline_ms <= now_ms and len(makes) == len(led.postponed):
             makes.append(_expire_due)
+        records = 0
         for make in makes:
-            if not self._make_step(led, make):
+            result = self._make_step(led, make)
+            if result is None:
                 led.doubt.own_attempt_refused(now_ms)
-                return
-            if led.postponed and led.postponed[0] is make:
+                return True
+            if led.postponed and led.postponed[0] is make and not result.is_unfinished:
                 led.postponed.popleft()
+            records += len(result.records)
+            if result.is_unfinished or records >= _OWN_RECORDS_AT_ONCE:
+                break
         if makes:
             led.doubt.own_attempt_made()
+        return bool(makes)
 
     async def _wait_for_work(self) -> None:
         active = [led for led in self._shards.values() if led.phase is Phase.ACTIVE]
@@ -474,10 +487,18 @@ class CoordinatorDriver(ABC, Generic[ShardT, RequestT, ContextT]):
 
     async def _load_shard(self, led: LedShard[ShardT]) -> None:
         replayer = Replayer(led.shard, led.name)
-        if await self._loading.load(led, replayer):
+        if await self._loading.load(led, replayer) and await self._prepare_timers(led):
             self._activate(led, replayer)
         elif led.phase is Phase.LOADING:
             self._unload(led.partition.index)
+
+    async def _prepare_timers(self, led: LedShard[ShardT]) -> bool:
+        """False where the shard was closed meanwhile."""
+        for _ in led.shard.prepare_timers(self._clock.monotonic_ms()):
+            await trio.lowlevel.checkpoint()
+            if led.phase is not Phase.LOADING:
+                return False
+        return True
 
     def _activate(self, led: LedShard[ShardT], replayer: Replayer) -> None:
         led.open()
@@ -485,7 +506,8 @@ class CoordinatorDriver(ABC, Generic[ShardT, RequestT, ContextT]):
         counts = content or "nothing", replayer.replayed, replayer.skipped
         level = logging.INFO if (content or any(counts[1:])) and not led.is_reload else logging.DEBUG
         _log.log(level, "%s: %s loaded from %d records, %d skipped", led.name, *counts)
-        if not self._make_step(led, _start_timers) and led.phase is Phase.ACTIVE:
+        started = self._make_step(led, _start_timers)
+        if (started is None or started.is_unfinished) and led.phase is Phase.ACTIVE:
             led.postponed.appendleft(_start_timers)
         elif led.phase is Phase.ACTIVE:
             self._make_own_steps(led, self._clock.monotonic_ms())

@@ -6,7 +6,7 @@ What has nothing to do with groups is in `coordinator_driver`. Kafka's counterpa
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from random import Random
@@ -19,6 +19,7 @@ from pykbroker.config.group_keys import group_values
 from pykbroker.groups.assignment_tasks import ComputedAssignment
 from pykbroker.groups.config import ConsumerGroupConfig, GroupConfig
 from pykbroker.groups.context import GroupRequestContext
+from pykbroker.groups.deleted_topics import MOST_FORGOTTEN, DeletedTopics
 from pykbroker.groups.records import CoordinatorRecord, decode_record
 from pykbroker.groups.shard import GroupRequest, GroupShard
 from pykbroker.metadata.image import ImageChanges, MetadataImage
@@ -33,7 +34,7 @@ from .clock import Clock
 from .coordinator_driver import CoordinatorDriver, Replicas
 from .coordinator_log import record_room_bytes
 from .group_topics import ImageTopics
-from .led_shard import MakeStep
+from .led_shard import MakeStep, Phase
 from .threads import Threads
 from .topic_regexes import TopicRegexes
 
@@ -88,7 +89,7 @@ class GroupCoordinator(CoordinatorDriver[GroupShard, GroupRequest, GroupRequestC
         if led is None or led.partition is not partition:
             return
         make = _putting(computed)
-        if not self.attempt(led, make):
+        if self.attempt(led, make) is None:
             self.postpone(led, make)
 
     def decode_record(self, key: bytes | None, value: bytes | None) -> CoordinatorRecord:
@@ -126,13 +127,21 @@ class GroupCoordinator(CoordinatorDriver[GroupShard, GroupRequest, GroupRequestC
         names = _changed_topics(image, changes)
         for led in self._shards.values():
             led.shard.on_topics_changed(names)
-        deleted = {topic_id: topic.name for topic_id, topic in changes.deleted_topics.items()}
-        if not deleted:
-            return
+        if changes.deleted_topics:
+            self._forget(DeletedTopics({topic_id: topic.name for topic_id, topic in changes.deleted_topics.items()}))
+
+    def _forget(self, deleted: DeletedTopics) -> None:
+        """Few offsets at once, the rest as soon as others have had their turn."""
+        make = _forgetting(deleted)
+        forgotten = 0
         for led in list(self._shards.values()):
-            if not self.attempt(led, _forgetting(deleted, set(deleted.values()))):
-                # Later the topics are known by id alone: a new one may have the name already.
-                self.postpone(led, _forgetting(deleted, ()))
+            if led.phase is Phase.ACTIVE and not led.shard.begin_to_forget(deleted):
+                continue
+            result = self.attempt(led, make) if forgotten < MOST_FORGOTTEN else None
+            if result is None or result.is_unfinished:
+                self.postpone(led, make)
+            if result is not None:
+                forgotten += len(result.records)
 
     def _consumer_config(self, group_id: str) -> ConsumerGroupConfig:
         """A group may have settings of its own, and the broker's may change while it runs."""
@@ -146,8 +155,8 @@ class GroupCoordinator(CoordinatorDriver[GroupShard, GroupRequest, GroupRequestC
         )
 
 
-def _forgetting(topic_ids: Collection[bytes], names: Collection[str]) -> MakeStep[GroupShard]:
-    return lambda shard, now_ms, timestamp_ms: shard.forget_topics(topic_ids, names, now_ms, timestamp_ms)
+def _forgetting(deleted: DeletedTopics) -> MakeStep[GroupShard]:
+    return lambda shard, now_ms, timestamp_ms: shard.forget_topics(deleted, now_ms, timestamp_ms)
 
 
 def _putting(computed: ComputedAssignment) -> MakeStep[GroupShard]:

@@ -7,7 +7,8 @@ effects then: no marker is written of a decision that could still be lost, and n
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
 from typing import TypeAlias
 
 from pykbroker.protocol.messages.transaction_admin import DescribeTransactionsRequest, ListTransactionsRequest
@@ -23,7 +24,7 @@ from .partitions import Partitions
 from .records import TransactionRecord
 from .requests import AddPartitions, MarkersWritten, TransactionRequestContext
 from .step import Step, TransactionTable
-from .timeouts import Timeouts
+from .timeouts import MOST_DECIDED, Timeouts
 from .transaction import Transaction
 
 TransactionRequest: TypeAlias = (
@@ -60,6 +61,9 @@ class TransactionShard:
         self._init_producer_ids = InitProducerIds(config, take_producer_id, self._ends)
         self._partitions = Partitions(config.max_record_bytes)
         self._timeouts = Timeouts(config, self._table, self._ends)
+        self._to_carry_on: deque[str] | None = None
+        """What was decided before this shard, and whose markers were not asked for yet."""
+        self._kept_to_carry_on: deque[str] | None = None
 
     @property
     def transactions(self) -> Mapping[str, Transaction]:
@@ -112,12 +116,14 @@ class TransactionShard:
         """The next step may be taken back."""
         self._table.begin_trial()
         self._timeouts.begin_trial()
+        self._kept_to_carry_on = None if self._to_carry_on is None else self._to_carry_on.copy()
 
     def end_trial(self, *, is_kept: bool) -> None:
         """is_kept: whether the step did happen; else all is as it was before it."""
         self._table.end_trial(is_kept=is_kept)
         if not is_kept:
             self._timeouts.take_back()
+            self._to_carry_on = self._kept_to_carry_on
 
     # Loading
 
@@ -131,11 +137,19 @@ class TransactionShard:
     def end_transaction(self, producer_id: int, is_commit: bool) -> None:
         """A marker in the transaction log ends nothing."""
 
+    def prepare_timers(self, now_ms: int) -> Iterator[None]:
+        """There is nothing to prepare."""
+        return iter(())
+
     def start_timers(self, now_ms: int, timestamp_ms: int) -> Result[TransactionRecord]:
-        """To be called once, when every record is replayed. What was decided is carried on: markers may be missing."""
+        """To be called when every record is replayed, until it is not unfinished any more. What was decided is carried
+        on: markers may be missing."""
         step = self._begin_step(now_ms, timestamp_ms)
-        for transaction in list(self._table.by_id.values()):
-            if transaction.state.is_prepared:
-                self._table.keep(transaction.transactional_id)
+        if self._to_carry_on is None:
+            self._to_carry_on = deque(each for each, found in self._table.by_id.items() if found.state.is_prepared)
+        for _ in range(min(len(self._to_carry_on), MOST_DECIDED)):
+            transaction = self._table.find(self._to_carry_on.popleft())
+            if transaction is not None and transaction.state.is_prepared:
                 self._ends.carry_on(transaction, step)
+        step.is_unfinished = bool(self._to_carry_on)
         return self._finish(step)

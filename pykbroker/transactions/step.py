@@ -79,6 +79,8 @@ class Step:
     completed: list[Completion] = field(default_factory=list)
     effects: list[WriteMarkers] = field(default_factory=list)
     causes: list[str] = field(default_factory=list)
+    is_unfinished: bool = False
+    """The step did a part of what there is to do, and is to be made again."""
 
     @property
     def can_log_second_protocol(self) -> bool:
@@ -99,4 +101,10 @@ class Step:
         self.completed.append(Completion(token, response))
 
     def result(self) -> Result[TransactionRecord]:
-        return Result(tuple(self.records), tuple(self.completed), "; ".join(self.causes), tuple(self.effects))
+        return Result(
+            tuple(self.records),
+            tuple(self.completed),
+            "; ".join(self.causes),
+            tuple(self.effects),
+            is_unfinished=self.is_unfinished,
+        )

@@ -6,10 +6,21 @@ monotonic one.
 
 from __future__ import annotations
 
+from collections import deque
+from typing import TypeAlias
+
 from .config import TransactionConfig
 from .end_transactions import EndTransactions
 from .step import Step, TransactionTable
 from .transaction import NO_TIMEOUT_MS, Transaction
+
+MOST_LOOKED_AT = 5_000
+MOST_DECIDED = 50
+MOST_REMOVED = 500
+"""What is done in one step: so many transactions are looked at, have their markers asked for, or are forgotten."""
+
+
+_Due: TypeAlias = tuple[int | None, int | None, deque[str], deque[str]]
 
 
 class Timeouts:
@@ -19,13 +30,16 @@ class Timeouts:
         self._ends = ends
         self._next_abort_ms: int | None = None
         self._next_removal_ms: int | None = None
-        self._kept: tuple[int | None, int | None] = None, None
+        self._to_abort: deque[str] = deque()
+        self._to_remove: deque[str] = deque()
+        """Transactional ids that are to be looked at, of those that were there when the look began."""
+        self._kept: _Due = None, None, deque(), deque()
 
     def begin_trial(self) -> None:
-        self._kept = self._next_abort_ms, self._next_removal_ms
+        self._kept = self._next_abort_ms, self._next_removal_ms, self._to_abort.copy(), self._to_remove.copy()
 
     def take_back(self) -> None:
-        self._next_abort_ms, self._next_removal_ms = self._kept
+        self._next_abort_ms, self._next_removal_ms, self._to_abort, self._to_remove = self._kept
 
     def next_deadline_ms(self) -> int | None:
         deadlines = [self._next_abort_ms, self._next_removal_ms]
@@ -43,25 +57,39 @@ class Timeouts:
             self._next_removal_ms = now_ms + self._config.remove_expired_interval_ms
 
     def expire(self, step: Step) -> None:
+        """Of very many a part; the rest is still due."""
         if self._next_abort_ms is not None and self._next_abort_ms <= step.now_ms:
-            self._next_abort_ms = None
-            self._abort_timed_out(step)
-        if self._next_removal_ms is not None and self._next_removal_ms <= step.now_ms:
+            if self._abort_timed_out(step):
+                self._next_abort_ms = None
+        elif self._next_removal_ms is not None and self._next_removal_ms <= step.now_ms and self._remove_expired(step):
             self._next_removal_ms = None
-            self._remove_expired(step)
 
-    def _abort_timed_out(self, step: Step) -> None:
-        """One that needs a new producer id when there is none is looked at again next time."""
-        for transaction in list(self._table.ongoing.values()):
-            if _is_timed_out(transaction, step.timestamp_ms):
+    def _abort_timed_out(self, step: Step) -> bool:
+        """Whether all were looked at. One that needs a producer id when there is none is looked at again next time."""
+        if not self._to_abort:
+            self._to_abort.extend(self._table.ongoing)
+        for _ in range(min(len(self._to_abort), MOST_LOOKED_AT)):
+            if len(step.records) >= MOST_DECIDED:
+                break
+            transaction = self._table.ongoing.get(self._to_abort.popleft())
+            if transaction is not None and _is_timed_out(transaction, step.timestamp_ms):
                 self._table.keep(transaction.transactional_id)
                 self._ends.fence_and_abort(transaction, f"it took longer than {transaction.timeout_ms} ms", step)
+        return not self._to_abort
 
-    def _remove_expired(self, step: Step) -> None:
+    def _remove_expired(self, step: Step) -> bool:
+        """Whether all were looked at."""
+        if not self._to_remove:
+            self._to_remove.extend(self._table.by_id)
         oldest_ms = step.timestamp_ms - self._config.transactional_id_expiration_ms
-        for transaction in list(self._table.by_id.values()):
-            if transaction.state.is_at_rest and transaction.last_update_timestamp_ms <= oldest_ms:
+        for _ in range(min(len(self._to_remove), MOST_LOOKED_AT)):
+            if len(step.records) >= MOST_REMOVED:
+                break
+            transaction = self._table.by_id.get(self._to_remove.popleft())
+            is_at_rest = transaction is not None and transaction.state.is_at_rest
+            if transaction is not None and is_at_rest and transaction.last_update_timestamp_ms <= oldest_ms:
                 step.removed(transaction, "forgotten, since nobody used it")
+        return not self._to_remove
 
 
 def _is_timed_out(transaction: Transaction, timestamp_ms: int) -> bool:

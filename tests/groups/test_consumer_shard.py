@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from random import Random
-from typing import Any
+from typing import Any, cast
 
+import pytest
+
+from pykbroker.groups import topic_changes
 from pykbroker.groups.config import ConsumerGroupConfig, GroupConfig
 from pykbroker.groups.consumer_group import ConsumerGroup
 from pykbroker.groups.context import GroupRequestContext
@@ -199,11 +202,35 @@ def test_a_heartbeat_that_says_the_same_writes_nothing() -> None:
 def test_only_groups_of_a_changed_topic_look_at_their_topics_again() -> None:
     talk = Talk()
     talk.join("a")
-    assert not talk.group.needs_metadata_refresh
+    changes = talk.shard._topic_changes
+    assert not changes.concern(talk.group)
     talk.shard.on_topics_changed({"orders"})
-    assert not talk.group.needs_metadata_refresh
+    assert not changes.concern(talk.group)
     talk.shard.on_topics_changed({"orders", "events"})
-    assert talk.group.needs_metadata_refresh
+    assert changes.concern(talk.group)
+    talk.beat("a", talk.group.members["a"].member_epoch)
+    assert not changes.concern(talk.group)
+    talk.shard.on_topics_changed([f"topic-{number}" for number in range(1_000)])
+    assert changes.concern(talk.group), "of so many nobody asks which"
+
+
+def test_names_of_topics_that_changed_are_not_kept_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(topic_changes, "MOST_NOTED", 10)
+    talk = Talk()
+    talk.join("a")
+    changes = talk.shard._topic_changes
+    talk.shard.on_topics_changed({"events"})
+    for number in range(20):
+        talk.shard.on_topics_changed({f"deleted-{number}"})
+    assert len(changes._newest_by_name) <= 10
+    assert changes.concern(talk.group)
+
+
+def test_a_change_of_a_topic_looks_at_no_group() -> None:
+    talk = Talk()
+    talk.join("a")
+    talk.shard.groups = talk.shard._consumer_records._groups = cast(Any, None)
+    talk.shard.on_topics_changed({"events"})
 
 
 def test_members_are_described_in_the_order_of_kafkas_tables() -> None:

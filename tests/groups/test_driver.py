@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import trio
 
+from pykbroker.groups import deleted_topics
 from pykbroker.groups.context import GroupRequestContext
 from pykbroker.groups.records import group_metadata_record, offset_commit_record
 from pykbroker.java_hash import abs_java_hash
@@ -19,9 +20,10 @@ from pykbroker.protocol.messages.groups import FindCoordinatorRequest
 from pykbroker.protocol.records.batch import Record, encode_batch
 from pykbroker.protocol.records.control import ControlRecordType, EndTransactionMarker, encode_end_transaction_batch
 from pykbroker.replication.partition import ACKS_ALL
+from pykbroker.server import group_coordinator
 from pykbroker.server.coordinator_driver import CoordinatorRefused
 from pykbroker.server.coordinator_log import encode_batches
-from pykbroker.server.group_coordinator import CONSUMER_OFFSETS
+from pykbroker.server.group_coordinator import CONSUMER_OFFSETS, GroupCoordinator
 from pykbroker.storage.log import AppendOrigin
 
 from .scenarios import beat, commit, fetch, forget, join, leave, sync
@@ -391,6 +393,47 @@ def test_a_topic_that_is_deleted_while_the_log_is_read_takes_its_offsets_along()
         assert await committed(world) == -1
 
     in_world(main)
+
+
+def test_a_topic_that_very_many_groups_have_read_goes_in_parts_and_a_new_one_keeps_its_offsets(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(deleted_topics, "MOST_FORGOTTEN", 2)
+    monkeypatch.setattr(group_coordinator, "MOST_FORGOTTEN", 2)
+    groups = [f"g{number}" for number in range(20)]
+
+    async def main(world: World) -> None:
+        for group in groups:
+            assert await code_of_commit(world, group) == ErrorCode.NONE
+        world.delete_topic("events")
+        shards = [world.driver.shard(index) for index in world.driver.active_partitions]
+        left = [group for group in groups for shard in shards if shard is not None and shard.offsets.count(group)]
+        assert len(left) == 18, "the rest waits until others have had their turn"
+        world.create_topic("events", 3)
+        await code_of_commit(world, groups[-1])
+        await world.sleep(1)
+        assert [await committed(world, group) for group in groups] == [-1] * 19 + [5]
+
+    in_world(main, partitions=3)
+
+
+def test_between_the_steps_of_two_shards_others_have_their_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def main(world: World) -> None:
+        happened: list[str] = []
+
+        def make_own_steps(driver: object, led: object, now_ms: int) -> bool:
+            happened.append("step")
+            return True
+
+        monkeypatch.setattr(GroupCoordinator, "_make_own_steps", make_own_steps)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(world.driver._expire)
+            while happened.count("step") < 4:
+                await trio.lowlevel.checkpoint()
+                happened.append("other")
+        assert "step step step" not in " ".join(happened), "a round of the loop has one, and its order is by chance"
+
+    in_world(main, partitions=4)
 
 
 # FindCoordinator

@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
-from pykbroker.groups import shard
+from pykbroker.groups import deleted_topics, shard
 from pykbroker.groups.classic_group import COMPLETING_REBALANCE, EMPTY, PREPARING_REBALANCE, ClassicGroup
 from pykbroker.groups.config import GroupConfig
 from pykbroker.groups.deadlines import Deadlines, SessionTimeout
+from pykbroker.groups.deleted_topics import DeletedTopics
 from pykbroker.groups.shard import GroupShard
 from pykbroker.groups.subscription import subscribed_topics
 from pykbroker.protocol.errors import ErrorCode
@@ -234,10 +235,57 @@ def test_offsets_of_deleted_topics_go_by_id_or_else_by_name() -> None:
     other.topics[0].topic_id = new
     talk.ask("new", other)
     talk.ask("nameless", commit(GROUP, {"t": {2: (1, "")}}))
-    talk.take(talk.shard.forget_topics({old}, (), 0, 0))
-    assert offsets_of(talk) == [1, 2]
-    talk.take(talk.shard.forget_topics({old}, {"t"}, 0, 0))
-    assert offsets_of(talk) == [1]
+    deleted = DeletedTopics({old: "t"})
+    talk.take(talk.shard.forget_topics(deleted, 0, 0))
+    assert offsets_of(talk) == [1, 2], "whoever did not see the deletion does not know when it was"
+    talk.shard.begin_to_forget(deleted)
+    talk.ask("nameless again", commit(GROUP, {"t": {3: (1, "")}}))
+    talk.take(talk.shard.forget_topics(deleted, 0, 0))
+    assert offsets_of(talk) == [1, 3]
+
+
+@pytest.mark.parametrize("groups", [1, 12])
+def test_very_many_offsets_of_a_deleted_topic_go_in_several_steps(monkeypatch: pytest.MonkeyPatch, groups: int) -> None:
+    monkeypatch.setattr(deleted_topics, "MOST_FORGOTTEN", 10)
+    monkeypatch.setattr(deleted_topics, "MOST_LOOKED_AT", 20)
+    talk = Conversation()
+    for number in range(groups):
+        partitions = range(60 // groups)
+        talk.ask(f"commit {number}", commit(f"g{number}", {"t": dict.fromkeys(partitions, (1, "")), "u": {0: (1, "")}}))
+    deleted = DeletedTopics({b"t" * 16: "t"})
+    assert talk.shard.begin_to_forget(deleted)
+    sizes = []
+    is_unfinished = True
+    while is_unfinished:
+        result = talk.shard.forget_topics(deleted, 0, 0)
+        sizes.append(len(result.records))
+        is_unfinished = result.is_unfinished
+    assert (sum(sizes), max(sizes)) == (60, 10)
+    assert not talk.shard.begin_to_forget(deleted)
+    assert talk.shard.begin_to_forget(DeletedTopics({b"u" * 16: "u"}))
+
+
+def test_groups_that_have_nothing_of_a_deleted_topic_are_not_looked_at() -> None:
+    talk = Conversation()
+    for number in range(20):
+        talk.ask(f"commit {number}", commit(f"g{number}", {"u": {0: (1, "")}}))
+    assert not talk.shard.begin_to_forget(DeletedTopics({b"t" * 16: "t"}))
+    talk.ask("commit", commit("g7", {"t": {0: (1, "")}}))
+    assert list(talk.shard.offsets.groups_by_topic.groups_of("t")) == ["g7"]
+
+
+def test_a_part_of_a_deletion_that_was_refused_is_made_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(deleted_topics, "MOST_FORGOTTEN", 3)
+    talk = Conversation()
+    talk.ask("commit", commit(GROUP, {"t": dict.fromkeys(range(5), (1, ""))}))
+    deleted = DeletedTopics({b"t" * 16: "t"})
+    talk.shard.begin_to_forget(deleted)
+    assert talk.shard.forget_topics(deleted, 0, 0).is_unfinished
+    for is_kept in (False, True):
+        talk.shard.begin_trial()
+        assert len(talk.shard.forget_topics(deleted, 0, 0).records) == 2
+        talk.shard.end_trial(is_kept=is_kept)
+    assert offsets_of(talk) == []
 
 
 # Loading
@@ -342,6 +390,17 @@ def test_groups_are_listed_in_the_order_of_kafkas_tables() -> None:
     assert [group.group_id for group in listed] == ["grp-2", "grp-4", "grp-1", "grp-6", "grp-3", "grp-5"]
 
 
+def test_sessions_of_very_many_members_begin_in_several_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shard, "MOST_SESSIONS", 4)
+    talk = Conversation()
+    for number in range(3):
+        talk.shard.replay(GroupMetadataKey(group=f"g{number}"), _written("a", "b", "c"))
+    sizes = [len(talk.shard._deadlines) for _ in talk.shard.prepare_timers(0)]
+    assert sizes == [3, 6, 9], "a group counts, too"
+    talk.take(talk.shard.start_timers(0, 0))
+    assert len(talk.shard._deadlines) == 9
+
+
 def test_very_many_sessions_that_end_together_end_in_several_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shard, "MOST_TIMEOUTS", 3)
     talk = Conversation()
@@ -356,6 +415,33 @@ def test_very_many_sessions_that_end_together_end_in_several_steps(monkeypatch: 
     assert steps == 4
     groups = [group for group in talk.shard.groups.values() if isinstance(group, ClassicGroup)]
     assert not any(group.pending_join_members for group in groups)
+
+
+def test_very_many_offsets_of_one_group_expire_in_several_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shard, "MOST_EXPIRED", 10)
+    talk = cleaning()
+    talk.ask("commit", commit(GROUP, {"t": dict.fromkeys(range(30), (1, "")), "u": dict.fromkeys(range(15), (1, ""))}))
+    talk.now_ms += 900
+    written = []
+    for _ in range(10):
+        before = len(talk.written)
+        talk.advance(20)
+        written.append(len(talk.written) - before)
+    assert sum(written) == 46, "the offsets, and the group"
+    assert max(written) <= 11
+    assert GROUP not in talk.shard.groups
+
+
+def test_of_very_many_offsets_of_one_group_those_in_use_stay(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shard, "MOST_EXPIRED", 10)
+    talk = cleaning()
+    talk.ask("commit", commit(GROUP, {"t": dict.fromkeys(range(30), (1, ""))}))
+    talk.now_ms += 600
+    talk.ask("again", commit(GROUP, {"t": dict.fromkeys(range(5, 30), (1, ""))}))
+    talk.now_ms += 600
+    for _ in range(10):
+        talk.advance(20)
+    assert offsets_of(talk) == list(range(5, 30))
 
 
 def test_very_many_offsets_expire_in_several_steps(monkeypatch: pytest.MonkeyPatch) -> None:

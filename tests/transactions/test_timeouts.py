@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pykbroker.protocol.errors import ErrorCode
+from pykbroker.transactions import shard, timeouts
 from pykbroker.transactions.config import TransactionConfig
 from pykbroker.transactions.requests import TopicPartition
 
@@ -108,3 +109,69 @@ def test_a_coordinator_that_forgot_everything_sleeps_again() -> None:
     world.pass_time(3_600_000)
     assert not world.shard.transactions
     assert world.shard.next_deadline_ms() is None
+
+
+# Very many
+
+
+def pass_time_in_steps(world: TransactionWorld, ms: int) -> list[int]:
+    """How many records each step wrote."""
+    world.now_ms += ms
+    written = []
+    while (deadline_ms := world.shard.next_deadline_ms()) is not None and deadline_ms <= world.now_ms:
+        before = len(world.log)
+        world.expire()
+        written.append(len(world.log) - before)
+    return written
+
+
+def test_very_many_transactions_that_take_too_long_are_aborted_in_several_steps(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(timeouts, "MOST_DECIDED", 3)
+    world = TransactionWorld()
+    for number in range(10):
+        name = f"t{number}"
+        world.add(world.producer(name, timeout_ms=1_000), ORDERS, transactional_id=name)
+    assert pass_time_in_steps(world, 2 * CHECK_MS) == [3, 3, 3, 1]
+    assert sorted(markers.transactional_id for markers in world.markers) == [f"t{number}" for number in range(10)]
+
+
+def test_very_many_ids_are_forgotten_in_several_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(timeouts, "MOST_REMOVED", 4)
+    world = TransactionWorld()
+    for number in range(10):
+        world.producer(f"t{number}")
+    assert pass_time_in_steps(world, 8 * DAY_MS) == [4, 4, 2]
+    assert not world.shard.transactions
+
+
+def test_very_many_ids_are_looked_at_in_several_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(timeouts, "MOST_LOOKED_AT", 4)
+    world = TransactionWorld()
+    for number in range(10):
+        world.producer(f"t{number}")
+    assert pass_time_in_steps(world, 2 * CHECK_MS * 360) == [0, 0, 0]
+    assert len(world.shard.transactions) == 10
+
+
+@pytest.mark.parametrize("is_kept", [True, False])
+def test_very_many_decided_transactions_are_carried_on_in_several_steps(
+    monkeypatch: pytest.MonkeyPatch, is_kept: bool
+) -> None:
+    monkeypatch.setattr(shard, "MOST_DECIDED", 3)
+    world = TransactionWorld()
+    for number in range(5):
+        name = f"t{number}"
+        producer = world.producer(name)
+        world.add(producer, ORDERS, transactional_id=name)
+        world.end(producer, commit=True, transactional_id=name)
+    successor = world.loaded()
+    first = successor.start_timers(world.now_ms, world.timestamp_ms)
+    successor.begin_trial()
+    second = successor.start_timers(world.now_ms, world.timestamp_ms)
+    successor.end_trial(is_kept=is_kept)
+    assert (first.is_unfinished, second.is_unfinished) == (True, False)
+    results = [first, second] if is_kept else [first, successor.start_timers(world.now_ms, world.timestamp_ms)]
+    carried_on = [effect.transactional_id for result in results for effect in result.effects]
+    assert sorted(carried_on) == [f"t{number}" for number in range(5)]

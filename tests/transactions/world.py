@@ -104,8 +104,12 @@ class TransactionWorld:
         end_ms = self.now_ms + ms
         while (deadline_ms := self.shard.next_deadline_ms()) is not None and deadline_ms <= end_ms:
             self.now_ms = max(self.now_ms, deadline_ms)
-            self._take(self._trials.make(self.shard, lambda: self.shard.expire(self.now_ms, self.timestamp_ms)))
+            self.expire()
         self.now_ms = end_ms
+
+    def expire(self) -> None:
+        """One step of what is due now."""
+        self._take(self._trials.make(self.shard, lambda: self.shard.expire(self.now_ms, self.timestamp_ms)))
 
     def write_markers(self) -> list[WriteMarkers]:
         """All that are wanted; what was wanted is returned."""
