@@ -43,11 +43,13 @@ async def _answer(context: RequestContext, forwarded: Forwarded) -> EnvelopeResp
     client = ConnectionState(context.listener_name, forwarded.client_address, forwarded.principal)
     response = await handler.function(RequestContext(context.broker, header, context.listener, client), request)
     assert response is not None, "every API that is forwarded has an answer"
-    return enclose_response(response, header)
+    if len(forwarded.data) <= LARGE_FRAME_BYTES:
+        return enclose_response(response, header)
+    return await context.broker.threads.run(enclose_response, response, header)
 
 
 async def _unpacked(context: RequestContext, forwarded: Forwarded) -> Message:
-    """What is large is unpacked in a thread, like the envelope. Raises MalformedMessage."""
+    """What is large is unpacked in a thread, like the envelope, as its answer is packed. Raises MalformedMessage."""
     header = forwarded.header
     arguments = request_type(header.api_key), header.api_version, forwarded.data, forwarded.body
     if len(forwarded.data) <= LARGE_FRAME_BYTES:

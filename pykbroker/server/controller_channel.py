@@ -23,6 +23,7 @@ from pykbroker.protocol.schema import Message
 
 from .dispatch import RequestContext, RequestRefused
 from .forwarding import disclose_response, enclose, is_refused_by
+from .large_requests import LARGE_FRAME_BYTES
 from .node_connections import Destination, NodeConnections
 
 _log = logging.getLogger(__name__)
@@ -153,7 +154,12 @@ class ControllerChannel:
 
     async def _ask_for_client(self, leader: Destination, context: RequestContext, request: Message) -> Message | None:
         header = context.header
-        answer = await self._ask(leader, enclose(request, header, context.principal, context.client_address))
+        contents = request, header, context.principal, context.client_address
+        if context.admission is None:
+            enclosed = enclose(*contents)
+        else:
+            enclosed = await context.broker.threads.run(enclose, *contents)
+        answer = await self._ask(leader, enclosed)
         if not isinstance(answer, EnvelopeResponse) or answer.error_code == ErrorCode.NOT_CONTROLLER:
             return None
         if answer.error_code == ErrorCode.UNSUPPORTED_VERSION:
@@ -161,7 +167,9 @@ class ControllerChannel:
             raise RequestRefused(f"{leader.node} does not know version {header.api_version} of API {header.api_key}")
         try:
             if not answer.error_code:
-                return disclose_response(answer, header)
+                if len(answer.response_data or b"") <= LARGE_FRAME_BYTES:
+                    return disclose_response(answer, header)
+                return await context.broker.threads.run(disclose_response, answer, header)
             reason = f"error code {answer.error_code}"
         except MalformedMessage as error:
             reason = str(error)

@@ -263,7 +263,7 @@ class Dispatcher:
             if response is None:
                 return None
             packed = header.correlation_id, response, header.api_version
-            if context.turn.is_long:
+            if context.turn.is_long or context.admission is not None:
                 parts = await self._broker.threads.run(encode_response, *packed)
             else:
                 parts = encode_response(*packed)

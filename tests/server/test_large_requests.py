@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import cast
+
+import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
 
+from pykbroker.protocol.framing import SIZE_BYTES, encode_request, encode_response
+from pykbroker.protocol.messages.topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
+from pykbroker.server.broker import Broker
+from pykbroker.server.dispatch import ConnectionState, Dispatcher, HandlerTable, RequestContext
 from pykbroker.server.large_requests import Admission, LargeRequests
+
+from .inline_threads import InlineThreads, T, Ts
 
 
 async def hold(requests: LargeRequests, size: int, entered: list[int], until: trio.Event) -> None:
@@ -97,3 +108,29 @@ def test_leaving_twice_gives_room_once() -> None:
         assert requests.in_hand_bytes == 30
 
     trio.run(run)
+
+
+class NotingThreads(InlineThreads):
+    def __init__(self) -> None:
+        self.ran: list[object] = []
+
+    async def run(self, fn: Callable[[*Ts], T], *args: *Ts) -> T:
+        self.ran.append(fn)
+        return await super().run(fn, *args)
+
+
+@pytest.mark.parametrize(("topics", "is_large"), [(1, False), (2000, True)])
+def test_the_answer_to_a_large_request_is_packed_in_a_thread(topics: int, is_large: bool) -> None:
+    """Also where its handler took no turns of its own: the controller did."""
+    table, threads = HandlerTable(), NotingThreads()
+
+    @table.handles(CreateTopicsRequest)
+    async def create(context: RequestContext, request: CreateTopicsRequest) -> CreateTopicsResponse:
+        return CreateTopicsResponse()
+
+    dispatcher = Dispatcher(cast(Broker, SimpleNamespace(threads=threads)), table.view("broker"))
+    names = [CreatableTopic(name=f"topic-{number}") for number in range(topics)]
+    frame = memoryview(encode_request(CreateTopicsRequest(topics=names), 7, 1, "test"))[SIZE_BYTES:]
+    answer = trio.run(dispatcher.answer, frame, ConnectionState("PLAINTEXT", "127.0.0.1"))
+    assert answer is not None
+    assert (encode_response in threads.ran) is is_large
