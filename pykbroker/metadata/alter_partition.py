@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from pykbroker.long_work import LongWork
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages.brokers import (
     AlterPartitionRequest,
@@ -22,7 +23,7 @@ from pykbroker.protocol.schema import Message
 
 from .brokers import check_epoch
 from .controller_state import ControllerState
-from .elections import Elections
+from .elections import STEPS_PER_CHANGE, Elections
 from .image import TopicState
 from .partition_change import RECOVERED, RECOVERING
 from .partition_state import NO_LEADER_CHANGE, PartitionState
@@ -34,7 +35,7 @@ NOT_CHECKED = -1
 
 def alter_partition(
     state: ControllerState, request: AlterPartitionRequest
-) -> tuple[list[Message], AlterPartitionResponse]:
+) -> LongWork[tuple[list[Message], AlterPartitionResponse]]:
     """Every partition is answered for itself, with its state behind the change."""
     response = AlterPartitionResponse()
     if not request.topics:
@@ -59,6 +60,7 @@ def alter_partition(
             except Refused as refused:
                 row.error_code = refused.error_code
             rows.append(row)
+            yield STEPS_PER_CHANGE
         response.topics.append(AlterPartitionResponseTopicData(topic_id=topic_id, partitions=rows))
     return records, response
 

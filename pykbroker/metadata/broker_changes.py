@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from pykbroker.long_work import LongWork
 from pykbroker.protocol.messages.metadata_records import (
     BrokerRegistrationChangeRecord,
     PartitionChangeRecord,
@@ -22,46 +23,52 @@ from .registrations import BrokerRegistration
 FENCE, UNFENCE, ENTER = 1, -1, 1
 
 
-def fenced(state: ControllerState, broker: BrokerRegistration) -> list[Message]:
+def fenced(state: ControllerState, broker: BrokerRegistration) -> LongWork[list[Message]]:
     """It leads nothing and is in sync with nothing any more."""
     change = BrokerRegistrationChangeRecord(broker_id=broker.id, broker_epoch=broker.epoch, fenced=FENCE)
-    return [*_out_of_isrs(state, broker.id), change]
+    return [*(yield from _out_of_isrs(state, broker.id)), change]
 
 
-def unfenced(state: ControllerState, broker: BrokerRegistration) -> list[Message]:
+def unfenced(state: ControllerState, broker: BrokerRegistration) -> LongWork[list[Message]]:
     """It leads what nobody leads, if it may."""
     change = BrokerRegistrationChangeRecord(broker_id=broker.id, broker_epoch=broker.epoch, fenced=UNFENCE)
-    leaderless = sorted(state.partitions.leaderless)
-    return [change, *leader_and_isr_records(state, leaderless, back=broker.id)]
+    led = yield from leader_and_isr_records(state, state.partitions.leaderless, back=broker.id)
+    return [change, *led]
 
 
-def shutting_down(state: ControllerState, broker: BrokerRegistration) -> list[Message]:
+def shutting_down(state: ControllerState, broker: BrokerRegistration) -> LongWork[list[Message]]:
     """It hands over what it leads, and stays until the others know."""
     records: list[Message] = []
     if not broker.in_controlled_shutdown:
         records.append(
             BrokerRegistrationChangeRecord(broker_id=broker.id, broker_epoch=broker.epoch, in_controlled_shutdown=ENTER)
         )
-    return [*records, *_out_of_isrs(state, broker.id)]
+    return [*records, *(yield from _out_of_isrs(state, broker.id))]
 
 
-def unregistered(state: ControllerState, broker: BrokerRegistration) -> list[Message]:
+def unregistered(state: ControllerState, broker: BrokerRegistration) -> LongWork[list[Message]]:
     gone = UnregisterBrokerRecord(broker_id=broker.id, broker_epoch=broker.epoch)
-    return [*_out_of_isrs(state, broker.id), *_out_of_elrs(state, broker.id, unclean=False), gone]
+    in_sync = yield from _out_of_isrs(state, broker.id)
+    eligible = yield from _out_of_elrs(state, broker.id, unclean=False)
+    return [*in_sync, *eligible, gone]
 
 
-def restarted(state: ControllerState, broker_id: int, *, cleanly: bool) -> list[Message]:
+def restarted(state: ControllerState, broker_id: int, *, cleanly: bool) -> LongWork[list[Message]]:
     """Another process has the broker's id now; without a clean shutdown its logs may have lost their ends.
 
     Where eligible leader replicas are kept, it is none of them then, since nobody may count on what it had.
     """
     if cleanly or not state.elr_enabled:
-        return [*_out_of_isrs(state, broker_id)]
-    in_sync = leader_and_isr_records(state, state.partitions.in_sync(broker_id), gone=broker_id, unclean=True)
-    return [*in_sync, *_out_of_elrs(state, broker_id, unclean=True)]
+        return [*(yield from _out_of_isrs(state, broker_id))]
+    in_sync = yield from leader_and_isr_records(
+        state, state.partitions.in_sync(broker_id), gone=broker_id, unclean=True
+    )
+    return [*in_sync, *(yield from _out_of_elrs(state, broker_id, unclean=True))]
 
 
-def directories_offline(state: ControllerState, broker: BrokerRegistration, offline: Iterable[bytes]) -> list[Message]:
+def directories_offline(
+    state: ControllerState, broker: BrokerRegistration, offline: Iterable[bytes]
+) -> LongWork[list[Message]]:
     """The replicas in these directories are gone, the broker stays."""
     known = [each for each in broker.directories if each in {bytes(directory) for directory in offline}]
     online = [each for each in broker.directories if each not in known]
@@ -69,7 +76,8 @@ def directories_offline(state: ControllerState, broker: BrokerRegistration, offl
         return []  # A registration without directories cannot be recorded; who has none left is fenced.
     records: list[Message] = []
     for directory in known:
-        records += leader_and_isr_records(state, state.partitions.in_directory(directory), gone=broker.id)
+        there = state.partitions.in_directory(directory)
+        records += yield from leader_and_isr_records(state, there, gone=broker.id)
     records.append(BrokerRegistrationChangeRecord(broker_id=broker.id, broker_epoch=broker.epoch, log_dirs=online))
     return records
 
@@ -86,9 +94,9 @@ def directories_cordoned(
     return [BrokerRegistrationChangeRecord(broker_id=broker.id, broker_epoch=broker.epoch, cordoned_log_dirs=told)]
 
 
-def _out_of_isrs(state: ControllerState, broker_id: int) -> list[PartitionChangeRecord]:
+def _out_of_isrs(state: ControllerState, broker_id: int) -> LongWork[list[PartitionChangeRecord]]:
     return leader_and_isr_records(state, state.partitions.in_sync(broker_id), gone=broker_id)
 
 
-def _out_of_elrs(state: ControllerState, broker_id: int, *, unclean: bool) -> list[PartitionChangeRecord]:
+def _out_of_elrs(state: ControllerState, broker_id: int, *, unclean: bool) -> LongWork[list[PartitionChangeRecord]]:
     return leader_and_isr_records(state, state.partitions.eligible(broker_id), gone=broker_id, unclean=unclean)

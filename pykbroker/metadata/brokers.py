@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from pykbroker.long_work import LongWork
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages.brokers import (
     BrokerRegistrationRequest,
@@ -40,7 +41,7 @@ def check_epoch(state: ControllerState, broker_id: int, epoch: int) -> BrokerReg
 
 def register_broker(
     state: ControllerState, request: BrokerRegistrationRequest, now_ms: int
-) -> tuple[list[Message], BrokerRegistrationResponse]:
+) -> LongWork[tuple[list[Message], BrokerRegistrationResponse]]:
     try:
         existing = _check_registration(state, request, now_ms)
     except Refused as refused:
@@ -49,7 +50,7 @@ def register_broker(
     records: list[Message] = []
     if amended is None:
         cleanly = existing is not None and existing.epoch == request.previous_broker_epoch
-        records += broker_changes.restarted(state, request.broker_id, cleanly=cleanly)
+        records += yield from broker_changes.restarted(state, request.broker_id, cleanly=cleanly)
         state.sessions.forget(request.broker_id)
     registration = BrokerRegistration(
         id=request.broker_id,
@@ -106,14 +107,14 @@ def _check_features(state: ControllerState, supported: Mapping[str, tuple[int, i
 
 def unregister_broker(
     state: ControllerState, request: UnregisterBrokerRequest
-) -> tuple[list[Message], UnregisterBrokerResponse]:
+) -> LongWork[tuple[list[Message], UnregisterBrokerResponse]]:
     """For good: what it led is led by others, and it is no replica that anybody waits for."""
     broker = state.image.brokers.get(request.broker_id)
     if broker is None:
         message = f"Broker ID {request.broker_id} is not currently registered"
         return [], UnregisterBrokerResponse(error_code=ErrorCode.BROKER_ID_NOT_REGISTERED, error_message=message)
     state.sessions.forget(broker.id)
-    return broker_changes.unregistered(state, broker), UnregisterBrokerResponse()
+    return (yield from broker_changes.unregistered(state, broker)), UnregisterBrokerResponse()
 
 
 def register_controller(

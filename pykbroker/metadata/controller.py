@@ -7,9 +7,10 @@ are committed. What a request may do depends on the records before it, committed
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from pykbroker.config import BrokerConfig
+from pykbroker.long_work import LongWork, whole
 from pykbroker.protocol.messages.brokers import (
     AllocateProducerIdsRequest,
     AlterPartitionRequest,
@@ -82,6 +83,10 @@ class Controller:
         """Begins anew with what the log says; the image belongs to this controller from now on."""
         self._state.adopt(image)
 
+    def prepare(self) -> LongWork[None]:
+        """Before `activate`: goes through all partitions, so that nothing has to later."""
+        yield from self._state.index()
+
     def activate(self, bootstrap: Sequence[Message], now_ms: int, next_offset: int | None = None) -> Result[Message]:
         """This node leads the quorum now and has replayed the log; an empty one begins with the bootstrap records.
 
@@ -107,34 +112,43 @@ class Controller:
         self._rounds.stop()
 
     def handle(self, request: Message, token: Token, now_ms: int, *, refused: Refused | None = None) -> Result[Message]:
+        """`handle_in_turns`, all in one."""
+        return whole(self.handle_in_turns(request, token, now_ms, refused=refused))
+
+    def handle_in_turns(
+        self, request: Message, token: Token, now_ms: int, *, refused: Refused | None = None
+    ) -> LongWork[Result[Message]]:
         """now_ms is monotonic. Every request is answered, a refused one with an error code.
 
+        Until the records of the result are replayed, the controller must be asked for nothing else.
         refused: why nothing is done of a piece of a larger request (`refusal_of_size`).
         """
         self._now_ms = now_ms
-        refused = refused or self.refusal_of_size(request)
+        refused = refused or (yield from self.refusal_of_size(request))
         if refused is not None and not isinstance(request, CreateTopicsRequest):
             response = refuse(request, refused.error_code, refused.message or "")
             return Result([], [Completion(token, response)], "")
-        records, response, cause = self._handle(request, now_ms, refused)
+        records, response, cause = yield from self._handle(request, now_ms, refused)
         return Result(records, [Completion(token, response)], cause)
 
-    def refusal_of_size(self, request: Message) -> Refused | None:
+    def refusal_of_size(self, request: Message) -> LongWork[Refused | None]:
         """Why nothing of a request is done, be it handled whole or in pieces."""
         return request_pieces.refusal_of_size(self._state, request)
 
-    def _handle(self, request: Message, now_ms: int, refused: Refused | None) -> tuple[Sequence[Message], Message, str]:
+    def _handle(
+        self, request: Message, now_ms: int, refused: Refused | None
+    ) -> LongWork[tuple[Sequence[Message], Message, str]]:
         state = self._state
         match request:
             case CreateTopicsRequest():
                 names = ", ".join(topic.name for topic in request.topics)
-                return *topics.create_topics(state, request, refused), f"CreateTopics {names}"
+                return *(yield from topics.create_topics(state, request, refused)), f"CreateTopics {names}"
             case DeleteTopicsRequest():
                 names = ", ".join([*request.topic_names, *map(_shown, request.topics)])
-                return *topics.delete_topics(state, request), f"DeleteTopics {names}"
+                return *(yield from topics.delete_topics(state, request)), f"DeleteTopics {names}"
             case CreatePartitionsRequest():
                 names = ", ".join(topic.name for topic in request.topics)
-                return *topics.create_partitions(state, request), f"CreatePartitions {names}"
+                return *(yield from topics.create_partitions(state, request)), f"CreatePartitions {names}"
             case IncrementalAlterConfigsRequest():
                 names = ", ".join(resource.resource_name or "of all brokers" for resource in request.resources)
                 return *configs.incremental_alter_configs(state, request), f"IncrementalAlterConfigs {names}"
@@ -147,26 +161,30 @@ class Controller:
             case AlterPartitionReassignmentsRequest():
                 names = ", ".join(topic.name for topic in request.topics)
                 cause = f"AlterPartitionReassignments {names}"
-                return *reassignments.alter_partition_reassignments(state, request), cause
+                return *(yield from reassignments.alter_partition_reassignments(state, request)), cause
             case ElectLeadersRequest():
-                return *elect_leaders.elect_leaders(state, request), "ElectLeaders"
+                return *(yield from elect_leaders.elect_leaders(state, request)), "ElectLeaders"
             case UnregisterBrokerRequest():
-                return *brokers.unregister_broker(state, request), f"UnregisterBroker {request.broker_id}"
+                return *(yield from brokers.unregister_broker(state, request)), f"UnregisterBroker {request.broker_id}"
             case AlterPartitionRequest():
-                return *alter_partition.alter_partition(state, request), f"AlterPartition of broker {request.broker_id}"
+                return *(
+                    yield from alter_partition.alter_partition(state, request)
+                ), f"AlterPartition of broker {request.broker_id}"
             case ListPartitionReassignmentsRequest():
-                return [], ongoing_reassignments.list_partition_reassignments(state, request), ""
+                return [], (yield from ongoing_reassignments.list_partition_reassignments(state, request)), ""
             case AllocateProducerIdsRequest():
                 cause = f"AllocateProducerIds of broker {request.broker_id}"
                 return *producer_ids.allocate_producer_ids(state, request), cause
             case AssignReplicasToDirsRequest():
                 cause = f"AssignReplicasToDirs of broker {request.broker_id}"
-                return *directory_assignments.assign_replicas_to_dirs(state, request), cause
+                return *(yield from directory_assignments.assign_replicas_to_dirs(state, request)), cause
             case BrokerHeartbeatRequest():
-                return *heartbeats.heartbeat(state, request, now_ms), f"heartbeat of broker {request.broker_id}"
+                return *(
+                    yield from heartbeats.heartbeat(state, request, now_ms)
+                ), f"heartbeat of broker {request.broker_id}"
             case BrokerRegistrationRequest():
                 cause = f"registration of broker {request.broker_id}"
-                return *brokers.register_broker(state, request, now_ms), cause
+                return *(yield from brokers.register_broker(state, request, now_ms)), cause
             case ControllerRegistrationRequest():
                 cause = f"registration of controller {request.controller_id}"
                 return *brokers.register_controller(state, request), cause
@@ -175,9 +193,14 @@ class Controller:
 
     def replay(self, record: Message, offset: int) -> None:
         """Applies the next record of the log, be it one of its own or from before its time."""
-        self._state.replay(record, offset)
-        if self._state.active:
-            self._rounds.observe(record, self._now_ms)
+        whole(self.replay_in_turns([record], offset))
+
+    def replay_in_turns(self, records: Iterable[Message], base_offset: int) -> LongWork[None]:
+        """The same for many. They count together: in between nothing else is asked of the controller."""
+        for offset, record in enumerate(records, base_offset):
+            yield from self._state.replay(record, offset)
+            if self._state.active:
+                self._rounds.observe(record, self._now_ms)
 
     def next_deadline_ms(self) -> int | None:
         """When `expire` has something to do, on the clock of `now_ms`; None for a controller that is not active."""
@@ -187,12 +210,16 @@ class Controller:
         return min((each for each in deadlines if each is not None), default=None)
 
     def expire(self, now_ms: int) -> Result[Message]:
+        """`expire_in_turns`, all in one."""
+        return whole(self.expire_in_turns(now_ms))
+
+    def expire_in_turns(self, now_ms: int) -> LongWork[Result[Message]]:
         """Does what is due: fences a silent broker, elects leaders. Call it again until nothing is due."""
         self._now_ms = now_ms
-        records = heartbeats.fence_silent_broker(self._state, now_ms)
+        records = yield from heartbeats.fence_silent_broker(self._state, now_ms)
         if records:
             return Result(records, cause="a broker's session has expired")
-        elected, cause = self._rounds.run(now_ms)
+        elected, cause = yield from self._rounds.run(now_ms)
         return Result(elected, cause=cause)
 
 

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import random
 from dataclasses import dataclass, field
+from typing import Final
 
 from pykbroker.config import BrokerConfig
+from pykbroker.long_work import LongWork, whole
 from pykbroker.protocol.messages.metadata_records import RegisterBrokerRecord
 from pykbroker.protocol.schema import Message
 from pykbroker.protocol.uuids import UNASSIGNED_DIRECTORY
 
 from .features import ELR_VERSION, feature_level
-from .image import ImageChanges, MetadataImage
+from .image import MetadataImage
 from .partition_index import PartitionIndex
 from .sessions import Sessions
+
+_STEPS_PER_RECORD: Final = 8
 
 
 @dataclass(slots=True)
@@ -54,8 +58,13 @@ class ControllerState:
     def partitions(self) -> PartitionIndex:
         """Made when it is asked for first: a node that only follows has no use for it."""
         if self._index is None:
-            self._index = PartitionIndex(self.image)
+            self._index = whole(PartitionIndex.of(self.image))
         return self._index
+
+    def index(self) -> LongWork[None]:
+        """Makes it beforehand: who becomes active will need it."""
+        if self._index is None:
+            self._index = yield from PartitionIndex.of(self.image)
 
     def adopt(self, image: MetadataImage) -> None:
         """Begins anew with another image."""
@@ -63,14 +72,14 @@ class ControllerState:
         self.next_offset = image.offset + 1
         self._index = None
 
-    def replay(self, record: Message, offset: int) -> ImageChanges:
+    def replay(self, record: Message, offset: int) -> LongWork[None]:
         changes = self.image.replay(record, offset)
         self.next_offset = offset + 1
         if isinstance(record, RegisterBrokerRecord):
             self.registered_at[record.broker_id] = offset
         if self._index is not None:
-            self._index.follow(self.image, changes)
-        return changes
+            yield from self._index.follow(self.image, changes)
+        yield _STEPS_PER_RECORD
 
     def default_directory(self, broker_id: int) -> bytes:
         broker = self.image.brokers.get(broker_id)

@@ -6,6 +6,7 @@ registered is one that has failed: what is there is not in sync any more.
 
 from __future__ import annotations
 
+from pykbroker.long_work import LongWork
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages.log_dirs import (
     AssignReplicasToDirsRequest,
@@ -18,7 +19,7 @@ from pykbroker.protocol.schema import Message
 
 from .brokers import check_epoch
 from .controller_state import ControllerState
-from .elections import Elections, leader_and_isr_records
+from .elections import STEPS_PER_CHANGE, Elections, leader_and_isr_records
 from .image import TopicState
 from .partition_index import PartitionKey
 from .refused import Refused
@@ -26,7 +27,7 @@ from .refused import Refused
 
 def assign_replicas_to_dirs(
     state: ControllerState, request: AssignReplicasToDirsRequest
-) -> tuple[list[Message], AssignReplicasToDirsResponse]:
+) -> LongWork[tuple[list[Message], AssignReplicasToDirsResponse]]:
     """Every partition is answered for itself; one that lies there already changes nothing."""
     response = AssignReplicasToDirsResponse()
     try:
@@ -58,9 +59,10 @@ def assign_replicas_to_dirs(
                 except Refused as refused:
                     row.error_code = refused.error_code
                 rows.append(row)
+                yield STEPS_PER_CHANGE
             answer.topics.append(AssignReplicasToDirsResponseTopicData(topic_id=topic_id, partitions=rows))
         response.directories.append(answer)
-    return [*records, *leader_and_isr_records(state, sorted(lost), gone=broker.id)], response
+    return [*records, *(yield from leader_and_isr_records(state, lost, gone=broker.id))], response
 
 
 def _find(topic: TopicState | None, index: int, broker_id: int) -> TopicState:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
+from pykbroker.long_work import LongWork, ordered
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages.metadata_records import PartitionChangeRecord
 from pykbroker.protocol.messages.reassignments import (
@@ -21,7 +22,7 @@ from pykbroker.protocol.messages.reassignments import (
 from pykbroker.protocol.schema import Message
 
 from .controller_state import ControllerState
-from .elections import Elections
+from .elections import STEPS_PER_CHANGE, Elections
 from .image import TopicState
 from .partition_change import Election
 from .partition_index import PartitionKey
@@ -33,7 +34,9 @@ MAX_ELECTIONS: Final = 1000
 """In one go, of those that nobody asked for."""
 
 
-def elect_leaders(state: ControllerState, request: ElectLeadersRequest) -> tuple[list[Message], ElectLeadersResponse]:
+def elect_leaders(
+    state: ControllerState, request: ElectLeadersRequest
+) -> LongWork[tuple[list[Message], ElectLeadersResponse]]:
     """Where all partitions are asked for, those that need no election are not answered."""
     if request.election_type not in (PREFERRED, UNCLEAN):
         return [], refusal(request, ErrorCode.INVALID_REQUEST, f"Unknown election type {request.election_type}")
@@ -45,6 +48,7 @@ def elect_leaders(state: ControllerState, request: ElectLeadersRequest) -> tuple
         result = ReplicaElectionResult(topic=asked.topic)
         response.replica_election_results.append(result)
         for index in asked.partitions:
+            yield STEPS_PER_CHANGE
             row = PartitionResult(partition_id=index, error_message=None)
             try:
                 topic = _find(state, asked.topic, index)
@@ -105,22 +109,23 @@ def _elect(elections: Elections, topic: TopicState, index: int, election_type: i
     return record
 
 
-def elect_preferred(state: ControllerState) -> list[PartitionChangeRecord]:
+def elect_preferred(state: ControllerState) -> LongWork[list[PartitionChangeRecord]]:
     """Moves leaders back to the preferred replicas, at most MAX_ELECTIONS."""
-    return _elect_some(state, sorted(state.partitions.imbalanced), Election.PREFERRED)
+    return _elect_some(state, state.partitions.imbalanced, Election.PREFERRED)
 
 
-def elect_unclean(state: ControllerState) -> list[PartitionChangeRecord]:
+def elect_unclean(state: ControllerState) -> LongWork[list[PartitionChangeRecord]]:
     """Gives leaders to partitions without one whose topics allow it, at most MAX_ELECTIONS."""
-    return _elect_some(state, sorted(state.partitions.leaderless), Election.UNCLEAN)
+    return _elect_some(state, state.partitions.leaderless, Election.UNCLEAN)
 
 
 def _elect_some(
     state: ControllerState, partitions: Iterable[PartitionKey], election: Election
-) -> list[PartitionChangeRecord]:
+) -> LongWork[list[PartitionChangeRecord]]:
     elections = Elections(state)
     records: list[PartitionChangeRecord] = []
-    for topic_id, index in partitions:
+    for topic_id, index in (yield from ordered(partitions)):
+        yield STEPS_PER_CHANGE
         if len(records) == MAX_ELECTIONS:
             break
         topic = state.image.topic_by_id(topic_id)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from pykbroker.long_work import LongWork
 from pykbroker.protocol.messages.metadata_records import ConfigRecord, PartitionChangeRecord
 from pykbroker.protocol.schema import Message
 
@@ -24,7 +25,7 @@ _SOON_MS = 10
 class _Round:
     interval_ms: int
     has_work: Callable[[], bool]
-    elect: Callable[[ControllerState], list[PartitionChangeRecord]]
+    elect: Callable[[ControllerState], LongWork[list[PartitionChangeRecord]]]
     cause: str
     due_ms: int | None = None
 
@@ -67,11 +68,11 @@ class ElectionRounds:
                 each.due_ms = now_ms + each.interval_ms
         return min((each.due_ms for each in self._rounds if each.due_ms is not None), default=None)
 
-    def run(self, now_ms: int) -> tuple[Sequence[Message], str]:
+    def run(self, now_ms: int) -> LongWork[tuple[Sequence[Message], str]]:
         """The first round that is due, with its cause."""
         for each in self._rounds:
             if each.due_ms is not None and each.due_ms <= now_ms:
-                records = each.elect(self._state)
+                records = yield from each.elect(self._state)
                 each.due_ms = now_ms + (_SOON_MS if len(records) == MAX_ELECTIONS else each.interval_ms)
                 return records, each.cause
         return [], ""

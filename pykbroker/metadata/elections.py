@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
+from pykbroker.long_work import LongWork, ordered
 from pykbroker.protocol.messages.metadata_records import PartitionChangeRecord
 
 from .controller_state import ControllerState
@@ -18,6 +19,8 @@ from .partition_index import PartitionKey
 from .partition_state import PartitionState
 
 UNCLEAN: Final = "unclean.leader.election.enable"
+STEPS_PER_CHANGE: Final = 12
+"""Of work on one partition (`long_work`)."""
 
 
 class Elections:
@@ -78,14 +81,14 @@ def leader_and_isr_records(
     gone: int | None = None,
     back: int | None = None,
     unclean: bool = False,
-) -> list[PartitionChangeRecord]:
+) -> LongWork[list[PartitionChangeRecord]]:
     """Takes the broker that is gone out of the ISRs, and elects where it led or nobody does.
 
     unclean: it is back after an unclean shutdown, and may have lost what it had in sync: nor is it eligible any more.
     """
     elections = Elections(state, gone=gone, back=back)
     records = []
-    for topic_id, index in partitions:
+    for topic_id, index in (yield from ordered(partitions)):
         topic = state.image.topic_by_id(topic_id)
         assert topic is not None, "the index follows the image"
         change = elections.change(topic, index)
@@ -94,4 +97,5 @@ def leader_and_isr_records(
         record = change.record()
         if record is not None:
             records.append(record)
+        yield STEPS_PER_CHANGE
     return records

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from enum import Enum
 
+from pykbroker.long_work import LongWork
 from pykbroker.protocol.messages.brokers import BrokerHeartbeatRequest, BrokerHeartbeatResponse
 from pykbroker.protocol.schema import Message
 
@@ -31,7 +32,7 @@ class BrokerState(Enum):
 
 def heartbeat(
     state: ControllerState, request: BrokerHeartbeatRequest, now_ms: int
-) -> tuple[list[Message], BrokerHeartbeatResponse]:
+) -> LongWork[tuple[list[Message], BrokerHeartbeatResponse]]:
     try:
         broker = check_epoch(state, request.broker_id, request.broker_epoch)
     except Refused as refused:
@@ -41,8 +42,8 @@ def heartbeat(
     caught_up = offset >= state.registered_at.get(broker.id, broker.epoch)
     current = _current(broker, session)
     following = _next(state, broker, session, current, request, caught_up=caught_up)
-    records = _transition(state, broker, current, following)
-    records += broker_changes.directories_offline(state, broker, request.offline_log_dirs)
+    records = yield from _transition(state, broker, current, following)
+    records += yield from broker_changes.directories_offline(state, broker, request.offline_log_dirs)
     records += broker_changes.directories_cordoned(broker, request.cordoned_log_dirs)
     if following is BrokerState.CONTROLLED_SHUTDOWN and session.shutdown_offset is None:
         session.shutdown_offset = state.next_offset + len(records) - 1
@@ -97,22 +98,22 @@ def _next(
 
 def _transition(
     state: ControllerState, broker: BrokerRegistration, current: BrokerState, following: BrokerState
-) -> list[Message]:
+) -> LongWork[list[Message]]:
     if following is current:
         return []
     match following:
         case BrokerState.UNFENCED:
-            return broker_changes.unfenced(state, broker)
+            return (yield from broker_changes.unfenced(state, broker))
         case BrokerState.CONTROLLED_SHUTDOWN:
-            return broker_changes.shutting_down(state, broker)
+            return (yield from broker_changes.shutting_down(state, broker))
         case BrokerState.FENCED | BrokerState.SHUTDOWN_NOW:
-            return [] if broker.fenced else broker_changes.fenced(state, broker)
+            return [] if broker.fenced else (yield from broker_changes.fenced(state, broker))
 
 
-def fence_silent_broker(state: ControllerState, now_ms: int) -> list[Message]:
+def fence_silent_broker(state: ControllerState, now_ms: int) -> LongWork[list[Message]]:
     """Fences one that was not heard of for a session timeout; the next one's elections start from what that changed."""
     while (broker_id := state.sessions.take_expired(now_ms)) is not None:
         broker = state.image.brokers.get(broker_id)
         if broker is not None and not broker.fenced:
-            return broker_changes.fenced(state, broker)
+            return (yield from broker_changes.fenced(state, broker))
     return []

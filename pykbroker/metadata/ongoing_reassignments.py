@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from pykbroker.long_work import LongWork, ordered, portions
 from pykbroker.protocol.messages.reassignments import (
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsResponse,
@@ -17,9 +18,15 @@ from .image import TopicState
 
 def list_partition_reassignments(
     state: ControllerState, request: ListPartitionReassignmentsRequest
-) -> ListPartitionReassignmentsResponse:
+) -> LongWork[ListPartitionReassignmentsResponse]:
     """Of the partitions that are asked for, or of all; a topic of which none is on its way is left out."""
-    rows = [(topic.name, _ongoing(topic, indexes)) for topic, indexes in _asked(state, request)]
+    rows = []
+    for topic, indexes in (yield from _asked(state, request)):
+        partitions = []
+        for portion in portions(indexes):
+            partitions += _ongoing(topic, portion)
+            yield len(portion)
+        rows.append((topic.name, partitions))
     return ListPartitionReassignmentsResponse(
         error_message=None,
         topics=[OngoingTopicReassignment(name=name, partitions=partitions) for name, partitions in rows if partitions],
@@ -28,10 +35,10 @@ def list_partition_reassignments(
 
 def _asked(
     state: ControllerState, request: ListPartitionReassignmentsRequest
-) -> list[tuple[TopicState, Iterable[int]]]:
+) -> LongWork[list[tuple[TopicState, Iterable[int]]]]:
     if request.topics is None:
         indexes: dict[bytes, list[int]] = {}
-        for topic_id, index in sorted(state.partitions.reassigning):
+        for topic_id, index in (yield from ordered(state.partitions.reassigning)):
             indexes.setdefault(topic_id, []).append(index)
         named = [(state.image.topic_by_id(topic_id), each) for topic_id, each in indexes.items()]
     else:

@@ -1,19 +1,27 @@
 """Which partitions a broker matters to: Kafka's `BrokersToIsrs` and its like, so that nothing scans all partitions.
 
-Follows an image record by record. Whatever is iterated comes in the order of topic ids and partitions, on every node
-and after every restart. Not here: what to do about them (`elections`).
+Follows an image record by record. Sets of partitions have no order: whoever writes records of them sorts them first,
+so that they come in the same order on every node. Not here: what to do about them (`elections`).
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable
+from collections.abc import Set as AbstractSet
+from typing import Final
+
+from pykbroker.long_work import LongWork
 
 from .image import ImageChanges, MetadataImage, TopicState
 from .partition_state import NO_LEADER, PartitionState
 
 PartitionKey = tuple[bytes, int]
 """Topic id and index."""
+
+_NONE: Final[AbstractSet[PartitionKey]] = frozenset()
+_STEPS: Final = 4
+"""For each partition."""
 
 
 class PartitionIndex:
@@ -22,7 +30,7 @@ class PartitionIndex:
     leaderless, imbalanced (not led by the preferred replica), reassigning: of all partitions.
     """
 
-    def __init__(self, image: MetadataImage) -> None:
+    def __init__(self) -> None:
         self.leaderless: set[PartitionKey] = set()
         self.imbalanced: set[PartitionKey] = set()
         self.reassigning: set[PartitionKey] = set()
@@ -31,35 +39,45 @@ class PartitionIndex:
         self._eligible: defaultdict[int, set[PartitionKey]] = defaultdict(set)
         self._in_directory: defaultdict[bytes, set[PartitionKey]] = defaultdict(set)
         self._led: defaultdict[int, int] = defaultdict(int)
+
+    @classmethod
+    def of(cls, image: MetadataImage) -> LongWork[PartitionIndex]:
+        """The index of all that the image has, which must not change meanwhile."""
+        made = cls()
         for topic in image.topics.values():
             for index, partition in topic.partitions.items():
-                self._add((topic.topic_id, index), partition)
+                made._add((topic.topic_id, index), partition)
+                yield _STEPS
+        return made
 
-    def in_sync(self, broker_id: int) -> list[PartitionKey]:
-        return sorted(self._in_sync.get(broker_id, ()))
+    def in_sync(self, broker_id: int) -> AbstractSet[PartitionKey]:
+        return self._in_sync.get(broker_id, _NONE)
 
-    def eligible(self, broker_id: int) -> list[PartitionKey]:
+    def eligible(self, broker_id: int) -> AbstractSet[PartitionKey]:
         """Where the broker is an eligible leader replica."""
-        return sorted(self._eligible.get(broker_id, ()))
+        return self._eligible.get(broker_id, _NONE)
 
-    def in_directory(self, directory: bytes) -> list[PartitionKey]:
-        return sorted(self._in_directory.get(directory, ()))
+    def in_directory(self, directory: bytes) -> AbstractSet[PartitionKey]:
+        return self._in_directory.get(directory, _NONE)
 
     def leads_any(self, broker_id: int) -> bool:
         return self._led.get(broker_id, 0) > 0
 
-    def follow(self, image: MetadataImage, changes: ImageChanges) -> None:
+    def follow(self, image: MetadataImage, changes: ImageChanges) -> LongWork[None]:
+        """What one record changed, be it a topic of many partitions."""
         for topic in changes.deleted_topics.values():
-            self._forget(topic)
+            yield from self._forget(topic)
         for topic_id, index in changes.partitions:
             found = image.topic_by_id(topic_id)
             assert found is not None, "changes name no partitions of topics that are gone"
             self._remove((topic_id, index))
             self._add((topic_id, index), found.partitions[index])
+            yield _STEPS
 
-    def _forget(self, topic: TopicState) -> None:
+    def _forget(self, topic: TopicState) -> LongWork[None]:
         for index in topic.partitions:
             self._remove((topic.topic_id, index))
+            yield _STEPS
 
     def _add(self, key: PartitionKey, partition: PartitionState) -> None:
         self._known[key] = partition

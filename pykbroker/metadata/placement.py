@@ -25,8 +25,8 @@ INVALID_REPLICATION_FACTOR = ErrorCode.INVALID_REPLICATION_FACTOR
 
 def place_partitions(
     brokers: Sequence[BrokerRegistration], count: int, replication_factor: int, rng: random.Random
-) -> list[list[int]]:
-    """The replicas of `count` partitions, the preferred leader first. Raises Refused."""
+) -> Iterator[list[int]]:
+    """The replicas of `count` partitions, the preferred leader first, chosen as they are asked for. Raises Refused."""
     if all(broker.fenced for broker in brokers):
         reason = "All brokers are currently fenced, or have all their log directories cordoned."
         raise Refused(INVALID_REPLICATION_FACTOR, reason)
@@ -37,7 +37,7 @@ def place_partitions(
             "broker(s) are registered or some brokers have all their log directories cordoned.",
         )
     row = _RackRow(brokers, rng)
-    return [row.place(replication_factor) for _ in range(count)]
+    return (row.place(replication_factor) for _ in range(count))
 
 
 class _RackRow:

@@ -7,6 +7,7 @@ A partition on its way has old and new replicas; those to be removed go when all
 
 from __future__ import annotations
 
+from pykbroker.long_work import LongWork
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages.metadata_records import PartitionChangeRecord
 from pykbroker.protocol.messages.reassignments import (
@@ -19,7 +20,7 @@ from pykbroker.protocol.messages.reassignments import (
 from pykbroker.protocol.schema import Message
 
 from .controller_state import ControllerState
-from .elections import Elections
+from .elections import STEPS_PER_CHANGE, Elections
 from .image import TopicState
 from .partition_change import Election
 from .partition_state import PartitionState
@@ -29,7 +30,7 @@ from .topics import check_replicas
 
 def alter_partition_reassignments(
     state: ControllerState, request: AlterPartitionReassignmentsRequest
-) -> tuple[list[Message], AlterPartitionReassignmentsResponse]:
+) -> LongWork[tuple[list[Message], AlterPartitionReassignmentsResponse]]:
     """Every partition is answered for itself. What is there already is granted, and nothing changes."""
     response = AlterPartitionReassignmentsResponse(
         allow_replication_factor_change=request.allow_replication_factor_change, error_message=None
@@ -52,6 +53,7 @@ def alter_partition_reassignments(
             except Refused as refused:
                 answer.error_code, answer.error_message = refused.error_code, refused.message
             answers.append(answer)
+            yield STEPS_PER_CHANGE
         response.responses.append(ReassignableTopicResponse(name=topic.name, partitions=answers))
     return records, response
 

@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from copy import copy
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
+from pykbroker.long_work import LongWork, portions
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages.configs import AlterConfigsRequest, IncrementalAlterConfigsRequest
 from pykbroker.protocol.messages.topics import (
@@ -71,36 +73,40 @@ _KINDS: Final[dict[type[Message], _Kind]] = {
 }
 
 
-def pieces_of(request: Message) -> Sequence[Any]:
+def pieces_of(request: Message) -> LongWork[Sequence[Any]]:
     """The request alone, where it is not large."""
     if isinstance(request, DeleteTopicsRequest):
-        return _deletions(request)
+        return (yield from _deletions(request))
     kind = _KINDS.get(type(request))
     if kind is None:
         return [request]
-    return _cut(request, kind)
+    return (yield from _cut(request, kind))
 
 
-def _deletions(request: DeleteTopicsRequest) -> Sequence[DeleteTopicsRequest]:
+def _deletions(request: DeleteTopicsRequest) -> LongWork[Sequence[DeleteTopicsRequest]]:
     """A name and an id may mean the same topic: where both occur, the request stays whole."""
     if request.topic_names:
-        return _cut(request, _Kind("topic_names", "responses", lambda name: name, lambda name: 2))
+        return (yield from _cut(request, _Kind("topic_names", "responses", lambda name: name, lambda name: 2)))
     if len({each.name is None for each in request.topics}) > 1:
         return [request]
-    return _cut(request, _Kind("topics", "responses", lambda each: (each.name, each.topic_id), lambda each: 2))
+    by_both = _Kind("topics", "responses", lambda each: (each.name, each.topic_id), lambda each: 2)
+    return (yield from _cut(request, by_both))
 
 
-def _cut(request: Any, kind: _Kind) -> Sequence[Any]:
-    entries = getattr(request, kind.asked)
-    if sum(map(kind.weight, entries)) <= _WEIGHT_OF_PIECE:
-        return [request]
+def _cut(request: Any, kind: _Kind) -> LongWork[Sequence[Any]]:
     together: dict[Hashable, list[Any]] = {}
-    for each in entries:
+    total = 0
+    for each in getattr(request, kind.asked):
         together.setdefault(kind.key(each), []).append(each)
+        total += kind.weight(each)
+        yield 1
+    if total <= _WEIGHT_OF_PIECE:
+        return [request]
     pieces = []
     piece: list[Any] = []
     weight = 0
     for same in together.values():
+        yield 1
         if piece and weight + kind.weight(same[0]) > _WEIGHT_OF_PIECE:
             pieces.append(_with(request, kind, piece))
             piece, weight = [], 0
@@ -128,34 +134,49 @@ def merged(request: Message, responses: Sequence[Any]) -> Any:
     return response
 
 
-def refusal_of_size(state: ControllerState, request: Message) -> Refused | None:
+def refusal_of_size(state: ControllerState, request: Message) -> LongWork[Refused | None]:
     """Why nothing of it is done, whatever it is that the request wants changed."""
     match request:
         case CreateTopicsRequest():
-            return _of_topics(state, request.topics)
+            return (yield from _of_topics(state, request.topics))
         case CreatePartitionsRequest():
-            added = sum(_added(state, each) for each in request.topics)
+            added = yield from _sum(partial(_added, state), request.topics)
             return too_many_records() if max(added, len(request.topics)) > MAX_RECORDS else None
         case IncrementalAlterConfigsRequest() | AlterConfigsRequest():
-            changes = sum(
-                len(each.configs)
-                for each in request.resources
-                if each.resource_type != TOPIC_RESOURCE or state.image.topic(each.resource_name) is not None
-            )
+            changes = yield from _sum(partial(_changes, state), request.resources)
             return too_many_records() if changes > MAX_RECORDS else None
     return None
 
 
-def _of_topics(state: ControllerState, topics: Iterable[CreatableTopic]) -> Refused | None:
+def _sum(weight: Callable[[Any], int], entries: Iterable[Any]) -> LongWork[int]:
+    total = 0
+    for portion in portions(entries):
+        total += sum(map(weight, portion))
+        yield len(portion)
+    return total
+
+
+def _of_topics(state: ControllerState, topics: Sequence[CreatableTopic]) -> LongWork[Refused | None]:
+    yield len(topics) // 10
     once = {topic.name: topic for topic in topics}.values()
     default = state.config.int("num.partitions")
-    wanted = (len(each.assignments) or (default if each.num_partitions == -1 else each.num_partitions) for each in once)
-    partitions = sum(max(each, 0) for each in wanted)
+    partitions = yield from _sum(partial(_partitions, default), once)
     if partitions > MAX_PARTITIONS:
         return Refused(ErrorCode.POLICY_VIOLATION, TOO_MANY_PARTITIONS)
-    if partitions + sum(1 + len(each.configs) for each in once) > MAX_RECORDS:
+    if partitions + (yield from _sum(lambda topic: 1 + len(topic.configs), once)) > MAX_RECORDS:
         return too_many_records()
     return None
+
+
+def _partitions(default: int, topic: CreatableTopic) -> int:
+    wanted = len(topic.assignments) or (default if topic.num_partitions == -1 else topic.num_partitions)
+    return max(wanted, 0)
+
+
+def _changes(state: ControllerState, resource: Any) -> int:
+    """Nothing is changed of a topic that is not there."""
+    is_there = resource.resource_type != TOPIC_RESOURCE or state.image.topic(resource.resource_name) is not None
+    return len(resource.configs) if is_there else 0
 
 
 def _added(state: ControllerState, wanted: CreatePartitionsTopic) -> int:

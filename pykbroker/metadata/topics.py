@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from typing import Final
 
 from pykbroker.config import ConfigurationError, check_topic_configs
+from pykbroker.long_work import LongWork
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages.metadata_records import (
     ConfigRecord,
@@ -47,11 +49,16 @@ from .request_pieces import MAX_PARTITIONS, TOO_MANY_PARTITIONS
 from .topic_names import CLUSTER_METADATA_TOPIC, NameCollisions, invalid_reason
 
 _DEFAULT = -1
+_STEPS_PER_TOPIC: Final = 100
+_STEPS_PER_REFUSAL: Final = 2
+_STEPS_PER_PLACE: Final = 4
+_STEPS_PER_PARTITION: Final = 8
+_STEPS_PER_DELETION: Final = 4
 
 
 def create_topics(
     state: ControllerState, request: CreateTopicsRequest, refused_as_a_whole: Refused | None = None
-) -> tuple[list[Message], CreateTopicsResponse]:
+) -> LongWork[tuple[list[Message], CreateTopicsResponse]]:
     times = Counter(topic.name for topic in request.topics)
     wanted = [topic for topic in request.topics if times[topic.name] == 1 and topic.name != CLUSTER_METADATA_TOPIC]
     records: list[Message] = []
@@ -59,14 +66,18 @@ def create_topics(
     layers = BrokerLayers(state.config, state.image, state.node_id)
     collisions = NameCollisions(state.image.topics)
     for topic in wanted:
+        if refused_as_a_whole is not None:
+            # It is not raised: with one traceback for each topic it would keep the request from being freed.
+            results.append(_not_created(topic.name, refused_as_a_whole))
+            yield _STEPS_PER_REFUSAL
+            continue
         try:
-            if refused_as_a_whole is not None:
-                raise refused_as_a_whole
-            created, result = _create_topic(state, layers, collisions, topic)
+            created, result = yield from _create_topic(state, layers, collisions, topic)
             records += created
         except Refused as refused:
             result = _not_created(topic.name, refused)
         results.append(result)
+        yield _STEPS_PER_TOPIC
     for name in (name for name, count in times.items() if count > 1):
         results.append(_not_created(name, Refused(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")))
     if times[CLUSTER_METADATA_TOPIC] == 1:
@@ -81,10 +92,10 @@ def _not_created(name: str, refused: Refused) -> CreatableTopicResult:
 
 def _create_topic(
     state: ControllerState, layers: BrokerLayers, collisions: NameCollisions, topic: CreatableTopic
-) -> tuple[list[Message], CreatableTopicResult]:
+) -> LongWork[tuple[list[Message], CreatableTopicResult]]:
     _check_new_name(state, collisions, topic.name)
     configs = _check_configs(layers, topic)
-    replicas = _assigned(state, topic) if topic.assignments else _placed(state, topic)
+    replicas = yield from (_assigned(state, topic) if topic.assignments else _placed(state, topic))
     topic_id = _new_topic_id(state)
     records: list[Message] = [TopicRecord(name=topic.name, topic_id=topic_id)]
     config_records = [
@@ -92,7 +103,7 @@ def _create_topic(
         for name, value in configs.items()
     ]
     records += min_isr.with_cleared_elr(state, config_records)
-    records += [_partition_record(state, topic_id, index, each) for index, each in enumerate(replicas)]
+    records += yield from _partition_records(state, topic_id, 0, replicas)
     result = CreatableTopicResult(
         name=topic.name,
         topic_id=topic_id,
@@ -139,7 +150,7 @@ def _new_topic_id(state: ControllerState) -> bytes:
             return topic_id
 
 
-def _placed(state: ControllerState, topic: CreatableTopic) -> list[list[int]]:
+def _placed(state: ControllerState, topic: CreatableTopic) -> LongWork[list[list[int]]]:
     if topic.replication_factor < _DEFAULT or topic.replication_factor == 0:
         reason = "Replication factor must be larger than 0, or -1 to use the default value."
         raise Refused(ErrorCode.INVALID_REPLICATION_FACTOR, reason)
@@ -150,10 +161,19 @@ def _placed(state: ControllerState, topic: CreatableTopic) -> list[list[int]]:
     count = state.config.int("num.partitions") if count == _DEFAULT else count
     factor = state.config.int("default.replication.factor") if factor == _DEFAULT else factor
     try:
-        return place_partitions(_placeable(state), count, factor, state.rng)
+        return (yield from _place(state, count, factor))
     except Refused as refused:
         reason = f"Unable to replicate the partition {factor} time(s): {refused.message}"
         raise Refused(refused.error_code, reason) from None
+
+
+def _place(state: ControllerState, count: int, replication_factor: int) -> LongWork[list[list[int]]]:
+    """Raises Refused."""
+    placed = []
+    for replicas in place_partitions(_placeable(state), count, replication_factor, state.rng):
+        placed.append(replicas)
+        yield _STEPS_PER_PLACE
+    return placed
 
 
 def _placeable(state: ControllerState) -> list[BrokerRegistration]:
@@ -162,7 +182,7 @@ def _placeable(state: ControllerState) -> list[BrokerRegistration]:
     ]
 
 
-def _assigned(state: ControllerState, topic: CreatableTopic) -> list[list[int]]:
+def _assigned(state: ControllerState, topic: CreatableTopic) -> LongWork[list[list[int]]]:
     if topic.replication_factor != _DEFAULT:
         reason = "A manual partition assignment was specified, but replication factor was not set to -1."
         raise Refused(ErrorCode.INVALID_REQUEST, reason)
@@ -180,6 +200,7 @@ def _assigned(state: ControllerState, topic: CreatableTopic) -> list[list[int]]:
     ordered = [replicas[index] for index in range(len(replicas))]
     for index, each in enumerate(ordered):
         _check_assignment(state, index, each, len(ordered[0]))
+        yield _STEPS_PER_PLACE
     return ordered
 
 
@@ -216,6 +237,16 @@ def check_replicas(state: ControllerState, replicas: Sequence[int]) -> None:
         previous = each
 
 
+def _partition_records(
+    state: ControllerState, topic_id: bytes, first_index: int, replicas: Iterable[Sequence[int]]
+) -> LongWork[list[PartitionRecord]]:
+    records = []
+    for index, each in enumerate(replicas, first_index):
+        records.append(_partition_record(state, topic_id, index, each))
+        yield _STEPS_PER_PARTITION
+    return records
+
+
 def _partition_record(state: ControllerState, topic_id: bytes, index: int, replicas: Sequence[int]) -> PartitionRecord:
     isr = tuple(each for each in replicas if state.is_active(each))
     partition = PartitionState(
@@ -229,7 +260,7 @@ def _partition_record(state: ControllerState, topic_id: bytes, index: int, repli
 
 def create_partitions(
     state: ControllerState, request: CreatePartitionsRequest
-) -> tuple[list[Message], CreatePartitionsResponse]:
+) -> LongWork[tuple[list[Message], CreatePartitionsResponse]]:
     times = Counter(topic.name for topic in request.topics)
     results = [
         CreatePartitionsTopicResult(
@@ -243,7 +274,7 @@ def create_partitions(
         if times[topic.name] > 1:
             continue
         try:
-            records += _create_partitions(state, topic)
+            records += yield from _create_partitions(state, topic)
             results.append(CreatePartitionsTopicResult(name=topic.name))
         except Refused as refused:
             results.append(
@@ -254,7 +285,7 @@ def create_partitions(
     return [] if request.validate_only else records, CreatePartitionsResponse(results=results)
 
 
-def _create_partitions(state: ControllerState, wanted: CreatePartitionsTopic) -> list[Message]:
+def _create_partitions(state: ControllerState, wanted: CreatePartitionsTopic) -> LongWork[list[PartitionRecord]]:
     topic = state.image.topic(wanted.name)
     if topic is None:
         raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
@@ -270,17 +301,16 @@ def _create_partitions(state: ControllerState, wanted: CreatePartitionsTopic) ->
         raise Refused(ErrorCode.INVALID_PARTITIONS, reason)
     if added > MAX_PARTITIONS:
         raise Refused(ErrorCode.POLICY_VIOLATION, TOO_MANY_PARTITIONS)
-    replicas = _replicas_of_added(state, topic, wanted, added)
-    start = len(topic.partitions)
-    return [_partition_record(state, topic.topic_id, start + index, each) for index, each in enumerate(replicas)]
+    replicas = yield from _replicas_of_added(state, topic, wanted, added)
+    return (yield from _partition_records(state, topic.topic_id, len(topic.partitions), replicas))
 
 
 def _replicas_of_added(
     state: ControllerState, topic: TopicState, wanted: CreatePartitionsTopic, added: int
-) -> list[list[int]]:
+) -> LongWork[list[list[int]]]:
     factor = len(topic.partitions[0].replicas)
     if wanted.assignments is None:
-        return place_partitions(_placeable(state), added, factor, state.rng)
+        return (yield from _place(state, added, factor))
     if len(wanted.assignments) != added:
         reason = (
             f"Attempted to add {added} additional partition(s), but only {len(wanted.assignments)} assignment(s) "
@@ -290,10 +320,13 @@ def _replicas_of_added(
     replicas = [list(each.broker_ids) for each in wanted.assignments]
     for index, each in enumerate(replicas):
         _check_assignment(state, len(topic.partitions) + index, each, factor)
+        yield _STEPS_PER_PLACE
     return replicas
 
 
-def delete_topics(state: ControllerState, request: DeleteTopicsRequest) -> tuple[list[Message], DeleteTopicsResponse]:
+def delete_topics(
+    state: ControllerState, request: DeleteTopicsRequest
+) -> LongWork[tuple[list[Message], DeleteTopicsResponse]]:
     """Topics by name up to version 5 of the request, by name or id from version 6 on."""
     wanted = request.topics or [DeleteTopicState(name=name) for name in request.topic_names]
     if not state.config.bool("delete.topic.enable"):
@@ -310,6 +343,7 @@ def delete_topics(state: ControllerState, request: DeleteTopicsRequest) -> tuple
             deleted.append(DeletableTopicResult(name=topic.name, topic_id=topic.topic_id))
         except Refused as problem:
             refused.append(_not_deleted(each, problem))
+        yield _STEPS_PER_DELETION
     return records, DeleteTopicsResponse(responses=refused + deleted)
 
 

@@ -1,8 +1,11 @@
 """Drives the controller: its rules are pure, this gives them the raft log, time, and callers that wait.
 
-It acts while this node leads the quorum, and forgets what is not committed when it no longer does. A request changes
-the controller's state at once and is answered when its records are committed and in the image, so whoever holds an
-answer sees its effect in every later read. Kafka's counterpart is `QuorumController`.
+It acts while this node leads the quorum, and forgets what is not committed when it no longer does. One task takes one
+step of the controller after another, as Kafka's `QuorumController` does in its thread: a request, or what is due. A
+step reads the controller's state, has its records appended as one batch, and replays them; a long one does so in many
+turns of the event loop, between which nobody else asks the controller for anything. What nodes ask comes before what
+clients ask, so that no client keeps a broker from showing that it lives. A request is answered when its records are
+committed and in the image, so whoever holds an answer sees its effect in every later read.
 """
 
 from __future__ import annotations
@@ -12,7 +15,7 @@ import math
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import trio
 
@@ -24,11 +27,13 @@ from pykbroker.metadata.request_pieces import merged, pieces_of
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages.brokers import (
     AllocateProducerIdsRequest,
+    AlterPartitionRequest,
     BrokerHeartbeatRequest,
     BrokerRegistrationRequest,
     ControllerRegistrationRequest,
     UpdateFeaturesRequest,
 )
+from pykbroker.protocol.messages.log_dirs import AssignReplicasToDirsRequest
 from pykbroker.protocol.messages.metadata_records import NoOpRecord
 from pykbroker.protocol.messages.quorum import DescribeQuorumRequest
 from pykbroker.protocol.messages.voters import AddRaftVoterRequest, RemoveRaftVoterRequest
@@ -38,10 +43,13 @@ from pykbroker.state_machine import Completion, Result, Token
 from pykbroker.storage.errors import DiskFailed, NoRoom
 
 from .clock import Clock
+from .encoded_records import EncodedRecords, encode_records
 from .log_lines import printable
+from .loop_monitor import REQUESTER
 from .metadata_publisher import MetadataPublisher
 from .quorum_description import describe_quorum
 from .raft_driver import RaftDriver
+from .turns import Turn
 
 logger = logging.getLogger(__name__)
 
@@ -55,6 +63,12 @@ _OF_NODES = (
     ControllerRegistrationRequest,
 )
 """What nodes ask of their own accord; what people ask for is worth a line in the log."""
+
+_FIRST = (*_OF_NODES, AlterPartitionRequest, AssignReplicasToDirsRequest)
+"""What comes before all others."""
+
+_STEPS_PER_REQUEST: Final = 200
+"""Besides what its work counts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +108,9 @@ class ControllerDriver:
         self._uncommitted: deque[_Step] = deque()
         self._unapplied: deque[_Step] = deque()
         self._waiting: dict[Token, _Waiting] = {}
+        self._queues: tuple[deque[_Waiting], deque[_Waiting]] = deque(), deque()
+        """Requests whose step has not begun; those of `_FIRST`, and the others."""
+        self._turn = Turn()
         self._next_token = 0
         self._news = trio.Event()
         self._no_expiry_before_ms = 0
@@ -149,17 +166,18 @@ class ControllerDriver:
         return checked if answer.error_code == ErrorCode.NONE else answer
 
     async def _submit(self, request: Message, *, until_applied: bool = True) -> Any:
-        """A large request is handled in pieces, each of which is one step; others have their turn in between."""
-        refused = self._controller.refusal_of_size(request)
+        """A large request is handled in pieces, each of which is one step; others have theirs in between."""
+        turn = Turn()
+        pieces = await turn.through(pieces_of(request))
+        refused = await turn.through(self._controller.refusal_of_size(request)) if len(pieces) > 1 else None
         begun: list[_Waiting] = []
         try:
-            for piece in pieces_of(request):
-                if begun:
-                    await trio.lowlevel.checkpoint()
+            for piece in pieces:
                 self._next_token += 1
-                waiting = _Waiting(piece, until_applied=until_applied, token=Token(self._next_token))
+                waiting = _Waiting(piece, refused, until_applied=until_applied, token=Token(self._next_token))
                 begun.append(waiting)
-                await self._begin(waiting, refused)
+                self._begin(waiting)
+                await waiting.decided.wait()
             for waiting in begun:
                 await waiting.event.wait()
         finally:
@@ -167,23 +185,14 @@ class ControllerDriver:
                 self._waiting.pop(waiting.token, None)
         return merged(request, [waiting.response for waiting in begun])
 
-    async def _begin(self, waiting: _Waiting, refused: Refused | None) -> None:
-        """Answered at once is what nothing can be done about."""
-        request = waiting.request
+    def _begin(self, waiting: _Waiting) -> None:
+        """It gets its step when those before it have had theirs."""
         if self._epoch is None:
-            waiting.answer(_not_controller(request))
+            waiting.answer(_not_controller(waiting.request))
             return
         self._waiting[waiting.token] = waiting
-        now_ms = self._clock.monotonic_ms()
-        result = self._controller.handle(request, waiting.token, now_ms, refused=refused)
-        try:
-            self._take(result, logging.DEBUG if isinstance(request, _OF_NODES) else logging.INFO)
-        except NotLeader:
-            waiting.answer(_not_controller(request))
-        except NoRoom as refusal:
-            waiting.answer(refuse(request, ErrorCode.KAFKA_STORAGE_ERROR, str(refusal)))
-        except DiskFailed:
-            await trio.sleep_forever()
+        self._queues[not isinstance(waiting.request, _FIRST)].append(waiting)
+        self._news.set()
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Works until it is cancelled; started when a controller is active, and if it is this one, what that brought is
@@ -201,7 +210,10 @@ class ControllerDriver:
                 task_status.started()
             if self.is_active:
                 await self._do_what_is_due()
-            await self._wait_for_news()
+            if any(self._queues):
+                await self._handle_next()
+            else:
+                await self._wait_for_news()
 
     # Coming and going
 
@@ -217,24 +229,33 @@ class ControllerDriver:
     async def _activate(self) -> None:
         epoch = self._raft.epoch
         self._controller.adopt(self._metadata.image.fork())
+        await self._turn.through(self._controller.prepare())
         now_ms, end_offset = self._clock.monotonic_ms(), self._raft.log_end_offset
         activation = self._controller.activate(self._bootstrap, now_ms, end_offset)
-        while self._raft.leads and self._raft.epoch == epoch:
+        while self._leads(epoch):
             try:
-                self._take(activation, logging.DEBUG)
+                await self._take(activation, epoch, logging.DEBUG)
+            except NotLeader:
+                break
             except NoRoom:
                 await trio.sleep(_RETRY_MS / 1000)
             except DiskFailed:
                 await trio.sleep_forever()
             else:
-                self._epoch = epoch
                 break
-        if self.is_active:
+        if self._leads(epoch):
+            self._epoch = epoch
             logger.info("this controller is active, in epoch %d", epoch)
             self._tell()
+        else:
+            self._forget_uncommitted()
+
+    def _leads(self, epoch: int | None) -> bool:
+        """Whether this node has led the quorum all the time since it began to in that epoch."""
+        return self._raft.leads and self._raft.epoch == epoch
 
     def _on_raft_changed(self) -> None:
-        if self._epoch is not None and not (self._raft.leads and self._raft.epoch == self._epoch):
+        if self._epoch is not None and not self._leads(self._epoch):
             self._give_up()
         self._on_committed()
 
@@ -244,27 +265,55 @@ class ControllerDriver:
         logger.info("this controller is not active any more; the leader of epoch %d is %s", self._raft.epoch, leader)
         self._epoch = None
         self._on_committed()
-        for step in self._uncommitted:
-            for completion in step.completed:
-                waiting = self._waiting.get(completion.token)
-                if waiting is not None:
-                    waiting.answer(_not_controller(waiting.request))
-        self._uncommitted.clear()
-        self._controller.deactivate()
+        self._forget_uncommitted()
         self._tell()
+
+    def _forget_uncommitted(self) -> None:
+        """And what has not begun yet is for another controller."""
+        tokens = [completion.token for step in self._uncommitted for completion in step.completed]
+        tokens += [waiting.token for queue in self._queues for waiting in queue]
+        for token in tokens:
+            waiting = self._waiting.get(token)
+            if waiting is not None:
+                waiting.answer(_not_controller(waiting.request))
+        self._uncommitted.clear()
+        for queue in self._queues:
+            queue.clear()
+        self._controller.deactivate()
 
     def _tell(self) -> None:
         for watcher in self._watchers:
             watcher()
 
-    # What is due
+    # Steps
+
+    async def _handle_next(self) -> None:
+        """Answered at once is what nothing can be done about."""
+        waiting = next(queue for queue in self._queues if queue).popleft()
+        if waiting.token not in self._waiting:
+            return  # Whoever asked has gone before it was decided.
+        request, epoch, now_ms = waiting.request, self._epoch, self._clock.monotonic_ms()
+        REQUESTER.set(waiting.requester)
+        work = self._controller.handle_in_turns(request, waiting.token, now_ms, refused=waiting.refused)
+        try:
+            result = await self._turn.through(work)
+            await self._take(result, epoch, logging.DEBUG if isinstance(request, _OF_NODES) else logging.INFO)
+        except NotLeader:
+            waiting.answer(_not_controller(request))
+        except NoRoom as refusal:
+            waiting.answer(refuse(request, ErrorCode.KAFKA_STORAGE_ERROR, str(refusal)))
+        except DiskFailed:
+            await trio.sleep_forever()
+        waiting.decided.set()
+        await self._turn.took(_STEPS_PER_REQUEST)
+        REQUESTER.set(None)
 
     async def _do_what_is_due(self) -> None:
-        now_ms = self._clock.monotonic_ms()
+        epoch, now_ms = self._epoch, self._clock.monotonic_ms()
         try:
-            self._take(self._controller.expire(now_ms))
+            await self._take(await self._turn.through(self._controller.expire_in_turns(now_ms)), epoch)
             if self._idle_deadline_ms() <= now_ms:
-                self._take(Result([NoOpRecord()], cause="nothing else to say"), logging.DEBUG)
+                await self._take(Result([NoOpRecord()], cause="nothing else to say"), epoch, logging.DEBUG)
         except NoRoom:
             self._no_expiry_before_ms = now_ms + _RETRY_MS
         except NotLeader:
@@ -277,22 +326,29 @@ class ControllerDriver:
             return math.inf
         return self._written_ms + self._max_idle_ms
 
-    def _take(self, result: Result[Message], level: int = logging.INFO) -> None:
+    async def _take(self, result: Result[Message], epoch: int | None, level: int = logging.INFO) -> None:
         """Proposes what a step of the controller wants recorded, and has it answered once that is committed.
 
-        Raises NotLeader, NoRoom, and nothing has happened; DiskFailed.
+        epoch: in which the step began. Raises NotLeader, NoRoom, and nothing has happened; DiskFailed.
         """
         if not result.records and not result.completed:
             return
+        encoded = await self._turn.through(encode_records(result.records, self._clock.now_ms()))
+        if not self._leads(epoch):
+            raise NotLeader(self._raft.leader_id)
         if result.records:
-            base_offset = self._raft.propose(result.records)
-            last = base_offset + len(result.records) - 1
-            for offset, message in enumerate(result.records, base_offset):
-                self._controller.replay(message, offset)
-            self._written_ms = self._clock.monotonic_ms()
-            logger.log(level, "metadata records %d..%d: %s", base_offset, last, printable(result.cause))
-        self._uncommitted.append(_Step(self._raft.log_end_offset, result.completed))
+            await self._record(result, encoded, level)
+        else:
+            self._uncommitted.append(_Step(self._raft.log_end_offset, result.completed))
         self._on_committed()
+
+    async def _record(self, result: Result[Message], encoded: EncodedRecords, level: int) -> None:
+        base_offset = self._raft.propose(encoded)
+        end_offset = base_offset + len(result.records)
+        self._uncommitted.append(_Step(end_offset, result.completed))
+        self._written_ms = self._clock.monotonic_ms()
+        logger.log(level, "metadata records %d..%d: %s", base_offset, end_offset - 1, printable(result.cause))
+        await self._turn.through(self._controller.replay_in_turns(result.records, base_offset))
 
     # Answers
 
@@ -334,17 +390,24 @@ def _not_controller(request: Message) -> Message:
 
 
 class _Waiting:
-    """A caller of `submit` whose answer is still owed."""
+    """A caller of `submit` whose answer is still owed.
 
-    __slots__ = ("event", "request", "response", "token", "until_applied")
+    refused: why nothing is done of the request that this is a piece of. decided: its step is over.
+    """
 
-    def __init__(self, request: Message, *, until_applied: bool, token: Token) -> None:
+    __slots__ = ("decided", "event", "refused", "request", "requester", "response", "token", "until_applied")
+
+    def __init__(self, request: Message, refused: Refused | None, *, until_applied: bool, token: Token) -> None:
         self.token = token
+        self.decided = trio.Event()
         self.event = trio.Event()
         self.request = request
+        self.refused = refused
+        self.requester = REQUESTER.get()
         self.until_applied = until_applied
         self.response: object = None
 
     def answer(self, response: object) -> None:
         self.response = response
+        self.decided.set()
         self.event.set()

@@ -14,14 +14,14 @@ from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
 
-from pykbroker.metadata.records import decode_record, encode_record
+from pykbroker.long_work import whole
+from pykbroker.metadata.records import decode_record
 from pykbroker.protocol.errors import MalformedMessage
 from pykbroker.protocol.records.batch import (
     RECORD_BATCH_OVERHEAD_BYTES,
     Record,
     RecordBatch,
     decode_batch_header,
-    encode_batch,
     iter_batches,
     iter_records,
 )
@@ -38,6 +38,7 @@ from pykbroker.storage.log_config import LogConfig
 from pykbroker.storage.partition_metadata import read_topic_id, write_topic_id
 from pykbroker.storage.truncation import Truncation
 
+from .encoded_records import EncodedRecords, encode_records
 from .metadata_snapshots import MetadataSnapshots
 from .snapshot_format import InvalidSnapshot, QuorumRecords, Snapshot, encode_snapshot
 
@@ -54,12 +55,15 @@ class MetadataRecord(NamedTuple):
 
 
 class MetadataBatch(NamedTuple):
-    """One batch of the log. records: without the control records, which are raft's; those are in `control`."""
+    """One batch of the log. records: without the control records, which are raft's; those are in `control`.
+
+    Records can be taken once. They are decoded when they are taken, which raises CorruptLog for those that are damaged.
+    """
 
     base_offset: int
     next_offset: int
     size_bytes: int
-    records: Sequence[MetadataRecord]
+    records: Iterator[MetadataRecord]
     control: Sequence[Record] = ()
 
 
@@ -252,8 +256,11 @@ class MetadataLog:
 
     def append_records(self, messages: Sequence[Message], epoch: int, now_ms: int) -> int:
         """One atomic batch; not durable before `flush`. Returns its size."""
-        records = [Record(key=None, value=encode_record(message), timestamp=now_ms) for message in messages]
-        batch = encode_batch(records, base_offset=self.end_offset, partition_leader_epoch=epoch)
+        return self.append_encoded(whole(encode_records(messages, now_ms)), epoch)
+
+    def append_encoded(self, records: EncodedRecords, epoch: int) -> int:
+        """The same with what was encoded before."""
+        batch = records.batch(self.end_offset, epoch)
         self.append_batch(batch)
         return len(batch)
 
@@ -279,6 +286,11 @@ class MetadataLog:
             self.note_applied(batch)
             yield from batch.records
 
+    @property
+    def begins_anew(self) -> bool:
+        """Whether `take_start` gives a snapshot."""
+        return self._start is not None
+
     def take_start(self) -> StartSnapshot | None:
         """The snapshot that was there when the log was opened, or came from a leader since; handed out once."""
         start, self._start = self._start, None
@@ -296,14 +308,13 @@ class MetadataLog:
         """The batches from one offset to another, where batches begin and end. Raises CorruptLog, DiskFailed."""
         for batch in self._batches(offset, end):
             header = batch.header
-            control: list[Record] = []
-            records: list[MetadataRecord] = []
-            for record in iter_records(batch):
-                if header.is_control:
-                    control.append(record)
-                else:
-                    records.append(MetadataRecord(record.offset, self._decode(record)))
+            control = list(iter_records(batch)) if header.is_control else []
+            records = iter(()) if header.is_control else self._records(batch)
             yield MetadataBatch(header.base_offset, header.next_offset, header.size_bytes, records, control)
+
+    def _records(self, batch: RecordBatch) -> Iterator[MetadataRecord]:
+        for record in iter_records(batch):
+            yield MetadataRecord(record.offset, self._decode(record))
 
     def _batches(self, offset: int, end: int) -> Iterator[RecordBatch]:
         while offset < end:

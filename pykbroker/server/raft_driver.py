@@ -11,8 +11,9 @@ from __future__ import annotations
 import logging
 import math
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from functools import partial
+from itertools import count
 
 import trio
 
@@ -39,6 +40,7 @@ from pykbroker.raft.states import Role
 from pykbroker.storage.errors import CorruptLog, DiskFailed, NoRoom
 
 from .clock import Clock
+from .encoded_records import EncodedRecords
 from .full_directories import FullDirectories
 from .log_truncations import carry_out
 from .metadata_log import MetadataBatch, MetadataLog, MetadataRecord
@@ -204,7 +206,7 @@ class RaftDriver:
 
     # The leader's appends
 
-    def propose(self, messages: Sequence[Message]) -> int:
+    def propose(self, records: EncodedRecords) -> int:
         """Appends one atomic batch and returns its first offset; it counts when it is committed.
 
         The log has the records before anybody acts on them, if only in the page cache: what it has no room for has not
@@ -213,10 +215,10 @@ class RaftDriver:
         if self._raft.role is not Role.LEADER:
             raise NotLeader(self._raft.leader_id)
         if self._refusal is not None:
-            raise self._refusal  # raft's own records come first
+            raise self._refusal.with_traceback(None)  # raft's own records come first
         assert self._log.end_offset == self._raft.log_end_offset, "what was appended before is in the log"
         try:
-            size_bytes = self._log.append_records(messages, self._raft.epoch, self._clock.now_ms())
+            size_bytes = self._log.append_encoded(records, self._raft.epoch)
         except NoRoom as refusal:
             self._full.refused(self._log.directory, refusal)
             raise
@@ -226,9 +228,10 @@ class RaftDriver:
             raise
         if self._full:
             self._full.written(self._log.directory)
+        messages = records.messages
         base_offset = self._raft.propose(messages, len(messages)).base_offset
-        records = [MetadataRecord(offset, message) for offset, message in enumerate(messages, base_offset)]
-        self._proposed.append(MetadataBatch(base_offset, self._raft.log_end_offset, size_bytes, records))
+        proposed = map(MetadataRecord, count(base_offset), messages)
+        self._proposed.append(MetadataBatch(base_offset, self._raft.log_end_offset, size_bytes, proposed))
         self._work.set()
         return base_offset
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import posixpath
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
@@ -48,10 +48,13 @@ from .record_checks import RecordChecks
 from .replication_quotas import ReplicationQuotas
 from .storage_failures import StorageFailures, log_damage
 from .threads import Threads
+from .turns import Turn
 
 logger = logging.getLogger(__name__)
 
 _RETRY_READING_S = 0.1
+_STEPS_PER_REMOVAL = 300
+"""A directory is renamed."""
 
 
 OnPlacement = Callable[[bytes, int, bytes], None]
@@ -234,9 +237,12 @@ class ReplicaManager:
     async def prepare(self, image: MetadataImage, changes: ImageChanges) -> None:
         """Open the logs that `apply` will ask for, in threads: found ones at the start, and new ones later.
 
-        What cannot be opened so is left to `apply`, which knows what to do then.
+        What cannot be opened so is left to `apply`, which knows what to do then. Partitions of deleted topics go here,
+        as there may be many.
         """
         self._hosted.image = image
+        for topic_id in changes.deleted_topics:
+            await self._remove_all(topic_id)
         if not self._has_image:
             await self._loading.load(list(self._found_logs(image, changes)))
         elif to_create := list(self._new_logs(image, changes)):
@@ -394,6 +400,16 @@ class ReplicaManager:
         except DiskFailed as failure:
             if directory is not None:
                 self.failures.in_directory(directory, failure)
+
+    async def _remove_all(self, topic_id: bytes) -> None:
+        """One by one, and what a partition holds is let go of before the next one's turn."""
+        turn = Turn()
+        partitions = deque(self._hosted.of_topic_id(topic_id).values())
+        while partitions:
+            partition = partitions.popleft()
+            if partition in self._hosted:
+                self._remove(partition)
+            await turn.took(_STEPS_PER_REMOVAL)
 
     def _remove_offline(self, topic_id: bytes, topic: TopicState) -> None:
         """What was set apart goes with its topic."""

@@ -11,12 +11,14 @@ handler looks at them anew, entry by entry, and keeps nothing of the node's stat
 
 from __future__ import annotations
 
-import heapq
-from collections.abc import Generator, Hashable, Iterable, Iterator, Sequence
-from itertools import islice
+from collections.abc import Generator, Hashable, Iterable, Iterator
 from typing import TYPE_CHECKING, Final, TypeVar
 
 import trio
+
+from pykbroker.long_work import PORTION as PORTION
+from pykbroker.long_work import ordered
+from pykbroker.long_work import portions as portions
 
 from .fair_queue import FairLevel, FairQueue, FairShare
 
@@ -26,8 +28,6 @@ if TYPE_CHECKING:
 STEPS_PER_TURN: Final = 4000
 STEPS_IN_FIRST_TURN: Final = 1000
 """Many requests may begin in one round of the loop."""
-PORTION: Final = 1000
-"""Entries that are looked at between two calls of `took`, where an entry is a fraction of a step."""
 
 T = TypeVar("T")
 HashableT = TypeVar("HashableT", bound=Hashable)
@@ -80,11 +80,7 @@ class Turn:
 
     async def ordered(self, entries: Iterable[OrderedT]) -> Iterator[OrderedT]:
         """The entries sorted by the thousand, and merged as far as somebody asks."""
-        sorted_portions = []
-        for portion in portions(entries):
-            sorted_portions.append(sorted(portion))
-            await self.took(len(portion) // 2)
-        return heapq.merge(*sorted_portions)
+        return await self.through(ordered(entries))
 
     async def distinct(self, entries: Iterable[HashableT]) -> dict[HashableT, None]:
         """The entries without repetition, in their order."""
@@ -93,10 +89,3 @@ class Turn:
             found.update(dict.fromkeys(portion))
             await self.took(len(portion) // 5)
         return found
-
-
-def portions(entries: Iterable[T], size: int = PORTION) -> Iterator[Sequence[T]]:
-    """The entries in their order, so many at a time."""
-    iterator = iter(entries)
-    while portion := list(islice(iterator, size)):
-        yield portion

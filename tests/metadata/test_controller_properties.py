@@ -8,6 +8,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
+from pykbroker.long_work import whole
 from pykbroker.metadata.partition_index import PartitionIndex
 from pykbroker.metadata.partition_state import PartitionState
 from pykbroker.protocol.messages.brokers import (
@@ -146,7 +147,7 @@ class ClusterMachine(RuleBasedStateMachine):
         image = self.cluster.image
         assert self.cluster.replayed() == image
         state = self.cluster.controller._state
-        anew = PartitionIndex(image)
+        anew = whole(PartitionIndex.of(image))
         for broker_id in BROKERS:
             assert state.partitions.in_sync(broker_id) == anew.in_sync(broker_id)
             assert state.partitions.eligible(broker_id) == anew.eligible(broker_id)

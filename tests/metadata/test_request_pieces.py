@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 import random
 from typing import Any
 
 import pytest
 
+from pykbroker.long_work import whole
 from pykbroker.metadata.image import GROUP_RESOURCE, TOPIC_RESOURCE
 from pykbroker.metadata.request_pieces import merged, pieces_of
 from pykbroker.protocol.errors import ErrorCode
@@ -102,9 +104,9 @@ def content(cluster: Cluster) -> Any:
 
 
 def ask_in_pieces(cluster: Cluster, request: Message) -> tuple[Any, int]:
-    refused = cluster.controller.refusal_of_size(request)
+    refused = whole(cluster.controller.refusal_of_size(request))
     assert refused is None
-    pieces = pieces_of(request)
+    pieces = whole(pieces_of(request))
     return merged(request, [cluster.ask(piece) for piece in pieces]), len(pieces)
 
 
@@ -126,14 +128,14 @@ def test_in_pieces_a_request_does_what_it_does_as_a_whole(build: Any) -> None:
 @pytest.mark.parametrize("build", REQUESTS)
 def test_a_small_request_stays_as_it_is(build: Any) -> None:
     request = build(["a", "b"])
-    assert pieces_of(request) == [request]
+    assert whole(pieces_of(request)) == [request]
 
 
 def test_a_request_that_deletes_by_name_and_by_id_stays_whole() -> None:
     """A name and an id may mean the same topic, which is an error of both."""
     topics = [DeleteTopicState(name=f"t{number}") for number in range(2000)]
     topics.append(DeleteTopicState(name=None, topic_id=bytes(15) + b"x"))
-    assert len(pieces_of(DeleteTopicsRequest(topics=topics))) == 1
+    assert len(whole(pieces_of(DeleteTopicsRequest(topics=topics)))) == 1
 
 
 def refusal(cluster: Cluster, request: Message) -> str | None:
@@ -173,3 +175,18 @@ def test_one_request_grows_and_configures_so_many_and_no_more() -> None:
     assert refusal(cluster, groups) == TOO_MANY_RECORDS
     assert refusal(cluster, alter_incrementally(names)) is None, "topics that are not there are no records"
     assert refusal(cluster, delete(names)) is None
+
+
+def test_a_refused_request_is_freed_with_its_answer() -> None:
+    """Nobody waits for the collector of cycles: it comes after minutes."""
+    cluster = one_node()
+    request = create([f"topic-{number}" for number in range(10_001)])
+    gc.collect()
+    gc.disable()
+    try:
+        response = cluster.ask(request)
+        assert {row.error_code for row in response.topics} == {ErrorCode.POLICY_VIOLATION}
+        del request, response
+        assert gc.collect() < 1000
+    finally:
+        gc.enable()

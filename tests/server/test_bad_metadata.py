@@ -8,11 +8,13 @@ from collections.abc import Awaitable, Callable
 import pytest
 import trio
 
+from pykbroker.long_work import whole
 from pykbroker.metadata.features import METADATA_VERSION_LEVEL
 from pykbroker.metadata.image import METADATA_VERSION
 from pykbroker.protocol.messages.metadata_records import FeatureLevelRecord, PartitionChangeRecord
 from pykbroker.protocol.schema import Message
 from pykbroker.raft.election_state import InvalidQuorumState
+from pykbroker.server.encoded_records import encode_records
 from pykbroker.server.metadata_log import MetadataLog
 from pykbroker.server.start_refused import StartRefused
 from pykbroker.sim.disk import SimulatedDisk
@@ -47,7 +49,7 @@ def told(record: Message) -> BaseException:
     """What ends a node that runs, and finds that record committed."""
 
     async def scenario(quorum: Quorum) -> None:
-        quorum.raft.propose([record])
+        quorum.raft.propose(whole(encode_records([record], 0)))
 
     return run(scenario)
 

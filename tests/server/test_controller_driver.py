@@ -290,14 +290,14 @@ def handled_requests(quorum: Quorum) -> list[CreateTopicsRequest]:
     """What the controller is given from now on."""
     given: list[CreateTopicsRequest] = []
     controller = quorum.controller._controller
-    handle = controller.handle
+    handle = controller.handle_in_turns
 
     def note(request: Message, *args: Any, **values: Any) -> Any:
         assert isinstance(request, CreateTopicsRequest)
         given.append(request)
         return handle(request, *args, **values)
 
-    controller.handle = note  # type: ignore[method-assign]
+    controller.handle_in_turns = note  # type: ignore[method-assign]
     return given
 
 
