@@ -30,13 +30,13 @@ from pykbroker.replication.fetch_session import (
     FetchAnswer,
     PartitionAnswers,
     WatchedContext,
-    requested_in_portions,
 )
 from pykbroker.replication.isr import NO_BROKER_EPOCH
 from pykbroker.replication.partition import Partition
 from pykbroker.replication.reads import FetchIsolation, FetchPartitionData
 from pykbroker.replication.session_watch import SessionWatch
 from pykbroker.server.dispatch import ConnectionState, RequestContext, handles
+from pykbroker.server.turns import Turn
 from pykbroker.server.waiters import PartitionChanges, SessionChanges
 from pykbroker.storage.errors import CorruptLog, DiskFailed
 from pykbroker.storage.verification import Check, NotVerified
@@ -47,7 +47,8 @@ _REPLICA_STATE_SINCE = 15
 _TOPIC_IDS_SINCE = 13
 _FETCH_FROM_FOLLOWER_SINCE = 11
 _CURRENT_LEADER_SINCE = 16
-_READ_AT_ONCE: Final = 500
+_READ_AT_ONCE: Final = 100
+"""In less than one turn: what changes between the read and the wait for it would be missed."""
 _PORTION: Final = 100
 _STEPS_OF_READ: Final = 6
 _STEPS_OF_ANSWER: Final = 3
@@ -77,17 +78,11 @@ async def fetch(context: RequestContext, request: FetchRequest) -> FetchResponse
     if request.max_bytes < 0 or request.isolation_level not in (_READ_UNCOMMITTED, _READ_COMMITTED):
         return await _refused(context, request, ErrorCode.INVALID_REQUEST)
     read = _Read(context, request, version)
-    names = broker.partitions.topic_name
-    requested = None
-    if context.admission is not None:
-        requested = await context.turn.through(requested_in_portions(request, version >= _TOPIC_IDS_SINCE, names))
-    session = broker.fetch_sessions.new_context(
-        request,
-        version,
-        names,
-        broker.clock.monotonic_ms(),
-        from_follower=read.replica_id >= 0,
-        requested=requested,
+    names, now_ms = broker.partitions.topic_name, broker.clock.monotonic_ms()
+    session = await context.turn.through(
+        broker.fetch_sessions.new_context_in_portions(
+            request, version, names, now_ms, from_follower=read.replica_id >= 0
+        )
     )
     watched = session.watched
     if watched is None:
@@ -95,8 +90,9 @@ async def fetch(context: RequestContext, request: FetchRequest) -> FetchResponse
     else:
         _note_speaker(context.connection, watched.watch)
         answers = await read.until_enough_of(watched, session.partitions())
-    read.note_sent(answers)
-    return await _response(context, session.finish(answers, broker.clock.monotonic_ms()))
+    await read.note_sent(answers)
+    answer = await context.turn.through(session.finish_in_portions(answers, broker.clock.monotonic_ms()))
+    return await _response(context, answer)
 
 
 class _Read:
@@ -106,13 +102,15 @@ class _Read:
         broker = context.broker
         self._client = context.connection
         self._context = context
-        self._turn = context.turn
         self._replicas = broker.partitions
         if version >= _REPLICA_STATE_SINCE:
             self.replica_id = request.replica_state.replica_id
             self._broker_epoch = request.replica_state.replica_epoch
         else:
             self.replica_id, self._broker_epoch = request.replica_id, NO_BROKER_EPOCH
+        if self.replica_id >= 0:
+            context.turn = Turn(broker.replica_turns, context.connection.long_requests)
+        self._turn = context.turn
         self._clock = broker.clock
         self._rack_id = request.rack_id
         self._selector = broker.replica_selector if self._rack_id and self.replica_id < 0 else None
@@ -132,7 +130,7 @@ class _Read:
     async def until_enough(self, requested: Iterable[CachedPartition]) -> PartitionAnswers:
         """Read; wait for changes and read again until min_bytes are there, something is wrong, or the time is over."""
         wanted = list(requested)
-        if len(wanted) > _READ_AT_ONCE and self.replica_id < 0:
+        if len(wanted) > _READ_AT_ONCE:
             return await self._until_enough_of_many(wanted)
         answers = await self._read_verified(wanted)
         missing = [answer for answer in answers if answer[1].error_code in _NOT_HERE]
@@ -200,6 +198,7 @@ class _Read:
         self._watched = watched
         answers = await self._read_verified(unsettled)
         missing = sum(data.error_code in _NOT_HERE for _, data in answers)
+        await self._turn.took(len(answers) // 4)
         if missing == len(session.cached) or self._max_wait_ms <= 0 or self._is_enough(_hosted(answers)):
             return answers
         places = {session.key(cached): number for number, (cached, _) in enumerate(answers)}
@@ -236,13 +235,15 @@ class _Read:
         """What has changed; of a thousand partitions the others are as they were."""
         while True:
             self._unverified.clear()
-            for number in numbers:
+            for count, number in enumerate(numbers, 1):
                 cached, before = answers[number]
                 self._bytes_read -= before.records_size
                 budget = max(0, self._max_bytes - self._bytes_read)
                 data = self._read(cached, budget, min_one_batch=not self._bytes_read)
                 self._bytes_read += data.records_size
                 answers[number] = cached, data
+                if not count % _PORTION:
+                    await self._turn.took(_PORTION * _STEPS_OF_READ)
             if not self._unverified:
                 return
             for partition, check in self._unverified:
@@ -260,12 +261,8 @@ class _Read:
         return answers
 
     async def _read_all(self, wanted: Iterable[CachedPartition]) -> list[tuple[CachedPartition, FetchPartitionData]]:
-        """Up to max_bytes over all; the first partition that has something gives a batch however large it is.
-
-        A follower's are read in one turn: what it asks for counts in the order in which it asks.
-        """
+        """Up to max_bytes over all; the first partition that has something gives a batch however large it is."""
         answers = []
-        one_turn = self.replica_id >= 0
         budget = self._max_bytes
         self._bytes_read = 0
         self._unverified.clear()
@@ -275,7 +272,7 @@ class _Read:
                 self._bytes_read += data.records_size
                 budget = max(0, budget - data.records_size)
             answers.append((cached, data))
-            if not number % _PORTION and not one_turn:
+            if not number % _PORTION:
                 await self._turn.took(_PORTION * _STEPS_OF_READ)
         self._counts = False
         return answers
@@ -316,7 +313,7 @@ class _Read:
                 log_start_offset=asked.log_start_offset,
                 now_ms=self._clock.monotonic_ms(),
                 broker_epoch=self._broker_epoch,
-                counts=self._counts,
+                counts=self._counts and partition.in_sync.hears(self.replica_id, self._context.number),
             )
             if self._watched is not None:
                 self._watched.was_read(cached, partition, data, self.replica_id)
@@ -342,7 +339,7 @@ class _Read:
             return max_bytes, min_one_batch
         return 0, False
 
-    def note_sent(self, answers: PartitionAnswers) -> None:
+    async def note_sent(self, answers: PartitionAnswers) -> None:
         """What goes to a follower counts for the quota, whoever is in sync."""
         if self._quota is None or not self._quota.is_set:
             return
@@ -350,6 +347,7 @@ class _Read:
             partition = self._find(cached)
             if data.records_size and isinstance(partition, Partition):
                 self._quota.note(partition, data.records_size, self._clock.monotonic_ms())
+            await self._turn.took()
 
 
 class _Sessions:

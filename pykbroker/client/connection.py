@@ -9,26 +9,32 @@ from __future__ import annotations
 
 import itertools
 import struct
-from collections.abc import Awaitable
-from typing import Protocol, TypeVar, runtime_checkable
+from collections.abc import Awaitable, Callable
+from typing import Protocol, TypeVar, TypeVarTuple, Unpack, runtime_checkable
 
 import trio
 
 from pykbroker.protocol import framing
 from pykbroker.protocol.api_keys import ApiKey
-from pykbroker.protocol.compile import decode
-from pykbroker.protocol.errors import ErrorCode, MalformedMessage
+from pykbroker.protocol.compile import OBJECTS_LIMIT, decode
+from pykbroker.protocol.errors import ErrorCode, MalformedMessage, TooManyElements
 from pykbroker.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from pykbroker.protocol.schema import Message, Versions
 
 from .errors import ConnectionLost, NotKafka, TimedOut, UnsupportedByBroker, check
 
 ResponseT = TypeVar("ResponseT", bound=Message)
+T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
 ReceivedT = TypeVar("ReceivedT", bound="bytes | bytearray | int")
 
 DEFAULT_REQUEST_TIMEOUT_MS = 30_000
 LARGEST_FRAME_BYTES = 256 * 1024 * 1024
 """An answer that announces more than this does not come from a Kafka broker."""
+
+_FEW_ENTRIES = 1000
+"""Of an answer: so many are unpacked on the event loop where there are threads for more."""
+_SMALL_FRAME_BYTES = 4096
 
 _SIZE = struct.Struct(">i")
 _UNSUPPORTED_VERSION = struct.pack(">h", ErrorCode.UNSUPPORTED_VERSION)
@@ -46,6 +52,12 @@ class FillingStream(Protocol):
         ...
 
 
+class UnpackingThreads(Protocol):
+    """`pykbroker.server.threads.Threads`, as far as it is needed here."""
+
+    async def run(self, fn: Callable[[Unpack[Ts]], T], *args: *Ts) -> T: ...
+
+
 class Connection:
     """`versions` holds what the broker serves, by API key; it is empty until `negotiate` has run."""
 
@@ -56,8 +68,10 @@ class Connection:
         peer: str = "",
         client_id: str = "pykbroker",
         request_timeout_ms: int = DEFAULT_REQUEST_TIMEOUT_MS,
+        threads: UnpackingThreads | None = None,
     ) -> None:
         self.peer = peer
+        self._threads = threads
         self.versions: dict[int, Versions] = {}
         self.is_closed = False
         self._stream = stream
@@ -118,7 +132,10 @@ class Connection:
         """
         used = self.version_of(type(request)) if version is None else version
         frame = await self._exchange(request, used, timeout_ms or self._request_timeout_ms)
-        return _decode(response_type, frame, used)
+        if self._threads is None or len(frame) <= _SMALL_FRAME_BYTES:
+            return _decode(response_type, frame, used)
+        few = _decode_few(response_type, frame, used)
+        return await self._threads.run(_decode, response_type, frame, used) if few is None else few
 
     async def send(self, request: Message, *, version: int | None = None) -> int:
         """Sends what gets no answer (a produce with acks=0); returns its correlation id."""
@@ -213,14 +230,26 @@ class Connection:
         return received
 
 
-def _decode(response_type: type[ResponseT], frame: bytes | bytearray, version: int) -> ResponseT:
+def _decode_few(response_type: type[ResponseT], frame: bytes | bytearray, version: int) -> ResponseT | None:
+    """None where there are more than a few entries in the answer."""
+    try:
+        return _decode(response_type, frame, version, _FEW_ENTRIES)
+    except TooManyElements:
+        return None
+
+
+def _decode(
+    response_type: type[ResponseT], frame: bytes | bytearray, version: int, objects_limit: int = OBJECTS_LIMIT
+) -> ResponseT:
     """Raises NotKafka when the frame is not exactly this answer."""
     api_key = response_type.__schema__.api_key
     assert api_key is not None
     try:
         _, start = framing.decode_response_header(frame, api_key, version)
-        response, end = decode(response_type, version, frame, start)
+        response, end = decode(response_type, version, frame, start, objects_limit=objects_limit)
     except MalformedMessage as error:
+        if objects_limit < OBJECTS_LIMIT and isinstance(error, TooManyElements):
+            raise
         raise NotKafka(f"An answer is no {response_type.__name__} of version {version}: {error}") from error
     if end != len(frame):
         raise NotKafka(f"{len(frame) - end} bytes follow a {response_type.__name__} of version {version}")

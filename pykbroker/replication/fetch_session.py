@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import dataclass, field
 from random import Random
-from typing import Protocol, TypeAlias
+from typing import Protocol, TypeAlias, TypeVar
 
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages.fetch import FetchPartition, FetchRequest
@@ -35,6 +35,8 @@ PARTITIONS_AT_ONCE = 1000
 
 MIN_EVICTION_AGE_MS = 120_000
 """A session that was used within this time gives way only to a larger one, and only once it is this old itself."""
+
+T = TypeVar("T")
 
 TopicNames: TypeAlias = Callable[[bytes], str | None]
 
@@ -80,6 +82,12 @@ Partitions: TypeAlias = dict[PartitionKey, CachedPartition]
 PartitionAnswers: TypeAlias = Sequence[tuple[CachedPartition, FetchPartitionData]]
 
 
+def _key(partition: CachedPartition, uses_topic_ids: bool) -> PartitionKey:
+    name = partition.topic_id if uses_topic_ids else partition.topic
+    assert name is not None, "without topic ids, every partition has a topic name"
+    return name, partition.partition
+
+
 @dataclass(frozen=True, slots=True)
 class FetchAnswer:
     """The response as far as sessions decide it."""
@@ -105,6 +113,10 @@ class FetchContext(Protocol):
         """Choose what the answer names; to be called once, with an answer for every partition."""
         ...
 
+    def finish_in_portions(self, answers: PartitionAnswers, now_ms: int) -> Generator[int, None, FetchAnswer]:
+        """The same for many answers, in `finish`'s place; yields the size of each portion."""
+        ...
+
 
 @dataclass(slots=True, eq=False)
 class FetchSession:
@@ -120,9 +132,7 @@ class FetchSession:
     watch: SessionWatch | None = None
 
     def key(self, partition: CachedPartition) -> PartitionKey:
-        name = partition.topic_id if self.uses_topic_ids else partition.topic
-        assert name is not None, "without topic ids, every partition has a topic name"
-        return name, partition.partition
+        return _key(partition, self.uses_topic_ids)
 
     def close(self) -> None:
         if self.watch is not None:
@@ -141,38 +151,48 @@ class FetchSession:
         """Less is worth less: a consumer's before a follower's, then by the number of partitions."""
         return (self.privileged, self.size_when_used, self.id)
 
-    def update(self, request: FetchRequest, requested: Partitions) -> None:
-        cached = self.cached
+    def update_in_portions(self, request: FetchRequest, requested: Partitions) -> Generator[int, None, None]:
+        count = 0
         for key, partition in requested.items():
-            known = cached.get(key)
-            if known is None:
-                cached[key] = partition
-            else:
-                known.request = partition.request
-            if self.watch is not None:
-                self.watch.named(key)
+            self._name(key, partition)
+            count += 1
+            if not count % PARTITIONS_AT_ONCE:
+                yield PARTITIONS_AT_ONCE
         for topic in request.forgotten_topics_data:
             name = topic.topic_id if self.uses_topic_ids else topic.topic
             for index in topic.partitions:
-                if cached.pop((name, index), None) is not None and self.watch is not None:
-                    self.watch.forgotten((name, index))
+                self._forget((name, index))
+                count += 1
+                if not count % PARTITIONS_AT_ONCE:
+                    yield PARTITIONS_AT_ONCE
+
+    def _name(self, key: PartitionKey, partition: CachedPartition) -> None:
+        known = self.cached.get(key)
+        if known is None:
+            self.cached[key] = partition
+        else:
+            known.request = partition.request
+        if self.watch is not None:
+            self.watch.named(key)
+
+    def _forget(self, key: PartitionKey) -> None:
+        if self.cached.pop(key, None) is not None and self.watch is not None:
+            self.watch.forgotten(key)
 
 
-def requested_partitions(request: FetchRequest, uses_topic_ids: bool, topic_names: TopicNames) -> Partitions:
-    """A partition that is named twice counts once, as it was named last."""
-    portions = requested_in_portions(request, uses_topic_ids, topic_names)
+def _at_once(work: Generator[int, None, T]) -> T:
     while True:
         try:
-            next(portions)
+            next(work)
         except StopIteration as done:
-            partitions: Partitions = done.value
-            return partitions
+            result: T = done.value
+            return result
 
 
 def requested_in_portions(
     request: FetchRequest, uses_topic_ids: bool, topic_names: TopicNames
 ) -> Generator[int, None, Partitions]:
-    """The same for a large request, to be gone on with piece by piece; yields the size of each."""
+    """A partition that is named twice counts once, as it was named last. Yields the size of each portion."""
     partitions: Partitions = {}
     count = 0
     for topic in request.topics:
@@ -188,8 +208,18 @@ def requested_in_portions(
     return partitions
 
 
+class _ContextInPortions:
+    __slots__ = ()
+
+    def finish_in_portions(self, answers: PartitionAnswers, now_ms: int) -> Generator[int, None, FetchAnswer]:
+        raise NotImplementedError
+
+    def finish(self, answers: PartitionAnswers, now_ms: int) -> FetchAnswer:
+        return _at_once(self.finish_in_portions(answers, now_ms))
+
+
 @dataclass(slots=True, eq=False)
-class SessionlessContext:
+class SessionlessContext(_ContextInPortions):
     """Reads what the request lists and remembers nothing."""
 
     requested: Partitions
@@ -198,12 +228,13 @@ class SessionlessContext:
     def partitions(self) -> Iterable[CachedPartition]:
         return self.requested.values()
 
-    def finish(self, answers: PartitionAnswers, now_ms: int) -> FetchAnswer:
+    def finish_in_portions(self, answers: PartitionAnswers, now_ms: int) -> Generator[int, None, FetchAnswer]:
+        yield from ()
         return FetchAnswer(ErrorCode.NONE, INVALID_SESSION_ID, answers)
 
 
 @dataclass(slots=True, eq=False)
-class ErrorContext:
+class ErrorContext(_ContextInPortions):
     """The request named a session that cannot serve it."""
 
     error_code: ErrorCode
@@ -212,12 +243,13 @@ class ErrorContext:
     def partitions(self) -> Iterable[CachedPartition]:
         return ()
 
-    def finish(self, answers: PartitionAnswers, now_ms: int) -> FetchAnswer:
+    def finish_in_portions(self, answers: PartitionAnswers, now_ms: int) -> Generator[int, None, FetchAnswer]:
+        yield from ()
         return FetchAnswer(self.error_code, INVALID_SESSION_ID)
 
 
 @dataclass(slots=True, eq=False)
-class FullContext:
+class FullContext(_ContextInPortions):
     """Answers every partition and opens a session for them, where there is room for one."""
 
     sessions: FetchSessionCache
@@ -229,7 +261,14 @@ class FullContext:
     def partitions(self) -> Iterable[CachedPartition]:
         return self.requested.values()
 
-    def finish(self, answers: PartitionAnswers, now_ms: int) -> FetchAnswer:
+    def finish_in_portions(self, answers: PartitionAnswers, now_ms: int) -> Generator[int, None, FetchAnswer]:
+        """The session is opened at the end: others may take its room before, and none is taken for half of it."""
+        cached: Partitions = {}
+        for number, (partition, data) in enumerate(answers, 1):
+            partition.update_response(data)
+            cached[_key(partition, self.uses_topic_ids)] = partition
+            if not number % PARTITIONS_AT_ONCE:
+                yield PARTITIONS_AT_ONCE
         session = self.sessions.open(
             privileged=self.from_follower,
             uses_topic_ids=self.uses_topic_ids,
@@ -238,16 +277,14 @@ class FullContext:
         )
         if session is None:
             return FetchAnswer(ErrorCode.NONE, INVALID_SESSION_ID, answers)
-        for partition, data in answers:
-            partition.update_response(data)
-            session.cached[session.key(partition)] = partition
-        self.sessions.partitions += len(session.cached)
+        session.cached = cached
+        self.sessions.partitions += len(cached)
         session.touch(now_ms)
         return FetchAnswer(ErrorCode.NONE, session.id, answers)
 
 
 @dataclass(slots=True, eq=False)
-class IncrementalContext:
+class IncrementalContext(_ContextInPortions):
     """Reads everything that the session holds, or what is unsettled of it, and answers only what changed.
 
     A partition that gave records goes to the end of the order, so that the next request's bytes go to others first.
@@ -277,22 +314,28 @@ class IncrementalContext:
                 partition.topic = self.topic_names(partition.topic_id)
             yield partition
 
-    def finish(self, answers: PartitionAnswers, now_ms: int) -> FetchAnswer:
+    def finish_in_portions(self, answers: PartitionAnswers, now_ms: int) -> Generator[int, None, FetchAnswer]:
         session = self.session
-        if self.is_overtaken:
-            return FetchAnswer(ErrorCode.INVALID_FETCH_SESSION_EPOCH, session.id)
-        cached = session.cached
         changed = []
         given = []
-        for answer in answers:
-            partition, data = answer
-            if not partition.update_response(data):
-                continue
-            changed.append(answer)
-            if data.records_size > 0:
-                key = session.key(partition)
-                given.append(key)
-                cached[key] = cached.pop(key)
+        for start in range(0, len(answers), PARTITIONS_AT_ONCE):
+            if start:
+                yield PARTITIONS_AT_ONCE
+            if self.is_overtaken:
+                break
+            cached = session.cached
+            for answer in answers[start : start + PARTITIONS_AT_ONCE]:
+                partition, data = answer
+                if not partition.update_response(data):
+                    continue
+                changed.append(answer)
+                if data.records_size > 0:
+                    key = session.key(partition)
+                    given.append(key)
+                    if key in cached:
+                        cached[key] = cached.pop(key)
+        if self.is_overtaken:
+            return FetchAnswer(ErrorCode.INVALID_FETCH_SESSION_EPOCH, session.id)
         if session.watch is not None:
             session.watch.answered(given)
         return FetchAnswer(ErrorCode.NONE, session.id, changed)
@@ -350,12 +393,25 @@ class FetchSessionCache:
         now_ms: int,
         *,
         from_follower: bool = False,
-        requested: Partitions | None = None,
     ) -> FetchContext:
-        """requested: of a large request, whoever has found them already."""
+        return _at_once(
+            self.new_context_in_portions(request, version, topic_names, now_ms, from_follower=from_follower)
+        )
+
+    def new_context_in_portions(
+        self,
+        request: FetchRequest,
+        version: int,
+        topic_names: TopicNames,
+        now_ms: int,
+        *,
+        from_follower: bool = False,
+    ) -> Generator[int, None, FetchContext]:
+        """The same for a large request; yields the size of each portion. What comes in between with the epoch that it
+        named is refused: the session is in the next one from the beginning.
+        """
         uses_topic_ids = version >= TOPIC_IDS_SINCE_VERSION
-        if requested is None:
-            requested = requested_partitions(request, uses_topic_ids, topic_names)
+        requested = yield from requested_in_portions(request, uses_topic_ids, topic_names)
         if request.session_epoch in (INITIAL_EPOCH, FINAL_EPOCH):
             # A full request closes the session that it names; with the final epoch it does not open another.
             self._close(request.session_id)
@@ -369,13 +425,12 @@ class FetchSessionCache:
             return ErrorContext(ErrorCode.INVALID_FETCH_SESSION_EPOCH)
         if session.uses_topic_ids != uses_topic_ids:
             return ErrorContext(ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR)
-        if not self._update(session, request, requested):
-            self._close(session.id)
+        session.epoch = next_epoch(session.epoch)
+        if not (yield from self._update(session, request, requested)):
             return ErrorContext(ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
         if not session.cached:
             self._close(session.id)
             return SessionlessContext(requested)
-        session.epoch = next_epoch(session.epoch)
         session.touch(now_ms)
         if session.watch is not None:
             session.watch.begin(session.cached, request.replica_state.replica_epoch, now_ms)
@@ -397,14 +452,23 @@ class FetchSessionCache:
         self._by_id[session_id] = session
         return session
 
-    def _update(self, session: FetchSession, request: FetchRequest, requested: Partitions) -> bool:
-        """Whether there is room for what is new in the session."""
-        before = len(session.cached)
-        session.update(request, requested)
-        self.partitions += len(session.cached) - before
-        if len(session.cached) <= before:
-            return True
-        return len(session.cached) <= MOST_PARTITIONS_OF_ONE and self._make_room(session.privileged, 0, session)
+    def _update(
+        self, session: FetchSession, request: FetchRequest, requested: Partitions
+    ) -> Generator[int, None, bool]:
+        """Whether the session is still there: it is closed where there is no room for what is new in it."""
+        before = counted = len(session.cached)
+        for steps in session.update_in_portions(request, requested):
+            self.partitions += len(session.cached) - counted
+            counted = len(session.cached)
+            yield steps
+            if self._by_id.get(session.id) is not session:
+                return False  # closed meanwhile, and what it held is counted no more
+        self.partitions += len(session.cached) - counted
+        size = len(session.cached)
+        if size > before and (size > MOST_PARTITIONS_OF_ONE or not self._make_room(session.privileged, 0, session)):
+            self._close(session.id)
+            return False
+        return True
 
     def _make_room(self, privileged: bool, size: int, growing: FetchSession | None = None) -> bool:
         """Whether so many partitions more find room, once larger sessions have given theirs up: consumers' first.

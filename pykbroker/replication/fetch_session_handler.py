@@ -10,9 +10,13 @@ from .fetch_session import INITIAL_EPOCH, INVALID_SESSION_ID, next_epoch
 
 
 class FetchSessionHandler:
-    """`id` and `epoch` go into the next request; while `is_full`, that one names every partition."""
+    """`id` and `epoch` go into the next request; while `is_full`, that one names every partition.
+
+    is_refused: there was no room for a session at the last answer.
+    """
 
     def __init__(self) -> None:
+        self.is_refused = False
         self.id = INVALID_SESSION_ID
         self.epoch = INITIAL_EPOCH
 
@@ -27,6 +31,7 @@ class FetchSessionHandler:
             if error_code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND:
                 self.id = INVALID_SESSION_ID
             return False
+        self.is_refused = session_id == INVALID_SESSION_ID
         if session_id == INVALID_SESSION_ID:
             # There was no room for one, or it was closed.
             self.id, self.epoch = INVALID_SESSION_ID, INITIAL_EPOCH

@@ -99,12 +99,14 @@ class FollowerState:
     """What the leader knows of one other replica; offsets are -1 before its first fetch of this leader epoch.
 
     last_caught_up_ms: the latest time of which is known that it had all that the leader had. quiet_in: it has all, and
-    every further request of that session says so again without naming the partition.
+    every further request of that session says so again without naming the partition. last_request: the number of the
+    newest one that has told of it.
     """
 
     replica_id: int
     log_end_offset: int = NO_OFFSET
     log_start_offset: int = NO_OFFSET
+    last_request: int = 0
     last_fetch_ms: int = _NEVER_MS
     last_fetch_leader_end_offset: int = NO_OFFSET
     last_caught_up_ms: int = _NEVER_MS
@@ -186,6 +188,16 @@ class InSyncReplicas:
         self.pending = None
 
     # What followers tell
+
+    def hears(self, replica_id: int, request_number: int) -> bool:
+        """Whether a request says what no newer one has said already; numbers are in the order of their arrival."""
+        follower = self.followers.get(replica_id)
+        if follower is None:
+            return True
+        if request_number < follower.last_request:
+            return False
+        follower.last_request = request_number
+        return True
 
     def note_fetch(
         self,

@@ -12,6 +12,7 @@ from pykbroker.metadata.encoded_topics import EncodedTopicsOfNode
 from .clock import Clock
 from .fetch_waits import FetchWaits
 from .threads import Threads
+from .turns import LongRequests
 
 if TYPE_CHECKING:
     from pykbroker.metadata.image import MetadataImage
@@ -92,4 +93,6 @@ class Broker(ClusterNode):
     advertised: tuple[BoundListener, ...] = field(default=())
     """What clients are told, one for each listener of the broker."""
     fetch_waits: FetchWaits = field(default_factory=FetchWaits)
+    replica_turns: LongRequests = field(default_factory=LongRequests)
+    """Of fetches by other brokers, so that replication does not stand behind a hundred long requests of clients."""
     encoded_topics: EncodedTopicsOfNode = field(default_factory=EncodedTopicsOfNode)

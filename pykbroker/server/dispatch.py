@@ -10,6 +10,7 @@ import logging
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass, field
+from itertools import count
 from typing import Any, Literal, TypeAlias, TypeVar, cast
 
 from pykbroker.protocol.api_keys import ApiKey, response_type
@@ -91,7 +92,8 @@ class RequestContext:
     """What a handler knows beside the request. Slices of the request are good until the handler returns.
 
     broker: on a controller's listener it may have no more than a ClusterNode has. turn: for handlers that loop over
-    what the request names. admission: of a large request, to be left by who is about to wait for others.
+    what the request names. admission: of a large request, to be left by who is about to wait for others. number: the
+    node's requests are numbered as they come, whichever is unpacked or handled first.
     """
 
     broker: Broker
@@ -100,6 +102,7 @@ class RequestContext:
     connection: ConnectionState
     turn: Turn = field(default_factory=Turn)
     admission: Admission | None = None
+    number: int = 0
 
     @property
     def listener_name(self) -> str:
@@ -200,14 +203,15 @@ handles = HANDLERS.handles
 
 
 class Dispatcher:
-    """Answers the frames of one listener's connections."""
+    """Answers the frames of one listener's connections. numbers: shared by the listeners of a node."""
 
-    def __init__(self, node: ClusterNode, listener: ListenerView) -> None:
+    def __init__(self, node: ClusterNode, listener: ListenerView, numbers: Iterator[int] | None = None) -> None:
         self._broker = cast(Broker, node)
         self._listener = listener
         self._by_api_key = listener.by_api_key
         self._large: defaultdict[int, LargeRequests] = defaultdict(LargeRequests)
         self._long = LongRequests()
+        self._numbers = numbers or count(1)
 
     def disk_failed(self, failure: DiskFailed) -> None:
         """A file could not be read that an answer is made of."""
@@ -216,6 +220,7 @@ class Dispatcher:
 
     async def answer(self, frame: memoryview, connection: ConnectionState) -> list[Part] | None:
         """The parts of the response; None where the request has none. Raises what closes the connection."""
+        number = next(self._numbers)
         header, body = decode_request_header(frame)
         connection.request = header
         handler = self._by_api_key.get(header.api_key)
@@ -234,27 +239,25 @@ class Dispatcher:
         else:
             request = await self._broker.threads.run(handler.decode_few, version, frame, body)
         if request is None:
-            return await self._answer_large(handler, header, frame, body, connection)
-        return await self._answer(handler, self._context(header, connection), request)
+            return await self._answer_large(handler, self._context(header, connection, number), frame, body)
+        return await self._answer(handler, self._context(header, connection, number), request)
 
     async def _answer_large(
-        self, handler: Handler, header: RequestHeader, frame: memoryview, body: int, connection: ConnectionState
+        self, handler: Handler, context: RequestContext, frame: memoryview, body: int
     ) -> list[Part] | None:
         """Unpacked in a thread, when there is room for what comes out."""
+        header = context.header
         is_let_in = header.api_key in MEMBERS
-        admission = await self._large[header.api_key].enter(0 if is_let_in else len(frame))
+        admission = context.admission = await self._large[header.api_key].enter(0 if is_let_in else len(frame))
         try:
             request = await self._broker.threads.run(handler.decode, header.api_version, frame, body)
-            context = self._context(header, connection, admission)
             return await self._answer(handler, context, request)
         finally:
             admission.leave()
 
-    def _context(
-        self, header: RequestHeader, connection: ConnectionState, admission: Admission | None = None
-    ) -> RequestContext:
+    def _context(self, header: RequestHeader, connection: ConnectionState, number: int) -> RequestContext:
         turn = Turn(self._long, connection.long_requests)
-        return RequestContext(self._broker, header, self._listener, connection, turn, admission)
+        return RequestContext(self._broker, header, self._listener, connection, turn, None, number)
 
     async def _answer(self, handler: Handler, context: RequestContext, request: Message) -> list[Part] | None:
         header = context.header

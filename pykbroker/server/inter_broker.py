@@ -10,6 +10,7 @@ from pykbroker.metadata.image import MetadataImage
 from pykbroker.protocol.schema import Message
 
 from .node_connections import Destination, NodeConnections
+from .threads import Threads
 from .transport import Network
 
 ResponseT = TypeVar("ResponseT", bound=Message)
@@ -26,11 +27,12 @@ class InterBroker:
         image: Callable[[], MetadataImage],
         listener_name: str,
         request_timeout_ms: int,
+        threads: Threads | None = None,
     ) -> None:
         self._image = image
         self._listener_name = listener_name
         self._connections = NodeConnections(
-            network, client_id=f"broker-{node_id}", request_timeout_ms=request_timeout_ms
+            network, client_id=f"broker-{node_id}", request_timeout_ms=request_timeout_ms, threads=threads
         )
 
     async def request(

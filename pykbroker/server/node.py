@@ -13,6 +13,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mappin
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from functools import partial
+from itertools import count
 from typing import TypeAlias
 
 import trio
@@ -121,6 +122,7 @@ class Node:
         self._on_loading = on_loading
         self._pool = BufferPool(client_memory(config))
         self._controller_pool = BufferPool(client_memory(config))
+        self._request_numbers = count(1)
         """Of its own: clients must not take a controller's memory."""
         self._stopping = trio.Event()
         self.serves = False
@@ -182,10 +184,10 @@ class Node:
         )
         refusals = RateLimitedLog(logging.getLogger(f"{__package__}.refusals"), self._clock)
 
-        view = self._handlers.view(kind)
+        view, numbers = self._handlers.view(kind), self._request_numbers
         pool = self._pool if kind == "broker" else self._controller_pool
         return [
-            Listener(each.name, acceptors[each.name], Dispatcher(node, view), limits, pool, refusals)
+            Listener(each.name, acceptors[each.name], Dispatcher(node, view, numbers), limits, pool, refusals)
             for each in configured
         ]
 

@@ -15,6 +15,7 @@ from pykbroker.client.connection import Connection
 from pykbroker.client.errors import NoBrokerReachable, NodeRefusesConnections
 from pykbroker.protocol.schema import Message
 
+from .threads import Threads
 from .transport import Network, Transport
 
 ResponseT = TypeVar("ResponseT", bound=Message)
@@ -30,8 +31,13 @@ class Destination:
 
 
 class NodeConnections:
-    def __init__(self, network: Network, *, client_id: str, request_timeout_ms: int) -> None:
+    """threads: for answers of many entries; where there are none, they are unpacked on the event loop."""
+
+    def __init__(
+        self, network: Network, *, client_id: str, request_timeout_ms: int, threads: Threads | None = None
+    ) -> None:
         self._network = network
+        self._threads = threads
         self._client_id = client_id
         self._request_timeout_ms = request_timeout_ms
         self._open: dict[tuple[str, str], tuple[Destination, Connection]] = {}
@@ -106,6 +112,7 @@ class NodeConnections:
             peer=node,
             client_id=self._client_id,
             request_timeout_ms=self._request_timeout_ms,
+            threads=self._threads,
         )
         try:
             await connection.negotiate()

@@ -55,6 +55,7 @@ class NodeTransactions:
             image=image,
             listener_name=config.listeners.inter_broker_name,
             request_timeout_ms=config.int("request.timeout.ms"),
+            threads=threads,
         )
         appends = MarkerAppends(replicas, groups, clock)
         markers = TransactionMarkers(node_id, appends, inter_broker, image=image)

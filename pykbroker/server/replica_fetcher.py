@@ -25,6 +25,7 @@ from pykbroker.replication.partition import NO_LEADER, Partition
 from pykbroker.storage.errors import DiskFailed
 
 from .clock import Clock
+from .few_tasks import in_few_tasks
 
 logger = logging.getLogger(__name__)
 
@@ -140,7 +141,9 @@ class ReplicaFetcher:
             self._note_reached(False, str(error))
             follower.failed(self._clock.monotonic_ms())
             return
-        if request is None and follower.next_offsets_request() is None:
+        if request is None and follower.has_more_to_tell:
+            await trio.lowlevel.checkpoint()
+        elif request is None and follower.next_offsets_request() is None:
             await self._wait()
         else:
             self._note_reached(True)
@@ -149,9 +152,7 @@ class ReplicaFetcher:
         """Without a pause in front: from when it is due on, others wait for it (`LogTruncations.settled`)."""
         while due := self.follower.truncations_due():
             with trio.CancelScope(shield=True):
-                async with trio.open_nursery() as truncating:
-                    for each in due:
-                        truncating.start_soon(self._truncate_one, each)
+                await in_few_tasks(due, self._truncate_one)
 
     async def _truncate_one(self, due: DueTruncation) -> None:
         failure = await self._truncate(due)
@@ -165,9 +166,7 @@ class ReplicaFetcher:
             lacking = self.follower.lacking_flush(now_ms)
             if not lacking:
                 return now_ms
-            async with trio.open_nursery() as flushing:
-                for partition in lacking:
-                    flushing.start_soon(self._flush_one, partition)
+            await in_few_tasks(lacking, self._flush_one)
 
     async def _flush_one(self, partition: Partition) -> None:
         if not await self._flush(partition, partition.log.log_end_offset):

@@ -259,7 +259,13 @@ class ApiNode:
     # Requests
 
     async def call(
-        self, handler: Handler, request: Message, version: int, *, connection: ConnectionState | None = None
+        self,
+        handler: Handler,
+        request: Message,
+        version: int,
+        *,
+        connection: ConnectionState | None = None,
+        number: int = 0,
     ) -> Any:
         """The response as a client decodes it; None where there is none."""
         schema = type(request).__schema__
@@ -269,6 +275,7 @@ class ApiNode:
             RequestHeader(schema.api_key, version, 1, "test"),
             ListenerView("broker", {}),
             connection or ConnectionState("PLAINTEXT", "127.0.0.1"),
+            number=number,
         )
         received, _ = decode(type(request), version, memoryview(encode(request, version)))
         response = await handler(context, received)

@@ -9,11 +9,18 @@ import trio
 
 from pykbroker.client.errors import NodeRefusesConnections
 from pykbroker.protocol.messages.brokers import AllocateProducerIdsRequest, AllocateProducerIdsResponse
+from pykbroker.protocol.messages.reassignments import (
+    ListPartitionReassignmentsRequest,
+    ListPartitionReassignmentsResponse,
+    OngoingPartitionReassignment,
+    OngoingTopicReassignment,
+)
 from pykbroker.server.node_connections import Destination, NodeConnections
 from pykbroker.sim.determinism import run_deterministic
 from pykbroker.sim.network import SimulatedNetwork
 
 from .controllers import TestController
+from .inline_threads import InlineThreads
 
 
 async def _answers(request: AllocateProducerIdsRequest) -> AllocateProducerIdsResponse:
@@ -54,5 +61,41 @@ def test_nothing_is_kept_of_nodes_to_which_there_is_no_connection() -> None:
             assert await connections.connection(here.destination) is opened
             await connections.close(here.destination.node)
         assert not connections._connecting
+
+    run_deterministic(run, seed=1)
+
+
+class CountingThreads(InlineThreads):
+    jobs = 0
+
+    async def run(self, fn, *args):  # type: ignore[no-untyped-def]
+        self.jobs += 1
+        return await super().run(fn, *args)
+
+
+@pytest.mark.parametrize(("partitions", "jobs"), [(10, 0), (1500, 1)])
+def test_an_answer_of_many_entries_is_unpacked_in_a_thread(partitions: int, jobs: int) -> None:
+    answered = ListPartitionReassignmentsResponse(
+        topics=[
+            OngoingTopicReassignment(
+                name="apples", partitions=[OngoingPartitionReassignment(partition_index=i) for i in range(partitions)]
+            )
+        ]
+    )
+
+    async def answers(request: ListPartitionReassignmentsRequest) -> ListPartitionReassignmentsResponse:
+        return answered
+
+    async def run() -> None:
+        network, threads = SimulatedNetwork(random.Random(1)), CountingThreads()
+        here = TestController(2, ListPartitionReassignmentsRequest, answers)
+        connections = NodeConnections(network, client_id="broker-1", request_timeout_ms=5_000, threads=threads)
+        async with here.serving(network):
+            response = await connections.request(
+                here.destination, ListPartitionReassignmentsRequest(), ListPartitionReassignmentsResponse
+            )
+            await connections.aclose()
+        assert response == answered
+        assert threads.jobs == jobs
 
     run_deterministic(run, seed=1)
