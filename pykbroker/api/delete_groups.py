@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pykbroker.groups.requests import DeleteGroup
 from pykbroker.protocol.messages.group_admin import DeletableGroupResult, DeleteGroupsRequest, DeleteGroupsResponse
 from pykbroker.server.coordinator_driver import CoordinatorRefused
 from pykbroker.server.dispatch import RequestContext, handles
@@ -23,7 +24,7 @@ async def delete_groups(context: RequestContext, request: DeleteGroupsRequest) -
 
 async def _delete(context: RequestContext, group_id: str) -> DeletableGroupResult:
     try:
-        response: DeleteGroupsResponse = await submit(context, group_id, DeleteGroupsRequest(groups_names=[group_id]))
+        error_code = await submit(context, group_id, DeleteGroup(group_id=group_id))
     except CoordinatorRefused as refused:
-        return DeletableGroupResult(group_id=group_id, error_code=refused.error_code)
-    return response.results[0]
+        error_code = refused.error_code
+    return DeletableGroupResult(group_id=group_id, error_code=error_code)

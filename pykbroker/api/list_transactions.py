@@ -6,11 +6,20 @@ Served are versions 0 to 2: 1 brought a filter by duration (KIP-994), 2 one by a
 from __future__ import annotations
 
 from pykbroker.protocol.errors import ErrorCode
-from pykbroker.protocol.messages.transaction_admin import ListTransactionsRequest, ListTransactionsResponse
+from pykbroker.protocol.messages.transaction_admin import (
+    ListTransactionsRequest,
+    ListTransactionsResponse,
+    ListTransactionsResponseTransactionState,
+)
 from pykbroker.server.coordinator_driver import CoordinatorRefused
 from pykbroker.server.dispatch import RequestContext, handles
+from pykbroker.server.turns import portions
+from pykbroker.transactions.administration import ListSomeTransactions, TransactionFilter
 
 from .transaction_requests import transaction_context
+
+_IDS_AT_ONCE = 500
+_STEPS_OF_ID = 3
 
 
 @handles(ListTransactionsRequest)
@@ -18,16 +27,33 @@ async def list_transactions(context: RequestContext, request: ListTransactionsRe
     coordinator = context.broker.transactions.coordinator
     if coordinator.loading_partitions:
         return ListTransactionsResponse(error_code=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
-    answer = ListTransactionsResponse()
+    try:
+        wanted = TransactionFilter(request)
+    except ValueError:
+        return ListTransactionsResponse(error_code=ErrorCode.INVALID_REGULAR_EXPRESSION)
+    answer = ListTransactionsResponse(unknown_state_filters=wanted.unknown_states)
     for index in coordinator.active_partitions:
         try:
-            of_partition: ListTransactionsResponse = await coordinator.submit_to_partition(
-                index, request, transaction_context(context)
-            )
+            answer.transaction_states += await _transactions_of_partition(context, wanted, index)
         except CoordinatorRefused:
             continue  # it is led elsewhere by now, and listed there
-        if of_partition.error_code:
-            return of_partition
-        answer.unknown_state_filters = of_partition.unknown_state_filters
-        answer.transaction_states = answer.transaction_states + of_partition.transaction_states
     return answer
+
+
+async def _transactions_of_partition(
+    context: RequestContext, wanted: TransactionFilter, index: int
+) -> list[ListTransactionsResponseTransactionState]:
+    """Of the ids that are there now, each as it is when its turn has come. Raises CoordinatorRefused."""
+    coordinator = context.broker.transactions.coordinator
+    shard = coordinator.shard(index)
+    if shard is None:
+        raise CoordinatorRefused(ErrorCode.NOT_COORDINATOR)
+    states: list[ListTransactionsResponseTransactionState] = []
+    for ids in portions(list(shard.transactions), _IDS_AT_ONCE):
+        asked = ListSomeTransactions(wanted, ids)
+        response: ListTransactionsResponse = await coordinator.submit_to_partition(
+            index, asked, transaction_context(context)
+        )
+        states += response.transaction_states
+        await context.turn.took(len(ids) * _STEPS_OF_ID)
+    return states

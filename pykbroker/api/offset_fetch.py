@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from pykbroker.groups.offset_requests import told_offset, unstable_offset
+from pykbroker.groups.requests import AllOffsets, FetchAllOffsets
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages.group_offsets import (
     OffsetFetchRequest,
@@ -35,6 +37,7 @@ _MOST_OFFSETS = 500_000
 """In one answer. Who names one group again and again could ask for any number."""
 _STEPS_OF_GROUP = 20
 _STEPS_OF_OFFSET = 4
+_STEPS_OF_TELLING = 2
 
 
 @handles(OffsetFetchRequest)
@@ -75,9 +78,9 @@ async def _fetch(
 ) -> OffsetFetchResponseGroup:
     by_id = context.header.api_version >= _TOPIC_IDS_SINCE
     if asked.topics is None:
-        group = await _ask(context, asked, None, require_stable)
+        group = await _fetch_all_topics(context, asked, require_stable)
         if by_id:
-            _add_ids(context, group)
+            await _add_ids(context, group)
         return group
     unknown: list[OffsetFetchResponseTopics] = []
     if by_id:
@@ -85,6 +88,30 @@ async def _fetch(
     group = await _fetch_topics(context, asked, asked.topics, require_stable)
     if not group.error_code:
         group.topics += unknown
+    return group
+
+
+async def _fetch_all_topics(
+    context: RequestContext, asked: OffsetFetchRequestGroup, require_stable: bool
+) -> OffsetFetchResponseGroup:
+    """All offsets are as they were at one time, however long it takes to tell them."""
+    request = FetchAllOffsets(group_id=asked.group_id, member_id=asked.member_id, member_epoch=asked.member_epoch)
+    group = OffsetFetchResponseGroup(group_id=asked.group_id)
+    try:
+        found: AllOffsets = await submit(context, asked.group_id, request)
+    except CoordinatorRefused as refused:
+        group.error_code = refused.error_code
+        return group
+    group.error_code = found.error_code
+    for name, offsets in found.topics:
+        answer = OffsetFetchResponseTopics(name=name)
+        group.topics.append(answer)
+        for portion in portions(offsets.items()):
+            answer.partitions += [
+                unstable_offset(index) if require_stable and found.is_pending(name, index) else told_offset(index, each)
+                for index, each in portion
+            ]
+            await context.turn.took(2 + len(portion) * _STEPS_OF_TELLING)
     return group
 
 
@@ -117,7 +144,7 @@ async def _fetch_topics(
 async def _ask(
     context: RequestContext,
     asked: OffsetFetchRequestGroup,
-    topics: list[OffsetFetchRequestTopics] | None,
+    topics: list[OffsetFetchRequestTopics],
     require_stable: bool,
 ) -> OffsetFetchResponseGroup:
     request = OffsetFetchRequest(groups=[with_topics(asked, topics)], require_stable=require_stable)
@@ -159,7 +186,7 @@ def _unknown_topic(topic: OffsetFetchRequestTopics) -> OffsetFetchResponseTopics
     )
 
 
-def _add_ids(context: RequestContext, group: OffsetFetchResponseGroup) -> None:
+async def _add_ids(context: RequestContext, group: OffsetFetchResponseGroup) -> None:
     """Offsets of topics that were deleted cannot be named by an id, and are left out."""
     topics = []
     for topic in group.topics:
@@ -167,6 +194,7 @@ def _add_ids(context: RequestContext, group: OffsetFetchResponseGroup) -> None:
         if known is not None:
             topic.topic_id = known.topic_id
             topics.append(topic)
+        await context.turn.took()
     group.topics = topics
 
 

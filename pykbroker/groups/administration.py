@@ -1,19 +1,14 @@
-"""ListGroups, DescribeGroups and DeleteGroups: what an administrator sees of groups, and how one goes away."""
+"""ListGroups and DescribeGroups: what an administrator sees of groups; and how one goes away."""
 
 from __future__ import annotations
 
-from pykbroker.java_hash import place_in_a_table
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages.group_admin import (
-    DeletableGroupResult,
-    DeleteGroupsRequest,
-    DeleteGroupsResponse,
     DescribedGroup,
     DescribedGroupMember,
     DescribeGroupsRequest,
     DescribeGroupsResponse,
     ListedGroup,
-    ListGroupsRequest,
     ListGroupsResponse,
 )
 from pykbroker.state_machine import Token
@@ -24,9 +19,9 @@ from .consumer_records import ConsumerRecords, group_tombstones
 from .context import GroupRequestContext, Step
 from .group_types import Group, find_classic
 from .member import ClassicMember
-from .offset_cleanup import OffsetCleanup
 from .rebalance import Rebalance
 from .records import group_metadata_record
+from .requests import ListSomeGroups
 
 CLASSIC_TYPE = "classic"
 CONSUMER_TYPE = "consumer"
@@ -37,18 +32,16 @@ class Administration:
     def __init__(
         self,
         groups: dict[str, Group],
-        cleanup: OffsetCleanup,
         rebalance: Rebalance,
         consumer_records: ConsumerRecords,
     ) -> None:
         self._groups = groups
-        self._cleanup = cleanup
         self._rebalance = rebalance
         self._consumer_records = consumer_records
 
-    def list(self, request: ListGroupsRequest, token: Token, step: Step) -> None:
-        """In the order of Kafka's tables. Filters are compared without regard to case; an empty one lets everything
-        through."""
+    def list(self, asked: ListSomeGroups, token: Token, step: Step) -> None:
+        """Filters are compared without regard to case; an empty one lets everything through."""
+        request = asked.request
         states = {state.lower() for state in request.states_filter}
         types = {type_.lower() for type_ in request.types_filter}
         listed = [
@@ -58,8 +51,10 @@ class Administration:
                 group_state=group.state.value,
                 group_type=type_of(group),
             )
-            for group in sorted(self._groups.values(), key=lambda group: place_in_a_table(group.group_id))
-            if (not states or group.state.value.lower() in states) and (not types or type_of(group).lower() in types)
+            for group in map(self._groups.get, asked.group_ids)
+            if group is not None
+            and (not states or group.state.value.lower() in states)
+            and (not types or type_of(group).lower() in types)
         ]
         step.answer(token, ListGroupsResponse(groups=listed))
 
@@ -85,23 +80,6 @@ class Administration:
             protocol_data=protocol_name or "",
             members=[_describe_member(member, protocol_name) for member in group.members.values()],
         )
-
-    def delete(self, request: DeleteGroupsRequest, token: Token, step: Step) -> None:
-        results = [
-            DeletableGroupResult(group_id=group_id, error_code=self._delete(group_id, step))
-            for group_id in request.groups_names
-        ]
-        step.answer(token, DeleteGroupsResponse(results=results))
-
-    def _delete(self, group_id: str, step: Step) -> ErrorCode:
-        group = self._groups.get(group_id)
-        if group is None:
-            return ErrorCode.GROUP_ID_NOT_FOUND
-        if not group.is_empty:
-            return ErrorCode.NON_EMPTY_GROUP
-        self._cleanup.delete_all(group_id, step)
-        self.forget(group, "deleted by request", step)
-        return ErrorCode.NONE
 
     def forget(self, group: Group, cause: str, step: Step) -> None:
         """Removes an empty group; the tombstones of its offsets, if it has any, are in the step."""

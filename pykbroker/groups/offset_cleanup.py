@@ -8,7 +8,7 @@ group without members and offsets goes too.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from itertools import islice
+from itertools import chain, islice
 
 from .classic_group import EMPTY, STABLE
 from .config import GroupConfig
@@ -71,10 +71,12 @@ class OffsetCleanup:
             return step.timestamp_ms >= offset.expire_timestamp_ms
         return step.timestamp_ms - since_ms >= self._config.offsets_retention_ms
 
-    def delete_all(self, group_id: str, step: Step) -> None:
-        """The group goes, and with it what transactions under way committed for it."""
-        places = [place for place, _ in self._offsets_of(group_id)]
-        self._delete(group_id, dict.fromkeys([*places, *self._pending.places(group_id)]), step)
+    def delete_some(self, group_id: str, most: int, step: Step) -> bool:
+        """The group goes, and with it what transactions under way committed for it. Whether these are the last."""
+        committed = (place for place, _ in self._offsets_of(group_id))
+        places = list(islice(chain(committed, self._pending.places(group_id)), most + 1))
+        self._delete(group_id, dict.fromkeys(places[:most]), step)
+        return len(places) <= most
 
     def _delete(self, group_id: str, places: Iterable[Place], step: Step) -> None:
         for topic, partition in places:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages.group_offsets import (
     OffsetDeleteRequest,
@@ -26,9 +24,10 @@ from .consumer_fencing import validate_fetch
 from .consumer_group import ConsumerGroup
 from .context import Step
 from .group_types import Group
-from .offsets import CommittedOffsets
+from .offsets import CommittedOffset, CommittedOffsets
 from .pending_offsets import PendingOffsets
 from .records import offset_commit_record
+from .requests import AllOffsets, FetchAllOffsets
 
 NO_OFFSET = -1
 NO_LEADER_EPOCH = -1
@@ -69,8 +68,21 @@ class OffsetRequests:
 
     # OffsetFetch
 
+    def fetch_all(self, request: FetchAllOffsets, token: Token, step: Step) -> None:
+        """Topics with a committed offset; a first one that is pending does not count yet."""
+        group_id = request.group_id
+        group = self._groups.get(group_id)
+        error_code = ErrorCode.NONE
+        if isinstance(group, ConsumerGroup):
+            error_code = validate_fetch(group, request.member_id, request.member_epoch)
+        if group is None or error_code is not ErrorCode.NONE:
+            step.answer(token, AllOffsets(error_code))
+            return
+        topics = [(name, dict(offsets)) for name, offsets in self._offsets.of_group(group_id)]
+        step.answer(token, AllOffsets(ErrorCode.NONE, topics, self._pending.as_of_now(group_id)))
+
     def fetch(self, request: OffsetFetchRequest, token: Token, step: Step) -> None:
-        """Takes and gives the form of v8+, a list of groups."""
+        """Takes and gives the form of v8+, a list of groups, whose topics are named."""
         groups = [self._fetch_group(group, request.require_stable) for group in request.groups]
         step.answer(token, OffsetFetchResponse(groups=groups))
 
@@ -80,38 +92,41 @@ class OffsetRequests:
             error_code = validate_fetch(group, asked.member_id, asked.member_epoch)
             if error_code is not ErrorCode.NONE:
                 return OffsetFetchResponseGroup(group_id=asked.group_id, error_code=error_code)
+        assert asked.topics is not None
         topics = []
-        for name, topic_id, indexes in self._asked_topics(asked):
+        for topic in asked.topics:
             partitions = [
-                self._fetch_partition(asked.group_id, name, topic_id, index, require_stable) for index in indexes
+                self._fetch_partition(asked.group_id, topic.name, topic.topic_id, index, require_stable)
+                for index in topic.partition_indexes
             ]
-            topics.append(OffsetFetchResponseTopics(name=name, topic_id=topic_id, partitions=partitions))
+            topics.append(OffsetFetchResponseTopics(name=topic.name, topic_id=topic.topic_id, partitions=partitions))
         return OffsetFetchResponseGroup(group_id=asked.group_id, topics=topics)
-
-    def _asked_topics(self, asked: OffsetFetchRequestGroup) -> list[tuple[str, bytes, Collection[int]]]:
-        """Where none are named, those with a committed offset; a first one that is pending does not count yet."""
-        if asked.topics is not None:
-            return [(topic.name, topic.topic_id, topic.partition_indexes) for topic in asked.topics]
-        if asked.group_id not in self._groups:
-            return []
-        return [(name, NO_UUID, offsets.keys()) for name, offsets in self._offsets.of_group(asked.group_id)]
 
     def _fetch_partition(
         self, group_id: str, topic: str, topic_id: bytes, index: int, require_stable: bool
     ) -> OffsetFetchResponsePartitions:
-        """Whoever reads what transactions write waits for their end (KIP-447). A group that is not there has no
-        offsets, which is not an error; nor has a topic those of an earlier one of its name."""
+        """A group that is not there has no offsets, which is not an error; nor has a topic those of an earlier one of
+        its name."""
         if require_stable and self._pending.is_pending(group_id, topic, index):
-            return _no_offset(index, ErrorCode.UNSTABLE_OFFSET_COMMIT)
+            return unstable_offset(index)
         committed = self._offsets.get(group_id, topic, index)
         if committed is None or group_id not in self._groups or _differs(committed.topic_id, topic_id):
             return _no_offset(index)
-        return OffsetFetchResponsePartitions(
-            partition_index=index,
-            committed_offset=committed.offset,
-            committed_leader_epoch=committed.leader_epoch,
-            metadata=committed.metadata,
-        )
+        return told_offset(index, committed)
+
+
+def told_offset(index: int, committed: CommittedOffset) -> OffsetFetchResponsePartitions:
+    return OffsetFetchResponsePartitions(
+        partition_index=index,
+        committed_offset=committed.offset,
+        committed_leader_epoch=committed.leader_epoch,
+        metadata=committed.metadata,
+    )
+
+
+def unstable_offset(index: int) -> OffsetFetchResponsePartitions:
+    """Whoever reads what transactions write waits for their end (KIP-447)."""
+    return _no_offset(index, ErrorCode.UNSTABLE_OFFSET_COMMIT)
 
 
 def _validate_delete(group_id: str, group: Group | None) -> ErrorCode:

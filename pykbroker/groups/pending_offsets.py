@@ -7,7 +7,7 @@ model is the transactional half of Kafka's `OffsetMetadataManager`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TypeAlias
 
 from pykbroker.protocol.messages.group_records import OffsetCommitKey, OffsetCommitValue
@@ -33,6 +33,10 @@ class PendingOffsets:
 
     def is_pending(self, group_id: str, topic: str, partition: int) -> bool:
         return (topic, partition) in self._producers.get(group_id, ())
+
+    def as_of_now(self, group_id: str) -> Mapping[Place, object]:
+        """Where something is pending, unchanged for ever."""
+        return self._producers.get(group_id, {}).copy()
 
     def places(self, group_id: str) -> Iterator[Place]:
         yield from self._producers.get(group_id, ())

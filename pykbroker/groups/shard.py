@@ -15,8 +15,9 @@ from random import Random
 from typing import TypeAlias
 
 from pykbroker.kept_entries import KeptEntries
+from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages.consumer_groups import ConsumerGroupDescribeRequest, ConsumerGroupHeartbeatRequest
-from pykbroker.protocol.messages.group_admin import DeleteGroupsRequest, DescribeGroupsRequest, ListGroupsRequest
+from pykbroker.protocol.messages.group_admin import DescribeGroupsRequest
 from pykbroker.protocol.messages.group_offsets import OffsetCommitRequest, OffsetDeleteRequest, OffsetFetchRequest
 from pykbroker.protocol.messages.group_records import (
     GroupMetadataKey,
@@ -35,7 +36,7 @@ from .classic_members import ClassicMembers
 from .config import ConsumerGroupConfig, GroupConfig
 from .consumer_descriptions import ConsumerDescriptions
 from .consumer_group import ConsumerGroup
-from .consumer_heartbeats import ConsumerHeartbeats
+from .consumer_heartbeats import ConsumerHeartbeats, refused_heartbeat
 from .consumer_member import UNREVOKED_PARTITIONS
 from .consumer_membership import ConsumerMembership
 from .consumer_records import ConsumerRecords
@@ -52,6 +53,7 @@ from .deadlines import (
     Timeout,
 )
 from .deleted_topics import DeletedTopics, ForgottenTopics
+from .deletions import GroupDeletions
 from .group_types import Group, find_classic, find_consumer
 from .heartbeats import Heartbeats
 from .joins import Joins
@@ -63,9 +65,11 @@ from .offset_commits import OffsetCommits
 from .offset_requests import OffsetRequests
 from .offsets import CommittedOffsets
 from .pending_offsets import PendingOffsets
-from .rebalance import Rebalance
+from .rebalance import Rebalance, refused_join
 from .records import NO_TIMESTAMP, CoordinatorRecord, RecordKey, RecordValue
+from .refusal import Refusal
 from .regular_expressions import RegularExpressions, TopicRegexes
+from .requests import DeleteGroup, FetchAllOffsets, ListSomeGroups
 from .syncs import Syncs
 from .target_assignment import TargetAssignments
 from .topic_changes import TopicChanges
@@ -91,9 +95,10 @@ GroupRequest: TypeAlias = (
     | TxnOffsetCommitRequest
     | OffsetFetchRequest
     | OffsetDeleteRequest
-    | ListGroupsRequest
+    | FetchAllOffsets
+    | ListSomeGroups
     | DescribeGroupsRequest
-    | DeleteGroupsRequest
+    | DeleteGroup
 )
 
 
@@ -125,7 +130,8 @@ class GroupShard:
         self._offset_requests = OffsetRequests(self.groups, self.offsets, self.pending_offsets)
         self._cleanup = OffsetCleanup(config, self.offsets, self.pending_offsets)
         self._forgotten_topics = ForgottenTopics(self.offsets, self.pending_offsets)
-        self._administration = Administration(self.groups, self._cleanup, self._rebalance, self._consumer_records)
+        self._administration = Administration(self.groups, self._rebalance, self._consumer_records)
+        self._deletions = GroupDeletions(self.groups, self._cleanup, self._administration)
         self._metadata_hash = MetadataHash(topics)
         self._topic_changes = TopicChanges()
         self._consumer_config_of = consumer_config_of
@@ -194,6 +200,11 @@ class GroupShard:
         if self._kept.is_keeping:
             self._keep_groups_of(request)
         match request:
+            case JoinGroupRequest() if request.group_id in self._deletions:
+                step.answer(token, refused_join(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, request.member_id))
+            case ConsumerGroupHeartbeatRequest() if request.group_id in self._deletions:
+                words = f"Group {request.group_id} is being deleted."
+                step.answer(token, refused_heartbeat(Refusal(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, words)))
             case JoinGroupRequest():
                 self._joins.join(request, token, context, step)
             case SyncGroupRequest():
@@ -223,21 +234,22 @@ class GroupShard:
                 self._offset_requests.fetch(request, token, step)
             case OffsetDeleteRequest():
                 self._offset_requests.delete(request, token, step)
-            case ListGroupsRequest():
+            case FetchAllOffsets():
+                self._offset_requests.fetch_all(request, token, step)
+            case ListSomeGroups():
                 self._administration.list(request, token, step)
             case DescribeGroupsRequest():
                 self._administration.describe(request, token, context, step)
-            case DeleteGroupsRequest():
-                self._administration.delete(request, token, step)
+            case DeleteGroup():
+                self._deletions.begin(request, token, step)
         return self._finish(step)
 
     def _keep_groups_of(self, request: GroupRequest) -> None:
         """Those that the request may change; the others are looked at only."""
         match request:
-            case DeleteGroupsRequest():
-                for group_id in request.groups_names:
-                    self._kept.keep(group_id)
             case JoinGroupRequest() | SyncGroupRequest() | LeaveGroupRequest() | ConsumerGroupHeartbeatRequest():
+                self._kept.keep(request.group_id)
+            case DeleteGroup():
                 self._kept.keep(request.group_id)
             case HeartbeatRequest() if self._group_with_consumers(request.group_id) is not None:
                 self._kept.keep(request.group_id)
@@ -250,12 +262,17 @@ class GroupShard:
         return None if group is None or group.is_empty else group
 
     def next_deadline_ms(self) -> int | None:
-        deadlines = [self._deadlines.next_ms(), self._next_cleanup_ms]
+        going_on = None if self._deletions.next_group is None else 0
+        deadlines = [going_on, self._deadlines.next_ms(), self._next_cleanup_ms]
         return min((deadline for deadline in deadlines if deadline is not None), default=None)
 
     def expire(self, now_ms: int, timestamp_ms: int) -> Result[CoordinatorRecord]:
         """What is due by now, in the order in which it became due. Of very much the rest is still due afterwards."""
         step = Step(now_ms, timestamp_ms)
+        if (group_id := self._deletions.next_group) is not None:
+            self._kept.keep(group_id)
+            self._deletions.go_on(group_id, step)
+            return self._finish(step)
         for _ in range(MOST_TIMEOUTS):
             timeout = self._deadlines.pop_due(now_ms)
             if timeout is None:
@@ -385,6 +402,7 @@ class GroupShard:
         self._kept.begin()
         self._deadlines.begin_trial()
         self._targets.begin_trial()
+        self._deletions.begin_trial()
         self._forgotten_topics.begin_trial()
         self._kept_next_cleanup_ms = self._next_cleanup_ms
 
@@ -392,6 +410,7 @@ class GroupShard:
         """is_kept: whether the step did happen; else all is as it was before it."""
         self._deadlines.end_trial(is_kept=is_kept)
         self._targets.end_trial(is_kept=is_kept)
+        self._deletions.end_trial(is_kept=is_kept)
         self._forgotten_topics.end_trial(is_kept=is_kept)
         steps, self._untaken = self._untaken, []
         kept = self._kept.end()

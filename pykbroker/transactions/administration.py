@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages.transaction_admin import (
@@ -20,39 +21,50 @@ from .step import Step
 from .transaction import STATES_BY_WIRE_NAME, Transaction, group_by_topic
 
 
-def list_transactions(request: ListTransactionsRequest, token: Token, step: Step) -> None:
-    """What matches every filter that is given. Names of states that there are not are told, and match nothing."""
-    pattern = request.transactional_id_pattern
-    try:
-        matches = _pattern(pattern) if pattern else _everything
-    except ValueError:
-        step.answer(token, ListTransactionsResponse(error_code=ErrorCode.INVALID_REGULAR_EXPRESSION))
-        return
+class TransactionFilter:
+    """What ListTransactions asks for; filters that are not given let everything through. Names of states that there are
+    not are told, and match nothing. Raises ValueError where the pattern is no regular expression."""
+
+    def __init__(self, request: ListTransactionsRequest) -> None:
+        pattern = request.transactional_id_pattern
+        self._matches = _pattern(pattern) if pattern else None
+        self._duration_ms = request.duration_filter
+        self._producer_ids = frozenset(request.producer_id_filters)
+        self._has_states = bool(request.state_filters)
+        self._states = {STATES_BY_WIRE_NAME[name] for name in request.state_filters if name in STATES_BY_WIRE_NAME}
+        self.unknown_states = [name for name in request.state_filters if name not in STATES_BY_WIRE_NAME]
+
+    def asks_for(self, transaction: Transaction, timestamp_ms: int) -> bool:
+        """A transaction that never began counts as an old one, as in Kafka."""
+        if self._producer_ids and transaction.producer_id not in self._producer_ids:
+            return False
+        if self._has_states and transaction.state not in self._states:
+            return False
+        if self._duration_ms >= 0 and timestamp_ms - transaction.start_timestamp_ms <= self._duration_ms:
+            return False
+        return self._matches is None or self._matches(transaction.transactional_id)
+
+
+@dataclass(frozen=True, slots=True)
+class ListSomeTransactions:
+    """Those of these ids that are asked for. Answered by a `ListTransactionsResponse`."""
+
+    wanted: TransactionFilter
+    transactional_ids: Sequence[str]
+
+
+def list_transactions(request: ListSomeTransactions, token: Token, step: Step) -> None:
+    found = map(step.table.by_id.get, request.transactional_ids)
     listed = [
         ListTransactionsResponseTransactionState(
             transactional_id=transaction.transactional_id,
             producer_id=transaction.producer_id,
             transaction_state=transaction.state.wire_name,
         )
-        for transaction in step.table.by_id.values()
-        if _is_asked_for(request, transaction, step.timestamp_ms) and matches(transaction.transactional_id)
+        for transaction in found
+        if transaction is not None and request.wanted.asks_for(transaction, step.timestamp_ms)
     ]
-    unknown = [name for name in request.state_filters if name not in STATES_BY_WIRE_NAME]
-    step.answer(token, ListTransactionsResponse(unknown_state_filters=unknown, transaction_states=listed))
-
-
-def _is_asked_for(request: ListTransactionsRequest, transaction: Transaction, timestamp_ms: int) -> bool:
-    """A transaction that never began counts as an old one, as in Kafka."""
-    if request.producer_id_filters and transaction.producer_id not in request.producer_id_filters:
-        return False
-    states = {STATES_BY_WIRE_NAME[name] for name in request.state_filters if name in STATES_BY_WIRE_NAME}
-    if request.state_filters and transaction.state not in states:
-        return False
-    return request.duration_filter < 0 or timestamp_ms - transaction.start_timestamp_ms > request.duration_filter
-
-
-def _everything(_: str) -> bool:
-    return True
+    step.answer(token, ListTransactionsResponse(transaction_states=listed))
 
 
 def _pattern(pattern: str) -> Callable[[str], bool]:

@@ -11,12 +11,12 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from typing import TypeAlias
 
-from pykbroker.protocol.messages.transaction_admin import DescribeTransactionsRequest, ListTransactionsRequest
+from pykbroker.protocol.messages.transaction_admin import DescribeTransactionsRequest
 from pykbroker.protocol.messages.transaction_records import TransactionLogKey, TransactionLogValue
 from pykbroker.protocol.messages.transactions import EndTxnRequest, InitProducerIdRequest
 from pykbroker.state_machine import BadRecord, Result, Token
 
-from .administration import describe_transactions, list_transactions
+from .administration import ListSomeTransactions, describe_transactions, list_transactions
 from .config import TransactionConfig
 from .end_transactions import EndTransactions
 from .init_producer_id import InitProducerIds
@@ -32,7 +32,7 @@ TransactionRequest: TypeAlias = (
     | AddPartitions
     | EndTxnRequest
     | MarkersWritten
-    | ListTransactionsRequest
+    | ListSomeTransactions
     | DescribeTransactionsRequest
 )
 
@@ -89,7 +89,7 @@ class TransactionShard:
                 self._ends.end(request, token, context, step)
             case MarkersWritten():
                 self._ends.markers_written(request, token, step)
-            case ListTransactionsRequest():
+            case ListSomeTransactions():
                 list_transactions(request, token, step)
             case DescribeTransactionsRequest():
                 describe_transactions(request, token, step)

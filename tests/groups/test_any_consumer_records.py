@@ -11,6 +11,7 @@ from pykbroker.groups.config import GroupConfig
 from pykbroker.groups.consumer_group import ConsumerGroup
 from pykbroker.groups.context import GroupRequestContext
 from pykbroker.groups.records import BadRecord, CoordinatorRecord, decode_record
+from pykbroker.groups.requests import DeleteGroup, ListSomeGroups
 from pykbroker.groups.shard import GroupRequest, GroupShard
 from pykbroker.groups.topics import FixedTopics
 from pykbroker.protocol.messages.consumer_group_records import (
@@ -34,7 +35,7 @@ from pykbroker.protocol.messages.consumer_groups import (
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatRequestTopicPartitions,
 )
-from pykbroker.protocol.messages.group_admin import DeleteGroupsRequest, DescribeGroupsRequest, ListGroupsRequest
+from pykbroker.protocol.messages.group_admin import DescribeGroupsRequest, ListGroupsRequest
 from pykbroker.protocol.messages.group_records import OffsetCommitKey, OffsetCommitValue
 from pykbroker.protocol.messages.groups import LeaveGroupRequest, MemberIdentity
 from pykbroker.state_machine import Token
@@ -118,9 +119,9 @@ class Chance:
         requests: list[GroupRequest] = [
             *[self._heartbeat(member_id, group)] * 5,
             ConsumerGroupDescribeRequest(group_ids=["g", "h"]),
-            ListGroupsRequest(),
+            ListSomeGroups(request=ListGroupsRequest(), group_ids=["g", "h", "i"]),
             DescribeGroupsRequest(groups=["g"]),
-            DeleteGroupsRequest(groups_names=["g"]),
+            DeleteGroup(group_id="g"),
             LeaveGroupRequest(
                 group_id=GROUP,
                 members=[

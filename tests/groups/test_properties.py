@@ -15,9 +15,9 @@ from pykbroker.groups.config import GroupConfig
 from pykbroker.groups.context import GroupRequestContext
 from pykbroker.groups.deadlines import RebalanceTimeout, SessionTimeout, SyncTimeout
 from pykbroker.groups.records import decode_record
+from pykbroker.groups.requests import DeleteGroup
 from pykbroker.groups.shard import GroupRequest, GroupShard
 from pykbroker.protocol.errors import ErrorCode
-from pykbroker.protocol.messages.group_admin import DeleteGroupsRequest
 from pykbroker.protocol.messages.group_offsets import OffsetCommitRequest, OffsetDeleteRequest
 from pykbroker.protocol.messages.groups import JoinGroupResponse, SyncGroupResponse
 from pykbroker.state_machine import Result, Token
@@ -217,7 +217,7 @@ class ShardMachine(RuleBasedStateMachine):
     @rule(data=st.data())
     def delete(self, data: st.DataObject) -> None:
         client = data.draw(st.sampled_from(self.clients))
-        self.harness.submit(client, DeleteGroupsRequest(groups_names=[client.group]))
+        self.harness.submit(client, DeleteGroup(group_id=client.group))
         if client.group not in self.harness.shard.groups:
             self.generations.pop(client.group, None)
 

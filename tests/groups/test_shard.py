@@ -16,7 +16,6 @@ from pykbroker.groups.deleted_topics import DeletedTopics
 from pykbroker.groups.shard import GroupShard
 from pykbroker.groups.subscription import subscribed_topics
 from pykbroker.protocol.errors import ErrorCode
-from pykbroker.protocol.messages.group_admin import ListGroupsRequest
 from pykbroker.protocol.messages.group_records import GroupMetadataKey, GroupMetadataValue, MemberMetadata
 from pykbroker.state_machine import BadRecord
 
@@ -379,15 +378,6 @@ def test_topics_of_a_subscription_of_any_version(version: int) -> None:
 @pytest.mark.parametrize("data", [b"", b"\0", b"\0\1\0\0\0\1", b"\0\1\0\0\0\1\0\5a", b"\0\1\x7f\xff\xff\xff"])
 def test_what_is_no_subscription(data: bytes) -> None:
     assert subscribed_topics(data) is None
-
-
-def test_groups_are_listed_in_the_order_of_kafkas_tables() -> None:
-    """Its own tests expect grp-4 in front of grp-1."""
-    talk = Conversation()
-    for number in range(1, 7):
-        talk.ask(f"commit {number}", commit(f"grp-{number}", {"t": {0: (1, "")}}))
-    listed = talk.ask("list", ListGroupsRequest()).groups
-    assert [group.group_id for group in listed] == ["grp-2", "grp-4", "grp-1", "grp-6", "grp-3", "grp-5"]
 
 
 def test_sessions_of_very_many_members_begin_in_several_parts(monkeypatch: pytest.MonkeyPatch) -> None:

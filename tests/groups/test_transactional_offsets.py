@@ -11,9 +11,9 @@ from pykbroker.groups.config import GroupConfig
 from pykbroker.groups.deleted_topics import DeletedTopics
 from pykbroker.groups.offsets import CommittedOffset
 from pykbroker.groups.pending_offsets import Place
+from pykbroker.groups.requests import AllOffsets, DeleteGroup, FetchAllOffsets
 from pykbroker.groups.shard import GroupShard
 from pykbroker.protocol.errors import ErrorCode
-from pykbroker.protocol.messages.group_admin import DeleteGroupsRequest
 from pykbroker.protocol.messages.group_offsets import (
     OffsetDeleteRequest,
     OffsetDeleteRequestPartition,
@@ -73,9 +73,9 @@ def error_of(answer: Any) -> ErrorCode:
     return code
 
 
-def fetched(talk: Conversation, *, stable: bool = True, indexes: tuple[int, ...] | None = (0,)) -> dict[int, Any]:
+def fetched(talk: Conversation, *, stable: bool = True, indexes: tuple[int, ...] = (0,)) -> dict[int, Any]:
     """Of each partition the offset, or the error that stands for it."""
-    topics = None if indexes is None else [OffsetFetchRequestTopics(name="t", partition_indexes=list(indexes))]
+    topics = [OffsetFetchRequestTopics(name="t", partition_indexes=list(indexes))]
     request = OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id=GROUP, topics=topics)], require_stable=stable)
     (group,) = talk.ask(f"fetch {talk.asked}", request, 9).groups
     return {
@@ -119,12 +119,18 @@ def test_an_aborted_transaction_leaves_what_was_there() -> None:
     assert fetched(talk) == {0: 1}
 
 
-def test_all_offsets_are_those_that_are_committed_and_unstable_where_one_is_pending() -> None:
+def test_all_offsets_are_those_that_are_committed_and_it_is_said_where_one_is_pending() -> None:
     talk = Conversation()
     talk.ask("plain", commit(GROUP, {"t": {0: (1, "")}}))
     committing(talk, {0: 5, 1: 6})
-    assert fetched(talk, indexes=None) == {0: ErrorCode.UNSTABLE_OFFSET_COMMIT}
-    assert fetched(talk, indexes=None, stable=False) == {0: 1}
+    found: AllOffsets = talk.ask("all", FetchAllOffsets(group_id=GROUP))
+    assert [(name, {index: each.offset for index, each in offsets.items()}) for name, offsets in found.topics] == [
+        ("t", {0: 1})
+    ]
+    assert found.is_pending("t", 0)
+    talk.shard.end_transaction(PRODUCER, is_commit=True)
+    assert found.is_pending("t", 0), "it is as it was"
+    assert not talk.ask("all again", FetchAllOffsets(group_id=GROUP)).is_pending("t", 0)
 
 
 def test_the_last_commit_of_a_transaction_counts() -> None:
@@ -233,8 +239,7 @@ def test_deleting_a_group_takes_the_pending_offsets_along() -> None:
     talk = Conversation()
     talk.ask("plain", commit(GROUP, {"t": {0: (1, "")}}))
     committing(talk, {0: 5, 1: 5})
-    (result,) = talk.ask("delete", DeleteGroupsRequest(groups_names=[GROUP]), 2).results
-    assert result.error_code == ErrorCode.NONE
+    assert talk.ask("delete", DeleteGroup(group_id=GROUP), 2) is ErrorCode.NONE
     assert [getattr(record.key, "partition", None) for record in talk.records[-3:]] == [0, 1, None]
     talk.shard.end_transaction(PRODUCER, is_commit=True)
     assert talk.shard.groups == {}

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 import trio
 
+from pykbroker.api import list_transactions
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages.transaction_admin import (
     DescribeProducersRequest,
@@ -20,6 +23,7 @@ from pykbroker.protocol.messages.transactions import (
     WritableTxnMarkerTopic,
     WriteTxnMarkersRequest,
 )
+from pykbroker.transactions.administration import ListSomeTransactions, TransactionFilter
 
 from .transacting import TOPIC, TransactionalProducer, Transactions, transacting
 
@@ -302,6 +306,28 @@ def test_a_marker_of_an_earlier_coordinator_is_fenced() -> None:
 
 
 # Looking at transactions
+
+
+def test_transactions_are_listed_some_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(list_transactions, "_IDS_AT_ONCE", 2)
+    asked: list[int] = []
+    init = ListSomeTransactions.__init__
+
+    def counted(request: ListSomeTransactions, wanted: TransactionFilter, ids: Sequence[str]) -> None:
+        asked.append(len(ids))
+        init(request, wanted, ids)
+
+    monkeypatch.setattr(ListSomeTransactions, "__init__", counted)
+
+    async def main(node: Transactions) -> None:
+        names = [f"t{number}" for number in range(7)]
+        for name in names:
+            await node.producer(name)
+        listed = (await node.ask(ListTransactionsRequest(), 2)).transaction_states
+        assert sorted(each.transactional_id for each in listed) == names
+        assert (sum(asked), max(asked)) == (7, 2)
+
+    transacting(main)
 
 
 def test_transactions_and_producers_are_described() -> None:

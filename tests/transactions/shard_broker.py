@@ -62,7 +62,9 @@ class ShardBroker:
 
     def _answer(self, request: Message, version: int) -> Message:
         match request:
-            case InitProducerIdRequest() | EndTxnRequest() | DescribeTransactionsRequest() | ListTransactionsRequest():
+            case ListTransactionsRequest():
+                return self._world.list_as_asked(request)
+            case InitProducerIdRequest() | EndTxnRequest() | DescribeTransactionsRequest():
                 response: Message = self._world.call(request, version)
                 return response
             case AddPartitionsToTxnRequest() if version >= _FIRST_VERSION_OF_BROKERS:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages.transaction_admin import (
     DescribeTransactionsRequest,
     DescribeTransactionsResponse,
@@ -20,6 +21,7 @@ from pykbroker.protocol.messages.transactions import (
     InitProducerIdResponse,
 )
 from pykbroker.state_machine import Result, Token
+from pykbroker.transactions.administration import ListSomeTransactions, TransactionFilter
 from pykbroker.transactions.config import TransactionConfig
 from pykbroker.transactions.effects import WriteMarkers
 from pykbroker.transactions.records import TransactionRecord, decode_record
@@ -230,8 +232,17 @@ class TransactionWorld:
         return self.describe(transactional_id).transaction_state
 
     def list(self, **filters: Any) -> ListTransactionsResponse:
-        response = self.call(ListTransactionsRequest(**filters), 2)
+        return self.list_as_asked(ListTransactionsRequest(**filters))
+
+    def list_as_asked(self, request: ListTransactionsRequest) -> ListTransactionsResponse:
+        """As its handler does it."""
+        try:
+            wanted = TransactionFilter(request)
+        except ValueError:
+            return ListTransactionsResponse(error_code=ErrorCode.INVALID_REGULAR_EXPRESSION)
+        response = self.call(ListSomeTransactions(wanted, list(self.shard.transactions)), 2)
         assert isinstance(response, ListTransactionsResponse)
+        response.unknown_state_filters = wanted.unknown_states
         return response
 
     def listed(self, **filters: Any) -> list[str]:
