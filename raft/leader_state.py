@@ -61,10 +61,14 @@ class Leader:
         self._voter_set = voters
         self._heard_from: set[int] = set()
         self._check_quorum_deadline_ms = now_ms + timeouts.check_quorum_ms
-        self.set_voters(voters)
+        self.set_voters(voters, now_ms)
 
-    def set_voters(self, voters: VoterSet) -> None:
-        """Who is no voter any more is an observer, and the other way round."""
+    def set_voters(self, voters: VoterSet, now_ms: int) -> None:
+        """Who is no voter any more is an observer, and the other way round. A leader that needed nobody so far begins
+        to wait for the others now.
+        """
+        if self.check_quorum_deadline_ms is None:
+            self._check_quorum_deadline_ms = now_ms + self._timeouts.check_quorum_ms
         known = {each.key: each for each in [*self.voters.values(), *self.observers.values()]}
         self._voter_set = voters
         self.voters = {voter.node_id: self._progress_of(voter.key, known) for voter in voters}

@@ -331,7 +331,7 @@ class QuorumState:
         self.epochs.append(self.epoch, append.base_offset + count)
         self.outbox.appends.append(append)
         if isinstance(payload, ControlRecords) and isinstance(self.state, Leader):
-            self.state.set_voters(self.voters)
+            self.state.set_voters(self.voters, self.now_ms)
         return append
 
     def truncate(self, offset: int) -> None:
