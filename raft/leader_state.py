@@ -103,6 +103,12 @@ class Leader:
     def is_voter(self, key: ReplicaKey) -> bool:
         return self._voter_set.has(key)
 
+    def latest_directory_of(self, node_id: int) -> bytes | None:
+        """With which that observer fetched last. Another one, with which it fetched before, is there no more, and must
+        not vote: a majority may need it. (Kafka asks only whether it fetched within an hour.)
+        """
+        return next((key.directory_id for key in reversed(self.observers) if key.node_id == node_id), None)
+
     # What is committed
 
     def advance_high_watermark(self, own_end_offset: int) -> bool:

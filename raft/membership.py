@@ -219,6 +219,8 @@ class Membership:
         progress = leader.observers.get(key)
         if progress is None or progress.last_caught_up_ms is None or progress.last_fetch_ms is None:
             return False
+        if leader.latest_directory_of(key.node_id) != key.directory_id:
+            return False
         return self._quorum.now_ms - progress.last_fetch_ms < CAUGHT_UP_WITHIN_MS
 
     def _write(self, pending: PendingChange, voters: VoterSet) -> None:

@@ -100,6 +100,19 @@ def test_an_observer_that_has_the_log_becomes_a_voter() -> None:
     assert pair.voters() == [directory_of(1), pair.observer.replica.directory_id]
 
 
+def test_a_directory_that_its_node_has_lost_does_not_become_a_voter() -> None:
+    """Two voters need both: with one that is no more the quorum would be lost."""
+    pair = Pair()
+    pair.wait_until_observed()
+    lost = pair.observer.replica
+    pair.lose_disk_of_observer()
+    pair.wait_until_observed()
+    assert pair.add(lost) == ErrorCode.REQUEST_TIMED_OUT
+    assert pair.voters() == [directory_of(1)]
+    assert pair.add(pair.observer.replica) == ErrorCode.NONE
+    assert pair.voters() == [directory_of(1), pair.observer.replica.directory_id]
+
+
 def test_a_lone_leader_leads_on_when_there_is_a_second_voter() -> None:
     """It needed nobody so far, however long that was: the time in which it must hear of the other begins now."""
     pair = Pair()
