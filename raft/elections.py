@@ -87,7 +87,8 @@ class Elections:
             case Leader():
                 return False
             case Follower():
-                return pre_vote and (state.leader_is_gone or not state.has_fetched)
+                is_silent = quorum_state.now_ms >= state.fetch_deadline_ms  # who knows that it votes asks itself then
+                return pre_vote and (state.leader_is_gone or not state.has_fetched or is_silent)
             case Candidate() | Resigned():
                 return pre_vote
             case Unattached() | Prospective():

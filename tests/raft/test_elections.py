@@ -5,6 +5,7 @@ from __future__ import annotations
 from random import Random
 
 from pykbroker.protocol.errors import ErrorCode
+from pykbroker.protocol.messages.quorum import VoteResponse
 from pykbroker.raft import wire
 from pykbroker.raft.election_state import ElectionState
 from pykbroker.raft.epochs import OffsetAndEpoch
@@ -20,11 +21,11 @@ VOTERS = VoterSet([Voter(node_id, f"host{node_id}", 9093) for node_id in (1, 2, 
 
 
 class Stage:
-    """Node 1, and what it asks of the others."""
+    """One node, and what it asks of the others."""
 
-    def __init__(self) -> None:
+    def __init__(self, node_id: int = 1) -> None:
         self.now_ms = 0
-        self.node = RaftNode(LocalReplica(1), VOTERS, ElectionState(0), MemoryLog(), rng=Random(1))
+        self.node = RaftNode(LocalReplica(node_id), VOTERS, ElectionState(0), MemoryLog(), rng=Random(1))
 
     def wait(self) -> None:
         deadline_ms = self.node.next_deadline_ms(self.now_ms)
@@ -47,6 +48,32 @@ class Stage:
 
     def fail(self, sent: OutgoingRequest, *, refused: bool) -> None:
         self.node.step(RequestFailed(sent.request_id, refused=refused), self.now_ms)
+
+    def follow(self, leader_id: int, epoch: int) -> None:
+        """That leader has told who leads, and answers the first Fetch."""
+        begin = wire.begin_quorum_epoch_request(LocalReplica(leader_id), self.node._quorum.replica.key, epoch)
+        self.node.step(RequestReceived(1, begin, api_version=1), self.now_ms)
+        fetch = self.requests()[leader_id]
+        answer = wire.fetch_response(wire.Known(epoch, leader_id, None), ErrorCode.NONE, high_watermark=0)
+        self.node.step(ResponseReceived(fetch.request_id, answer), self.now_ms)
+        assert self.node.role is Role.FOLLOWER
+
+    def grants_pre_vote(self, candidate_id: int) -> bool:
+        """Of the epoch that this node knows, to one whose log is as long."""
+        asked = wire.vote_request(
+            LocalReplica(candidate_id),
+            self.node._quorum.replica.key,
+            self.node.epoch,
+            OffsetAndEpoch(0, 0),
+            pre_vote=True,
+        )
+        self.node.step(RequestReceived(2, asked, api_version=2), self.now_ms)
+        [granted] = [
+            each.response.topics[0].partitions[0].vote_granted
+            for each in self.node.ready().responses
+            if isinstance(each.response, VoteResponse)
+        ]
+        return granted
 
     def become_candidate(self) -> dict[int, OutgoingRequest]:
         """The votes that it asks for."""
@@ -113,6 +140,16 @@ def test_a_voter_that_rejects_a_shorter_log_stands_soon_itself() -> None:
     assert node.role is Role.UNATTACHED
     node.tick(50)
     assert node.role is Role.PROSPECTIVE
+
+
+def test_who_only_observes_grants_a_pre_vote_when_its_leader_is_silent() -> None:
+    """It may vote without knowing it: of voters 1, 2, 3 and 4, of which 1 is lost, the others need its vote."""
+    stage = Stage(node_id=4)
+    stage.follow(1, epoch=1)
+    stage.now_ms += KAFKA_TIMEOUTS.fetch_ms - 1
+    assert not stage.grants_pre_vote(3)
+    stage.now_ms += 1
+    assert stage.grants_pre_vote(3)
 
 
 def test_too_few_voters_with_a_process_are_no_majority() -> None:
