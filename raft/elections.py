@@ -49,6 +49,7 @@ class Elections:
             return ErrorCode.FENCED_LEADER_EPOCH, False
         if asked.replica_id < 0 or asked.replica_id == state.replica.node_id:
             return ErrorCode.INVALID_REQUEST, False
+        state.peers.refusals.discard_node(asked.replica_id)
         if epoch > state.epoch:
             if not state.believes(epoch, f"a Vote of node {asked.replica_id}", asked=True):
                 return ErrorCode.INVALID_REQUEST, False

@@ -197,6 +197,7 @@ class RaftNode:
                 sent = self._quorum.peers.take(request_id)
                 if sent is not None:
                     self._quorum.refusing.discard(sent.destination.node_id)
+                    self._quorum.peers.refusals.discard(sent.destination)
                     if not self._answered(sent, response):
                         self._quorum.peers.back_off(sent.destination, now_ms)
             case RequestFailed(request_id, refused):
@@ -205,6 +206,7 @@ class RaftNode:
                     self._quorum.peers.back_off(sent.destination, now_ms)
                     if refused:
                         self._quorum.refusing.add(sent.destination.node_id)
+                        self._quorum.peers.refusals.add(sent.destination, now_ms)
                     self._following.failed(sent.destination, refused=refused)
                     if refused and isinstance(sent.request, VoteRequest):
                         self._elections.vote_refused(sent.destination, sent.request)

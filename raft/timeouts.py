@@ -14,6 +14,9 @@ class Timeouts:
     fetch_ms: int = 2000
     request_ms: int = 2000
     retry_backoff_ms: int = 20
+    reconnect_backoff_ms: int = 50
+    reconnect_backoff_max_ms: int = 500
+    """These two have no name in the configuration, as in Kafka."""
 
     @property
     def check_quorum_ms(self) -> int:

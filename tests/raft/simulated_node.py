@@ -34,7 +34,15 @@ from .invariants import Invariants
 from .memory_log import Batch, MemoryLog, MemorySnapshot, batch_of, batches_in, control_batch_of
 from .simulated_world import World
 
-TIMEOUTS = Timeouts(election_ms=200, election_backoff_max_ms=200, fetch_ms=400, request_ms=300, retry_backoff_ms=20)
+TIMEOUTS = Timeouts(
+    election_ms=200,
+    election_backoff_max_ms=200,
+    fetch_ms=400,
+    request_ms=300,
+    retry_backoff_ms=20,
+    reconnect_backoff_ms=10,
+    reconnect_backoff_max_ms=100,
+)
 """A fifth of Kafka's, so that more happens in a run."""
 
 
