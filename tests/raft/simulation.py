@@ -6,13 +6,13 @@ One seed gives one run: how many nodes, which faults, what happens when.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from random import Random
 
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages.brokers import FeatureUpdateKey, UpdateFeaturesRequest
-from pykbroker.protocol.messages.control_records import KRaftVersionRecord
+from pykbroker.protocol.messages.control_records import KRaftVersionRecord, VotersRecord
 from pykbroker.protocol.messages.voters import (
     AddRaftVoterRequest,
     AddRaftVoterResponse,
@@ -64,6 +64,8 @@ class Plan:
     is_dynamic: bool
     """The voters stand in the log, and change; nodes lose their disks."""
     voter_change: float
+    is_hasty: bool
+    """Who changes voters takes out those whom the leader can't reach, two at once."""
     disk_loss: float
     flush_ms: float
     """Of a disk, at most."""
@@ -96,7 +98,8 @@ class Plan:
             proposals=rng.choice([10.0, 40.0]),
             is_dynamic=is_dynamic,
             voter_change=rng.choice([2.0, 5.0]) if is_dynamic else 0.0,
-            disk_loss=rng.choice([0.0, 0.5]) if is_dynamic else 0.0,
+            is_hasty=is_dynamic and Random(f"hasty {seed}").random() < 0.5,
+            disk_loss=rng.choice([0.0, 1.0]) if is_dynamic else 0.0,
             flush_ms=rng.choice([4.0, 4.0, 40.0]),
             upgrade=0.0 if is_dynamic else Random(f"upgrade {seed}").choice([0.0, 0.0, 2.0]),
             has_strangers=seed % 3 == 1,
@@ -245,13 +248,17 @@ class Simulation:
         self._any_node().take_snapshot()
 
     def _change_voters(self) -> None:
-        """An administrator asks whoever leads; where a disk is lost the other voters are needed as they are."""
-        if self._lost_disks:
-            return
+        """Where a disk is lost the other voters are needed as they are."""
+        for _ in range(2 if self.plan.is_hasty else 1):
+            if not self._lost_disks:
+                self._ask_for_a_change()
+
+    def _ask_for_a_change(self) -> None:
+        """Of whoever leads, as an administrator does."""
         for node in self.world.nodes.values():
             if node.raft is None or node.raft.role is not Role.LEADER:
                 continue
-            other = self._any_node()
+            other = self._any_silent_voter(node) if self.plan.is_hasty else self._any_node()
             listener = endpoint_of(other.node_id)
             request: Message
             if node.raft.voters.has(other.replica.key):
@@ -268,6 +275,12 @@ class Simulation:
             self.world.note("ask", node.node_id, request)
             node.receive(request, 0, self._changed)
             return
+
+    def _any_silent_voter(self, leader: SimulatedNode) -> SimulatedNode:
+        nodes, cuts = self.world.nodes, self.world.cuts
+        others = [nodes[i] for i in leader.raft.voters.ids if i != leader.node_id] if leader.raft is not None else []
+        silent = [o for o in others if not o.is_up or o.is_paused or (leader.node_id, o.node_id) in cuts]
+        return self.world.rng.choice(silent) if silent else self._any_node()
 
     def _upgrade(self) -> None:
         """From then on voters come and go."""
@@ -306,24 +319,34 @@ class Simulation:
             self.world.seen["epochs told by strangers"] += 1
 
     def _lose_disk(self) -> None:
-        """Once in a run, where the other voters are enough without it, as all of them know."""
-        node = self._any_node()
+        """Once in a run, where the other voters are enough without it, whichever set of voters comes to count."""
         leading = [each for each in self.world.nodes.values() if each.raft and each.raft.role is Role.LEADER]
-        if self._lost_disks or not leading:
-            return
-        leader = max(leading, key=lambda each: each.raft.epoch if each.raft else 0).raft
-        assert leader is not None
-        voters = leader.voters
-        if (leader._quorum.history.voters_offset or 0) >= leader.high_watermark:
-            return  # whose majority counts is not decided yet
-        healthy = [each for each in self.world.nodes.values() if voters.has(each.replica.key) and each is not node]
-        if len(healthy) < voters.majority:
+        node = self.world.rng.choice([self._any_node(), *leading])
+        if self._lost_disks or not all(
+            _are_enough_without(node.replica, each) for each in self._voters_that_may_count()
+        ):
             return
         self._lost_disks += 1
         self.world.seen["disks lost"] += 1
         self.world.note("node", node.node_id, "loses its disk")
         node.lose_disk()
         self.world.at(200, lambda: self._restart(node))
+
+    def _voters_that_may_count(self) -> Iterator[VoterSet]:
+        """The committed set, and those in any log that are not committed: a member goes by the latest one that it has,
+        and whoever has the longest log must be elected. So as long as a change is open a majority of both sets has to
+        stay, whatever a leader without that record counts. It is so wherever voters change one at a time, Kafka's
+        included: of three voters one leaves, the other two are two, and a lost disk of these is the quorum's.
+        """
+        committed = [message for _, message in self.invariants.control if isinstance(message, VotersRecord)]
+        yield VoterSet.from_record(committed[-1], LISTENER)
+        end_offset = len(self.invariants.committed)
+        for node in self.world.nodes.values():
+            for offset, message in node.log.control_records():
+                if offset >= end_offset and isinstance(message, VotersRecord):
+                    yield VoterSet.from_record(message, LISTENER)
+            if node.raft is not None:
+                yield node.raft.voters  # which may still be on its way into the log
 
     # The end
 
@@ -366,6 +389,15 @@ class Simulation:
 
 def simulate(seed: int) -> Outcome:
     return Simulation(seed).run()
+
+
+def _are_enough_without(replica: LocalReplica, voters: VoterSet) -> bool:
+    """Also where that replica is about to become a voter: what asks for it may be on its way, and a leader that takes
+    it up can't know that the disk is gone.
+    """
+    with_it = voters.with_voter(Voter(replica.node_id, "localhost", replica.node_id, replica.directory_id))
+    others = sum(voter.node_id != replica.node_id for voter in voters)
+    return others >= with_it.majority
 
 
 def _voter(node_id: int, *, is_dynamic: bool) -> Voter:

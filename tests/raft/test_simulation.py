@@ -21,9 +21,9 @@ SEEDS_PER_TEST = 100
 SEEDS_FOR_BUGS = 200
 BEGIN_AT = {
     "fetch_offset_told_before_the_flush": 120,
-    "voters_changed_without_waiting": 420,
-    "observers_counted": 40,
-    "voters_alone_are_voted_for": 590,
+    "voters_changed_without_waiting": 120,
+    "observers_counted": 60,
+    "voters_alone_are_voted_for": 200,
     "left_out_at_once": 100,
 }
 """Bugs that few runs notice: the search for them begins shortly before one that does."""
