@@ -8,7 +8,8 @@ reads stays as it is meanwhile.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Generator, Hashable, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 
@@ -19,6 +20,7 @@ PORTION: Final = 1000
 """Entries that are looked at between two yields, where an entry is a fraction of a step."""
 
 T = TypeVar("T")
+HashableT = TypeVar("HashableT", bound=Hashable)
 OrderedT = TypeVar("OrderedT", bound="SupportsRichComparison")
 
 LongWork: TypeAlias = Generator[int, None, T]
@@ -41,6 +43,15 @@ def ordered(entries: Iterable[OrderedT]) -> LongWork[Iterator[OrderedT]]:
         sorted_portions.append(sorted(portion))
         yield len(portion) // 2
     return heapq.merge(*sorted_portions)
+
+
+def counted(entries: Iterable[HashableT]) -> LongWork[Counter[HashableT]]:
+    """How often each of them occurs."""
+    times: Counter[HashableT] = Counter()
+    for portion in portions(entries):
+        times.update(portion)
+        yield len(portion) // 5
+    return times
 
 
 def portions(entries: Iterable[T], size: int = PORTION) -> Iterator[Sequence[T]]:

@@ -6,7 +6,6 @@ Resources are topics, groups, one broker, and "" for all brokers.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Final
 
@@ -21,6 +20,7 @@ from pykbroker.config import (
     topic_keys,
 )
 from pykbroker.config.group_keys import broker_keys_of_groups
+from pykbroker.long_work import LongWork, counted
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages.configs import (
     AlterConfigsResourceResponse,
@@ -42,14 +42,16 @@ SET: Final = 0
 DELETE: Final = 1
 APPEND: Final = 2
 SUBTRACT: Final = 3
+STEPS_PER_RESOURCE: Final = 4
+"""Of work (`long_work`), besides one for each key."""
 _LIST_OPERATIONS: Final = {APPEND: "APPEND", SUBTRACT: "SUBTRACT"}
 
 
 def incremental_alter_configs(
     state: ControllerState, request: IncrementalAlterConfigsRequest
-) -> tuple[list[Message], IncrementalAlterConfigsResponse]:
+) -> LongWork[tuple[list[Message], IncrementalAlterConfigsResponse]]:
     """A resource changes as a whole or not at all."""
-    times = Counter((resource.resource_type, resource.resource_name) for resource in request.resources)
+    times = yield from counted((resource.resource_type, resource.resource_name) for resource in request.resources)
     records: list[Message] = []
     responses = []
     for resource in request.resources:
@@ -64,6 +66,7 @@ def incremental_alter_configs(
         except Refused as refused:
             row.error_code, row.error_message = refused.error_code, refused.message
         responses.append(row)
+        yield STEPS_PER_RESOURCE + len(resource.configs)
     records = [] if request.validate_only else min_isr.with_cleared_elr(state, records)
     return records, IncrementalAlterConfigsResponse(responses=responses)
 

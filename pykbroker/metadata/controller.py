@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable, Sequence
+from itertools import chain, islice
+from typing import Final
 
 from pykbroker.config import BrokerConfig
 from pykbroker.long_work import LongWork, whole
@@ -60,6 +62,8 @@ from .features import bootstrap_transaction, check_feature_levels
 from .image import MetadataImage
 from .refusals import refuse
 from .refused import Refused
+
+_MOST_NAMED: Final = 500
 
 
 class Controller:
@@ -141,25 +145,26 @@ class Controller:
         state = self._state
         match request:
             case CreateTopicsRequest():
-                names = ", ".join(topic.name for topic in request.topics)
+                names = _listed(topic.name for topic in request.topics)
                 return *(yield from topics.create_topics(state, request, refused)), f"CreateTopics {names}"
             case DeleteTopicsRequest():
-                names = ", ".join([*request.topic_names, *map(_shown, request.topics)])
+                names = _listed(chain(request.topic_names, map(_shown, request.topics)))
                 return *(yield from topics.delete_topics(state, request)), f"DeleteTopics {names}"
             case CreatePartitionsRequest():
-                names = ", ".join(topic.name for topic in request.topics)
+                names = _listed(topic.name for topic in request.topics)
                 return *(yield from topics.create_partitions(state, request)), f"CreatePartitions {names}"
             case IncrementalAlterConfigsRequest():
-                names = ", ".join(resource.resource_name or "of all brokers" for resource in request.resources)
-                return *configs.incremental_alter_configs(state, request), f"IncrementalAlterConfigs {names}"
+                names = _listed(resource.resource_name or "of all brokers" for resource in request.resources)
+                cause = f"IncrementalAlterConfigs {names}"
+                return *(yield from configs.incremental_alter_configs(state, request)), cause
             case AlterConfigsRequest():
-                names = ", ".join(resource.resource_name or "of all brokers" for resource in request.resources)
-                return *legacy_configs.alter_configs(state, request), f"AlterConfigs {names}"
+                names = _listed(resource.resource_name or "of all brokers" for resource in request.resources)
+                return *(yield from legacy_configs.alter_configs(state, request)), f"AlterConfigs {names}"
             case UpdateFeaturesRequest():
                 names = ", ".join(f"{each.feature} to {each.max_version_level}" for each in request.feature_updates)
                 return *feature_updates.update_features(state, request), f"UpdateFeatures {names}"
             case AlterPartitionReassignmentsRequest():
-                names = ", ".join(topic.name for topic in request.topics)
+                names = _listed(topic.name for topic in request.topics)
                 cause = f"AlterPartitionReassignments {names}"
                 return *(yield from reassignments.alter_partition_reassignments(state, request)), cause
             case ElectLeadersRequest():
@@ -167,9 +172,8 @@ class Controller:
             case UnregisterBrokerRequest():
                 return *(yield from brokers.unregister_broker(state, request)), f"UnregisterBroker {request.broker_id}"
             case AlterPartitionRequest():
-                return *(
-                    yield from alter_partition.alter_partition(state, request)
-                ), f"AlterPartition of broker {request.broker_id}"
+                cause = f"AlterPartition of broker {request.broker_id}"
+                return *(yield from alter_partition.alter_partition(state, request)), cause
             case ListPartitionReassignmentsRequest():
                 return [], (yield from ongoing_reassignments.list_partition_reassignments(state, request)), ""
             case AllocateProducerIdsRequest():
@@ -179,9 +183,8 @@ class Controller:
                 cause = f"AssignReplicasToDirs of broker {request.broker_id}"
                 return *(yield from directory_assignments.assign_replicas_to_dirs(state, request)), cause
             case BrokerHeartbeatRequest():
-                return *(
-                    yield from heartbeats.heartbeat(state, request, now_ms)
-                ), f"heartbeat of broker {request.broker_id}"
+                cause = f"heartbeat of broker {request.broker_id}"
+                return *(yield from heartbeats.heartbeat(state, request, now_ms)), cause
             case BrokerRegistrationRequest():
                 cause = f"registration of broker {request.broker_id}"
                 return *(yield from brokers.register_broker(state, request, now_ms)), cause
@@ -225,3 +228,9 @@ class Controller:
 
 def _shown(topic: DeleteTopicState) -> str:
     return uuid_to_text(topic.topic_id) if topic.name is None else topic.name
+
+
+def _listed(names: Iterable[str]) -> str:
+    """As many as a line of the log has room for."""
+    first = list(islice(names, _MOST_NAMED + 1))
+    return ", ".join(first[:_MOST_NAMED]) + (", ..." if len(first) > _MOST_NAMED else "")

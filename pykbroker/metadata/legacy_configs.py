@@ -5,6 +5,7 @@ The same rules as for single keys hold (`configs`): a replacement is all of them
 
 from __future__ import annotations
 
+from pykbroker.long_work import LongWork
 from pykbroker.protocol.messages.configs import (
     AlterConfigsRequest,
     AlterConfigsRequestAlterConfigsResource,
@@ -15,15 +16,19 @@ from pykbroker.protocol.messages.configs import (
 )
 from pykbroker.protocol.schema import Message
 
-from .configs import DELETE, SET, incremental_alter_configs
+from .configs import DELETE, SET, STEPS_PER_RESOURCE, incremental_alter_configs
 from .controller_state import ControllerState
 
 
-def alter_configs(state: ControllerState, request: AlterConfigsRequest) -> tuple[list[Message], AlterConfigsResponse]:
-    changes = IncrementalAlterConfigsRequest(
-        resources=[_as_changes(state, each) for each in request.resources], validate_only=request.validate_only
-    )
-    records, response = incremental_alter_configs(state, changes)
+def alter_configs(
+    state: ControllerState, request: AlterConfigsRequest
+) -> LongWork[tuple[list[Message], AlterConfigsResponse]]:
+    resources = []
+    for each in request.resources:
+        resources.append(_as_changes(state, each))
+        yield STEPS_PER_RESOURCE
+    changes = IncrementalAlterConfigsRequest(resources=resources, validate_only=request.validate_only)
+    records, response = yield from incremental_alter_configs(state, changes)
     return records, AlterConfigsResponse(responses=response.responses)
 
 

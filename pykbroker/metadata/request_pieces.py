@@ -6,6 +6,7 @@ the repetition of a name, is in one piece. How much one request may change at al
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from copy import copy
 from dataclasses import dataclass
@@ -95,23 +96,24 @@ def _deletions(request: DeleteTopicsRequest) -> LongWork[Sequence[DeleteTopicsRe
 
 def _cut(request: Any, kind: _Kind) -> LongWork[Sequence[Any]]:
     together: dict[Hashable, list[Any]] = {}
-    total = 0
+    weights: Counter[Hashable] = Counter()
     for each in getattr(request, kind.asked):
-        together.setdefault(kind.key(each), []).append(each)
-        total += kind.weight(each)
+        key = kind.key(each)
+        together.setdefault(key, []).append(each)
+        weights[key] += kind.weight(each)
         yield 1
-    if total <= _WEIGHT_OF_PIECE:
+    if weights.total() <= _WEIGHT_OF_PIECE:
         return [request]
     pieces = []
     piece: list[Any] = []
     weight = 0
-    for same in together.values():
+    for key, same in together.items():
         yield 1
         if piece and weight + kind.weight(same[0]) > _WEIGHT_OF_PIECE:
             pieces.append(_with(request, kind, piece))
             piece, weight = [], 0
         piece += same
-        weight += sum(map(kind.weight, same))
+        weight += weights[key]
     pieces.append(_with(request, kind, piece))
     return pieces
 
@@ -157,8 +159,11 @@ def _sum(weight: Callable[[Any], int], entries: Iterable[Any]) -> LongWork[int]:
 
 
 def _of_topics(state: ControllerState, topics: Sequence[CreatableTopic]) -> LongWork[Refused | None]:
-    yield len(topics) // 10
-    once = {topic.name: topic for topic in topics}.values()
+    by_name: dict[str, CreatableTopic] = {}
+    for portion in portions(topics):
+        by_name.update((topic.name, topic) for topic in portion)
+        yield len(portion) // 4
+    once = by_name.values()
     default = state.config.int("num.partitions")
     partitions = yield from _sum(partial(_partitions, default), once)
     if partitions > MAX_PARTITIONS:

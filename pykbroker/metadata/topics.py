@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from pykbroker.config import ConfigurationError, check_topic_configs
-from pykbroker.long_work import LongWork
+from pykbroker.long_work import LongWork, counted, portions
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages.metadata_records import (
     ConfigRecord,
@@ -51,6 +51,7 @@ from .topic_names import CLUSTER_METADATA_TOPIC, NameCollisions, invalid_reason
 _DEFAULT = -1
 _STEPS_PER_TOPIC: Final = 100
 _STEPS_PER_REFUSAL: Final = 2
+_STEPS_PER_REPETITION: Final = 1
 _STEPS_PER_PLACE: Final = 4
 _STEPS_PER_PARTITION: Final = 8
 _STEPS_PER_DELETION: Final = 4
@@ -59,13 +60,15 @@ _STEPS_PER_DELETION: Final = 4
 def create_topics(
     state: ControllerState, request: CreateTopicsRequest, refused_as_a_whole: Refused | None = None
 ) -> LongWork[tuple[list[Message], CreateTopicsResponse]]:
-    times = Counter(topic.name for topic in request.topics)
-    wanted = [topic for topic in request.topics if times[topic.name] == 1 and topic.name != CLUSTER_METADATA_TOPIC]
+    times = yield from counted(topic.name for topic in request.topics)
     records: list[Message] = []
     results: list[CreatableTopicResult] = []
     layers = BrokerLayers(state.config, state.image, state.node_id)
     collisions = NameCollisions(state.image.topics)
-    for topic in wanted:
+    for topic in request.topics:
+        if times[topic.name] > 1 or topic.name == CLUSTER_METADATA_TOPIC:
+            yield _STEPS_PER_REPETITION
+            continue
         if refused_as_a_whole is not None:
             # It is not raised: with one traceback for each topic it would keep the request from being freed.
             results.append(_not_created(topic.name, refused_as_a_whole))
@@ -261,7 +264,7 @@ def _partition_record(state: ControllerState, topic_id: bytes, index: int, repli
 def create_partitions(
     state: ControllerState, request: CreatePartitionsRequest
 ) -> LongWork[tuple[list[Message], CreatePartitionsResponse]]:
-    times = Counter(topic.name for topic in request.topics)
+    times = yield from counted(topic.name for topic in request.topics)
     results = [
         CreatePartitionsTopicResult(
             name=name, error_code=ErrorCode.INVALID_REQUEST, error_message="Duplicate topic name."
@@ -272,6 +275,7 @@ def create_partitions(
     records: list[Message] = []
     for topic in request.topics:
         if times[topic.name] > 1:
+            yield _STEPS_PER_REPETITION
             continue
         try:
             records += yield from _create_partitions(state, topic)
@@ -335,8 +339,9 @@ def delete_topics(
     records: list[Message] = []
     refused: list[DeletableTopicResult] = []
     deleted: list[DeletableTopicResult] = []
-    names, ids = Counter(each.name for each in wanted), Counter(each.topic_id for each in wanted)
-    for each in _without_repetition(wanted):
+    names = yield from counted(each.name for each in wanted)
+    ids = yield from counted(each.topic_id for each in wanted)
+    for each in (yield from _without_repetition(wanted)):
         try:
             topic = _topic_to_delete(state, each, names, ids)
             records.append(RemoveTopicRecord(topic_id=topic.topic_id))
@@ -347,8 +352,12 @@ def delete_topics(
     return records, DeleteTopicsResponse(responses=refused + deleted)
 
 
-def _without_repetition(wanted: Iterable[DeleteTopicState]) -> list[DeleteTopicState]:
-    return list({(each.name, each.topic_id): each for each in wanted}.values())
+def _without_repetition(wanted: Iterable[DeleteTopicState]) -> LongWork[Iterable[DeleteTopicState]]:
+    found: dict[tuple[str | None, bytes], DeleteTopicState] = {}
+    for portion in portions(wanted):
+        found.update(((each.name, each.topic_id), each) for each in portion)
+        yield len(portion) // 3
+    return found.values()
 
 
 def _topic_to_delete(

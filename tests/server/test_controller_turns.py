@@ -9,9 +9,10 @@ import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
 
+from pykbroker.metadata import configs
 from pykbroker.metadata.elections import Elections
 from pykbroker.metadata.features import REGISTERED_FEATURES
-from pykbroker.metadata.image import MetadataImage
+from pykbroker.metadata.image import TOPIC_RESOURCE, MetadataImage
 from pykbroker.metadata.partition_index import PartitionIndex
 from pykbroker.metadata.partition_state import PartitionState
 from pykbroker.protocol.errors import ErrorCode
@@ -20,6 +21,10 @@ from pykbroker.protocol.messages.brokers import (
     BrokerHeartbeatResponse,
     BrokerRegistrationRequest,
     Feature,
+)
+from pykbroker.protocol.messages.configs import (
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsRequestAlterConfigsResource,
 )
 from pykbroker.protocol.messages.reassignments import ElectLeadersRequest
 from pykbroker.protocol.messages.topics import (
@@ -176,6 +181,22 @@ def test_others_run_while_leaders_are_elected_for_all_partitions(work: WorkPerSt
         work.count(MetadataImage, "topic")
         with work.watching():
             await quorum.controller.submit(ElectLeadersRequest(election_type=0, topic_partitions=None))
+
+    run(scenario)
+
+
+def test_others_run_while_a_request_that_repeats_one_name_is_refused(work: WorkPerStep) -> None:
+    """Whatever is said of one name is said in one step of the controller."""
+
+    async def scenario(quorum: Quorum) -> None:
+        await join(quorum, NODE_ID)
+        await create(quorum, "t", 1)
+        alteration = IncrementalAlterConfigsRequestAlterConfigsResource(resource_type=TOPIC_RESOURCE, resource_name="t")
+        work.count(configs, "check_named_once")
+        with work.watching():
+            request = IncrementalAlterConfigsRequest(resources=[alteration] * PARTITIONS)
+            response = await quorum.controller.submit(request)
+        assert [each.error_code for each in response.responses] == [ErrorCode.INVALID_REQUEST] * PARTITIONS
 
     run(scenario)
 
