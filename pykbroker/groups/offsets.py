@@ -98,8 +98,8 @@ class CommittedOffsets:
 
     def _partitions(self, group_id: str, topic: str) -> dict[int, CommittedOffset]:
         """To be filled: none of them is ever empty."""
-        topics = self._by_group.setdefault(group_id, {})
-        if topic not in topics:
-            topics[topic] = {}
+        try:
+            return self._by_group[group_id][topic]
+        except KeyError:
             self.groups_by_topic.add(topic, group_id)
-        return topics[topic]
+            return self._by_group.setdefault(group_id, {}).setdefault(topic, {})

@@ -182,6 +182,7 @@ class GroupShard:
             rng,
         )
         self._consumer_descriptions = ConsumerDescriptions(self.groups, self._targets, topics)
+        self._was_turn_of_deletions = False
         self._are_sessions_begun = False
         self._too_large: list[str] = []
         self._next_cleanup_ms: int | None = None
@@ -269,7 +270,8 @@ class GroupShard:
     def expire(self, now_ms: int, timestamp_ms: int) -> Result[CoordinatorRecord]:
         """What is due by now, in the order in which it became due. Of very much the rest is still due afterwards."""
         step = Step(now_ms, timestamp_ms)
-        if (group_id := self._deletions.next_group) is not None:
+        group_id = self._deletions.next_group
+        if group_id is not None and self._is_turn_of_deletions(now_ms):
             self._kept.keep(group_id)
             self._deletions.go_on(group_id, step)
             return self._finish(step)
@@ -281,6 +283,13 @@ class GroupShard:
         if self._next_cleanup_ms is not None and self._next_cleanup_ms <= now_ms:
             self._clean_up(step)
         return self._finish(step)
+
+    def _is_turn_of_deletions(self, now_ms: int) -> bool:
+        """Every other time, where something else is due: sessions end in time however large a group is."""
+        deadlines = [self._deadlines.next_ms(), self._next_cleanup_ms]
+        is_other_due = any(deadline_ms is not None and deadline_ms <= now_ms for deadline_ms in deadlines)
+        self._was_turn_of_deletions = not (is_other_due and self._was_turn_of_deletions)
+        return self._was_turn_of_deletions
 
     def _expire(self, timeout: Timeout, step: Step) -> None:
         self._kept.keep(timeout.group_id)

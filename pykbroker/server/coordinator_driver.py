@@ -455,10 +455,7 @@ class CoordinatorDriver(ABC, Generic[ShardT, RequestT, ContextT]):
         led.is_paused = led.doubt.is_certain
         if led.is_paused or now_ms < led.doubt.next_attempt_ms:
             return False
-        makes: list[MakeStep[ShardT]] = list(islice(led.postponed, _POSTPONED_AT_ONCE))
-        deadline_ms = led.shard.next_deadline_ms()
-        if deadline_ms is not None and deadline_ms <= now_ms and len(makes) == len(led.postponed):
-            makes.append(_expire_due)
+        makes = self._own_steps(led, now_ms)
         records = 0
         for make in makes:
             result = self._make_step(led, make)
@@ -468,11 +465,22 @@ class CoordinatorDriver(ABC, Generic[ShardT, RequestT, ContextT]):
             if led.postponed and led.postponed[0] is make and not result.is_unfinished:
                 led.postponed.popleft()
             records += len(result.records)
+            led.is_timers_turn = result.is_unfinished
             if result.is_unfinished or records >= _OWN_RECORDS_AT_ONCE:
                 break
         if makes:
             led.doubt.own_attempt_made()
         return bool(makes)
+
+    def _own_steps(self, led: LedShard[ShardT], now_ms: int) -> list[MakeStep[ShardT]]:
+        """Between two parts of a long step timers have their turn: sessions end in time."""
+        makes: list[MakeStep[ShardT]] = list(islice(led.postponed, _POSTPONED_AT_ONCE))
+        deadline_ms = led.shard.next_deadline_ms()
+        if deadline_ms is None or deadline_ms > now_ms:
+            return makes
+        if led.is_timers_turn:
+            return [_expire_due]
+        return makes if len(makes) < len(led.postponed) else [*makes, _expire_due]
 
     async def _wait_for_work(self) -> None:
         active = [led for led in self._shards.values() if led.phase is Phase.ACTIVE]

@@ -87,6 +87,8 @@ class LedShard(Generic[ShardT]):
         self.doubt = AppendDoubt(partition)
         self.postponed: deque[MakeStep[ShardT]] = deque()
         self.is_paused = False
+        self.is_timers_turn = False
+        """The postponed step that comes next has done a part already."""
         self._resume = resume
         self._commit_timeout_ms = commit_timeout_ms
         self._carry_out = carry_out

@@ -97,3 +97,14 @@ def test_a_part_that_was_refused_is_made_again() -> None:
         assert talk.shard.offsets.count(GROUP) == 5
     go_on(talk)
     assert talk.answers["delete"] is ErrorCode.NONE
+
+
+def test_sessions_end_while_a_large_group_is_being_deleted() -> None:
+    talk = of_many_offsets(100)
+    talk.ask("join", join("other", session=10_000), 4)
+    talk.ask("delete", DeleteGroup(group_id=GROUP))
+    talk.now_ms += 10_000
+    for _ in range(3):
+        talk.advance(0)
+    assert not talk.shard.groups["other"].pending_join_members  # type: ignore[union-attr]
+    assert GROUP in talk.shard.groups

@@ -8,10 +8,13 @@ from typing import Any
 
 import pytest
 import trio
+import trio.testing
 
 from pykbroker.groups import deleted_topics
+from pykbroker.groups.classic_group import ClassicGroup
 from pykbroker.groups.context import GroupRequestContext
-from pykbroker.groups.records import group_metadata_record, offset_commit_record
+from pykbroker.groups.records import CoordinatorRecord, group_metadata_record, offset_commit_record
+from pykbroker.groups.shard import GroupShard
 from pykbroker.java_hash import abs_java_hash
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages.group_admin import DescribeGroupsRequest, ListGroupsRequest
@@ -24,6 +27,7 @@ from pykbroker.server import group_coordinator
 from pykbroker.server.coordinator_driver import CoordinatorRefused
 from pykbroker.server.coordinator_log import encode_batches
 from pykbroker.server.group_coordinator import CONSUMER_OFFSETS, GroupCoordinator
+from pykbroker.state_machine import Result
 from pykbroker.storage.log import AppendOrigin
 
 from .scenarios import beat, commit, fetch, forget, join, leave, sync
@@ -415,6 +419,33 @@ def test_a_topic_that_very_many_groups_have_read_goes_in_parts_and_a_new_one_kee
         assert [await committed(world, group) for group in groups] == [-1] * 19 + [5]
 
     in_world(main, partitions=3)
+
+
+def test_a_session_ends_in_time_while_a_step_is_made_in_many_parts() -> None:
+    async def main(world: World) -> None:
+        answer: Any = await world.call("a", join(GROUP, session=10_000), 4)
+        assert answer.error_code == ErrorCode.MEMBER_ID_REQUIRED
+        led = world.driver._shards[0]
+        group = led.shard.groups[GROUP]
+        assert isinstance(group, ClassicGroup)
+        parts = 0
+
+        def one_of_many(shard: GroupShard, now_ms: int, timestamp_ms: int) -> Result[CoordinatorRecord]:
+            nonlocal parts
+            parts += 1
+            return Result(is_unfinished=bool(group.pending_join_members) and parts < 1_000)
+
+        await world.sleep(9_999)
+        assert group.pending_join_members
+        clock = trio.lowlevel.current_clock()
+        assert isinstance(clock, trio.testing.MockClock)
+        clock.jump(0.002)
+        world.driver.postpone(led, one_of_many)
+        await world.sleep(1)
+        assert not group.pending_join_members
+        assert 0 < parts < 10
+
+    in_world(main)
 
 
 def test_between_the_steps_of_two_shards_others_have_their_turn(monkeypatch: pytest.MonkeyPatch) -> None:
