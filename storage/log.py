@@ -690,6 +690,16 @@ class Log:
                     self._flushes.failure = failure
                     raise
 
+    @property
+    def is_flushing(self) -> bool:
+        """A thread writes to the files, be the log deleted meanwhile."""
+        return self._flushes.turn.locked()
+
+    def await_flush(self) -> None:
+        """Returns when the flush that is under way has ended. For threads."""
+        with self._flushes.turn:
+            pass
+
     def _flush(self) -> None:
         # What is appended meanwhile may be in part in what follows, and counts for the next flush.
         with self._flushes.moving:

@@ -113,6 +113,8 @@ class LogDirectory:
         """Threads open logs, so go over a `copy()`. `list(logs.items())` makes tuples, a tuple may set off a garbage
         collection, and whoever it calls lets a thread add one more.
         """
+        self._leaving: dict[TopicPartition, Log] = {}
+        """Out of use, and still being flushed by a thread that knows the files by their names."""
         self._disk = disk
         self._lock: DiskLock | None = lock
         self._rng = rng
@@ -249,6 +251,9 @@ class LogDirectory:
         name = str(at)
         assert parse_partition_directory(name) == at, f"{topic!r} must not become a path"
         path = self._join(name)
+        leaving = self._leaving.pop(at, None)
+        if leaving is not None:
+            leaving.await_flush()
         found = self.found.get(at)
         if found is not None and self._is_of_other_topic(found, topic_id):
             self._put_stray_aside(at)
@@ -378,7 +383,7 @@ class LogDirectory:
         at = self._at(log)
         del self.logs[at]
         self._checkpoints.set_apart(at, log.recovery_point, high_watermark)
-        log.abandon()
+        self._abandon(at, log)
         self._unsynced_topic_ids.forget(log.directory)
         self.damaged.add(at)
 
@@ -387,7 +392,7 @@ class LogDirectory:
         at = self._at(log)
         del self.logs[at]
         self._checkpoints.forget(at)
-        log.abandon()
+        self._abandon(at, log)
         self._unsynced_topic_ids.forget(log.directory)
         try:
             return self._put_aside(log.directory, at, DELETE_SUFFIX)
@@ -395,6 +400,15 @@ class LogDirectory:
             # A topic that gets the name must not get the records.
             self.found[at] = FoundLog(at, read_topic_id(self._disk, log.directory))
             raise
+
+    def _abandon(self, at: TopicPartition, log: Log) -> None:
+        """The next log of that name is not made before a flush of this one has ended: the leader epochs that it writes
+        would be found there.
+        """
+        log.abandon()
+        self._leaving = {other: each for other, each in self._leaving.copy().items() if each.is_flushing}
+        if log.is_flushing:
+            self._leaving[at] = log
 
     def delete_stray(self, at: TopicPartition) -> str:
         """Put a found directory aside that no topic of the cluster owns; nothing of it is removed."""

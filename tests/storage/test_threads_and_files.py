@@ -69,6 +69,9 @@ class WatchedTurn:
     def __exit__(self, *_: object) -> None:
         self._lock.release()
 
+    def locked(self) -> bool:
+        return self._lock.locked()
+
 
 @pytest.fixture(autouse=True)
 def waiting(monkeypatch: pytest.MonkeyPatch) -> threading.Semaphore:
@@ -105,6 +108,47 @@ def test_a_flush_and_a_truncation_write_the_leader_epochs_one_behind_the_other(
     truncation.result(TIMEOUT_S)
     assert (tmp_path / "t-0" / "leader-epoch-checkpoint").read_text() == "0\n2\n1 0\n2 1\n"
     assert (log.log_end_offset, log.recovery_point) == (4, 1)
+
+
+@pytest.mark.parametrize("is_damaged", [False, True])
+def test_a_flush_of_a_log_that_is_deleted_meanwhile_leaves_nothing_in_the_next_one_of_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_damaged: bool
+) -> None:
+    disk, path = OsDisk(), str(tmp_path / "d")
+    format_directory(disk, path, cluster_id="c", node_id=1, rng=Random(1))
+    directory = LogDirectory.open(disk, path, rng=Random(1))
+    log = directory_log(directory)
+    append(log, 5, epoch=3)
+
+    def make_anew() -> None:
+        log = directory_log(directory)
+        append(log, 5, epoch=0)
+        log.flush()
+
+    with HeldSyncs("t-0", monkeypatch).during(log.flush) as threads:
+        if is_damaged:
+            directory.set_apart(log, 0)
+            directory.delete_damaged(AT)
+        else:
+            directory.delete_log(log)
+        making = threads.submit(make_anew)
+        wait_for_end_or_turn(making)
+    making.result(TIMEOUT_S)
+    assert (tmp_path / "d" / "t-0" / "leader-epoch-checkpoint").read_text() == "0\n1\n0 0\n"
+    assert not (tmp_path / "d" / "t-0" / "leader-epoch-checkpoint.tmp").exists()
+    directory.release()
+
+
+def test_a_log_that_was_deleted_while_nobody_flushed_it_is_made_anew_at_once(
+    tmp_path: Path, waiting: threading.Semaphore
+) -> None:
+    path = str(tmp_path / "d")
+    format_directory(OsDisk(), path, cluster_id="c", node_id=1, rng=Random(1))
+    directory = LogDirectory.open(OsDisk(), path, rng=Random(1))
+    for _ in range(3):
+        directory.delete_log(directory_log(directory))
+    assert not waiting.acquire(blocking=False)
+    directory.release()
 
 
 def open_directory(disk: SimulatedDisk, *, is_new: bool = False) -> LogDirectory:
