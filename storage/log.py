@@ -10,6 +10,7 @@ segments in `compaction`.
 import posixpath
 from collections.abc import Callable, Sequence
 from enum import Enum
+from itertools import takewhile
 from random import Random
 from typing import NamedTuple
 
@@ -43,6 +44,7 @@ from .retention import expired_segments
 from .segment import CLEANED_SUFFIX, LogSegment, TimestampAndOffset
 from .segment_replacement import SegmentReplacement
 from .steps import Steps, run_steps
+from .timestamp_confirmation import TimestampConfirmation
 from .timestamp_search import TimestampSearch
 from .transaction_index import AbortedTransaction
 from .transaction_markers import find_marker
@@ -576,6 +578,17 @@ class Log:
             self._epochs.truncate_from_start(offset)
 
     # Retention
+
+    def timestamps_to_confirm(self, now_ms: int) -> TimestampConfirmation | None:
+        """What is to be read, in a thread, before `delete_old_segments` finds out by itself which segments are old."""
+        config = self.config
+        if not config.delete or config.retention_ms < 0 or self.is_being_truncated:
+            return None
+        least_ms = now_ms - config.retention_ms
+        due = list(takewhile(lambda segment: segment.latest_ms < least_ms, self._segments.all))
+        if all(segment.unconfirmed is None for segment in due):
+            return None
+        return TimestampConfirmation(self, due, least_ms)
 
     def delete_old_segments(self, high_watermark: int, now_ms: int) -> list[str]:
         """Put the segments out of use that `retention` says. Returns the files' paths: they are to be removed after

@@ -72,6 +72,14 @@ class SegmentCut(NamedTuple):
     latest: TimestampAndOffset
 
 
+class Unconfirmed(NamedTuple):
+    """The last entry of a time index, and up to where the batches are to be read."""
+
+    timestamp: int
+    offset: int
+    size: int
+
+
 class LogSegment:
     """`size` is the bytes of the `.log` file that are batches."""
 
@@ -457,22 +465,41 @@ class LogSegment:
         self._rolling_timestamp = None
         self._is_timestamp_of_index = False
 
+    @property
+    def unconfirmed(self) -> Unconfirmed | None:
+        """What the index says of the youngest record, where nobody has looked at the batches so far."""
+        if not self._is_timestamp_of_index:
+            return None
+        return Unconfirmed(self.max_timestamp, self.offset_of_max_timestamp, self.size)
+
     def confirm_max_timestamp(self) -> None:
         """By the batches: nothing is deleted because an index says that it is old."""
+        unconfirmed = self.unconfirmed
+        if unconfirmed is not None:
+            self.confirm(unconfirmed, self.find_max_timestamp(unconfirmed))
+
+    def find_max_timestamp(self, said: Unconfirmed) -> tuple[int, int]:
+        """The timestamp of the youngest record, and its offset. Changes nothing, and may run in a thread."""
+        is_there = False
+        found = said.timestamp, said.offset
+        for _, header in scan_headers(self.file, self.position_near(said.offset), said.size):
+            is_there = is_there or (header.max_timestamp == said.timestamp and header.base_offset <= said.offset)
+            found = _later(found, header)
+        if is_there:
+            return found
+        found = NO_TIMESTAMP, self.base_offset
+        for _, header in scan_headers(self.file, 0, said.size):
+            found = _later(found, header)
+        return found
+
+    def confirm(self, said: Unconfirmed, found: tuple[int, int]) -> None:
+        """found: in what was there; batches that were appended since are looked at here."""
         if not self._is_timestamp_of_index:
             return
         self._is_timestamp_of_index = False
-        timestamp, offset = self.max_timestamp, self.offset_of_max_timestamp
-        start = self.position_near(offset)
-        is_there = False
-        for _, header in scan_headers(self.file, start, self.size):
-            is_there = is_there or (header.max_timestamp == timestamp and header.base_offset <= offset)
-            self._note_timestamp(record_timestamp(header), header.last_offset)
-        if is_there:
-            return
-        self.max_timestamp, self.offset_of_max_timestamp = NO_TIMESTAMP, self.base_offset
-        for _, header in scan_headers(self.file, 0, self.size):
-            self._note_timestamp(record_timestamp(header), header.last_offset)
+        for _, header in scan_headers(self.file, said.size, self.size):
+            found = _later(found, header)
+        self.max_timestamp, self.offset_of_max_timestamp = found
 
     def note_recovered(self, header: RecordBatchHeader) -> None:
         self._note_batch(header.size_bytes, header.last_offset, record_timestamp(header))
@@ -524,3 +551,8 @@ class LogSegment:
 def record_timestamp(header: RecordBatchHeader) -> int:
     """That of the youngest record. A batch that compaction left empty still tells of those that are gone."""
     return header.max_timestamp if header.records_count else NO_TIMESTAMP
+
+
+def _later(found: tuple[int, int], header: RecordBatchHeader) -> tuple[int, int]:
+    timestamp = record_timestamp(header)
+    return (timestamp, header.last_offset) if timestamp > found[0] else found

@@ -164,6 +164,8 @@ class LogUpkeep:
                     continue
                 start = log.log_start_offset
                 try:
+                    if not await self._confirm_timestamps(log) or directory not in self._logs.directories:
+                        continue
                     self._logs.delete_old_segments(directory, log, high_watermarks[at])
                     if log.log_start_offset > start:
                         self._on_new_start(at, log)
@@ -171,6 +173,22 @@ class LogUpkeep:
                     self._on_failure(directory, failure)
                     if directory not in self._logs.directories:
                         break
+
+    async def _confirm_timestamps(self, log: Log) -> bool:
+        """Whether the log is as it was: else it is looked at the next time. Raises `DiskFailed`."""
+        confirmation = log.timestamps_to_confirm(self._clock.now_ms())
+        if confirmation is None:
+            return True
+        try:
+            await self._threads.run(confirmation.read)
+        except DiskFailed:
+            if confirmation.is_overtaken:
+                return False
+            raise
+        if confirmation.is_overtaken:
+            return False
+        confirmation.apply()
+        return True
 
     async def checkpoint_recovery_points(self) -> None:
         """Segments that are full are flushed first, so that recovery has to look at one segment of a log at most."""
