@@ -2,14 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from unittest.mock import patch
-
 import trio
 
-from pykbroker.raft.leader_state import Leader
-from pykbroker.raft.quorum_state import QuorumState
 from pykbroker.sim.determinism import run_deterministic
 from tests.coordination.copying import copy
 from tests.coordination.simulation import Acting, end
@@ -21,6 +15,7 @@ from tests.simulations import Outcome
 from .administration import Administrator
 from .faults import Troublemaker
 from .plan import Plan
+from .quorum import safe_quorum
 from .stage import ClusterStage
 
 STARTS_WITHIN_S = 30.0
@@ -37,24 +32,8 @@ class Cast(Acting[Plan]):
 
 def simulate(seed: int) -> Outcome:
     """Raises whatever a node or a client found wrong by itself."""
-    with _one_leader_per_epoch():
+    with safe_quorum():
         return run_deterministic(_run, seed, seed=seed)
-
-
-@contextmanager
-def _one_leader_per_epoch() -> Iterator[None]:
-    """Of the metadata quorum. Clients may never notice two."""
-    leaders: dict[int, int] = {}
-    become_leader = QuorumState.become_leader
-
-    def become_the_only_one(self: QuorumState) -> Leader:
-        leader = become_leader(self)
-        first = leaders.setdefault(self.epoch, self.replica.node_id)
-        assert first == self.replica.node_id, f"nodes {first} and {self.replica.node_id} lead epoch {self.epoch}"
-        return leader
-
-    with patch.object(QuorumState, "become_leader", become_the_only_one):
-        yield
 
 
 async def _run(seed: int) -> Outcome:
