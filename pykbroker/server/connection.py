@@ -30,6 +30,8 @@ _ANSWER_COST = 4
 _SLOWEST_PROGRESS_BYTES = 4096
 _LOOKS_AFTER_LEAVING = 2
 _SMALL_FRAME_BYTES = 4096
+_SPARED_LOOKS = 4
+"""Where a client waits for its answer before it sends more, to look for a request right behind it is mostly in vain."""
 _SMALL_ANSWER_BYTES = 2048
 _STUCK_BYTES = 64 * 1024
 _PRODUCE = int(ApiKey.PRODUCE)
@@ -51,6 +53,7 @@ class Connection:
     __slots__ = (
         "_answer_bytes",
         "_buffer",
+        "_came_alone",
         "_dispatcher",
         "_finishing",
         "_idle_checks",
@@ -62,6 +65,7 @@ class Connection:
         "_received_when_looked",
         "_refusals",
         "_served_when_looked",
+        "_spared_looks",
         "_transport",
         "_unyielded_bytes",
         "_waits_for_memory",
@@ -81,6 +85,8 @@ class Connection:
     ) -> None:
         self._memory = memory
         self._answer_bytes = 0
+        self._came_alone = False
+        self._spared_looks = 0
         self._received_when_looked = 0
         self._waits_for_memory = False
         self._is_evicted = False
@@ -228,38 +234,33 @@ class Connection:
         answer = await self._dispatcher.answer(frame, self.state)
         self.served_requests += 1
         if answer is not None:
-            if len(answer) == 1 and isinstance(answer[0], bytes) and len(answer[0]) <= _SMALL_ANSWER_BYTES:
-                self._phase = _SENDING
+            in_memory = 0
+            for part in answer:
+                if isinstance(part, (bytes, bytearray, memoryview)):
+                    in_memory += len(part)
+            self._phase = _SENDING
+            if in_memory <= _SMALL_ANSWER_BYTES:
                 await self._transport.send(answer)
             else:
-                self._unyielded_bytes += await self._send(answer) * _ANSWER_COST
+                await self._send_large(answer, in_memory)
         self._phase = _RECEIVING
-        self._unyielded_bytes += _REQUEST_COST_BYTES + self._cost_bytes(size)
+        # Counted and not timed, so that a simulation can be played again.
+        request = self.state.request
+        is_produce = request is None or request.api_key == _PRODUCE
+        self._unyielded_bytes += _REQUEST_COST_BYTES + (size if is_produce else size * _UNPACKED_COST)
         if self._unyielded_bytes > _BYTES_BETWEEN_CHECKPOINTS:  # a peer that always has more must not starve others
             self._unyielded_bytes = 0
             await trio.lowlevel.checkpoint()
         return not self._finishing
 
-    def _cost_bytes(self, frame_bytes: int) -> int:
-        """Counted and not timed, so that a simulation can be played again."""
-        request = self.state.request
-        is_produce = request is None or request.api_key == _PRODUCE
-        return frame_bytes if is_produce else frame_bytes * _UNPACKED_COST
-
-    async def _send(self, answer: list[Part]) -> int:
-        """How many bytes of it were in memory."""
-        size = 0
-        for part in answer:
-            if isinstance(part, (bytes, bytearray, memoryview)):
-                size += len(part)
-        self._memory.hold_answer(size)
-        self._answer_bytes = size
-        self._phase = _SENDING
+    async def _send_large(self, answer: list[Part], in_memory: int) -> None:
+        self._memory.hold_answer(in_memory)
+        self._answer_bytes = in_memory
         try:
             await self._transport.send(answer)
         finally:
             self._release_answer()
-        return size
+        self._unyielded_bytes += in_memory * _ANSWER_COST
 
     def _release_answer(self) -> None:
         if self._answer_bytes:
@@ -278,6 +279,9 @@ class Connection:
 
     async def _next_frame(self) -> memoryview | None:
         buffer, transport = self._buffer, self._transport
+        if self._came_alone and self._spared_looks:
+            self._spared_looks -= 1
+            await self._rest()
         received_bytes = 0
         while (frame := buffer.next_frame()) is None:
             view = buffer.writable()
@@ -288,19 +292,27 @@ class Connection:
             count = transport.receive_now(view)
             del view  # a slice that is alive keeps the buffer from being used again
             if count is None:
-                buffer.rest()
-                self._unyielded_bytes = 0
-                await transport.wait_readable()
+                if self._came_alone:
+                    self._spared_looks = _SPARED_LOOKS
+                await self._rest()
             elif count == 0:
                 return None
             else:
                 buffer.wrote(count)
+                self._came_alone = buffer.has_lone_frame
                 self.received_bytes += count
                 received_bytes += count
                 if received_bytes > _RECEIVED_IN_A_TURN_BYTES:
                     received_bytes = 0
                     await trio.lowlevel.checkpoint()
         return frame
+
+    async def _rest(self) -> None:
+        """Until there is something to read."""
+        self._came_alone = False
+        self._buffer.rest()
+        self._unyielded_bytes = 0
+        await self._transport.wait_readable()
 
     def _log_refusal(self, reason: str) -> None:
         state = self.state

@@ -6,6 +6,10 @@ fresh one is taken, because a reused buffer under a live slice would write one c
 
 The buffer grows with the bytes that arrived, never with the size that was announced, and a connection that waits keeps
 at most 16 times what has arrived; an idle one keeps nothing.
+
+What comes to a connection without a buffer lies on the pool's desk at first, which is the buffer that is lent next. A
+small frame that came alone is copied off it, and nothing is borrowed. Whatever else came makes the desk the
+connection's buffer, where it is.
 """
 
 from __future__ import annotations
@@ -44,8 +48,21 @@ class BufferPool:
         self.memory = memory or ClientMemory()
         self._free: list[bytearray] = []
         self._free_bytes = 0
+        self._desk: memoryview | None = None
 
-    def take(self) -> bytearray:
+    @property
+    def desk(self) -> memoryview:
+        """What `take` gives next. Bytes stay there until anybody else writes: whoever wants them takes it at once."""
+        if self._desk is None:
+            self._desk = memoryview(self._take_free())
+        return self._desk
+
+    def take(self) -> memoryview:
+        """All of a buffer that nobody else has."""
+        taken, self._desk = self.desk, None
+        return taken
+
+    def _take_free(self) -> bytearray:
         if not self._free:
             return bytearray(INITIAL_BYTES)
         buffer = self._free.pop()
@@ -62,7 +79,7 @@ class BufferPool:
 class ReceiveBuffer:
     """Bytes in [_start, _end) of `_buffer` are received and not yet handed out."""
 
-    __slots__ = ("_buffer", "_end", "_max_frame_bytes", "_memory", "_pool", "_start", "_stash", "_view")
+    __slots__ = ("_buffer", "_copied", "_end", "_max_frame_bytes", "_memory", "_pool", "_start", "_stash", "_view")
 
     def __init__(self, pool: BufferPool, max_frame_bytes: int) -> None:
         self._pool = pool
@@ -70,17 +87,22 @@ class ReceiveBuffer:
         self._max_frame_bytes = max_frame_bytes
         self._buffer: bytearray | None = None
         self._view: memoryview | None = None
+        self._copied: memoryview | None = None
+        """A frame that came alone, on the desk, and is to be handed out next."""
         self._stash = b""
         self._start = 0
         self._end = 0
 
     def next_frame(self) -> memoryview | None:
         """The next whole frame without its size prefix, or None until more bytes have come."""
-        if self._stash and self._view is None:
-            self._borrow()
         view, start = self._view, self._start
+        if view is None:
+            if not self._stash:
+                copied, self._copied = self._copied, None
+                return copied
+            view = self._borrow_for_stash()
         available = self._end - start
-        if view is None or available < 4:
+        if available < 4:
             return None
         size: int = _size_at(view, start)[0]
         if size <= 0 or size > self._max_frame_bytes:
@@ -96,9 +118,9 @@ class ReceiveBuffer:
         None where the buffer would have to grow and memory is short: ask again after `ClientMemory.room`.
         """
         if self._view is None:
-            self._borrow()
-            if not self._end:
-                return self._view
+            if not self._stash:
+                return self._pool.desk
+            self._borrow_for_stash()
         wanted = self._frame_bytes()
         if not self._make_room(wanted):
             return None
@@ -110,6 +132,12 @@ class ReceiveBuffer:
         return view[end:]
 
     def wrote(self, count: int) -> None:
+        if self._view is None:
+            desk = self._pool.desk
+            if 4 < count <= _DETACHED_BYTES and count - 4 == _size_at(desk)[0] <= self._max_frame_bytes:
+                self._copied = memoryview(bytes(desk[4:count]))
+                return
+            self._borrow()
         self._end += count
 
     def rest(self) -> None:
@@ -123,6 +151,8 @@ class ReceiveBuffer:
 
     def detach(self, frame: memoryview) -> memoryview:
         """The same frame, out of the buffer where that would be kept for little: its handler may wait for long."""
+        if self._buffer is None:
+            return frame  # it came alone
         if len(frame) > _DETACHED_BYTES and not (self._memory.is_short and len(frame) <= INITIAL_BYTES):
             return frame
         if self._end > self._start and not self._memory.is_short:
@@ -134,6 +164,7 @@ class ReceiveBuffer:
 
     def release(self) -> None:
         """The connection ends."""
+        self._copied = None
         if self._stash:
             self._memory.give(self, len(self._stash))
             self._stash = b""
@@ -150,6 +181,11 @@ class ReceiveBuffer:
         self._give_back()
         self._stash = kept
         self._memory.take(len(kept))
+
+    @property
+    def has_lone_frame(self) -> bool:
+        """A small frame came alone: its client most likely waits for the answer before it sends more."""
+        return self._copied is not None
 
     @property
     def received_bytes(self) -> int:
@@ -210,18 +246,19 @@ class ReceiveBuffer:
         self._start, self._end = 0, end - start
 
     def _borrow(self) -> None:
-        if not self._stash:
-            self._buffer = buffer = self._pool.take()
-            self._view = memoryview(buffer)
-            self._memory.take(len(buffer))
-            return
+        """The desk, with what is on it."""
+        self._view = view = self._pool.take()
+        self._buffer = buffer = _buffer_of(view)
+        self._memory.take(len(buffer))
+
+    def _borrow_for_stash(self) -> memoryview:
         stash, self._stash = self._stash, b""
-        buffer = self._pool.take() if len(stash) < INITIAL_BYTES else bytearray(2 * len(stash))
-        self._memory.take(len(buffer) - len(stash))
-        self._buffer = buffer
-        self._view = memoryview(buffer)
-        self._view[: len(stash)] = stash
+        view = self._pool.take() if len(stash) < INITIAL_BYTES else memoryview(bytearray(2 * len(stash)))
+        self._memory.take(len(view) - len(stash))
+        self._view, self._buffer = view, _buffer_of(view)
+        view[: len(stash)] = stash
         self._start, self._end = 0, len(stash)
+        return view
 
     def _give_back(self) -> None:
         assert self._buffer is not None
@@ -242,3 +279,9 @@ class ReceiveBuffer:
             return False
         self._buffer.append(last)
         return True
+
+
+def _buffer_of(view: memoryview) -> bytearray:
+    buffer = view.obj
+    assert isinstance(buffer, bytearray)
+    return buffer

@@ -190,6 +190,73 @@ class Flood:
         pass
 
 
+class Lockstep:
+    """A transport whose peer sends a request when it has the answer to the one before."""
+
+    peer = Address("127.0.0.1", 1)
+    waits_for_peer = 0
+    has_unread_bytes = False
+
+    def __init__(self, requests: list[bytes], *, is_fast: bool) -> None:
+        self._requests = requests
+        self._is_fast = is_fast
+        self._arrived = b""
+        self.answers = 0
+        self.waits = 0
+        self.looks_in_vain = 0
+
+    def receive_now(self, view: memoryview) -> int | None:
+        arrived, self._arrived = self._arrived, b""
+        if not arrived and self._requests:
+            self.looks_in_vain += 1
+            return None
+        view[: len(arrived)] = arrived
+        return len(arrived)
+
+    async def receive_into(self, view: memoryview) -> int:
+        raise NotImplementedError
+
+    async def wait_readable(self) -> None:
+        self.waits += 1
+        self._send_next()
+        await trio.lowlevel.checkpoint()
+
+    async def send(self, parts: object) -> None:
+        self.answers += 1
+        if self._is_fast:
+            self._send_next()
+
+    def _send_next(self) -> None:
+        if self._requests:
+            self._arrived = self._requests.pop(0)
+
+    def has_peer_left(self) -> bool:
+        return False
+
+    def close(self) -> None:
+        pass
+
+
+@pytest.mark.parametrize("is_fast", [False, True])
+def test_right_behind_an_answer_one_looks_seldom_for_a_request_that_was_never_there(is_fast: bool) -> None:
+    """And always where the client's next request comes before anybody else would have his turn."""
+    requests = [encode_request(numbered(number), 4, number, "c") for number in range(100)]
+    transport = Lockstep(requests, is_fast=is_fast)
+    memory = ClientMemory()
+    connection = Connection(
+        transport,
+        ConnectionState(listener_name="PLAINTEXT", client_address="127.0.0.1"),
+        Dispatcher(cast(Broker, None), heartbeats().view("broker")),
+        ReceiveBuffer(BufferPool(memory), 1 << 20),
+        RateLimitedLog(logging.getLogger("test"), SystemClock()),
+        memory,
+    )
+    trio.run(connection.serve)
+    assert transport.answers == 100
+    assert transport.looks_in_vain <= (1 if is_fast else 25)
+    assert transport.waits <= (1 if is_fast else 101)
+
+
 def test_a_large_frame_is_received_in_turns() -> None:
     """While it comes as fast as it is read, others have the loop after each megabyte."""
     size = 16 << 20

@@ -118,6 +118,32 @@ def test_connections_share_buffers_one_after_the_other() -> None:
     assert second.writable().obj is used
 
 
+def test_a_small_frame_that_comes_alone_borrows_no_buffer() -> None:
+    pool = BufferPool()
+    first, second = ReceiveBuffer(pool, MAX_FRAME), ReceiveBuffer(pool, MAX_FRAME)
+    receive(first, framed(b"hello"))
+    assert first.has_lone_frame
+    receive(second, framed(b"world"))
+    assert pool.memory.request_bytes == first.held_bytes == 0
+    frames = [buffer.next_frame() for buffer in (first, second)]
+    assert frames == [b"hello", b"world"]
+    assert first.next_frame() is None
+
+
+@pytest.mark.parametrize("body", [b"x" * 5000, b"hello"])
+def test_what_is_more_than_a_small_frame_stays_where_it_was_received(body: bytes) -> None:
+    pool = BufferPool()
+    first, second = ReceiveBuffer(pool, MAX_FRAME), ReceiveBuffer(pool, MAX_FRAME)
+    used = first.writable().obj
+    receive(first, framed(body) + b"\0\0")
+    assert not first.has_lone_frame
+    assert pool.memory.request_bytes == first.held_bytes == INITIAL_BYTES
+    receive(second, framed(b"y" * 5000))
+    frame = first.next_frame()
+    assert frame == body
+    assert frame.obj is used
+
+
 @pytest.mark.parametrize("size", [1000, 200_000])
 def test_a_slice_that_a_handler_keeps_is_never_overwritten(size: int) -> None:
     buffer = ReceiveBuffer(BufferPool(), MAX_FRAME)
