@@ -411,7 +411,9 @@ class FetchSessionCache:
         named is refused: the session is in the next one from the beginning.
         """
         uses_topic_ids = version >= TOPIC_IDS_SINCE_VERSION
-        requested = yield from requested_in_portions(request, uses_topic_ids, topic_names)
+        requested: Partitions = {}  # as in most requests of a session
+        if request.topics:
+            requested = yield from requested_in_portions(request, uses_topic_ids, topic_names)
         if request.session_epoch in (INITIAL_EPOCH, FINAL_EPOCH):
             # A full request closes the session that it names; with the final epoch it does not open another.
             self._close(request.session_id)

@@ -218,7 +218,7 @@ class Dispatcher:
         if isinstance(self._broker, Broker):
             self._broker.partitions.failures.at_path(failure)
 
-    async def answer(self, frame: memoryview, connection: ConnectionState) -> list[Part] | None:
+    def answer(self, frame: memoryview, connection: ConnectionState) -> Awaitable[list[Part] | None]:
         """The parts of the response; None where the request has none. Raises what closes the connection."""
         number = next(self._numbers)
         header, body = decode_request_header(frame)
@@ -229,18 +229,25 @@ class Dispatcher:
         version = header.api_version
         if not handler.min_version <= version <= handler.max_version:
             return self._answer_unsupported_version(header, handler)
-        size = len(frame)
-        if size <= LARGE_FRAME_BYTES:
-            request: Message | None = handler.decode(version, frame, body)
-        elif header.api_key not in MOSTLY_BYTES:
+        context = self._context(header, connection, number)
+        if len(frame) > LARGE_FRAME_BYTES:
+            return self._answer_long(handler, context, frame, body)
+        request, _ = decode(handler.request_type, version, frame, body, objects_limit=handler.most_entries)
+        return self._answer(handler, context, request)
+
+    async def _answer_long(
+        self, handler: Handler, context: RequestContext, frame: memoryview, body: int
+    ) -> list[Part] | None:
+        version = context.header.api_version
+        if handler.api_key not in MOSTLY_BYTES:
             request = None
-        elif size <= COPIED_AT_ONCE_BYTES:
+        elif len(frame) <= COPIED_AT_ONCE_BYTES:
             request = handler.decode_few(version, frame, body)
         else:
             request = await self._broker.threads.run(handler.decode_few, version, frame, body)
         if request is None:
-            return await self._answer_large(handler, self._context(header, connection, number), frame, body)
-        return await self._answer(handler, self._context(header, connection, number), request)
+            return await self._answer_large(handler, context, frame, body)
+        return await self._answer(handler, context, request)
 
     async def _answer_large(
         self, handler: Handler, context: RequestContext, frame: memoryview, body: int
@@ -281,7 +288,7 @@ class Dispatcher:
                 raise RequestFailed from error
             return cast("list[Part]", encode_response(header.correlation_id, answer, version))
 
-    def _answer_unsupported_version(self, header: RequestHeader, handler: Handler) -> list[Part]:
+    async def _answer_unsupported_version(self, header: RequestHeader, handler: Handler) -> list[Part]:
         """A newer client asks ApiVersions first: it gets version 0, saying which versions of ApiVersions there are."""
         if header.api_key != ApiKey.API_VERSIONS:
             raise RequestRefused(f"{handler.request_type.__name__} version {header.api_version} is not served")

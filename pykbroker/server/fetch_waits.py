@@ -7,13 +7,15 @@ greediest of them is answered at once with what there is, be it the new one.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Final
 
 import trio
 
 FEW_PARTITIONS: Final = 100
 MOST_PARTITIONS: Final = 40_000
+
+_ROOM_FOR_FEW: Final = nullcontext()
 
 
 class FetchWaits:
@@ -24,12 +26,12 @@ class FetchWaits:
         self._waiting: dict[trio.CancelScope, int] = {}
         self.partitions = 0
 
-    @contextmanager
-    def room(self, partitions: int) -> Iterator[None]:
+    def room(self, partitions: int) -> AbstractContextManager[None]:
         """What is done within is broken off when its room goes to a smaller request."""
-        if partitions <= FEW_PARTITIONS:
-            yield
-            return
+        return _ROOM_FOR_FEW if partitions <= FEW_PARTITIONS else self._room(partitions)
+
+    @contextmanager
+    def _room(self, partitions: int) -> Iterator[None]:
         with trio.CancelScope() as scope:
             self._waiting[scope] = partitions
             self.partitions += partitions
