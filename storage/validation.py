@@ -5,9 +5,10 @@ offsets nor timestamps in a header can be believed. Stricter than Kafka where no
 suffer: offset deltas are 0…n-1, nothing stands behind the batch, attribute bits without a meaning are stored as 0.
 
 What a batch costs is not to be seen from outside: a few kilobytes may hold millions of records. The check is therefore
-made in steps (`client_batch_steps`, `steps`). Most batches pass without any.
+made in steps (`client_batch_steps`, `steps`). Most batches need none: `check_at_once` has done with them in one turn.
 """
 
+from collections.abc import Generator
 from functools import partial
 from itertools import chain, islice
 from mmap import MAP_ANONYMOUS, MAP_PRIVATE, mmap
@@ -58,11 +59,14 @@ __all__ = [
     "RecordError",
     "RecordsRejected",
     "budget_of_request",
+    "check_at_once",
     "check_client_batch",
     "client_batch_steps",
 ]
 
 _MIN_LENGTH = RECORD_BATCH_OVERHEAD_BYTES - LOG_OVERHEAD_BYTES
+_CODEC_AT = ATTRIBUTES_OFFSET + 1
+"""The low byte of the attributes."""
 _CLIENT_ATTRIBUTES_MASK = COMPRESSION_MASK | TRANSACTIONAL_MASK
 _LOG_APPEND_TIME = TimestampType.LOG_APPEND_TIME
 _UNCOMPRESSED = Compression.NONE
@@ -141,41 +145,97 @@ def check_client_batch(records: Buffer | None, config: LogConfig, now_ms: int) -
     return run_steps(client_batch_steps(records, config, now_ms, CheckBudget()))
 
 
-def client_batch_steps(records: Buffer | None, config: LogConfig, now_ms: int, budget: CheckBudget) -> CheckSteps:
-    """As `check_client_batch`, in turns. What a job raises is to be thrown in."""
-    header = _check_frame(records)
-    assert records is not None
-    view = memoryview(records)
-    if crc32c(view[ATTRIBUTES_OFFSET:]) != header.crc:
-        raise RecordsRejected(ErrorCode.CORRUPT_MESSAGE, "the batch's checksum is not that of its bytes")
-    budget.left -= _BATCH + (len(view) >> _CHECKSUM)
-    if len(view) > config.max_message_bytes:
-        raise RecordsRejected(
-            ErrorCode.MESSAGE_TOO_LARGE,
-            f"the batch has {len(view)} bytes, more than the topic's max.message.bytes of {config.max_message_bytes}",
-        )
-    _check_header(header)
+def check_at_once(
+    records: Buffer | None, config: LogConfig, now_ms: int, budget: CheckBudget
+) -> CheckedBatch | CheckSteps | None:
+    """As `check_client_batch`, of a batch without a codec, and by what is left of this turn.
+
+    The steps that follow, where that is not enough. None where something is unusual: all of `client_batch_steps`.
+    """
+    if records is None or not RECORD_BATCH_OVERHEAD_BYTES < len(records) <= _COPIED_AT_ONCE_BYTES:
+        return None
+    if records[_CODEC_AT] & COMPRESSION_MASK or config.compression_type:
+        return None
+    header = _check_bytes(records, config, budget)
+    data = bytes(records[RECORD_BATCH_OVERHEAD_BYTES:])
+    walk = check_records_in_turns(
+        data, len(data), header.records_count, budget, find_null_keys=config.compact, max_headers=MAX_HEADERS
+    )
     try:
-        return (yield from _records_steps(header, view[RECORD_BATCH_OVERHEAD_BYTES:], config, now_ms, budget))
+        next(walk)
+    except StopIteration as end:
+        checked: CheckedRecords = end.value
+    except InvalidRecords as error:
+        raise RecordsRejected(error.error_code, error.message) from error
+    else:
+        return _further_steps(walk, header, data, config, now_ms, budget)
+    batch = _stamped(header, checked, config, now_ms)
+    return None if checked.null_keys or _may_be_out_of_time(batch, config, now_ms) else batch
+
+
+def _further_steps(
+    walk: Generator[None, object, CheckedRecords],
+    header: RecordBatchHeader,
+    data: bytes,
+    config: LogConfig,
+    now_ms: int,
+    budget: CheckBudget,
+) -> CheckSteps:
+    try:
+        return (yield from _walk_steps(walk, header, _UNCOMPRESSED, data, len(data), config, now_ms, budget))
     except InvalidRecords as error:
         raise RecordsRejected(error.error_code, error.message) from error
 
 
+def client_batch_steps(records: Buffer | None, config: LogConfig, now_ms: int, budget: CheckBudget) -> CheckSteps:
+    """As `check_client_batch`, in turns. What a job raises is to be thrown in."""
+    header = _check_bytes(records, config, budget)
+    assert records is not None
+    try:
+        payload = memoryview(records)[RECORD_BATCH_OVERHEAD_BYTES:]
+        return (yield from _records_steps(header, payload, config, now_ms, budget))
+    except InvalidRecords as error:
+        raise RecordsRejected(error.error_code, error.message) from error
+
+
+def _check_bytes(records: Buffer | None, config: LogConfig, budget: CheckBudget) -> RecordBatchHeader:
+    """What is in front of the records, and the checksum of all."""
+    header = _check_frame(records)
+    assert records is not None
+    size = len(records)
+    if crc32c(memoryview(records)[ATTRIBUTES_OFFSET:]) != header.crc:
+        raise RecordsRejected(ErrorCode.CORRUPT_MESSAGE, "the batch's checksum is not that of its bytes")
+    budget.left -= _BATCH + (size >> _CHECKSUM)
+    if size > config.max_message_bytes:
+        raise RecordsRejected(
+            ErrorCode.MESSAGE_TOO_LARGE,
+            f"the batch has {size} bytes, more than the topic's max.message.bytes of {config.max_message_bytes}",
+        )
+    _check_header(header)
+    return header
+
+
 def _check_frame(records: Buffer | None) -> RecordBatchHeader:
     """One batch of format 2, whole, and nothing else."""
+    if records is not None and len(records) >= RECORD_BATCH_OVERHEAD_BYTES and records[MAGIC_OFFSET] == MAGIC_VALUE_V2:
+        header = decode_batch_header(records)
+        if header.batch_length + LOG_OVERHEAD_BYTES == len(records):
+            return header
+    raise _frame_rejection(records)
+
+
+def _frame_rejection(records: Buffer | None) -> RecordsRejected:
     if records is None or len(records) <= MAGIC_OFFSET:
-        raise _invalid("a produce request must have exactly one record batch per partition")
+        return _invalid("a produce request must have exactly one record batch per partition")
     magic = records[MAGIC_OFFSET]
     length = int.from_bytes(records[8:12], "big", signed=True)
     if magic > MAGIC_VALUE_V2:
-        raise RecordsRejected(ErrorCode.CORRUPT_MESSAGE, f"the batch has the unknown format {magic}")
+        return RecordsRejected(ErrorCode.CORRUPT_MESSAGE, f"the batch has the unknown format {magic}")
     if length < (_MIN_LENGTH if magic == MAGIC_VALUE_V2 else _MIN_LEGACY_LENGTH):
-        raise RecordsRejected(ErrorCode.CORRUPT_MESSAGE, f"the batch claims a length of {length} bytes")
+        return RecordsRejected(ErrorCode.CORRUPT_MESSAGE, f"the batch claims a length of {length} bytes")
     if magic < MAGIC_VALUE_V2:
-        raise _invalid(f"a produce request may not hold records of the old format {magic}")
-    if length + LOG_OVERHEAD_BYTES != len(records):
-        raise _invalid("the batch's length is not that of the records field; one batch per partition is allowed")
-    return decode_batch_header(records)
+        return _invalid(f"a produce request may not hold records of the old format {magic}")
+    return _invalid("the batch's length is not that of the records field; one batch per partition is allowed")
 
 
 _MIN_LEGACY_LENGTH = 14
@@ -211,26 +271,51 @@ def _records_steps(
         data, size = yield from _copy(payload, budget)
     else:
         data, size = yield from _decompress(codec, payload, budget)
-    checked = yield from check_records_in_turns(
+    walk = check_records_in_turns(
         data, size, header.records_count, budget, find_null_keys=config.compact, max_headers=MAX_HEADERS
     )
+    return (yield from _walk_steps(walk, header, codec, data, size, config, now_ms, budget))
+
+
+def _walk_steps(
+    walk: Generator[None, object, CheckedRecords],
+    header: RecordBatchHeader,
+    codec: Compression,
+    data: IndexedBytes,
+    size: int,
+    config: LogConfig,
+    now_ms: int,
+    budget: CheckBudget,
+) -> CheckSteps:
+    checked = yield from walk
     if checked.null_keys:
         raise _null_keys(checked)
-    attributes = header.attributes & _CLIENT_ATTRIBUTES_MASK
-    if config.message_timestamp_type is _LOG_APPEND_TIME:
-        attributes |= TIMESTAMP_TYPE_MASK
-        max_timestamp = now_ms
-    else:
-        max_timestamp = header.base_timestamp + checked.max_timestamp_delta
-        latest = now_ms + config.message_timestamp_after_max_ms
-        if max_timestamp > latest or config.message_timestamp_before_max_ms != MAX_LONG or max_timestamp < NO_TIMESTAMP:
-            yield from _check_timestamps(header, data, config, now_ms, budget)
+    batch = _stamped(header, checked, config, now_ms)
+    if _may_be_out_of_time(batch, config, now_ms):
+        yield from _check_timestamps(header, data, config, now_ms, budget)
     target = config.compression_type
     if target is None or target is codec:
-        return CheckedBatch(header, attributes, max_timestamp, None)
-    attributes = attributes & ~COMPRESSION_MASK | target
+        return batch
     compressed = yield from _compress(target, data, size, config, budget)
-    return CheckedBatch(header, attributes, max_timestamp, compressed)
+    return batch._replace(attributes=batch.attributes & ~COMPRESSION_MASK | target, payload=compressed)
+
+
+def _stamped(header: RecordBatchHeader, checked: CheckedRecords, config: LogConfig, now_ms: int) -> CheckedBatch:
+    attributes = header.attributes & _CLIENT_ATTRIBUTES_MASK
+    if config.message_timestamp_type is _LOG_APPEND_TIME:
+        return CheckedBatch(header, attributes | TIMESTAMP_TYPE_MASK, now_ms, None)
+    return CheckedBatch(header, attributes, header.base_timestamp + checked.max_timestamp_delta, None)
+
+
+def _may_be_out_of_time(batch: CheckedBatch, config: LogConfig, now_ms: int) -> bool:
+    if batch.attributes & TIMESTAMP_TYPE_MASK:
+        return False
+    latest = batch.max_timestamp
+    return (
+        latest > now_ms + config.message_timestamp_after_max_ms
+        or config.message_timestamp_before_max_ms != MAX_LONG
+        or latest < NO_TIMESTAMP
+    )
 
 
 def _copy(payload: memoryview, budget: CheckBudget) -> Steps[LargePayload]:

@@ -117,7 +117,7 @@ def check_records_in_turns(
     reach = _FIRST_REACH
     headers = 0
     pause_at = budget.left
-    stop = min(count, pause_at)
+    stop = pause_at if pause_at < count else count
     # Read before they are written only where a record ends the data, and then not looked at.
     length = timestamp = key_length = end = number = NOTHING
     timestamp_at = offset_at = key_at = value_at = headers_at = NOTHING
@@ -254,7 +254,7 @@ def check_records_in_turns(
     budget.left = pause_at - index
     if largest == NOTHING and nearest_negative != NOTHING:
         return CheckedRecords(-((nearest_negative + 1) >> 1), null_keys)
-    return CheckedRecords(max(largest, 0) >> 1, null_keys)
+    return CheckedRecords(largest >> 1 if largest > 0 else 0, null_keys)
 
 
 def _add(ranges: list[range], start: int, stop: int) -> None:
@@ -375,7 +375,9 @@ def _match_run(
         if run < 1:
             return 0, NOTHING
         column = data[first + place - start : first + place - start + run * size : size]
-        run = same_prefix(column, data[place : place + 1] * run)
+        expected = data[place : place + 1] * run
+        if column != expected:
+            run = same_prefix(column, expected)
     if run < 1:
         return 0, NOTHING
     return match_timestamps(data, first + timestamp_at - start, size, run, offset_at - timestamp_at)

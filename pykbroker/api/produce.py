@@ -25,7 +25,7 @@ from pykbroker.protocol.messages.produce import (
     TopicProduceData,
     TopicProduceResponse,
 )
-from pykbroker.replication.appended import Appended
+from pykbroker.replication.appended import Appended, is_settled_at_once
 from pykbroker.replication.partition import ACKS_ALL, Partition
 from pykbroker.server.dispatch import RequestContext, RequestRefused, handles
 from pykbroker.server.few_tasks import in_few_tasks
@@ -41,6 +41,7 @@ from pykbroker.storage.validation import (
     Job,
     RecordsRejected,
     budget_of_request,
+    check_at_once,
     client_batch_steps,
 )
 
@@ -63,7 +64,6 @@ _NO_LEADER = LeaderIdAndEpoch()
 _STEPS_OF_APPEND = 20
 _STEPS_OF_LEADER = 4
 _STEPS_OF_LOOK = 2
-_APPENDS_AT_ONCE = 32
 
 _Place: TypeAlias = tuple[str, bytes, int]
 """A partition as the request names it."""
@@ -108,6 +108,7 @@ async def _look_over(request: ProduceRequest, turn: Turn) -> tuple[ErrorCode, se
     if request.acks not in (ACKS_ALL, 0, 1):
         return ErrorCode.INVALID_REQUIRED_ACKS, set(), 0
     may_be_transactional = request.transactional_id is not None
+    is_one = len(request.topic_data) == 1 and len(request.topic_data[0].partition_data) == 1
     named: set[_Place] = set()
     twice: set[_Place] = set()
     records_bytes = 0
@@ -118,6 +119,8 @@ async def _look_over(request: ProduceRequest, turn: Turn) -> tuple[ErrorCode, se
                 records_bytes += len(records)
                 if not may_be_transactional and _is_transactional(records):
                     return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, set(), 0
+            if is_one:
+                break
             place = (topic.name, topic.topic_id, data.index)
             if place in named:
                 twice.add(place)
@@ -194,7 +197,7 @@ class _Appends:
         return self._replicas.get_partition(topic.name, data.index)
 
     async def run(self) -> ProduceResponse:
-        response = ProduceResponse()
+        response, turn = ProduceResponse(), self._context.turn
         for topic in self._request.topic_data:
             answers: list[PartitionProduceResponse] = []
             for data in topic.partition_data:
@@ -202,9 +205,8 @@ class _Appends:
                 if isinstance(answer, _LongCheck):
                     answer = await self._append_in_turns(topic, data, answer)
                 answers.append(answer)
-                if not len(answers) % _APPENDS_AT_ONCE:
-                    await self._context.turn.took(_APPENDS_AT_ONCE * _STEPS_OF_APPEND)
-            await self._context.turn.took(len(answers) % _APPENDS_AT_ONCE * _STEPS_OF_APPEND)
+                if turn.ends_with(_STEPS_OF_APPEND):
+                    await turn.next()
             response.responses.append(
                 TopicProduceResponse(name=topic.name, topic_id=topic.topic_id, partition_responses=answers)
             )
@@ -217,7 +219,10 @@ class _Appends:
         index, records = data.index, data.records
         if self._named_twice and (topic.name, topic.topic_id, index) in self._named_twice:
             return _failed(index, ErrorCode.INVALID_REQUEST)
-        partition = self._find(topic, data)
+        if self._version >= _TOPIC_IDS_SINCE:
+            partition = self._replicas.get_partition_by_id(topic.topic_id, index)
+        else:
+            partition = self._replicas.get_partition(topic.name, index)
         if isinstance(partition, ErrorCode):
             return _failed(index, partition)
         refusal = self._refusal(partition, records)
@@ -253,14 +258,20 @@ class _Appends:
             check = again
 
     def _begin_check(self, partition: Partition, records: bytes | memoryview) -> CheckedBatch | _LongCheck:
-        config = partition.log.config
-        steps = client_batch_steps(records, config, self._now_ms, self._budget)
-        step = None
-        if self._budget.left > 0:
-            found: Job | CheckedBatch | None = proceed(steps.__next__)
+        config, budget = partition.log.config, self._budget
+        if budget.left > 0:
+            found = check_at_once(records, config, self._now_ms, budget)
             if isinstance(found, CheckedBatch):
                 return found
-            step = found
+            if found is not None:
+                return _LongCheck(found, None, partition, config)
+        steps = client_batch_steps(records, config, self._now_ms, budget)
+        step = None
+        if budget.left > 0:
+            begun: Job | CheckedBatch | None = proceed(steps.__next__)
+            if isinstance(begun, CheckedBatch):
+                return begun
+            step = begun
         return _LongCheck(steps, step, partition, config)
 
     async def _finish_check(self, check: _LongCheck) -> CheckedBatch:
@@ -291,7 +302,12 @@ class _Appends:
             log_start_offset=result.log_start_offset,
             current_leader=_NO_LEADER,
         )
-        appended = Appended(partition, result.last_offset + 1)
+        end_offset = result.last_offset + 1
+        if not is_settled_at_once(partition, end_offset):
+            self._note_unsettled(Appended(partition, end_offset), answer)
+        return answer
+
+    def _note_unsettled(self, appended: Appended, answer: PartitionProduceResponse) -> None:
         if appended.lacks_flush:
             self.to_flush.append((appended, answer))
         if self._request.acks == ACKS_ALL:
@@ -300,7 +316,6 @@ class _Appends:
                 self.unreplicated.append((appended, answer))
             else:
                 answer.error_code = error
-        return answer
 
     def _refusal(self, partition: Partition, records: bytes | memoryview | None) -> ErrorCode:
         """What a look at topic and batch header rules out; the rest is checked by the log."""

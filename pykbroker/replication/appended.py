@@ -60,3 +60,10 @@ class Appended:
         if not self.is_replicated:
             return None
         return ErrorCode.NONE if partition.has_min_isr else ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
+
+
+def is_settled_at_once(partition: Partition, end_offset: int) -> bool:
+    """At once behind an append: it is committed already, as with a single replica, and nobody has to wait."""
+    return (
+        end_offset <= partition.high_watermark and partition.has_min_isr and not partition.log.lacks_flush(end_offset)
+    )

@@ -169,9 +169,8 @@ class Partition:
 
         checked: what a check of the client's batch found for the log's present config.
         """
-        refusal = self.append_refusal(required_acks)
-        if refusal is not _NONE:
-            return refusal
+        if self.leader != self.local_id or (required_acks == ACKS_ALL and self.is_under_min_isr):
+            return self.append_refusal(required_acks)
         result = self.log.append_as_leader(records, self.leader_epoch, now_ms, origin=origin, checked=checked)
         self._maybe_increment_high_watermark()
         if self.watchers:

@@ -62,11 +62,18 @@ class Turn:
 
     async def took(self, steps: int = 1) -> None:
         """So many steps are done; returns in the next turn, where this one is over."""
+        if self.ends_with(steps):
+            await self.next()
+
+    def ends_with(self, steps: int) -> bool:
+        """So many steps are done. Whether `next` is to follow: for those who seldom have to wait."""
         self._steps_left -= steps
-        if self._steps_left <= 0:
-            self._steps_left = STEPS_PER_TURN
-            self.is_long = True
-            await self._others.next_turn(self._client)
+        return self._steps_left <= 0
+
+    async def next(self) -> None:
+        self._steps_left = STEPS_PER_TURN
+        self.is_long = True
+        await self._others.next_turn(self._client)
 
     async def through(self, work: Generator[int, None, T]) -> T:
         """What the work comes to, whose every yield says how many steps it took."""

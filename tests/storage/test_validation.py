@@ -1,6 +1,7 @@
 """What a leader refuses, by which error code, and what it repairs."""
 
 import struct
+from collections.abc import Callable, Generator
 from random import Random
 
 import pytest
@@ -29,6 +30,7 @@ from pykbroker.storage.validation import (
     CheckedBatch,
     Job,
     budget_of_request,
+    check_at_once,
     check_client_batch,
     client_batch_steps,
 )
@@ -282,6 +284,53 @@ class Checked:
         except RecordsRejected as refusal:
             self.refusal = refusal
         self.turns.append(units - budget.left)
+
+
+def verdict(check: Callable[[], CheckedBatch]) -> CheckedBatch | tuple[ErrorCode, str]:
+    try:
+        return check()
+    except RecordsRejected as refusal:
+        return refusal.error_code, refusal.message
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.integers(0, len(GOOD) - 1),
+    st.integers(0, 255),
+    st.booleans(),
+    st.sampled_from([LogConfig(), config(message_timestamp_type="LogAppendTime"), config(cleanup_policy="compact")]),
+)
+def test_the_check_at_once_says_what_all_steps_say(position: int, byte: int, is_summed: bool, topic: LogConfig) -> None:
+    data = bytearray(GOOD)
+    data[position] = byte
+    candidate = altered(bytes(data)) if is_summed else bytes(data)
+
+    def at_once() -> CheckedBatch:
+        found = check_at_once(candidate, topic, NOW_MS, budget_of_request(len(candidate)))
+        return found if isinstance(found, CheckedBatch) else check_client_batch(candidate, topic, NOW_MS)
+
+    assert verdict(at_once) == verdict(lambda: check_client_batch(candidate, topic, NOW_MS))
+
+
+def test_a_check_at_once_ends_with_its_turn_and_goes_on_from_there() -> None:
+    rng = Random(1)
+    records = [Record(b"key", rng.randbytes(rng.randrange(100)), (), NOW_MS) for _ in range(20_000)]
+    data, budget = encode_batch(records), budget_of_request(0)
+    units, turns = budget.left, 1
+    topic = config(max_message_bytes=len(data))
+    steps = check_at_once(data, topic, NOW_MS, budget)
+    assert isinstance(steps, Generator)
+    assert budget.left == 0
+    found = None
+    while found is None:
+        budget.left = units
+        turns += 1
+        try:
+            next(steps)
+        except StopIteration as end:
+            found = end.value
+    assert found == check_client_batch(data, topic, NOW_MS)
+    assert turns <= 20_000 * 1.1 // units + 2
 
 
 @pytest.mark.parametrize("codec", list(Compression))
