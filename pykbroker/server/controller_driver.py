@@ -49,7 +49,7 @@ from .loop_monitor import REQUESTER
 from .metadata_publisher import MetadataPublisher
 from .quorum_description import describe_quorum
 from .raft_driver import RaftDriver
-from .turns import Turn
+from .turns import LongRequests, Turn
 
 logger = logging.getLogger(__name__)
 
@@ -66,6 +66,9 @@ _OF_NODES = (
 
 _FIRST = (*_OF_NODES, AlterPartitionRequest, AssignReplicasToDirsRequest)
 """What comes before all others."""
+
+_STEPS_PER_TURN: Final = 1000
+"""Who asks the controller for much can wait; whoever produces beside it has a few turns in between, and should not."""
 
 _STEPS_PER_REQUEST: Final = 200
 """Besides what its work counts."""
@@ -110,7 +113,9 @@ class ControllerDriver:
         self._waiting: dict[Token, _Waiting] = {}
         self._queues: tuple[deque[_Waiting], deque[_Waiting]] = deque(), deque()
         """Requests whose step has not begun; those of `_FIRST`, and the others."""
-        self._turn = Turn()
+        self._long = LongRequests()
+        """The steps, and the requests that are cut or judged for theirs: one of them has its turn at a time."""
+        self._turn = Turn(self._long, steps=_STEPS_PER_TURN)
         self._next_token = 0
         self._news = trio.Event()
         self._no_expiry_before_ms = 0
@@ -167,7 +172,7 @@ class ControllerDriver:
 
     async def _submit(self, request: Message, *, until_applied: bool = True) -> Any:
         """A large request is handled in pieces, each of which is one step; others have theirs in between."""
-        turn = Turn()
+        turn = Turn(self._long, steps=_STEPS_PER_TURN)
         pieces = await turn.through(pieces_of(request))
         refused = await turn.through(self._controller.refusal_of_size(request)) if len(pieces) > 1 else None
         begun: list[_Waiting] = []

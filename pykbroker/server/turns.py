@@ -52,11 +52,15 @@ class LongRequests:
 class Turn:
     """One request's turns. is_long: it took more than one, so that its answer is a large one, too."""
 
-    __slots__ = ("_client", "_others", "_steps_left", "is_long")
+    __slots__ = ("_client", "_others", "_steps", "_steps_left", "is_long")
 
-    def __init__(self, others: LongRequests | None = None, client: FairShare | None = None) -> None:
+    def __init__(
+        self, others: LongRequests | None = None, client: FairShare | None = None, *, steps: int = STEPS_PER_TURN
+    ) -> None:
+        """steps: of each turn but the first."""
         self._others = others or LongRequests()
         self._client = client or FairShare()
+        self._steps = steps
         self._steps_left = STEPS_IN_FIRST_TURN
         self.is_long = False
 
@@ -71,7 +75,7 @@ class Turn:
         return self._steps_left <= 0
 
     async def next(self) -> None:
-        self._steps_left = STEPS_PER_TURN
+        self._steps_left = self._steps
         self.is_long = True
         await self._others.next_turn(self._client)
 

@@ -208,6 +208,7 @@ def test_others_run_while_a_topic_of_many_partitions_is_forgotten(work: WorkPerS
         work.count(PartitionIndex, "_remove")
         with work.watching():
             await quorum.controller.submit(DeleteTopicsRequest(topics=[DeleteTopicState(name="large")]))
+            await beat(quorum, NODE_ID)  # whose step comes when the one before is over
         assert not quorum.image.topics
 
     run(scenario)
@@ -308,7 +309,7 @@ def test_what_waits_for_its_step_goes_with_whoever_asked_for_it() -> None:
     run(scenario)
 
 
-@pytest.mark.parametrize("turns", [0, 1, 2, 3, 5, 8, 12, 16, 20, 24, 30])
+@pytest.mark.parametrize("turns", [0, 1, 8, 20, 35, 50, 58, 64, 70, 90, 120])
 def test_a_controller_that_resigns_within_a_step_has_all_of_its_records_or_none(turns: int) -> None:
     """A quorum of one elects itself again, in another epoch."""
 
@@ -338,6 +339,7 @@ def test_a_controller_that_resigns_within_a_step_has_all_of_its_records_or_none(
             await active_again.wait()
         assert answers[0] in (ErrorCode.NONE, ErrorCode.NOT_CONTROLLER)
         await create(quorum, "later", 10)
+        await beat(quorum, NODE_ID)  # whose step comes when the one before is over
         assert partitions_of(quorum.image, "large") in (0, PARTITIONS)
         assert answers[0] != ErrorCode.NONE or partitions_of(quorum.image, "large") == PARTITIONS
         assert quorum.controller._controller.image == quorum.image
