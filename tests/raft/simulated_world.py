@@ -49,6 +49,8 @@ class World:
         self.nodes: dict[int, SimulatedNode] = {}
         self.cuts: set[tuple[int, int]] = set()
         """From whom to whom nothing comes through."""
+        self.has_directories = False
+        """The voters stand in the log, with their directories."""
         self.log: list[str] | None = None
         self.seen: Counter[str] = Counter()
         """How often what happened."""
@@ -84,7 +86,10 @@ class World:
         low, high = schema.stable_versions
         version = high
         if self.rng.random() < self.faults.old_versions:
-            version = self.rng.randint(max(low, OLDEST.get(type(outgoing.request).__name__, low)), high)
+            name = type(outgoing.request).__name__
+            version = self.rng.randint(max(low, OLDEST.get(name, low)), high)
+            if self.has_directories:
+                version = max(version, OLDEST_WITH_DIRECTORIES.get(name, low))
         try:
             request = through_the_wire(outgoing.request, version)
         except UnsupportedVersion:
@@ -133,6 +138,17 @@ class World:
 
 OLDEST = {"FetchRequest": 15}
 """What the nodes of Kafka 3.9 send at least."""
+
+OLDEST_WITH_DIRECTORIES = {
+    "VoteRequest": 1,
+    "BeginQuorumEpochRequest": 1,
+    "EndQuorumEpochRequest": 1,
+    "FetchSnapshotRequest": 1,
+    "FetchRequest": 17,
+}
+"""Of voters in the log, which are not served before 3.9. An older Vote does not say which directory is meant, and
+whoever came back with an empty one would give the vote of the one that is lost.
+"""
 
 
 def unsupported_version(request: Message) -> Message | None:

@@ -117,6 +117,7 @@ class Simulation:
         rng = Random(seed)
         self.plan = Plan.of(seed, rng)
         self.world = World(rng.getrandbits(32), self.plan.faults)
+        self.world.has_directories = self.plan.is_dynamic
         if log:
             self.world.log = []
         self.invariants = Invariants()
