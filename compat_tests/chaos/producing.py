@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from contextlib import suppress
 from typing import Any
 
 from confluent_kafka import KafkaException, Producer
@@ -89,7 +90,8 @@ def _produce_with_kafka_python(stage: Stage, rng: random.Random, **config: Any) 
         while is_certain and stage.writing.is_set():
             is_certain = _send_some_with_kafka_python(stage, producer, proc, rng)
             pause(rng, LONGEST_PAUSE_S)
-        producer.close(timeout=1)
+        with suppress(PythonKafkaError):  # `close` flushes first; what it still has ends at the delivery timeout
+            producer.close(timeout=DELIVERY_TIMEOUT_S)
 
 
 def _send_some_with_kafka_python(stage: Stage, producer: KafkaProducer, proc: int, rng: random.Random) -> bool:
