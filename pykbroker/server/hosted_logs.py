@@ -10,12 +10,13 @@ import logging
 import posixpath
 from collections import Counter
 from collections.abc import Callable, Collection, Container, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 import trio
 
 from pykbroker.storage.checkpoints import TopicPartition
-from pykbroker.storage.errors import CorruptLog, DiskFailed
+from pykbroker.storage.errors import CorruptLog, DiskFailed, NoRoom
 from pykbroker.storage.log import Log, LogConfig
 from pykbroker.storage.log_dirs import LogDirectory
 from pykbroker.storage.recovery_progress import RecoveryProgress
@@ -93,6 +94,7 @@ class HostedLogs:
         """
         try:
             log = self._open_in(directory, at, topic_id, config, progress)
+            _flush_what_readers_lack(log)
         except (CorruptLog, DiskFailed) as failure:
             self._loaded[at] = directory, failure
         else:
@@ -227,3 +229,10 @@ class HostedLogs:
 def _is_in(directory: LogDirectory, at: TopicPartition, topic_id: bytes) -> bool:
     found = directory.found.get(at)
     return found is not None and found.is_of(topic_id)
+
+
+def _flush_what_readers_lack(log: Log) -> None:
+    """`flush.messages`: nobody reads what is not durable, and who read it before the start asks for more."""
+    if log.lacks_flush(log.log_end_offset):
+        with suppress(NoRoom):  # it is flushed when there is some
+            log.flush()

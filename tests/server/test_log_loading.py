@@ -75,6 +75,17 @@ def test_what_was_found_is_open_before_it_is_led(node: ApiNode, clean: bool) -> 
         assert partition.log.config.retention_ms == 7
 
 
+def test_what_readers_saw_before_a_start_is_durable_and_seen_as_soon_as_it_is_led(tmp_path: Path) -> None:
+    """With `flush.messages` the high watermark waits for the disk; it must not wait when the first reader comes."""
+    node = ApiNode(tmp_path)
+    node.create_topic("pears", flush_messages="1")
+    node.append("pears", b"a", b"b")
+    changes = load(node, clean=False)
+    node.replicas.apply(node.image, changes)
+    partition = node.partition("pears")
+    assert partition.high_watermark == partition.log.recovery_point == 2
+
+
 def test_one_bad_log_leaves_the_others_in_service(node: ApiNode) -> None:
     path = Path(node.partition("apples", 2).log.directory) / f"{0:020d}.log"
     image, changes = restarted(node, clean=True)
