@@ -10,6 +10,7 @@ import logging
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import count
 from typing import Any, Literal, TypeAlias, TypeVar, cast
 
@@ -33,6 +34,7 @@ from .large_requests import (
     LargeRequests,
 )
 from .log_lines import printable
+from .threads import OneAtATime
 from .transport import Part
 from .turns import LongRequests, Turn
 
@@ -213,6 +215,10 @@ class Dispatcher:
         self._long = LongRequests()
         self._numbers = numbers or count(1)
 
+    @cached_property
+    def _packing(self) -> OneAtATime:
+        return OneAtATime(self._broker.threads)
+
     def disk_failed(self, failure: DiskFailed) -> None:
         """A file could not be read that an answer is made of."""
         if isinstance(self._broker, Broker):
@@ -244,7 +250,7 @@ class Dispatcher:
         elif len(frame) <= COPIED_AT_ONCE_BYTES:
             request = handler.decode_few(version, frame, body)
         else:
-            request = await self._broker.threads.run(handler.decode_few, version, frame, body)
+            request = await self._packing.run(handler.decode_few, version, frame, body)
         if request is None:
             return await self._answer_large(handler, context, frame, body)
         return await self._answer(handler, context, request)
@@ -257,7 +263,7 @@ class Dispatcher:
         is_let_in = header.api_key in MEMBERS
         admission = context.admission = await self._large[header.api_key].enter(0 if is_let_in else len(frame))
         try:
-            request = await self._broker.threads.run(handler.decode, header.api_version, frame, body)
+            request = await self._packing.run(handler.decode, header.api_version, frame, body)
             return await self._answer(handler, context, request)
         finally:
             admission.leave()
@@ -274,7 +280,7 @@ class Dispatcher:
                 return None
             packed = header.correlation_id, response, header.api_version
             if context.turn.is_long or context.admission is not None:
-                parts = await self._broker.threads.run(encode_response, *packed)
+                parts = await self._packing.run(encode_response, *packed)
             else:
                 parts = encode_response(*packed)
             return cast("list[Part]", parts)

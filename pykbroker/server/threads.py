@@ -28,3 +28,17 @@ class WorkerThreads:
 
     async def run(self, fn: Callable[[Unpack[Ts]], T], *args: *Ts) -> T:
         return await trio.to_thread.run_sync(fn, *args, limiter=self._limiter)
+
+
+class OneAtATime:
+    """For what runs Python all the time, in the order in which it comes. More of it at once would be no faster, and
+    would take the interpreter from the event loop more often.
+    """
+
+    def __init__(self, threads: Threads) -> None:
+        self._threads = threads
+        self._turn = trio.Lock()
+
+    async def run(self, fn: Callable[[Unpack[Ts]], T], *args: *Ts) -> T:
+        async with self._turn:
+            return await self._threads.run(fn, *args)
