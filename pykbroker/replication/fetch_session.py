@@ -7,11 +7,13 @@ that it lists, and hands the outcome to `FetchContext.finish`. Kafka's counterpa
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from random import Random
-from typing import Protocol, TypeAlias, TypeVar
+from typing import Protocol, TypeAlias
 
+from pykbroker.long_work import LongWork, whole
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages.fetch import FetchPartition, FetchRequest
 
@@ -35,8 +37,6 @@ PARTITIONS_AT_ONCE = 1000
 
 MIN_EVICTION_AGE_MS = 120_000
 """A session that was used within this time gives way only to a larger one, and only once it is this old itself."""
-
-T = TypeVar("T")
 
 TopicNames: TypeAlias = Callable[[bytes], str | None]
 
@@ -113,7 +113,7 @@ class FetchContext(Protocol):
         """Choose what the answer names; to be called once, with an answer for every partition."""
         ...
 
-    def finish_in_portions(self, answers: PartitionAnswers, now_ms: int) -> Generator[int, None, FetchAnswer]:
+    def finish_in_portions(self, answers: PartitionAnswers, now_ms: int) -> LongWork[FetchAnswer]:
         """The same for many answers, in `finish`'s place; yields the size of each portion."""
         ...
 
@@ -151,7 +151,7 @@ class FetchSession:
         """Less is worth less: a consumer's before a follower's, then by the number of partitions."""
         return (self.privileged, self.size_when_used, self.id)
 
-    def update_in_portions(self, request: FetchRequest, requested: Partitions) -> Generator[int, None, None]:
+    def update_in_portions(self, request: FetchRequest, requested: Partitions) -> LongWork[None]:
         count = 0
         for key, partition in requested.items():
             self._name(key, partition)
@@ -180,18 +180,7 @@ class FetchSession:
             self.watch.forgotten(key)
 
 
-def _at_once(work: Generator[int, None, T]) -> T:
-    while True:
-        try:
-            next(work)
-        except StopIteration as done:
-            result: T = done.value
-            return result
-
-
-def requested_in_portions(
-    request: FetchRequest, uses_topic_ids: bool, topic_names: TopicNames
-) -> Generator[int, None, Partitions]:
+def requested_in_portions(request: FetchRequest, uses_topic_ids: bool, topic_names: TopicNames) -> LongWork[Partitions]:
     """A partition that is named twice counts once, as it was named last. Yields the size of each portion."""
     partitions: Partitions = {}
     count = 0
@@ -208,14 +197,14 @@ def requested_in_portions(
     return partitions
 
 
-class _ContextInPortions:
+class _ContextInPortions(ABC):
     __slots__ = ()
 
-    def finish_in_portions(self, answers: PartitionAnswers, now_ms: int) -> Generator[int, None, FetchAnswer]:
-        raise NotImplementedError
+    @abstractmethod
+    def finish_in_portions(self, answers: PartitionAnswers, now_ms: int) -> LongWork[FetchAnswer]: ...
 
     def finish(self, answers: PartitionAnswers, now_ms: int) -> FetchAnswer:
-        return _at_once(self.finish_in_portions(answers, now_ms))
+        return whole(self.finish_in_portions(answers, now_ms))
 
 
 @dataclass(slots=True, eq=False)
@@ -228,7 +217,7 @@ class SessionlessContext(_ContextInPortions):
     def partitions(self) -> Iterable[CachedPartition]:
         return self.requested.values()
 
-    def finish_in_portions(self, answers: PartitionAnswers, now_ms: int) -> Generator[int, None, FetchAnswer]:
+    def finish_in_portions(self, answers: PartitionAnswers, now_ms: int) -> LongWork[FetchAnswer]:
         yield from ()
         return FetchAnswer(ErrorCode.NONE, INVALID_SESSION_ID, answers)
 
@@ -243,7 +232,7 @@ class ErrorContext(_ContextInPortions):
     def partitions(self) -> Iterable[CachedPartition]:
         return ()
 
-    def finish_in_portions(self, answers: PartitionAnswers, now_ms: int) -> Generator[int, None, FetchAnswer]:
+    def finish_in_portions(self, answers: PartitionAnswers, now_ms: int) -> LongWork[FetchAnswer]:
         yield from ()
         return FetchAnswer(self.error_code, INVALID_SESSION_ID)
 
@@ -261,7 +250,7 @@ class FullContext(_ContextInPortions):
     def partitions(self) -> Iterable[CachedPartition]:
         return self.requested.values()
 
-    def finish_in_portions(self, answers: PartitionAnswers, now_ms: int) -> Generator[int, None, FetchAnswer]:
+    def finish_in_portions(self, answers: PartitionAnswers, now_ms: int) -> LongWork[FetchAnswer]:
         """The session is opened at the end: others may take its room before, and none is taken for half of it."""
         cached: Partitions = {}
         for number, (partition, data) in enumerate(answers, 1):
@@ -314,7 +303,7 @@ class IncrementalContext(_ContextInPortions):
                 partition.topic = self.topic_names(partition.topic_id)
             yield partition
 
-    def finish_in_portions(self, answers: PartitionAnswers, now_ms: int) -> Generator[int, None, FetchAnswer]:
+    def finish_in_portions(self, answers: PartitionAnswers, now_ms: int) -> LongWork[FetchAnswer]:
         session = self.session
         changed = []
         given = []
@@ -394,9 +383,7 @@ class FetchSessionCache:
         *,
         from_follower: bool = False,
     ) -> FetchContext:
-        return _at_once(
-            self.new_context_in_portions(request, version, topic_names, now_ms, from_follower=from_follower)
-        )
+        return whole(self.new_context_in_portions(request, version, topic_names, now_ms, from_follower=from_follower))
 
     def new_context_in_portions(
         self,
@@ -406,7 +393,7 @@ class FetchSessionCache:
         now_ms: int,
         *,
         from_follower: bool = False,
-    ) -> Generator[int, None, FetchContext]:
+    ) -> LongWork[FetchContext]:
         """The same for a large request; yields the size of each portion. What comes in between with the epoch that it
         named is refused: the session is in the next one from the beginning.
         """
@@ -454,9 +441,7 @@ class FetchSessionCache:
         self._by_id[session_id] = session
         return session
 
-    def _update(
-        self, session: FetchSession, request: FetchRequest, requested: Partitions
-    ) -> Generator[int, None, bool]:
+    def _update(self, session: FetchSession, request: FetchRequest, requested: Partitions) -> LongWork[bool]:
         """Whether the session is still there: it is closed where there is no room for what is new in it."""
         before = counted = len(session.cached)
         for steps in session.update_in_portions(request, requested):

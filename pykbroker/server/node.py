@@ -122,8 +122,8 @@ class Node:
         self._on_loading = on_loading
         self._pool = BufferPool(client_memory(config))
         self._controller_pool = BufferPool(client_memory(config))
-        self._request_numbers = count(1)
         """Of its own: clients must not take a controller's memory."""
+        self._request_numbers = count(1)
         self._stopping = trio.Event()
         self.serves = False
         self.stopped = trio.Event()
