@@ -183,6 +183,8 @@ class ControllerDriver:
                 begun.append(waiting)
                 self._begin(waiting)
                 await waiting.decided.wait()
+                if waiting.fault is not None:
+                    raise waiting.fault
             for waiting in begun:
                 await waiting.event.wait()
         finally:
@@ -302,6 +304,11 @@ class ControllerDriver:
         work = self._controller.handle_in_turns(request, waiting.token, now_ms, refused=waiting.refused)
         try:
             result = await self._turn.through(work)
+        except Exception as fault:  # of the rules, which have recorded nothing: whoever asked is told, the others go on
+            waiting.fail(fault)
+            REQUESTER.set(None)
+            return
+        try:
             await self._take(result, epoch, logging.DEBUG if isinstance(request, _OF_NODES) else logging.INFO)
         except NotLeader:
             waiting.answer(_not_controller(request))
@@ -398,9 +405,10 @@ class _Waiting:
     """A caller of `submit` whose answer is still owed.
 
     refused: why nothing is done of the request that this is a piece of. decided: its step is over.
+    fault: what the rules raised.
     """
 
-    __slots__ = ("decided", "event", "refused", "request", "requester", "response", "token", "until_applied")
+    __slots__ = ("decided", "event", "fault", "refused", "request", "requester", "response", "token", "until_applied")
 
     def __init__(self, request: Message, refused: Refused | None, *, until_applied: bool, token: Token) -> None:
         self.token = token
@@ -411,6 +419,12 @@ class _Waiting:
         self.requester = REQUESTER.get()
         self.until_applied = until_applied
         self.response: object = None
+        self.fault: Exception | None = None
+
+    def fail(self, fault: Exception) -> None:
+        self.fault = fault
+        self.decided.set()
+        self.event.set()
 
     def answer(self, response: object) -> None:
         self.response = response

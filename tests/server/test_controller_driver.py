@@ -301,6 +301,31 @@ def handled_requests(quorum: Quorum) -> list[CreateTopicsRequest]:
     return given
 
 
+def test_a_fault_of_the_rules_is_told_to_whoever_asked_and_the_controller_goes_on() -> None:
+    async def scenario() -> None:
+        quorum = open_quorum(simulated_disk())
+        async with trio.open_nursery() as nursery:
+            await nursery.start(quorum.run)
+            await register_broker(quorum)
+            controller = quorum.controller._controller
+            handle = controller.handle_in_turns
+
+            def fail_once(*args: Any, **values: Any) -> Any:
+                controller.handle_in_turns = handle  # type: ignore[method-assign]
+                yield 1
+                raise ZeroDivisionError
+
+            controller.handle_in_turns = fail_once  # type: ignore[method-assign]
+            with pytest.raises(ZeroDivisionError):
+                await create_topic(quorum, "orders")
+            assert quorum.image.topic("orders") is None
+            await create_topic(quorum, "orders")
+            assert quorum.image.topic("orders") is not None
+            nursery.cancel_scope.cancel()
+
+    trio.run(scenario)
+
+
 def test_what_people_ask_for_is_a_line_in_the_log_and_what_nodes_ask_is_not(caplog: pytest.LogCaptureFixture) -> None:
     async def scenario() -> None:
         quorum = open_quorum(simulated_disk())
