@@ -48,6 +48,10 @@ class AssignmentTask:
                 computed.records[member_id] = EncodedRecord(record.key, record.value, record.encode())
         return computed
 
+    def failed(self) -> ComputedAssignment:
+        """Nothing came of it; the group asks again."""
+        return ComputedAssignment(self, {}, {}, {}, has_failed=True)
+
     def _static_members(self) -> dict[str, str]:
         return {member.instance_id: member_id for member_id, member in self.members.items() if member.instance_id}
 
@@ -60,6 +64,7 @@ class ComputedAssignment:
     targets: Mapping[str, Assignment]
     records: dict[str, CoordinatorRecord]
     static_members: Mapping[str, str]
+    has_failed: bool = False
 
     def target_of(self, member: ConsumerMember) -> Assignment | None:
         """None where the member came later. A static one that came back has what its former self was to have."""

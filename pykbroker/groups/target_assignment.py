@@ -124,6 +124,8 @@ class TargetAssignments:
             return
         self._kept.keep(task.group_id)
         del self._awaited[task.group_id]
+        if computed.has_failed:
+            return
         if group is not None and group.incarnation is task.incarnation and task.group_epoch > group.assignment_epoch:
             self._put(group, computed, step)
 

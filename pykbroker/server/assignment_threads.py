@@ -6,6 +6,7 @@ it, if that is still there. Kafka's counterpart is the executor of its `GroupMet
 
 from __future__ import annotations
 
+import logging
 from collections import deque
 from collections.abc import Callable
 from typing import Final
@@ -14,7 +15,10 @@ import trio
 
 from pykbroker.groups.assignment_tasks import AssignmentTask, ComputedAssignment
 
+from .log_lines import printable
 from .threads import Threads
+
+_log = logging.getLogger(__name__)
 
 SMALL: Final = 5_000
 """Members and partitions of a group whose assignment is no work for a thread: it takes some milliseconds."""
@@ -51,7 +55,15 @@ class AssignmentThreads:
                 await self._more.wait()
                 continue
             task, computed = self._waiting.popleft()
-            computed(await self._threads.run(task.run_in_thread))
+            computed(await self._compute(task))
+
+    async def _compute(self, task: AssignmentTask) -> ComputedAssignment:
+        """A fault of an assignor concerns its group alone, which asks again."""
+        try:
+            return await self._threads.run(task.run_in_thread)
+        except Exception:
+            _log.exception("no assignment of group %s by %s", printable(task.group_id), task.assignor)
+            return task.failed()
 
 
 class ShardAssignments:

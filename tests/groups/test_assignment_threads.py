@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from pykbroker.groups.assignment_tasks import AssignmentTask, ComputedAssignment
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.server import assignment_threads
 from pykbroker.server.group_coordinator import CONSUMER_OFFSETS
@@ -95,6 +96,24 @@ def test_an_assignment_that_cannot_be_written_now_is_written_when_the_replicas_a
         await world.sleep(1_000)
         find_replicas(world.partitions[0])
         await world.sleep(1_000)
+        assert has_all(world, await beat(world, joined.member_epoch))
+
+    in_world(main)
+
+
+def test_an_assignment_that_fails_in_its_thread_is_asked_for_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    run = AssignmentTask.run
+
+    def fail_once(task: AssignmentTask) -> ComputedAssignment:
+        monkeypatch.setattr(AssignmentTask, "run", run)
+        raise ZeroDivisionError
+
+    async def main(world: World) -> None:
+        monkeypatch.setattr(AssignmentTask, "run", fail_once)
+        joined = await beat(world)
+        await world.sleep(COMPUTED_MS)
+        assert not assigned(await beat(world, joined.member_epoch))
+        await world.sleep(COMPUTED_MS)
         assert has_all(world, await beat(world, joined.member_epoch))
 
     in_world(main)
