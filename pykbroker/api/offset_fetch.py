@@ -103,7 +103,7 @@ async def _fetch_all_topics(
         group.error_code = refused.error_code
         return group
     group.error_code = found.error_code
-    for name, offsets in found.topics:
+    for name, offsets in (await context.turn.through(found.by_topic())).items():
         answer = OffsetFetchResponseTopics(name=name)
         group.topics.append(answer)
         for portion in portions(offsets.items()):

@@ -101,13 +101,15 @@ class ForgottenTopics:
         groups_by_topic = self._offsets.groups_by_topic
         for topic in dict.fromkeys(groups_by_topic.topics_among(deleted.names.values())):
             for group_id in list(groups_by_topic.groups_of(topic)):
-                for partition in list(self._offsets.of_topic(group_id, topic)):
+                partitions = list(self._offsets.of_topic(group_id, topic))
+                pending = list(self._pending.places(group_id))  # a transaction may end before it is their turn
+                for partition in partitions:
                     yield group_id, topic, partition
-                for place in list(self._pending.places(group_id)):
+                for place in pending:
                     yield group_id, *place
 
     def _offsets_at(self, place: GroupPlace) -> Iterator[CommittedOffset]:
-        committed = self._offsets.get(*place)
+        committed = self._pending.committed(*place)
         if committed is not None:
             yield committed
         yield from self._pending.offsets_at(*place)

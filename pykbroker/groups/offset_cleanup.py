@@ -49,7 +49,7 @@ class OffsetCleanup:
         return len(places)
 
     def _is_there_and_expired(self, group: Group, place: Place, step: Step) -> bool:
-        offset = self._offsets.get(group.group_id, *place)
+        offset = self._pending.committed(group.group_id, *place)
         return offset is not None and self._is_expired(group, place, offset, step)
 
     def expire(self, group: Group, step: Step) -> bool:
@@ -65,7 +65,7 @@ class OffsetCleanup:
     def _is_expired(self, group: Group, place: Place, offset: CommittedOffset, step: Step) -> bool:
         topic, partition = place
         since_ms = _unused_since_ms(group, topic, offset)
-        if since_ms is None or self._pending.is_pending(group.group_id, topic, partition):
+        if since_ms is None or self._pending.is_moving(group.group_id, topic, partition):
             return False
         if offset.expire_timestamp_ms is not None:
             return step.timestamp_ms >= offset.expire_timestamp_ms

@@ -64,7 +64,8 @@ class OffsetRequests:
 
     def _is_there(self, group_id: str, topic: str, index: int) -> bool:
         """What is pending is deleted too: its transaction commits nothing any more."""
-        return self._offsets.get(group_id, topic, index) is not None or self._pending.is_pending(group_id, topic, index)
+        is_committed = self._pending.committed(group_id, topic, index) is not None
+        return is_committed or self._pending.is_pending(group_id, topic, index)
 
     # OffsetFetch
 
@@ -78,8 +79,8 @@ class OffsetRequests:
         if group is None or error_code is not ErrorCode.NONE:
             step.answer(token, AllOffsets(error_code))
             return
-        topics = [(name, dict(offsets)) for name, offsets in self._offsets.of_group(group_id)]
-        step.answer(token, AllOffsets(ErrorCode.NONE, topics, self._pending.as_of_now(group_id)))
+        table = {name: dict(offsets) for name, offsets in self._offsets.of_group(group_id)}
+        step.answer(token, AllOffsets(ErrorCode.NONE, table, self._pending.as_of_now(group_id)))
 
     def fetch(self, request: OffsetFetchRequest, token: Token, step: Step) -> None:
         """Takes and gives the form of v8+, a list of groups, whose topics are named."""
@@ -109,7 +110,7 @@ class OffsetRequests:
         its name."""
         if require_stable and self._pending.is_pending(group_id, topic, index):
             return unstable_offset(index)
-        committed = self._offsets.get(group_id, topic, index)
+        committed = self._pending.committed(group_id, topic, index)
         if committed is None or group_id not in self._groups or _differs(committed.topic_id, topic_id):
             return _no_offset(index)
         return told_offset(index, committed)

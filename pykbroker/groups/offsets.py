@@ -47,7 +47,8 @@ class CommittedOffset:
 
 
 class CommittedOffsets:
-    """Every committed offset of a shard, by group, topic and partition; it changes by replaying records only.
+    """Every committed offset of a shard, by group, topic and partition; it changes by replaying records only. What a
+    transaction with very many offsets has committed comes to it some time after: `PendingOffsets.committed` knows both.
 
     groups_by_topic: of pending offsets, too. last_order: of the newest offset, committed or pending.
     """

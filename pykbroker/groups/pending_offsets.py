@@ -3,11 +3,19 @@
 They count once their producer's transaction is committed. Until then their partitions are unstable: readers who asked
 for stable offsets have to wait, and nothing of these partitions expires. A tombstone takes pending offsets along. The
 model is the transactional half of Kafka's `OffsetMetadataManager`.
+
+A transaction may leave a hundred thousand offsets, and all of them count, or none does, from the moment of its end:
+`end` marks the transaction, and whoever reads an offset looks at these marks (`committed`, `is_pending`, `as_of_now`).
+The offsets are moved to the table of committed offsets afterwards, some at a time (`move_some`), which makes no
+difference to anybody who reads.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
 from typing import TypeAlias
 
 from pykbroker.protocol.messages.group_records import OffsetCommitKey, OffsetCommitValue
@@ -17,77 +25,165 @@ from .offsets import CommittedOffset, CommittedOffsets
 Place: TypeAlias = tuple[str, int]
 """Topic and partition, within one group."""
 
+MOST_MOVED = 1_000
+"""Offsets of transactions that have ended, in one step of about a millisecond."""
+
+
+@dataclass(slots=True, eq=False)
+class _Transaction:
+    """offsets: by group and place. end: which end of a transaction it was, counted from 1; 0 while it is open."""
+
+    producer_id: int
+    offsets: dict[str, dict[Place, CommittedOffset]] = field(default_factory=dict)
+    end: int = 0
+    is_commit: bool = False
+    places_to_move: Iterator[tuple[str, Place]] | None = None
+
+    def places(self) -> Iterator[tuple[str, Place]]:
+        for group_id in list(self.offsets):
+            for place in list(self.offsets.get(group_id, ())):
+                yield group_id, place
+
+
+@dataclass(frozen=True, slots=True)
+class PendingAsOfNow:
+    """What was pending in one group at one time. committed: offsets that count, and were not in the table yet."""
+
+    committed: Sequence[Mapping[Place, CommittedOffset]]
+    _transactions: Mapping[Place, tuple[_Transaction, ...]]
+    _ends: int
+
+    def is_pending(self, topic: str, partition: int) -> bool:
+        transactions = self._transactions.get((topic, partition), ())
+        return any(not each.end or each.end > self._ends for each in transactions)
+
 
 class PendingOffsets:
-    """offsets: where they go when their transaction is committed."""
+    """offsets: where they go when their transaction is committed. most_moved: of them in one step."""
 
-    def __init__(self, offsets: CommittedOffsets) -> None:
+    def __init__(self, offsets: CommittedOffsets, *, most_moved: int = MOST_MOVED) -> None:
         self._offsets = offsets
-        self._by_producer: dict[int, dict[tuple[str, Place], CommittedOffset]] = {}
-        # Which producers have something pending; no dict in it is ever empty.
-        self._producers: dict[str, dict[Place, dict[int, None]]] = {}
+        self._most_moved = most_moved
+        self._open: dict[int, _Transaction] = {}
+        """By producer."""
+        self._ended: deque[_Transaction] = deque()
+        """Those with offsets that are not moved yet."""
+        self._ends = 0
+        # Open and ended ones, in the order of their first commit there; no dict and no tuple in it is ever empty.
+        self._transactions: dict[str, dict[Place, tuple[_Transaction, ...]]] = {}
 
     def __contains__(self, group_id: str) -> bool:
-        """Whether anything of the group is pending."""
-        return group_id in self._producers
+        """Whether anything of the group is pending, or not moved yet."""
+        return group_id in self._transactions
 
     def is_pending(self, group_id: str, topic: str, partition: int) -> bool:
-        return (topic, partition) in self._producers.get(group_id, ())
+        return any(not each.end for each in self._transactions_at(group_id, (topic, partition)))
 
-    def as_of_now(self, group_id: str) -> Mapping[Place, object]:
-        """Where something is pending, unchanged for ever."""
-        return self._producers.get(group_id, {}).copy()
+    def is_moving(self, group_id: str, topic: str, partition: int) -> bool:
+        """Whether anything there is pending, or not moved yet: the table alone does not say what counts."""
+        return (topic, partition) in self._transactions.get(group_id, ())
+
+    def committed(self, group_id: str, topic: str, partition: int) -> CommittedOffset | None:
+        """The offset that counts there: the newest one that is in the table or on its way to it."""
+        newest = self._offsets.get(group_id, topic, partition)
+        place = topic, partition
+        for transaction in self._transactions_at(group_id, place):
+            if transaction.is_commit:
+                offset = transaction.offsets[group_id][place]
+                if newest is None or newest.order < offset.order:
+                    newest = offset
+        return newest
+
+    def as_of_now(self, group_id: str) -> PendingAsOfNow:
+        """What is pending in the group, and what is on its way to the table; unchanged for ever."""
+        on_their_way = [each.offsets[group_id] for each in self._ended if each.is_commit and group_id in each.offsets]
+        return PendingAsOfNow(
+            [offsets.copy() for offsets in on_their_way], self._transactions.get(group_id, {}).copy(), self._ends
+        )
 
     def places(self, group_id: str) -> Iterator[Place]:
-        yield from self._producers.get(group_id, ())
+        """Where something is pending, or not moved yet."""
+        yield from self._transactions.get(group_id, ())
 
     def offsets_at(self, group_id: str, topic: str, partition: int) -> Iterator[CommittedOffset]:
-        """What producers wrote there."""
+        """What producers wrote there in transactions that have not ended."""
         place = topic, partition
-        for producer_id in self._producers.get(group_id, {}).get(place, ()):
-            yield self._by_producer[producer_id][group_id, place]
+        for transaction in self._transactions_at(group_id, place):
+            if not transaction.end:
+                yield transaction.offsets[group_id][place]
+
+    def _transactions_at(self, group_id: str, place: Place) -> tuple[_Transaction, ...]:
+        places = self._transactions.get(group_id)
+        return () if places is None else places.get(place, ())
 
     def add(self, producer_id: int, key: OffsetCommitKey, value: OffsetCommitValue) -> None:
         """In a transaction the last commit of a partition counts."""
-        place = key.topic, key.partition
-        pending = self._by_producer.setdefault(producer_id, {})
-        pending[key.group, place] = self._offsets.in_order(value)
-        places = self._producers.setdefault(key.group, {})
-        if place not in places:
-            places[place] = {}
-            self._offsets.groups_by_topic.add(key.topic, key.group)
-        places[place][producer_id] = None
+        group_id, place = key.group, (key.topic, key.partition)
+        transaction = self._open.get(producer_id)
+        if transaction is None:
+            transaction = self._open[producer_id] = _Transaction(producer_id)
+        offsets = transaction.offsets.setdefault(group_id, {})
+        is_first = place not in offsets
+        offsets[place] = self._offsets.in_order(value)
+        if is_first:
+            places = self._transactions.setdefault(group_id, {})
+            if place not in places:
+                self._offsets.groups_by_topic.add(key.topic, group_id)
+            places[place] = (*places.get(place, ()), transaction)
 
     def drop(self, group_id: str, topic: str, partition: int) -> None:
         """The partition's offset was deleted, whoever may still be about to commit one."""
         place = topic, partition
-        places = self._producers.get(group_id, {})
-        if place not in places:
-            return
-        for producer_id in places.pop(place):
-            self._forget(producer_id, group_id, place)
-        self._offsets.groups_by_topic.remove(topic, group_id)
-        if not places:
-            del self._producers[group_id]
-
-    def _forget(self, producer_id: int, group_id: str, place: Place) -> None:
-        pending = self._by_producer[producer_id]
-        del pending[group_id, place]
-        if not pending:
-            del self._by_producer[producer_id]
+        for transaction in self._transactions_at(group_id, place):
+            offsets = transaction.offsets[group_id]
+            del offsets[place]
+            if not offsets:
+                del transaction.offsets[group_id]
+            if not transaction.offsets and not transaction.end:
+                del self._open[transaction.producer_id]
+            self._remove(transaction, group_id, place)
 
     def end(self, producer_id: int, *, is_commit: bool) -> None:
-        """The producer's transaction has ended. It may have written nothing here."""
-        for (group_id, place), offset in self._by_producer.pop(producer_id, {}).items():
-            self._settle(producer_id, group_id, place)
-            if is_commit:
-                self._offsets.put_if_newer(group_id, *place, offset)
+        """The producer's transaction has ended. It may have written nothing here. Of one with very many offsets
+        `move_some` has to do the rest."""
+        transaction = self._open.pop(producer_id, None)
+        if transaction is not None:
+            self._ends += 1
+            transaction.end, transaction.is_commit = self._ends, is_commit
+            self._ended.append(transaction)
+            self.move_some()
 
-    def _settle(self, producer_id: int, group_id: str, place: Place) -> None:
-        places = self._producers[group_id]
-        del places[place][producer_id]
-        if not places[place]:
-            del places[place]
-            self._offsets.groups_by_topic.remove(place[0], group_id)
+    def move_some(self) -> bool:
+        """Of transactions that have ended some offsets go to the table, or are forgotten. Whether there are more."""
+        left = self._most_moved
+        while self._ended and left > 0:
+            left -= self._move(self._ended[0], left)
+            if left > 0:
+                self._ended.popleft()
+        return bool(self._ended)
+
+    def _move(self, transaction: _Transaction, most: int) -> int:
+        """How many were looked at; fewer than `most` where there are no more."""
+        if transaction.places_to_move is None:
+            transaction.places_to_move = transaction.places()
+        looked_at = 0
+        for group_id, place in islice(transaction.places_to_move, most):
+            looked_at += 1
+            offset = transaction.offsets.get(group_id, {}).pop(place, None)
+            if offset is None:
+                continue  # dropped since
+            self._remove(transaction, group_id, place)
+            if transaction.is_commit:
+                self._offsets.put_if_newer(group_id, *place, offset)
+        return looked_at
+
+    def _remove(self, transaction: _Transaction, group_id: str, place: Place) -> None:
+        places = self._transactions[group_id]
+        transactions = places[place]
+        if len(transactions) > 1:
+            places[place] = tuple(each for each in transactions if each is not transaction)
+            return
+        del places[place]
+        self._offsets.groups_by_topic.remove(place[0], group_id)
         if not places:
-            del self._producers[group_id]
+            del self._transactions[group_id]

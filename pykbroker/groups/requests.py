@@ -5,14 +5,15 @@ One request of a client may concern a hundred thousand groups, or offsets of a g
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 
+from pykbroker.long_work import LongWork, portions
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages.group_admin import ListGroupsRequest
 
 from .offsets import CommittedOffset
-from .pending_offsets import Place
+from .pending_offsets import PendingAsOfNow
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,11 +42,23 @@ class FetchAllOffsets:
 
 @dataclass(frozen=True, slots=True)
 class AllOffsets:
-    """A group's offsets at one time, by topic. pending: where a transaction may be about to replace them."""
+    """A group's offsets at one time. table: by topic and partition. pending: where a transaction may be about to
+    replace them, and what was on its way to the table."""
 
     error_code: ErrorCode = ErrorCode.NONE
-    topics: Sequence[tuple[str, Mapping[int, CommittedOffset]]] = ()
-    pending: Mapping[Place, object] | None = None
+    table: dict[str, dict[int, CommittedOffset]] = field(default_factory=dict)
+    pending: PendingAsOfNow | None = None
+
+    def by_topic(self) -> LongWork[dict[str, dict[int, CommittedOffset]]]:
+        """All that counted then."""
+        for offsets in () if self.pending is None else self.pending.committed:
+            for portion in portions(offsets.items()):
+                for (topic, partition), offset in portion:
+                    known = self.table.setdefault(topic, {})
+                    if partition not in known or known[partition].order < offset.order:
+                        known[partition] = offset
+                yield len(portion) // 4
+        return self.table
 
     def is_pending(self, topic: str, partition: int) -> bool:
-        return self.pending is not None and (topic, partition) in self.pending
+        return self.pending is not None and self.pending.is_pending(topic, partition)

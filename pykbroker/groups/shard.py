@@ -463,6 +463,11 @@ class GroupShard:
         """The marker of the producer's transaction is in the log."""
         self.pending_offsets.end(producer_id, is_commit=is_commit)
 
+    def tidy_up(self) -> bool:
+        """Does a part of what large transactions leave to be done, which changes nothing for anybody who asks. Whether
+        there is more."""
+        return self.pending_offsets.move_some()
+
     def _replay_offset(
         self, producer_id: int | None, key: OffsetCommitKey, value: OffsetCommitValue | None, timestamp_ms: int
     ) -> None:

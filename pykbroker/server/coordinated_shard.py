@@ -57,6 +57,11 @@ class CoordinatedShard(Protocol[RequestT_contra, ContextT_contra]):
         """What the producer left pending counts from now on, or never did."""
         ...
 
+    def tidy_up(self) -> bool:
+        """Does a part of what the ends of transactions leave to be done, which changes nothing for anybody who asks.
+        Whether there is more."""
+        ...
+
     def prepare_timers(self, now_ms: int) -> Iterator[None]:
         """Gone through when every record is replayed, and nobody asks for anything yet; others have their turn at each
         yield."""

@@ -231,7 +231,16 @@ class CoordinatorDriver(ABC, Generic[ShardT, RequestT, ContextT]):
             return appended
         led.appended(appended)
         led.shard.end_transaction(marker.producer_id, marker.is_commit)
+        if not led.is_tidied_up and led.shard.tidy_up() and self._nursery is not None:
+            led.is_tidied_up = True
+            self._nursery.start_soon(self._tidy_up, led)
         return appended
+
+    async def _tidy_up(self, led: LedShard[ShardT]) -> None:
+        """Beside everything that the shard does, also where it cannot append anything."""
+        while led.phase is Phase.ACTIVE and led.shard.tidy_up():
+            await trio.lowlevel.checkpoint()
+        led.is_tidied_up = False
 
     def _active(self, index: int) -> LedShard[ShardT] | ErrorCode:
         led = self._shards.get(index)

@@ -183,6 +183,8 @@ class Replayer:
                     self._replay(item)
                 case EndOfTransaction():
                     self._shard.end_transaction(item.producer_id, item.is_commit)
+                    while self._shard.tidy_up():
+                        yield
                 case Skipped():
                     self._skip(item.what)
             if bytes_left <= 0:

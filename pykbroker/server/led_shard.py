@@ -89,6 +89,8 @@ class LedShard(Generic[ShardT]):
         self.is_paused = False
         self.is_timers_turn = False
         """The postponed step that comes next has done a part already."""
+        self.is_tidied_up = False
+        """Somebody is about to do what the ends of transactions leave to be done."""
         self._resume = resume
         self._commit_timeout_ms = commit_timeout_ms
         self._carry_out = carry_out

@@ -137,6 +137,10 @@ class TransactionShard:
     def end_transaction(self, producer_id: int, is_commit: bool) -> None:
         """A marker in the transaction log ends nothing."""
 
+    def tidy_up(self) -> bool:
+        """Nothing is left to be done behind that."""
+        return False
+
     def prepare_timers(self, now_ms: int) -> Iterator[None]:
         """There is nothing to prepare."""
         return iter(())

@@ -13,6 +13,7 @@ from pykbroker.groups.offsets import CommittedOffset
 from pykbroker.groups.pending_offsets import Place
 from pykbroker.groups.requests import AllOffsets, DeleteGroup, FetchAllOffsets
 from pykbroker.groups.shard import GroupShard
+from pykbroker.long_work import whole
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages.group_offsets import (
     OffsetDeleteRequest,
@@ -124,9 +125,10 @@ def test_all_offsets_are_those_that_are_committed_and_it_is_said_where_one_is_pe
     talk.ask("plain", commit(GROUP, {"t": {0: (1, "")}}))
     committing(talk, {0: 5, 1: 6})
     found: AllOffsets = talk.ask("all", FetchAllOffsets(group_id=GROUP))
-    assert [(name, {index: each.offset for index, each in offsets.items()}) for name, offsets in found.topics] == [
-        ("t", {0: 1})
-    ]
+    assert [
+        (name, {index: each.offset for index, each in offsets.items()})
+        for name, offsets in whole(found.by_topic()).items()
+    ] == [("t", {0: 1})]
     assert found.is_pending("t", 0)
     talk.shard.end_transaction(PRODUCER, is_commit=True)
     assert found.is_pending("t", 0), "it is as it was"
