@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from pykbroker.groups import deleted_topics
 from pykbroker.groups.config import GroupConfig
 from pykbroker.groups.deleted_topics import DeletedTopics
 from pykbroker.groups.offsets import CommittedOffset
@@ -280,6 +281,22 @@ def test_pending_offsets_of_a_deleted_topic_go_with_it() -> None:
     assert fetched(talk) == {0: -1}
     talk.shard.end_transaction(PRODUCER, is_commit=True)
     assert fetched(talk) == {0: -1}
+
+
+def test_offsets_of_a_deleted_topic_go_although_their_transaction_ends_meanwhile(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(deleted_topics, "MOST_LOOKED_AT", 1)
+    talk = Conversation()
+    talk.ask("plain", commit(GROUP, {"t": {0: (1, "")}}))
+    committing(talk, {1: 5})
+    deleted = DeletedTopics({b"t" * 16: "t"})
+    assert talk.shard.begin_to_forget(deleted)
+    talk.take(talk.shard.forget_topics(deleted, 0, 0))
+    talk.shard.end_transaction(PRODUCER, is_commit=True)
+    while talk.shard.forget_topics(deleted, 0, 0).is_unfinished:
+        pass
+    assert fetched(talk, indexes=(0, 1)) == {0: -1, 1: -1}
 
 
 # Loading
