@@ -41,6 +41,7 @@ class Result(Generic[RecordT]):
     producer: id and epoch of the transactional producer whose records these are, where they count only once its
         transaction ends; the batch carries them.
     is_unfinished: the step did a part of what there is to do, and is to be made again, when others have had their turn.
+    prepared: batches of records that were encoded beside the event loop, to append in front of `records`.
     """
 
     records: Sequence[RecordT] = ()
@@ -49,3 +50,4 @@ class Result(Generic[RecordT]):
     effects: Sequence[object] = ()
     producer: tuple[int, int] | None = None
     is_unfinished: bool = False
+    prepared: Sequence[bytes] = ()

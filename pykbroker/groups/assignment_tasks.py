@@ -7,16 +7,23 @@ since waits for the next assignment, which the group's later epoch asks for.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from .assignors import ASSIGNORS, MemberSubscription
 from .assignors.model import Assignment, TopicDescriber
-from .consumer_group import ConsumerGroup, Incarnation
+from .consumer_group import (
+    NO_ASSIGNMENT,
+    ConsumerGroup,
+    Incarnation,
+    ResolvedRegularExpression,
+    TargetAssignment,
+    subscription,
+)
 from .consumer_member import ConsumerMember
 from .consumer_records import target_record
-from .records import CoordinatorRecord, EncodedRecord
+from .records import EncodedRecord
 
 _WEIGHT_OF_DIFFERENCES = 5
 """What a partition costs where members' subscriptions differ, next to one where all say the same."""
@@ -24,33 +31,68 @@ _WEIGHT_OF_DIFFERENCES = 5
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AssignmentTask:
-    """incarnation: of the group, which another one of its id does not have. topics: as they are now, for ever."""
+    """What is known of the group, and of its topics, is as it is now, for ever.
+
+    incarnation: of the group, which another one of its id does not have. before: by member, the last target assignment.
+    topic_ids: of topics that somebody is subscribed to.
+    """
 
     group_id: str
     incarnation: Incarnation
     group_epoch: int
     assignor: str
-    members: Mapping[str, MemberSubscription]
+    members: Mapping[str, ConsumerMember]
+    before: dict[str, TargetAssignment]
+    resolved_regexes: Mapping[str, ResolvedRegularExpression]
+    topic_ids: Mapping[str, bytes]
     topics: TopicDescriber
     is_homogeneous: bool
 
     def run(self) -> ComputedAssignment:
-        assigned = ASSIGNORS[self.assignor].assign(self.members, self.topics, self.is_homogeneous)
-        targets = {member_id: assigned.get(member_id, {}) for member_id in self.members}
-        return ComputedAssignment(self, targets, {}, self._static_members())
+        assigned = ASSIGNORS[self.assignor].assign(self._subscriptions(), self.topics, self.is_homogeneous)
+        targets: dict[str, Assignment] = {}
+        for member_id in self.members:
+            target, before = assigned.get(member_id, {}), self.before.get(member_id)
+            targets[member_id] = before if before == target else target
+        return ComputedAssignment(self, targets, self._static_members())
 
-    def run_in_thread(self) -> ComputedAssignment:
+    def _subscriptions(self) -> dict[str, MemberSubscription]:
+        """Most members of a group say the same."""
+        known: dict[tuple[tuple[str, ...], str], frozenset[bytes]] = {}
+        subscriptions = {}
+        for member_id, member in self.members.items():
+            said = member.subscribed_topic_names, member.subscribed_topic_regex
+            topic_ids = known.get(said)
+            if topic_ids is None:
+                names = subscription(member, self.resolved_regexes)
+                topic_ids = frozenset(self.topic_ids[name] for name in names if name in self.topic_ids)
+                known[said] = topic_ids
+            subscriptions[member_id] = MemberSubscription(
+                topic_ids=topic_ids,
+                rack_id=member.rack_id,
+                instance_id=member.instance_id,
+                assignment=self.before.get(member_id, NO_ASSIGNMENT),
+            )
+        return subscriptions
+
+    def run_in_thread(self, in_batches: Callable[[Sequence[EncodedRecord]], Sequence[bytes]]) -> ComputedAssignment:
         """The records of those whose target is another one are encoded here, too."""
         computed = self.run()
-        for member_id, target in computed.targets.items():
-            if target != self.members[member_id].assignment:
-                record = target_record(self.group_id, member_id, target)
-                computed.records[member_id] = EncodedRecord(record.key, record.value, record.encode())
-        return computed
+        changed = [member_id for member_id, each in computed.targets.items() if each is not self.before.get(member_id)]
+        records = [
+            EncodedRecord(target_record(self.group_id, member_id, computed.targets[member_id]).encode())
+            for member_id in changed
+        ]
+        return replace(computed, written=changed, batches=in_batches(records))
+
+    def let_go(self) -> None:
+        """Of what is replaced by now: one after another, and in a thread, for these are very many small values."""
+        while self.before:
+            self.before.popitem()
 
     def failed(self) -> ComputedAssignment:
         """Nothing came of it; the group asks again."""
-        return ComputedAssignment(self, {}, {}, {}, has_failed=True)
+        return ComputedAssignment(self, {}, {}, has_failed=True)
 
     def _static_members(self) -> dict[str, str]:
         return {member.instance_id: member_id for member_id, member in self.members.items() if member.instance_id}
@@ -58,13 +100,15 @@ class AssignmentTask:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ComputedAssignment:
-    """targets: of every member that the group had. records: those that are encoded already."""
+    """targets: of every member that the group had. written: who has another one now, as far as its record is in the
+    batches, which are encoded already."""
 
     task: AssignmentTask
     targets: Mapping[str, Assignment]
-    records: dict[str, CoordinatorRecord]
     static_members: Mapping[str, str]
     has_failed: bool = False
+    written: Sequence[str] = ()
+    batches: Sequence[bytes] = ()
 
     def target_of(self, member: ConsumerMember) -> Assignment | None:
         """None where the member came later. A static one that came back has what its former self was to have."""
@@ -72,10 +116,6 @@ class ComputedAssignment:
         if former not in self.targets and member.instance_id is not None:
             former = self.static_members.get(member.instance_id, former)
         return self.targets.get(former)
-
-    def record_of(self, member: ConsumerMember, target: Assignment) -> CoordinatorRecord:
-        known = self.records.get(member.member_id)
-        return known or target_record(self.task.group_id, member.member_id, target)
 
 
 class AssignmentOffload(Protocol):

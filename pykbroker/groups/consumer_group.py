@@ -136,9 +136,7 @@ class ConsumerGroup:
 
     def subscription_of(self, member: ConsumerMember) -> frozenset[str]:
         """Topic names, those that the member's regular expression matched among them."""
-        resolved = self.resolved_regexes.get(member.subscribed_topic_regex)
-        names = frozenset(member.subscribed_topic_names)
-        return names if resolved is None else names | resolved.topics
+        return subscription(member, self.resolved_regexes)
 
     def is_subscribed_to(self, topic: str) -> bool:
         return topic in self.subscribed_topic_names or any(
@@ -209,6 +207,13 @@ class ConsumerGroup:
                         del owners[partition]
                 if not owners:
                     self._owners.pop(topic_id, None)
+
+
+def subscription(member: ConsumerMember, resolved: Mapping[str, ResolvedRegularExpression]) -> frozenset[str]:
+    """Topic names. resolved: what regular expressions match."""
+    names = frozenset(member.subscribed_topic_names)
+    expression = resolved.get(member.subscribed_topic_regex)
+    return names if expression is None else names | expression.topics
 
 
 def _decrement(counts: Counter[str], key: str) -> None:

@@ -79,6 +79,10 @@ def target_record(group_id: str, member_id: str, target: TargetAssignment) -> Co
     )
 
 
+def target_tombstone(group_id: str, member_id: str) -> CoordinatorRecord:
+    return CoordinatorRecord(ConsumerGroupTargetAssignmentMemberKey(group_id=group_id, member_id=member_id), None)
+
+
 def target_epoch_record(group_id: str, epoch: int, timestamp_ms: int) -> CoordinatorRecord:
     return CoordinatorRecord(
         ConsumerGroupTargetAssignmentMetadataKey(group_id=group_id),
@@ -102,7 +106,7 @@ def partition_metadata_tombstone(group_id: str) -> CoordinatorRecord:
 def member_tombstones(group_id: str, member_id: str) -> Iterator[CoordinatorRecord]:
     """In this order; a member whose assignment is still there is not allowed to go."""
     yield CoordinatorRecord(ConsumerGroupCurrentMemberAssignmentKey(group_id=group_id, member_id=member_id), None)
-    yield CoordinatorRecord(ConsumerGroupTargetAssignmentMemberKey(group_id=group_id, member_id=member_id), None)
+    yield target_tombstone(group_id, member_id)
     yield CoordinatorRecord(ConsumerGroupMemberMetadataKey(group_id=group_id, member_id=member_id), None)
 
 

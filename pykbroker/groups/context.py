@@ -5,6 +5,7 @@ A `Step` is one `handle` or `expire`: rules append records to it, answer tokens 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from pykbroker.state_machine import Completion, Result, Token
@@ -26,7 +27,7 @@ class Step:
     """now_ms: monotonic, for deadlines. timestamp_ms: wall clock, for what is written down.
 
     producer: id and epoch of the producer in whose transaction the records are. is_unfinished: the step did a part of
-    what there is to do, and is to be made again.
+    what there is to do, and is to be made again. prepared: batches that are encoded already, in front of the records.
     """
 
     now_ms: int
@@ -36,6 +37,7 @@ class Step:
     causes: list[str] = field(default_factory=list)
     producer: tuple[int, int] | None = None
     is_unfinished: bool = False
+    prepared: Sequence[bytes] = ()
 
     def append(self, record: CoordinatorRecord) -> None:
         self.records.append(record)
@@ -53,4 +55,5 @@ class Step:
             "; ".join(self.causes),
             producer=self.producer,
             is_unfinished=self.is_unfinished,
+            prepared=self.prepared,
         )

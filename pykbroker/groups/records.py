@@ -102,7 +102,7 @@ class CoordinatorRecord:
 
 
 @dataclass(frozen=True, slots=True)
-class EncodedRecord(CoordinatorRecord):
+class EncodedRecord:
     """One whose bytes are there already: they were made in a thread."""
 
     encoded: tuple[bytes, bytes | None]

@@ -10,29 +10,11 @@ from __future__ import annotations
 from pykbroker.kept_entries import KeptEntries
 
 from .assignment_tasks import AssignmentOffload, AssignmentTask, ComputedAssignment, size_of
-from .assignors import MemberSubscription
 from .config import GroupConfig
-from .consumer_group import NO_ASSIGNMENT, ConsumerGroup
-from .consumer_member import ConsumerMember
-from .consumer_records import ConsumerRecords, target_epoch_record
+from .consumer_group import ConsumerGroup
+from .consumer_records import ConsumerRecords, target_epoch_record, target_record, target_tombstone
 from .context import Step
 from .topics import TopicsView, topic_ids
-
-
-class Subscriptions:
-    """Ids of the topics that members are subscribed to: most members of a group say the same."""
-
-    def __init__(self, group: ConsumerGroup, topics: TopicsView) -> None:
-        self._group = group
-        self._topics = topics
-        self._known: dict[tuple[tuple[str, ...], str], frozenset[bytes]] = {}
-
-    def topic_ids_of(self, member: ConsumerMember) -> frozenset[bytes]:
-        said = member.subscribed_topic_names, member.subscribed_topic_regex
-        known = self._known.get(said)
-        if known is None:
-            known = self._known[said] = topic_ids(self._topics, self._group.subscription_of(member))
-        return known
 
 
 class TargetAssignments:
@@ -97,22 +79,16 @@ class TargetAssignments:
         return awaited is not None and awaited.incarnation is group.incarnation
 
     def _task(self, group: ConsumerGroup) -> AssignmentTask:
-        subscriptions = Subscriptions(group, self._topics)
-        members = {
-            member.member_id: MemberSubscription(
-                topic_ids=subscriptions.topic_ids_of(member),
-                rack_id=member.rack_id,
-                instance_id=member.instance_id,
-                assignment=group.target_assignment.get(member.member_id, NO_ASSIGNMENT),
-            )
-            for member in group.members.values()
-        }
+        named = ((name, self._topics.topic_id(name)) for name in group.topic_names)
         return AssignmentTask(
             group.group_id,
             group.incarnation,
             group.group_epoch,
             self.assignor_of(group),
-            members,
+            group.members.copy(),
+            group.target_assignment.copy(),
+            group.resolved_regexes.copy(),
+            {name: topic_id for name, topic_id in named if topic_id is not None},
             self._topics.as_of_now(),
             group.is_homogeneous,
         )
@@ -130,14 +106,29 @@ class TargetAssignments:
             self._put(group, computed, step)
 
     def _put(self, group: ConsumerGroup, computed: ComputedAssignment, step: Step) -> None:
-        """For the epoch that it was computed for: where the group is in a later one, the next assignment follows."""
-        for member in group.members.values():
+        """For the epoch that it was computed for: where the group is in a later one, the next assignment follows.
+
+        The record of the epoch is the last one: where a crash leaves a log with some of the targets only, the next
+        coordinator finds a group that needs an assignment. Whoever has a partition keeps others from it meanwhile.
+        """
+        self._put_prepared(group, computed, step)
+        targets = group.target_assignment
+        for member_id, member in group.members.items():
             target = computed.target_of(member)
-            if target is not None and target != group.target_assignment.get(member.member_id):
-                self._records.change(computed.record_of(member, target), step)
+            if target is not None and target is not (known := targets.get(member_id)) and target != known:
+                self._records.change(target_record(group.group_id, member_id, target), step)
         epoch = computed.task.group_epoch
         self._records.change(target_epoch_record(group.group_id, epoch, step.timestamp_ms), step)
         step.because(f"group {group.group_id}: new target assignment for epoch {epoch} by {computed.task.assignor}")
+
+    def _put_prepared(self, group: ConsumerGroup, computed: ComputedAssignment, step: Step) -> None:
+        """What batches say that are encoded already, also of those who have left since."""
+        step.prepared = computed.batches
+        for member_id in computed.written:
+            if member_id in group.members:
+                group.target_assignment[member_id] = computed.targets[member_id]
+            else:
+                step.append(target_tombstone(group.group_id, member_id))
 
     def assignor_of(self, group: ConsumerGroup) -> str:
         """What most members ask for; what a member asked for in another configuration may not be offered any more."""

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 import trio
 
 from pykbroker.groups.assignment_tasks import AssignmentTask, ComputedAssignment
+from pykbroker.groups.records import EncodedRecord
 
 from .log_lines import printable
 from .threads import Threads
@@ -27,19 +29,32 @@ MOST_WAITING: Final = 16
 """Each holds what it needs to know of its group. Whoever comes then asks again with its next heartbeat."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    task: AssignmentTask
+    in_batches: Callable[[Sequence[EncodedRecord]], Sequence[bytes]]
+    put: Callable[[ComputedAssignment], None]
+
+
 class AssignmentThreads:
     def __init__(self, threads: Threads) -> None:
         self._threads = threads
-        self._waiting: deque[tuple[AssignmentTask, Callable[[ComputedAssignment], None]]] = deque()
+        self._waiting: deque[_Wanted] = deque()
         self._more = trio.Event()
 
     @property
     def has_room(self) -> bool:
         return len(self._waiting) < MOST_WAITING
 
-    def begin(self, task: AssignmentTask, computed: Callable[[ComputedAssignment], None]) -> None:
-        """computed: called on the event loop when it is done."""
-        self._waiting.append((task, computed))
+    def begin(
+        self,
+        task: AssignmentTask,
+        in_batches: Callable[[Sequence[EncodedRecord]], Sequence[bytes]],
+        put: Callable[[ComputedAssignment], None],
+    ) -> None:
+        """in_batches: called in a thread with the records of the assignment. put: called on the event loop when all of
+        it is there."""
+        self._waiting.append(_Wanted(task, in_batches, put))
         self._more.set()
         self._more = trio.Event()
 
@@ -51,26 +66,40 @@ class AssignmentThreads:
 
     async def _compute_all(self) -> None:
         while True:
-            if not self._waiting:
+            if self._waiting:
+                await self._carry_out(self._waiting.popleft())
+            else:
                 await self._more.wait()
-                continue
-            task, computed = self._waiting.popleft()
-            computed(await self._compute(task))
 
-    async def _compute(self, task: AssignmentTask) -> ComputedAssignment:
+    async def _carry_out(self, wanted: _Wanted) -> None:
+        wanted.put(await self._compute(wanted))
+        await self._threads.run(wanted.task.let_go)
+
+    async def _compute(self, wanted: _Wanted) -> ComputedAssignment:
         """A fault of an assignor concerns its group alone, which asks again."""
+        task = wanted.task
         try:
-            return await self._threads.run(task.run_in_thread)
+            return await self._threads.run(task.run_in_thread, wanted.in_batches)
         except Exception:
             _log.exception("no assignment of group %s by %s", printable(task.group_id), task.assignor)
             return task.failed()
 
 
 class ShardAssignments:
-    """A `pykbroker.groups.assignment_tasks.AssignmentOffload` for one shard. put: what its assignments go through."""
+    """A `pykbroker.groups.assignment_tasks.AssignmentOffload` for one shard.
 
-    def __init__(self, assignments: AssignmentThreads, put: Callable[[ComputedAssignment], None]) -> None:
+    encoding: gives what puts records into batches in a thread, of a size that the log takes now. put: what assignments
+    go through.
+    """
+
+    def __init__(
+        self,
+        assignments: AssignmentThreads,
+        encoding: Callable[[], Callable[[Sequence[EncodedRecord]], Sequence[bytes]]],
+        put: Callable[[ComputedAssignment], None],
+    ) -> None:
         self._assignments = assignments
+        self._encoding = encoding
         self._put = put
 
     @property
@@ -78,4 +107,4 @@ class ShardAssignments:
         return self._assignments.has_room
 
     def begin(self, task: AssignmentTask) -> None:
-        self._assignments.begin(task, self._put)
+        self._assignments.begin(task, self._encoding(), self._put)

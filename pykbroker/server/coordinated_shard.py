@@ -16,14 +16,17 @@ RequestT_contra = TypeVar("RequestT_contra", contravariant=True)
 ContextT_contra = TypeVar("ContextT_contra", contravariant=True)
 
 
-class LoggedRecord(Protocol):
+class EncodableRecord(Protocol):
+    def encode(self) -> tuple[bytes, bytes | None]: ...
+
+
+class LoggedRecord(EncodableRecord, Protocol):
     """A record of an internal topic."""
 
     @property
     def key(self) -> Any: ...
     @property
     def value(self) -> Any: ...
-    def encode(self) -> tuple[bytes, bytes | None]: ...
 
 
 class CoordinatedShard(Protocol[RequestT_contra, ContextT_contra]):

@@ -364,11 +364,13 @@ class CoordinatorDriver(ABC, Generic[ShardT, RequestT, ContextT]):
     ) -> ErrorCode | None:
         """What was wrong."""
         steps = [result.records for result in results if result.records]
-        if not steps:
+        prepared = results[0].prepared  # nobody shares the append of such a step
+        if not steps and not prepared:
             return None
         partition = led.partition
         max_bytes = partition.log.config.max_message_bytes
-        batches = encode_batches(steps, timestamp_ms, max_bytes, results[0].producer)
+        encoded = encode_batches(steps, timestamp_ms, max_bytes, results[0].producer) if steps else []
+        batches = [*prepared, *encoded]
         if any(len(batch) > max_bytes for batch in batches):
             return ErrorCode.MESSAGE_TOO_LARGE  # before a part of them is there
         for batch in batches:

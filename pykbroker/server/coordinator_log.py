@@ -24,7 +24,7 @@ from pykbroker.protocol.records.control import ControlRecordType, decode_control
 from pykbroker.protocol.records.errors import InvalidRecords
 from pykbroker.state_machine import BadRecord
 
-from .coordinated_shard import CoordinatedShard, LoggedRecord
+from .coordinated_shard import CoordinatedShard, EncodableRecord, LoggedRecord
 from .log_lines import printable
 
 _log = logging.getLogger(__name__)
@@ -46,7 +46,10 @@ def record_room_bytes(max_batch_bytes: int) -> int:
 
 
 def encode_batches(
-    steps: Sequence[Sequence[LoggedRecord]], timestamp_ms: int, max_bytes: int, producer: tuple[int, int] | None = None
+    steps: Sequence[Sequence[EncodableRecord]],
+    timestamp_ms: int,
+    max_bytes: int,
+    producer: tuple[int, int] | None = None,
 ) -> list[bytes]:
     """The records of a step are in one batch, so that they are there together or not at all; in more only where one
     would be too large. Steps share a batch while it has room.
@@ -65,7 +68,7 @@ def encode_batches(
     ]
 
 
-def _parts(steps: Sequence[Sequence[LoggedRecord]], timestamp_ms: int, room_bytes: int) -> Iterator[list[Record]]:
+def _parts(steps: Sequence[Sequence[EncodableRecord]], timestamp_ms: int, room_bytes: int) -> Iterator[list[Record]]:
     part: list[Record] = []
     left = room_bytes
     for step in steps:

@@ -6,7 +6,7 @@ What has nothing to do with groups is in `coordinator_driver`. Kafka's counterpa
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from random import Random
@@ -20,7 +20,7 @@ from pykbroker.groups.assignment_tasks import ComputedAssignment
 from pykbroker.groups.config import ConsumerGroupConfig, GroupConfig
 from pykbroker.groups.context import GroupRequestContext
 from pykbroker.groups.deleted_topics import MOST_FORGOTTEN, DeletedTopics
-from pykbroker.groups.records import CoordinatorRecord, decode_record
+from pykbroker.groups.records import CoordinatorRecord, EncodedRecord, decode_record
 from pykbroker.groups.shard import GroupRequest, GroupShard
 from pykbroker.metadata.image import ImageChanges, MetadataImage
 from pykbroker.protocol.messages.group_records import OffsetCommitKey
@@ -32,7 +32,7 @@ from . import assignment_threads
 from .assignment_threads import AssignmentThreads, ShardAssignments
 from .clock import Clock
 from .coordinator_driver import CoordinatorDriver, Replicas
-from .coordinator_log import record_room_bytes
+from .coordinator_log import encode_batches, record_room_bytes
 from .group_topics import ImageTopics
 from .led_shard import MakeStep, Phase
 from .threads import Threads
@@ -80,8 +80,15 @@ class GroupCoordinator(CoordinatorDriver[GroupShard, GroupRequest, GroupRequestC
             ImageTopics(self._image),
             self._consumer_config,
             self.topic_regexes,
-            ShardAssignments(self._assignments, partial(self._put_assignment, partition)),
+            ShardAssignments(
+                self._assignments, partial(self._encoding, partition), partial(self._put_assignment, partition)
+            ),
         )
+
+    def _encoding(self, partition: Partition) -> Callable[[Sequence[EncodedRecord]], Sequence[bytes]]:
+        """How records get into batches that the partition takes."""
+        timestamp_ms, max_bytes = self._clock.now_ms(), partition.log.config.max_message_bytes
+        return lambda records: encode_batches([records], timestamp_ms, max_bytes) if records else ()
 
     def _put_assignment(self, partition: Partition, computed: ComputedAssignment) -> None:
         """To whichever shard the partition has now: only the one that wanted it takes it."""

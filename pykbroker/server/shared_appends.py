@@ -40,10 +40,13 @@ class SharedAppends(Generic[PlaceT]):
         self._is_running = False
 
     def wants(self, place: PlaceT, step: HeldStep) -> bool:
-        """What a producer has in a transaction is a batch of its own; effects do not wait for a turn; nor do answers
-        that nothing was written for, unless the state that they tell of is still held."""
+        """What a producer has in a transaction is a batch of its own, and so is what is encoded already; effects do not
+        wait for a turn; nor do answers that nothing was written for, unless the state that they tell of is still held.
+        """
         result = step.result
-        if not self._is_running or self._linger_ms == AT_ONCE or result.producer is not None or result.effects:
+        if not self._is_running or self._linger_ms == AT_ONCE:
+            return False
+        if result.producer is not None or result.effects or result.prepared:
             return False
         return bool(result.records) or place in self._held
 

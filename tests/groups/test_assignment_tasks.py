@@ -11,13 +11,15 @@ from pykbroker.groups.assignment_tasks import AssignmentTask
 from pykbroker.groups.config import ConsumerGroupConfig, GroupConfig
 from pykbroker.groups.consumer_group import ConsumerGroup
 from pykbroker.groups.context import GroupRequestContext
+from pykbroker.groups.records import decode_record
 from pykbroker.groups.shard import GroupShard
 from pykbroker.groups.topics import FixedTopics
 from pykbroker.protocol.errors import ErrorCode
+from pykbroker.protocol.messages.consumer_group_records import ConsumerGroupTargetAssignmentMetadataKey
 from pykbroker.state_machine import Token
 
 from .consumer_requests import LEAVING, LEAVING_FOR_A_WHILE, assigned, consumer_beat
-from .late_assignments import LateAssignments
+from .late_assignments import LateAssignments, written
 
 GROUP = "g"
 PARTITIONS = 6
@@ -34,6 +36,7 @@ class Talk:
         of_group = ConsumerGroupConfig(assignment_interval_ms=0)
         topics = FixedTopics({"events": (TOPIC, PARTITIONS)})
         self.shard = GroupShard(config, Random(1), topics, lambda group_id: of_group, assignments=self.late)
+        self.log: list[tuple[bytes, bytes | None]] = []
         self.epochs: dict[str, int] = {}
         self._now_ms = 1_000
 
@@ -50,15 +53,25 @@ class Talk:
     def _ask(self, member_id: str, request: Any) -> dict[bytes, list[int]] | None:
         self._now_ms += 1
         result = self.shard.handle(request, Token(1), self._now_ms, CONTEXT, self._now_ms)
+        self.log += written(result)
         answer: Any = result.completed[0].response
         assert answer.error_code == ErrorCode.NONE, answer
         self.epochs[member_id] = answer.member_epoch
         return assigned(answer)
 
     def put(self) -> list[Any]:
-        """What is computed takes its place; the records of it."""
+        """What is computed takes its place; the records that are left to be encoded then."""
         results = [self.shard.put_assignment(done, self._now_ms, self._now_ms) for done in self.late.done()]
+        for result in results:
+            self.log += written(result)
         return [record for result in results for record in result.records]
+
+    def read_back(self) -> GroupShard:
+        shard = GroupShard(self.shard.config, Random(2))
+        for key, value in self.log:
+            record = decode_record(key, value)
+            shard.replay(record.key, record.value)
+        return shard
 
     @property
     def group(self) -> ConsumerGroup:
@@ -68,7 +81,16 @@ class Talk:
 
     @property
     def targets(self) -> dict[str, set[int]]:
-        return {member_id: set(target.get(TOPIC, ())) for member_id, target in self.group.target_assignment.items()}
+        """They are what the log says, too."""
+        targets = _targets_in(self.shard)
+        assert _targets_in(self.read_back()) == targets
+        return targets
+
+
+def _targets_in(shard: GroupShard) -> dict[str, set[int]]:
+    group = shard.groups[GROUP]
+    assert isinstance(group, ConsumerGroup)
+    return {member_id: set(target.get(TOPIC, ())) for member_id, target in group.target_assignment.items()}
 
 
 def test_a_large_assignment_is_not_computed_in_a_heartbeat(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -79,6 +101,17 @@ def test_a_large_assignment_is_not_computed_in_a_heartbeat(monkeypatch: pytest.M
         talk.beat("a")
     assert talk.put()
     assert talk.beat("a", owned=[]) == {TOPIC: list(range(PARTITIONS))}
+
+
+def test_the_records_of_a_large_assignment_are_encoded_in_its_thread() -> None:
+    talk = Talk()
+    for number in range(20):
+        talk.join(f"m{number}")
+    talk.put()
+    talk.beat("m0")
+    (of_epoch,) = talk.put()
+    assert isinstance(of_epoch.key, ConsumerGroupTargetAssignmentMetadataKey)
+    assert len(talk.targets) == 20
 
 
 def test_one_up_to_the_bound_is_computed_at_once() -> None:
@@ -113,7 +146,9 @@ def test_who_has_left_meanwhile_gets_nothing_and_who_has_come_gets_it_next_time(
     assert [sorted(task.members) for task in talk.late.tasks] == [["a", "b"]]
     talk.leave("b")
     talk.join("c")
-    talk.put()
+    tombstone, of_epoch = talk.put()
+    assert (tombstone.key.member_id, tombstone.value) == ("b", None)
+    assert of_epoch.value.assignment_epoch == talk.group.assignment_epoch
     assert set(talk.targets) == {"a"}
     assert talk.group.assignment_epoch < talk.group.group_epoch
     talk.beat("a")
@@ -166,7 +201,7 @@ def test_an_assignment_that_was_refused_takes_its_place_later() -> None:
     talk.shard.put_assignment(computed, 0, 0)
     talk.shard.end_trial(is_kept=False)
     assert talk.targets == {}
-    talk.shard.put_assignment(computed, 0, 0)
+    talk.log += written(talk.shard.put_assignment(computed, 0, 0))
     assert talk.targets == {"a": set(range(PARTITIONS))}
 
 

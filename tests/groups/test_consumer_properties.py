@@ -30,7 +30,7 @@ from pykbroker.state_machine import Completion, Result, Token
 from tests.trials import Trials
 
 from .consumer_requests import JOINING, LEAVING, LEAVING_FOR_A_WHILE, VERSION, assigned, consumer_beat
-from .late_assignments import LateAssignments
+from .late_assignments import LateAssignments, written
 from .topics import ChangingTopics
 
 GROUP = "g"
@@ -102,7 +102,7 @@ class Harness:
         return answers[0].response if answers else None
 
     def take(self, result: Result[Any]) -> None:
-        self.log.extend(record.encode() for record in result.records)
+        self.log.extend(written(result))
         assert result.cause or not result.records
         self.late += result.completed
 
