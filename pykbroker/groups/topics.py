@@ -9,6 +9,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterable, Mapping
 from itertools import repeat
+from operator import add
 from typing import Final, Protocol
 
 import xxhash
@@ -126,16 +127,22 @@ def topic_hash(topics: TopicsView, name: str) -> int:
     if topic_id is None:
         return NO_HASH
     count = topics.partition_count(topic_id)
-    hashed: dict[tuple[str, ...], bytes] = {}
     # Java puts the halves of an id as numbers, and the hash takes numbers in little-endian order.
     parts = [_HEAD.pack(_HASH_VERSION, topic_id[7::-1], topic_id[:7:-1]), _string(name), _INT.pack(count)]
-    for partition, racks in enumerate(topics.replica_racks(topic_id)):
-        parts.append(_INT.pack(partition))
-        if racks:
-            if racks not in hashed:
-                hashed[racks] = b"".join(map(_rack, sorted(racks)))
-            parts.append(hashed[racks])
+    racks = list(map(_HashedRacks().__getitem__, topics.replica_racks(topic_id)))
+    if any(racks):
+        parts += map(add, map(_INT.pack, range(count)), racks)
+    else:
+        parts.append(struct.pack(f"<{count}i", *range(count)))
     return _xxh3(b"".join(parts))
+
+
+class _HashedRacks(dict[tuple[str, ...], bytes]):
+    """What the racks of a partition are in the hash. Of many partitions few have racks that no other has."""
+
+    def __missing__(self, racks: tuple[str, ...]) -> bytes:
+        self[racks] = hashed = b"".join(map(_rack, sorted(racks)))
+        return hashed
 
 
 def _rack(rack: str) -> bytes:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
+from itertools import repeat
 
 from pykbroker.metadata.image import MetadataImage
+from pykbroker.metadata.partition_state import PartitionState
 
 
 class ImageTopics:
@@ -33,22 +35,23 @@ class ImageTopics:
         topic = self._image().topic_by_id(topic_id)
         return 0 if topic is None else len(topic.partitions)
 
-    def replica_racks(self, topic_id: bytes) -> Iterator[tuple[str, ...]]:
-        """Of many partitions few have replicas that no other has."""
-        known: dict[tuple[int, ...], tuple[str, ...]] = {}
-        for index in range(self.partition_count(topic_id)):
-            replicas = self._replicas(topic_id, index)
-            if replicas not in known:
-                known[replicas] = self._racks_of(replicas)
-            yield known[replicas]
+    def replica_racks(self, topic_id: bytes) -> Iterable[tuple[str, ...]]:
+        """Without a call for each partition: there may be very many."""
+        image = self._image()
+        topic = image.topic_by_id(topic_id)
+        if topic is None:
+            return ()
+        if all(broker.rack is None for broker in image.brokers.values()):
+            return repeat((), len(topic.partitions))
+        states = map(topic.partitions.get, range(len(topic.partitions)))
+        return map(_KnownRacks(self._racks_of).__getitem__, map(_replicas_of, states))
 
     def racks(self, topic_id: bytes, partition: int) -> frozenset[str]:
         return frozenset(self._racks_of(self._replicas(topic_id, partition)))
 
     def _replicas(self, topic_id: bytes, partition: int) -> tuple[int, ...]:
         topic = self._image().topic_by_id(topic_id)
-        state = None if topic is None else topic.partitions.get(partition)
-        return () if state is None else state.replicas
+        return () if topic is None else _replicas_of(topic.partitions.get(partition))
 
     def _racks_of(self, replicas: tuple[int, ...]) -> tuple[str, ...]:
         brokers = [self._image().brokers.get(replica) for replica in replicas]
@@ -57,3 +60,19 @@ class ImageTopics:
     def as_of_now(self) -> ImageTopics:
         view = self._image().view()
         return ImageTopics(lambda: view)
+
+
+class _KnownRacks(dict[tuple[int, ...], tuple[str, ...]]):
+    """By replicas: of many partitions few have some that no other has."""
+
+    def __init__(self, racks_of: Callable[[tuple[int, ...]], tuple[str, ...]]) -> None:
+        super().__init__()
+        self._racks_of = racks_of
+
+    def __missing__(self, replicas: tuple[int, ...]) -> tuple[str, ...]:
+        self[replicas] = racks = self._racks_of(replicas)
+        return racks
+
+
+def _replicas_of(state: PartitionState | None) -> tuple[int, ...]:
+    return () if state is None else state.replicas
