@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter
-from collections.abc import Generator, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 
@@ -20,6 +20,7 @@ PORTION: Final = 1000
 """Entries that are looked at between two yields, where an entry is a fraction of a step."""
 
 T = TypeVar("T")
+U = TypeVar("U")
 HashableT = TypeVar("HashableT", bound=Hashable)
 OrderedT = TypeVar("OrderedT", bound="SupportsRichComparison")
 
@@ -52,6 +53,15 @@ def counted(entries: Iterable[HashableT]) -> LongWork[Counter[HashableT]]:
         times.update(portion)
         yield len(portion) // 5
     return times
+
+
+def each_of(entries: Iterable[T], row: Callable[[T], U]) -> LongWork[list[U]]:
+    """A small object made for each entry."""
+    rows: list[U] = []
+    for portion in portions(entries):
+        rows += map(row, portion)
+        yield len(portion)
+    return rows
 
 
 def portions(entries: Iterable[T], size: int = PORTION) -> Iterator[Sequence[T]]:

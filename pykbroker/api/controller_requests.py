@@ -18,5 +18,6 @@ async def submit(context: RequestContext, request: Message) -> Any:
     if context.listener.kind == "broker":
         return await broker.controller_channel.forward(context, request)
     if broker.controller is None or not broker.controller.is_active:
-        return refuse(request, ErrorCode.NOT_CONTROLLER, ErrorCode.NOT_CONTROLLER.description)
+        refusal = refuse(request, ErrorCode.NOT_CONTROLLER, ErrorCode.NOT_CONTROLLER.description)
+        return await context.turn.through(refusal)
     return await broker.controller.submit(request, until_applied=False)

@@ -130,7 +130,7 @@ class Controller:
         self._now_ms = now_ms
         refused = refused or (yield from self.refusal_of_size(request))
         if refused is not None and not isinstance(request, CreateTopicsRequest):
-            response = refuse(request, refused.error_code, refused.message or "")
+            response = yield from refuse(request, refused.error_code, refused.message or "")
             return Result([], [Completion(token, response)], "")
         records, response, cause = yield from self._handle(request, now_ms, refused)
         return Result(records, [Completion(token, response)], cause)

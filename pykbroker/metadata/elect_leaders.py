@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from pykbroker.long_work import LongWork, ordered
+from pykbroker.long_work import LongWork, each_of, ordered
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages.metadata_records import PartitionChangeRecord
 from pykbroker.protocol.messages.reassignments import (
@@ -39,7 +39,8 @@ def elect_leaders(
 ) -> LongWork[tuple[list[Message], ElectLeadersResponse]]:
     """Where all partitions are asked for, those that need no election are not answered."""
     if request.election_type not in (PREFERRED, UNCLEAN):
-        return [], refusal(request, ErrorCode.INVALID_REQUEST, f"Unknown election type {request.election_type}")
+        unknown = f"Unknown election type {request.election_type}"
+        return [], (yield from refusal(request, ErrorCode.INVALID_REQUEST, unknown))
     elections = Elections(state)
     records: list[Message] = []
     response = ElectLeadersResponse()
@@ -61,21 +62,17 @@ def elect_leaders(
     return records, response
 
 
-def refusal(request: ElectLeadersRequest, error_code: ErrorCode, message: str) -> ElectLeadersResponse:
+def refusal(request: ElectLeadersRequest, error_code: ErrorCode, message: str) -> LongWork[ElectLeadersResponse]:
     """Of the whole request."""
-    return ElectLeadersResponse(
-        error_code=error_code,
-        replica_election_results=[
-            ReplicaElectionResult(
-                topic=each.topic,
-                partition_result=[
-                    PartitionResult(partition_id=index, error_code=error_code, error_message=message)
-                    for index in each.partitions
-                ],
-            )
-            for each in request.topic_partitions or ()
-        ],
-    )
+    response = ElectLeadersResponse(error_code=error_code)
+    for asked in request.topic_partitions or ():
+        rows = yield from each_of(
+            asked.partitions,
+            lambda index: PartitionResult(partition_id=index, error_code=error_code, error_message=message),
+        )
+        response.replica_election_results.append(ReplicaElectionResult(topic=asked.topic, partition_result=rows))
+        yield 1
+    return response
 
 
 def _asked(state: ControllerState, request: ElectLeadersRequest) -> Iterable[TopicPartitions]:

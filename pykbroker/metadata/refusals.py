@@ -5,6 +5,11 @@ For reasons that lie outside of the metadata, such as a log that has no room for
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import chain
+from typing import Any
+
+from pykbroker.long_work import LongWork, each_of
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages.brokers import (
     AllocateProducerIdsRequest,
@@ -61,54 +66,53 @@ from pykbroker.protocol.schema import Message
 from . import elect_leaders
 
 
-def refuse(request: Message, error_code: ErrorCode, message: str) -> Message:
+def refuse(request: Message, error_code: ErrorCode, message: str) -> LongWork[Message]:
     """The response to any request that the controller has a rule for."""
+
+    def of(row: Any, **values: Any) -> Any:
+        return row(error_code=error_code, error_message=message, **values)
+
     match request:
         case CreateTopicsRequest():
-            return CreateTopicsResponse(
-                topics=[
-                    CreatableTopicResult(name=each.name, error_code=error_code, error_message=message)
-                    for each in request.topics
-                ]
-            )
+            created = yield from each_of(request.topics, lambda topic: of(CreatableTopicResult, name=topic.name))
+            return CreateTopicsResponse(topics=created)
         case DeleteTopicsRequest():
-            named = [*request.topics, *(DeleteTopicState(name=name) for name in request.topic_names)]
-            return DeleteTopicsResponse(
-                responses=[
-                    DeletableTopicResult(
-                        name=each.name, topic_id=each.topic_id, error_code=error_code, error_message=message
-                    )
-                    for each in named
-                ]
+            deleted = yield from each_of(
+                chain(request.topics, (DeleteTopicState(name=name) for name in request.topic_names)),
+                lambda topic: of(DeletableTopicResult, name=topic.name, topic_id=topic.topic_id),
             )
+            return DeleteTopicsResponse(responses=deleted)
         case CreatePartitionsRequest():
-            return CreatePartitionsResponse(
-                results=[
-                    CreatePartitionsTopicResult(name=each.name, error_code=error_code, error_message=message)
-                    for each in request.topics
-                ]
-            )
+            grown = yield from each_of(request.topics, lambda topic: of(CreatePartitionsTopicResult, name=topic.name))
+            return CreatePartitionsResponse(results=grown)
         case IncrementalAlterConfigsRequest() | AlterConfigsRequest():
-            rows = [
-                AlterConfigsResourceResponse(
-                    resource_type=each.resource_type,
-                    resource_name=each.resource_name,
-                    error_code=error_code,
-                    error_message=message,
-                )
-                for each in request.resources
-            ]
+            resources: Sequence[Any] = request.resources
+            altered = yield from each_of(
+                resources,
+                lambda resource: of(
+                    AlterConfigsResourceResponse,
+                    resource_type=resource.resource_type,
+                    resource_name=resource.resource_name,
+                ),
+            )
             if isinstance(request, AlterConfigsRequest):
-                return AlterConfigsResponse(responses=rows)
-            return IncrementalAlterConfigsResponse(responses=rows)
+                return AlterConfigsResponse(responses=altered)
+            return IncrementalAlterConfigsResponse(responses=altered)
+        case ElectLeadersRequest():
+            return (yield from elect_leaders.refusal(request, error_code, message))
+        case _:
+            return _refuse_whole(request, error_code, message)
+
+
+def _refuse_whole(request: Message, error_code: ErrorCode, message: str) -> Message:
+    """Where one code stands for all of it."""
+    match request:
         case AssignReplicasToDirsRequest():
             return AssignReplicasToDirsResponse(error_code=error_code)
         case AlterPartitionRequest():
             return AlterPartitionResponse(error_code=error_code)
         case ListPartitionReassignmentsRequest():
             return ListPartitionReassignmentsResponse(error_code=error_code, error_message=message)
-        case ElectLeadersRequest():
-            return elect_leaders.refusal(request, error_code, message)
         case UnregisterBrokerRequest():
             return UnregisterBrokerResponse(error_code=error_code, error_message=message)
         case AllocateProducerIdsRequest():

@@ -25,6 +25,7 @@ from .dispatch import RequestContext, RequestRefused
 from .forwarding import disclose_response, enclose, is_refused_by
 from .large_requests import LARGE_FRAME_BYTES
 from .node_connections import Destination, NodeConnections
+from .turns import Turn
 
 _log = logging.getLogger(__name__)
 
@@ -134,7 +135,9 @@ class ControllerChannel:
                 with trio.move_on_after(_BACKOFF_S):
                     await changed.wait()
         name = type(request).__name__
-        return refuse(request, ErrorCode.REQUEST_TIMED_OUT, f"No controller answered {name} within {timeout_ms} ms.")
+        return await _refused(
+            request, ErrorCode.REQUEST_TIMED_OUT, f"No controller answered {name} within {timeout_ms} ms."
+        )
 
     async def _ask(self, leader: Destination, request: Message) -> Message | None:
         key = request.__schema__.api_key
@@ -145,7 +148,7 @@ class ControllerChannel:
             try:
                 return await self._connections.request(leader, request, response_type(key), purpose=purpose)
             except UnsupportedByBroker as error:
-                return refuse(request, ErrorCode.UNSUPPORTED_VERSION, str(error))
+                return await _refused(request, ErrorCode.UNSUPPORTED_VERSION, str(error))
             except ClientError as error:
                 _log.info("%s to %s: %s", type(request).__name__, leader.node, error)
             finally:
@@ -174,4 +177,8 @@ class ControllerChannel:
         except MalformedMessage as error:
             reason = str(error)
         _log.error("%s does not take what broker forwards: %s", leader.node, reason)
-        return refuse(request, ErrorCode.UNKNOWN_SERVER_ERROR, ErrorCode.UNKNOWN_SERVER_ERROR.description)
+        return await _refused(request, ErrorCode.UNKNOWN_SERVER_ERROR, ErrorCode.UNKNOWN_SERVER_ERROR.description)
+
+
+async def _refused(request: Message, error_code: ErrorCode, message: str) -> Message:
+    return await Turn().through(refuse(request, error_code, message))

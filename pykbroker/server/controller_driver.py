@@ -19,6 +19,7 @@ from typing import Any, Final
 
 import trio
 
+from pykbroker.long_work import LongWork
 from pykbroker.metadata.controller import Controller
 from pykbroker.metadata.feature_updates import KRAFT_VERSION
 from pykbroker.metadata.refusals import refuse
@@ -140,7 +141,7 @@ class ControllerDriver:
         until_applied: False for those who do not look at this node's image; they need not wait for it.
         """
         if self._epoch is None:
-            return _not_controller(request)
+            return await Turn(self._long, steps=_STEPS_PER_TURN).through(_not_controller(request))
         if isinstance(request, DescribeQuorumRequest):
             return describe_quorum(self._raft, self._metadata.image, request, self._clock)
         if isinstance(request, AddRaftVoterRequest | RemoveRaftVoterRequest):
@@ -185,17 +186,20 @@ class ControllerDriver:
                 await waiting.decided.wait()
                 if waiting.fault is not None:
                     raise waiting.fault
+            responses = []
             for waiting in begun:
                 await waiting.event.wait()
+                refused_now = waiting.refusal
+                responses.append(waiting.response if refused_now is None else await turn.through(refused_now))
         finally:
             for waiting in begun:
                 self._waiting.pop(waiting.token, None)
-        return merged(request, [waiting.response for waiting in begun])
+        return merged(request, responses)
 
     def _begin(self, waiting: _Waiting) -> None:
         """It gets its step when those before it have had theirs."""
         if self._epoch is None:
-            waiting.answer(_not_controller(waiting.request))
+            waiting.refuse(_not_controller(waiting.request))
             return
         self._waiting[waiting.token] = waiting
         self._queues[not isinstance(waiting.request, _FIRST)].append(waiting)
@@ -282,7 +286,7 @@ class ControllerDriver:
         for token in tokens:
             waiting = self._waiting.get(token)
             if waiting is not None:
-                waiting.answer(_not_controller(waiting.request))
+                waiting.refuse(_not_controller(waiting.request))
         self._uncommitted.clear()
         for queue in self._queues:
             queue.clear()
@@ -311,9 +315,9 @@ class ControllerDriver:
         try:
             await self._take(result, epoch, logging.DEBUG if isinstance(request, _OF_NODES) else logging.INFO)
         except NotLeader:
-            waiting.answer(_not_controller(request))
-        except NoRoom as refusal:
-            waiting.answer(refuse(request, ErrorCode.KAFKA_STORAGE_ERROR, str(refusal)))
+            waiting.refuse(_not_controller(request))
+        except NoRoom as no_room:
+            waiting.refuse(refuse(request, ErrorCode.KAFKA_STORAGE_ERROR, str(no_room)))
         except DiskFailed:
             await trio.sleep_forever()
         waiting.decided.set()
@@ -397,7 +401,7 @@ class ControllerDriver:
         self._news = trio.Event()
 
 
-def _not_controller(request: Message) -> Message:
+def _not_controller(request: Message) -> LongWork[Message]:
     return refuse(request, ErrorCode.NOT_CONTROLLER, ErrorCode.NOT_CONTROLLER.description)
 
 
@@ -405,10 +409,21 @@ class _Waiting:
     """A caller of `submit` whose answer is still owed.
 
     refused: why nothing is done of the request that this is a piece of. decided: its step is over.
-    fault: what the rules raised.
+    fault: what the rules raised. refusal: makes the response, in turns of the caller.
     """
 
-    __slots__ = ("decided", "event", "fault", "refused", "request", "requester", "response", "token", "until_applied")
+    __slots__ = (
+        "decided",
+        "event",
+        "fault",
+        "refusal",
+        "refused",
+        "request",
+        "requester",
+        "response",
+        "token",
+        "until_applied",
+    )
 
     def __init__(self, request: Message, refused: Refused | None, *, until_applied: bool, token: Token) -> None:
         self.token = token
@@ -420,9 +435,15 @@ class _Waiting:
         self.until_applied = until_applied
         self.response: object = None
         self.fault: Exception | None = None
+        self.refusal: LongWork[Message] | None = None
 
     def fail(self, fault: Exception) -> None:
         self.fault = fault
+        self.decided.set()
+        self.event.set()
+
+    def refuse(self, refusal: LongWork[Message]) -> None:
+        self.refusal = refusal
         self.decided.set()
         self.event.set()
 

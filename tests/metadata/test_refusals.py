@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from pykbroker.long_work import PORTION, whole
 from pykbroker.metadata.refusals import refuse
 from pykbroker.protocol.api_keys import response_type
 from pykbroker.protocol.compile import decode, encode
@@ -19,6 +20,7 @@ from pykbroker.protocol.messages.configs import (
     IncrementalAlterConfigsRequestAlterConfigsResource,
 )
 from pykbroker.protocol.messages.metadata import MetadataRequest
+from pykbroker.protocol.messages.reassignments import ElectLeadersRequest, TopicPartitions
 from pykbroker.protocol.messages.topics import (
     CreatableTopic,
     CreatePartitionsRequest,
@@ -54,7 +56,7 @@ REQUESTS: list[tuple[Message, str]] = [
 
 @pytest.mark.parametrize(("request_", "parts"), REQUESTS, ids=lambda each: type(each).__name__)
 def test_every_part_has_the_error(request_: Message, parts: str) -> None:
-    answer = refuse(request_, ErrorCode.KAFKA_STORAGE_ERROR, "no room")
+    answer = whole(refuse(request_, ErrorCode.KAFKA_STORAGE_ERROR, "no room"))
     api_key = request_.__schema__.api_key
     assert api_key is not None
     versions = response_type(api_key).__schema__.stable_versions
@@ -65,4 +67,23 @@ def test_every_part_has_the_error(request_: Message, parts: str) -> None:
 
 def test_what_the_controller_has_no_rule_for_is_a_mistake() -> None:
     with pytest.raises(TypeError):
-        refuse(MetadataRequest(), ErrorCode.KAFKA_STORAGE_ERROR, "no room")
+        whole(refuse(MetadataRequest(), ErrorCode.KAFKA_STORAGE_ERROR, "no room"))
+
+
+def _many(count: int) -> list[Message]:
+    names = [f"t{number}" for number in range(count)]
+    resource = IncrementalAlterConfigsRequestAlterConfigsResource
+    return [
+        CreateTopicsRequest(topics=[CreatableTopic(name=name) for name in names]),
+        DeleteTopicsRequest(topics=[DeleteTopicState(name=name) for name in names]),
+        DeleteTopicsRequest(topic_names=names),
+        CreatePartitionsRequest(topics=[CreatePartitionsTopic(name=name) for name in names]),
+        IncrementalAlterConfigsRequest(resources=[resource(resource_type=2, resource_name=name) for name in names]),
+        ElectLeadersRequest(topic_partitions=[TopicPartitions(topic="t", partitions=list(range(count)))]),
+    ]
+
+
+@pytest.mark.parametrize("request_", _many(5 * PORTION), ids=lambda each: type(each).__name__)
+def test_very_many_parts_are_refused_some_at_a_time(request_: Message) -> None:
+    turns = sum(1 for _ in refuse(request_, ErrorCode.KAFKA_STORAGE_ERROR, "no room"))
+    assert turns >= 5
