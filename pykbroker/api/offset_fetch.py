@@ -7,9 +7,11 @@ Served are versions 1 to 10: 2 brought all topics of a group, 5 leader epochs (K
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 from pykbroker.groups.offset_requests import told_offset, unstable_offset
 from pykbroker.groups.requests import AllOffsets, FetchAllOffsets
+from pykbroker.long_work import each_of
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages.group_offsets import (
     OffsetFetchRequest,
@@ -162,7 +164,7 @@ async def _resolve_names(context: RequestContext, asked: OffsetFetchRequestGroup
     for topic in asked.topics or []:
         found = context.broker.image.topic_by_id(topic.topic_id)
         if found is None:
-            unknown.append(_unknown_topic(topic))
+            unknown.append(await _unknown_topic(context, topic))
         else:
             topic.name = found.name
             known.append(topic)
@@ -171,18 +173,14 @@ async def _resolve_names(context: RequestContext, asked: OffsetFetchRequestGroup
     return unknown
 
 
-def _unknown_topic(topic: OffsetFetchRequestTopics) -> OffsetFetchResponseTopics:
-    return OffsetFetchResponseTopics(
-        topic_id=topic.topic_id,
-        partitions=[
-            OffsetFetchResponsePartitions(
-                partition_index=index,
-                committed_offset=_NO_OFFSET,
-                metadata="",
-                error_code=ErrorCode.UNKNOWN_TOPIC_ID,
-            )
-            for index in topic.partition_indexes
-        ],
+async def _unknown_topic(context: RequestContext, topic: OffsetFetchRequestTopics) -> OffsetFetchResponseTopics:
+    refused = each_of(topic.partition_indexes, _unknown_partition)
+    return OffsetFetchResponseTopics(topic_id=topic.topic_id, partitions=await context.turn.through(refused))
+
+
+def _unknown_partition(index: int) -> OffsetFetchResponsePartitions:
+    return OffsetFetchResponsePartitions(
+        partition_index=index, committed_offset=_NO_OFFSET, metadata="", error_code=ErrorCode.UNKNOWN_TOPIC_ID
     )
 
 
@@ -205,9 +203,10 @@ async def _of_one_group(
     response = OffsetFetchResponse()
     if group.error_code and context.header.api_version < _ERROR_OF_GROUP_SINCE:
         for each in asked.topics or []:
-            partitions = [_refused_partition(index, group.error_code) for index in each.partition_indexes]
+            refused = each_of(each.partition_indexes, partial(_refused_partition, group.error_code))
+            partitions = await context.turn.through(refused)
             response.topics.append(OffsetFetchResponseTopic(name=each.name, partitions=partitions))
-            await context.turn.took(2 + len(partitions))
+            await context.turn.took(2)
         return response
     for topic in group.topics:
         answer = OffsetFetchResponseTopic(name=topic.name)
@@ -229,7 +228,7 @@ def _of_old_version(partition: OffsetFetchResponsePartitions) -> OffsetFetchResp
     )
 
 
-def _refused_partition(index: int, error_code: int) -> OffsetFetchResponsePartition:
+def _refused_partition(error_code: int, index: int) -> OffsetFetchResponsePartition:
     return OffsetFetchResponsePartition(
         partition_index=index, committed_offset=_NO_OFFSET, metadata="", error_code=error_code
     )
