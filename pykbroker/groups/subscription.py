@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import struct
 
+from pykbroker.long_work import PORTION, LongWork, whole
 from pykbroker.protocol.compile import decode
 from pykbroker.protocol.errors import MalformedMessage
 from pykbroker.protocol.messages.consumer_protocol import ConsumerProtocolSubscription
@@ -30,6 +31,11 @@ def subscribed_topics(subscription: bytes) -> frozenset[str] | None:
 
 
 def is_loadable(subscription: bytes) -> bool:
+    """`look_if_loadable`, all in one go."""
+    return whole(look_if_loadable(subscription))
+
+
+def look_if_loadable(subscription: bytes) -> LongWork[bool]:
     """Whether Apache Kafka can load a group with such a member.
 
     It takes bytes that end in front of a number for no subscription at all. But on a count or a length that cannot be
@@ -37,7 +43,7 @@ def is_loadable(subscription: bytes) -> bool:
     member's JoinGroup is never answered there.
     """
     try:
-        _Walk(subscription).pass_subscription()
+        yield from _Walk(subscription).pass_subscription()
     except _EndsEarly:
         return True
     except _CannotBe:
@@ -54,41 +60,51 @@ class _CannotBe(Exception):
 
 
 class _Walk:
-    """Over a subscription in the version that it claims, or the newest known one."""
+    """Over a subscription in the version that it claims, or the newest known one. There may be very many topics, and
+    more partitions of them."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data
         self._at = 0
 
-    def pass_subscription(self) -> None:
+    def pass_subscription(self) -> LongWork[None]:
         version = self._number(_INT16)
         if version < 0:
             raise _EndsEarly
-        for _ in range(self._count()):
+        for number in range(self._count()):
             self._pass_bytes(self._number(_INT16))
+            if not number % PORTION:
+                yield PORTION // 2
         self._pass_nullable_bytes(_INT32)
         if version >= 1:
-            for _ in range(self._count()):
+            for number in range(self._count()):
                 self._pass_bytes(self._number(_INT16))
-                for _ in range(self._count()):
-                    self._number(_INT32)
+                self._pass_numbers(self._count())
+                if not number % PORTION:
+                    yield PORTION
         if version >= 2:
             self._number(_INT32)
         if version >= 3:
             self._pass_nullable_bytes(_INT16)
 
     def _number(self, kind: struct.Struct) -> int:
-        if self._at + kind.size > len(self._data):
+        at = self._at
+        self._at = end = at + kind.size
+        if end > len(self._data):
             raise _EndsEarly
-        (number,) = kind.unpack_from(self._data, self._at)
-        self._at += kind.size
-        return int(number)
+        number: int = kind.unpack_from(self._data, at)[0]
+        return number
 
     def _count(self) -> int:
         count = self._number(_INT32)
         if not 0 <= count <= len(self._data) - self._at:
             raise _CannotBe
         return count
+
+    def _pass_numbers(self, count: int) -> None:
+        self._at += count * _INT32.size
+        if self._at > len(self._data):
+            raise _EndsEarly
 
     def _pass_nullable_bytes(self, kind: struct.Struct) -> None:
         self._pass_bytes(max(self._number(kind), 0))
