@@ -133,12 +133,13 @@ def _first_of(error: BaseException) -> BaseException:
 
 async def _serve_until_signal(config: BrokerConfig) -> None:
     from pykbroker.server.clock import SystemClock
-    from pykbroker.server.free_memory import give_back_free_memory, trimming
+    from pykbroker.server.free_memory import give_back_free_memory, map_large_blocks, trimming
     from pykbroker.server.garbage_collection import GarbageCollection, no_full_collections
     from pykbroker.server.loop_monitor import logging_holds
     from pykbroker.server.thread_switches import quick_switches
     from pykbroker.server.threads import WorkerThreads
 
+    map_large_blocks()
     with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals, loading_bar(sys.stderr) as on_loading:
         node = _node(config, on_loading)
         gc.freeze()  # what is imported by now stays: the collector need not look at it again

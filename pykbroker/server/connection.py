@@ -22,6 +22,7 @@ from .receive_buffer import MalformedFrame, ReceiveBuffer
 from .transport import Part, Transport
 
 _BYTES_BETWEEN_CHECKPOINTS = 256 * 1024
+_RECEIVED_IN_FIRST_TURN_BYTES = 128 * 1024
 _RECEIVED_IN_A_TURN_BYTES = 1 << 20
 _REQUEST_COST_BYTES = 16 * 1024
 _UNPACKED_COST = 16
@@ -56,6 +57,7 @@ class Connection:
         "_came_alone",
         "_dispatcher",
         "_finishing",
+        "_has_turn",
         "_idle_checks",
         "_is_evicted",
         "_looks_since_left",
@@ -97,6 +99,7 @@ class Connection:
         self._refusals = refusals
         self._phase = _RECEIVING
         self._finishing = False
+        self._has_turn = False
         self._unyielded_bytes = 0
         self._progress_seen = (-1, -1, -1)
         self._idle_checks = 0
@@ -250,14 +253,14 @@ class Connection:
         self._unyielded_bytes += _REQUEST_COST_BYTES + (size if is_produce else size * _UNPACKED_COST)
         if self._unyielded_bytes > _BYTES_BETWEEN_CHECKPOINTS:  # a peer that always has more must not starve others
             self._unyielded_bytes = 0
-            await trio.lowlevel.checkpoint()
+            await self._next_turn()
         return not self._finishing
 
     async def _send_large(self, answer: list[Part], in_memory: int) -> None:
         self._memory.hold_answer(in_memory)
         self._answer_bytes = in_memory
         try:
-            await self._transport.send(answer)
+            await self._transport.send(answer, self._next_turn)
         finally:
             self._release_answer()
         self._unyielded_bytes += in_memory * _ANSWER_COST
@@ -289,11 +292,15 @@ class Connection:
                 self._unyielded_bytes = 0
                 await self._room()
                 continue
+            limit_bytes = _RECEIVED_IN_A_TURN_BYTES if self._has_turn else _RECEIVED_IN_FIRST_TURN_BYTES
+            if len(view) > limit_bytes:
+                view = view[:limit_bytes]
             count = transport.receive_now(view)
             del view  # a slice that is alive keeps the buffer from being used again
             if count is None:
                 if self._came_alone:
                     self._spared_looks = _SPARED_LOOKS
+                received_bytes = 0
                 await self._rest()
             elif count == 0:
                 return None
@@ -302,17 +309,23 @@ class Connection:
                 self._came_alone = buffer.has_lone_frame
                 self.received_bytes += count
                 received_bytes += count
-                if received_bytes > _RECEIVED_IN_A_TURN_BYTES:
+                if received_bytes > limit_bytes:
                     received_bytes = 0
-                    await trio.lowlevel.checkpoint()
+                    if self._has_turn or not self._dispatcher.has_turn():
+                        await self._next_turn()
+                    self._has_turn = True
         return frame
 
     async def _rest(self) -> None:
         """Until there is something to read."""
-        self._came_alone = False
+        self._came_alone = self._has_turn = False
         self._buffer.rest()
         self._unyielded_bytes = 0
         await self._transport.wait_readable()
+
+    async def _next_turn(self) -> None:
+        await self._dispatcher.next_turn(self.state)
+        self._has_turn = True
 
     def _log_refusal(self, reason: str) -> None:
         state = self.state

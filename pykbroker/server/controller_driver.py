@@ -68,9 +68,6 @@ _OF_NODES = (
 _FIRST = (*_OF_NODES, AlterPartitionRequest, AssignReplicasToDirsRequest)
 """What comes before all others."""
 
-_STEPS_PER_TURN: Final = 1000
-"""Who asks the controller for much can wait; whoever produces beside it has a few turns in between, and should not."""
-
 _STEPS_PER_REQUEST: Final = 200
 """Besides what its work counts."""
 
@@ -116,7 +113,7 @@ class ControllerDriver:
         """Requests whose step has not begun; those of `_FIRST`, and the others."""
         self._long = LongRequests()
         """The steps, and the requests that are cut or judged for theirs: one of them has its turn at a time."""
-        self._turn = Turn(self._long, steps=_STEPS_PER_TURN)
+        self._turn = Turn(self._long)
         self._next_token = 0
         self._news = trio.Event()
         self._no_expiry_before_ms = 0
@@ -173,7 +170,7 @@ class ControllerDriver:
 
     async def _submit(self, request: Message, *, until_applied: bool = True) -> Any:
         """A large request is handled in pieces, each of which is one step; others have theirs in between."""
-        turn = Turn(self._long, steps=_STEPS_PER_TURN)
+        turn = Turn(self._long)
         pieces = await turn.through(pieces_of(request))
         refused = await turn.through(self._controller.refusal_of_size(request)) if len(pieces) > 1 else None
         begun: list[_Waiting] = []

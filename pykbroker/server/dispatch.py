@@ -81,7 +81,7 @@ class ConnectionState:
     fair_share: FairShare = field(default_factory=FairShare)
     """What the checks of its records, and its lookups in records, have cost."""
     long_requests: FairShare = field(default_factory=FairShare)
-    """How many turns its long requests have had."""
+    """How many turns it has had for what is long."""
 
     def leave(self) -> None:
         self.has_left = True
@@ -218,6 +218,14 @@ class Dispatcher:
     @cached_property
     def _packing(self) -> OneAtATime:
         return OneAtATime(self._broker.threads)
+
+    async def next_turn(self, connection: ConnectionState) -> None:
+        """For a connection that receives or sends much, or one request right behind another."""
+        await self._long.next_turn(connection.long_requests)
+
+    def has_turn(self) -> bool:
+        """Whether a connection need not wait for its turn, because nobody else has one in this round of the loop."""
+        return self._long.has_turn()
 
     def disk_failed(self, failure: DiskFailed) -> None:
         """A file could not be read that an answer is made of."""

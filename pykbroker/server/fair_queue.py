@@ -42,6 +42,10 @@ class FairQueue:
         self._waiting: list[tuple[float, int, trio.Event]] = []
 
     @property
+    def has_free_place(self) -> bool:
+        return bool(self._free)
+
+    @property
     def waiting(self) -> int:
         return len(self._waiting)
 

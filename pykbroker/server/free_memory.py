@@ -4,6 +4,12 @@ glibc gives back what is free at the end of a heap, and each thread that decodes
 one small object at its end keeps the tens of megabytes before it, for as long as the process lives. `malloc_trim` gives
 back every free page. It takes a tenth of a millisecond where there is nothing, and some milliseconds where there is
 much, in a thread.
+
+A large block is a mapping of its own: the system moves its pages when it grows, and has them back when it is freed.
+glibc calls large what is larger than any block that was freed before; then the buffer of a frame of ten megabytes is
+copied each time it grows.
+
+The settings belong to the whole process, so only a program that is nothing but a broker has this.
 """
 
 from __future__ import annotations
@@ -15,6 +21,12 @@ import trio
 
 from .threads import Threads
 
+LARGE_BLOCK_BYTES = 1 << 20
+_KEPT_AT_THE_END_BYTES = 32 << 20
+"""Of a heap, until `malloc_trim`: to give it back and to have it anew with each request would cost page faults."""
+_M_TRIM_THRESHOLD = -1
+_M_MMAP_THRESHOLD = -3
+"""From glibc's malloc.h."""
 _EVERY_S = 10.0
 
 
@@ -22,6 +34,14 @@ def trimming() -> Callable[[], object] | None:
     """glibc's `malloc_trim`, which keeps no byte more than it must; None with another C library."""
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
     return None if trim is None else lambda: trim(0)
+
+
+def map_large_blocks() -> None:
+    """Blocks from LARGE_BLOCK_BYTES on are mappings of their own from now on, with glibc."""
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
+    if mallopt is not None:
+        mallopt(_M_MMAP_THRESHOLD, LARGE_BLOCK_BYTES)
+        mallopt(_M_TRIM_THRESHOLD, _KEPT_AT_THE_END_BYTES)
 
 
 async def give_back_free_memory(

@@ -24,7 +24,8 @@ _POOLED_BYTES = 6 << 20
 _READ_AHEAD_BYTES = 32 * 1024
 _WASTE_FACTOR = 16
 _DETACHED_BYTES = 4096
-_GROWTH_BYTES = 8 << 20
+_GROWTH_BYTES = 1 << 20
+_ZEROS = memoryview(bytes(_GROWTH_BYTES))
 
 _size_at = Struct(">i").unpack_from
 
@@ -210,6 +211,7 @@ class ReceiveBuffer:
         capacity, held = len(self._buffer), self._end - self._start
         if self._start and (not held or self._start + wanted > capacity):
             self._move_to_front(capacity)
+            capacity = len(self._buffer)
         if self._end == capacity:
             assert wanted > capacity, "a whole frame was left in the buffer"
             larger = min(2 * capacity, capacity + _GROWTH_BYTES, wanted)
@@ -227,7 +229,7 @@ class ReceiveBuffer:
             return
         more = capacity - len(self._buffer)
         self._memory.take(more)
-        self._buffer.extend(bytes(more))
+        self._buffer.extend(_ZEROS[:more])
         self._view = memoryview(self._buffer)
 
     def _move_to_front(self, capacity: int) -> None:
@@ -239,6 +241,8 @@ class ReceiveBuffer:
             if start < end:
                 view[: end - start] = view[start:end]
         else:
+            if capacity <= len(old):  # what comes next may be small
+                capacity = min(capacity, max(INITIAL_BYTES, 2 * (end - start)))
             self._memory.take(capacity - len(old))
             self._buffer = fresh = bytearray(capacity)
             self._view = memoryview(fresh)

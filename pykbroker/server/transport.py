@@ -6,8 +6,10 @@ A transport raises `trio.BrokenResourceError` where the peer has gone, and `trio
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import NamedTuple, Protocol, TypeAlias
+
+import trio
 
 
 class Address(NamedTuple):
@@ -38,6 +40,9 @@ class FileRegion(Protocol):
     def size(self) -> int: ...
     def read(self) -> bytes: ...
 
+
+NextTurn: TypeAlias = Callable[[], Awaitable[None]]
+"""Returns in a later round of the loop, when it is the caller's turn."""
 
 Part: TypeAlias = bytes | bytearray | memoryview | FileRegion
 
@@ -72,8 +77,11 @@ class Transport(Protocol):
         """`receive_now`, waiting until there is something; 0 at the end of the stream."""
         ...
 
-    async def send(self, parts: Sequence[Part]) -> None:
-        """Send all parts in their order. Waits as long as the peer does not take them: that is the back-pressure."""
+    async def send(self, parts: Sequence[Part], next_turn: NextTurn = trio.lowlevel.checkpoint) -> None:
+        """Send all parts in their order. Waits as long as the peer does not take them: that is the back-pressure.
+
+        next_turn: is awaited between two pieces of what is large.
+        """
         ...
 
     def close(self) -> None:

@@ -2,7 +2,8 @@
 
 Behind its first turn a request is a long one. Of all long requests of a listener one at a time has its turn, that of
 the client that has had the least so far, and everybody else who is ready to run comes between two of them: with a
-hundred long requests in hand nobody waits longer for a short one than with one.
+hundred long requests in hand nobody waits longer for a short one than with one. The same queue has those who receive or
+send much, and those who have one small request right behind another (`Connection`).
 
 A turn is counted and not timed, so that a simulation with one seed has one order of events: a step is some work of
 about a microsecond. After the end of a turn the world may have changed: topics are gone, leaders are elsewhere. So a
@@ -25,8 +26,8 @@ from .fair_queue import FairLevel, FairQueue, FairShare
 if TYPE_CHECKING:
     from _typeshed import SupportsRichComparison
 
-STEPS_PER_TURN: Final = 4000
-STEPS_IN_FIRST_TURN: Final = 1000
+STEPS_PER_TURN: Final = 1000
+STEPS_IN_FIRST_TURN: Final = 500
 """Many requests may begin in one round of the loop."""
 
 T = TypeVar("T")
@@ -34,33 +35,67 @@ HashableT = TypeVar("HashableT", bound=Hashable)
 OrderedT = TypeVar("OrderedT", bound="SupportsRichComparison")
 
 
+class _Rounds(trio.abc.Instrument):
+    """Counts those of the running loop."""
+
+    def __init__(self) -> None:
+        self.number = 0
+
+    def before_io_wait(self, timeout: float) -> None:
+        self.number += 1
+
+
+_ROUNDS: Final = trio.lowlevel.RunVar[_Rounds]("rounds")
+
+
+def _round() -> int:
+    """The number of this round of the loop, in which each task that is ready to run has one step."""
+    try:
+        return _ROUNDS.get().number
+    except LookupError:
+        rounds = _Rounds()
+        trio.lowlevel.add_instrument(rounds)
+        _ROUNDS.set(rounds)
+        return rounds.number
+
+
 class LongRequests:
-    """Those of one listener: whose turn it is."""
+    """Those of one listener: whose turn it is. There is one turn in each round of the loop."""
 
     def __init__(self) -> None:
         self._queue = FairQueue(1, FairLevel())
+        self._round_of_last_turn = -1
 
     async def next_turn(self, client: FairShare) -> None:
-        """Returns when it is this request's turn. The one after it begins in a later round of the loop."""
+        """Returns when it is this request's turn, in a later round of the loop."""
         await self._queue.enter(client)
         try:
             await trio.lowlevel.checkpoint()
+            while not self._begins_turn():
+                await trio.lowlevel.checkpoint()
         finally:
             self._queue.leave(client, STEPS_PER_TURN)
+
+    def has_turn(self) -> bool:
+        """Whether the turn of this round is the caller's, because nobody has had it and nobody waits for one."""
+        return self._queue.has_free_place and self._begins_turn()
+
+    def _begins_turn(self) -> bool:
+        number = _round()
+        if number == self._round_of_last_turn:
+            return False
+        self._round_of_last_turn = number
+        return True
 
 
 class Turn:
     """One request's turns. is_long: it took more than one, so that its answer is a large one, too."""
 
-    __slots__ = ("_client", "_others", "_steps", "_steps_left", "is_long")
+    __slots__ = ("_client", "_others", "_steps_left", "is_long")
 
-    def __init__(
-        self, others: LongRequests | None = None, client: FairShare | None = None, *, steps: int = STEPS_PER_TURN
-    ) -> None:
-        """steps: of each turn but the first."""
+    def __init__(self, others: LongRequests | None = None, client: FairShare | None = None) -> None:
         self._others = others or LongRequests()
         self._client = client or FairShare()
-        self._steps = steps
         self._steps_left = STEPS_IN_FIRST_TURN
         self.is_long = False
 
@@ -75,7 +110,7 @@ class Turn:
         return self._steps_left <= 0
 
     async def next(self) -> None:
-        self._steps_left = self._steps
+        self._steps_left = STEPS_PER_TURN
         self.is_long = True
         await self._others.next_turn(self._client)
 

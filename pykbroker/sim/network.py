@@ -16,7 +16,7 @@ from collections.abc import Iterable, Sequence
 import trio
 
 from pykbroker.server.socket_transport import LISTEN_BACKLOG
-from pykbroker.server.transport import Address, Part
+from pykbroker.server.transport import Address, NextTurn, Part
 
 from .links import Link
 from .pipe import Pipe
@@ -63,7 +63,7 @@ class SimulatedTransport:
             await self.wait_readable()
         return count
 
-    async def send(self, parts: Sequence[Part]) -> None:
+    async def send(self, parts: Sequence[Part], next_turn: NextTurn = trio.lowlevel.checkpoint) -> None:
         for part in parts:
             data = part if isinstance(part, (bytes, bytearray, memoryview)) else part.read()
             await self._outgoing.write(data)

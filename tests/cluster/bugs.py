@@ -67,6 +67,6 @@ def _plant_in_every_voter(plant: Callable[[Any], None], first_seed: int) -> None
     BUGS[plant.__name__] = Bug(planted, first_seed)
 
 
-_plant_in_every_voter(of_voters.committed_by_one_too_few, 5)
+_plant_in_every_voter(of_voters.committed_by_one_too_few, 129)
 _plant_in_every_voter(of_voters.elected_by_a_minority, 0)
 _plant_in_every_voter(of_voters.two_votes_in_an_epoch, 0)

@@ -6,6 +6,7 @@ import errno
 import logging
 import socket
 import struct
+from collections.abc import Callable
 from typing import cast
 
 import pytest
@@ -260,34 +261,77 @@ def test_right_behind_an_answer_one_looks_seldom_for_a_request_that_was_never_th
 def test_a_large_frame_is_received_in_turns() -> None:
     """While it comes as fast as it is read, others have the loop after each megabyte."""
     size = 16 << 20
-    turns = 0
-    memory = ClientMemory()
-    state = ConnectionState(listener_name="PLAINTEXT", client_address="127.0.0.1")
     dispatcher = Dispatcher(cast(Broker, None), HandlerTable().view("broker"))
-    connection = Connection(
-        Flood(struct.pack(">i", size + 1) + bytes(size)),
-        state,
+    large = flooded(dispatcher, struct.pack(">i", size + 1) + bytes(size))
+    in_rounds = serve_all([large], lambda: large.received_bytes)
+    assert large.received_bytes == size + 4
+    assert len(in_rounds) >= 14
+
+
+CONNECTIONS = 20
+
+
+def test_many_connections_that_receive_much_take_turns() -> None:
+    """In each round of the loop the next one has its turn, and whoever else is ready to run has his."""
+    size = 4 << 20
+    dispatcher = Dispatcher(cast(Broker, None), HandlerTable().view("broker"))
+    connections = [flooded(dispatcher, struct.pack(">i", size + 1) + bytes(size)) for _ in range(CONNECTIONS)]
+    in_rounds = serve_all(connections, lambda: sum(each.received_bytes for each in connections))
+    assert sum(in_rounds) == CONNECTIONS * (size + 4)
+    assert max(in_rounds[3:]) <= 3 * 1152 * 1024  # Trio shuffles the tasks of each round
+
+
+def test_many_connections_with_one_request_behind_another_take_turns() -> None:
+    requests = b"".join(encode_request(numbered(number), 4, number, "c") for number in range(500))
+    table = HandlerTable()
+    handled = 0
+
+    @table.handles(HeartbeatRequest)
+    async def heartbeat(context: RequestContext, request: HeartbeatRequest) -> None:
+        nonlocal handled
+        handled += 1
+
+    dispatcher = Dispatcher(cast(Broker, None), table.view("broker"))
+    connections = [flooded(dispatcher, requests) for _ in range(CONNECTIONS)]
+    in_rounds = serve_all(connections, lambda: handled)
+    assert sum(in_rounds) == CONNECTIONS * 500
+    assert max(in_rounds[3:]) <= 40
+
+
+def flooded(dispatcher: Dispatcher, stream: bytes) -> Connection:
+    memory = ClientMemory(request_limit_bytes=1 << 30)
+    return Connection(
+        Flood(stream),
+        ConnectionState(listener_name="PLAINTEXT", client_address="127.0.0.1"),
         dispatcher,
-        ReceiveBuffer(BufferPool(memory), 2 * size),
+        ReceiveBuffer(BufferPool(memory), 32 << 20),
         RateLimitedLog(logging.getLogger("test"), SystemClock()),
         memory,
     )
 
-    async def serve(scope: trio.CancelScope) -> None:
-        await connection.serve()
-        scope.cancel()
+
+def serve_all(connections: list[Connection], done: Callable[[], int]) -> list[int]:
+    """Until their streams are at their end: by how much `done` grew in each round of the loop."""
+    in_rounds = []
 
     async def scenario() -> None:
-        nonlocal turns
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(serve, nursery.cancel_scope)
-            while True:
-                turns += 1
-                await trio.lowlevel.checkpoint()
+        async with trio.open_nursery() as observer:
+            observer.start_soon(observe)
+            async with trio.open_nursery() as nursery:
+                for connection in connections:
+                    nursery.start_soon(connection.serve)
+            await trio.lowlevel.checkpoint()
+            observer.cancel_scope.cancel()
+
+    async def observe() -> None:
+        before = 0
+        while True:
+            await trio.lowlevel.checkpoint()
+            in_rounds.append(done() - before)
+            before = done()
 
     trio.run(scenario)
-    assert connection.received_bytes == size + 4
-    assert turns >= 14
+    return in_rounds
 
 
 def test_nothing_is_read_while_an_answer_cannot_be_sent(server: Server) -> None:

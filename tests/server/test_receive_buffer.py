@@ -194,3 +194,22 @@ def test_a_large_frame_grows_in_its_place_and_by_little(monkeypatch: pytest.Monk
     assert frame == body
     assert not moved
     assert max(after - before for before, after in itertools.pairwise(held)) <= 8 * MIB
+
+
+def test_who_keeps_a_slice_of_a_large_frame_does_not_make_the_next_buffer_a_large_one() -> None:
+    buffer = ReceiveBuffer(BufferPool(), MAX_FRAME)
+    receive(buffer, framed(bytes(8 * MIB)))
+    kept = buffer.next_frame()
+    assert kept is not None
+    assert feed(buffer, framed(b"small")) == [b"small"]
+    assert buffer.held_bytes == INITIAL_BYTES
+    assert len(kept) == 8 * MIB
+
+
+def test_a_buffer_grows_by_a_megabyte_at_most() -> None:
+    buffer = ReceiveBuffer(BufferPool(), MAX_FRAME)
+    rest, held = framed(bytes(8 * MIB)), [INITIAL_BYTES]
+    while rest:
+        rest = receive_some(buffer, rest)
+        held.append(buffer.held_bytes)
+    assert max(after - before for before, after in itertools.pairwise(held)) == MIB

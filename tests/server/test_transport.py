@@ -147,6 +147,29 @@ class CountedSlice(Slice):
         return bytes(self.size)
 
 
+def test_between_the_pieces_of_what_is_large_others_have_their_turn() -> None:
+    """Also where the peer takes everything at once, and whether it is one part or many."""
+    payload = random.Random(1).randbytes(3_000_000)
+    parts = [payload[:1_500_000], *(payload[first : first + 100] for first in range(1_500_000, 3_000_000, 100))]
+    turns = 0
+
+    async def next_turn() -> None:
+        nonlocal turns
+        turns += 1
+        await trio.lowlevel.checkpoint()
+
+    async def scenario(network: Network) -> None:
+        client, server = await pair(network)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(server.send, parts, next_turn)
+            assert await receive_exactly(client, len(payload)) == payload
+        client.close()
+        server.close()
+
+    trio.run(on_sockets, scenario)
+    assert turns >= 5 + 15_000 // 512
+
+
 def test_small_regions_are_read_as_the_peer_takes_them(run: Callable[[Scenario], None], tmp_path: Path) -> None:
     """An answer of thousands of partitions must not be in memory as long as nobody reads it."""
     size, count = 15_000, 1000

@@ -13,8 +13,16 @@ from .attacks import ATTACKS
 from .measurement import Felt, measure
 
 COLUMNS = (
-    *("quiet p99 ms", "p99 ms", "×", "slowest ms", "errors"),
-    *("peak MiB", "left MiB", "descriptors left", "longest hold, CPU ms", ""),
+    "quiet p99 ms",
+    "p99 ms",
+    "×",
+    "slowest ms",
+    "errors",
+    "peak MiB",
+    "left MiB",
+    "descriptors left",
+    "longest hold ms",
+    "",
 )
 
 
@@ -25,20 +33,8 @@ def main(seconds: float, only: tuple[str, ...]) -> None:
     """Attacks a pykbroker in every way that is known, one after another."""
     console = Console(width=240)
     table = Table(title=f"{seconds:g} s of each attack")
-    columns = (
-        "quiet p99 ms",
-        "p99 ms",
-        "×",
-        "slowest ms",
-        "errors",
-        "peak MiB",
-        "left MiB",
-        "descriptors left",
-        "longest hold ms",
-        "",
-    )
     table.add_column("attack")
-    for column in columns:
+    for column in COLUMNS:
         table.add_column(column, justify="right")
     for name in ATTACKS:
         if not only or any(part in name for part in only):
