@@ -138,7 +138,7 @@ class ControllerDriver:
         until_applied: False for those who do not look at this node's image; they need not wait for it.
         """
         if self._epoch is None:
-            return await Turn(self._long, steps=_STEPS_PER_TURN).through(_not_controller(request))
+            return await Turn(self._long).through(_not_controller(request))
         if isinstance(request, DescribeQuorumRequest):
             return describe_quorum(self._raft, self._metadata.image, request, self._clock)
         if isinstance(request, AddRaftVoterRequest | RemoveRaftVoterRequest):
