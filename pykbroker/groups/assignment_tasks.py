@@ -53,7 +53,7 @@ class AssignmentTask:
         targets: dict[str, Assignment] = {}
         for member_id in self.members:
             target, before = assigned.get(member_id, {}), self.before.get(member_id)
-            targets[member_id] = before if before == target else target
+            targets[member_id] = before if before is not None and before == target else target
         return ComputedAssignment(self, targets, self._static_members())
 
     def _subscriptions(self) -> dict[str, MemberSubscription]:
