@@ -47,7 +47,11 @@ class TopicRegexes:
 
     async def prepare(self, expression: str) -> None:
         """Returns when `find` knows the expression's topics as they are now, or it is no expression."""
-        if invalid_reason(expression) is None and self.find(expression, self._image().offset) is None:
+        least_version = self._image().offset
+        known = self._found.get(expression)
+        if known is not None and known[0] >= least_version:
+            return
+        if invalid_reason(expression) is None and self.find(expression, least_version) is None:
             wanted = self._wanted.get(expression)
             if wanted is not None:
                 await wanted.wait()

@@ -10,11 +10,12 @@ from rich.console import Console
 from rich.table import Table
 
 from .attacks import ATTACKS
-from .measurement import Felt, measure
+from .measurement import Felt, measure, p99_elsewhere_ms
 
 COLUMNS = (
     "quiet p99 ms",
     "p99 ms",
+    "p99 elsewhere ms",
     "×",
     "slowest ms",
     "errors",
@@ -29,7 +30,8 @@ COLUMNS = (
 @click.command()
 @click.option("--seconds", default=10.0, show_default=True, help="How long each attack lasts, and the quiet before it.")
 @click.option("--only", multiple=True, help="Just the attacks whose name contains this.")
-def main(seconds: float, only: tuple[str, ...]) -> None:
+@click.option("--elsewhere", is_flag=True, help="Attack another broker of this machine, too, beside the honest client.")
+def main(seconds: float, only: tuple[str, ...], elsewhere: bool) -> None:
     """Attacks a pykbroker in every way that is known, one after another."""
     console = Console(width=240)
     table = Table(title=f"{seconds:g} s of each attack")
@@ -40,16 +42,21 @@ def main(seconds: float, only: tuple[str, ...]) -> None:
         if not only or any(part in name for part in only):
             with tempfile.TemporaryDirectory(prefix="pykbroker-hostile-") as directory:
                 felt = measure(name, Path(directory) / "broker", seconds)
-            table.add_row(name, *_row(felt))
-            console.print(name, *_row(felt))
+                elsewhere_ms = p99_elsewhere_ms(name, Path(directory), seconds) if elsewhere else None
+            row = _row(felt, elsewhere_ms)
+            table.add_row(name, *row)
+            console.print(name, *row)
     console.print(table)
 
 
-def _row(felt: Felt) -> tuple[str, ...]:
-    numbers = (felt.quiet_p99_ms, felt.p99_ms, felt.p99_ms / felt.quiet_p99_ms, felt.slowest_ms)
+def _row(felt: Felt, elsewhere_ms: float | None) -> tuple[str, ...]:
     memory = (felt.peak_mib, felt.left_mib)
     return (
-        *(f"{number:.1f}" for number in numbers),
+        f"{felt.quiet_p99_ms:.1f}",
+        f"{felt.p99_ms:.1f}",
+        "" if elsewhere_ms is None else f"{elsewhere_ms:.1f}",
+        f"{felt.p99_ms / felt.quiet_p99_ms:.1f}",
+        f"{felt.slowest_ms:.1f}",
         str(len(felt.errors)),
         *(f"{number:.0f}" for number in memory),
         str(felt.descriptors_left),

@@ -68,6 +68,26 @@ def measure(name: str, directory: Path, seconds: float, settled_within_s: float 
         broker.kill()
 
 
+def p99_elsewhere_ms(name: str, directory: Path, seconds: float) -> float:
+    """What an honest client feels of the same attack on another broker of this machine: of two cores that have more
+    to do, and of nothing that its own broker could do better."""
+    attack = ATTACKS[name]
+    honest, attacked = WatchedBroker(directory / "honest"), WatchedBroker(directory / "attacked")
+    try:
+        for broker, prepared in ((honest, Attack(attack.prepare)), (attacked, attack)):
+            broker.start()
+            prepare(broker, prepared)
+        with LatencyProbe(honest, HONEST_TOPIC) as probe:
+            _await_records(probe, time.monotonic())
+            with _attacking(name, attacked):
+                began = time.monotonic()
+                time.sleep(seconds)
+            return p99(as_scheduled(probe.latencies_ms(began, time.monotonic())))
+    finally:
+        honest.kill()
+        attacked.kill()
+
+
 class WatchedBroker(Pykbroker):
     """Its log names every step of the loop above the bound."""
 
