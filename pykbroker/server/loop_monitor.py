@@ -136,9 +136,17 @@ class LoopMonitor(trio.abc.Instrument):
 
 @contextmanager
 def logging_holds(clock: Clock) -> Iterator[None]:
-    """Watch the running loop, with a line for each hold and one with the longest at the end."""
+    """Watch the running loop, with a line for each hold and one with the longest at the end.
+
+    Lines have a limit, but a hold that is longer than all before it is told in any case.
+    """
     lines = RateLimitedLog(_log, clock)
-    monitor = LoopMonitor(bound_ms(), lambda hold: lines.warning("%s", hold))
+
+    def tell(hold: Hold) -> None:
+        warn = _log.warning if hold is monitor.longest else lines.warning
+        warn("%s", hold)
+
+    monitor = LoopMonitor(bound_ms(), tell)
     try:
         with monitor.watching():
             yield

@@ -9,6 +9,7 @@ import time
 import pytest
 import trio
 
+from compat_tests.loop_holds import loop_holds
 from pykbroker.protocol.messages.groups import HeartbeatRequest, HeartbeatResponse
 from pykbroker.server import loop_monitor
 from pykbroker.server.clock import SystemClock
@@ -135,6 +136,23 @@ def test_the_request_of_a_step_is_named_also_in_tasks_of_its_handler(
     held = [record.getMessage() for record in caplog.records if "held the event loop" in record.getMessage()]
     assert any("compute_in_a_task with Heartbeat version 4 of client test at 127.0.0.1" in line for line in held)
     assert caplog.messages[-1].startswith("longest step: ")
+
+
+def test_of_very_many_holds_the_longest_is_told(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def scenario() -> None:
+        with logging_holds(SystemClock()):
+            for cpu_ms in (*[3] * 40, 30):
+                compute(cpu_ms)
+                await trio.lowlevel.checkpoint()
+
+    monkeypatch.setenv(loop_monitor.BOUND_VARIABLE, "2")
+    caplog.set_level(logging.INFO, loop_monitor.__name__)
+    trio.run(scenario)
+    held = [line for line in caplog.messages if "held the event loop" in line and not line.startswith("longest")]
+    assert len(held) < 40
+    assert max(hold.cpu_ms for hold in loop_holds("\n".join(held))) >= 30
 
 
 def test_a_test_fails_whose_loop_was_held(monkeypatch: pytest.MonkeyPatch) -> None:
