@@ -7,26 +7,48 @@ members (KIP-345), 7 the protocol type in the response (KIP-559), 8 reasons (KIP
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from pykbroker.groups.joins import look_if_all_loadable, metadata_bytes, offers_too_much
 from pykbroker.groups.rebalance import refused_join
+from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages.groups import JoinGroupRequest, JoinGroupResponse
 from pykbroker.server.coordinator_driver import CoordinatorRefused
 from pykbroker.server.dispatch import RequestContext, handles
+from pykbroker.server.large_requests import COPIED_AT_ONCE_BYTES, FEW_ENTRIES, LARGE_FRAME_BYTES
 
-from .group_requests import submit
+from .group_requests import group_context
 
 _REBALANCE_TIMEOUT_SINCE = 1
 _NULL_PROTOCOL_NAME_SINCE = 7
 
 
-@handles(JoinGroupRequest, most_entries=20_000)
+@handles(JoinGroupRequest, most_entries=FEW_ENTRIES)
 async def join_group(context: RequestContext, request: JoinGroupRequest) -> JoinGroupResponse:
     version = context.header.api_version
     if version < _REBALANCE_TIMEOUT_SINCE:
         request.rebalance_timeout_ms = request.session_timeout_ms
     try:
-        response: JoinGroupResponse = await submit(context, request.group_id, request)
+        response = await _join(context, request)
     except CoordinatorRefused as refused:
         response = refused_join(refused.error_code, request.member_id)
     if response.protocol_name is None and version < _NULL_PROTOCOL_NAME_SINCE:
         response.protocol_name = ""
+    if sum(len(member.metadata) for member in response.members) > COPIED_AT_ONCE_BYTES:
+        await context.turn.next()  # so that the answer is packed in a thread
+    return response
+
+
+async def _join(context: RequestContext, request: JoinGroupRequest) -> JoinGroupResponse:
+    """Raises CoordinatorRefused."""
+    groups = context.broker.groups
+    of_group = group_context(context)
+    size = 0 if offers_too_much(request) else metadata_bytes(request)
+    if size > LARGE_FRAME_BYTES:
+        is_loadable = await context.turn.through(look_if_all_loadable(request))
+        of_group = replace(of_group, is_loadable=is_loadable)
+    if not groups.waiting_members.has_room(size):
+        raise CoordinatorRefused(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+    with groups.waiting_members.holding(size):
+        response: JoinGroupResponse = await groups.submit(request.group_id, request, of_group)
     return response

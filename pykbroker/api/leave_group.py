@@ -5,14 +5,20 @@ Served are versions 0 to 5: 3 brought several members at once (KIP-345), 5 reaso
 
 from __future__ import annotations
 
+from copy import copy
+
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages.groups import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity
 from pykbroker.server.coordinator_driver import CoordinatorRefused
 from pykbroker.server.dispatch import RequestContext, handles
+from pykbroker.server.turns import portions
 
 from .group_requests import submit
 
+MEMBERS_AT_ONCE = 200
+
 _MEMBERS_SINCE = 3
+_STEPS_OF_MEMBER = 10
 
 
 @handles(LeaveGroupRequest)
@@ -20,11 +26,26 @@ async def leave_group(context: RequestContext, request: LeaveGroupRequest) -> Le
     leaves_alone = context.header.api_version < _MEMBERS_SINCE
     if leaves_alone:
         request.members = [MemberIdentity(member_id=request.member_id)]
-    try:
-        response: LeaveGroupResponse = await submit(context, request.group_id, request)
-    except CoordinatorRefused as refused:
-        return LeaveGroupResponse(error_code=refused.error_code)
+    response = await _leave(context, request)
     if leaves_alone:
         of_member = response.members[0].error_code if response.members else ErrorCode.NONE
         return LeaveGroupResponse(error_code=response.error_code or of_member)
+    return response
+
+
+async def _leave(context: RequestContext, request: LeaveGroupRequest) -> LeaveGroupResponse:
+    """Some members at a time, as if several requests had come. Where a later one is refused the first members are gone
+    all the same; who asks again hears that nobody knows them."""
+    response = LeaveGroupResponse()
+    for members in portions(request.members, MEMBERS_AT_ONCE) if request.members else [request.members]:
+        piece = copy(request)
+        piece.members = list(members)
+        try:
+            left: LeaveGroupResponse = await submit(context, request.group_id, piece)
+        except CoordinatorRefused as refused:
+            return LeaveGroupResponse(error_code=refused.error_code)
+        if left.error_code:
+            return left
+        response.members += left.members
+        await context.turn.took(len(members) * _STEPS_OF_MEMBER)
     return response

@@ -17,10 +17,14 @@ from pykbroker.state_machine import BadRecord
 
 from .member import ClassicMember
 from .records import CoordinatorRecord, group_metadata_record
-from .subscription import CONSUMER_PROTOCOL_TYPE, subscribed_topics
+from .subscription import CONSUMER_PROTOCOL_TYPE, subscribed_topics, topic_count
 
 UNKNOWN_MEMBER_ID: Final = ""
 NO_GENERATION: Final = -1
+
+MOST_TOPICS: Final = 100_000
+MOST_SUBSCRIPTION_BYTES: Final = 8 << 20
+"""Of all members together."""
 
 
 class ClassicGroupState(Enum):
@@ -207,18 +211,32 @@ class ClassicGroup:
         return self.uses_consumer_protocol if self.topics is None else topic in self.topics
 
     def _subscribed_topics(self) -> frozenset[str] | None:
+        """Most members say the same. Of more topics than a group that can be written down names they are not known."""
         if not self.uses_consumer_protocol:
             return None
-        all_topics: frozenset[str] = frozenset()
-        for member in self.members.values():
-            assert self.protocol_name is not None
-            topics = subscribed_topics(member.protocols[self.protocol_name])
+        assert self.protocol_name is not None or not self.members
+        name = self.protocol_name or ""
+        said = [member.protocols[name] for member in self.members.values()]
+        if sum(map(len, said)) > MOST_SUBSCRIPTION_BYTES:
+            return None
+        subscriptions = dict.fromkeys(said)
+        if sum(map(topic_count, subscriptions)) > MOST_TOPICS:
+            return None
+        all_topics: set[str] = set()
+        for subscription in subscriptions:
+            topics = subscribed_topics(subscription)
             if topics is None:
                 return None
             all_topics |= topics
-        return all_topics
+        return frozenset(all_topics)
 
     # Records
+
+    @property
+    def least_record_bytes(self) -> int:
+        """What members said and are assigned, without the rest of the record."""
+        name = self.protocol_name or ""
+        return sum(len(each.assignment) + len(each.protocols[name]) for each in self.members.values())
 
     def record(self) -> CoordinatorRecord:
         """The group as it is, for the log."""

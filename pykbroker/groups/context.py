@@ -15,11 +15,15 @@ from .records import CoordinatorRecord
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupRequestContext:
-    """api_version: of the request on the wire; some rules depend on it. client_host: `/127.0.0.1`, as Kafka has it."""
+    """api_version: of the request on the wire; some rules depend on it. client_host: `/127.0.0.1`, as Kafka has it.
+
+    is_loadable: whether Kafka could load all subscriptions of a JoinGroup; None where nobody has looked so far.
+    """
 
     api_version: int
     client_id: str = ""
     client_host: str = ""
+    is_loadable: bool | None = None
 
 
 @dataclass(slots=True)

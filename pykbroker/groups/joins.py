@@ -10,6 +10,7 @@ from random import Random
 from typing import Protocol
 from uuid import UUID
 
+from pykbroker.long_work import LongWork, whole
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages.groups import JoinGroupRequest, SyncGroupResponse
 from pykbroker.state_machine import Token
@@ -23,10 +24,15 @@ from .deadlines import Deadlines, SessionTimeout
 from .group_types import Group, find_consumer
 from .member import ClassicMember
 from .rebalance import Rebalance, join_answer, refused_join
-from .subscription import CONSUMER_PROTOCOL_TYPE, is_loadable
+from .subscription import CONSUMER_PROTOCOL_TYPE, look_if_loadable
 
 FIRST_VERSION_WITH_REQUIRED_MEMBER_ID = 4
 FIRST_VERSION_WITH_SKIP_ASSIGNMENT = 9
+
+MOST_PROTOCOLS = 100
+MOST_METADATA_BYTES = 4 << 20
+"""Of one member. What a group is written down with, the metadata of one protocol of each member among it, has to fit
+into one record of `__consumer_offsets`, by default a megabyte."""
 
 
 class ConsumerGroupJoin(Protocol):
@@ -64,7 +70,7 @@ class Joins:
         self._rng = rng
 
     def join(self, request: JoinGroupRequest, token: Token, context: GroupRequestContext, step: Step) -> None:
-        error_code = self._validate(request)
+        error_code = self._validate(request, context)
         if error_code is not ErrorCode.NONE:
             step.answer(token, refused_join(error_code, request.member_id))
             return
@@ -78,17 +84,18 @@ class Joins:
         else:
             self._create_and_join(request, token, context, step)
 
-    def _validate(self, request: JoinGroupRequest) -> ErrorCode:
+    def _validate(self, request: JoinGroupRequest, context: GroupRequestContext) -> ErrorCode:
         if not request.group_id:
             return ErrorCode.INVALID_GROUP_ID
+        if offers_too_much(request):
+            return ErrorCode.INVALID_REQUEST
         shortest, longest = self._config.min_session_timeout_ms, self._config.max_session_timeout_ms
         if not shortest <= request.session_timeout_ms <= longest:
             return ErrorCode.INVALID_SESSION_TIMEOUT
-        if request.protocol_type == CONSUMER_PROTOCOL_TYPE and not all(
-            is_loadable(bytes(protocol.metadata)) for protocol in request.protocols
-        ):
-            return ErrorCode.INCONSISTENT_GROUP_PROTOCOL
-        return ErrorCode.NONE
+        loadable = context.is_loadable
+        if loadable is None:
+            loadable = whole(look_if_all_loadable(request))
+        return ErrorCode.NONE if loadable else ErrorCode.INCONSISTENT_GROUP_PROTOCOL
 
     def _create_and_join(
         self, request: JoinGroupRequest, token: Token, context: GroupRequestContext, step: Step
@@ -275,6 +282,25 @@ class Joins:
             answer.leader, answer.members = old_leader_id, []
         step.answer(member.awaiting_join, answer)
         member.awaiting_join = None
+
+
+def offers_too_much(request: JoinGroupRequest) -> bool:
+    """More than a group can do with: everything is kept as long as the member is there, and each protocol is compared
+    with those of all members."""
+    return len(request.protocols) > MOST_PROTOCOLS or metadata_bytes(request) > MOST_METADATA_BYTES
+
+
+def metadata_bytes(request: JoinGroupRequest) -> int:
+    return sum(len(protocol.metadata) for protocol in request.protocols)
+
+
+def look_if_all_loadable(request: JoinGroupRequest) -> LongWork[bool]:
+    """Whether Kafka could load a group with the member, whichever protocol is chosen."""
+    if request.protocol_type == CONSUMER_PROTOCOL_TYPE:
+        for protocol in request.protocols:
+            if not (yield from look_if_loadable(bytes(protocol.metadata))):
+                return False
+    return True
 
 
 def protocols_of(request: JoinGroupRequest) -> dict[str, bytes]:

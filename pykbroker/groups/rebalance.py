@@ -113,10 +113,11 @@ class Rebalance:
         """The leader's assignment is here: write it down, and let everyone who waits have its part."""
         for member in group.members.values():
             member.assignment = assignments.get(member.member_id, b"")
-        record = group.record()
-        if not self.fits(record):
+        record = group.record().in_bytes() if group.least_record_bytes <= self._config.max_record_bytes else None
+        if record is None or not self.fits(record):
+            size_bytes = group.least_record_bytes if record is None else record.size_bytes
             self._refuse_syncs(group, ErrorCode.UNKNOWN_SERVER_ERROR, step)
-            self.start(group, f"the group is too large to be written down ({record.size_bytes} bytes)", step)
+            self.start(group, f"the group is too large to be written down ({size_bytes} bytes)", step)
             return
         step.append(record)
         group.transition_to(STABLE, step.timestamp_ms, f"assignment of generation {group.generation_id} received")

@@ -95,6 +95,10 @@ class CoordinatorRecord:
             value = struct.pack(">h", version) + encode(self.value, version)
         return key, value
 
+    def in_bytes(self) -> CoordinatorRecord:
+        """The same record, which is not encoded again."""
+        return _RecordInBytes(self.key, self.value, self.encode())
+
     @property
     def size_bytes(self) -> int:
         key, value = self.encode()
@@ -102,8 +106,16 @@ class CoordinatorRecord:
 
 
 @dataclass(frozen=True, slots=True)
+class _RecordInBytes(CoordinatorRecord):
+    encoded: tuple[bytes, bytes | None]
+
+    def encode(self) -> tuple[bytes, bytes | None]:
+        return self.encoded
+
+
+@dataclass(frozen=True, slots=True)
 class EncodedRecord:
-    """One whose bytes are there already: they were made in a thread."""
+    """One of which nobody needs more than its bytes; they were made in a thread."""
 
     encoded: tuple[bytes, bytes | None]
 

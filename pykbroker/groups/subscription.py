@@ -30,6 +30,13 @@ def subscribed_topics(subscription: bytes) -> frozenset[str] | None:
     return frozenset(parsed.topics)
 
 
+def topic_count(subscription: bytes) -> int:
+    """How many topics the bytes say that they name."""
+    if len(subscription) < VERSION_PREFIX_BYTES + _INT32.size:
+        return 0
+    return max(int(_INT32.unpack_from(subscription, VERSION_PREFIX_BYTES)[0]), 0)
+
+
 def is_loadable(subscription: bytes) -> bool:
     """`look_if_loadable`, all in one go."""
     return whole(look_if_loadable(subscription))

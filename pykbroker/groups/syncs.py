@@ -36,6 +36,8 @@ class Syncs:
         if group.leader_id == member.member_id:
             assignments = {entry.member_id: bytes(entry.assignment) for entry in request.assignments}
             self._rebalance.stabilize(group, assignments, step)
+        else:
+            request.assignments = []  # nobody looks at them, and the request may wait for long
 
     def _validate(
         self, request: SyncGroupRequest, context: GroupRequestContext

@@ -17,6 +17,7 @@ from pykbroker.storage.errors import DiskFailed
 
 from .client_memory import ClientMemory
 from .dispatch import ConnectionState, Dispatcher, RequestFailed, RequestRefused
+from .large_requests import SMALL_FRAME_BYTES
 from .log_lines import RateLimitedLog, printable
 from .receive_buffer import MalformedFrame, ReceiveBuffer
 from .transport import Part, Transport
@@ -30,7 +31,6 @@ _ANSWER_COST = 4
 """A byte that is no record becomes part of an object, and one of an answer comes from one."""
 _SLOWEST_PROGRESS_BYTES = 4096
 _LOOKS_AFTER_LEAVING = 2
-_SMALL_FRAME_BYTES = 4096
 _SPARED_LOOKS = 4
 """Where a client waits for its answer before it sends more, to look for a request right behind it is mostly in vain."""
 _SMALL_ANSWER_BYTES = 2048
@@ -94,6 +94,7 @@ class Connection:
         self._is_evicted = False
         self._transport = transport
         self.state = state
+        state.when_unpacked = buffer.let_go
         self._dispatcher = dispatcher
         self._buffer = buffer
         self._refusals = refusals
@@ -231,7 +232,7 @@ class Connection:
         if frame is None:
             return False
         size = len(frame)
-        if size <= _SMALL_FRAME_BYTES or self._memory.is_short:
+        if size <= SMALL_FRAME_BYTES or self._memory.is_short:
             frame = self._buffer.detach(frame)
         self._phase = _HANDLING
         answer = await self._dispatcher.answer(frame, self.state)

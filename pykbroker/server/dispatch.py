@@ -30,6 +30,7 @@ from .large_requests import (
     LARGE_FRAME_BYTES,
     MEMBERS,
     MOSTLY_BYTES,
+    SMALL_FRAME_BYTES,
     Admission,
     LargeRequests,
 )
@@ -72,6 +73,8 @@ class ConnectionState:
     client_software_version: str = "unknown"
     when_closed: Callable[[], None] | None = None
     """Is called once, when the connection has ended for whatever reason."""
+    when_unpacked: Callable[[], None] | None = None
+    """Is called where a large frame is released before its request is answered."""
     has_left: bool = False
     """The client has closed its end for some time: nobody waits for long answers any more."""
     give_up: Callable[[], None] | None = None
@@ -244,9 +247,12 @@ class Dispatcher:
         if not handler.min_version <= version <= handler.max_version:
             return self._answer_unsupported_version(header, handler)
         context = self._context(header, connection, number)
-        if len(frame) > LARGE_FRAME_BYTES:
+        size = len(frame)
+        if size > LARGE_FRAME_BYTES:
             return self._answer_long(handler, context, frame, body)
         request, _ = decode(handler.request_type, version, frame, body, objects_limit=handler.most_entries)
+        if size > SMALL_FRAME_BYTES:
+            _let_go(frame, context)
         return self._answer(handler, context, request)
 
     async def _answer_long(
@@ -261,6 +267,7 @@ class Dispatcher:
             request = await self._packing.run(handler.decode_few, version, frame, body)
         if request is None:
             return await self._answer_large(handler, context, frame, body)
+        _let_go(frame, context)
         return await self._answer(handler, context, request)
 
     async def _answer_large(
@@ -272,6 +279,7 @@ class Dispatcher:
         admission = context.admission = await self._large[header.api_key].enter(0 if is_let_in else len(frame))
         try:
             request = await self._packing.run(handler.decode, header.api_version, frame, body)
+            _let_go(frame, context)
             return await self._answer(handler, context, request)
         finally:
             admission.leave()
@@ -309,6 +317,13 @@ class Dispatcher:
         known = ApiVersion(api_key=handler.api_key, min_version=handler.min_version, max_version=handler.max_version)
         response = ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=[known])
         return cast("list[Part]", encode_response(header.correlation_id, response, 0))
+
+
+def _let_go(frame: memoryview, context: RequestContext) -> None:
+    """Members wait for each other, for minutes perhaps, and nothing of their requests is a slice of the frame."""
+    if context.header.api_key in MEMBERS and context.connection.when_unpacked is not None:
+        frame.release()
+        context.connection.when_unpacked()
 
 
 def _unknown_server_error(api_key: int) -> Message | None:

@@ -37,6 +37,7 @@ from .group_topics import ImageTopics
 from .led_shard import MakeStep, Phase
 from .threads import Threads
 from .topic_regexes import TopicRegexes
+from .waiting_members import WaitingMembers
 
 CONSUMER_OFFSETS = "__consumer_offsets"
 
@@ -70,6 +71,7 @@ class GroupCoordinator(CoordinatorDriver[GroupShard, GroupRequest, GroupRequestC
         self._rng = rng
         self.topic_regexes = TopicRegexes(image, threads)
         self._assignments = AssignmentThreads(threads)
+        self.waiting_members = WaitingMembers()
 
     def new_shard(self, partition: Partition) -> GroupShard:
         room = record_room_bytes(partition.log.config.max_message_bytes)

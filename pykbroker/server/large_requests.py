@@ -17,6 +17,8 @@ import trio
 
 from pykbroker.protocol.api_keys import ApiKey
 
+SMALL_FRAME_BYTES: Final = 4096
+"""Such a frame keeps no buffer while its request waits."""
 LARGE_FRAME_BYTES: Final = 16 * 1024
 IN_HAND_BYTES: Final = 1024 * 1024
 """Of frames of one API. A single larger frame is let in alone."""

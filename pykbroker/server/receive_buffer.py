@@ -163,6 +163,11 @@ class ReceiveBuffer:
         self._set_aside()
         return copied
 
+    def let_go(self) -> None:
+        """The frame that was handed out last is released: keep no more than what has come behind it."""
+        if self._buffer is not None:
+            self._set_aside()
+
     def release(self) -> None:
         """The connection ends."""
         self._copied = None

@@ -20,6 +20,9 @@ from pykbroker.protocol.messages.api_versions import ApiVersionsRequest, ApiVers
 from pykbroker.protocol.messages.groups import (
     HeartbeatRequest,
     HeartbeatResponse,
+    JoinGroupRequest,
+    JoinGroupRequestProtocol,
+    JoinGroupResponse,
     SyncGroupRequest,
     SyncGroupRequestAssignment,
     SyncGroupResponse,
@@ -117,6 +120,34 @@ def test_a_waiting_request_holds_up_nobody_else(server: Server) -> None:
         other.transport.close()
 
     server.run(table, scenario, limits(drain_s=0.01))
+
+
+@pytest.mark.parametrize("size", [5_000, 50_000, 5_000_000])
+def test_members_that_wait_for_each_other_keep_no_buffer(server: Server, size: int) -> None:
+    """What comes behind the request is kept, and served when it is answered."""
+    waiting: list[trio.Event] = []
+    table = heartbeats()
+
+    @table.handles(JoinGroupRequest)
+    async def join(context: RequestContext, request: JoinGroupRequest) -> JoinGroupResponse:
+        waiting.append(trio.Event())
+        await waiting[-1].wait()
+        assert request.protocols[0].metadata == b"x" * size
+        return JoinGroupResponse(protocol_name="")
+
+    async def scenario(served: Served) -> None:
+        waiting.clear()
+        client = await served.connect()
+        protocols = [JoinGroupRequestProtocol(name="range", metadata=b"x" * size)]
+        await client.send(JoinGroupRequest(group_id="g", protocols=protocols), 9)
+        await eventually(lambda: len(waiting) == 1)
+        assert served.pool.memory.request_bytes < 1000
+        await client.send(numbered(1), 4)
+        waiting[0].set()
+        assert isinstance((await client.receive(ApiKey.JOIN_GROUP, 9))[1], JoinGroupResponse)
+        assert (await client.receive(ApiKey.HEARTBEAT, 4))[1] == HeartbeatResponse(throttle_time_ms=1)
+
+    server.run(table, scenario)
 
 
 @pytest.mark.parametrize(
