@@ -151,6 +151,9 @@ class Migration:
     def downgrade_without(self, group: ConsumerGroup, leaving: Collection[ConsumerMember], step: Step) -> bool:
         """Whether the group is a classic one now: it may be, and nobody but the leaving speaks the new protocol."""
         gone = {member.member_id for member in leaving}
+        for member in group.members.values():  # which ends at the first one, in most groups
+            if not member.uses_classic_protocol and member.member_id not in gone:
+                return False
         staying = [member for member in group.members.values() if member.member_id not in gone]
         if not staying or not self._may_be_classic(staying):
             return False

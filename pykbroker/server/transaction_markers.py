@@ -35,7 +35,7 @@ _log = logging.getLogger(__name__)
 
 _RETRY_BACKOFF_MS = 20
 _RETRY_BACKOFF_MAX_MS = 1_000
-WRITTEN_AT_ONCE = 256
+WRITTEN_AT_ONCE = 128
 """Partitions that get their marker in one turn of the event loop."""
 
 _FENCED = (ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.TRANSACTION_COORDINATOR_FENCED)

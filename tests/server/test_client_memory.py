@@ -13,10 +13,10 @@ from pykbroker.protocol.messages.groups import (
     HeartbeatRequest,
     HeartbeatResponse,
     SyncGroupRequest,
-    SyncGroupRequestAssignment,
     SyncGroupResponse,
 )
 from pykbroker.protocol.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
+from pykbroker.replication.partition import ACKS_ALL
 from pykbroker.server.client_memory import RESERVE_BYTES, ClientMemory
 from pykbroker.server.dispatch import HandlerTable, RequestContext
 from pykbroker.server.receive_buffer import INITIAL_BYTES, BufferPool, ReceiveBuffer
@@ -32,7 +32,7 @@ def small_memory() -> ClientMemory:
 
 
 def handlers(handled: list[int] | None = None, *, answer_bytes: int = 0) -> HandlerTable:
-    """Heartbeat answers at once, Produce too, SyncGroup with so many bytes, or never where its generation is 1."""
+    """Heartbeat answers at once, Produce with acks=all never, and SyncGroup with so many bytes."""
     handled = [] if handled is None else handled
     table = HandlerTable()
 
@@ -42,13 +42,14 @@ def handlers(handled: list[int] | None = None, *, answer_bytes: int = 0) -> Hand
 
     @table.handles(ProduceRequest)
     async def produce(context: RequestContext, request: ProduceRequest) -> ProduceResponse:
+        if request.acks == ACKS_ALL:
+            with PartitionChanges([], timeout_ms=2**31 - 1, client=context.connection) as changes:
+                await changes.next()
+            handled.append(request.acks)
         return ProduceResponse()
 
     @table.handles(SyncGroupRequest)
     async def sync(context: RequestContext, request: SyncGroupRequest) -> SyncGroupResponse:
-        if request.generation_id == 1:
-            with PartitionChanges([], timeout_ms=2**31 - 1, client=context.connection) as changes:
-                await changes.next()
         handled.append(request.generation_id)
         return SyncGroupResponse(assignment=bytes(answer_bytes))
 
@@ -63,9 +64,9 @@ async def assert_served(served: Served) -> None:
     client.transport.close()
 
 
-def produce_of(size: int) -> ProduceRequest:
+def produce_of(size: int, acks: int = 1) -> ProduceRequest:
     data = [PartitionProduceData(index=0, records=bytes(size))]
-    return ProduceRequest(acks=1, timeout_ms=1, topic_data=[TopicProduceData(name="t", partition_data=data)])
+    return ProduceRequest(acks=acks, timeout_ms=1, topic_data=[TopicProduceData(name="t", partition_data=data)])
 
 
 def test_one_holder_at_a_time_goes_beyond_the_bound() -> None:
@@ -168,13 +169,12 @@ def test_answers_that_nobody_reads_are_bounded(server: Server, caplog: pytest.Lo
 
 def test_a_large_request_in_hand_gives_way_when_others_wait_for_long(simulated_server: Server) -> None:
     handled: list[int] = []
-    assignments = [SyncGroupRequestAssignment(member_id="m", assignment=bytes(3 * MIB // 2))]
 
     async def scenario(served: Served) -> None:
         handled.clear()
         waiting = [await served.connect() for _ in range(5)]
         for client in waiting:
-            await client.send(SyncGroupRequest(group_id="g", generation_id=1, assignments=assignments), 5)
+            await client.send(produce_of(3 * MIB // 2, ACKS_ALL), 9)
         await trio.sleep(5)
         assert served.pool.memory.request_bytes <= 3 * LIMIT
         await assert_served(served)
