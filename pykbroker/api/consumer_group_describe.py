@@ -7,12 +7,15 @@ from __future__ import annotations
 
 from functools import partial
 
+from pykbroker.groups.consumer_descriptions import ConsumerGroupAsOfNow
+from pykbroker.groups.requests import DescribeConsumerGroup
 from pykbroker.protocol.encoded_array import EncodedArray
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages.consumer_groups import (
     ConsumerGroupDescribeRequest,
     ConsumerGroupDescribeResponse,
     DescribedGroup,
+    Member,
 )
 from pykbroker.server.coordinator_driver import CoordinatorRefused
 from pykbroker.server.dispatch import RequestContext, handles
@@ -21,8 +24,6 @@ from .authorized_operations import GROUP_OPERATIONS
 from .described_groups import describe_each
 from .group_requests import has_consumer_groups, submit
 
-_STEPS_OF_MEMBER = 20
-
 
 @handles(ConsumerGroupDescribeRequest)
 async def consumer_group_describe(
@@ -30,7 +31,7 @@ async def consumer_group_describe(
 ) -> ConsumerGroupDescribeResponse:
     groups = EncodedArray(ConsumerGroupDescribeResponse, context.header.api_version)
     describe = partial(_describe, context, with_operations=request.include_authorized_operations)
-    await describe_each(context, request.group_ids, groups, describe, _beyond, _STEPS_OF_MEMBER)
+    await describe_each(context, request.group_ids, groups, describe, _beyond)
     return ConsumerGroupDescribeResponse(groups=groups.finish().of(DescribedGroup))
 
 
@@ -43,12 +44,21 @@ async def _describe(context: RequestContext, group_id: str, with_operations: boo
         return DescribedGroup(group_id=group_id, error_code=ErrorCode.UNSUPPORTED_VERSION)
     if not group_id:
         return DescribedGroup(group_id=group_id, error_code=ErrorCode.INVALID_GROUP_ID)
-    asked = ConsumerGroupDescribeRequest(group_ids=[group_id])
     try:
-        response: ConsumerGroupDescribeResponse = await submit(context, group_id, asked)
+        found: ConsumerGroupAsOfNow = await submit(context, group_id, DescribeConsumerGroup(group_id=group_id))
     except CoordinatorRefused as refused:
         return DescribedGroup(group_id=group_id, error_code=refused.error_code)
-    (group,) = response.groups
+    group = found.group
+    group.members = await _members(context, found)
     if with_operations and not group.error_code:
         group.authorized_operations = GROUP_OPERATIONS
     return group
+
+
+async def _members(context: RequestContext, found: ConsumerGroupAsOfNow) -> list[Member]:
+    """As bytes: ten thousand of them are too many objects, and would be let go all at once."""
+    members = EncodedArray(ConsumerGroupDescribeResponse, context.header.api_version)
+    for member_id in await context.turn.through(found.member_ids()):
+        members.add([found.describe_member(member_id)])
+        await context.turn.took(found.steps_of(member_id))
+    return members.finish().of(Member)

@@ -25,7 +25,7 @@ _STEPS_OF_MEMBER = 5
 async def describe_groups(context: RequestContext, request: DescribeGroupsRequest) -> DescribeGroupsResponse:
     groups = EncodedArray(DescribeGroupsResponse, context.header.api_version)
     describe = partial(_describe, context, with_operations=request.include_authorized_operations)
-    await describe_each(context, request.groups, groups, describe, _beyond, _STEPS_OF_MEMBER)
+    await describe_each(context, request.groups, groups, describe, _beyond)
     return DescribeGroupsResponse(groups=groups.finish().of(DescribedGroup))
 
 
@@ -39,6 +39,7 @@ async def _describe(context: RequestContext, group_id: str, with_operations: boo
     except CoordinatorRefused as refused:
         return DescribedGroup(group_id=group_id, error_code=refused.error_code)
     (group,) = response.groups
+    await context.turn.took(len(group.members) * _STEPS_OF_MEMBER)
     if with_operations and not group.error_code:
         group.authorized_operations = GROUP_OPERATIONS
     return group

@@ -21,7 +21,6 @@ async def describe_each(
     groups: EncodedArray,
     describe: Callable[[str], Awaitable[DescribedT]],
     beyond: Callable[[str], DescribedT],
-    steps_of_member: int,
 ) -> None:
     """Add each to `groups`, in turns. A group that is named twice is described twice, out of the same bytes.
 
@@ -34,7 +33,5 @@ async def describe_each(
         elif group_id in described:
             groups.add_parts(described[group_id])
         else:
-            group = await describe(group_id)
-            described[group_id] = groups.add([group])
-            await context.turn.took(len(group.members) * steps_of_member)
+            described[group_id] = groups.add([await describe(group_id)])
         await context.turn.took(_STEPS_OF_GROUP)

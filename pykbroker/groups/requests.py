@@ -25,6 +25,13 @@ class ListSomeGroups:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DescribeConsumerGroup:
+    """One group of a ConsumerGroupDescribe request. Answered by a `consumer_descriptions.ConsumerGroupAsOfNow`."""
+
+    group_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DeleteGroup:
     """One group of a DeleteGroups request. Answered by an `ErrorCode`, when all of the group is gone."""
 

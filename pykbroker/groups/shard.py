@@ -16,7 +16,7 @@ from typing import TypeAlias
 
 from pykbroker.kept_entries import KeptEntries
 from pykbroker.protocol.errors import ErrorCode
-from pykbroker.protocol.messages.consumer_groups import ConsumerGroupDescribeRequest, ConsumerGroupHeartbeatRequest
+from pykbroker.protocol.messages.consumer_groups import ConsumerGroupHeartbeatRequest
 from pykbroker.protocol.messages.group_admin import DescribeGroupsRequest
 from pykbroker.protocol.messages.group_offsets import OffsetCommitRequest, OffsetDeleteRequest, OffsetFetchRequest
 from pykbroker.protocol.messages.group_records import (
@@ -69,7 +69,7 @@ from .rebalance import Rebalance, refused_join
 from .records import NO_TIMESTAMP, CoordinatorRecord, RecordKey, RecordValue
 from .refusal import Refusal
 from .regular_expressions import RegularExpressions, TopicRegexes
-from .requests import DeleteGroup, FetchAllOffsets, ListSomeGroups
+from .requests import DeleteGroup, DescribeConsumerGroup, FetchAllOffsets, ListSomeGroups
 from .syncs import Syncs
 from .target_assignment import TargetAssignments
 from .topic_changes import TopicChanges
@@ -89,7 +89,7 @@ GroupRequest: TypeAlias = (
     | SyncGroupRequest
     | HeartbeatRequest
     | ConsumerGroupHeartbeatRequest
-    | ConsumerGroupDescribeRequest
+    | DescribeConsumerGroup
     | LeaveGroupRequest
     | OffsetCommitRequest
     | TxnOffsetCommitRequest
@@ -215,7 +215,7 @@ class GroupShard:
                     self._syncs.sync(request, token, context, step)
             case ConsumerGroupHeartbeatRequest():
                 self._consumer_heartbeats.heartbeat(request, token, context, step)
-            case ConsumerGroupDescribeRequest():
+            case DescribeConsumerGroup():
                 self._consumer_descriptions.describe(request, token, step)
             case HeartbeatRequest():
                 if (mixed := self._group_with_consumers(request.group_id)) is not None:

@@ -9,13 +9,17 @@ import pytest
 
 from pykbroker.groups import topic_changes
 from pykbroker.groups.config import ConsumerGroupConfig, GroupConfig
+from pykbroker.groups.consumer_descriptions import ConsumerGroupAsOfNow
 from pykbroker.groups.consumer_group import ConsumerGroup
+from pykbroker.groups.consumer_member import ConsumerMember
 from pykbroker.groups.context import GroupRequestContext
+from pykbroker.groups.requests import DescribeConsumerGroup
 from pykbroker.groups.shard import GroupRequest, GroupShard
 from pykbroker.groups.topics import FixedTopics
+from pykbroker.long_work import whole
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages.consumer_group_records import ConsumerGroupMetadataKey
-from pykbroker.protocol.messages.consumer_groups import ConsumerGroupDescribeRequest, ConsumerGroupHeartbeatRequest
+from pykbroker.protocol.messages.consumer_groups import ConsumerGroupHeartbeatRequest
 from pykbroker.protocol.messages.group_offsets import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
@@ -237,5 +241,30 @@ def test_members_are_described_in_the_order_of_kafkas_tables() -> None:
     talk = Talk()
     for number in (1, 2):
         talk.join(f"member-{number}")
-    (group,) = talk.ask(ConsumerGroupDescribeRequest(group_ids=[GROUP])).groups
-    assert [member.member_id for member in group.members] == ["member-2", "member-1"]
+    found: ConsumerGroupAsOfNow = talk.ask(DescribeConsumerGroup(group_id=GROUP))
+    assert list(whole(found.member_ids())) == ["member-2", "member-1"]
+
+
+class CountedMembers(dict[str, ConsumerMember]):
+    looked_at = 0
+
+    def values(self) -> Any:
+        for member in super().values():
+            self.looked_at += 1
+            yield member
+
+
+def test_sessions_that_are_over_cost_no_look_at_all_who_stay() -> None:
+    """Whether they could go on as a classic group is known by the first one that could not."""
+    talk = Talk()
+    for number in range(200):
+        talk.join(f"member-{number}")
+    talk.now_ms += 30_000
+    for number in range(0, 200, 10):
+        talk.beat(f"member-{number}", talk.group.members[f"member-{number}"].member_epoch)
+    members = talk.group.members = CountedMembers(talk.group.members)
+    talk.now_ms += 20_000
+    while talk.shard.expire(talk.now_ms, talk.now_ms).records:
+        pass
+    assert len(members) == 20
+    assert members.looked_at <= 2 * 180

@@ -9,12 +9,21 @@ import pytest
 
 from pykbroker.api import list_groups
 from pykbroker.groups.administration import Administration
+from pykbroker.groups.consumer_descriptions import ConsumerGroupAsOfNow
+from pykbroker.groups.consumer_member import ConsumerMember
+from pykbroker.groups.consumer_records import assignment_record, member_record, member_tombstones
 from pykbroker.groups.deletions import MOST_OFFSETS
 from pykbroker.groups.records import offset_commit_record
 from pykbroker.groups.requests import ListSomeGroups
 from pykbroker.groups.shard import GroupShard
 from pykbroker.java_hash import place_in_a_table
+from pykbroker.protocol.compile import decode, encode
 from pykbroker.protocol.errors import ErrorCode
+from pykbroker.protocol.messages.consumer_groups import (
+    ConsumerGroupDescribeRequest,
+    ConsumerGroupDescribeResponse,
+    Member,
+)
 from pykbroker.protocol.messages.group_admin import DeleteGroupsRequest, ListGroupsRequest
 from pykbroker.protocol.messages.group_offsets import OffsetFetchRequest, OffsetFetchRequestGroup
 from pykbroker.protocol.messages.group_records import OffsetCommitValue
@@ -144,6 +153,34 @@ def test_of_all_offsets_those_that_a_transaction_may_replace_are_not_told() -> N
         assert [(each.partition_index, each.error_code) for each in unstable] == [(7, ErrorCode.UNSTABLE_OFFSET_COMMIT)]
 
     in_world_with_many_offsets(main)
+
+
+def test_a_large_consumer_group_is_described_in_turns_and_as_of_one_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def main(world: World) -> None:
+        shard = shard_of(world)
+        topics = {world.topic_ids["events"]: {0: 1}}
+        for number in range(MANY):
+            member = ConsumerMember(member_id=f"m{number}", member_epoch=1, assigned=topics)
+            for record in (member_record(GROUP, member), assignment_record(GROUP, member)):
+                shard.replay(record.key, record.value)
+        describe = ConsumerGroupAsOfNow.describe_member
+        described: list[str] = []
+
+        def describe_and_change(found: ConsumerGroupAsOfNow, member_id: str) -> Member:
+            described.append(member_id)
+            for record in member_tombstones(GROUP, f"m{len(described) - 1}"):
+                shard.replay(record.key, record.value)
+            return describe(found, member_id)
+
+        monkeypatch.setattr(ConsumerGroupAsOfNow, "describe_member", describe_and_change)
+        answer = await asked_in_turns(world, ConsumerGroupDescribeRequest(group_ids=[GROUP]), 1)
+        assert not shard.groups[GROUP].members  # type: ignore[union-attr]
+        (group,) = decode(ConsumerGroupDescribeResponse, 1, encode(answer, 1))[0].groups
+        assert [member.member_id for member in group.members] == described
+        assert {member.assignment.topic_partitions[0].topic_name for member in group.members} == {"events"}
+        assert sorted(described, key=place_in_a_table) == described
+
+    in_world(main)
 
 
 def test_a_group_with_very_many_offsets_is_deleted_while_others_are_served() -> None:
