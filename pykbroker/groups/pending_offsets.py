@@ -97,9 +97,9 @@ class PendingOffsets:
     def as_of_now(self, group_id: str) -> PendingAsOfNow:
         """What is pending in the group, and what is on its way to the table; unchanged for ever."""
         on_their_way = [each.offsets[group_id] for each in self._ended if each.is_commit and group_id in each.offsets]
-        return PendingAsOfNow(
-            [offsets.copy() for offsets in on_their_way], self._transactions.get(group_id, {}).copy(), self._ends
-        )
+        is_pending = any(group_id in each.offsets for each in self._open.values())
+        transactions = self._transactions[group_id].copy() if is_pending else {}
+        return PendingAsOfNow([offsets.copy() for offsets in on_their_way], transactions, self._ends)
 
     def places(self, group_id: str) -> Iterator[Place]:
         """Where something is pending, or not moved yet."""
