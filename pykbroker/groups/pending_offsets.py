@@ -59,11 +59,11 @@ class PendingAsOfNow:
 
 
 class PendingOffsets:
-    """offsets: where they go when their transaction is committed. most_moved: of them in one step."""
+    """offsets: where they go when their transaction is committed."""
 
-    def __init__(self, offsets: CommittedOffsets, *, most_moved: int = MOST_MOVED) -> None:
+    def __init__(self, offsets: CommittedOffsets) -> None:
         self._offsets = offsets
-        self._most_moved = most_moved
+        self._most_moved = MOST_MOVED
         self._open: dict[int, _Transaction] = {}
         """By producer."""
         self._ended: deque[_Transaction] = deque()

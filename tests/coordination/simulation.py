@@ -10,6 +10,7 @@ from unittest.mock import patch
 
 import trio
 
+from pykbroker.groups import pending_offsets
 from pykbroker.server import assignment_threads
 from pykbroker.sim.determinism import run_deterministic
 from tests.history.check import check
@@ -111,9 +112,10 @@ _WRITERS: list[list[Client]] = [
 
 def simulate(seed: int) -> Outcome:
     """Raises whatever the node or a client found wrong by itself. In some runs every assignment counts as a large one,
-    which is computed beside the event loop."""
+    which is computed beside the event loop, and in some every transaction, whose offsets move one after another."""
     small = 0 if seed % 4 == 0 else assignment_threads.SMALL
-    with patch.object(assignment_threads, "SMALL", small):
+    most_moved = 1 if seed % 4 == 1 else pending_offsets.MOST_MOVED
+    with patch.object(assignment_threads, "SMALL", small), patch.object(pending_offsets, "MOST_MOVED", most_moved):
         return run_deterministic(_run, seed, seed=seed)
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 import trio
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pykbroker.groups import pending_offsets
 from pykbroker.groups.context import GroupRequestContext
 from pykbroker.groups.offsets import CommittedOffsets
 from pykbroker.groups.pending_offsets import MOST_MOVED, PendingOffsets
@@ -44,7 +46,8 @@ class Table:
 
     def __init__(self, most_moved: int) -> None:
         self.offsets = CommittedOffsets()
-        self.pending = PendingOffsets(self.offsets, most_moved=most_moved)
+        with patch.object(pending_offsets, "MOST_MOVED", most_moved):
+            self.pending = PendingOffsets(self.offsets)
 
     def do(self, what: str, place: tuple[str, str, int], producer: int, offset: int) -> None:
         group, topic, partition = place
