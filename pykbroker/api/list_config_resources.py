@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from pykbroker.metadata.image import BROKER_RESOURCE, GROUP_RESOURCE, TOPIC_RESOURCE
+from pykbroker.metadata.image import BROKER_RESOURCE, CLIENT_METRICS_RESOURCE, GROUP_RESOURCE, TOPIC_RESOURCE
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages.configs import (
     ConfigResource,
@@ -20,8 +20,8 @@ from pykbroker.server.dispatch import RequestContext, handles
 from pykbroker.server.turns import portions
 
 _TYPES_SINCE: Final = 1
-_BROKER_LOGGER, _CLIENT_METRICS = 8, 16
-_KNOWN_TYPES: Final = (BROKER_RESOURCE, TOPIC_RESOURCE, _BROKER_LOGGER, _CLIENT_METRICS, GROUP_RESOURCE)
+_BROKER_LOGGER: Final = 8
+_KNOWN_TYPES: Final = (BROKER_RESOURCE, TOPIC_RESOURCE, _BROKER_LOGGER, CLIENT_METRICS_RESOURCE, GROUP_RESOURCE)
 
 
 @handles(ListConfigResourcesRequest)
@@ -30,7 +30,7 @@ async def list_config_resources(
 ) -> ListConfigResourcesResponse:
     types: Sequence[int] = request.resource_types or _KNOWN_TYPES
     if context.header.api_version < _TYPES_SINCE:
-        types = (_CLIENT_METRICS,)
+        types = (CLIENT_METRICS_RESOURCE,)
     if any(each not in _KNOWN_TYPES for each in types):
         return ListConfigResourcesResponse(error_code=ErrorCode.UNSUPPORTED_VERSION)
     image = context.broker.image

@@ -1,17 +1,18 @@
 """What a broker does not pass on to the controller: other brokers' configurations, and what it would not take itself.
 
 Kafka's `ConfigAdminManager`: its controller leaves the checks of brokers' keys, and of what is named twice or has no
-value, to brokers, so a broker makes them whoever is the controller.
+value, to brokers, so a broker makes them whoever is the controller. A node's loggers are changed by the node that is
+asked, which Kafka's controller would take for itself: a broker without such settings refuses them.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from pykbroker.metadata.configs import DELETE, SET, check_broker_configs, check_keys, check_named_once
-from pykbroker.metadata.image import BROKER_RESOURCE
+from pykbroker.metadata.image import BROKER_RESOURCE, CLIENT_METRICS_RESOURCE, GROUP_RESOURCE, TOPIC_RESOURCE
 from pykbroker.metadata.refused import Refused
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages.configs import (
@@ -24,6 +25,8 @@ _ResourceT = TypeVar(
     "_ResourceT", AlterConfigsRequestAlterConfigsResource, IncrementalAlterConfigsRequestAlterConfigsResource
 )
 
+_TYPES_OF_THE_CLUSTER: Final = {TOPIC_RESOURCE, BROKER_RESOURCE, CLIENT_METRICS_RESOURCE, GROUP_RESOURCE}
+
 
 def take_out_refused(resources: list[_ResourceT], node_id: int) -> list[AlterConfigsResourceResponse]:
     """Leaves what this broker may ask for, and answers the rest."""
@@ -35,6 +38,8 @@ def take_out_refused(resources: list[_ResourceT], node_id: int) -> list[AlterCon
             check_named_once(times[resource.resource_type, resource.resource_name])
             changes = _changes(resource)
             check_keys(changes)
+            if resource.resource_type not in _TYPES_OF_THE_CLUSTER:
+                raise Refused(ErrorCode.INVALID_REQUEST, f"Unknown resource type {resource.resource_type}")
             if resource.resource_type == BROKER_RESOURCE:
                 _check_broker(resource.resource_name, changes, node_id)
             passed_on.append(resource)

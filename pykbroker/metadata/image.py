@@ -39,6 +39,7 @@ METADATA_VERSION = "metadata.version"
 
 TOPIC_RESOURCE = 2
 BROKER_RESOURCE = 4
+CLIENT_METRICS_RESOURCE = 16
 GROUP_RESOURCE = 32
 
 ConfigResource = tuple[int, str]

@@ -12,6 +12,7 @@ from pykbroker.protocol.messages.configs import (
 from tests.metadata.test_configs import BROKER, DELETE, GROUP, SET, TOPIC, Change, resource
 
 NODE_ID = 1
+BROKER_LOGGER, CLIENT_METRICS = 8, 16
 
 
 @pytest.mark.parametrize(
@@ -71,6 +72,16 @@ def test_a_resource_that_is_named_twice_is_refused() -> None:
     rows = take_out_refused(passed_on, NODE_ID)
     assert {row.error_message for row in rows} == {"Each resource must appear at most once."}
     assert (len(rows), [each.resource_type for each in passed_on]) == (2, [GROUP])
+
+
+@pytest.mark.parametrize("kind", [0, BROKER_LOGGER])
+@pytest.mark.parametrize("name", ["", "1"])
+def test_what_has_no_configuration_in_the_cluster_is_not_passed_on(kind: int, name: str) -> None:
+    passed_on = [resource(kind, name, ("root", SET, "DEBUG")), resource(CLIENT_METRICS, "m", ("interval.ms", SET, "1"))]
+    [row] = take_out_refused(passed_on, NODE_ID)
+    assert (row.resource_type, row.resource_name, row.error_code) == (kind, name, 42)
+    assert row.error_message == f"Unknown resource type {kind}"
+    assert [each.resource_type for each in passed_on] == [CLIENT_METRICS], "Apache Kafka's controller keeps these"
 
 
 def test_whole_configurations_are_looked_at_as_well() -> None:
