@@ -5,6 +5,7 @@ Served are versions 0 and 1: 1 brought regular expressions, and member ids that 
 
 from __future__ import annotations
 
+from pykbroker.groups.consumer_heartbeat_validation import MOST_NAMES
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages.consumer_groups import ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse
 from pykbroker.server.coordinator_driver import CoordinatorRefused
@@ -19,8 +20,14 @@ async def consumer_group_heartbeat(
 ) -> ConsumerGroupHeartbeatResponse:
     if not has_consumer_groups(context):
         return ConsumerGroupHeartbeatResponse(error_code=ErrorCode.UNSUPPORTED_VERSION)
+    groups = context.broker.groups
     if request.subscribed_topic_regex:
-        await context.broker.groups.topic_regexes.prepare(request.subscribed_topic_regex)
+        topics = await groups.topic_regexes.prepare(request.subscribed_topic_regex)
+        await context.turn.through(groups.metadata_hash.learn(topics))
+    if request.subscribed_topic_names:
+        await context.turn.through(groups.metadata_hash.learn(request.subscribed_topic_names[: MOST_NAMES + 1]))
+    if groups.metadata_hash.has_forgotten_many:
+        await context.turn.through(groups.metadata_hash.learn_again())
     try:
         response: ConsumerGroupHeartbeatResponse = await submit(context, request.group_id, request)
     except CoordinatorRefused as refused:

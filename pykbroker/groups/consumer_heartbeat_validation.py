@@ -17,6 +17,9 @@ from .refusal import Refusal
 FIRST_VERSION_WITH_MEMBER_ID_OF_CLIENT = 1
 NO_REBALANCE_TIMEOUT = -1
 
+MOST_NAMES = 10_000
+"""Topics that one member names; it may use a regular expression for any number."""
+
 
 def validate_request(
     request: ConsumerGroupHeartbeatRequest, version: int, assignors: Collection[str]
@@ -57,6 +60,8 @@ def _what_misses(request: ConsumerGroupHeartbeatRequest) -> str | None:
             return "Either SubscribedTopicNames or SubscribedTopicRegex must be non-null when (re-)joining."
     if request.member_epoch == STATIC_LEAVING_EPOCH and request.instance_id is None:
         return "InstanceId can't be null."
+    if request.subscribed_topic_names is not None and len(request.subscribed_topic_names) > MOST_NAMES:
+        return f"SubscribedTopicNames has more than {MOST_NAMES} names."
     return "MemberEpoch is invalid." if request.member_epoch < STATIC_LEAVING_EPOCH else None
 
 

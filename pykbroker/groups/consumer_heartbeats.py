@@ -24,7 +24,7 @@ from .classic_group import ClassicGroup
 from .config import ConsumerGroupConfig, GroupConfig
 from .consumer_group import ConsumerGroup
 from .consumer_heartbeat_validation import NO_REBALANCE_TIMEOUT, validate_epoch, validate_request
-from .consumer_member import JOINING_EPOCH, LEAVING_EPOCH, STATIC_LEAVING_EPOCH, ConsumerMember
+from .consumer_member import JOINING_EPOCH, LEAVING_EPOCH, STATIC_LEAVING_EPOCH, ConsumerMember, in_order
 from .consumer_membership import ConsumerMembership, new_member_id
 from .consumer_records import member_record
 from .context import GroupRequestContext, Step
@@ -202,7 +202,7 @@ def _updated(
         rack_id=member.rack_id if request.rack_id is None else request.rack_id,
         rebalance_timeout_ms=member.rebalance_timeout_ms if timeout_ms == NO_REBALANCE_TIMEOUT else timeout_ms,
         server_assignor=member.server_assignor if request.server_assignor is None else request.server_assignor,
-        subscribed_topic_names=member.subscribed_topic_names if names is None else tuple(sorted(set(names))),
+        subscribed_topic_names=member.subscribed_topic_names if names is None else in_order(names),
         subscribed_topic_regex=member.subscribed_topic_regex if regex is None else regex,
         client_id=context.client_id,
         client_host=context.client_host,

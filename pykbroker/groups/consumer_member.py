@@ -5,9 +5,11 @@ A value: every change makes a new one, and a new one comes from a record. The mo
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
+from itertools import islice
+from operator import lt
 from typing import Final, TypeAlias
 
 from pykbroker.protocol.messages.consumer_group_records import (
@@ -114,7 +116,7 @@ class ConsumerMember:
             rack_id=value.rack_id,
             client_id=value.client_id,
             client_host=value.client_host,
-            subscribed_topic_names=tuple(sorted(set(value.subscribed_topic_names))),
+            subscribed_topic_names=in_order(value.subscribed_topic_names),
             subscribed_topic_regex=value.subscribed_topic_regex or "",
             rebalance_timeout_ms=value.rebalance_timeout_ms,
             server_assignor=value.server_assignor,
@@ -141,6 +143,13 @@ class ConsumerMember:
             assigned={},
             pending_revocation={},
         )
+
+
+def in_order(names: Sequence[str]) -> tuple[str, ...]:
+    """In the order of the alphabet, without repetitions."""
+    if all(map(lt, names, islice(names, 1, None))):
+        return tuple(names)
+    return tuple(sorted(set(names)))
 
 
 def _state(value: int) -> MemberState:

@@ -113,9 +113,11 @@ class GroupShard:
         consumer_config_of: Callable[[str], ConsumerGroupConfig] = lambda group_id: ConsumerGroupConfig(),
         regexes: TopicRegexes | None = None,
         assignments: AssignmentOffload | None = None,
+        metadata_hash: MetadataHash | None = None,
     ) -> None:
         """consumer_config_of: settings of a consumer group by its id, where groups have their own. regexes: who looks
-        for topics that match; assignments: who computes large assignments; None where that is to be done at once."""
+        for topics that match; assignments: who computes large assignments; None where that is to be done at once.
+        metadata_hash: where shards share one."""
         self.config = config
         self.groups: dict[str, Group] = {}
         self.offsets = CommittedOffsets()
@@ -132,7 +134,7 @@ class GroupShard:
         self._forgotten_topics = ForgottenTopics(self.offsets, self.pending_offsets)
         self._administration = Administration(self.groups, self._rebalance, self._consumer_records)
         self._deletions = GroupDeletions(self.groups, self._cleanup, self._administration)
-        self._metadata_hash = MetadataHash(topics)
+        self._metadata_hash = metadata_hash or MetadataHash(topics)
         self._topic_changes = TopicChanges()
         self._consumer_config_of = consumer_config_of
         self._migration = Migration(

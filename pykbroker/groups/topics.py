@@ -14,9 +14,13 @@ from typing import Final, Protocol
 
 import xxhash
 
+from pykbroker.long_work import LongWork
+
 from .assignors.model import TopicDescriber
 
 NO_HASH: Final = 0
+FEW_TOPICS: Final = 100
+"""Are hashed as soon as they are looked at."""
 _HASH_VERSION: Final = 0
 _INT: Final = struct.Struct("<i")
 _LONG: Final = struct.Struct("<q")
@@ -97,17 +101,42 @@ def topic_ids(topics: TopicsView, names: Iterable[str]) -> frozenset[bytes]:
 
 
 class MetadataHash:
-    """Hashes over topics; each topic's is kept until it changes."""
+    """Hashes over topics; each topic's is kept until it changes. Shards of one node may share it."""
 
     def __init__(self, topics: TopicsView) -> None:
         self._topics = topics
         self._known: dict[str, int] = {}
+        self._forgotten: dict[str, None] = {}
 
     def forget(self, name: str) -> None:
-        self._known.pop(name, None)
+        if self._known.pop(name, None) is not None:
+            self._forgotten[name] = None
 
     def forget_all(self) -> None:
+        self._forgotten.update(dict.fromkeys(self._known))
         self._known.clear()
+
+    @property
+    def has_forgotten_many(self) -> bool:
+        return len(self._forgotten) > FEW_TOPICS
+
+    def learn_again(self) -> LongWork[None]:
+        """What was known, so that nobody has to hash very many topics at once."""
+        while self._forgotten:
+            yield self._learn(self._forgotten.popitem()[0])
+
+    def learn(self, names: Iterable[str]) -> LongWork[None]:
+        """The same for topics that somebody is about to subscribe to."""
+        for name in names:
+            yield self._learn(name)
+
+    def _learn(self, name: str) -> int:
+        """How many steps it took."""
+        topic_id = self._topics.topic_id(name)
+        if topic_id is None or name in self._known:
+            return 1
+        self._of_topic(name)
+        return 5 + self._topics.partition_count(topic_id) // 4
 
     def of(self, names: Iterable[str]) -> int:
         """Over the topics that exist, in the order of their names."""

@@ -22,6 +22,7 @@ from pykbroker.groups.context import GroupRequestContext
 from pykbroker.groups.deleted_topics import MOST_FORGOTTEN, DeletedTopics
 from pykbroker.groups.records import CoordinatorRecord, EncodedRecord, decode_record
 from pykbroker.groups.shard import GroupRequest, GroupShard
+from pykbroker.groups.topics import MetadataHash
 from pykbroker.metadata.image import ImageChanges, MetadataImage
 from pykbroker.protocol.messages.group_records import OffsetCommitKey
 from pykbroker.protocol.messages.topics import CreatableTopic, CreatableTopicConfig
@@ -72,6 +73,8 @@ class GroupCoordinator(CoordinatorDriver[GroupShard, GroupRequest, GroupRequestC
         self.topic_regexes = TopicRegexes(image, threads)
         self._assignments = AssignmentThreads(threads)
         self.waiting_members = WaitingMembers()
+        self._topics = ImageTopics(image)
+        self.metadata_hash = MetadataHash(self._topics)
 
     def new_shard(self, partition: Partition) -> GroupShard:
         room = record_room_bytes(partition.log.config.max_message_bytes)
@@ -79,12 +82,13 @@ class GroupCoordinator(CoordinatorDriver[GroupShard, GroupRequest, GroupRequestC
         return GroupShard(
             config,
             self._rng,
-            ImageTopics(self._image),
+            self._topics,
             self._consumer_config,
             self.topic_regexes,
             ShardAssignments(
                 self._assignments, partial(self._encoding, partition), partial(self._put_assignment, partition)
             ),
+            self.metadata_hash,
         )
 
     def _encoding(self, partition: Partition) -> Callable[[Sequence[EncodedRecord]], Sequence[bytes]]:
@@ -134,6 +138,8 @@ class GroupCoordinator(CoordinatorDriver[GroupShard, GroupRequest, GroupRequestC
     def apply(self, image: MetadataImage, changes: ImageChanges) -> None:
         """Groups look at their topics again; topics that were deleted take their offsets along."""
         names = _changed_topics(image, changes)
+        for name in names:
+            self.metadata_hash.forget(name)
         for led in self._shards.values():
             led.shard.on_topics_changed(names)
         if changes.deleted_topics:

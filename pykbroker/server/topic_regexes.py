@@ -7,7 +7,7 @@ room for: it has to last until the members' next heartbeat, and is in their grou
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import trio
 
@@ -45,16 +45,18 @@ class TopicRegexes:
         self._want(expression)
         return None
 
-    async def prepare(self, expression: str) -> None:
-        """Returns when `find` knows the expression's topics as they are now, or it is no expression."""
+    async def prepare(self, expression: str) -> Sequence[str]:
+        """Returns when `find` knows the expression's topics as they are now, or it is no expression; the topics."""
         least_version = self._image().offset
         known = self._found.get(expression)
         if known is not None and known[0] >= least_version:
-            return
+            return known[1]
         if invalid_reason(expression) is None and self.find(expression, least_version) is None:
             wanted = self._wanted.get(expression)
             if wanted is not None:
                 await wanted.wait()
+        found = self._found.get(expression)
+        return () if found is None else found[1]
 
     def _want(self, expression: str) -> None:
         if expression not in self._wanted and len(self._wanted) < MOST_WANTED:

@@ -44,6 +44,7 @@ class WorkPerStep(trio.abc.Instrument):
         wanted = self._at_least if at_least is None else at_least
         self.most.clear()
         self.total.clear()
+        self._now.clear()
         trio.lowlevel.add_instrument(self)
         try:
             yield
