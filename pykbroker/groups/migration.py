@@ -18,7 +18,7 @@ from pykbroker.state_machine import Token
 
 from .classic_group import ClassicGroup
 from .config import GroupConfig
-from .consumer_group import ConsumerGroup
+from .consumer_group import ConsumerGroup, TargetAssignment
 from .consumer_member import ConsumerMember
 from .consumer_records import (
     ConsumerRecords,
@@ -203,9 +203,8 @@ class Migration:
         for member in staying:
             known = classic.members[member.member_id]
             assert classic.protocol_name is not None
-            known.assignment = write_assignment(
-                group.target_of(member), known.protocols[classic.protocol_name], self._topics
-            )
+            has = group.target_of(member) if member.is_reconciled_to(group.group_epoch) else _owned(member)
+            known.assignment = write_assignment(has, known.protocols[classic.protocol_name], self._topics)
         record_of_group = classic.record()
         if not self._rebalance.fits(record_of_group):
             return None
@@ -222,6 +221,16 @@ class Migration:
 
     def _keep_session(self, group_id: str, member_id: str, timeout_ms: int, step: Step) -> None:
         self._deadlines.schedule(SessionTimeout(group_id, member_id), step.now_ms + timeout_ms)
+
+
+def _owned(member: ConsumerMember) -> TargetAssignment:
+    """What the member may be reading from, until it comes to the rebalance that begins. Kafka writes its target down
+    all the same, and gives the rest to others when the group is upgraded before that."""
+    owned: dict[bytes, set[int]] = {}
+    for partitions in (member.assigned, member.pending_revocation):
+        for topic_id, each in partitions.items():
+            owned.setdefault(topic_id, set()).update(each)
+    return {topic_id: frozenset(each) for topic_id, each in owned.items()}
 
 
 def _share_a_protocol(members: Collection[ConsumerMember]) -> bool:

@@ -110,7 +110,7 @@ def test_an_upgraded_group_is_read_back_as_it_was() -> None:
         assert getattr(again, name) == getattr(group, name), name
 
 
-def test_a_downgraded_group_is_read_back_with_the_target_as_its_members_assignments() -> None:
+def test_a_downgraded_group_is_read_back_with_what_its_members_have() -> None:
     conversation = talk()
     member_id = with_classic_member(conversation)
     joining(conversation)
@@ -122,6 +122,20 @@ def test_a_downgraded_group_is_read_back_with_the_target_as_its_members_assignme
     (member,) = again.members.values()
     assert member.member_id == member_id
     assert len(member.assignment) > len(assignment())
+
+
+def test_what_a_slow_member_has_is_nobody_elses_when_the_group_changes_its_protocol_twice_meanwhile() -> None:
+    conversation = talk()
+    slow = with_classic_member(conversation)
+    joining(conversation, "short")
+    leaving(conversation, "short")
+    assert isinstance(conversation.shard.groups[GROUP], ClassicGroup)
+    joining(conversation, "next")
+    group = conversation.shard.groups[GROUP]
+    assert isinstance(group, ConsumerGroup)
+    assert {each: sorted(*member.assigned.values()) for each, member in group.members.items() if member.assigned} == {
+        slow: [0, 1, 2]
+    }
 
 
 @pytest.mark.parametrize("is_told_by", ["JoinGroup", "SyncGroup"])
