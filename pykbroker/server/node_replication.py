@@ -14,10 +14,13 @@ from .alter_partition import Submit
 from .clock import Clock
 from .replica_fetcher import Brokers, ReplicaFetchers
 from .replica_manager import ReplicaManager, ReplicationCounts
+from .turns import Turn
 
 logger = logging.getLogger(__name__)
 
 _COUNT_INTERVAL_S = 5
+_STEPS_PER_LOOK = 6
+"""At one partition's followers; more where somebody is to be told."""
 
 
 @dataclass(slots=True)
@@ -53,9 +56,10 @@ class NodeReplication:
     async def _shrink_isrs(self) -> None:
         while True:
             await trio.sleep(max(self.lag_time_max_ms / 2, 1) / 1000)
-            now_ms = self.clock.monotonic_ms()
+            turn = Turn()
             for partition in self.replicas.partitions():
-                partition.maybe_shrink_isr(now_ms)
+                partition.maybe_shrink_isr(self.clock.monotonic_ms())  # nothing, where it is gone meanwhile
+                await turn.took(_STEPS_PER_LOOK)
 
     async def _tell_counts(self) -> None:
         """One line when something is not as it should be, or is again."""

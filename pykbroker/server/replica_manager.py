@@ -166,8 +166,9 @@ class ReplicaManager:
         paths = partition_paths(self._config) if named == ["*"] else named
         return frozenset(map(posixpath.abspath, paths))
 
-    def partitions(self) -> Iterator[Partition]:
-        return iter(self._hosted)
+    def partitions(self) -> list[Partition]:
+        """As they are now: to go through in turns, in which some may go and others come."""
+        return list(self._hosted)
 
     def replication_counts(self) -> ReplicationCounts:
         """How many partitions are not as they should be: of those led here, and those whose logs cannot be used."""
@@ -503,7 +504,7 @@ class ReplicaManager:
         hosted = {id(log): at for at, log in directory.logs.copy().items()}
         return {
             hosted[id(partition.log)]: partition.high_watermark
-            for partition in self.partitions()
+            for partition in self._hosted
             if id(partition.log) in hosted
         }
 
