@@ -6,9 +6,11 @@ import logging
 from collections.abc import Callable
 
 from pykbroker.protocol.errors import ErrorCode
+from pykbroker.protocol.messages.quorum import BeginQuorumEpochResponse, VoteResponse
 from pykbroker.protocol.messages.voters import AddRaftVoterRequest, RemoveRaftVoterRequest
 from pykbroker.protocol.schema import Message
 
+from . import wire
 from .events import Destination
 from .leader_state import Leader
 from .quorum_state import QuorumState
@@ -51,9 +53,18 @@ def handle_common(quorum: QuorumState, told: Leadership, error_code: int, source
         log_unexpected(quorum, source, error_code)
         return False
     if error_code == ErrorCode.INVALID_VOTER_KEY:
-        logger.info("raft node %d: node %d has another directory than expected", quorum.replica.node_id, source.node_id)
+        text = "raft node %d: node %d has another directory than the voter that was asked"
+        quorum.complain(("directory", source), text, quorum.replica.node_id, source.node_id)
         return False
     return None
+
+
+def is_of_another_directory(response: object) -> bool:
+    """Who was asked is not there: its node has another directory now, as long as nobody changes one of the two."""
+    if not isinstance(response, VoteResponse | BeginQuorumEpochResponse):
+        return False
+    partition = wire.partition_of(response)
+    return partition is not None and partition.error_code == ErrorCode.INVALID_VOTER_KEY
 
 
 def _follow(quorum: QuorumState, told: Leadership, source: Destination) -> bool:

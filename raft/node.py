@@ -29,7 +29,7 @@ from pykbroker.protocol.messages.quorum import (
 from pykbroker.protocol.messages.voters import AddRaftVoterRequest, RemoveRaftVoterRequest, UpdateRaftVoterRequest
 from pykbroker.protocol.schema import Message
 
-from .answers import log_refused
+from .answers import is_of_another_directory, log_refused
 from .election_state import ElectionState
 from .elections import Elections
 from .events import (
@@ -197,9 +197,13 @@ class RaftNode:
                 sent = self._quorum.peers.take(request_id)
                 if sent is not None:
                     self._quorum.refusing.discard(sent.destination.node_id)
-                    self._quorum.peers.refusals.discard(sent.destination)
-                    if not self._answered(sent, response):
+                    was_of_use = self._answered(sent, response)
+                    if not was_of_use:
                         self._quorum.peers.back_off(sent.destination, now_ms)
+                    if not was_of_use and is_of_another_directory(response):
+                        self._quorum.peers.refusals.add(sent.destination, now_ms)
+                    else:
+                        self._quorum.peers.refusals.discard(sent.destination)
             case RequestFailed(request_id, refused):
                 sent = self._quorum.peers.take(request_id)
                 if sent is not None:

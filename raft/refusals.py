@@ -1,6 +1,8 @@
-"""Peers whose ports refuse: who has no process behind its port is tried again less and less often.
+"""Peers that are not there: who has no process behind its port is tried again less and less often.
 
-Kafka's `NetworkClient` does so, as raft's channel has it made: 50 ms after the first refusal, 500 ms at most.
+Kafka's `NetworkClient` does so, as raft's channel has it made: 50 ms after the first refusal, 500 ms at most. A voter
+whose node answers INVALID_VOTER_KEY, as it has another directory now, is not there either; Kafka's candidates ask it
+again without a pause.
 """
 
 from __future__ import annotations

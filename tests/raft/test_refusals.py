@@ -1,11 +1,12 @@
-"""Who has no process behind its port is asked less and less often, and whoever is there does not wait for it."""
+"""Who is not there is asked less and less often, and whoever is there does not wait for it."""
 
 from __future__ import annotations
 
+from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages.quorum import VoteRequest
 from pykbroker.raft import wire
 from pykbroker.raft.epochs import OffsetAndEpoch
-from pykbroker.raft.events import Destination, OutgoingRequest, RequestReceived
+from pykbroker.raft.events import Destination, OutgoingRequest, RequestReceived, ResponseReceived
 from pykbroker.raft.node import Role
 from pykbroker.raft.refusals import Refusals
 from pykbroker.raft.replica import LocalReplica
@@ -73,3 +74,42 @@ def test_nothing_is_kept_of_who_is_not_asked_any_more() -> None:
     for i in range(3 * MOST_MS):
         refusals.add(Destination(i, "localhost", 1), now_ms=i)
     assert len(refusals._by_peer) <= MOST_MS + KAFKA_TIMEOUTS.reconnect_backoff_ms + 1
+
+
+# Voters whose nodes have another directory
+
+
+def answered_with_another_key(stage: Stage, ms: int) -> list[int]:
+    """When node 2 was asked, all of whose answers say that it is not the voter that was meant; node 3 is silent."""
+    end_ms, asked_ms = stage.now_ms + ms, []
+    while stage.now_ms < end_ms:
+        request = stage.requests().get(2)
+        if request is not None:
+            asked_ms.append(stage.now_ms)
+            known = wire.Known(stage.node.epoch, -1, None)
+            response = wire.vote_response(known, ErrorCode.INVALID_VOTER_KEY, granted=False)
+            stage.node.step(ResponseReceived(request.request_id, response), stage.now_ms)
+        stage.wait()
+    return asked_ms
+
+
+def test_a_voter_whose_node_has_another_directory_is_asked_twice_a_second() -> None:
+    stage = Stage()
+    assert len(answered_with_another_key(stage, 2 * KAFKA_TIMEOUTS.election_ms)) >= 4
+    answered_with_another_key(stage, LONG_MS)
+    asked_ms = answered_with_another_key(stage, LONG_MS)
+    assert stage.node.role in (Role.UNATTACHED, Role.PROSPECTIVE)
+    assert asked_ms
+    assert len(asked_ms) < 2 * (LONG_MS // MOST_MS)
+
+
+def test_a_voter_that_has_its_directory_again_counts_at_its_next_answer() -> None:
+    stage = Stage()
+    answered_with_another_key(stage, LONG_MS)
+    began_ms = stage.now_ms
+    while stage.node.role is not Role.CANDIDATE:
+        stage.wait()
+        request = stage.requests().get(2)
+        if request is not None:
+            stage.answer(request, granted=True)
+    assert stage.now_ms - began_ms <= MOST_MS + 2 * KAFKA_TIMEOUTS.election_ms
