@@ -18,7 +18,9 @@ class LogCopy:
     def __init__(self, source: Log, log: Log) -> None:
         self.source = source
         self.log = log
-        self._truncations = source.truncations
+        self._truncations: int | None = None
+        """Of the source, when both were compared last: what an earlier run has copied a power cut may have taken there.
+        """
 
     @property
     def offset_lag(self) -> int:

@@ -167,3 +167,27 @@ def test_a_copy_truncates_past_epochs_that_its_source_never_had(disk: SimulatedD
             append(source, bytes([value]), epoch=epoch)
     catch_up(copy)
     assert_same(copy)
+
+
+@pytest.mark.parametrize("appended_since", [b"", b"x", b"xyz"])
+def test_a_copy_of_an_earlier_run_keeps_nothing_that_its_source_has_lost(
+    disk: SimulatedDisk, appended_since: bytes
+) -> None:
+    """A power cut took from the source what the copy had flushed already."""
+    source = open_log(disk, SOURCE, config())
+    append(source, b"a")
+    source.flush()
+    for value in (b"b", b"c"):
+        append(source, value)
+    copy = new_copy(disk, source)
+    catch_up(copy)
+    copy.log.flush()
+    disk.crash()
+    source, log = open_log(disk, SOURCE, config()), open_log(disk, COPY, config())
+    assert (source.log_end_offset, log.log_end_offset) == (1, 3)
+    source.assign_epoch_start_offset(1, 1)
+    for value in appended_since:
+        append(source, bytes([value]), epoch=1)
+    copy = LogCopy(source, log)
+    catch_up(copy)
+    assert_same(copy)
