@@ -159,17 +159,26 @@ class DirectoryCheckpoints:
 
         A log must not end before its start, where a crash takes what was not flushed: so that is flushed first.
         """
-        log_start_offsets = dict(self.log_start_offsets)
+        starts: Offsets = {}
         for at, log in logs.items():
-            log_start_offsets.pop(at, None)
             start = log.log_start_offset
             if start > log.segments[0].base_offset:
-                log_start_offsets[at] = start
+                starts[at] = start
                 if log.recovery_point < start:
                     log.flush()
         with self._writing:
+            log_start_offsets = self.log_start_offsets.copy()
+            for at in logs:
+                log_start_offsets.pop(at, None)
+            log_start_offsets.update(starts)
             if log_start_offsets != self._written.get(LOG_START_OFFSET):
                 self._write(LOG_START_OFFSET, log_start_offsets)
+
+    def write_start_of_copy(self, at: TopicPartition, offset: int) -> None:
+        """Of a log that is not here yet."""
+        with self._writing:
+            self.log_start_offsets[at] = offset
+            self._write(LOG_START_OFFSET, {**self._written.get(LOG_START_OFFSET, {}), at: offset})
 
     def write_high_watermarks(
         self, high_watermarks: Mapping[TopicPartition, int], unopened: Collection[TopicPartition], lowerings: int

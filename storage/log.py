@@ -563,8 +563,12 @@ class Log:
         self._has_been_compacted = source._has_been_compacted
         self.update_config(source.config)
 
-    def move_to(self, directory: str) -> None:
-        """The directory has another name now, which `flush` makes durable."""
+    def move_to(self, directory: str, durable_end_offset: int) -> None:
+        """The directory has another name now, which `flush` makes durable. Until then no more counts as flushed than
+        what is durable elsewhere, below `durable_end_offset`: a power cut may take the name.
+        """
+        with self._flushes.moving:
+            self.recovery_point = min(self.recovery_point, durable_end_offset)
         self.directory = directory
         self._names.move_to(directory)
         self._epochs.move_to(posixpath.join(directory, leader_epochs.FILE_NAME))

@@ -121,6 +121,8 @@ class LogDirectory:
         self._marks = marks
         self._checkpoints = checkpoints
         self._unsynced_topic_ids = UnsyncedTopicIds(disk)
+        self._promotions = self._synced_promotions = 0
+        """How many copies have become logs, and of how many the names are durable."""
         self._noting_boot_id = Turn()
         """Logs are opened in threads, and each of the last ones may find that none is left."""
 
@@ -261,9 +263,7 @@ class LogDirectory:
             found = None
         if found is None:
             self.ensure_not_lost(at)
-            if self._checkpoints.is_written(at):
-                # The next start must not take what they say of a deleted log for this one's.
-                self._forget_deleted_in_checkpoints()
+            self._forget_what_is_gone(at)
         try:
             log = Log.open(
                 self._disk,
@@ -313,22 +313,59 @@ class LogDirectory:
                 self._disk.remove_directory(path)
             raise
 
-    def promote_future(self, at: TopicPartition) -> Log:
+    def open_copy(self, at: TopicPartition, topic_id: bytes, config: LogConfig, *, now_ms: int) -> Log:
+        """A log to copy one of another directory into: what the checkpoints say of one that was here before is not said
+        of it. May run in a thread. Raises `DiskFailed`.
+        """
+        self._forget_what_is_gone(at)
+        return self.futures.open(at, topic_id, config, now_ms=now_ms)
+
+    def _forget_what_is_gone(self, at: TopicPartition) -> None:
+        """Whatever the checkpoints say of a log that is neither here nor missed: be it one that was deleted, or a copy
+        that did not become one.
+        """
+        if self._is_here(at):
+            return
+        self._checkpoints.forget(at)
+        if self._checkpoints.is_written(at):
+            # The next start must not take it for what is to be here.
+            self._forget_deleted_in_checkpoints()
+
+    def _is_here(self, at: TopicPartition) -> bool:
+        return any(at in names for names in (self.logs, self.found, self.damaged))
+
+    def promote_future(self, at: TopicPartition, durable_end_offset: int) -> Log:
         """The copy of a log of another directory is the partition's log from now on. The new name is durable after
-        `Log.flush` of it, or after `sync_names`. Raises `DiskFailed`.
+        `Log.flush` of it, or after `sync_names`; until then a power cut may leave the other one in its place, of which
+        all is durable below `durable_end_offset`. Raises `DiskFailed`.
         """
         assert at not in self.logs, f"{at} is here already"
         log = self.futures.logs[at]
         path = self._join(str(at))
         self._disk.rename(log.directory, path)
-        log.move_to(path)
+        self._promotions += 1
+        log.move_to(path, durable_end_offset)
         log.before_truncation = partial(self._checkpoints.lower, at)
         self.logs[at] = self.futures.logs.pop(at)
         return log
 
+    def delete_copy(self, at: TopicPartition) -> str:
+        """Give up a copy that did not become the log. Returns the path that `remove_deleted` is to remove."""
+        path = self.futures.delete(at)
+        if not self._is_here(at):
+            self._checkpoints.forget(at)
+        return path
+
     def sync_names(self) -> None:
         """May run in a thread."""
+        promotions = self._promotions
         self._disk.sync_directory(self.path)
+        self._synced_promotions = max(self._synced_promotions, promotions)
+
+    def _sync_promotions(self) -> None:
+        """Before the checkpoints say anything of a log that came from another directory: it has to be found here."""
+        if self._synced_promotions != self._promotions:
+            self.sync_names()
 
     def bytes_to_check(self, at: TopicPartition) -> int:
         """What recovery would read of a log that was found and is not open yet; nothing after a clean shutdown."""
@@ -436,7 +473,8 @@ class LogDirectory:
         return target
 
     def _forget_deleted_in_checkpoints(self) -> None:
-        self._checkpoints.forget_others_in_files(self.logs.copy().keys() | self.found.keys())
+        logs = self.logs.copy().keys() | self.futures.logs.copy().keys()
+        self._checkpoints.forget_others_in_files(logs | self.found.keys())
 
     def remove_deleted(self, paths: Collection[str]) -> None:
         """A deleted log's directory, or files that a log put aside; no matter if they are gone. May run in a thread."""
@@ -462,6 +500,7 @@ class LogDirectory:
 
     def checkpoint_recovery_points(self) -> None:
         logs = self.logs.copy()
+        self._sync_promotions()
         # Logs without records are made anew where they are lost.
         if self._unsynced_topic_ids:
             self._unsynced_topic_ids.sync_all({log.directory for log in logs.values() if log.log_end_offset})
@@ -469,7 +508,9 @@ class LogDirectory:
 
     def checkpoint_log_start_offsets(self) -> None:
         """May flush logs. May run in a thread."""
-        self._checkpoints.write_log_start_offsets(self.logs.copy())
+        logs = self.logs.copy()
+        self._sync_promotions()
+        self._checkpoints.write_log_start_offsets(logs)
 
     @property
     def lowerings(self) -> int:
@@ -483,6 +524,7 @@ class LogDirectory:
 
         lowerings: how many there were when somebody looked at the high watermarks; None for now.
         """
+        self._sync_promotions()
         self._checkpoints.write_high_watermarks(
             high_watermarks, self.found.keys() | self.damaged, self.lowerings if lowerings is None else lowerings
         )
@@ -494,6 +536,10 @@ class LogDirectory:
     def checkpoint_cleaned_offset(self, at: TopicPartition, offset: int) -> None:
         """May run in a thread, one at a time."""
         self._checkpoints.write_cleaned_offset(at, offset)
+
+    def checkpoint_start_of_copy(self, at: TopicPartition, offset: int) -> None:
+        """Where a copy begins that is to become the log: records were deleted from that. May run in a thread."""
+        self._checkpoints.write_start_of_copy(at, offset)
 
     def take_offline(self) -> None:
         """Its disk has failed: nothing is written there any more, and the next start recovers what is there."""

@@ -46,7 +46,7 @@ async def delete_records(context: RequestContext, request: DeleteRecordsRequest)
         topic = topics.setdefault(name, DeleteRecordsTopicResult(name=name))
         topic.partitions.append(_delete(broker.partitions, name, index, offset, deletions))
         await context.turn.took(_STEPS_OF_DELETION)
-    await broker.partitions.checkpoint_log_start_offsets(each.partition.log for each in deletions)
+    await broker.partitions.checkpoint_log_start_offsets(each.partition for each in deletions)
     await _await_followers(context, deletions, request.timeout_ms)
     return DeleteRecordsResponse(topics=list(topics.values()))
 

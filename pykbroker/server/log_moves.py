@@ -42,6 +42,8 @@ class Move:
     partition: Partition
     destination: LogDirectory
     copy: LogCopy | None = None
+    start_offset: int = 0
+    """Where the copy begins, as the destination's checkpoint has it."""
     scope: trio.CancelScope = field(default_factory=trio.CancelScope)
     ended: trio.Event = field(default_factory=trio.Event)
 
@@ -184,7 +186,7 @@ class LogMoves:
         if self._nursery.cancel_scope.cancel_called:
             return
         try:
-            path = destination.futures.delete(move.at)
+            path = destination.delete_copy(move.at)
         except DiskFailed as failure:
             self._replicas.failures.in_directory(destination, failure)
         else:
@@ -194,7 +196,7 @@ class LogMoves:
         partition, destination = move.partition, move.destination
         source = partition.log
         log = await self._threads.run(
-            lambda: destination.futures.open(move.at, partition.topic_id, source.config, now_ms=self._clock.now_ms())
+            lambda: destination.open_copy(move.at, partition.topic_id, source.config, now_ms=self._clock.now_ms())
         )
         copy = move.copy = LogCopy(source, log)
         self._check(move, source)
@@ -216,6 +218,11 @@ class LogMoves:
             self._check(move, copy.source)
         await self._threads.run(copy.log.flush)
         self._check(move, copy.source)
+        start_offset = copy.source.log_start_offset
+        if move.start_offset < start_offset <= copy.log.recovery_point:
+            await self._threads.run(move.destination.checkpoint_start_of_copy, move.at, start_offset)
+            move.start_offset = start_offset
+            self._check(move, copy.source)
 
     def _check(self, move: Move, source: Log) -> None:
         """The partition may be gone, or a directory offline, since the last look. Raises _Gone."""
@@ -226,8 +233,12 @@ class LogMoves:
             raise _Gone("a log directory is offline")
 
     def _take_over(self, move: Move, copy: LogCopy) -> bool:
-        """Without a pause for others: the last few bytes, and then the copy is the log. False where more is missing."""
-        if copy.source.is_being_truncated:
+        """Without a pause for others: the last few bytes, and then the copy is the log. False where more is missing.
+
+        What is durable in the source is durable in the copy before: a crash may leave either in the log's place.
+        """
+        source = copy.source
+        if source.is_being_truncated or source.log_start_offset > move.start_offset:
             return False
         data = copy.next_slice(_INLINE_BYTES, now_ms=self._clock.now_ms())
         if data is not None:
@@ -235,9 +246,10 @@ class LogMoves:
         if copy.offset_lag:
             return False
         copy.finish()
-        if copy.log.recovery_point < copy.source.recovery_point:
+        durable_end_offset = source.recovery_point
+        if copy.log.recovery_point < durable_end_offset:
             copy.log.flush()
-        self._replicas.replace_log(move.partition, move.destination.promote_future(move.at))
+        self._replicas.replace_log(move.partition, move.destination.promote_future(move.at, durable_end_offset))
         return True
 
 

@@ -489,12 +489,17 @@ class ReplicaManager:
         if partition is not None:
             partition.notify()
 
-    async def checkpoint_log_start_offsets(self, logs: Iterable[Log]) -> None:
-        """Where these logs start is durable when it returns, or the directory of one that is not is offline."""
-        wanted = set(logs)
-        for directory in list(self.logs.directories):
-            if not wanted.isdisjoint(directory.logs.copy().values()):
-                await self._upkeep.checkpoint_log_start_offsets(directory)
+    async def checkpoint_log_start_offsets(self, partitions: Iterable[Partition]) -> None:
+        """Where these begin is durable when it returns, or the directory of one that is not is offline. One that comes
+        to another directory meanwhile is looked for there.
+        """
+        left = list(partitions)
+        while left:
+            wanted = {partition.log for partition in left}
+            for directory in list(self.logs.directories):
+                if not wanted.isdisjoint(directory.logs.copy().values()):
+                    await self._upkeep.checkpoint_log_start_offsets(directory)
+            left = [partition for partition in left if partition.log not in wanted]
 
     async def checkpoint(self) -> None:
         """Write down the high watermarks, as before a clean shutdown, which writes down the rest."""

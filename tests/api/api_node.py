@@ -40,7 +40,7 @@ from pykbroker.server.replica_manager import ReplicaManager
 from pykbroker.sim.clock import EPOCH_MS
 from pykbroker.sim.network import SimulatedNetwork
 from pykbroker.sim.threads import SimulatedThreads
-from pykbroker.storage.disk import OsDisk
+from pykbroker.storage.disk import Disk, OsDisk
 from pykbroker.storage.log_dirs import LogDirectory, format_directory
 from pykbroker.storage.log_reads import LogSlice
 
@@ -108,11 +108,12 @@ class ApiNode:
         *,
         node_id: int = 1,
         network: SimulatedNetwork | None = None,
+        disk: Disk | None = None,
     ) -> None:
         self.path = path
         self.node_id = node_id
         self.config = BrokerConfig({"node.id": str(node_id), "log.dirs": str(path / "data"), **(properties or {})})
-        self.disk = OsDisk()
+        self.disk = disk or OsDisk()
         self.rng = random.Random(node_id)
         self.network = network or SimulatedNetwork(self.rng)
         self.clock = VirtualClock()

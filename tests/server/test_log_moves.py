@@ -13,6 +13,7 @@ import trio
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.server.directory_assignments import DirectoryAssignments
 from pykbroker.server.log_moves import LogMoves
+from pykbroker.storage.log_dirs import LogDirectory
 from tests.api.api_node import ApiNode, in_virtual_time
 
 from .serving import eventually
@@ -35,8 +36,13 @@ def node(tmp_path: Path) -> ApiNode:
     return ApiNode(tmp_path, {"log.dirs": f"{tmp_path}/one,{tmp_path}/two"})
 
 
-def while_it_moves(node: ApiNode, test: Callable[[SlowController, LogMoves], Awaitable[None]]) -> None:
-    """apples-0 has a record, and all is copied to the other directory; what is left is to tell the controller."""
+def while_it_moves(
+    node: ApiNode, test: Callable[[SlowController, LogMoves], Awaitable[None]], *, deleted: int = 0
+) -> None:
+    """apples-0 has a record, and all is copied to the other directory; what is left is to tell the controller.
+
+    deleted: so many records are, before the move.
+    """
 
     async def run() -> None:
         controller = SlowController()
@@ -44,6 +50,7 @@ def while_it_moves(node: ApiNode, test: Callable[[SlowController, LogMoves], Awa
         moves = LogMoves(node.replicas, assignments, clock=node.clock, threads=node.threads)
         node.create_topic("apples")
         node.append("apples", b"a")
+        node.partition("apples").delete_records(deleted)
         here = posixpath.dirname(node.partition("apples").log.directory)
         (elsewhere,) = (each.path for each in node.directories if each.path != here)
         async with trio.open_nursery() as nursery:
@@ -60,6 +67,11 @@ def logs(node: ApiNode) -> list[str]:
     """Partitions that have a directory, copies and what is to be deleted included."""
     names = [each.name for path in node.config.log_dirs for each in Path(path).iterdir() if each.is_dir()]
     return sorted(name.partition(".")[0] + ".…" * ("." in name) for name in names if "-delete" not in name)
+
+
+def start_offsets(directory: LogDirectory) -> list[str]:
+    """As the checkpoint has them."""
+    return Path(directory.path, "log-start-offset-checkpoint").read_text().splitlines()[2:]
 
 
 def test_a_copy_takes_the_logs_place_when_the_controller_knows(node: ApiNode) -> None:
@@ -87,3 +99,34 @@ def test_a_copy_of_a_topic_that_is_deleted_meanwhile_takes_nobodys_place(node: A
             assert node.partition("apples").log.log_end_offset == 0
 
     while_it_moves(node, test)
+
+
+def test_a_log_of_which_all_records_are_deleted_moves_as_well(node: ApiNode) -> None:
+    async def test(controller: SlowController, moves: LogMoves) -> None:
+        partition = node.partition("apples")
+        before = partition.log.directory
+        node.append("apples", b"b")
+        assert partition.delete_records(2).offset == 2
+        controller.may_answer.set()
+        await eventually(lambda: node.partition("apples").log.directory != before)
+        assert (partition.log.log_start_offset, partition.log.log_end_offset) == (2, 2)
+
+    while_it_moves(node, test)
+
+
+def test_a_move_that_ends_early_leaves_nothing_in_the_checkpoints(node: ApiNode) -> None:
+    """The next log of that name begins at 0, be it there."""
+
+    async def test(controller: SlowController, moves: LogMoves) -> None:
+        (copy,) = moves.copies.values()
+        (there,) = (each for each in node.directories if each.holds(copy.log.directory))
+        assert start_offsets(there) == ["apples 0 1"]
+        node.delete_topic("apples")
+        controller.may_answer.set()
+        await eventually(lambda: not moves.copies)
+        node.create_topic("apples", directory=there.directory_id)
+        assert there.holds(node.partition("apples").log.directory)
+        assert node.partition("apples").log.log_start_offset == 0
+        assert start_offsets(there) == []
+
+    while_it_moves(node, test, deleted=1)

@@ -124,7 +124,7 @@ def test_a_copy_goes_on_under_another_name(disk: SimulatedDisk) -> None:
     copy.finish()
     disk.rename(COPY, "/two/t-0")
     log = copy.log
-    log.move_to("/two/t-0")
+    log.move_to("/two/t-0", source.recovery_point)
     for value in (b"b", b"c", b"d"):
         append(log, value)
         log.roll(NOW_MS)
