@@ -90,11 +90,14 @@ class HostedLogs:
     ) -> None:
         """Open or create a log, for `open` to hand out. May run in several threads, for a log each.
 
-        Raises `RecoveryStopped`.
+        Who read it before the start asks for more, and is shown nothing that `flush.messages` wants on the disk first:
+        that is flushed here, or when there is room for it. Raises `RecoveryStopped`.
         """
         try:
             log = self._open_in(directory, at, topic_id, config, progress)
-            _flush_what_readers_lack(log)
+            if log.lacks_flush(log.log_end_offset):
+                with suppress(NoRoom):
+                    log.flush()
         except (CorruptLog, DiskFailed) as failure:
             self._loaded[at] = directory, failure
         else:
@@ -229,10 +232,3 @@ class HostedLogs:
 def _is_in(directory: LogDirectory, at: TopicPartition, topic_id: bytes) -> bool:
     found = directory.found.get(at)
     return found is not None and found.is_of(topic_id)
-
-
-def _flush_what_readers_lack(log: Log) -> None:
-    """`flush.messages`: nobody reads what is not durable, and who read it before the start asks for more."""
-    if log.lacks_flush(log.log_end_offset):
-        with suppress(NoRoom):  # it is flushed when there is some
-            log.flush()
