@@ -97,9 +97,13 @@ class Cleaning:
     def clean(self, group: Sequence[LogSegment]) -> LogSegment:
         """A new segment with what stays of the group: durable, and not yet part of the log.
 
-        Raises `CleaningAborted`, `CorruptLog`, `DiskFailed`; then no file of it is left.
+        Its files are made by their names: the next log of this one's name is not made before that has ended. Raises
+        `CleaningAborted`, `CorruptLog`, `DiskFailed`; then no file of it is left.
         """
-        return self._work.clean(group)
+        with self._log.cleaning:
+            if self._log.is_closed:
+                raise CleaningAborted(f"{self._log.directory} is closed")
+            return self._work.clean(group)
 
     # Taking the old segments' place
 
@@ -107,6 +111,9 @@ class Cleaning:
         """Raises `CleaningAborted` where the log is not what it was. Then the directory is to be synced."""
         # What made older records superfluous may have been truncated.
         is_truncated = self._log.truncations != self._truncations
+        if self._log.is_closed:
+            segment.abandon()  # its files went with the log's: what has their names may be another log's
+            raise CleaningAborted(f"{self._log.directory} is closed")
         if is_truncated or not self._log.begin_replacement(segment, group):
             segment.delete()
             raise CleaningAborted(f"{self._log.directory} has changed")

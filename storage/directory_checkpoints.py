@@ -174,11 +174,11 @@ class DirectoryCheckpoints:
             if log_start_offsets != self._written.get(LOG_START_OFFSET):
                 self._write(LOG_START_OFFSET, log_start_offsets)
 
-    def write_start_of_copy(self, at: TopicPartition, offset: int) -> None:
-        """Of a log that is not here yet."""
+    def write_start_of_copy(self, at: TopicPartition, offset: int, is_wanted: Callable[[], bool]) -> None:
+        """Of a log that is not here yet. is_wanted: as it is when it is this one's turn."""
         with self._writing:
-            self.log_start_offsets[at] = offset
-            self._write(LOG_START_OFFSET, {**self._written.get(LOG_START_OFFSET, {}), at: offset})
+            if _put(self.log_start_offsets, at, offset, is_wanted):
+                self._write(LOG_START_OFFSET, {**self._written.get(LOG_START_OFFSET, {}), at: offset})
 
     def write_high_watermarks(
         self, high_watermarks: Mapping[TopicPartition, int], unopened: Collection[TopicPartition], lowerings: int
@@ -195,10 +195,11 @@ class DirectoryCheckpoints:
                     offsets[at] = min(offsets[at], written.get(at, 0))
             self._write(HIGH_WATERMARK, offsets)
 
-    def write_cleaned_offset(self, at: TopicPartition, offset: int) -> None:
+    def write_cleaned_offset(self, at: TopicPartition, offset: int, is_wanted: Callable[[], bool]) -> None:
+        """is_wanted: as it is when it is this one's turn."""
         with self._writing:
-            self.cleaned_offsets[at] = offset
-            self._write(CLEANED_OFFSET, dict(self.cleaned_offsets))
+            if _put(self.cleaned_offsets, at, offset, is_wanted):
+                self._write(CLEANED_OFFSET, dict(self.cleaned_offsets))
 
     def _change(self, name: str, change: Callable[[Offsets], Offsets]) -> None:
         """What the file holds into something else, where that is something else."""
@@ -211,3 +212,12 @@ class DirectoryCheckpoints:
         """By whoever holds `_writing`: what is written is found out in the same turn, or another one's is lost."""
         self._file(name).write(offsets)
         self._written[name] = offsets
+
+
+def _put(offsets: Offsets, at: TopicPartition, offset: int, is_wanted: Callable[[], bool]) -> bool:
+    """Asked last: whoever deletes the log meanwhile says so first, and then forgets what is there."""
+    offsets[at] = offset
+    if not is_wanted():
+        offsets.pop(at, None)
+        return False
+    return True

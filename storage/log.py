@@ -27,7 +27,7 @@ from pykbroker.protocol.records.checking import CheckBudget
 from . import leader_epochs
 from .disk import Buffer, Disk
 from .errors import DiskFailed, NoRoom, OffsetOutOfRange
-from .flush_turns import FlushTurns
+from .flush_turns import FlushTurns, Turn
 from .leader_epochs import UNDEFINED_EPOCH, EpochEntry, LeaderEpochs
 from .log_config import LogConfig
 from .log_evidence import LogEvidence
@@ -118,6 +118,8 @@ class Log:
         self._roll_jitter_ms = self._draw_jitter_ms()
         self._names = LogNames(disk, directory, are_durable=are_names_durable)
         self._flushes = FlushTurns()
+        self.cleaning = Turn()
+        """Held by the thread that makes new segments for a compaction, or has another process make them."""
         self.before_first_flush: Callable[[], None] = lambda: None
         """Makes durable what the directory holds beside the log, and must not be missing where records are there."""
         self.is_being_truncated = False
@@ -708,14 +710,15 @@ class Log:
                     raise
 
     @property
-    def is_flushing(self) -> bool:
-        """A thread writes to the files, be the log deleted meanwhile."""
-        return self._flushes.turn.locked()
+    def is_in_threads(self) -> bool:
+        """A thread writes to files in the directory, be the log deleted meanwhile."""
+        return self._flushes.turn.locked() or self.cleaning.locked()
 
-    def await_flush(self) -> None:
-        """Returns when the flush that is under way has ended. For threads."""
-        with self._flushes.turn:
-            pass
+    def await_threads(self) -> None:
+        """Returns when what was under way has ended. For threads, and logs that are abandoned."""
+        for turn in (self._flushes.turn, self.cleaning):
+            with turn:
+                pass
 
     def _flush(self) -> None:
         # What is appended meanwhile may be in part in what follows, and counts for the next flush.

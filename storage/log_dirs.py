@@ -114,7 +114,7 @@ class LogDirectory:
         collection, and whoever it calls lets a thread add one more.
         """
         self._leaving: dict[TopicPartition, Log] = {}
-        """Out of use, and still being flushed by a thread that knows the files by their names."""
+        """Out of use, and a thread knows their files by name and has not ended its work."""
         self._disk = disk
         self._lock: DiskLock | None = lock
         self._rng = rng
@@ -255,7 +255,7 @@ class LogDirectory:
         path = self._join(name)
         leaving = self._leaving.pop(at, None)
         if leaving is not None:
-            leaving.await_flush()
+            leaving.await_threads()
         found = self.found.get(at)
         if found is not None and self._is_of_other_topic(found, topic_id):
             self._put_stray_aside(at)
@@ -439,12 +439,12 @@ class LogDirectory:
             raise
 
     def _abandon(self, at: TopicPartition, log: Log) -> None:
-        """The next log of that name is not made before a flush of this one has ended: the leader epochs that it writes
-        would be found there.
+        """The next log of that name is not made before what threads do to the files of this one has ended: the leader
+        epochs that a flush writes would be found there, and the segments of a compaction.
         """
         log.abandon()
-        self._leaving = {other: each for other, each in self._leaving.copy().items() if each.is_flushing}
-        if log.is_flushing:
+        self._leaving = {other: each for other, each in self._leaving.copy().items() if each.is_in_threads}
+        if log.is_in_threads:
             self._leaving[at] = log
 
     def delete_stray(self, at: TopicPartition) -> str:
@@ -533,13 +533,16 @@ class LogDirectory:
         """Up to where compaction has come."""
         return self._checkpoints.cleaned_offsets.get(at)
 
-    def checkpoint_cleaned_offset(self, at: TopicPartition, offset: int) -> None:
-        """May run in a thread, one at a time."""
-        self._checkpoints.write_cleaned_offset(at, offset)
+    def checkpoint_cleaned_offset(self, at: TopicPartition, log: Log, offset: int) -> None:
+        """Of the log, or of a copy that is to become one; nothing where it is neither any more. May run in a thread."""
+        self._checkpoints.write_cleaned_offset(at, offset, lambda: self._has(at, log))
 
-    def checkpoint_start_of_copy(self, at: TopicPartition, offset: int) -> None:
+    def checkpoint_start_of_copy(self, at: TopicPartition, log: Log, offset: int) -> None:
         """Where a copy begins that is to become the log: records were deleted from that. May run in a thread."""
-        self._checkpoints.write_start_of_copy(at, offset)
+        self._checkpoints.write_start_of_copy(at, offset, lambda: self._has(at, log))
+
+    def _has(self, at: TopicPartition, log: Log) -> bool:
+        return log in (self.logs.get(at), self.futures.logs.get(at))
 
     def take_offline(self) -> None:
         """Its disk has failed: nothing is written there any more, and the next start recovers what is there."""

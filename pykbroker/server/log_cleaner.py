@@ -135,8 +135,7 @@ class LogCleaner:
         try:
             freed_bytes = await self._clean_groups(cleaning, directory, log)
             async with self._checkpointing:
-                if directory.logs.get(at) is log:
-                    await self._threads.run(directory.checkpoint_cleaned_offset, at, cleaning.end_offset)
+                await self._threads.run(directory.checkpoint_cleaned_offset, at, log, cleaning.end_offset)
         except CleaningProcessLost as loss:
             logger.warning("the cleaning of %s was aborted, and is tried again: %s", at, loss)
             return False

@@ -202,7 +202,7 @@ class LogMoves:
         self._check(move, source)
         await self._catch_up(move, copy)
         if cleaned_offset is not None:
-            await self._threads.run(destination.checkpoint_cleaned_offset, move.at, cleaned_offset)
+            await self._threads.run(destination.checkpoint_cleaned_offset, move.at, log, cleaned_offset)
         await self._assignments.assign(partition.topic_id, partition.index, destination.directory_id)
         self._check(move, source)
         while not self._take_over(move, copy):
@@ -220,7 +220,7 @@ class LogMoves:
         self._check(move, copy.source)
         start_offset = copy.source.log_start_offset
         if move.start_offset < start_offset <= copy.log.recovery_point:
-            await self._threads.run(move.destination.checkpoint_start_of_copy, move.at, start_offset)
+            await self._threads.run(move.destination.checkpoint_start_of_copy, move.at, copy.log, start_offset)
             move.start_offset = start_offset
             self._check(move, copy.source)
 

@@ -254,7 +254,7 @@ class Life:
         cleaning = Cleaning(found, CleanerConfig(1 << 16, 0.9), now_ms=self.now_ms, progress=lambda size: None)
         for paths in swaps(log, cleaning):
             self._put_aside += paths
-        self.directory.checkpoint_cleaned_offset(at, cleaning.end_offset)
+        self.directory.checkpoint_cleaned_offset(at, log, cleaning.end_offset)
 
 
 def as_sent(data: bytes) -> bytes:

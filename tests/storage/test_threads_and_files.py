@@ -14,11 +14,16 @@ import pytest
 
 from pykbroker.sim.disk import SimulatedDisk
 from pykbroker.storage.checkpoints import TopicPartition
+from pykbroker.storage.cleanable_logs import find_cleanable
+from pykbroker.storage.compaction import CleanerConfig, Cleaning, CleaningAborted
 from pykbroker.storage.disk import OsDisk
+from pykbroker.storage.errors import DiskFailed
 from pykbroker.storage.log import Log, LogConfig
 from pykbroker.storage.log_dirs import LogDirectory, format_directory
+from pykbroker.storage.segment import CLEANED_SUFFIX, LOG_SUFFIX, LogSegment
 from pykbroker.storage.shutdown_marks import ShutdownMarks
 from tests.storage.batches import NOW_MS, batch, open_log
+from tests.storage.cleaning import keyed
 
 AT = TopicPartition("t", 0)
 TIMEOUT_S = 60.0
@@ -77,7 +82,7 @@ class WatchedTurn:
 def waiting(monkeypatch: pytest.MonkeyPatch) -> threading.Semaphore:
     """Counts who waits for his turn."""
     monkeypatch.setattr(WatchedTurn, "waiting", threading.Semaphore(0))
-    for module in ("leader_epochs", "directory_checkpoints", "log_dirs"):
+    for module in ("leader_epochs", "directory_checkpoints", "log_dirs", "log"):
         monkeypatch.setattr(f"pykbroker.storage.{module}.Turn", WatchedTurn, raising=False)
     monkeypatch.setattr("pykbroker.storage.flush_turns.Lock", WatchedTurn)
     return WatchedTurn.waiting
@@ -136,6 +141,92 @@ def test_a_flush_of_a_log_that_is_deleted_meanwhile_leaves_nothing_in_the_next_o
     making.result(TIMEOUT_S)
     assert (tmp_path / "d" / "t-0" / "leader-epoch-checkpoint").read_text() == "0\n1\n0 0\n"
     assert not (tmp_path / "d" / "t-0" / "leader-epoch-checkpoint.tmp").exists()
+    directory.release()
+
+
+class HeldCreation:
+    """The next file of a segment that is to replace others is made when somebody says so."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.begun = threading.Event()
+        self.may_go_on = threading.Event()
+        create = LogSegment.create
+
+        def held(segment: LogSegment) -> None:
+            if segment.path(LOG_SUFFIX).endswith(CLEANED_SUFFIX) and not self.begun.is_set():
+                self.begun.set()
+                assert self.may_go_on.wait(TIMEOUT_S)
+            create(segment)
+
+        monkeypatch.setattr(LogSegment, "create", held)
+
+
+def begin_cleaning(log: Log) -> tuple[Cleaning, list[LogSegment]]:
+    """Of the first of two segments, which has one key."""
+    for _ in range(2):
+        log.append_as_leader(keyed((b"k", b"1"), (b"k", b"2")), 0, NOW_MS)
+        log.roll(NOW_MS)
+    found = find_cleanable(log, None, log.log_end_offset, NOW_MS)
+    cleaning = Cleaning(found, CleanerConfig(1 << 16, 0.9), now_ms=NOW_MS, progress=lambda size: None)
+    return cleaning, cleaning.plan()[0]
+
+
+def compacted_log(directory: LogDirectory, topic_id: bytes) -> Log:
+    config = LogConfig.from_properties({"cleanup.policy": "compact", "segment.bytes": "200"})
+    return directory.open_log("t", 0, topic_id, config, now_ms=NOW_MS)
+
+
+def cleaned_files(directory: Path) -> list[str]:
+    return sorted(each.name for each in directory.iterdir() if each.name.endswith(CLEANED_SUFFIX))
+
+
+@pytest.mark.parametrize("is_damaged", [False, True])
+def test_a_cleaning_of_a_log_that_is_deleted_meanwhile_leaves_nothing_in_the_next_one_of_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_damaged: bool
+) -> None:
+    """A start that finds it there would take a swap back that was half done."""
+    disk, path = OsDisk(), str(tmp_path / "d")
+    format_directory(disk, path, cluster_id="c", node_id=1, rng=Random(1))
+    directory = LogDirectory.open(disk, path, rng=Random(1))
+    log = compacted_log(directory, b"a" * 16)
+    cleaning, group = begin_cleaning(log)
+    held = HeldCreation(monkeypatch)
+    with ThreadPoolExecutor() as threads:
+        cleaned = threads.submit(cleaning.clean, group)
+        assert held.begun.wait(TIMEOUT_S)
+        if is_damaged:
+            directory.set_apart(log, 0)
+            directory.delete_damaged(AT)
+        else:
+            directory.delete_log(log)
+        making = threads.submit(compacted_log, directory, b"b" * 16)
+        wait_for_end_or_turn(making)
+        held.may_go_on.set()
+        with pytest.raises(DiskFailed):
+            cleaned.result(TIMEOUT_S)
+        made = making.result(TIMEOUT_S)
+    assert cleaning.is_overtaken
+    assert cleaned_files(tmp_path / "d" / "t-0") == []
+    assert made.log_end_offset == 0
+    directory.release()
+
+
+def test_a_cleaning_of_a_deleted_log_takes_nothing_from_that_of_the_next_one_of_its_name(tmp_path: Path) -> None:
+    disk, path = OsDisk(), str(tmp_path / "d")
+    format_directory(disk, path, cluster_id="c", node_id=1, rng=Random(1))
+    directory = LogDirectory.open(disk, path, rng=Random(1))
+    log = compacted_log(directory, b"a" * 16)
+    cleaning, group = begin_cleaning(log)
+    segment = cleaning.clean(group)
+    directory.delete_log(log)
+    other, other_group = begin_cleaning(compacted_log(directory, b"b" * 16))
+    other_segment = other.clean(other_group)
+    files = cleaned_files(tmp_path / "d" / "t-0")
+    assert f"{0:020d}.log.cleaned" in files
+    with pytest.raises(CleaningAborted):
+        cleaning.begin_swap(segment, group)
+    assert cleaned_files(tmp_path / "d" / "t-0") == files
+    other.begin_swap(other_segment, other_group)
     directory.release()
 
 
@@ -233,10 +324,28 @@ def test_recovery_points_are_those_of_the_moment_they_are_written(monkeypatch: p
 def test_offsets_of_compaction_are_not_lost_where_two_threads_write_them(monkeypatch: pytest.MonkeyPatch) -> None:
     disk = SimulatedDisk(Random(1))
     directory = open_directory(disk, is_new=True)
-    other = TakenTurn(lambda: directory.checkpoint_cleaned_offset(TopicPartition("t", 1), 1))
+    log, second = directory_log(directory), directory_log(directory, "u")
+    other = TakenTurn(lambda: directory.checkpoint_cleaned_offset(TopicPartition("u", 0), second, 1))
     monkeypatch.setattr(directory._checkpoints, "_writing", other)
-    directory.checkpoint_cleaned_offset(AT, 5)
-    assert disk.read_file("/d/cleaner-offset-checkpoint") == b"0\n2\nt 0 5\nt 1 1\n"
+    directory.checkpoint_cleaned_offset(AT, log, 5)
+    assert disk.read_file("/d/cleaner-offset-checkpoint") == b"0\n2\nt 0 5\nu 0 1\n"
+
+
+def test_what_was_cleaned_of_a_deleted_log_says_nothing_of_the_next_one_of_its_name(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    disk = SimulatedDisk(Random(1))
+    directory = open_directory(disk, is_new=True)
+    log = directory_log(directory)
+
+    def make_anew() -> None:
+        directory.delete_log(log)
+        directory_log(directory)
+
+    monkeypatch.setattr(directory._checkpoints, "_writing", TakenTurn(make_anew))
+    directory.checkpoint_cleaned_offset(AT, log, 5)
+    assert directory.cleaned_offset(AT) is None
+    assert b"t 0" not in disk.read_file("/d/cleaner-offset-checkpoint")
 
 
 def test_only_one_of_the_threads_that_open_the_last_logs_notes_the_boot_id(
