@@ -364,6 +364,7 @@ class _Sessions:
         for watch in self._watches:
             if watch.speaker is self:
                 watch.release()
+                next(watch.let_go(), 0)  # the rest, of a large one, with its next request or its end
 
 
 def _note_speaker(connection: ConnectionState, watch: SessionWatch) -> None:

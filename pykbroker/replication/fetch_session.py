@@ -134,10 +134,6 @@ class FetchSession:
     def key(self, partition: CachedPartition) -> PartitionKey:
         return _key(partition, self.uses_topic_ids)
 
-    def close(self) -> None:
-        if self.watch is not None:
-            self.watch.close()
-
     def touch(self, now_ms: int) -> None:
         self.last_used_ms = now_ms
         self.size_when_used = len(self.cached)
@@ -264,12 +260,12 @@ class FullContext(_ContextInPortions):
             size=len(answers),
             now_ms=now_ms,
         )
-        if session is None:
-            return FetchAnswer(ErrorCode.NONE, INVALID_SESSION_ID, answers)
-        session.cached = cached
-        self.sessions.partitions += len(cached)
-        session.touch(now_ms)
-        return FetchAnswer(ErrorCode.NONE, session.id, answers)
+        if session is not None:
+            session.cached = cached
+            self.sessions.partitions += len(cached)
+            session.touch(now_ms)
+        yield from self.sessions.let_go()
+        return FetchAnswer(ErrorCode.NONE, INVALID_SESSION_ID if session is None else session.id, answers)
 
 
 @dataclass(slots=True, eq=False)
@@ -367,6 +363,8 @@ class FetchSessionCache:
     partitions: int = 0
     _by_id: dict[int, FetchSession] = field(default_factory=dict)
     """In the order of their last use, the longest unused first."""
+    _closed: list[SessionWatch] = field(default_factory=list)
+    """Of which something may still be watched."""
 
     def __len__(self) -> int:
         return len(self._by_id)
@@ -397,6 +395,15 @@ class FetchSessionCache:
         """The same for a large request; yields the size of each portion. What comes in between with the epoch that it
         named is refused: the session is in the next one from the beginning.
         """
+        context = yield from self._new_context(request, version, topic_names, now_ms, from_follower=from_follower)
+        if isinstance(context, IncrementalContext) and context.session.watch is not None:
+            yield from context.session.watch.let_go()
+        yield from self.let_go()
+        return context
+
+    def _new_context(
+        self, request: FetchRequest, version: int, topic_names: TopicNames, now_ms: int, *, from_follower: bool
+    ) -> LongWork[FetchContext]:
         uses_topic_ids = version >= TOPIC_IDS_SINCE_VERSION
         requested: Partitions = {}  # as in most requests of a session
         if request.topics:
@@ -427,7 +434,7 @@ class FetchSessionCache:
         return IncrementalContext(session, request.session_epoch, topic_names)
 
     def open(self, *, privileged: bool, uses_topic_ids: bool, size: int, now_ms: int) -> FetchSession | None:
-        """A new, empty session; None where every slot is taken by one that is worth more."""
+        """A new, empty session; None where every slot is taken by one that is worth more. `let_go` is to follow."""
         if len(self._by_id) >= self.max_slots and not self._evict(privileged, size, now_ms):
             return None
         if size > MOST_PARTITIONS_OF_ONE or not self._make_room(privileged, size):
@@ -478,7 +485,17 @@ class FetchSessionCache:
         session = self._by_id.pop(session_id, None)
         if session is not None:
             self.partitions -= len(session.cached)
-            session.close()
+            if session.watch is not None:
+                session.watch.close()
+                self._closed.append(session.watch)
+
+    def let_go(self) -> LongWork[None]:
+        """Of what sessions watched that are closed. Several may be at it."""
+        while self._closed:
+            watch = self._closed[-1]
+            yield from watch.let_go()
+            if self._closed and self._closed[-1] is watch:
+                self._closed.pop()
 
     def _evict(self, privileged: bool, size: int, now_ms: int) -> bool:
         oldest = next(iter(self._by_id.values()), None)

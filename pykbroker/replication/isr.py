@@ -82,7 +82,7 @@ class IsrRules:
 
 
 class FetchTimes(Protocol):
-    """A follower's fetch session, as `session_watch.SessionWatch` is one."""
+    """A follower's fetch session, as `session_watch.Watching` is one."""
 
     @property
     def fetched_ms(self) -> int:

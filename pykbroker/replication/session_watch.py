@@ -5,14 +5,16 @@ reads again what has changed since, what it names itself, and what is not settle
 that the leader has, is not in sync, or was refused. Of every other partition it says what the last one said, and its
 time counts for them (`isr.FollowerState.quiet_in`), so that a quiet follower stays in sync.
 
-A partition is watched up to its next change only, and no longer than the session lasts or its connection stands.
+A partition is watched up to its next change only, and no longer than the session lasts or its connection stands. What
+was watched before says nothing more of its follower, and is let go of in portions (`let_go`): a session may be large.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import TYPE_CHECKING, TypeAlias
 
+from pykbroker.long_work import PORTION, LongWork
 from pykbroker.protocol.errors import ErrorCode
 
 from .reads import FetchPartitionData
@@ -26,14 +28,60 @@ PartitionKey: TypeAlias = tuple[bytes | str, int]
 _NEVER_MS = -(1 << 62)
 
 
-class SessionWatch:
-    """A `PartitionWatcher`. fetched_ms: when the session's last request came. on_change: set by who waits for one.
+class Watching:
+    """What a session watches, or did: a `PartitionWatcher`. fetched_ms: when the last request came that counted."""
 
-    speaker: the connection that its last request came on, or what stands for it.
-    """
+    __slots__ = ("_keys", "_partitions", "_session", "fetched_ms")
+
+    def __init__(self, session: SessionWatch, fetched_ms: int) -> None:
+        self.fetched_ms = fetched_ms
+        self._session: SessionWatch | None = session
+        self._partitions: dict[PartitionKey, Partition] = {}
+        self._keys: dict[Partition, PartitionKey] = {}
+
+    def add(self, key: PartitionKey, partition: Partition) -> None:
+        self._partitions[key] = partition
+        self._keys[partition] = key
+        partition.watchers[self] = None
+
+    def remove(self, key: PartitionKey) -> None:
+        partition = self._partitions.pop(key, None)
+        if partition is not None:
+            self._let_go_of(partition)
+
+    def partition_changed(self, partition: Partition) -> None:
+        key = self._keys.get(partition)
+        if key is None:
+            return  # Told already: another watcher, a coordinator that appends at once, has changed it once more.
+        self.remove(key)
+        if self._session is not None:
+            self._session.changed(key)
+
+    def end(self) -> Collection[PartitionKey]:
+        """The session is told of nothing any more. Returns what was watched: to be let go of, and until then as it is
+        for its followers, since no request counts for it any more.
+        """
+        self._session = None
+        return self._partitions
+
+    def let_go(self) -> int:
+        """Of some; how many there were."""
+        count = min(len(self._partitions), PORTION)
+        for _ in range(count):
+            _, partition = self._partitions.popitem()
+            self._let_go_of(partition)
+        return count
+
+    def _let_go_of(self, partition: Partition) -> None:
+        del self._keys[partition]
+        partition.watchers.pop(self, None)
+        partition.in_sync.end_quiet(self)
+
+
+class SessionWatch:
+    """on_change: set by who waits for one. speaker: what its last request came on, a connection or its like."""
 
     def __init__(self) -> None:
-        self.fetched_ms = _NEVER_MS
         self.on_change: Callable[[], None] | None = None
         self.is_closed = False
         self.speaker: object = None
@@ -43,8 +91,8 @@ class SessionWatch:
         self._level: dict[PartitionKey, None] = {}
         """Settled as soon as the answer that is being made counts."""
         self._changed: dict[PartitionKey, None] = {}
-        self._watched: dict[PartitionKey, Partition] = {}
-        self._keys: dict[Partition, PartitionKey] = {}
+        self._watching = Watching(self, _NEVER_MS)
+        self._ended: list[Watching] = []
 
     # A request comes
 
@@ -60,13 +108,13 @@ class SessionWatch:
     def begin(self, keys: Iterable[PartitionKey], broker_epoch: int, now_ms: int) -> None:
         """After what it names. keys: all of the session; a follower that has registered anew is looked at anew.
 
-        A request that still waits is overtaken, and looks up.
+        A request that still waits is overtaken, and looks up. `let_go` is to follow.
         """
         if broker_epoch != self._broker_epoch:
             self._broker_epoch = broker_epoch
-            for key in keys:
-                self.named(key)
-        self.fetched_ms = now_ms
+            self.release()
+            self._unsettled.update(dict.fromkeys(keys))
+        self._watching.fetched_ms = now_ms
         self._level.clear()
         self._changed.clear()
         self._wake()
@@ -84,21 +132,17 @@ class SessionWatch:
             return
         self._unwatch(key)
         self._changed.pop(key, None)
-        self._watched[key] = partition
-        self._keys[partition] = key
-        partition.watchers[self] = None
+        self._watching.add(key, partition)
         is_refused = data.error_code is not ErrorCode.NONE or data.diverging_epoch is not None
         has_all = offset == partition.log.log_end_offset
-        if not is_refused and has_all and partition.in_sync.begin_quiet(replica_id, offset, self):
+        if not is_refused and has_all and partition.in_sync.begin_quiet(replica_id, offset, self._watching):
             self._level[key] = None
         else:
             self._unsettled[key] = None
 
-    def partition_changed(self, partition: Partition) -> None:
-        key = self._keys.get(partition)
-        if key is None:
-            return  # Told already: another watcher, a coordinator that appends at once, has changed it once more.
-        self._unwatch(key)
+    def changed(self, key: PartitionKey) -> None:
+        """What was watched is not as it was read."""
+        self._level.pop(key, None)
         self._unsettled[key] = None
         self._changed[key] = None
         self._wake()
@@ -125,20 +169,30 @@ class SessionWatch:
     # It ends
 
     def release(self) -> None:
-        """Its connection is gone: nothing is watched before the session's next request, which asks for everything."""
-        for key in list(self._watched):
-            self.named(key)
+        """Its connection is gone: nothing is watched before the session's next request, which asks for everything.
+        `let_go` may follow at any time.
+        """
+        watching = self._watching
+        self._level.clear()
+        if watched := watching.end():
+            self._unsettled.update(dict.fromkeys(watched))
+            self._ended.append(watching)
+        self._watching = Watching(self, watching.fetched_ms)
 
     def close(self) -> None:
-        """There is no next request; one that waits looks up."""
+        """There is no next request; one that waits looks up. `let_go` is to follow."""
         self.is_closed = True
         self.release()
         self._wake()
 
+    def let_go(self) -> LongWork[None]:
+        """Of what is watched no longer. Several may be at it."""
+        while self._ended:
+            if count := self._ended[-1].let_go():
+                yield count
+            else:
+                self._ended.pop()
+
     def _unwatch(self, key: PartitionKey) -> None:
         self._level.pop(key, None)
-        partition = self._watched.pop(key, None)
-        if partition is not None:
-            del self._keys[partition]
-            partition.watchers.pop(self, None)
-            partition.in_sync.end_quiet(self)
+        self._watching.remove(key)

@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+from itertools import zip_longest
+from random import Random
+
 import pytest
 
+from pykbroker.long_work import PORTION, LongWork, whole
 from pykbroker.protocol.compile import encode
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic, ForgottenTopic, ReplicaState
-from pykbroker.replication.fetch_session import MIN_EVICTION_AGE_MS, FetchContext
+from pykbroker.replication.fetch_session import MIN_EVICTION_AGE_MS, FetchContext, FetchSessionCache
 from pykbroker.replication.partition import Partition
 from pykbroker.replication.reads import FetchPartitionData
 from pykbroker.replication.session_watch import SessionWatch
+from pykbroker.sim.disk import SimulatedDisk
+from pykbroker.storage.log import Log, LogConfig
 
-from .replicas import LAG_TIME_MAX_MS, TOPIC, TOPIC_ID, VERSION, Replicas
+from .brokers import FixedBrokers, Proposals
+from .replicas import LAG_TIME_MAX_MS, NOW_MS, TOPIC, TOPIC_ID, VERSION, Replicas, State
+
+LARGE = 2 * PORTION + 500
 
 
 @pytest.fixture
@@ -263,5 +272,129 @@ def test_a_session_without_its_connection_watches_nothing_and_goes_on_elsewhere(
     watched = begin_request(replicas, 2).watched
     assert watched is not None
     watched.watch.release()
-    assert watched.watch not in replicas.leader.partition.watchers
+    whole(watched.watch.let_go())
+    assert len(replicas.leader.partition.watchers) == 1
     assert watched.watch.unsettled() == [(TOPIC_ID, 0)]
+
+
+# A large session
+
+
+class Large:
+    """A session of a follower that has everything of many partitions, which have one log together."""
+
+    def __init__(self) -> None:
+        self.rules = Proposals(FixedBrokers({1: 101, 2: 102})).rules()
+        self.log = Log.open(SimulatedDisk(Random(1)), "/apples-0", LogConfig(), now_ms=NOW_MS)
+        self.partitions = {(TOPIC_ID, index): self.partition(index) for index in range(LARGE)}
+        self.sessions = FetchSessionCache(Random(1))
+        asked = [FetchPartition(partition=index) for index in range(LARGE)]
+        self.session_id = self.ask(
+            FetchRequest(session_epoch=0, topics=[FetchTopic(topic_id=TOPIC_ID, partitions=asked)])
+        )
+        for epoch in (1, 2):
+            self.ask(self.following(epoch))
+        assert self.quiet == self.watched == LARGE
+
+    def partition(self, index: int) -> Partition:
+        partition = Partition(TOPIC, TOPIC_ID, index, self.log, 1, self.rules)
+        partition.apply_state(State(1, 0, 0, (1, 2), (1, 2)), 0)
+        return partition
+
+    def following(self, epoch: int, broker_epoch: int = 102) -> FetchRequest:
+        replica = ReplicaState(replica_id=2, replica_epoch=broker_epoch)
+        return FetchRequest(session_id=self.session_id, session_epoch=epoch, replica_state=replica)
+
+    def begin(self, request: FetchRequest, now_ms: int = 0) -> LongWork[FetchContext]:
+        return self.sessions.new_context_in_portions(request, VERSION, lambda _: TOPIC, now_ms, from_follower=True)
+
+    def ask(self, request: FetchRequest) -> int:
+        return self.answer(whole(self.begin(request)))
+
+    def answer(self, context: FetchContext) -> int:
+        answers = []
+        for cached in context.partitions():
+            partition = self.partitions[TOPIC_ID, cached.partition]
+            data = partition.read_as_replica(2, 0, 100, log_start_offset=0, now_ms=0, broker_epoch=102)
+            if context.watched is not None:
+                context.watched.was_read(cached, partition, data, 2)
+            answers.append((cached, data))
+        return context.finish(answers, 0).session_id
+
+    @property
+    def watch(self) -> SessionWatch:
+        session = self.sessions.get(self.session_id)
+        assert session is not None
+        assert session.watch is not None
+        return session.watch
+
+    @property
+    def watched(self) -> int:
+        return sum(len(each.watchers) for each in self.partitions.values())
+
+    @property
+    def quiet(self) -> int:
+        followers = [each.in_sync.followers[2] for each in self.partitions.values()]
+        return sum(each.quiet_in is not None for each in followers)
+
+
+def in_portions(large: Large, work: LongWork[FetchContext]) -> FetchContext:
+    """None of which lets go of more than some."""
+    while True:
+        before = large.watched
+        try:
+            next(work)
+        except StopIteration as done:
+            context: FetchContext = done.value
+            return context
+        finally:
+            assert before - large.watched <= PORTION
+
+
+@pytest.mark.parametrize("how", ["it asks with a new broker epoch", "it begins another session", "its room is taken"])
+def test_a_large_session_lets_go_in_portions_of_what_it_watched(how: str) -> None:
+    large = Large()
+    if how == "it asks with a new broker epoch":
+        context = in_portions(large, large.begin(large.following(3, broker_epoch=103)))
+        assert len(list(context.partitions())) == LARGE
+    elif how == "it begins another session":
+        asked = FetchTopic(topic_id=TOPIC_ID, partitions=[FetchPartition()])
+        in_portions(large, large.begin(FetchRequest(session_id=large.session_id, session_epoch=0, topics=[asked])))
+        assert large.sessions.get(large.session_id) is None
+    else:
+        large.sessions.max_slots = 1
+        asked = FetchTopic(topic_id=TOPIC_ID, partitions=[FetchPartition()])
+        late_ms = MIN_EVICTION_AGE_MS + 1
+        context = in_portions(large, large.begin(FetchRequest(session_epoch=0, topics=[asked]), late_ms))
+        for _ in context.finish_in_portions([(each, FetchPartitionData()) for each in context.partitions()], late_ms):
+            pass
+        assert large.sessions.evictions == 1
+    assert large.watched == large.quiet == 0
+
+
+def test_what_is_not_let_go_of_yet_says_nothing_new_of_a_follower() -> None:
+    large = Large()
+    large.watch.release()
+    assert large.watched == LARGE
+    beginning = large.begin(large.following(3), LAG_TIME_MAX_MS + 1)
+    next(beginning)
+    assert 0 < large.watched < LARGE
+    for partition in large.partitions.values():
+        assert partition.in_sync.followers[2].caught_up_ms == 0
+    partition = large.partitions[TOPIC_ID, 0]
+    assert partition.watchers
+    partition.notify()
+    assert not partition.watchers
+    assert large.watch.take_changes() == []
+    large.answer(whole(beginning))
+    assert large.watched == large.quiet == LARGE
+
+
+def test_two_requests_let_go_of_the_same_without_harm() -> None:
+    large = Large()
+    watch = large.watch
+    watch.close()
+    one, other = watch.let_go(), watch.let_go()
+    for first, second in zip_longest(one, other):
+        assert first or second
+    assert large.watched == large.quiet == 0
