@@ -79,11 +79,10 @@ class MetadataPublisher:
         changes = ImageChanges()
         while self._is_behind():
             changes.merge(await self._replay())
-        self._prepare = prepare
         if prepare is not None:
             await prepare(self.image, changes)
-        self._publish(changes)
-        self._tell()
+        await self._apply(changes)
+        self._prepare = prepare
         task_status.started()
         while True:
             await self._wait()

@@ -55,6 +55,8 @@ logger = logging.getLogger(__name__)
 _RETRY_READING_S = 0.1
 _STEPS_PER_REMOVAL = 300
 """A directory is renamed."""
+_STEPS_PER_FOUND_LOG = 4
+_STEPS_PER_CONFIG = 40
 
 
 OnPlacement = Callable[[bytes, int, bytes], None]
@@ -141,8 +143,10 @@ class ReplicaManager:
         )
         self._on_placement = on_placement
         self._has_image = False
+        self._unapplied = 0
+        """Partitions of the first image that are still to be applied: it may come in portions."""
         self._log_configs: dict[str, LogConfig] = {}
-        """By topic, for one `prepare` and `apply`: a topic's partitions share it."""
+        """By topic, for one `prepare` and what is applied of it: a topic's partitions share it."""
         self._without_room = LogsWithoutRoom()
 
     # Finding
@@ -245,8 +249,10 @@ class ReplicaManager:
         for topic_id in changes.deleted_topics:
             await self._remove_all(topic_id)
         if not self._has_image:
-            await self._loading.load(list(self._found_logs(image, changes)))
-        elif to_create := list(self._new_logs(image, changes)):
+            self._unapplied = len(changes.partitions)
+            await self._loading.load(await self._found_logs(image, changes))
+            return  # nobody follows yet, and truncates
+        if to_create := list(self._new_logs(image, changes)):
             await self._loading.open_all(to_create)
         # Last, and `apply` follows without a pause: a leader's log must not be one that is being truncated.
         await self.truncations.settled(self._concerned(changes))
@@ -257,11 +263,15 @@ class ReplicaManager:
             if partition is not None:
                 yield partition
 
-    def _found_logs(self, image: MetadataImage, changes: ImageChanges) -> Iterator[LogToOpen]:
+    async def _found_logs(self, image: MetadataImage, changes: ImageChanges) -> list[LogToOpen]:
+        """In turns: at the start that is everything."""
+        turn, found = Turn(), []
         for at, topic_id, state in self._unopened(image, changes):
             directory = self.logs.find(at, topic_id, self._assigned_directories(state))
             if directory is not None:
-                yield LogToOpen(directory, at, topic_id, self._log_config(at.topic))
+                await turn.took(_STEPS_PER_CONFIG if at.topic not in self._log_configs else _STEPS_PER_FOUND_LOG)
+                found.append(LogToOpen(directory, at, topic_id, self._log_config(at.topic)))
+        return found
 
     def _new_logs(self, image: MetadataImage, changes: ImageChanges) -> Iterator[LogToOpen]:
         """Each in the directory where it would be after those before it."""
@@ -296,13 +306,16 @@ class ReplicaManager:
             self._apply_partition(topic, index, topic.partitions[index])
         if changes.configs:
             self._apply_configs(changes)
-        self._log_configs.clear()
         if not self._has_image:
+            self._unapplied -= len(changes.partitions)
+            if self._unapplied > 0:
+                return
             self._has_image = True
             try:
                 self.logs.put_strays_aside()
             except DiskFailed as failure:
                 self.failures.at_path(failure)
+        self._log_configs.clear()
 
     def _apply_partition(self, topic: TopicState, index: int, state: PartitionState) -> None:
         partition = self._hosted.of_topic_id(topic.topic_id).get(index)
@@ -424,6 +437,8 @@ class ReplicaManager:
     def _apply_configs(self, changes: ImageChanges) -> None:
         """Live logs take their topic's new configuration; the broker's defaults concern all of them."""
         self.quotas.configure()
+        if not self._has_image:
+            return  # each log is opened with its topic's
         changed = {name for kind, name in changes.configs if kind == TOPIC_RESOURCE}
         if any(kind == BROKER_RESOURCE and name in ("", str(self._node_id)) for kind, name in changes.configs):
             changed = set(self._hosted.topics())
