@@ -146,13 +146,13 @@ async def _serve_until_signal(config: BrokerConfig) -> None:
         async with trio.open_nursery() as nursery:
             starting = trio.CancelScope()
             nursery.start_soon(_stop_on_signal, signals, node, starting)
-            with starting:
+            nursery.start_soon(GarbageCollection().run)
+            with starting, no_full_collections():
                 ready = await nursery.start(node.run)
                 click.echo(f"pykbroker ready: {ready}")
                 gc.freeze()  # … nor at what was loaded: a pass over the state of 10,000 partitions would hold the loop
-                nursery.start_soon(GarbageCollection().run)
                 nursery.start_soon(give_back_free_memory, WorkerThreads(1), trimming())
-                with logging_holds(SystemClock()), no_full_collections(), quick_switches():
+                with logging_holds(SystemClock()), quick_switches():
                     await node.stopped.wait()
             gc.freeze()  # what is left goes with the process; its last passes would take most of a second
             nursery.cancel_scope.cancel()

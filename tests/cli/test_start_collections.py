@@ -1,0 +1,48 @@
+"""While a node starts, as while it serves, no allocation sets off a full pass of the garbage collector."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import trio
+
+from pykbroker.cli import start
+
+
+class ShortLivedNode:
+    """Stops as soon as it has started."""
+
+    def __init__(self) -> None:
+        self.thresholds: list[int] = []
+        self.stopped = trio.Event()
+
+    async def run(self, *, task_status: trio.TaskStatus[str]) -> None:
+        self.thresholds.append(gc.get_threshold()[2])
+        task_status.started("ready")
+        await trio.lowlevel.checkpoint()
+        self.thresholds.append(gc.get_threshold()[2])
+        self.stopped.set()
+
+    def stop(self) -> None:
+        raise AssertionError
+
+
+@pytest.fixture
+def collector() -> Iterator[None]:
+    yield
+    gc.unfreeze()
+
+
+@pytest.mark.usefixtures("collector")
+def test_no_full_collection_comes_while_a_node_starts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It takes a tenth of a second where there are 10,000 partitions, and peers wait for votes."""
+    before = gc.get_threshold()
+    node = ShortLivedNode()
+    monkeypatch.setattr(start, "_node", lambda config, on_loading: node)
+    config: Any = None
+    trio.run(start._serve_until_signal, config)
+    assert min(node.thresholds) > 1_000_000
+    assert gc.get_threshold() == before
