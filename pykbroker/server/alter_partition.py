@@ -1,13 +1,15 @@
 """Has the controller change in-sync replicas: what partitions propose goes out in one AlterPartition request at a time.
 
-Kafka's counterpart is `AlterPartitionManager`. What is proposed and what an answer means is the business of
-`replication.isr`.
+Kafka's counterpart is `AlterPartitionManager`, which sends all at once. Here a request names some thousand, so that
+neither it nor its answer holds the event loop: a broker may come back into many more. What is proposed and what an
+answer means is the business of `replication.isr`.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable
+from itertools import islice
 
 import trio
 
@@ -26,6 +28,7 @@ from pykbroker.replication.partition import Partition
 logger = logging.getLogger(__name__)
 
 _RETRY_S = 0.05
+_MOST_AT_ONCE = 1000
 _NAMED = 3
 
 Submit = Callable[[AlterPartitionRequest], Awaitable[AlterPartitionResponse]]
@@ -54,7 +57,7 @@ class IsrChanges:
             await self._work.wait()
             self._work = trio.Event()
             while self._pending:
-                sent = dict(self._pending)
+                sent = dict(islice(self._pending.items(), _MOST_AT_ONCE))
                 response = await submit(self._request(sent, broker_epoch()))
                 if not self._take(response, sent):
                     await trio.sleep(_RETRY_S)
@@ -79,7 +82,7 @@ class IsrChanges:
         return AlterPartitionRequest(broker_id=self._node_id, broker_epoch=broker_epoch, topics=list(topics.values()))
 
     def _take(self, response: AlterPartitionResponse, sent: dict[Partition, IsrChange]) -> bool:
-        """False where something is to be asked for again."""
+        """False where something is to be asked for again, behind the others where it alone is refused."""
         if response.error_code:
             logger.warning("the controller refuses to change in-sync replicas: %s", code_of(response.error_code).name)
             return False
@@ -94,6 +97,8 @@ class IsrChanges:
             answer = answers.get((partition.topic_id, partition.index))
             if answer is None or self._answer(partition, change, answer, outcomes):
                 is_done = False
+                if self._pending.get(partition) is change:
+                    self._pending[partition] = self._pending.pop(partition)
             elif self._pending.get(partition) is change:
                 del self._pending[partition]
         outcomes.tell()
