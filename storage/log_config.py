@@ -62,13 +62,18 @@ class LogConfig:
     @classmethod
     def from_properties(cls, properties: Mapping[str, str | None]) -> "LogConfig":
         """From a topic's effective configuration in Kafka's words. What is not there has Kafka's default; keys that
-        do not concern a log are passed over. Raises `ValueError` where a value is not of its type.
+        do not concern a log are passed over, and `internal.segment.bytes` comes before `segment.bytes`. Raises
+        `ValueError` where a value is not of its type.
         """
         values: dict[str, object] = {}
         for key, text in properties.items():
             name = key.replace(".", "_")
             if text is not None and name in cls.__dataclass_fields__:
                 values[name] = _parse(name, cls.__dataclass_fields__[name].type, text.strip())
+        internal_segment_bytes = properties.get("internal.segment.bytes")
+        if internal_segment_bytes is not None:
+            # Kafka takes any number; below zero as at zero no batch fits.
+            values["segment_bytes"] = max(0, int(internal_segment_bytes))
         return cls(**values)  # type: ignore[arg-type]
 
     @property

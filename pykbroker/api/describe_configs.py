@@ -12,6 +12,7 @@ from typing import Final
 
 from pykbroker.config import broker_keys, group_keys, topic_keys
 from pykbroker.config.keys import WIRE_TYPES
+from pykbroker.config.topic_keys import INTERNAL_TOPIC_KEYS
 from pykbroker.metadata.effective_configs import (
     BrokerLayers,
     EffectiveConfig,
@@ -109,6 +110,7 @@ class _Description:
         return (
             name in broker_keys()
             or name in topic_keys()
+            or name in INTERNAL_TOPIC_KEYS
             or name in group_keys()
             or name in layers.merged
             or name in layers.config.unknown_keys

@@ -43,6 +43,11 @@ BROKER_SYNONYMS: dict[str, tuple[str, ...]] = {
 }
 """A topic's key -> the broker's keys that give its default, the first that is set winning."""
 
+INTERNAL_TOPIC_KEYS = {
+    "internal.segment.bytes": ConfigKey("internal.segment.bytes", "int", None, "", "topic"),
+}
+"""What a topic may have besides, for tests of small segments: shown where a topic has it alone."""
+
 
 @cache
 def topic_keys() -> dict[str, ConfigKey]:
@@ -90,7 +95,7 @@ def _key(name: str, type_: str, default: str, valid: str = "") -> ConfigKey:
 
 def check_topic_configs(configs: Mapping[str, str | None], defaults: Mapping[str, str]) -> None:
     """Raises ConfigurationError if a topic may not have these overrides on top of the broker's defaults."""
-    keys = topic_keys()
+    keys = topic_keys() | INTERNAL_TOPIC_KEYS
     for name in configs:
         if name not in keys:
             raise ConfigurationError(f"Unknown topic config name: {name}")

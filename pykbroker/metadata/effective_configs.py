@@ -14,7 +14,7 @@ from functools import cached_property
 from pykbroker.config import BrokerConfig, ConfigKey, broker_keys, group_keys, topic_keys
 from pykbroker.config.broker_keys import DYNAMIC_ALONE
 from pykbroker.config.group_keys import BROKER_KEY
-from pykbroker.config.topic_keys import BROKER_SYNONYMS
+from pykbroker.config.topic_keys import BROKER_SYNONYMS, INTERNAL_TOPIC_KEYS
 
 from .image import BROKER_RESOURCE, MetadataImage
 
@@ -101,8 +101,13 @@ class BrokerLayers:
 
 
 def topic_configs(layers: BrokerLayers, overrides: Mapping[str, str]) -> list[EffectiveConfig]:
-    """All keys of a topic, by name; `overrides` is the topic's own configuration."""
-    return [_overridden(each, overrides) if each.key.name in overrides else each for each in layers.topic_defaults]
+    """All keys of a topic, by name; `overrides` is the topic's own configuration.
+
+    Internal keys are shown where the topic has them, as they were given.
+    """
+    shown = [_overridden(each, overrides) if each.key.name in overrides else each for each in layers.topic_defaults]
+    internal = [_internal(key, overrides[name]) for name, key in INTERNAL_TOPIC_KEYS.items() if name in overrides]
+    return sorted(shown + internal, key=lambda each: each.key.name) if internal else shown
 
 
 def group_configs(layers: BrokerLayers, overrides: Mapping[str, str]) -> list[EffectiveConfig]:
@@ -158,6 +163,11 @@ def _overridden(
     value = _shown(key, overrides[key.name])
     own = Synonym(key.name, value, source)
     return EffectiveConfig(key, value, source, (own, *default.synonyms))
+
+
+def _internal(key: ConfigKey, value: str) -> EffectiveConfig:
+    own = Synonym(key.name, value, ConfigSource.DYNAMIC_TOPIC)
+    return EffectiveConfig(key, value, ConfigSource.DYNAMIC_TOPIC, (own,))
 
 
 def _broker_config(layers: BrokerLayers, key: ConfigKey) -> EffectiveConfig:

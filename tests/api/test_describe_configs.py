@@ -106,3 +106,12 @@ def test_many_keys_share_the_loop(node: ApiNode) -> None:
     assert len(response.results) == 1
     assert turns.longest_s < 0.15
     assert len(turns.durations_s) > 10
+
+
+def test_an_internal_key_that_a_topic_has_can_be_asked_for(node: ApiNode) -> None:
+    node.create_topic("t", internal_segment_bytes="300")
+    node.create_topic("u")
+    key = "internal.segment.bytes"
+    has, lacks = ask(node, named(TOPIC_RESOURCE, "t", [key]), named(TOPIC_RESOURCE, "u", [key]))
+    assert [(each.name, each.value) for each in has.configs] == [(key, "300")]
+    assert lacks.configs == []

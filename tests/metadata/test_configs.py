@@ -103,6 +103,39 @@ def test_what_cannot_be_changed(type_: int, name: str, change: Change, error_cod
     assert len(cluster.log) == before
 
 
+INTERNAL = "internal.segment.bytes"
+
+
+def test_an_internal_key_of_a_topic_is_shown_where_it_is_set_alone() -> None:
+    cluster = cluster_with_topic()
+    shown = {
+        config.name: config for config in create(cluster, creatable("u", configs={INTERNAL: " 0200 "}))["u"].configs
+    }
+    assert (len(shown), shown[INTERNAL].value, shown[INTERNAL].config_source) == (
+        34,
+        " 0200 ",
+        ConfigSource.DYNAMIC_TOPIC,
+    )
+    layers = BrokerLayers(cluster.config, cluster.image, 1)
+    described = {each.key.name: each for each in topic_configs(layers, cluster.image.topic_config("u"))}
+    assert list(described) == sorted(described)
+    assert [(each.name, each.value) for each in described[INTERNAL].synonyms] == [(INTERNAL, " 0200 ")], (
+        "as it was given"
+    )
+    assert INTERNAL not in [each.key.name for each in topic_configs(layers, cluster.image.topic_config("t"))]
+
+
+def test_a_topic_with_an_internal_key_can_be_altered() -> None:
+    cluster = cluster_with_topic()
+    assert alter(cluster, TOPIC, "t", (INTERNAL, SET, "300")) == (0, None)
+    assert alter(cluster, TOPIC, "t", ("retention.ms", SET, "5")) == (0, None)
+    error_code, message = alter(cluster, TOPIC, "t", (INTERNAL, SET, "x"))
+    assert (error_code, message) == (40, f"Invalid value x for configuration {INTERNAL}: Not a number of type INT")
+    assert alter(cluster, TOPIC, "t", (INTERNAL, APPEND, "7"))[0] == 40
+    assert alter(cluster, TOPIC, "t", (INTERNAL, DELETE, None)) == (0, None)
+    assert cluster.image.topic_config("t") == {"retention.ms": "5"}
+
+
 def test_values_are_set_deleted_appended_and_subtracted() -> None:
     cluster = cluster_with_topic()
     assert alter(cluster, TOPIC, "t", ("retention.ms", SET, "5"), ("cleanup.policy", APPEND, "compact"))[0] == 0

@@ -490,6 +490,9 @@ def test_config_is_read_from_kafkas_properties() -> None:
     assert settings.min_cleanable_dirty_ratio == 0.25
     assert LogConfig.from_properties({"compression.type": "uncompressed"}).compression_type is Compression.NONE
     assert LogConfig.from_properties({"compression.type": "producer"}).compression_type is None
+    internal = LogConfig.from_properties({"internal.segment.bytes": " 0200 ", "segment.bytes": MEBIBYTE})
+    assert internal.segment_bytes == 200
+    assert LogConfig.from_properties({"internal.segment.bytes": "-5"}).segment_bytes == 0
     for key, value in (("message.timestamp.type", "x"), ("preallocate", "maybe"), ("segment.bytes", "many")):
         with pytest.raises(ValueError, match=value):
             LogConfig.from_properties({key: value})
