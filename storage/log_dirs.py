@@ -362,11 +362,6 @@ class LogDirectory:
         self._disk.sync_directory(self.path)
         self._synced_promotions = max(self._synced_promotions, promotions)
 
-    def _sync_promotions(self) -> None:
-        """Before the checkpoints say anything of a log that came from another directory: it has to be found here."""
-        if self._synced_promotions != self._promotions:
-            self.sync_names()
-
     def bytes_to_check(self, at: TopicPartition) -> int:
         """What recovery would read of a log that was found and is not open yet; nothing after a clean shutdown."""
         if self.was_clean_shutdown:
@@ -500,16 +495,18 @@ class LogDirectory:
 
     def checkpoint_recovery_points(self) -> None:
         logs = self.logs.copy()
-        self._sync_promotions()
         # Logs without records are made anew where they are lost.
         if self._unsynced_topic_ids:
             self._unsynced_topic_ids.sync_all({log.directory for log in logs.values() if log.log_end_offset})
         self._checkpoints.write_recovery_points(logs)
 
     def checkpoint_log_start_offsets(self) -> None:
-        """May flush logs. May run in a thread."""
+        """May flush logs. May run in a thread. What the file knows already of a log that came from another directory is
+        of use when that log is found here: so its name is made durable, too.
+        """
         logs = self.logs.copy()
-        self._sync_promotions()
+        if self._synced_promotions != self._promotions:
+            self.sync_names()
         self._checkpoints.write_log_start_offsets(logs)
 
     @property
@@ -524,7 +521,6 @@ class LogDirectory:
 
         lowerings: how many there were when somebody looked at the high watermarks; None for now.
         """
-        self._sync_promotions()
         self._checkpoints.write_high_watermarks(
             high_watermarks, self.found.keys() | self.damaged, self.lowerings if lowerings is None else lowerings
         )

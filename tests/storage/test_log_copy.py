@@ -1,15 +1,21 @@
 """A copy of a log in another directory, while its source goes on."""
 
+from collections.abc import Iterator
 from random import Random
 
 import pytest
 
 from pykbroker.sim.disk import SimulatedDisk
+from pykbroker.storage.checkpoints import TopicPartition
 from pykbroker.storage.log import Log
 from pykbroker.storage.log_copy import LogCopy
+from pykbroker.storage.log_dirs import LogDirectory, format_directory
 from tests.storage.batches import NOW_MS, config, open_log, read_all
 from tests.storage.cleaning import clean, keyed
+from tests.storage.crash_states import Survivors
+from tests.storage.recording_disk import RecordingDisk
 
+AT = TopicPartition("t", 0)
 SOURCE, COPY = "/one/t-0", "/two/t-0.x-future"
 
 
@@ -191,3 +197,37 @@ def test_a_copy_of_an_earlier_run_keeps_nothing_that_its_source_has_lost(
     copy = LogCopy(source, log)
     catch_up(copy)
     assert_same(copy)
+
+
+def copied(disk: RecordingDisk) -> LogDirectory:
+    """With a copy of two records, which begins at the second one."""
+    format_directory(disk, "/two", cluster_id="c", node_id=1, rng=Random(1))
+    directory = LogDirectory.open(disk, "/two", rng=Random(1))
+    log = directory.open_copy(AT, b"a" * 16, config(), now_ms=NOW_MS)
+    append(log, b"a")
+    append(log, b"b")
+    log.flush()
+    log.increment_log_start_offset(1)
+    directory.checkpoint_start_of_copy(AT, log, 1)
+    return directory
+
+
+def after_a_crash(disk: RecordingDisk) -> Iterator[LogDirectory]:
+    """Whatever it may leave."""
+    survivors = Survivors.of_new_disk(disk)
+    for operation in disk.journal:
+        survivors.apply(operation)
+    plain, others = survivors.choices("a copy", 0)
+    for choice in plain + others:
+        left, _ = survivors.state(choice).disk(disk)
+        yield LogDirectory.open(left, "/two", rng=Random(1))
+
+
+def test_where_a_log_begins_is_durable_in_its_new_directory_only_with_its_new_name() -> None:
+    """Its old one does not know of a deletion that came in the last moment."""
+    disk = RecordingDisk()
+    directory = copied(disk)
+    directory.promote_future(AT, 2)
+    assert any(AT not in again.found for again in after_a_crash(disk))
+    directory.checkpoint_log_start_offsets()
+    assert all(AT in again.found for again in after_a_crash(disk))
