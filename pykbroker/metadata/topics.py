@@ -180,8 +180,11 @@ def _place(state: ControllerState, count: int, replication_factor: int) -> LongW
 
 
 def _placeable(state: ControllerState) -> list[BrokerRegistration]:
+    """A broker that is about to go takes no replicas; one that has gone is fenced, and takes them as any fenced one."""
     return [
-        broker for broker in state.image.brokers.values() if not broker.in_controlled_shutdown and broker.takes_replicas
+        broker
+        for broker in state.image.brokers.values()
+        if (broker.fenced or not broker.in_controlled_shutdown) and broker.takes_replicas
     ]
 
 

@@ -9,6 +9,7 @@ from pykbroker.protocol.messages.metadata_records import PartitionChangeRecord, 
 from pykbroker.state_machine import Result
 from tests.metadata.cluster import Cluster, directory_id
 from tests.metadata.test_brokers import partition, three_nodes
+from tests.metadata.test_topics import creatable, create
 
 
 def beat(cluster: Cluster, broker_id: int, offset: int | None = None, **fields: object) -> BrokerHeartbeatResponse:
@@ -46,6 +47,19 @@ def test_a_broker_that_leads_nothing_shuts_down_at_once() -> None:
     response = beat(cluster, 3, want_shut_down=True)
     assert (response.should_shut_down, response.is_fenced) == (True, True)
     assert partition(cluster).isr == (2, 1)
+
+
+def test_new_replicas_go_to_a_broker_that_has_shut_down_and_to_none_that_is_about_to() -> None:
+    cluster = three_nodes()
+    beat(cluster, 2, want_shut_down=True)
+    refused = create(cluster, creatable("early", 1, 3))["early"]
+    assert refused.error_code == ErrorCode.INVALID_REPLICATION_FACTOR
+    beat(cluster, 3)
+    assert beat(cluster, 2, want_shut_down=True).should_shut_down
+    assert create(cluster, creatable("late", 1, 3))["late"].error_code == ErrorCode.NONE
+    placed = cluster.image.topics["late"].partitions[0]
+    assert sorted(placed.replicas) == [1, 2, 3]
+    assert 2 not in placed.isr
 
 
 def test_a_shutdown_goes_on_with_the_next_controller() -> None:
