@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.api.api_node import release_directories
 from tests.loops import no_holds
 
 
@@ -31,3 +32,9 @@ def loop_is_never_held(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """What serves one client must not stop the others."""
     with no_holds(monkeypatch):
         yield
+
+
+@pytest.fixture(autouse=True)
+def no_descriptor_stays() -> Iterator[None]:
+    yield
+    release_directories()

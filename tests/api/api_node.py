@@ -9,6 +9,7 @@ import random
 from collections.abc import Awaitable, Callable, Collection
 from pathlib import Path
 from typing import Any, TypeVar, cast
+from weakref import WeakSet
 
 import trio
 from trio.testing import MockClock
@@ -98,6 +99,17 @@ class _Metadata:
         return self._node.image
 
 
+_ON_REAL_DISKS: WeakSet[ApiNode] = WeakSet()
+
+
+def release_directories() -> None:
+    """Of all nodes so far: nobody waits for the garbage collector to have a few hundred descriptors again."""
+    for node in list(_ON_REAL_DISKS):
+        for directory in node.directories:
+            directory.release()
+    _ON_REAL_DISKS.clear()
+
+
 class ApiNode:
     """Node 1, or another one. To be used within `in_virtual_time`, where it has to wait or tell the time."""
 
@@ -114,6 +126,8 @@ class ApiNode:
         self.node_id = node_id
         self.config = BrokerConfig({"node.id": str(node_id), "log.dirs": str(path / "data"), **(properties or {})})
         self.disk = disk or OsDisk()
+        if disk is None:
+            _ON_REAL_DISKS.add(self)
         self.rng = random.Random(node_id)
         self.network = network or SimulatedNetwork(self.rng)
         self.clock = VirtualClock()
