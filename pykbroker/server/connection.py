@@ -254,7 +254,11 @@ class Connection:
         self._unyielded_bytes += _REQUEST_COST_BYTES + (size if is_produce else size * _UNPACKED_COST)
         if self._unyielded_bytes > _BYTES_BETWEEN_CHECKPOINTS:  # a peer that always has more must not starve others
             self._unyielded_bytes = 0
-            await self._next_turn()
+            if size > _RECEIVED_IN_FIRST_TURN_BYTES:  # it had a turn, and the next one asks for its own
+                self._has_turn = False
+                await trio.lowlevel.checkpoint()
+            else:
+                await self._next_turn()
         return not self._finishing
 
     async def _send_large(self, answer: list[Part], in_memory: int) -> None:

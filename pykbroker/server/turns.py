@@ -30,6 +30,9 @@ STEPS_PER_TURN: Final = 1000
 STEPS_IN_FIRST_TURN: Final = 500
 """Many requests may begin in one round of the loop."""
 
+_TURNS_WITHOUT_WAITING: Final = 4
+"""In one round of the loop: a few clients that send much would have to wait for each other with half of a frame."""
+
 T = TypeVar("T")
 HashableT = TypeVar("HashableT", bound=Hashable)
 OrderedT = TypeVar("OrderedT", bound="SupportsRichComparison")
@@ -60,32 +63,34 @@ def _round() -> int:
 
 
 class LongRequests:
-    """Those of one listener: whose turn it is. There is one turn in each round of the loop."""
+    """Those of one listener: whose turn it is. Who has to wait for it has the only one of its round of the loop."""
 
     def __init__(self) -> None:
         self._queue = FairQueue(1, FairLevel())
-        self._round_of_last_turn = -1
+        self._round = -1
+        self._turns = 0
+        """Of this round."""
 
     async def next_turn(self, client: FairShare) -> None:
         """Returns when it is this request's turn, in a later round of the loop."""
         await self._queue.enter(client)
         try:
             await trio.lowlevel.checkpoint()
-            while not self._begins_turn():
+            while not self._begins_turn(1):
                 await trio.lowlevel.checkpoint()
         finally:
             self._queue.leave(client, STEPS_PER_TURN)
 
     def has_turn(self) -> bool:
-        """Whether the turn of this round is the caller's, because nobody has had it and nobody waits for one."""
-        return self._queue.has_free_place and self._begins_turn()
+        """Whether the caller may go on in this round, because few have had a turn in it and nobody waits for one."""
+        return self._queue.has_free_place and self._begins_turn(_TURNS_WITHOUT_WAITING)
 
-    def _begins_turn(self) -> bool:
+    def _begins_turn(self, most: int) -> bool:
         number = _round()
-        if number == self._round_of_last_turn:
-            return False
-        self._round_of_last_turn = number
-        return True
+        if number != self._round:
+            self._round, self._turns = number, 0
+        self._turns += 1
+        return self._turns <= most
 
 
 class Turn:
