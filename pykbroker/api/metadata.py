@@ -114,10 +114,15 @@ class _Description:
         self._unknown: list[MetadataResponseTopic] = []
 
     async def of_all(self) -> EncodedStructs:
-        image = self._broker.image
-        found = self._known.find_all(image)
+        """Whoever asks while it is encoded for somebody else waits for that."""
+        found = self._known.find_all(self._broker.image)
         if found is not None:
             return found
+        async with self._broker.encoding_all_topics:
+            return self._known.find_all(self._broker.image) or await self._encode_all()
+
+    async def _encode_all(self) -> EncodedStructs:
+        image = self._broker.image
         revision = image.revision
         for name in list(image.topics):
             topic = self._broker.image.topic(name)

@@ -6,6 +6,8 @@ import random
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+import trio
+
 from pykbroker.config import BrokerConfig
 from pykbroker.metadata.encoded_topics import EncodedTopicsOfNode
 
@@ -96,3 +98,4 @@ class Broker(ClusterNode):
     replica_turns: LongRequests = field(default_factory=LongRequests)
     """Of fetches by other brokers, so that replication does not stand behind a hundred long requests of clients."""
     encoded_topics: EncodedTopicsOfNode = field(default_factory=EncodedTopicsOfNode)
+    encoding_all_topics: trio.Lock = field(default_factory=trio.Lock)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import trio
 
 from pykbroker.api.authorized_operations import NOT_ASKED
 from pykbroker.api.metadata import metadata
@@ -170,6 +171,25 @@ def test_the_first_answer_of_a_large_cluster_shares_the_loop(node: ApiNode) -> N
         assert again.topics is response.topics
 
     in_virtual_time(run)
+
+
+def test_many_who_ask_for_all_topics_at_once_share_one_answer(node: ApiNode) -> None:
+    for number in range(300):
+        node.create_topic(f"small-{number}", leader=2)
+    topics = []
+
+    async def run() -> None:
+        async def once() -> None:
+            response, _ = await handle(node.broker, metadata, MetadataRequest(topics=None), 13)
+            topics.append(response.topics)
+
+        async with trio.open_nursery() as nursery:
+            for _ in range(20):
+                nursery.start_soon(once)
+
+    in_virtual_time(run)
+    assert len(topics) == 20
+    assert all(each is topics[0] for each in topics)
 
 
 def test_a_topic_that_goes_between_two_turns_is_not_told_of(node: ApiNode) -> None:
