@@ -115,13 +115,17 @@ def test_a_flush_and_a_truncation_write_the_leader_epochs_one_behind_the_other(
     assert (log.log_end_offset, log.recovery_point) == (4, 1)
 
 
+def new_directory(path: Path) -> LogDirectory:
+    disk = OsDisk()
+    format_directory(disk, str(path), cluster_id="c", node_id=1, rng=Random(1))
+    return LogDirectory.open(disk, str(path), rng=Random(1))
+
+
 @pytest.mark.parametrize("is_damaged", [False, True])
 def test_a_flush_of_a_log_that_is_deleted_meanwhile_leaves_nothing_in_the_next_one_of_its_name(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_damaged: bool
 ) -> None:
-    disk, path = OsDisk(), str(tmp_path / "d")
-    format_directory(disk, path, cluster_id="c", node_id=1, rng=Random(1))
-    directory = LogDirectory.open(disk, path, rng=Random(1))
+    directory = new_directory(tmp_path / "d")
     log = directory_log(directory)
     append(log, 5, epoch=3)
 
@@ -185,9 +189,7 @@ def test_a_cleaning_of_a_log_that_is_deleted_meanwhile_leaves_nothing_in_the_nex
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_damaged: bool
 ) -> None:
     """A start that finds it there would take a swap back that was half done."""
-    disk, path = OsDisk(), str(tmp_path / "d")
-    format_directory(disk, path, cluster_id="c", node_id=1, rng=Random(1))
-    directory = LogDirectory.open(disk, path, rng=Random(1))
+    directory = new_directory(tmp_path / "d")
     log = compacted_log(directory, b"a" * 16)
     cleaning, group = begin_cleaning(log)
     held = HeldCreation(monkeypatch)
@@ -212,9 +214,7 @@ def test_a_cleaning_of_a_log_that_is_deleted_meanwhile_leaves_nothing_in_the_nex
 
 
 def test_a_cleaning_of_a_deleted_log_takes_nothing_from_that_of_the_next_one_of_its_name(tmp_path: Path) -> None:
-    disk, path = OsDisk(), str(tmp_path / "d")
-    format_directory(disk, path, cluster_id="c", node_id=1, rng=Random(1))
-    directory = LogDirectory.open(disk, path, rng=Random(1))
+    directory = new_directory(tmp_path / "d")
     log = compacted_log(directory, b"a" * 16)
     cleaning, group = begin_cleaning(log)
     segment = cleaning.clean(group)
@@ -351,14 +351,12 @@ def test_what_was_cleaned_of_a_deleted_log_says_nothing_of_the_next_one_of_its_n
 def test_only_one_of_the_threads_that_open_the_last_logs_notes_the_boot_id(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    disk, path = OsDisk(), str(tmp_path / "d")
-    format_directory(disk, path, cluster_id="c", node_id=1, rng=Random(1))
-    directory = LogDirectory.open(disk, path, rng=Random(1))
+    directory = new_directory(tmp_path / "d")
     for topic in "ab":
         append(directory_log(directory, topic), 1)
     directory.release()
-    Path(path, ".boot-id").unlink()
-    directory = LogDirectory.open(disk, path, rng=Random(1))
+    Path(directory.path, ".boot-id").unlink()
+    directory = LogDirectory.open(OsDisk(), directory.path, rng=Random(1))
     notes: list[int] = []
     both = threading.Barrier(2)
     look, note = LogDirectory._note_boot_id, ShutdownMarks.note_boot_id
