@@ -71,6 +71,7 @@ class Connection:
         "_transport",
         "_unyielded_bytes",
         "_waits_for_memory",
+        "_waits_for_turn",
         "received_bytes",
         "served_requests",
         "state",
@@ -90,7 +91,7 @@ class Connection:
         self._came_alone = False
         self._spared_looks = 0
         self._received_when_looked = 0
-        self._waits_for_memory = False
+        self._waits_for_memory = self._waits_for_turn = False
         self._is_evicted = False
         self._transport = transport
         self.state = state
@@ -138,7 +139,7 @@ class Connection:
         """Next to nothing has come of its request since `note_progress`, and not for our sake."""
         return (
             self.unfinished_bytes > 0
-            and not self._waits_for_memory
+            and not (self._waits_for_memory or self._waits_for_turn)
             and self.received_bytes - self._received_when_looked < _STUCK_BYTES
         )
 
@@ -193,7 +194,7 @@ class Connection:
             self.received_bytes // _SLOWEST_PROGRESS_BYTES,
             self._transport.waits_for_peer,
         )
-        is_ours_to_move = self._phase is _HANDLING or self._waits_for_memory
+        is_ours_to_move = self._phase is _HANDLING or self._waits_for_memory or self._waits_for_turn
         if is_ours_to_move or progress != self._progress_seen:
             self._progress_seen = progress
             self._idle_checks = 0
@@ -316,9 +317,10 @@ class Connection:
                 received_bytes += count
                 if received_bytes > limit_bytes:
                     received_bytes = 0
-                    if self._has_turn or not self._dispatcher.has_turn():
+                    if not self._has_turn and self._dispatcher.has_turn():
+                        self._has_turn = True
+                    else:
                         await self._next_turn()
-                    self._has_turn = True
         return frame
 
     async def _rest(self) -> None:
@@ -329,7 +331,11 @@ class Connection:
         await self._transport.wait_readable()
 
     async def _next_turn(self) -> None:
-        await self._dispatcher.next_turn(self.state)
+        self._waits_for_turn = True
+        try:
+            await self._dispatcher.next_turn(self.state)
+        finally:
+            self._waits_for_turn = False
         self._has_turn = True
 
     def _log_refusal(self, reason: str) -> None:

@@ -227,7 +227,7 @@ class Dispatcher:
         await self._long.next_turn(connection.long_requests)
 
     def has_turn(self) -> bool:
-        """Whether a connection need not wait for its turn, because nobody else has one in this round of the loop."""
+        """Whether a connection need not wait for its turn, because few have had one in this round of the loop."""
         return self._long.has_turn()
 
     def disk_failed(self, failure: DiskFailed) -> None:

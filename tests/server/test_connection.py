@@ -199,6 +199,7 @@ class Flood:
 
     def __init__(self, stream: bytes) -> None:
         self._stream = memoryview(stream)
+        self.is_closed = False
 
     def receive_now(self, view: memoryview) -> int:
         count = min(len(view), len(self._stream), 64 * 1024)
@@ -219,7 +220,7 @@ class Flood:
         return False
 
     def close(self) -> None:
-        pass
+        self.is_closed = True
 
 
 class Lockstep:
@@ -327,6 +328,38 @@ def test_many_connections_with_one_request_behind_another_take_turns() -> None:
     in_rounds = serve_all(connections, lambda: handled)
     assert sum(in_rounds) == CONNECTIONS * 500
     assert max(in_rounds[3:]) <= 40
+
+
+class Crowded(Dispatcher):
+    """Others always have the turn."""
+
+    def has_turn(self) -> bool:
+        return False
+
+    async def next_turn(self, connection: ConnectionState) -> None:
+        await trio.sleep_forever()
+
+
+def test_who_waits_for_its_turn_is_neither_stuck_nor_idle() -> None:
+    """Where memory is short, and many receive much, a turn may be a second away."""
+    size = 4 << 20
+    connection = flooded(
+        Crowded(cast(Broker, None), HandlerTable().view("broker")), struct.pack(">i", size) + bytes(size)
+    )
+
+    async def scenario() -> None:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(connection.serve)
+            await wait_all_tasks_blocked()
+            for _ in range(10):
+                connection.note_progress()
+                connection.close_if_idle(2)
+                assert connection.unfinished_bytes > 128 * 1024
+                assert not connection.is_stuck
+                assert not cast(Flood, connection._transport).is_closed
+            nursery.cancel_scope.cancel()
+
+    trio.run(scenario)
 
 
 def flooded(dispatcher: Dispatcher, stream: bytes) -> Connection:
