@@ -66,6 +66,7 @@ class Admin:
             image=driver.image,
             auto_topic_creation=AutoTopicCreation(cluster.config, channel, SimulatedClock()),
             encoded_topics=EncodedTopicsOfNode(),
+            encoding_all_topics=trio.Lock(),
             transactions=SimpleNamespace(producer_ids=ProducerIds(channel, lambda: driver.image, 1)),
         )
         self.broker = cast(Broker, seen)
