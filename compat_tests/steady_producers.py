@@ -142,7 +142,9 @@ def _give_up(producer: Steady) -> None:
 def read_numbers(
     broker: Bootstrap, topic: str, partitions: int, isolation_level: str = "read_uncommitted"
 ) -> list[tuple[int, int, int]]:
-    """Number, partition and offset of each record up to the ends, in the order of each partition."""
+    """Number, partition and offset of each record, in the order of each partition: up to the ends as they are when the
+    reader begins, and perhaps some behind them. A reader need not overtake a producer that goes on.
+    """
     consumer = Consumer(
         {
             "bootstrap.servers": broker.bootstrap,
@@ -152,6 +154,7 @@ def read_numbers(
             "isolation.level": isolation_level,
         }
     )
+    ends = [_end_offset(consumer, TopicPartition(topic, partition)) for partition in range(partitions)]
     consumer.assign([TopicPartition(topic, partition, OFFSET_BEGINNING) for partition in range(partitions)])
     found: list[tuple[int, int, int]] = []
     ended: set[int] = set()
@@ -165,6 +168,8 @@ def read_numbers(
                 ended.add(partition)
             elif value is not None and offset is not None:
                 found.append((int(value), partition, offset))
+                if offset >= ends[partition] - 1:
+                    ended.add(partition)
         return len(ended) == partitions
 
     try:
@@ -172,6 +177,12 @@ def read_numbers(
     finally:
         consumer.close()
     return sorted(found, key=lambda each: each[1:])
+
+
+def _end_offset(consumer: Consumer, partition: TopicPartition) -> int:
+    watermarks = consumer.get_watermark_offsets(partition, timeout=_LAST_ONES_S)
+    assert watermarks is not None
+    return watermarks[1]
 
 
 def assert_stored(broker: Bootstrap, topic: str, partitions: int, acknowledged: Places, when: str) -> Places:
