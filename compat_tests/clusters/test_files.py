@@ -50,7 +50,7 @@ def test_kafkas_tools_read_the_files_of_every_node(new_cluster: NewCluster, is_d
 
 
 def kill_each_at_work(cluster: Cluster) -> None:
-    plain = ConfluentProducer(cluster, PLAIN, 1, pause_s=0.001)
+    plain = ConfluentProducer(cluster, PLAIN, 1, pause_s=0.001, in_flight=1)
     transactions = SteadyTransactions(cluster, ORDERS, 1, ORDERS)
     with finished(plain, transactions):
         for node_id in cluster.nodes:

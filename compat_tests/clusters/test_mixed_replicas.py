@@ -29,7 +29,7 @@ def test_replicas_of_both_kinds_are_alike_whoever_is_killed(new_cluster: NewClus
     cluster = new_cluster([*kinds])
     cluster.start()
     create_replicated_topic(cluster, TOPIC, assignment=ASSIGNMENT)
-    producer = ConfluentProducer(cluster, TOPIC, PARTITIONS, pause_s=0.002)
+    producer = ConfluentProducer(cluster, TOPIC, PARTITIONS, pause_s=0.002, in_flight=1)
     with finished(producer):
         for victim in cluster.nodes:
             wait_for_more(producer)

@@ -38,7 +38,7 @@ class Clients:
     """All that are at work, and how far each is."""
 
     def __init__(self, cluster: Cluster, directory: Path) -> None:
-        self.plain = ConfluentProducer(cluster, PLAIN, PARTITIONS, pause_s=0.01)
+        self.plain = ConfluentProducer(cluster, PLAIN, PARTITIONS, pause_s=0.01, in_flight=1)
         self.java = JavaProducer(cluster, OF_JAVA, directory, records_per_second=50)
         self.transactions = SteadyTransactions(cluster, ORDERS, 2, "orders")
         settings = {"auto_commit_interval_ms": 500, "metadata_recovery_strategy": "none"}
