@@ -9,8 +9,8 @@ from kafka import KafkaConsumer
 from kafka import TopicPartition as PythonTopicPartition
 from kafka.structs import OffsetAndMetadata
 
-from pykbroker.storage.disk import OsDisk
-from pykbroker.storage.log import Log, LogConfig
+from pykbroker.storage.files.disk import OsDisk
+from pykbroker.storage.log.log import Log, LogConfig
 from tests.storage.cleaning import clean
 
 from .answers import TestAnswers

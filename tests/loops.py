@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import trio
 
-from pykbroker.server.loop_monitor import Hold, LoopMonitor
+from pykbroker.server.runtime.loop_monitor import Hold, LoopMonitor
 from pykbroker.sim.threads import cpu_of_threads_s
 
 LONGEST_MS = 250.0

@@ -69,9 +69,9 @@ def test_the_installed_broker_starts_among_folders_of_the_same_names(wheel: Path
         (here / name).mkdir(parents=True)
         (here / name / "__init__.py").write_text("raise AssertionError('a folder of the user was imported')\n")
     environment = os.environ | {"PYTHONPATH": str(installed)}
-    where = [sys.executable, "-c", "import pykbroker.storage.log as log; print(log.__file__)"]
+    where = [sys.executable, "-c", "import pykbroker.storage.log.log as log; print(log.__file__)"]
     found = subprocess.run(where, cwd=here, env=environment, capture_output=True, text=True, check=True, timeout=30)
-    assert Path(found.stdout.strip()) == installed / "pykbroker" / "storage" / "log.py"
+    assert Path(found.stdout.strip()) == installed / "pykbroker" / "storage" / "log" / "log.py"
     start = [sys.executable, "-m", "pykbroker", "start", "--override", "listeners=PLAINTEXT://127.0.0.1:0"]
     with subprocess.Popen(start, cwd=here, env=environment, stdout=subprocess.PIPE, text=True) as broker:
         assert broker.stdout is not None

@@ -14,7 +14,7 @@ from pykbroker.config.consumer_groups import BOUNDED, bound_keys
 from pykbroker.config.group_keys import BROKER_KEY
 from pykbroker.config.topic_keys import BROKER_SYNONYMS
 from pykbroker.config.unserved_keys import given_without_effect, is_without_effect, protects, unserved
-from pykbroker.storage.log_config import LogConfig
+from pykbroker.storage.segments.log_config import LogConfig
 
 ROOT = Path(__file__).parents[1]
 DECLARATIONS = {ROOT / "pykbroker" / "config" / f"{name}_keys.py" for name in ("broker", "topic", "group", "unserved")}

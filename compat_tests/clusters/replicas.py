@@ -9,7 +9,7 @@ from confluent_kafka import TopicPartition as ElectedPartition
 from kafka import KafkaAdminClient, TopicPartition
 
 from pykbroker.protocol.records.batch import iter_batches
-from pykbroker.storage.checkpoints import decode_checkpoint
+from pykbroker.storage.files.checkpoints import decode_checkpoint
 
 from .cluster import Cluster
 from .topics import CALL_TIMEOUT_S, admin_client

@@ -6,7 +6,7 @@ A module that is added to this folder is served and advertised from then on.
 from importlib import import_module
 from pkgutil import iter_modules
 
-from pykbroker.server.dispatch import HANDLERS
+from pykbroker.server.network.dispatch import HANDLERS
 
 for _module in iter_modules(__path__):
     import_module(f"{__name__}.{_module.name}")

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages.transactions import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
-from pykbroker.server.coordinator_driver import CoordinatorRefused
-from pykbroker.server.dispatch import RequestContext, handles
+from pykbroker.server.coordinators.coordinator_driver import CoordinatorRefused
+from pykbroker.server.network.dispatch import RequestContext, handles
 from pykbroker.transactions.requests import AddPartitions, PartitionsAdded, TopicPartition
 
 from .coordinator_topics import ensure_topic

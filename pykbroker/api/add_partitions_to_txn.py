@@ -19,10 +19,10 @@ from pykbroker.protocol.messages.transactions import (
     AddPartitionsToTxnTopicResult,
     AddPartitionsToTxnTransaction,
 )
-from pykbroker.server.coordinator_driver import CoordinatorRefused
-from pykbroker.server.dispatch import RequestContext, handles
-from pykbroker.server.transaction_membership import ADDING_BY_BROKERS_SINCE, SECOND_PROTOCOL
-from pykbroker.server.turns import portions
+from pykbroker.server.coordinators.coordinator_driver import CoordinatorRefused
+from pykbroker.server.coordinators.transaction_membership import ADDING_BY_BROKERS_SINCE, SECOND_PROTOCOL
+from pykbroker.server.network.dispatch import RequestContext, handles
+from pykbroker.server.runtime.turns import portions
 from pykbroker.transactions.requests import AddPartitions, PartitionsAdded, TopicPartition
 
 from .transaction_requests import submit

@@ -6,7 +6,7 @@ Served is version 0, on controller listeners. The rules stand in `metadata.produ
 from __future__ import annotations
 
 from pykbroker.protocol.messages.brokers import AllocateProducerIdsRequest, AllocateProducerIdsResponse
-from pykbroker.server.dispatch import RequestContext, handles
+from pykbroker.server.network.dispatch import RequestContext, handles
 
 from .controller_requests import submit
 

@@ -8,7 +8,7 @@ speak for another one, as Kafka's.
 from __future__ import annotations
 
 from pykbroker.protocol.messages.configs import AlterConfigsRequest, AlterConfigsResponse
-from pykbroker.server.dispatch import MANY_ENTRIES, RequestContext, handles
+from pykbroker.server.network.dispatch import MANY_ENTRIES, RequestContext, handles
 
 from .controller_requests import submit
 from .refused_configs import take_out_refused

@@ -7,7 +7,7 @@ Served are versions 2 and 3: 3 sends the epoch of each broker along (KIP-903). T
 from __future__ import annotations
 
 from pykbroker.protocol.messages.brokers import AlterPartitionRequest, AlterPartitionResponse
-from pykbroker.server.dispatch import MANY_ENTRIES, RequestContext, handles
+from pykbroker.server.network.dispatch import MANY_ENTRIES, RequestContext, handles
 
 from .controller_requests import submit
 

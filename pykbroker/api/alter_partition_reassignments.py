@@ -10,7 +10,7 @@ from pykbroker.protocol.messages.reassignments import (
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,
 )
-from pykbroker.server.dispatch import MANY_ENTRIES, RequestContext, handles
+from pykbroker.server.network.dispatch import MANY_ENTRIES, RequestContext, handles
 
 from .controller_requests import submit
 

@@ -12,8 +12,8 @@ from pykbroker.protocol.messages.log_dirs import (
     AlterReplicaLogDirsResponse,
     AlterReplicaLogDirTopicResult,
 )
-from pykbroker.server.dispatch import RequestContext, handles
-from pykbroker.server.turns import portions
+from pykbroker.server.network.dispatch import RequestContext, handles
+from pykbroker.server.runtime.turns import portions
 
 _STEPS_OF_MOVE = 40
 

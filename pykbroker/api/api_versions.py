@@ -19,7 +19,7 @@ from pykbroker.protocol.messages.api_versions import (
     FinalizedFeatureKey,
     SupportedFeatureKey,
 )
-from pykbroker.server.dispatch import Handler, RequestContext, handles
+from pykbroker.server.network.dispatch import Handler, RequestContext, handles
 
 _SOFTWARE_SINCE = 3
 _FEATURES_FROM_LEVEL_0_SINCE = 4

@@ -6,7 +6,7 @@ Served is version 0, on controller listeners. The rules stand in `metadata.direc
 from __future__ import annotations
 
 from pykbroker.protocol.messages.log_dirs import AssignReplicasToDirsRequest, AssignReplicasToDirsResponse
-from pykbroker.server.dispatch import MANY_ENTRIES, RequestContext, handles
+from pykbroker.server.network.dispatch import MANY_ENTRIES, RequestContext, handles
 
 from .controller_requests import submit
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import partial
 
 from pykbroker.protocol.messages.brokers import BrokerHeartbeatRequest, BrokerHeartbeatResponse
-from pykbroker.server.dispatch import RequestContext, handles
+from pykbroker.server.network.dispatch import RequestContext, handles
 
 from .controller_requests import submit
 

@@ -7,7 +7,7 @@ Served are versions 0 to 4, on controller listeners: 2 brought log directories (
 from __future__ import annotations
 
 from pykbroker.protocol.messages.brokers import BrokerRegistrationRequest, BrokerRegistrationResponse
-from pykbroker.server.dispatch import RequestContext, handles
+from pykbroker.server.network.dispatch import RequestContext, handles
 
 from .controller_requests import submit
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from pykbroker.groups.consumer_descriptions import ConsumerGroupAsOfNow
+from pykbroker.groups.consumer.consumer_descriptions import ConsumerGroupAsOfNow
 from pykbroker.groups.requests import DescribeConsumerGroup
 from pykbroker.protocol.encoded_array import EncodedArray
 from pykbroker.protocol.errors import ErrorCode
@@ -17,8 +17,8 @@ from pykbroker.protocol.messages.consumer_groups import (
     DescribedGroup,
     Member,
 )
-from pykbroker.server.coordinator_driver import CoordinatorRefused
-from pykbroker.server.dispatch import RequestContext, handles
+from pykbroker.server.coordinators.coordinator_driver import CoordinatorRefused
+from pykbroker.server.network.dispatch import RequestContext, handles
 
 from .authorized_operations import GROUP_OPERATIONS
 from .described_groups import describe_each

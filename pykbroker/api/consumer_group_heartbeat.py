@@ -5,11 +5,11 @@ Served are versions 0 and 1: 1 brought regular expressions, and member ids that 
 
 from __future__ import annotations
 
-from pykbroker.groups.consumer_heartbeat_validation import MOST_NAMES
+from pykbroker.groups.consumer.consumer_heartbeat_validation import MOST_NAMES
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages.consumer_groups import ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse
-from pykbroker.server.coordinator_driver import CoordinatorRefused
-from pykbroker.server.dispatch import RequestContext, handles
+from pykbroker.server.coordinators.coordinator_driver import CoordinatorRefused
+from pykbroker.server.network.dispatch import RequestContext, handles
 
 from .group_requests import has_consumer_groups, submit
 

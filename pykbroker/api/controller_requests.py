@@ -9,7 +9,7 @@ from typing import Any
 from pykbroker.metadata.refusals import refuse
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.schema import Message
-from pykbroker.server.dispatch import RequestContext
+from pykbroker.server.network.dispatch import RequestContext
 
 
 async def submit(context: RequestContext, request: Message) -> Any:

@@ -6,8 +6,8 @@ from typing import Any, Final
 
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages.topics import CreateTopicsRequest, CreateTopicsResponse
-from pykbroker.server.broker import Broker
-from pykbroker.server.coordinator_driver import CoordinatorDriver
+from pykbroker.server.coordinators.coordinator_driver import CoordinatorDriver
+from pykbroker.server.node.broker import Broker
 
 from .created_topics import CREATED_OR_THERE, wait_until_known
 

@@ -9,7 +9,7 @@ change, so that every later request on any connection sees it.
 from __future__ import annotations
 
 from pykbroker.protocol.messages.topics import CreatePartitionsRequest, CreatePartitionsResponse
-from pykbroker.server.dispatch import MANY_ENTRIES, RequestContext, handles
+from pykbroker.server.network.dispatch import MANY_ENTRIES, RequestContext, handles
 
 from .controller_requests import submit
 

@@ -10,7 +10,7 @@ change, so that every later request on any connection sees it.
 from __future__ import annotations
 
 from pykbroker.protocol.messages.topics import CreateTopicsRequest, CreateTopicsResponse
-from pykbroker.server.dispatch import MANY_ENTRIES, RequestContext, handles
+from pykbroker.server.network.dispatch import MANY_ENTRIES, RequestContext, handles
 
 from .controller_requests import submit
 from .created_topics import wait_until_known

@@ -7,7 +7,7 @@ from typing import Final
 from pykbroker.metadata.image import MetadataImage
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages.topics import CreateTopicsResponse
-from pykbroker.server.broker import Broker
+from pykbroker.server.node.broker import Broker
 
 _TIMEOUT_S: Final = 1.0
 CREATED_OR_THERE: Final = (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from pykbroker.metadata.partition_state import NO_LEADER
-from pykbroker.server.dispatch import RequestContext
+from pykbroker.server.network.dispatch import RequestContext
 
 _NO_EPOCH = -1
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pykbroker.groups.requests import DeleteGroup
 from pykbroker.protocol.messages.group_admin import DeletableGroupResult, DeleteGroupsRequest, DeleteGroupsResponse
-from pykbroker.server.coordinator_driver import CoordinatorRefused
-from pykbroker.server.dispatch import RequestContext, handles
+from pykbroker.server.coordinators.coordinator_driver import CoordinatorRefused
+from pykbroker.server.network.dispatch import RequestContext, handles
 
 from .group_requests import submit
 

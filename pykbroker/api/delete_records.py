@@ -19,10 +19,10 @@ from pykbroker.protocol.messages.offsets import (
 )
 from pykbroker.replication.partition import Partition
 from pykbroker.replication.reads import DeletedRecords
-from pykbroker.server.broker import Broker
-from pykbroker.server.dispatch import RequestContext, handles
-from pykbroker.server.replica_manager import ReplicaManager
-from pykbroker.server.waiters import PartitionChanges
+from pykbroker.server.network.dispatch import RequestContext, handles
+from pykbroker.server.node.broker import Broker
+from pykbroker.server.replicas.replica_manager import ReplicaManager
+from pykbroker.server.replicas.waiters import PartitionChanges
 
 _NO_LOW_WATERMARK = -1
 _STEPS_OF_DELETION = 20

@@ -14,7 +14,7 @@ from pykbroker.protocol.messages.metadata import (
     DescribeClusterRequest,
     DescribeClusterResponse,
 )
-from pykbroker.server.dispatch import RequestContext, handles
+from pykbroker.server.network.dispatch import RequestContext, handles
 
 from .authorized_operations import CLUSTER_OPERATIONS, NOT_ASKED
 from .metadata import controller_id

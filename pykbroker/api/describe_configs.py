@@ -36,9 +36,9 @@ from pykbroker.protocol.messages.configs import (
     DescribeConfigsResult,
     DescribeConfigsSynonym,
 )
-from pykbroker.server.broker import Broker
-from pykbroker.server.dispatch import RequestContext, handles
-from pykbroker.server.turns import portions
+from pykbroker.server.network.dispatch import RequestContext, handles
+from pykbroker.server.node.broker import Broker
+from pykbroker.server.runtime.turns import portions
 
 _STEPS_OF_RESOURCE: Final = 5
 _STEPS_OF_ROW: Final = 12

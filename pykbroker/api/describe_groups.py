@@ -11,8 +11,8 @@ from functools import partial
 from pykbroker.protocol.encoded_array import EncodedArray
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages.group_admin import DescribedGroup, DescribeGroupsRequest, DescribeGroupsResponse
-from pykbroker.server.coordinator_driver import CoordinatorRefused
-from pykbroker.server.dispatch import RequestContext, handles
+from pykbroker.server.coordinators.coordinator_driver import CoordinatorRefused
+from pykbroker.server.network.dispatch import RequestContext, handles
 
 from .authorized_operations import GROUP_OPERATIONS
 from .described_groups import describe_each

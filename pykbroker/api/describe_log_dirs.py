@@ -18,14 +18,14 @@ from pykbroker.protocol.messages.log_dirs import (
     DescribeLogDirsTopic,
 )
 from pykbroker.replication.partition import Partition
-from pykbroker.server.dispatch import RequestContext, handles
-from pykbroker.server.replica_manager import ReplicaManager
-from pykbroker.server.turns import portions
-from pykbroker.storage.checkpoints import TopicPartition
-from pykbroker.storage.disk import DiskSpace
-from pykbroker.storage.errors import DiskFailed
-from pykbroker.storage.log import Log
-from pykbroker.storage.log_dirs import LogDirectory
+from pykbroker.server.network.dispatch import RequestContext, handles
+from pykbroker.server.replicas.replica_manager import ReplicaManager
+from pykbroker.server.runtime.turns import portions
+from pykbroker.storage.directories.log_dirs import LogDirectory
+from pykbroker.storage.files.checkpoints import TopicPartition
+from pykbroker.storage.files.disk import DiskSpace
+from pykbroker.storage.files.errors import DiskFailed
+from pykbroker.storage.log.log import Log
 
 _UNKNOWN_LAG = -1
 _STEPS_OF_LOG = 5

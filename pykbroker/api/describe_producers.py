@@ -16,9 +16,9 @@ from pykbroker.protocol.messages.transaction_admin import (
     TopicResponse,
 )
 from pykbroker.replication.partition import Partition
-from pykbroker.server.dispatch import RequestContext, handles
-from pykbroker.server.turns import portions
-from pykbroker.storage.producer_entry import ProducerEntry
+from pykbroker.server.network.dispatch import RequestContext, handles
+from pykbroker.server.runtime.turns import portions
+from pykbroker.storage.producers.producer_entry import ProducerEntry
 
 _NO_TRANSACTION = -1
 _STEPS_OF_PARTITION = 4

@@ -11,8 +11,8 @@ from typing import Any
 
 from pykbroker.protocol.messages.quorum import DescribeQuorumRequest, DescribeQuorumResponse
 from pykbroker.raft.states import Role
-from pykbroker.server.dispatch import RequestContext, handles
-from pykbroker.server.quorum_description import NODES_SINCE, describe_quorum, leave_out_nodes
+from pykbroker.server.network.dispatch import RequestContext, handles
+from pykbroker.server.quorum.quorum_description import NODES_SINCE, describe_quorum, leave_out_nodes
 
 from .controller_requests import submit
 

@@ -21,8 +21,8 @@ from pykbroker.protocol.messages.metadata import (
     DescribeTopicPartitionsResponsePartition,
     DescribeTopicPartitionsResponseTopic,
 )
-from pykbroker.server.dispatch import RequestContext, handles
-from pykbroker.server.turns import portions
+from pykbroker.server.network.dispatch import RequestContext, handles
+from pykbroker.server.runtime.turns import portions
 
 from .authorized_operations import TOPIC_OPERATIONS
 

@@ -10,8 +10,8 @@ from pykbroker.protocol.messages.transaction_admin import (
     DescribeTransactionsResponse,
     DescribeTransactionsResponseTransactionState,
 )
-from pykbroker.server.coordinator_driver import CoordinatorRefused
-from pykbroker.server.dispatch import RequestContext, handles
+from pykbroker.server.coordinators.coordinator_driver import CoordinatorRefused
+from pykbroker.server.network.dispatch import RequestContext, handles
 
 from .transaction_requests import submit
 

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from pykbroker.protocol.encoded_array import EncodedArray
 from pykbroker.protocol.messages import consumer_groups, group_admin
-from pykbroker.server.dispatch import RequestContext
+from pykbroker.server.network.dispatch import RequestContext
 
 _STEPS_OF_GROUP = 20
 

@@ -6,7 +6,7 @@ Served are versions 0 to 2; 0 knows preferred leaders alone. The rules stand in 
 from __future__ import annotations
 
 from pykbroker.protocol.messages.reassignments import ElectLeadersRequest, ElectLeadersResponse
-from pykbroker.server.dispatch import MANY_ENTRIES, RequestContext, handles
+from pykbroker.server.network.dispatch import MANY_ENTRIES, RequestContext, handles
 
 from .controller_requests import submit
 

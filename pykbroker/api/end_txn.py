@@ -8,8 +8,8 @@ in partitions that are led here are there by then.
 from __future__ import annotations
 
 from pykbroker.protocol.messages.transactions import EndTxnRequest, EndTxnResponse
-from pykbroker.server.coordinator_driver import CoordinatorRefused
-from pykbroker.server.dispatch import RequestContext, handles
+from pykbroker.server.coordinators.coordinator_driver import CoordinatorRefused
+from pykbroker.server.network.dispatch import RequestContext, handles
 
 from .transaction_requests import submit_with_producer_id
 

@@ -12,10 +12,10 @@ from pykbroker.protocol.compile import decode
 from pykbroker.protocol.errors import ErrorCode, MalformedMessage
 from pykbroker.protocol.messages.brokers import EnvelopeRequest, EnvelopeResponse
 from pykbroker.protocol.schema import Message
-from pykbroker.server.dispatch import MANY_ENTRIES, ConnectionState, RequestContext, handles
-from pykbroker.server.forwarding import EnvelopeRefused, Forwarded, disclose, enclose_response
-from pykbroker.server.large_requests import LARGE_FRAME_BYTES
-from pykbroker.server.log_lines import printable
+from pykbroker.server.network.dispatch import MANY_ENTRIES, ConnectionState, RequestContext, handles
+from pykbroker.server.network.large_requests import LARGE_FRAME_BYTES
+from pykbroker.server.quorum.forwarding import EnvelopeRefused, Forwarded, disclose, enclose_response
+from pykbroker.server.runtime.log_lines import printable
 
 _log = logging.getLogger(__name__)
 

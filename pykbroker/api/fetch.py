@@ -35,11 +35,11 @@ from pykbroker.replication.isr import NO_BROKER_EPOCH
 from pykbroker.replication.partition import Partition
 from pykbroker.replication.reads import FetchIsolation, FetchPartitionData
 from pykbroker.replication.session_watch import SessionWatch
-from pykbroker.server.dispatch import ConnectionState, RequestContext, handles
-from pykbroker.server.turns import Turn
-from pykbroker.server.waiters import PartitionChanges, SessionChanges
-from pykbroker.storage.errors import CorruptLog, DiskFailed
-from pykbroker.storage.verification import Check, NotVerified
+from pykbroker.server.network.dispatch import ConnectionState, RequestContext, handles
+from pykbroker.server.replicas.waiters import PartitionChanges, SessionChanges
+from pykbroker.server.runtime.turns import Turn
+from pykbroker.storage.files.errors import CorruptLog, DiskFailed
+from pykbroker.storage.segments.verification import Check, NotVerified
 
 from .current_leader import current_leader
 

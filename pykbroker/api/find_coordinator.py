@@ -14,8 +14,8 @@ import trio
 
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages.groups import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
-from pykbroker.server.coordinator_driver import CoordinatorDriver
-from pykbroker.server.dispatch import RequestContext, handles
+from pykbroker.server.coordinators.coordinator_driver import CoordinatorDriver
+from pykbroker.server.network.dispatch import RequestContext, handles
 
 from .coordinator_topics import ensure_topic
 

@@ -6,15 +6,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
 from pykbroker.config.consumer_groups import REBALANCE_PROTOCOLS
-from pykbroker.groups.context import GroupRequestContext
+from pykbroker.groups.common.context import GroupRequestContext
 from pykbroker.groups.shard import GroupRequest
 from pykbroker.metadata.features import GROUP_VERSION, feature_level
 from pykbroker.metadata.image import TopicState
 from pykbroker.metadata.partition_state import PartitionState
 from pykbroker.protocol.messages.group_offsets import OffsetCommitRequestPartition, OffsetDeleteRequestPartition
 from pykbroker.protocol.messages.transactions import TxnOffsetCommitRequestPartition
-from pykbroker.server.dispatch import RequestContext
-from pykbroker.server.turns import portions
+from pykbroker.server.network.dispatch import RequestContext
+from pykbroker.server.runtime.turns import portions
 
 _PartitionT = TypeVar(
     "_PartitionT", OffsetCommitRequestPartition, OffsetDeleteRequestPartition, TxnOffsetCommitRequestPartition

@@ -7,7 +7,7 @@ a broker checks brokers' keys itself, and does not speak for another one, as Kaf
 from __future__ import annotations
 
 from pykbroker.protocol.messages.configs import IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse
-from pykbroker.server.dispatch import MANY_ENTRIES, RequestContext, handles
+from pykbroker.server.network.dispatch import MANY_ENTRIES, RequestContext, handles
 
 from .controller_requests import submit
 from .refused_configs import take_out_refused

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pykbroker.groups.joins import look_if_all_loadable, metadata_bytes, offers_too_much
-from pykbroker.groups.rebalance import refused_join
+from pykbroker.groups.classic.joins import look_if_all_loadable, metadata_bytes, offers_too_much
+from pykbroker.groups.classic.rebalance import refused_join
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages.groups import JoinGroupRequest, JoinGroupResponse
-from pykbroker.server.coordinator_driver import CoordinatorRefused
-from pykbroker.server.dispatch import RequestContext, handles
-from pykbroker.server.large_requests import COPIED_AT_ONCE_BYTES, FEW_ENTRIES, LARGE_FRAME_BYTES
+from pykbroker.server.coordinators.coordinator_driver import CoordinatorRefused
+from pykbroker.server.network.dispatch import RequestContext, handles
+from pykbroker.server.network.large_requests import COPIED_AT_ONCE_BYTES, FEW_ENTRIES, LARGE_FRAME_BYTES
 
 from .group_requests import group_context
 

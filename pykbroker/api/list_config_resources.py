@@ -16,8 +16,8 @@ from pykbroker.protocol.messages.configs import (
     ListConfigResourcesRequest,
     ListConfigResourcesResponse,
 )
-from pykbroker.server.dispatch import RequestContext, handles
-from pykbroker.server.turns import portions
+from pykbroker.server.network.dispatch import RequestContext, handles
+from pykbroker.server.runtime.turns import portions
 
 _TYPES_SINCE: Final = 1
 _BROKER_LOGGER: Final = 8

@@ -12,9 +12,9 @@ from pykbroker.groups.requests import ListSomeGroups
 from pykbroker.java_hash import place_in_a_table
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages.group_admin import ListedGroup, ListGroupsRequest, ListGroupsResponse
-from pykbroker.server.coordinator_driver import CoordinatorRefused
-from pykbroker.server.dispatch import RequestContext, handles
-from pykbroker.server.turns import Turn, portions
+from pykbroker.server.coordinators.coordinator_driver import CoordinatorRefused
+from pykbroker.server.network.dispatch import RequestContext, handles
+from pykbroker.server.runtime.turns import Turn, portions
 
 from .group_requests import group_context
 

@@ -20,10 +20,10 @@ from pykbroker.protocol.messages.offsets import (
 from pykbroker.protocol.records.checking import TURN_UNITS, CheckBudget
 from pykbroker.replication.partition import Partition
 from pykbroker.replication.reads import FetchIsolation, ListedOffset, OffsetSpec
-from pykbroker.server.dispatch import RequestContext, RequestRefused, handles
-from pykbroker.server.record_checks import NobodyWaits, proceed
-from pykbroker.storage.errors import CorruptLog, DiskFailed
-from pykbroker.storage.steps import Job, Steps
+from pykbroker.server.logs.record_checks import NobodyWaits, proceed
+from pykbroker.server.network.dispatch import RequestContext, RequestRefused, handles
+from pykbroker.storage.files.errors import CorruptLog, DiskFailed
+from pykbroker.storage.files.steps import Job, Steps
 
 _STEPS_OF_PARTITION = 5
 _UNITS_PER_STEP = 2

@@ -11,9 +11,9 @@ from pykbroker.protocol.messages.transaction_admin import (
     ListTransactionsResponse,
     ListTransactionsResponseTransactionState,
 )
-from pykbroker.server.coordinator_driver import CoordinatorRefused
-from pykbroker.server.dispatch import RequestContext, handles
-from pykbroker.server.turns import portions
+from pykbroker.server.coordinators.coordinator_driver import CoordinatorRefused
+from pykbroker.server.network.dispatch import RequestContext, handles
+from pykbroker.server.runtime.turns import portions
 from pykbroker.transactions.administration import ListSomeTransactions, TransactionFilter
 
 from .transaction_requests import transaction_context

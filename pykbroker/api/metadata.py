@@ -23,8 +23,8 @@ from pykbroker.protocol.messages.metadata import (
     MetadataResponseTopic,
 )
 from pykbroker.protocol.schema import NO_UUID
-from pykbroker.server.broker import Broker
-from pykbroker.server.dispatch import RequestContext, RequestRefused, handles
+from pykbroker.server.network.dispatch import RequestContext, RequestRefused, handles
+from pykbroker.server.node.broker import Broker
 
 from .authorized_operations import CLUSTER_OPERATIONS, NOT_ASKED, TOPIC_OPERATIONS
 

@@ -13,9 +13,9 @@ from pykbroker.protocol.messages.group_offsets import (
     OffsetDeleteResponsePartition,
     OffsetDeleteResponseTopic,
 )
-from pykbroker.server.coordinator_driver import CoordinatorRefused
-from pykbroker.server.dispatch import RequestContext, handles
-from pykbroker.server.turns import portions
+from pykbroker.server.coordinators.coordinator_driver import CoordinatorRefused
+from pykbroker.server.network.dispatch import RequestContext, handles
+from pykbroker.server.runtime.turns import portions
 
 from .group_requests import submit, take_out_unknown
 from .pieces import PARTITIONS_AT_ONCE, in_pieces, with_topics

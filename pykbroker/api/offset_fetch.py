@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-from pykbroker.groups.offset_requests import told_offset, unstable_offset
+from pykbroker.groups.offsets.offset_requests import told_offset, unstable_offset
 from pykbroker.groups.requests import AllOffsets, FetchAllOffsets
 from pykbroker.long_work import each_of
 from pykbroker.protocol.errors import ErrorCode
@@ -24,9 +24,9 @@ from pykbroker.protocol.messages.group_offsets import (
     OffsetFetchResponseTopic,
     OffsetFetchResponseTopics,
 )
-from pykbroker.server.coordinator_driver import CoordinatorRefused
-from pykbroker.server.dispatch import RequestContext, handles
-from pykbroker.server.turns import portions
+from pykbroker.server.coordinators.coordinator_driver import CoordinatorRefused
+from pykbroker.server.network.dispatch import RequestContext, handles
+from pykbroker.server.runtime.turns import portions
 
 from .group_requests import submit
 from .pieces import PARTITIONS_AT_ONCE, in_pieces, with_topics

@@ -13,8 +13,8 @@ from pykbroker.protocol.messages.offsets import (
     OffsetForLeaderPartition,
     OffsetForLeaderTopicResult,
 )
-from pykbroker.server.dispatch import RequestContext, handles
-from pykbroker.server.replica_manager import ReplicaManager
+from pykbroker.server.network.dispatch import RequestContext, handles
+from pykbroker.server.replicas.replica_manager import ReplicaManager
 
 _STEPS_OF_PARTITION = 4
 

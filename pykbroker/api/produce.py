@@ -27,14 +27,14 @@ from pykbroker.protocol.messages.produce import (
 )
 from pykbroker.replication.appended import Appended, is_settled_at_once
 from pykbroker.replication.partition import ACKS_ALL, Partition
-from pykbroker.server.dispatch import RequestContext, RequestRefused, handles
-from pykbroker.server.few_tasks import in_few_tasks
-from pykbroker.server.record_checks import NobodyWaits, proceed
-from pykbroker.server.replica_manager import ReplicaManager
-from pykbroker.server.turns import PORTION, Turn, portions
-from pykbroker.server.waiters import PartitionChanges
-from pykbroker.storage.log import LogConfig
-from pykbroker.storage.validation import (
+from pykbroker.server.logs.record_checks import NobodyWaits, proceed
+from pykbroker.server.network.dispatch import RequestContext, RequestRefused, handles
+from pykbroker.server.replicas.replica_manager import ReplicaManager
+from pykbroker.server.replicas.waiters import PartitionChanges
+from pykbroker.server.runtime.few_tasks import in_few_tasks
+from pykbroker.server.runtime.turns import PORTION, Turn, portions
+from pykbroker.storage.log.log import LogConfig
+from pykbroker.storage.segments.validation import (
     MAX_RECORD_ERRORS,
     CheckedBatch,
     CheckSteps,

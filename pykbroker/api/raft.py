@@ -16,7 +16,7 @@ from pykbroker.protocol.messages.quorum import (
 )
 from pykbroker.protocol.messages.voters import AddRaftVoterRequest, RemoveRaftVoterRequest, UpdateRaftVoterRequest
 from pykbroker.protocol.schema import Message
-from pykbroker.server.dispatch import ListenerKind, RequestContext, handles
+from pykbroker.server.network.dispatch import ListenerKind, RequestContext, handles
 
 from .controller_requests import submit
 

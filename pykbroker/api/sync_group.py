@@ -6,8 +6,8 @@ Served are versions 0 to 5: 3 brought static members (KIP-345), 5 the protocol's
 from __future__ import annotations
 
 from pykbroker.protocol.messages.groups import SyncGroupRequest, SyncGroupResponse
-from pykbroker.server.coordinator_driver import CoordinatorRefused
-from pykbroker.server.dispatch import RequestContext, handles
+from pykbroker.server.coordinators.coordinator_driver import CoordinatorRefused
+from pykbroker.server.network.dispatch import RequestContext, handles
 
 from .group_requests import submit
 

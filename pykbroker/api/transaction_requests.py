@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from pykbroker.protocol.errors import ErrorCode
-from pykbroker.server.coordinator_driver import CoordinatorRefused
-from pykbroker.server.dispatch import RequestContext
+from pykbroker.server.coordinators.coordinator_driver import CoordinatorRefused
+from pykbroker.server.network.dispatch import RequestContext
 from pykbroker.transactions.requests import TransactionRequestContext
 from pykbroker.transactions.shard import TransactionRequest
 

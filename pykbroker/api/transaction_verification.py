@@ -14,9 +14,9 @@ import trio
 
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.replication.partition import Partition
-from pykbroker.server.broker import Broker
-from pykbroker.server.transaction_membership import SECOND_PROTOCOL
-from pykbroker.storage.transaction_verification import VerificationGuard
+from pykbroker.server.coordinators.transaction_membership import SECOND_PROTOCOL
+from pykbroker.server.node.broker import Broker
+from pykbroker.storage.producers.transaction_verification import VerificationGuard
 from pykbroker.transactions.requests import AddPartitions, TopicPartition
 
 

@@ -14,9 +14,9 @@ from pykbroker.protocol.records.batch import (
     decode_batch_header,
 )
 from pykbroker.replication.partition import Partition
-from pykbroker.server.broker import Broker
-from pykbroker.server.turns import Turn
-from pykbroker.storage.rejection import RecordsRejected
+from pykbroker.server.node.broker import Broker
+from pykbroker.server.runtime.turns import Turn
+from pykbroker.storage.segments.rejection import RecordsRejected
 
 from .transaction_verification import ClientSupport, TransactionVerification
 

@@ -6,7 +6,7 @@ answered with TRANSACTION_ABORTABLE, and with 5 the group is added to the transa
 
 from __future__ import annotations
 
-from pykbroker.groups.offset_commits import refused_txn_commit
+from pykbroker.groups.offsets.offset_commits import refused_txn_commit
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages.transactions import (
     TxnOffsetCommitRequest,
@@ -16,10 +16,10 @@ from pykbroker.protocol.messages.transactions import (
     TxnOffsetCommitResponseTopic,
 )
 from pykbroker.replication.partition import Partition
-from pykbroker.server.coordinator_driver import CoordinatorRefused
-from pykbroker.server.dispatch import RequestContext, handles
-from pykbroker.server.turns import portions
-from pykbroker.storage.validation import RecordsRejected
+from pykbroker.server.coordinators.coordinator_driver import CoordinatorRefused
+from pykbroker.server.network.dispatch import RequestContext, handles
+from pykbroker.server.runtime.turns import portions
+from pykbroker.storage.segments.validation import RecordsRejected
 
 from .group_requests import submit, take_out_unknown
 from .pieces import PARTITIONS_AT_ONCE, in_pieces, with_topics

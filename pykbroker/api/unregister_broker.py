@@ -6,7 +6,7 @@ Served is version 0. The rules stand in `metadata.brokers`.
 from __future__ import annotations
 
 from pykbroker.protocol.messages.brokers import UnregisterBrokerRequest, UnregisterBrokerResponse
-from pykbroker.server.dispatch import RequestContext, handles
+from pykbroker.server.network.dispatch import RequestContext, handles
 
 from .controller_requests import submit
 

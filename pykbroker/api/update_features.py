@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from pykbroker.metadata.feature_updates import SAFE_DOWNGRADE, UPGRADE
 from pykbroker.protocol.messages.brokers import UpdateFeaturesRequest, UpdateFeaturesResponse
-from pykbroker.server.dispatch import RequestContext, handles
+from pykbroker.server.network.dispatch import RequestContext, handles
 
 from .controller_requests import submit
 

@@ -17,10 +17,10 @@ from pykbroker.protocol.messages.transactions import (
     WriteTxnMarkersRequest,
     WriteTxnMarkersResponse,
 )
-from pykbroker.server.dispatch import RequestContext, handles
-from pykbroker.server.marker import Marker
-from pykbroker.server.marker_appends import AppendedMarker
-from pykbroker.server.waiters import PartitionChanges
+from pykbroker.server.coordinators.marker import Marker
+from pykbroker.server.coordinators.marker_appends import AppendedMarker
+from pykbroker.server.network.dispatch import RequestContext, handles
+from pykbroker.server.replicas.waiters import PartitionChanges
 
 APPENDED_AT_ONCE = 128
 """Markers in one turn of the event loop."""

@@ -16,7 +16,7 @@ import click
 import trio
 
 from pykbroker.config import ConfigurationError
-from pykbroker.storage.errors import StorageError
+from pykbroker.storage.files.errors import StorageError
 
 from .cluster_plan import MOST_BROKERS, MOST_CONTROLLERS, plan_cluster, set_up_cluster
 from .cluster_processes import ClusterProcesses

@@ -18,8 +18,8 @@ import javaproperties
 from pykbroker.config import BrokerConfig, ConfigurationError
 from pykbroker.config.properties import read_properties
 from pykbroker.protocol.uuids import random_uuid, uuid_to_text
-from pykbroker.server.formatting import format_unformatted
-from pykbroker.storage.disk import OsDisk
+from pykbroker.server.quorum.formatting import format_unformatted
+from pykbroker.storage.files.disk import OsDisk
 
 HOST = "127.0.0.1"
 FIRST_CONTROLLER_ID = 3001

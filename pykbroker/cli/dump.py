@@ -14,7 +14,7 @@ import click
 
 from pykbroker.storage.checks.file_kinds import parse_file_name
 from pykbroker.storage.checks.findings import Finding
-from pykbroker.storage.read_only_disk import ReadOnlyDisk
+from pykbroker.storage.files.read_only_disk import ReadOnlyDisk
 
 from .command import ClientCommand, CommandFailed, forget_stdout
 from .dump_entries import DumpOptions, dump_file

@@ -16,7 +16,6 @@ from typing import Any, NamedTuple, TypeAlias
 from pykbroker.protocol.descriptions.internal_topics import METADATA_TOPIC
 from pykbroker.protocol.records.batch import RecordBatchHeader
 from pykbroker.raft.election_state import ElectionState, InvalidQuorumState
-from pykbroker.storage.batch_scan import scan_headers
 from pykbroker.storage.checks import index_files, text_files
 from pykbroker.storage.checks.batch_walk import BatchWalk, Found, FoundBatch, LegacyMessage, Unreadable
 from pykbroker.storage.checks.file_kinds import FileKind, FileName, parse_file_name
@@ -25,9 +24,10 @@ from pykbroker.storage.checks.index_files import AbortedEntry, EntryOrder, Offse
 from pykbroker.storage.checks.producer_files import read_producer_snapshot
 from pykbroker.storage.checks.segment_check import ChainState, Checked, SegmentCheck
 from pykbroker.storage.checks.snapshot_check import SnapshotFrame
-from pykbroker.storage.disk import Disk, DiskFile
-from pykbroker.storage.errors import DiskFailed
-from pykbroker.storage.segment import INDEX_SUFFIX, LOG_SUFFIX, offset_file_name
+from pykbroker.storage.files.disk import Disk, DiskFile
+from pykbroker.storage.files.errors import DiskFailed
+from pykbroker.storage.segments.batch_scan import scan_headers
+from pykbroker.storage.segments.segment import INDEX_SUFFIX, LOG_SUFFIX, offset_file_name
 
 from .dump_records import is_described, legacy_record_entries, record_entries
 

@@ -18,16 +18,16 @@ from pykbroker.metadata.feature_updates import KRAFT_VERSION, OFFERED
 from pykbroker.metadata.features import METADATA_VERSION_LEVEL
 from pykbroker.metadata.image import METADATA_VERSION
 from pykbroker.protocol.uuids import random_uuid, uuid_to_text
-from pykbroker.server.formatting import directory_paths, format_unformatted, formatted_cluster_id
-from pykbroker.server.initial_controllers import (
+from pykbroker.server.quorum.formatting import directory_paths, format_unformatted, formatted_cluster_id
+from pykbroker.server.quorum.initial_controllers import (
     DYNAMIC_KRAFT_VERSION,
     InitialController,
     InvalidInitialControllers,
     parse_initial_controllers,
     this_node_alone,
 )
-from pykbroker.storage.disk import OsDisk
-from pykbroker.storage.errors import StorageError
+from pykbroker.storage.files.disk import OsDisk
+from pykbroker.storage.files.errors import StorageError
 
 from .command import ClientCommand
 

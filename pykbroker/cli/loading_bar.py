@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TextIO
 if TYPE_CHECKING:
     from rich.progress import Progress
 
-    from pykbroker.server.log_loading import LoadProgress, OnLoading
+    from pykbroker.server.logs.log_loading import LoadProgress, OnLoading
 
 
 class LoadingBar:

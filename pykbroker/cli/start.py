@@ -23,14 +23,14 @@ import click
 import trio
 
 from pykbroker.config import BrokerConfig, ConfigurationError
-from pykbroker.server.log_lines import write_log_to
+from pykbroker.server.runtime.log_lines import write_log_to
 
 from .command import ClientCommand
 from .loading_bar import loading_bar
 
 if TYPE_CHECKING:
-    from pykbroker.server.log_loading import OnLoading
-    from pykbroker.server.node import Node
+    from pykbroker.server.logs.log_loading import OnLoading
+    from pykbroker.server.node.node import Node
 
 _log = logging.getLogger(__name__)
 
@@ -110,9 +110,9 @@ def _directory_of_flags(data_dir: Path | None, ephemeral: bool) -> Iterator[Path
 
 def _serve(config: BrokerConfig) -> None:
     """Run the node to its end. Raises ClickException, which is one line and exit code 1."""
-    from pykbroker.server.node import NeverServed
-    from pykbroker.server.start_refused import StartRefused
-    from pykbroker.storage.errors import StorageError
+    from pykbroker.server.node.node import NeverServed
+    from pykbroker.server.runtime.start_refused import StartRefused
+    from pykbroker.storage.files.errors import StorageError
 
     refusal: BaseException | None = None
     try:
@@ -132,12 +132,12 @@ def _first_of(error: BaseException) -> BaseException:
 
 
 async def _serve_until_signal(config: BrokerConfig) -> None:
-    from pykbroker.server.clock import SystemClock
-    from pykbroker.server.free_memory import give_back_free_memory, map_large_blocks, trimming
-    from pykbroker.server.garbage_collection import GarbageCollection, no_full_collections
-    from pykbroker.server.loop_monitor import logging_holds
-    from pykbroker.server.thread_switches import quick_switches
-    from pykbroker.server.threads import WorkerThreads
+    from pykbroker.server.runtime.clock import SystemClock
+    from pykbroker.server.runtime.free_memory import give_back_free_memory, map_large_blocks, trimming
+    from pykbroker.server.runtime.garbage_collection import GarbageCollection, no_full_collections
+    from pykbroker.server.runtime.loop_monitor import logging_holds
+    from pykbroker.server.runtime.thread_switches import quick_switches
+    from pykbroker.server.runtime.threads import WorkerThreads
 
     map_large_blocks()
     with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals, loading_bar(sys.stderr) as on_loading:
@@ -168,12 +168,12 @@ async def _stop_on_signal(signals: AsyncIterator[int], node: Node, starting: tri
 
 def _node(config: BrokerConfig, on_loading: OnLoading | None) -> Node:
     from pykbroker.api import HANDLERS
-    from pykbroker.server.cleaning_process import CleaningProcess
-    from pykbroker.server.clock import SystemClock
-    from pykbroker.server.node import Node, socket_options
-    from pykbroker.server.socket_transport import SocketNetwork
-    from pykbroker.server.threads import WorkerThreads
-    from pykbroker.storage.disk import OsDisk
+    from pykbroker.server.logs.cleaning_process import CleaningProcess
+    from pykbroker.server.network.socket_transport import SocketNetwork
+    from pykbroker.server.node.node import Node, socket_options
+    from pykbroker.server.runtime.clock import SystemClock
+    from pykbroker.server.runtime.threads import WorkerThreads
+    from pykbroker.storage.files.disk import OsDisk
 
     threads = WorkerThreads()
     return Node(

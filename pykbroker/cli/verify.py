@@ -24,11 +24,11 @@ from pykbroker.storage.checks.directory_check import (
     segment_bytes,
 )
 from pykbroker.storage.checks.findings import Finding
-from pykbroker.storage.disk import OsDisk
-from pykbroker.storage.errors import DirectoryLocked, DiskFailed
-from pykbroker.storage.log_dirs import LOCK_FILE
-from pykbroker.storage.meta_properties import FILE_NAME as META_PROPERTIES
-from pykbroker.storage.read_only_disk import ReadOnlyDisk
+from pykbroker.storage.directories.log_dirs import LOCK_FILE
+from pykbroker.storage.directories.meta_properties import FILE_NAME as META_PROPERTIES
+from pykbroker.storage.files.disk import OsDisk
+from pykbroker.storage.files.errors import DirectoryLocked, DiskFailed
+from pykbroker.storage.files.read_only_disk import ReadOnlyDisk
 
 from .command import ClientCommand, CommandFailed, forget_stdout
 from .dump_printing import finding_json

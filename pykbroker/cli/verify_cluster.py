@@ -11,14 +11,14 @@ from pykbroker.protocol.errors import MalformedMessage
 from pykbroker.protocol.records.batch import iter_records
 from pykbroker.protocol.records.errors import InvalidRecords
 from pykbroker.raft.election_state import ElectionState
-from pykbroker.server.snapshot_format import InvalidSnapshot, decode_snapshot
+from pykbroker.server.quorum.snapshot_format import InvalidSnapshot, decode_snapshot
 from pykbroker.storage.checks.batch_walk import BatchWalk, FoundBatch
 from pykbroker.storage.checks.directory_check import Cluster, TopicFacts
 from pykbroker.storage.checks.file_kinds import FileKind, parse_file_name
-from pykbroker.storage.directory_names import METADATA_LOG_DIRECTORY
-from pykbroker.storage.disk import Disk
-from pykbroker.storage.errors import DiskFailed, InconsistentDirectory
-from pykbroker.storage.meta_properties import read_meta_properties
+from pykbroker.storage.directories.directory_names import METADATA_LOG_DIRECTORY
+from pykbroker.storage.directories.meta_properties import read_meta_properties
+from pykbroker.storage.files.disk import Disk
+from pykbroker.storage.files.errors import DiskFailed, InconsistentDirectory
 
 _CLEANUP_POLICY = "cleanup.policy"
 _DEFAULT_CLEANUP_POLICY = "log.cleanup.policy"

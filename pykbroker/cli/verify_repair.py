@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 
 from pykbroker.storage.checks.directory_check import DirectoryCheck
 from pykbroker.storage.checks.findings import Finding, FindingKind
-from pykbroker.storage.directory_names import METADATA_LOG_DIRECTORY, parse_partition_directory
-from pykbroker.storage.disk import Disk
-from pykbroker.storage.repair import PartitionRepair, reached_offset, repair_checkpoints
+from pykbroker.storage.checks.repair import PartitionRepair, reached_offset, repair_checkpoints
+from pykbroker.storage.directories.directory_names import METADATA_LOG_DIRECTORY, parse_partition_directory
+from pykbroker.storage.files.disk import Disk
 
 
 def repair_directory(

@@ -53,7 +53,7 @@ class FillingStream(Protocol):
 
 
 class UnpackingThreads(Protocol):
-    """`pykbroker.server.threads.Threads`, as far as it is needed here."""
+    """`pykbroker.server.runtime.threads.Threads`, as far as it is needed here."""
 
     async def run(self, fn: Callable[[Unpack[Ts]], T], *args: *Ts) -> T: ...
 

@@ -13,14 +13,14 @@ from pykbroker.protocol.messages.group_admin import (
 )
 from pykbroker.state_machine import Token
 
-from .classic_group import DEAD, STABLE
-from .consumer_group import ConsumerGroup
-from .consumer_records import ConsumerRecords, group_tombstones
-from .context import GroupRequestContext, Step
-from .group_types import Group, find_classic
-from .member import ClassicMember
-from .rebalance import Rebalance
-from .records import group_metadata_record
+from .classic.classic_group import DEAD, STABLE
+from .classic.member import ClassicMember
+from .classic.rebalance import Rebalance
+from .common.context import GroupRequestContext, Step
+from .common.records import group_metadata_record
+from .consumer.consumer_group import ConsumerGroup
+from .consumer.consumer_records import ConsumerRecords, group_tombstones
+from .consumer.group_types import Group, find_classic
 from .requests import ListSomeGroups
 
 CLASSIC_TYPE = "classic"

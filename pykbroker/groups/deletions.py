@@ -12,9 +12,9 @@ from pykbroker.protocol.errors import ErrorCode
 from pykbroker.state_machine import Token
 
 from .administration import Administration
-from .context import Step
-from .group_types import Group
-from .offset_cleanup import OffsetCleanup
+from .common.context import Step
+from .consumer.group_types import Group
+from .offsets.offset_cleanup import OffsetCleanup
 from .requests import DeleteGroup
 
 MOST_OFFSETS = 500

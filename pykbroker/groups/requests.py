@@ -12,8 +12,8 @@ from pykbroker.long_work import LongWork, portions
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages.group_admin import ListGroupsRequest
 
-from .offsets import CommittedOffset
-from .pending_offsets import PendingAsOfNow
+from .offsets.offsets import CommittedOffset
+from .offsets.pending_offsets import PendingAsOfNow
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

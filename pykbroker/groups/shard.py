@@ -30,18 +30,15 @@ from pykbroker.protocol.messages.transactions import TxnOffsetCommitRequest
 from pykbroker.state_machine import Result, Token
 
 from .administration import Administration
-from .assignment_tasks import AssignmentOffload, ComputedAssignment
-from .classic_group import STABLE, ClassicGroup
-from .classic_members import ClassicMembers
-from .config import ConsumerGroupConfig, GroupConfig
-from .consumer_descriptions import ConsumerDescriptions
-from .consumer_group import ConsumerGroup
-from .consumer_heartbeats import ConsumerHeartbeats, refused_heartbeat
-from .consumer_member import UNREVOKED_PARTITIONS
-from .consumer_membership import ConsumerMembership
-from .consumer_records import ConsumerRecords
-from .context import GroupRequestContext, Step
-from .deadlines import (
+from .classic.classic_group import STABLE, ClassicGroup
+from .classic.heartbeats import Heartbeats
+from .classic.joins import Joins
+from .classic.leaves import Leaves
+from .classic.rebalance import Rebalance, refused_join
+from .classic.syncs import Syncs
+from .common.config import ConsumerGroupConfig, GroupConfig
+from .common.context import GroupRequestContext, Step
+from .common.deadlines import (
     Deadlines,
     InitialDelay,
     MemberRejoinTimeout,
@@ -52,28 +49,31 @@ from .deadlines import (
     SyncTimeout,
     Timeout,
 )
-from .deleted_topics import DeletedTopics, ForgottenTopics
+from .common.records import NO_TIMESTAMP, CoordinatorRecord, RecordKey, RecordValue
+from .common.refusal import Refusal
+from .common.topics import NO_TOPICS, MetadataHash, TopicsView
+from .consumer.assignment_tasks import AssignmentOffload, ComputedAssignment
+from .consumer.classic_members import ClassicMembers
+from .consumer.consumer_descriptions import ConsumerDescriptions
+from .consumer.consumer_group import ConsumerGroup
+from .consumer.consumer_heartbeats import ConsumerHeartbeats, refused_heartbeat
+from .consumer.consumer_member import UNREVOKED_PARTITIONS
+from .consumer.consumer_membership import ConsumerMembership
+from .consumer.consumer_records import ConsumerRecords
+from .consumer.group_types import Group, find_classic, find_consumer
+from .consumer.member_progress import MemberProgress
+from .consumer.migration import Migration
+from .consumer.regular_expressions import RegularExpressions, TopicRegexes
+from .consumer.target_assignment import TargetAssignments
+from .consumer.topic_changes import TopicChanges
 from .deletions import GroupDeletions
-from .group_types import Group, find_classic, find_consumer
-from .heartbeats import Heartbeats
-from .joins import Joins
-from .leaves import Leaves
-from .member_progress import MemberProgress
-from .migration import Migration
-from .offset_cleanup import OffsetCleanup
-from .offset_commits import OffsetCommits
-from .offset_requests import OffsetRequests
-from .offsets import CommittedOffsets
-from .pending_offsets import PendingOffsets
-from .rebalance import Rebalance, refused_join
-from .records import NO_TIMESTAMP, CoordinatorRecord, RecordKey, RecordValue
-from .refusal import Refusal
-from .regular_expressions import RegularExpressions, TopicRegexes
+from .offsets.deleted_topics import DeletedTopics, ForgottenTopics
+from .offsets.offset_cleanup import OffsetCleanup
+from .offsets.offset_commits import OffsetCommits
+from .offsets.offset_requests import OffsetRequests
+from .offsets.offsets import CommittedOffsets
+from .offsets.pending_offsets import PendingOffsets
 from .requests import DeleteGroup, DescribeConsumerGroup, FetchAllOffsets, ListSomeGroups
-from .syncs import Syncs
-from .target_assignment import TargetAssignments
-from .topic_changes import TopicChanges
-from .topics import NO_TOPICS, MetadataHash, TopicsView
 
 MOST_TIMEOUTS = 100
 MOST_OFFSETS = 2_000

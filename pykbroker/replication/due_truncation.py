@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from pykbroker.storage.errors import DiskFailed
-from pykbroker.storage.truncation import Truncation
+from pykbroker.storage.files.errors import DiskFailed
+from pykbroker.storage.log.truncation import Truncation
 
 from .followed_partition import FollowedPartition, FollowingState
 

@@ -35,10 +35,10 @@ from pykbroker.protocol.messages.offsets import (
     ListOffsetsResponse,
     ListOffsetsTopic,
 )
-from pykbroker.storage.errors import DiskFailed, NoRoom
-from pykbroker.storage.rejection import RecordsRejected
-from pykbroker.storage.truncation import Truncation
-from pykbroker.storage.trusted_batches import PIECE_BYTES, pieces_of_batches
+from pykbroker.storage.files.errors import DiskFailed, NoRoom
+from pykbroker.storage.log.truncation import Truncation
+from pykbroker.storage.segments.rejection import RecordsRejected
+from pykbroker.storage.segments.trusted_batches import PIECE_BYTES, pieces_of_batches
 
 from .due_truncation import DueTruncation
 from .fetch_session_handler import FetchSessionHandler

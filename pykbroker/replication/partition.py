@@ -12,12 +12,12 @@ from typing import Final, Protocol
 
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.records.checking import CheckBudget
-from pykbroker.storage.errors import OffsetOutOfRange
-from pykbroker.storage.log import AppendOrigin, AppendResult, Log, TimestampAndOffset
-from pykbroker.storage.steps import Steps, run_steps
-from pykbroker.storage.truncation import Truncation
-from pykbroker.storage.validation import CheckedBatch
-from pykbroker.storage.verification import NotVerified
+from pykbroker.storage.files.errors import OffsetOutOfRange
+from pykbroker.storage.files.steps import Steps, run_steps
+from pykbroker.storage.log.log import AppendOrigin, AppendResult, Log, TimestampAndOffset
+from pykbroker.storage.log.truncation import Truncation
+from pykbroker.storage.segments.validation import CheckedBatch
+from pykbroker.storage.segments.verification import NotVerified
 
 from .isr import NO_BROKER_EPOCH, CommittedIsr, FollowerState, InSyncReplicas, IsrChange, IsrRules
 from .reads import (

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import NoReturn
 
-from pykbroker.storage.disk import Buffer, DiskSpace
-from pykbroker.storage.errors import DirectoryLocked, disk_failure
-from pykbroker.storage.gathered_writes import IOV_MAX, write_all
+from pykbroker.storage.files.disk import Buffer, DiskSpace
+from pykbroker.storage.files.errors import DirectoryLocked, disk_failure
+from pykbroker.storage.files.gathered_writes import IOV_MAX, write_all
 
 _SIZE_BYTES = 2**40
 _LONGEST_WRITE_BYTES = 1 << 16

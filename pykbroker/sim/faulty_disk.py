@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from random import Random
 
-from pykbroker.storage.disk import Buffer, Disk, DiskFile, DiskLock, DiskSpace
-from pykbroker.storage.errors import DiskFailed, disk_failure
+from pykbroker.storage.files.disk import Buffer, Disk, DiskFile, DiskLock, DiskSpace
+from pykbroker.storage.files.errors import DiskFailed, disk_failure
 
 ROOM_ERRORS = frozenset((errno.ENOSPC, errno.EDQUOT))
 SYNCS = frozenset(("sync", "sync_directory", "sync_volume"))

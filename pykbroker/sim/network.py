@@ -15,8 +15,8 @@ from collections.abc import Iterable, Sequence
 
 import trio
 
-from pykbroker.server.socket_transport import LISTEN_BACKLOG
-from pykbroker.server.transport import Address, NextTurn, Part
+from pykbroker.server.network.socket_transport import LISTEN_BACKLOG
+from pykbroker.server.network.transport import Address, NextTurn, Part
 
 from .links import Link
 from .pipe import Pipe

@@ -9,8 +9,8 @@ import trio
 
 from pykbroker.api import HANDLERS
 from pykbroker.config import BrokerConfig
-from pykbroker.server.node import Node, Ready
-from pykbroker.storage.errors import StorageError
+from pykbroker.server.node.node import Node, Ready
+from pykbroker.storage.files.errors import StorageError
 
 from .clock import SimulatedClock
 from .disk import SimulatedDisk

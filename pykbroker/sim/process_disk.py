@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from pykbroker.storage.disk import Buffer, Disk, DiskFile, DiskLock, DiskSpace
-from pykbroker.storage.gathered_writes import IOV_MAX
+from pykbroker.storage.files.disk import Buffer, Disk, DiskFile, DiskLock, DiskSpace
+from pykbroker.storage.files.gathered_writes import IOV_MAX
 
 from .faulty_disk import CHANGES
 

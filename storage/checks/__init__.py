@@ -1,1 +1,4 @@
-"""What is wrong with files that a broker left: read-only, over the `Disk` seam, and never a traceback for damage."""
+"""Checks of the files that a broker left, and their repair, over the `Disk` seam.
+
+A check only reads, and no damage makes it raise. `repair` and `segment_salvage` are the two modules that write.
+"""

@@ -24,8 +24,8 @@ from pykbroker.protocol.records.legacy import (
     is_checksum_right,
 )
 
-from ..disk import DiskFile
-from ..indexes import MAX_RELATIVE_OFFSET
+from ..files.disk import DiskFile
+from ..segments.indexes import MAX_RELATIVE_OFFSET
 
 LARGEST_BATCH_BYTES = 64 * 1024 * 1024
 

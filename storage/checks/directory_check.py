@@ -9,14 +9,14 @@ import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from .. import meta_properties
-from ..checkpoints import CLEANED_OFFSET, HIGH_WATERMARK, LOG_START_OFFSET, RECOVERY_POINT, TopicPartition
-from ..directory_names import METADATA_LOG_DIRECTORY, parse_partition_directory
-from ..disk import Disk
-from ..errors import DiskFailed
-from ..log_dirs import LOCK_FILE
-from ..segment import LOG_SUFFIX
-from ..shutdown_marks import BOOT_ID_FILE, CLEAN_SHUTDOWN_FILE
+from ..directories import meta_properties
+from ..directories.directory_names import METADATA_LOG_DIRECTORY, parse_partition_directory
+from ..directories.log_dirs import LOCK_FILE
+from ..directories.shutdown_marks import BOOT_ID_FILE, CLEAN_SHUTDOWN_FILE
+from ..files.checkpoints import CLEANED_OFFSET, HIGH_WATERMARK, LOG_START_OFFSET, RECOVERY_POINT, TopicPartition
+from ..files.disk import Disk
+from ..files.errors import DiskFailed
+from ..segments.segment import LOG_SUFFIX
 from .file_kinds import BOOTSTRAP_CHECKPOINT, QUORUM_STATE_FILE, FileKind, parse_file_name
 from .findings import Finding, FindingKind
 from .partition_check import PartitionCheck, PartitionFacts, PartitionReport, Progress, check_metadata_snapshot

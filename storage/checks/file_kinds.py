@@ -4,9 +4,11 @@ import re
 from enum import StrEnum
 from typing import NamedTuple
 
-from .. import leader_epochs, meta_properties, partition_metadata
-from ..producer_snapshots import SNAPSHOT_SUFFIX
-from ..segment import (
+from ..directories import meta_properties, partition_metadata
+from ..directories.shutdown_marks import CLEAN_SHUTDOWN_FILE
+from ..producers.producer_snapshots import SNAPSHOT_SUFFIX
+from ..segments import leader_epochs
+from ..segments.segment import (
     CLEANED_SUFFIX,
     DELETED_SUFFIX,
     INDEX_SUFFIX,
@@ -15,7 +17,6 @@ from ..segment import (
     TIME_INDEX_SUFFIX,
     TRANSACTION_INDEX_SUFFIX,
 )
-from ..shutdown_marks import CLEAN_SHUTDOWN_FILE
 from .text_files import OFFSET_CHECKPOINTS
 
 DAMAGED_SUFFIX = ".damaged"

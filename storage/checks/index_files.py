@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 from pykbroker.protocol.records.batch import RecordBatchHeader
 
-from ..disk import DiskFile
-from ..segment import INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX
+from ..files.disk import DiskFile
+from ..segments.segment import INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX
 from .findings import Finding, FindingKind
 
 _CHUNK_ENTRIES = 8192

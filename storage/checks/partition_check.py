@@ -15,12 +15,13 @@ from pykbroker.protocol.records.control import ControlRecordType
 from pykbroker.protocol.records.errors import InvalidRecords
 from pykbroker.protocol.uuids import uuid_from_text, uuid_to_text
 
-from .. import leader_epochs, partition_metadata
-from ..batch_scan import is_cut_short, is_zero, lacks_bytes
-from ..disk import Disk, DiskFile
-from ..errors import CorruptLog, DiskFailed
-from ..log_evidence import LogEvidence, Tail, check_tail
-from ..segment import (
+from ..directories import partition_metadata
+from ..files.disk import Disk, DiskFile
+from ..files.errors import CorruptLog, DiskFailed
+from ..segments import leader_epochs
+from ..segments.batch_scan import is_cut_short, is_zero, lacks_bytes
+from ..segments.log_evidence import LogEvidence, Tail, check_tail
+from ..segments.segment import (
     DELETED_SUFFIX,
     INDEX_SUFFIX,
     LOG_SUFFIX,
@@ -28,7 +29,7 @@ from ..segment import (
     TRANSACTION_INDEX_SUFFIX,
     offset_file_name,
 )
-from ..transaction_markers import find_marker
+from ..segments.transaction_markers import find_marker
 from . import index_files
 from .batch_walk import FoundBatch, LegacyMessage
 from .file_kinds import FileKind, FileName, parse_file_name

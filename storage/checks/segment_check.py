@@ -12,8 +12,8 @@ from pykbroker.protocol.records.checking import check_records
 from pykbroker.protocol.records.errors import InvalidRecords
 from pykbroker.protocol.records.legacy import iter_legacy_records
 
-from ..disk import DiskFile
-from ..indexes import MAX_RELATIVE_OFFSET
+from ..files.disk import DiskFile
+from ..segments.indexes import MAX_RELATIVE_OFFSET
 from .batch_walk import LARGEST_BATCH_BYTES, BatchWalk, Found, FoundBatch, LegacyMessage, Unreadable
 from .findings import Finding, FindingKind
 

@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 from pykbroker.protocol.uuids import uuid_from_text
 
-from ..checkpoints import CLEANED_OFFSET, HIGH_WATERMARK, LOG_START_OFFSET, RECOVERY_POINT
-from ..meta_properties import VERSION, parse_properties
+from ..directories.meta_properties import VERSION, parse_properties
+from ..files.checkpoints import CLEANED_OFFSET, HIGH_WATERMARK, LOG_START_OFFSET, RECOVERY_POINT
 from .findings import Finding, FindingKind
 
 OFFSET_CHECKPOINTS = (RECOVERY_POINT, HIGH_WATERMARK, LOG_START_OFFSET, CLEANED_OFFSET)

@@ -33,17 +33,17 @@ from pykbroker.protocol.records.batch import Record, encode_batch
 from pykbroker.protocol.schema import Message
 from pykbroker.replication.fetch_session import FetchSessionCache
 from pykbroker.replication.partition import Partition
-from pykbroker.server.broker import Broker
-from pykbroker.server.dispatch import ConnectionState, ListenerView, RequestContext
-from pykbroker.server.group_coordinator import GroupCoordinator
-from pykbroker.server.node_transactions import NodeTransactions
-from pykbroker.server.replica_manager import ReplicaManager
+from pykbroker.server.coordinators.group_coordinator import GroupCoordinator
+from pykbroker.server.network.dispatch import ConnectionState, ListenerView, RequestContext
+from pykbroker.server.node.broker import Broker
+from pykbroker.server.node.node_transactions import NodeTransactions
+from pykbroker.server.replicas.replica_manager import ReplicaManager
 from pykbroker.sim.clock import EPOCH_MS
 from pykbroker.sim.network import SimulatedNetwork
 from pykbroker.sim.threads import SimulatedThreads
-from pykbroker.storage.disk import Disk, OsDisk
-from pykbroker.storage.log_dirs import LogDirectory, format_directory
-from pykbroker.storage.log_reads import LogSlice
+from pykbroker.storage.directories.log_dirs import LogDirectory, format_directory
+from pykbroker.storage.files.disk import Disk, OsDisk
+from pykbroker.storage.log.log_reads import LogSlice
 
 T = TypeVar("T")
 Handler = Callable[[RequestContext, Any], Awaitable[Message | None]]

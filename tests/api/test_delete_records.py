@@ -18,7 +18,7 @@ from pykbroker.protocol.messages.offsets import (
     DeleteRecordsTopic,
 )
 from pykbroker.replication.reads import FetchIsolation, OffsetSpec
-from pykbroker.storage.errors import DiskFailed
+from pykbroker.storage.files.errors import DiskFailed
 from tests.api.api_node import ApiNode, in_virtual_time
 
 NONE = ErrorCode.NONE

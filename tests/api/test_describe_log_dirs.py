@@ -16,7 +16,7 @@ from pykbroker.protocol.messages.log_dirs import (
     DescribeLogDirsResult,
 )
 from pykbroker.protocol.messages.metadata_records import ConfigRecord
-from pykbroker.storage.errors import DiskFailed
+from pykbroker.storage.files.errors import DiskFailed
 from tests.api.api_node import ApiNode, batch, in_virtual_time
 
 Sizes = dict[tuple[str, int], int]

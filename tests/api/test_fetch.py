@@ -25,8 +25,8 @@ from pykbroker.protocol.messages.metadata_records import BrokerEndpoint, ConfigR
 from pykbroker.protocol.records.batch import iter_batches, iter_records
 from pykbroker.replication.partition import Partition
 from pykbroker.replication.replica_selector import RACK_AWARE_SELECTOR
-from pykbroker.server.fetch_waits import FetchWaits
-from pykbroker.server.replica_selector import replica_selector
+from pykbroker.server.replicas.fetch_waits import FetchWaits
+from pykbroker.server.replicas.replica_selector import replica_selector
 from tests.api.api_node import ApiNode, batch, in_virtual_time
 from tests.api.turns_taken import Turns, handle
 

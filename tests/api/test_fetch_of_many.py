@@ -12,7 +12,7 @@ from pykbroker.api.fetch import fetch
 from pykbroker.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic, ReplicaState
 from pykbroker.replication.isr import FollowerState
 from pykbroker.replication.partition import Partition
-from pykbroker.server.turns import STEPS_PER_TURN
+from pykbroker.server.runtime.turns import STEPS_PER_TURN
 from tests.api.api_node import ApiNode, in_virtual_time
 
 VERSION = 17

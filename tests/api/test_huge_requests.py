@@ -14,9 +14,9 @@ import pytest
 import trio
 
 import pykbroker.api
-from pykbroker.server.dispatch import MOST_ENTRIES
-from pykbroker.server.log_moves import LogMoves
-from pykbroker.server.turns import STEPS_PER_TURN
+from pykbroker.server.network.dispatch import MOST_ENTRIES
+from pykbroker.server.replicas.log_moves import LogMoves
+from pykbroker.server.runtime.turns import STEPS_PER_TURN
 
 from .api_node import ApiNode, in_virtual_time
 from .huge_requests import HUGE, KNOWN

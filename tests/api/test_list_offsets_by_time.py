@@ -21,10 +21,10 @@ from pykbroker.protocol.messages.offsets import (
 from pykbroker.protocol.records import compression
 from pykbroker.protocol.records.batch import Record, encode_batch
 from pykbroker.protocol.records.compression import Compression
-from pykbroker.server.dispatch import RequestRefused
-from pykbroker.server.record_checks import RecordChecks
-from pykbroker.server.threads import WorkerThreads
-from pykbroker.storage.disk import OsDiskFile
+from pykbroker.server.logs.record_checks import RecordChecks
+from pykbroker.server.network.dispatch import RequestRefused
+from pykbroker.server.runtime.threads import WorkerThreads
+from pykbroker.storage.files.disk import OsDiskFile
 from tests.api.api_node import ApiNode, in_virtual_time
 from tests.api.held_threads import HeldThreads, do_meanwhile
 from tests.api.turns_taken import context_of

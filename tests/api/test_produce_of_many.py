@@ -13,9 +13,9 @@ import pykbroker.api.produce
 from pykbroker.api.produce import produce
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.replication.appended import Appended
-from pykbroker.server.large_requests import LargeRequests
-from pykbroker.server.record_checks import RecordChecks
-from pykbroker.server.turns import STEPS_PER_TURN
+from pykbroker.server.logs.record_checks import RecordChecks
+from pykbroker.server.network.large_requests import LargeRequests
+from pykbroker.server.runtime.turns import STEPS_PER_TURN
 from tests.api.api_node import ApiNode, batch, in_virtual_time
 from tests.api.held_threads import HeldThreads
 from tests.api.test_long_produce import long_batch

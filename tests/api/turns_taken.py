@@ -10,9 +10,9 @@ import trio
 from pykbroker.protocol.compile import decode, encode
 from pykbroker.protocol.framing import RequestHeader
 from pykbroker.protocol.schema import Message
-from pykbroker.server.broker import Broker
-from pykbroker.server.dispatch import ConnectionState, ListenerView, RequestContext
-from pykbroker.server.garbage_collection import no_full_collections
+from pykbroker.server.network.dispatch import ConnectionState, ListenerView, RequestContext
+from pykbroker.server.node.broker import Broker
+from pykbroker.server.runtime.garbage_collection import no_full_collections
 
 from .api_node import Handler
 

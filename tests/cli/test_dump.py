@@ -18,9 +18,9 @@ from pykbroker.protocol.messages.metadata_records import TopicRecord
 from pykbroker.protocol.records.batch import Record, encode_batch
 from pykbroker.protocol.records.compression import Compression
 from pykbroker.protocol.records.control import ControlRecordType, EndTransactionMarker, encode_end_transaction_batch
-from pykbroker.server.bootstrap_checkpoint import write_bootstrap_checkpoint
-from pykbroker.storage.disk import OsDisk, OsDiskFile
-from pykbroker.storage.log import Log
+from pykbroker.server.quorum.bootstrap_checkpoint import write_bootstrap_checkpoint
+from pykbroker.storage.files.disk import OsDisk, OsDiskFile
+from pykbroker.storage.log.log import Log
 from tests.legacy_messages import wrapper
 from tests.storage.batches import NOW_MS, config, idempotent, open_log
 

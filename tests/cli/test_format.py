@@ -12,9 +12,9 @@ from pykbroker.protocol.compile import decode
 from pykbroker.protocol.messages.control_records import VotersRecord
 from pykbroker.protocol.records.control import ControlRecordType
 from pykbroker.protocol.uuids import uuid_from_text
-from pykbroker.server.bootstrap_checkpoint import read_bootstrap_checkpoint
-from pykbroker.server.snapshot_format import decode_snapshot
-from pykbroker.storage.disk import OsDisk
+from pykbroker.server.quorum.bootstrap_checkpoint import read_bootstrap_checkpoint
+from pykbroker.server.quorum.snapshot_format import decode_snapshot
+from pykbroker.storage.files.disk import OsDisk
 
 CLUSTER_ID = "rGKhQ5uFQ7WqXg2Vd1mY0A"
 LISTENERS = "listeners=PLAINTEXT://127.0.0.1:9092,CONTROLLER://127.0.0.1:9093"

@@ -11,8 +11,8 @@ from contextlib import contextmanager
 import pytest
 
 from pykbroker.cli.loading_bar import loading_bar
-from pykbroker.server.log_lines import write_log_to
-from pykbroker.server.log_loading import LoadProgress
+from pykbroker.server.logs.log_loading import LoadProgress
+from pykbroker.server.runtime.log_lines import write_log_to
 
 
 class Terminal(io.StringIO):

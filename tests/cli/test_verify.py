@@ -17,11 +17,11 @@ from pykbroker.metadata.records import encode_record
 from pykbroker.protocol.messages.metadata_records import ConfigRecord, PartitionRecord, TopicRecord
 from pykbroker.protocol.records.batch import Record, encode_batch
 from pykbroker.protocol.schema import Message
-from pykbroker.server.metadata_log import METADATA_TOPIC_ID, MetadataLog
-from pykbroker.storage.disk import OsDisk
-from pykbroker.storage.log_config import LogConfig
-from pykbroker.storage.log_dirs import LOCK_FILE, LogDirectory, format_directory
-from pykbroker.storage.partition_metadata import write_topic_id
+from pykbroker.server.quorum.metadata_log import METADATA_TOPIC_ID, MetadataLog
+from pykbroker.storage.directories.log_dirs import LOCK_FILE, LogDirectory, format_directory
+from pykbroker.storage.directories.partition_metadata import write_topic_id
+from pykbroker.storage.files.disk import OsDisk
+from pykbroker.storage.segments.log_config import LogConfig
 from tests.storage.batches import NOW_MS, batch, config, open_log
 
 TOPIC_ID = bytes(range(16))

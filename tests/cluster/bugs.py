@@ -9,9 +9,9 @@ from typing import Any
 from unittest.mock import patch
 
 from pykbroker.raft.node import RaftNode
-from pykbroker.server.coordinator_driver import CoordinatorDriver
-from pykbroker.server.coordinator_log import Replayer
-from pykbroker.server.led_shard import LedShard
+from pykbroker.server.coordinators.coordinator_driver import CoordinatorDriver
+from pykbroker.server.coordinators.coordinator_log import Replayer
+from pykbroker.server.coordinators.led_shard import LedShard
 from tests.coordination.bugs import BUGS as OF_COORDINATORS
 from tests.raft import planted_bugs as of_voters
 from tests.replication import bugs as of_replicas

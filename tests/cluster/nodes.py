@@ -9,8 +9,8 @@ import trio
 
 from pykbroker.metadata.features import ELR_VERSION
 from pykbroker.protocol.uuids import random_uuid, uuid_to_text
-from pykbroker.server.formatting import format_unformatted
-from pykbroker.server.initial_controllers import InitialController
+from pykbroker.server.quorum.formatting import format_unformatted
+from pykbroker.server.quorum.initial_controllers import InitialController
 from pykbroker.sim.clock import SimulatedClock
 from pykbroker.sim.network import SimulatedNetwork
 from pykbroker.sim.node import LOG_DIRECTORY, SimulatedNode

@@ -18,7 +18,7 @@ from pykbroker.protocol.messages.offsets import ListOffsetsRequest
 from pykbroker.protocol.messages.produce import ProduceRequest
 from pykbroker.protocol.messages.transactions import TxnOffsetCommitRequest
 from pykbroker.protocol.schema import Message
-from pykbroker.server.transport import Address
+from pykbroker.server.network.transport import Address
 from pykbroker.sim.network import SimulatedTransport
 from tests.coordination.stage import Lost, Stage, Wire
 from tests.server.serving import Client

@@ -12,16 +12,16 @@ from typing import Any
 from unittest.mock import patch
 
 from pykbroker.api.transaction_verification import TransactionVerification
-from pykbroker.groups.rebalance import Rebalance
+from pykbroker.groups.classic.rebalance import Rebalance
 from pykbroker.groups.shard import GroupShard
 from pykbroker.protocol.messages.transactions import EndTxnRequest
 from pykbroker.replication.appended import Appended
-from pykbroker.server.group_coordinator import CONSUMER_OFFSETS
-from pykbroker.server.replica_manager import ReplicaManager
-from pykbroker.server.transaction_coordinator import TRANSACTION_STATE
+from pykbroker.server.coordinators.group_coordinator import CONSUMER_OFFSETS
+from pykbroker.server.coordinators.transaction_coordinator import TRANSACTION_STATE
+from pykbroker.server.replicas.replica_manager import ReplicaManager
 from pykbroker.state_machine import Result
-from pykbroker.storage.log import AppendResult, Log
-from pykbroker.storage.producer_state import ProducerStateManager
+from pykbroker.storage.log.log import AppendResult, Log
+from pykbroker.storage.producers.producer_state import ProducerStateManager
 from pykbroker.transactions.effects import WriteMarkers
 from pykbroker.transactions.shard import TransactionShard
 from pykbroker.transactions.timeouts import Timeouts
@@ -222,7 +222,7 @@ def a_marker_counts_before_it_is_on_the_disk() -> Iterator[None]:
         is_replicated = True  # type: ignore[assignment]
 
     with (
-        patch("pykbroker.server.marker_appends.Appended", WrittenIsEnough),
+        patch("pykbroker.server.coordinators.marker_appends.Appended", WrittenIsEnough),
         patch.object(ReplicaManager, "_flush_what_readers_lack", lambda self, partition: None),
     ):
         yield

@@ -10,8 +10,8 @@ from unittest.mock import patch
 
 import trio
 
-from pykbroker.groups import pending_offsets
-from pykbroker.server import assignment_threads
+from pykbroker.groups.offsets import pending_offsets
+from pykbroker.server.coordinators import assignment_threads
 from pykbroker.sim.determinism import run_deterministic
 from tests.history.check import check
 from tests.simulations import Outcome

@@ -12,7 +12,7 @@ from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages.groups import FindCoordinatorRequest
 from pykbroker.protocol.messages.topics import CreatableTopic, CreateTopicsRequest
 from pykbroker.protocol.schema import Message
-from pykbroker.server.transport import Address
+from pykbroker.server.network.transport import Address
 from pykbroker.sim.network import SimulatedNetwork, SimulatedTransport
 from pykbroker.sim.node import SimulatedNode
 from tests.history.recorder import Recorder

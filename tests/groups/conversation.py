@@ -5,11 +5,11 @@ from __future__ import annotations
 from random import Random
 from typing import Any
 
-from pykbroker.groups.classic_group import STABLE
-from pykbroker.groups.config import GroupConfig
-from pykbroker.groups.context import GroupRequestContext
+from pykbroker.groups.classic.classic_group import STABLE
+from pykbroker.groups.common.config import GroupConfig
+from pykbroker.groups.common.context import GroupRequestContext
+from pykbroker.groups.common.topics import NO_TOPICS, TopicsView
 from pykbroker.groups.shard import GroupRequest, GroupShard
-from pykbroker.groups.topics import NO_TOPICS, TopicsView
 from pykbroker.state_machine import Token
 from tests.trials import Trials
 

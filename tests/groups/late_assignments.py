@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from random import Random
 from typing import Any
 
-from pykbroker.groups.assignment_tasks import AssignmentTask, ComputedAssignment
-from pykbroker.groups.records import EncodedRecord
+from pykbroker.groups.common.records import EncodedRecord
+from pykbroker.groups.consumer.assignment_tasks import AssignmentTask, ComputedAssignment
 from pykbroker.protocol.records.batch import iter_batches, iter_records
-from pykbroker.server.coordinator_log import encode_batches
+from pykbroker.server.coordinators.coordinator_log import encode_batches
 from pykbroker.state_machine import Result
 
 MOST_WAITING = 3
@@ -29,7 +29,7 @@ def _in_batches(records: Sequence[EncodedRecord]) -> Sequence[bytes]:
 
 
 class LateAssignments:
-    """A `pykbroker.groups.assignment_tasks.AssignmentOffload`."""
+    """A `pykbroker.groups.consumer.assignment_tasks.AssignmentOffload`."""
 
     def __init__(self, rng: Random | None = None) -> None:
         self._rng = rng

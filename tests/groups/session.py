@@ -12,7 +12,7 @@ from enum import IntEnum
 from itertools import chain, groupby
 from typing import Any, Protocol
 
-from pykbroker.groups.records import CoordinatorRecord, decode_record
+from pykbroker.groups.common.records import CoordinatorRecord, decode_record
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages.consumer_group_records import ConsumerGroupTargetAssignmentMemberKey
 from pykbroker.protocol.messages.group_admin import ListGroupsResponse

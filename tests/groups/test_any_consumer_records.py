@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from pykbroker.groups.config import GroupConfig
-from pykbroker.groups.consumer_descriptions import ConsumerGroupAsOfNow
-from pykbroker.groups.consumer_group import ConsumerGroup
-from pykbroker.groups.context import GroupRequestContext
-from pykbroker.groups.records import BadRecord, CoordinatorRecord, decode_record
+from pykbroker.groups.common.config import GroupConfig
+from pykbroker.groups.common.context import GroupRequestContext
+from pykbroker.groups.common.records import BadRecord, CoordinatorRecord, decode_record
+from pykbroker.groups.common.topics import FixedTopics
+from pykbroker.groups.consumer.consumer_descriptions import ConsumerGroupAsOfNow
+from pykbroker.groups.consumer.consumer_group import ConsumerGroup
 from pykbroker.groups.requests import DeleteGroup, DescribeConsumerGroup, ListSomeGroups
 from pykbroker.groups.shard import GroupRequest, GroupShard
-from pykbroker.groups.topics import FixedTopics
 from pykbroker.long_work import whole
 from pykbroker.protocol.messages.consumer_group_records import (
     ConsumerGroupCurrentMemberAssignmentKey,

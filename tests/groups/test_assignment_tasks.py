@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from pykbroker.groups.assignment_tasks import AssignmentTask
-from pykbroker.groups.config import ConsumerGroupConfig, GroupConfig
-from pykbroker.groups.consumer_group import ConsumerGroup
-from pykbroker.groups.context import GroupRequestContext
-from pykbroker.groups.records import decode_record
+from pykbroker.groups.common.config import ConsumerGroupConfig, GroupConfig
+from pykbroker.groups.common.context import GroupRequestContext
+from pykbroker.groups.common.records import decode_record
+from pykbroker.groups.common.topics import FixedTopics
+from pykbroker.groups.consumer.assignment_tasks import AssignmentTask
+from pykbroker.groups.consumer.consumer_group import ConsumerGroup
 from pykbroker.groups.shard import GroupShard
-from pykbroker.groups.topics import FixedTopics
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages.consumer_group_records import ConsumerGroupTargetAssignmentMetadataKey
 from pykbroker.state_machine import Token

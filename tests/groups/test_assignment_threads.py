@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from pykbroker.groups.assignment_tasks import AssignmentTask, ComputedAssignment
+from pykbroker.groups.consumer.assignment_tasks import AssignmentTask, ComputedAssignment
 from pykbroker.protocol.errors import ErrorCode
-from pykbroker.server import assignment_threads
-from pykbroker.server.group_coordinator import CONSUMER_OFFSETS
+from pykbroker.server.coordinators import assignment_threads
+from pykbroker.server.coordinators.group_coordinator import CONSUMER_OFFSETS
 
 from .consumer_requests import JOINING, assigned, consumer_beat
 from .test_refused_appends import find_replicas, lose_replicas

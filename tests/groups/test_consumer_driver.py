@@ -11,7 +11,7 @@ from pykbroker.metadata.image import GROUP_RESOURCE
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages.consumer_groups import ConsumerGroupDescribeRequest, ConsumerGroupHeartbeatRequest
 from pykbroker.protocol.messages.metadata_records import ConfigRecord, FeatureLevelRecord
-from pykbroker.server.group_coordinator import CONSUMER_OFFSETS
+from pykbroker.server.coordinators.group_coordinator import CONSUMER_OFFSETS
 
 from .world import World, run_simulated
 

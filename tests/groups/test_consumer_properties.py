@@ -15,14 +15,14 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from pykbroker.groups.assignment_tasks import ComputedAssignment
-from pykbroker.groups.classic_group import ClassicGroup
-from pykbroker.groups.config import ConsumerGroupConfig, GroupConfig
-from pykbroker.groups.consumer_group import ConsumerGroup
-from pykbroker.groups.consumer_member import UNREVOKED_PARTITIONS
-from pykbroker.groups.context import GroupRequestContext
-from pykbroker.groups.deadlines import RevocationTimeout, SessionTimeout
-from pykbroker.groups.records import decode_record
+from pykbroker.groups.classic.classic_group import ClassicGroup
+from pykbroker.groups.common.config import ConsumerGroupConfig, GroupConfig
+from pykbroker.groups.common.context import GroupRequestContext
+from pykbroker.groups.common.deadlines import RevocationTimeout, SessionTimeout
+from pykbroker.groups.common.records import decode_record
+from pykbroker.groups.consumer.assignment_tasks import ComputedAssignment
+from pykbroker.groups.consumer.consumer_group import ConsumerGroup
+from pykbroker.groups.consumer.consumer_member import UNREVOKED_PARTITIONS
 from pykbroker.groups.shard import GroupRequest, GroupShard
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages.consumer_groups import ConsumerGroupHeartbeatResponse

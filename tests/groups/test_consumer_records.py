@@ -7,14 +7,19 @@ from typing import Any
 
 import pytest
 
-from pykbroker.groups.config import GroupConfig
-from pykbroker.groups.consumer_group import ConsumerGroup
-from pykbroker.groups.consumer_member import UNKNOWN, ConsumerMember
-from pykbroker.groups.consumer_records import assignment_record, group_epoch_record, group_tombstones, member_record
-from pykbroker.groups.context import GroupRequestContext
-from pykbroker.groups.records import BadRecord, CoordinatorRecord, decode_record
+from pykbroker.groups.common.config import GroupConfig
+from pykbroker.groups.common.context import GroupRequestContext
+from pykbroker.groups.common.records import BadRecord, CoordinatorRecord, decode_record
+from pykbroker.groups.common.topics import FixedTopics
+from pykbroker.groups.consumer.consumer_group import ConsumerGroup
+from pykbroker.groups.consumer.consumer_member import UNKNOWN, ConsumerMember
+from pykbroker.groups.consumer.consumer_records import (
+    assignment_record,
+    group_epoch_record,
+    group_tombstones,
+    member_record,
+)
 from pykbroker.groups.shard import GroupShard
-from pykbroker.groups.topics import FixedTopics
 from pykbroker.protocol.messages.consumer_group_records import (
     ConsumerGroupCurrentMemberAssignmentKey,
     ConsumerGroupCurrentMemberAssignmentValue,

@@ -7,15 +7,15 @@ from typing import Any, cast
 
 import pytest
 
-from pykbroker.groups import topic_changes
-from pykbroker.groups.config import ConsumerGroupConfig, GroupConfig
-from pykbroker.groups.consumer_descriptions import ConsumerGroupAsOfNow
-from pykbroker.groups.consumer_group import ConsumerGroup
-from pykbroker.groups.consumer_member import ConsumerMember
-from pykbroker.groups.context import GroupRequestContext
+from pykbroker.groups.common.config import ConsumerGroupConfig, GroupConfig
+from pykbroker.groups.common.context import GroupRequestContext
+from pykbroker.groups.common.topics import FixedTopics
+from pykbroker.groups.consumer import topic_changes
+from pykbroker.groups.consumer.consumer_descriptions import ConsumerGroupAsOfNow
+from pykbroker.groups.consumer.consumer_group import ConsumerGroup
+from pykbroker.groups.consumer.consumer_member import ConsumerMember
 from pykbroker.groups.requests import DescribeConsumerGroup
 from pykbroker.groups.shard import GroupRequest, GroupShard
-from pykbroker.groups.topics import FixedTopics
 from pykbroker.long_work import whole
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages.consumer_group_records import ConsumerGroupMetadataKey

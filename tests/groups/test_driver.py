@@ -10,10 +10,10 @@ import pytest
 import trio
 import trio.testing
 
-from pykbroker.groups import deleted_topics
-from pykbroker.groups.classic_group import ClassicGroup
-from pykbroker.groups.context import GroupRequestContext
-from pykbroker.groups.records import CoordinatorRecord, group_metadata_record, offset_commit_record
+from pykbroker.groups.classic.classic_group import ClassicGroup
+from pykbroker.groups.common.context import GroupRequestContext
+from pykbroker.groups.common.records import CoordinatorRecord, group_metadata_record, offset_commit_record
+from pykbroker.groups.offsets import deleted_topics
 from pykbroker.groups.shard import GroupShard
 from pykbroker.java_hash import abs_java_hash
 from pykbroker.protocol.errors import ErrorCode
@@ -23,12 +23,12 @@ from pykbroker.protocol.messages.groups import FindCoordinatorRequest
 from pykbroker.protocol.records.batch import Record, encode_batch
 from pykbroker.protocol.records.control import ControlRecordType, EndTransactionMarker, encode_end_transaction_batch
 from pykbroker.replication.partition import ACKS_ALL
-from pykbroker.server import group_coordinator
-from pykbroker.server.coordinator_driver import CoordinatorRefused
-from pykbroker.server.coordinator_log import encode_batches
-from pykbroker.server.group_coordinator import CONSUMER_OFFSETS, GroupCoordinator
+from pykbroker.server.coordinators import group_coordinator
+from pykbroker.server.coordinators.coordinator_driver import CoordinatorRefused
+from pykbroker.server.coordinators.coordinator_log import encode_batches
+from pykbroker.server.coordinators.group_coordinator import CONSUMER_OFFSETS, GroupCoordinator
 from pykbroker.state_machine import Result
-from pykbroker.storage.log import AppendOrigin
+from pykbroker.storage.log.log import AppendOrigin
 
 from .scenarios import beat, commit, fetch, forget, join, leave, sync
 from .session import Session

@@ -10,11 +10,11 @@ import trio
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pykbroker.groups import pending_offsets
-from pykbroker.groups.context import GroupRequestContext
-from pykbroker.groups.offsets import CommittedOffsets
-from pykbroker.groups.pending_offsets import MOST_MOVED, PendingOffsets
-from pykbroker.groups.records import offset_commit_record
+from pykbroker.groups.common.context import GroupRequestContext
+from pykbroker.groups.common.records import offset_commit_record
+from pykbroker.groups.offsets import pending_offsets
+from pykbroker.groups.offsets.offsets import CommittedOffsets
+from pykbroker.groups.offsets.pending_offsets import MOST_MOVED, PendingOffsets
 from pykbroker.groups.requests import AllOffsets, FetchAllOffsets
 from pykbroker.groups.shard import GroupShard
 from pykbroker.long_work import whole
@@ -26,8 +26,8 @@ from pykbroker.protocol.messages.group_offsets import (
 )
 from pykbroker.protocol.messages.group_records import OffsetCommitKey, OffsetCommitValue
 from pykbroker.replication.partition import ACKS_ALL
-from pykbroker.server.coordinator_log import encode_batches
-from pykbroker.storage.log import AppendOrigin
+from pykbroker.server.coordinators.coordinator_log import encode_batches
+from pykbroker.storage.log.log import AppendOrigin
 from tests.server.work_per_step import WorkPerStep
 
 from .conversation import GROUP

@@ -9,15 +9,15 @@ import pytest
 import trio
 
 from pykbroker.api.leave_group import MEMBERS_AT_ONCE
-from pykbroker.groups import classic_group
-from pykbroker.groups.classic_group import PREPARING_REBALANCE, ClassicGroup
-from pykbroker.groups.joins import MOST_METADATA_BYTES, MOST_PROTOCOLS
-from pykbroker.groups.leaves import Leaves
-from pykbroker.groups.records import CoordinatorRecord
-from pykbroker.groups.subscription import _Walk, subscribed_topics
+from pykbroker.groups.classic import classic_group
+from pykbroker.groups.classic.classic_group import PREPARING_REBALANCE, ClassicGroup
+from pykbroker.groups.classic.joins import MOST_METADATA_BYTES, MOST_PROTOCOLS
+from pykbroker.groups.classic.leaves import Leaves
+from pykbroker.groups.common.records import CoordinatorRecord
+from pykbroker.groups.common.subscription import _Walk, subscribed_topics
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages.groups import LeaveGroupRequest, MemberIdentity
-from pykbroker.server.waiting_members import HELD_BYTES, WaitingMembers
+from pykbroker.server.coordinators.waiting_members import HELD_BYTES, WaitingMembers
 from tests.server.work_per_step import WorkPerStep
 
 from .conversation import GROUP, Conversation

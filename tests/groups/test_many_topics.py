@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from pykbroker.groups import topics
-from pykbroker.groups.consumer_group import ConsumerGroup
-from pykbroker.groups.consumer_heartbeat_validation import MOST_NAMES
-from pykbroker.groups.consumer_member import in_order
-from pykbroker.groups.topics import FEW_TOPICS, FixedTopics, MetadataHash, topic_hash
+from pykbroker.groups.common import topics
+from pykbroker.groups.common.topics import FEW_TOPICS, FixedTopics, MetadataHash, topic_hash
+from pykbroker.groups.consumer.consumer_group import ConsumerGroup
+from pykbroker.groups.consumer.consumer_heartbeat_validation import MOST_NAMES
+from pykbroker.groups.consumer.consumer_member import in_order
 from pykbroker.long_work import whole
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages.metadata_records import RegisterBrokerRecord

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from pykbroker.groups.classic_group import STABLE, ClassicGroup
-from pykbroker.groups.consumer_group import ConsumerGroup
+from pykbroker.groups.classic.classic_group import STABLE, ClassicGroup
+from pykbroker.groups.consumer.consumer_group import ConsumerGroup
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages.consumer_group_records import ClassicProtocol, ConsumerGroupMemberMetadataValue
 

@@ -8,8 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pykbroker.groups.offset_record_bytes import key_bytes, read_key, read_value, value_bytes
-from pykbroker.groups.records import OFFSET_COMMIT_KEY, OFFSET_COMMIT_VERSION, decode_record, offset_commit_record
+from pykbroker.groups.common.offset_record_bytes import key_bytes, read_key, read_value, value_bytes
+from pykbroker.groups.common.records import (
+    OFFSET_COMMIT_KEY,
+    OFFSET_COMMIT_VERSION,
+    decode_record,
+    offset_commit_record,
+)
 from pykbroker.protocol.compile import decode, encode
 from pykbroker.protocol.errors import MalformedMessage
 from pykbroker.protocol.messages.group_records import OffsetCommitKey, OffsetCommitValue

@@ -10,11 +10,17 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from pykbroker.groups.classic_group import COMPLETING_REBALANCE, EMPTY, PREPARING_REBALANCE, STABLE, ClassicGroup
-from pykbroker.groups.config import GroupConfig
-from pykbroker.groups.context import GroupRequestContext
-from pykbroker.groups.deadlines import RebalanceTimeout, SessionTimeout, SyncTimeout
-from pykbroker.groups.records import decode_record
+from pykbroker.groups.classic.classic_group import (
+    COMPLETING_REBALANCE,
+    EMPTY,
+    PREPARING_REBALANCE,
+    STABLE,
+    ClassicGroup,
+)
+from pykbroker.groups.common.config import GroupConfig
+from pykbroker.groups.common.context import GroupRequestContext
+from pykbroker.groups.common.deadlines import RebalanceTimeout, SessionTimeout, SyncTimeout
+from pykbroker.groups.common.records import decode_record
 from pykbroker.groups.requests import DeleteGroup
 from pykbroker.groups.shard import GroupRequest, GroupShard
 from pykbroker.protocol.errors import ErrorCode

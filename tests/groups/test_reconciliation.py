@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from pykbroker.groups.consumer_member import (
+from pykbroker.groups.consumer.consumer_member import (
     STABLE,
     UNKNOWN,
     UNRELEASED_PARTITIONS,
     UNREVOKED_PARTITIONS,
     ConsumerMember,
 )
-from pykbroker.groups.reconciliation import Reconciliation
+from pykbroker.groups.consumer.reconciliation import Reconciliation
 
 A, B = b"a" * 16, b"b" * 16
 EPOCH = 5

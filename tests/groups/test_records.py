@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pykbroker.groups.records import CoordinatorRecord, UnknownRecord, decode_record
+from pykbroker.groups.common.records import CoordinatorRecord, UnknownRecord, decode_record
 from pykbroker.protocol.messages.group_records import (
     GroupMetadataKey,
     GroupMetadataValue,

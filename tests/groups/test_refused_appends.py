@@ -11,13 +11,13 @@ import pytest
 import trio
 import trio.testing
 
-from pykbroker.groups.context import GroupRequestContext
+from pykbroker.groups.common.context import GroupRequestContext
 from pykbroker.java_hash import abs_java_hash
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages.group_admin import DescribeGroupsRequest
 from pykbroker.replication.partition import Partition
-from pykbroker.server.coordinator_loading import CoordinatorLoading
-from pykbroker.server.group_coordinator import CONSUMER_OFFSETS
+from pykbroker.server.coordinators.coordinator_loading import CoordinatorLoading
+from pykbroker.server.coordinators.group_coordinator import CONSUMER_OFFSETS
 
 from .scenarios import beat, commit, fetch, join, leave, sync
 from .world import World, run_simulated

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pykbroker.groups import regular_expressions
+from pykbroker.groups.consumer import regular_expressions
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages.consumer_group_records import ConsumerGroupRegularExpressionKey
 
@@ -182,5 +182,5 @@ def test_a_group_that_was_read_back_looks_again_where_topics_have_changed(member
 
 
 def test_the_library_is_loaded_when_somebody_subscribes_by_an_expression() -> None:
-    script = "import sys, pykbroker.server.node, pykbroker.groups.shard; sys.exit('re2' in sys.modules)"
+    script = "import sys, pykbroker.server.node.node, pykbroker.groups.shard; sys.exit('re2' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", script], timeout=60, check=False).returncode == 0

@@ -8,13 +8,14 @@ from typing import Any
 
 import pytest
 
-from pykbroker.groups import deleted_topics, shard
-from pykbroker.groups.classic_group import COMPLETING_REBALANCE, EMPTY, PREPARING_REBALANCE, ClassicGroup
-from pykbroker.groups.config import GroupConfig
-from pykbroker.groups.deadlines import Deadlines, SessionTimeout
-from pykbroker.groups.deleted_topics import DeletedTopics
+from pykbroker.groups import shard
+from pykbroker.groups.classic.classic_group import COMPLETING_REBALANCE, EMPTY, PREPARING_REBALANCE, ClassicGroup
+from pykbroker.groups.common.config import GroupConfig
+from pykbroker.groups.common.deadlines import Deadlines, SessionTimeout
+from pykbroker.groups.common.subscription import subscribed_topics
+from pykbroker.groups.offsets import deleted_topics
+from pykbroker.groups.offsets.deleted_topics import DeletedTopics
 from pykbroker.groups.shard import GroupShard
-from pykbroker.groups.subscription import subscribed_topics
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages.group_records import GroupMetadataKey, GroupMetadataValue, MemberMetadata
 from pykbroker.state_machine import BadRecord

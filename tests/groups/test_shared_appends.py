@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from pykbroker.groups.context import GroupRequestContext
-from pykbroker.groups.records import offset_commit_record
+from pykbroker.groups.common.context import GroupRequestContext
+from pykbroker.groups.common.records import offset_commit_record
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages.transactions import (
     TxnOffsetCommitRequest,
@@ -16,8 +16,8 @@ from pykbroker.protocol.messages.transactions import (
     TxnOffsetCommitRequestTopic,
 )
 from pykbroker.protocol.records.batch import iter_batches, iter_records
-from pykbroker.server.coordinator_log import encode_batches
-from pykbroker.server.group_coordinator import CONSUMER_OFFSETS
+from pykbroker.server.coordinators.coordinator_log import encode_batches
+from pykbroker.server.coordinators.group_coordinator import CONSUMER_OFFSETS
 
 from .scenarios import beat, commit, fetch
 from .world import World, marker, run_simulated

@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from pykbroker.client.consumer_protocol import encode_subscription
-from pykbroker.groups.config import GroupConfig
-from pykbroker.groups.context import GroupRequestContext
+from pykbroker.groups.common.config import GroupConfig
+from pykbroker.groups.common.context import GroupRequestContext
+from pykbroker.groups.common.subscription import is_loadable
 from pykbroker.groups.shard import GroupShard
-from pykbroker.groups.subscription import is_loadable
 from pykbroker.protocol.compile import encode
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages.consumer_protocol import (

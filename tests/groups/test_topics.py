@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from pykbroker.groups.topics import FixedTopics, MetadataHash, topic_hash
+from pykbroker.groups.common.topics import FixedTopics, MetadataHash, topic_hash
 from pykbroker.metadata.image import MetadataImage
 from pykbroker.protocol.messages.metadata_records import PartitionRecord, RegisterBrokerRecord, TopicRecord
-from pykbroker.server.group_topics import ImageTopics
+from pykbroker.server.coordinators.group_topics import ImageTopics
 
 EVENTS = bytes.fromhex("01020304050607081112131415161718")
 WITH_A_RACK = -4594686079330561112

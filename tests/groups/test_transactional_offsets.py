@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from pykbroker.groups import deleted_topics
-from pykbroker.groups.config import GroupConfig
-from pykbroker.groups.deleted_topics import DeletedTopics
-from pykbroker.groups.offsets import CommittedOffset
-from pykbroker.groups.pending_offsets import Place
+from pykbroker.groups.common.config import GroupConfig
+from pykbroker.groups.offsets import deleted_topics
+from pykbroker.groups.offsets.deleted_topics import DeletedTopics
+from pykbroker.groups.offsets.offsets import CommittedOffset
+from pykbroker.groups.offsets.pending_offsets import Place
 from pykbroker.groups.requests import AllOffsets, DeleteGroup, FetchAllOffsets
 from pykbroker.groups.shard import GroupShard
 from pykbroker.long_work import whole

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pykbroker.server.group_coordinator import CONSUMER_OFFSETS
+from pykbroker.server.coordinators.group_coordinator import CONSUMER_OFFSETS
 
 from . import classic_scenarios, consumer_scenarios, migration_scenarios  # noqa: F401 - registers their scenarios
 from .scenarios import CONFIG, SCENARIOS, TOPICS

@@ -9,11 +9,11 @@ import pytest
 
 from pykbroker.api import list_groups
 from pykbroker.groups.administration import Administration
-from pykbroker.groups.consumer_descriptions import ConsumerGroupAsOfNow
-from pykbroker.groups.consumer_member import ConsumerMember
-from pykbroker.groups.consumer_records import assignment_record, member_record, member_tombstones
+from pykbroker.groups.common.records import offset_commit_record
+from pykbroker.groups.consumer.consumer_descriptions import ConsumerGroupAsOfNow
+from pykbroker.groups.consumer.consumer_member import ConsumerMember
+from pykbroker.groups.consumer.consumer_records import assignment_record, member_record, member_tombstones
 from pykbroker.groups.deletions import MOST_OFFSETS
-from pykbroker.groups.records import offset_commit_record
 from pykbroker.groups.requests import ListSomeGroups
 from pykbroker.groups.shard import GroupShard
 from pykbroker.java_hash import place_in_a_table
@@ -28,7 +28,7 @@ from pykbroker.protocol.messages.group_admin import DeleteGroupsRequest, ListGro
 from pykbroker.protocol.messages.group_offsets import OffsetFetchRequest, OffsetFetchRequestGroup
 from pykbroker.protocol.messages.group_records import OffsetCommitValue
 from pykbroker.protocol.schema import Message
-from pykbroker.server.dispatch import HANDLERS
+from pykbroker.server.network.dispatch import HANDLERS
 
 from .test_driver import GROUP, code_of_commit, in_world
 from .world import World

@@ -1,4 +1,4 @@
-"""Topics that a test creates, grows and deletes; a `pykbroker.groups.topics.TopicsView`."""
+"""Topics that a test creates, grows and deletes; a `pykbroker.groups.common.topics.TopicsView`."""
 
 from __future__ import annotations
 

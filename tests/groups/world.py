@@ -45,17 +45,17 @@ from pykbroker.protocol.messages.topics import CreatableTopicResult, CreateTopic
 from pykbroker.protocol.records.batch import iter_batches, iter_records
 from pykbroker.protocol.schema import Message
 from pykbroker.replication.partition import Partition
-from pykbroker.server.broker import Broker
-from pykbroker.server.dispatch import HANDLERS, ConnectionState, Handler, RequestContext
-from pykbroker.server.group_coordinator import CONSUMER_OFFSETS, GroupCoordinator
-from pykbroker.server.marker import Marker
+from pykbroker.server.coordinators.group_coordinator import CONSUMER_OFFSETS, GroupCoordinator
+from pykbroker.server.coordinators.marker import Marker
+from pykbroker.server.network.dispatch import HANDLERS, ConnectionState, Handler, RequestContext
+from pykbroker.server.node.broker import Broker
 from pykbroker.sim.clock import SimulatedClock
 from pykbroker.sim.disk import SimulatedDisk
 from pykbroker.sim.threads import SimulatedThreads
-from pykbroker.storage.errors import CorruptLog
-from pykbroker.storage.log import AppendOrigin, AppendResult, Log, LogConfig
-from pykbroker.storage.validation import RecordsRejected
-from pykbroker.storage.verification import Check
+from pykbroker.storage.files.errors import CorruptLog
+from pykbroker.storage.log.log import AppendOrigin, AppendResult, Log, LogConfig
+from pykbroker.storage.segments.validation import RecordsRejected
+from pykbroker.storage.segments.verification import Check
 from tests.replication.brokers import Proposals
 
 NODE_ID = 1

@@ -16,12 +16,12 @@ from pykbroker.protocol.api_keys import response_type
 from pykbroker.protocol.compile import decode, encode
 from pykbroker.protocol.framing import RequestHeader
 from pykbroker.protocol.schema import Message
-from pykbroker.server.auto_topic_creation import AutoTopicCreation
-from pykbroker.server.broker import Broker
-from pykbroker.server.controller_channel import ControllerChannel
-from pykbroker.server.dispatch import ConnectionState, ListenerKind, RequestContext
-from pykbroker.server.node_connections import NodeConnections
-from pykbroker.server.producer_ids import ProducerIds
+from pykbroker.server.coordinators.producer_ids import ProducerIds
+from pykbroker.server.network.dispatch import ConnectionState, ListenerKind, RequestContext
+from pykbroker.server.network.node_connections import NodeConnections
+from pykbroker.server.node.broker import Broker
+from pykbroker.server.quorum.auto_topic_creation import AutoTopicCreation
+from pykbroker.server.quorum.controller_channel import ControllerChannel
 from pykbroker.sim.clock import SimulatedClock
 from pykbroker.sim.network import SimulatedNetwork
 from tests.metadata.cluster import CLUSTER_ID, Cluster

@@ -31,11 +31,11 @@ from pykbroker.protocol.messages.metadata_records import (
 )
 from pykbroker.protocol.schema import Message
 from pykbroker.replication.partition import Partition
-from pykbroker.server.dispatch import HANDLERS, Dispatcher
-from pykbroker.server.listener import Listener
-from pykbroker.server.log_lines import RateLimitedLog
-from pykbroker.server.node_replication import NodeReplication
-from pykbroker.server.receive_buffer import BufferPool
+from pykbroker.server.network.dispatch import HANDLERS, Dispatcher
+from pykbroker.server.network.listener import Listener
+from pykbroker.server.network.receive_buffer import BufferPool
+from pykbroker.server.replicas.node_replication import NodeReplication
+from pykbroker.server.runtime.log_lines import RateLimitedLog
 from pykbroker.sim.network import SimulatedNetwork
 from tests.api.api_node import ApiNode
 from tests.server.serving import limits

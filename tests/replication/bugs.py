@@ -15,8 +15,8 @@ from pykbroker.replication.follower import Follower
 from pykbroker.replication.isr import InSyncReplicas
 from pykbroker.replication.partition import Partition
 from pykbroker.replication.session_watch import SessionWatch
-from pykbroker.storage.log import Log
-from pykbroker.storage.producer_state import ProducerStateManager
+from pykbroker.storage.log.log import Log
+from pykbroker.storage.producers.producer_state import ProducerStateManager
 
 
 def producers_are_answered_before_the_high_watermark() -> Iterator[None]:

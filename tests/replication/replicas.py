@@ -32,9 +32,9 @@ from pykbroker.replication.isr import CommittedIsr, IsrChange
 from pykbroker.replication.partition import Partition
 from pykbroker.replication.reads import FetchIsolation, FetchPartitionData
 from pykbroker.sim.disk import SimulatedDisk
-from pykbroker.storage.errors import DiskFailed
-from pykbroker.storage.log import AppendResult, Log, LogConfig
-from pykbroker.storage.log_reads import LogSlice
+from pykbroker.storage.files.errors import DiskFailed
+from pykbroker.storage.log.log import AppendResult, Log, LogConfig
+from pykbroker.storage.log.log_reads import LogSlice
 
 from .brokers import LAG_TIME_MAX_MS, FixedBrokers, Proposals
 

@@ -12,9 +12,9 @@ from pykbroker.protocol.messages.fetch import FetchableTopicResponse, FetchReque
 from pykbroker.protocol.records.batch import Record, encode_batch
 from pykbroker.replication.followed_partition import FollowingState
 from pykbroker.replication.follower import Follower
-from pykbroker.storage.errors import NoRoom
-from pykbroker.storage.log import AppendOrigin, AppendResult
-from pykbroker.storage.rejection import RecordsRejected
+from pykbroker.storage.files.errors import NoRoom
+from pykbroker.storage.log.log import AppendOrigin, AppendResult
+from pykbroker.storage.segments.rejection import RecordsRejected
 from tests.replication.truncations import begin_anew, truncate
 
 from .replicas import NOW_MS, TOPIC_ID, VERSION, Replicas

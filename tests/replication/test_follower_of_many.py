@@ -8,7 +8,7 @@ from pykbroker.protocol.messages.fetch import FetchRequest, FetchResponse
 from pykbroker.replication.follower import NAMED_AT_ONCE, FetchSettings, Follower
 from pykbroker.replication.partition import Partition
 from pykbroker.sim.disk import SimulatedDisk
-from pykbroker.storage.log import Log, LogConfig
+from pykbroker.storage.log.log import Log, LogConfig
 
 from .brokers import Proposals
 from .replicas import NOW_MS, TOPIC, TOPIC_ID, State

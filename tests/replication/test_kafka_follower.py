@@ -14,7 +14,7 @@ from pykbroker.protocol.records.batch import Record, encode_batch
 from pykbroker.replication.follower import FetchSettings, Follower
 from pykbroker.replication.partition import Partition
 from pykbroker.sim.disk import SimulatedDisk
-from pykbroker.storage.log import Log, LogConfig
+from pykbroker.storage.log.log import Log, LogConfig
 
 from .brokers import Proposals
 from .replicas import NOW_MS, VERSION, State

@@ -11,7 +11,7 @@ import trio
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages.brokers import AlterPartitionRequest, AlterPartitionResponse
 from pykbroker.replication.partition import Partition
-from pykbroker.server.node_replication import NodeReplication
+from pykbroker.server.replicas.node_replication import NodeReplication
 from tests.api.api_node import ApiNode, in_virtual_time
 from tests.server.work_per_step import WorkPerStep
 

@@ -13,8 +13,8 @@ from pykbroker.protocol.records.batch import Record, encode_batch, iter_batches
 from pykbroker.replication.appended import Appended
 from pykbroker.replication.partition import Partition
 from pykbroker.replication.reads import FetchIsolation, ListedOffset, OffsetSpec
-from pykbroker.storage.disk import OsDisk
-from pykbroker.storage.log import AppendResult, Log, LogConfig
+from pykbroker.storage.files.disk import OsDisk
+from pykbroker.storage.log.log import AppendResult, Log, LogConfig
 from tests.replication.brokers import Proposals
 from tests.storage.transactions import ABORT, COMMIT, Transactions
 

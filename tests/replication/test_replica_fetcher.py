@@ -13,8 +13,8 @@ from pykbroker.protocol.messages.fetch import FetchRequest, FetchResponse
 from pykbroker.protocol.messages.metadata_records import PartitionRecord
 from pykbroker.protocol.schema import Message
 from pykbroker.replication.partition import ACKS_ALL
-from pykbroker.server.replica_fetcher import ReplicaFetchers, ResponseT
-from pykbroker.storage.log import AppendResult
+from pykbroker.server.replicas.replica_fetcher import ReplicaFetchers, ResponseT
+from pykbroker.storage.log.log import AppendResult
 from tests.api.api_node import ApiNode, batch, in_virtual_time
 
 from .brokers_on_a_network import BrokersOnANetwork, until

@@ -14,8 +14,8 @@ from pykbroker.metadata.image import BROKER_RESOURCE
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages.metadata_records import ConfigRecord
 from pykbroker.replication.partition import Partition
-from pykbroker.storage.errors import DiskFailed, NoRoom
-from pykbroker.storage.log import Log
+from pykbroker.storage.files.errors import DiskFailed, NoRoom
+from pykbroker.storage.log.log import Log
 from tests.api.api_node import ApiNode, batch, in_virtual_time
 
 

@@ -16,7 +16,7 @@ from pykbroker.replication.partition import Partition
 from pykbroker.replication.reads import FetchPartitionData
 from pykbroker.replication.session_watch import SessionWatch
 from pykbroker.sim.disk import SimulatedDisk
-from pykbroker.storage.log import Log, LogConfig
+from pykbroker.storage.log.log import Log, LogConfig
 
 from .brokers import FixedBrokers, Proposals
 from .replicas import LAG_TIME_MAX_MS, NOW_MS, TOPIC, TOPIC_ID, VERSION, Replicas, State

@@ -10,12 +10,12 @@ import trio
 
 from pykbroker.protocol.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
 from pykbroker.protocol.schema import Message
-from pykbroker.server.broker import Broker
-from pykbroker.server.dispatch import Dispatcher, HandlerTable, RequestContext
-from pykbroker.server.listener import Listener
-from pykbroker.server.log_lines import RateLimitedLog
-from pykbroker.server.node_connections import Destination
-from pykbroker.server.receive_buffer import BufferPool
+from pykbroker.server.network.dispatch import Dispatcher, HandlerTable, RequestContext
+from pykbroker.server.network.listener import Listener
+from pykbroker.server.network.node_connections import Destination
+from pykbroker.server.network.receive_buffer import BufferPool
+from pykbroker.server.node.broker import Broker
+from pykbroker.server.runtime.log_lines import RateLimitedLog
 from pykbroker.sim.clock import SimulatedClock
 from pykbroker.sim.network import SimulatedNetwork
 

@@ -22,11 +22,11 @@ from pykbroker.protocol.messages.transactions import (
     WriteTxnMarkersRequest,
     WriteTxnMarkersResponse,
 )
-from pykbroker.server.broker import Broker
-from pykbroker.server.dispatch import Dispatcher, HandlerTable, RequestContext
-from pykbroker.server.listener import Listener
-from pykbroker.server.log_lines import RateLimitedLog
-from pykbroker.server.receive_buffer import BufferPool
+from pykbroker.server.network.dispatch import Dispatcher, HandlerTable, RequestContext
+from pykbroker.server.network.listener import Listener
+from pykbroker.server.network.receive_buffer import BufferPool
+from pykbroker.server.node.broker import Broker
+from pykbroker.server.runtime.log_lines import RateLimitedLog
 from pykbroker.sim.clock import SimulatedClock
 from pykbroker.sim.network import SimulatedNetwork
 

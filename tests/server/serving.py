@@ -16,16 +16,16 @@ from pykbroker.protocol.api_keys import response_type
 from pykbroker.protocol.compile import decode
 from pykbroker.protocol.framing import decode_response_header, encode_request
 from pykbroker.protocol.schema import Message
-from pykbroker.server.broker import Broker
-from pykbroker.server.client_memory import ClientMemory
-from pykbroker.server.clock import SystemClock
-from pykbroker.server.dispatch import Dispatcher, HandlerTable
-from pykbroker.server.listener import ConnectionLimits, Listener
-from pykbroker.server.log_lines import RateLimitedLog
-from pykbroker.server.receive_buffer import BufferPool
-from pykbroker.server.socket_transport import SocketNetwork, SocketOptions
-from pykbroker.server.threads import WorkerThreads
-from pykbroker.server.transport import Network, Transport
+from pykbroker.server.network.client_memory import ClientMemory
+from pykbroker.server.network.dispatch import Dispatcher, HandlerTable
+from pykbroker.server.network.listener import ConnectionLimits, Listener
+from pykbroker.server.network.receive_buffer import BufferPool
+from pykbroker.server.network.socket_transport import SocketNetwork, SocketOptions
+from pykbroker.server.network.transport import Network, Transport
+from pykbroker.server.node.broker import Broker
+from pykbroker.server.runtime.clock import SystemClock
+from pykbroker.server.runtime.log_lines import RateLimitedLog
+from pykbroker.server.runtime.threads import WorkerThreads
 from pykbroker.sim.clock import SimulatedClock
 from pykbroker.sim.determinism import run_deterministic
 from pykbroker.sim.network import SimulatedNetwork

@@ -15,9 +15,9 @@ from pykbroker.protocol.messages.brokers import (
 )
 from pykbroker.replication.isr import IsrRules
 from pykbroker.replication.partition import Partition
-from pykbroker.server.alter_partition import IsrChanges
+from pykbroker.server.replicas.alter_partition import IsrChanges
 from pykbroker.sim.disk import SimulatedDisk
-from pykbroker.storage.log import Log, LogConfig
+from pykbroker.storage.log.log import Log, LogConfig
 from tests.api.api_node import batch, in_virtual_time
 from tests.replication.brokers import FixedBrokers
 from tests.replication.replicas import LAG_TIME_MAX_MS, NOW_MS, TOPIC, TOPIC_ID, State

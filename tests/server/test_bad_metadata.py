@@ -14,12 +14,12 @@ from pykbroker.metadata.image import METADATA_VERSION
 from pykbroker.protocol.messages.metadata_records import FeatureLevelRecord, PartitionChangeRecord
 from pykbroker.protocol.schema import Message
 from pykbroker.raft.election_state import InvalidQuorumState
-from pykbroker.server.encoded_records import encode_records
-from pykbroker.server.metadata_log import MetadataLog
-from pykbroker.server.start_refused import StartRefused
+from pykbroker.server.quorum.encoded_records import encode_records
+from pykbroker.server.quorum.metadata_log import MetadataLog
+from pykbroker.server.runtime.start_refused import StartRefused
 from pykbroker.sim.disk import SimulatedDisk
-from pykbroker.storage.errors import CorruptLog
-from pykbroker.storage.log_config import LogConfig
+from pykbroker.storage.files.errors import CorruptLog
+from pykbroker.storage.segments.log_config import LogConfig
 from tests.server.test_controller_driver import DIRECTORY, Quorum, open_quorum, simulated_disk
 
 OF_NO_TOPIC = PartitionChangeRecord(topic_id=b"g" * 16, partition_id=0, leader=1)

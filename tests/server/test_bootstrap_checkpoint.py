@@ -8,13 +8,13 @@ import pytest
 
 from pykbroker.protocol.messages.metadata_records import FeatureLevelRecord
 from pykbroker.protocol.schema import Message
-from pykbroker.server.bootstrap_checkpoint import (
+from pykbroker.server.quorum.bootstrap_checkpoint import (
     FILE_NAME,
     InvalidBootstrapCheckpoint,
     read_bootstrap_checkpoint,
     write_bootstrap_checkpoint,
 )
-from pykbroker.storage.disk import OsDisk
+from pykbroker.storage.files.disk import OsDisk
 
 # What `format` of Apache Kafka 4.3.1 wrote for a cluster with its default features.
 WRITTEN_BY_KAFKA = bytes.fromhex(

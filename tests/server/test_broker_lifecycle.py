@@ -19,7 +19,7 @@ from pykbroker.protocol.messages.brokers import (
 )
 from pykbroker.protocol.messages.metadata_records import RegisterBrokerRecord
 from pykbroker.protocol.schema import Message
-from pykbroker.server.broker_lifecycle import BrokerIdentity, BrokerLifecycle, FailureUntold, RegistrationRefused
+from pykbroker.server.node.broker_lifecycle import BrokerIdentity, BrokerLifecycle, FailureUntold, RegistrationRefused
 from pykbroker.sim.clock import SimulatedClock
 from pykbroker.sim.determinism import run_deterministic
 

@@ -18,14 +18,14 @@ import trio
 
 from pykbroker.protocol.records.compression import Compression
 from pykbroker.protocol.records.control import ControlRecordType
-from pykbroker.server.cleaning_messages import Failed
-from pykbroker.server.cleaning_process import CleaningProcess, CleaningProcessLost, ThisThread, Workplace
-from pykbroker.storage.compaction import Cleaning, CleaningAborted, Uncleanable
-from pykbroker.storage.disk import OsDisk
-from pykbroker.storage.errors import CorruptLog, DiskFailed, IndexLies, NoRoom, StorageError
-from pykbroker.storage.log import AppendOrigin, Log
-from pykbroker.storage.segment import LogSegment
-from pykbroker.storage.segment_cleaner import CleanerConfig
+from pykbroker.server.logs.cleaning_messages import Failed
+from pykbroker.server.logs.cleaning_process import CleaningProcess, CleaningProcessLost, ThisThread, Workplace
+from pykbroker.storage.compaction.compaction import Cleaning, CleaningAborted, Uncleanable
+from pykbroker.storage.compaction.segment_cleaner import CleanerConfig
+from pykbroker.storage.files.disk import OsDisk
+from pykbroker.storage.files.errors import CorruptLog, DiskFailed, IndexLies, NoRoom, StorageError
+from pykbroker.storage.log.log import AppendOrigin, Log
+from pykbroker.storage.segments.segment import LogSegment
 from tests.api.api_node import ApiNode, in_virtual_time
 from tests.server.test_log_cleaner import cleaner, create_compacted, fill, until, values
 from tests.storage.batches import NOW_MS, config, open_log, read_all
@@ -265,7 +265,7 @@ def test_every_expected_error_comes_over_whole(error: StorageError) -> None:
 
 A_BROKER = """
 import os, signal, sys
-from pykbroker.server.cleaning_process import CleaningProcess
+from pykbroker.server.logs.cleaning_process import CleaningProcess
 from tests.server.test_cleaning_process import clean, large_log
 process = CleaningProcess(worth_a_process_bytes=0)
 from pathlib import Path

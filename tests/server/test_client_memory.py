@@ -17,10 +17,10 @@ from pykbroker.protocol.messages.groups import (
 )
 from pykbroker.protocol.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
 from pykbroker.replication.partition import ACKS_ALL
-from pykbroker.server.client_memory import RESERVE_BYTES, ClientMemory
-from pykbroker.server.dispatch import HandlerTable, RequestContext
-from pykbroker.server.receive_buffer import INITIAL_BYTES, BufferPool, ReceiveBuffer
-from pykbroker.server.waiters import PartitionChanges
+from pykbroker.server.network.client_memory import RESERVE_BYTES, ClientMemory
+from pykbroker.server.network.dispatch import HandlerTable, RequestContext
+from pykbroker.server.network.receive_buffer import INITIAL_BYTES, BufferPool, ReceiveBuffer
+from pykbroker.server.replicas.waiters import PartitionChanges
 from tests.server.serving import Client, Served, Server, eventually
 
 MIB = 1 << 20

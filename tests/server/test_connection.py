@@ -30,17 +30,17 @@ from pykbroker.protocol.messages.groups import (
 from pykbroker.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from pykbroker.protocol.messages.produce import ProduceRequest, ProduceResponse
 from pykbroker.protocol.schema import Message
-from pykbroker.server.broker import Broker
-from pykbroker.server.client_memory import ClientMemory
-from pykbroker.server.clock import SystemClock
-from pykbroker.server.connection import Connection
-from pykbroker.server.dispatch import ConnectionState, Dispatcher, HandlerTable, RequestContext, RequestRefused
-from pykbroker.server.large_requests import IN_HAND_BYTES
-from pykbroker.server.log_lines import RateLimitedLog
-from pykbroker.server.receive_buffer import BufferPool, ReceiveBuffer
-from pykbroker.server.socket_transport import LISTEN_BACKLOG
-from pykbroker.server.transport import Address
-from pykbroker.server.waiters import PartitionChanges
+from pykbroker.server.network.client_memory import ClientMemory
+from pykbroker.server.network.connection import Connection
+from pykbroker.server.network.dispatch import ConnectionState, Dispatcher, HandlerTable, RequestContext, RequestRefused
+from pykbroker.server.network.large_requests import IN_HAND_BYTES
+from pykbroker.server.network.receive_buffer import BufferPool, ReceiveBuffer
+from pykbroker.server.network.socket_transport import LISTEN_BACKLOG
+from pykbroker.server.network.transport import Address
+from pykbroker.server.node.broker import Broker
+from pykbroker.server.replicas.waiters import PartitionChanges
+from pykbroker.server.runtime.clock import SystemClock
+from pykbroker.server.runtime.log_lines import RateLimitedLog
 from pykbroker.sim.network import SimulatedAcceptor, SimulatedTransport
 from tests.server.serving import Client, Served, Server, eventually, limits
 

@@ -21,10 +21,10 @@ from pykbroker.protocol.messages.brokers import (
 )
 from pykbroker.protocol.messages.topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
 from pykbroker.protocol.schema import Message
-from pykbroker.server.controller_channel import ControllerChannel
-from pykbroker.server.dispatch import ConnectionState, ListenerView, RequestContext, RequestRefused
-from pykbroker.server.forwarding import disclose, enclose_response
-from pykbroker.server.node_connections import Destination, NodeConnections
+from pykbroker.server.network.dispatch import ConnectionState, ListenerView, RequestContext, RequestRefused
+from pykbroker.server.network.node_connections import Destination, NodeConnections
+from pykbroker.server.quorum.controller_channel import ControllerChannel
+from pykbroker.server.quorum.forwarding import disclose, enclose_response
 from pykbroker.sim.determinism import run_deterministic
 from pykbroker.sim.network import SimulatedNetwork
 

@@ -30,19 +30,19 @@ from pykbroker.protocol.schema import Message
 from pykbroker.raft.node import RaftNode, Role
 from pykbroker.raft.replica import LocalReplica
 from pykbroker.raft.voters import Voter, VoterSet
-from pykbroker.server import metadata_log
-from pykbroker.server.clock import SystemClock
-from pykbroker.server.controller_driver import ControllerDriver
-from pykbroker.server.metadata_log import MetadataLog
-from pykbroker.server.metadata_publisher import PARTITIONS_AT_ONCE, MetadataPublisher
-from pykbroker.server.node_connections import NodeConnections
-from pykbroker.server.raft_channel import RaftChannel
-from pykbroker.server.raft_driver import RaftDriver
+from pykbroker.server.network.node_connections import NodeConnections
+from pykbroker.server.quorum import metadata_log
+from pykbroker.server.quorum.controller_driver import ControllerDriver
+from pykbroker.server.quorum.metadata_log import MetadataLog
+from pykbroker.server.quorum.metadata_publisher import PARTITIONS_AT_ONCE, MetadataPublisher
+from pykbroker.server.quorum.raft_channel import RaftChannel
+from pykbroker.server.quorum.raft_driver import RaftDriver
+from pykbroker.server.runtime.clock import SystemClock
 from pykbroker.sim.disk import SimulatedDisk
 from pykbroker.sim.network import SimulatedNetwork
-from pykbroker.storage.disk import Disk, OsDisk
-from pykbroker.storage.errors import CorruptLog
-from pykbroker.storage.log_config import LogConfig
+from pykbroker.storage.files.disk import Disk, OsDisk
+from pykbroker.storage.files.errors import CorruptLog
+from pykbroker.storage.segments.log_config import LogConfig
 from tests.server.inline_threads import GatedThreads, InlineThreads, T, Ts
 
 NODE_ID = 1
@@ -339,7 +339,7 @@ def test_what_people_ask_for_is_a_line_in_the_log_and_what_nodes_ask_is_not(capl
             await quorum.controller.submit(DeleteTopicsRequest(topics=[DeleteTopicState(name="orders")]))
             nursery.cancel_scope.cancel()
 
-    with caplog.at_level(logging.INFO, "pykbroker.server.controller_driver"):
+    with caplog.at_level(logging.INFO, "pykbroker.server.quorum.controller_driver"):
         trio.run(scenario)
     lines = [record.getMessage() for record in caplog.records]
     assert [line.partition(": ")[2] for line in lines if line.startswith("metadata records")] == [

@@ -26,7 +26,7 @@ from pykbroker.protocol.messages.brokers import (
 )
 from pykbroker.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from pykbroker.protocol.messages.topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
-from pykbroker.server.forwarding import disclose_response, enclose
+from pykbroker.server.quorum.forwarding import disclose_response, enclose
 from pykbroker.sim.determinism import run_deterministic
 from pykbroker.sim.network import SimulatedNetwork
 from pykbroker.sim.node import SimulatedNode

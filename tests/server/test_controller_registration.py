@@ -11,8 +11,8 @@ from pykbroker.metadata.image import ImageChanges, MetadataImage
 from pykbroker.protocol.messages.brokers import ControllerRegistrationResponse
 from pykbroker.protocol.messages.metadata_records import RegisterControllerRecord
 from pykbroker.protocol.schema import Message
-from pykbroker.server.controller_channel import ControllerChannel
-from pykbroker.server.controller_registration import ControllerRegistrar
+from pykbroker.server.node.controller_registration import ControllerRegistrar
+from pykbroker.server.quorum.controller_channel import ControllerChannel
 from pykbroker.sim.determinism import run_deterministic
 
 INCARNATION = bytes([3] * 16)

@@ -36,7 +36,7 @@ from pykbroker.protocol.messages.topics import (
     DeleteTopicState,
 )
 from pykbroker.protocol.schema import Message
-from pykbroker.server import encoded_records, metadata_log
+from pykbroker.server.quorum import encoded_records, metadata_log
 from tests.metadata.cluster import directory_id
 from tests.server.test_controller_driver import CLUSTER_ID, NODE_ID, Quorum, open_quorum, simulated_disk
 from tests.server.work_per_step import WorkPerStep

@@ -8,7 +8,7 @@ import pytest
 
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages.metadata_records import RemoveTopicRecord
-from pykbroker.server.hosted_partitions import HostedPartitions
+from pykbroker.server.replicas.hosted_partitions import HostedPartitions
 from tests.api.api_node import ApiNode, in_virtual_time
 from tests.server.work_per_step import WorkPerStep
 

@@ -18,7 +18,7 @@ from pykbroker.protocol.messages.fetch import FetchPartition, FetchRequest, Fetc
 from pykbroker.protocol.schema import Message
 from pykbroker.protocol.source import is_present
 from pykbroker.protocol.uuids import METADATA_TOPIC_ID
-from pykbroker.server.dispatch import Handler, ListenerKind
+from pykbroker.server.network.dispatch import Handler, ListenerKind
 
 from .serving import Client
 from .test_controller_listener import CONTROLLER_PORT, CREATE, Nodes, with_a_controller

@@ -8,7 +8,7 @@ import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
 
-from pykbroker.server.fair_queue import FairLevel, FairQueue, FairShare
+from pykbroker.server.runtime.fair_queue import FairLevel, FairQueue, FairShare
 
 
 def run(test: Callable[[], Awaitable[None]]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import trio
 from trio.testing import wait_all_tasks_blocked
 
-from pykbroker.server.fetch_waits import FEW_PARTITIONS, FetchWaits
+from pykbroker.server.replicas.fetch_waits import FEW_PARTITIONS, FetchWaits
 
 
 async def wait(waits: FetchWaits, partitions: int, ended: list[int]) -> None:

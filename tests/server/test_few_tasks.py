@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import trio
 
-from pykbroker.server.few_tasks import TASKS, in_few_tasks
+from pykbroker.server.runtime.few_tasks import TASKS, in_few_tasks
 
 ENTRIES = 5000
 

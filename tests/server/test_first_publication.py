@@ -8,7 +8,7 @@ import pytest
 import trio
 
 from pykbroker.replication.partition import Partition
-from pykbroker.server.hosted_logs import HostedLogs
+from pykbroker.server.logs.hosted_logs import HostedLogs
 from tests.api.api_node import ApiNode
 from tests.server.test_log_loading import restarted
 from tests.server.work_per_step import WorkPerStep

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pykbroker.raft.events import Destination
-from pykbroker.server.foreign_peers import ForeignPeers
+from pykbroker.server.quorum.foreign_peers import ForeignPeers
 
 
 def voters(count: int) -> list[Destination]:

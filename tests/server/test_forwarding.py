@@ -15,7 +15,7 @@ from pykbroker.protocol.messages.topics import (
     CreateTopicsRequest,
     CreateTopicsResponse,
 )
-from pykbroker.server.forwarding import (
+from pykbroker.server.quorum.forwarding import (
     EnvelopeRefused,
     disclose,
     disclose_response,

@@ -8,8 +8,8 @@ import sys
 import pytest
 import trio
 
-from pykbroker.server.free_memory import LARGE_BLOCK_BYTES, give_back_free_memory, trimming
-from pykbroker.server.threads import WorkerThreads
+from pykbroker.server.runtime.free_memory import LARGE_BLOCK_BYTES, give_back_free_memory, trimming
+from pykbroker.server.runtime.threads import WorkerThreads
 
 
 def test_free_memory_is_given_back_every_ten_seconds() -> None:
@@ -47,7 +47,7 @@ def test_the_c_library_of_this_system_can_be_asked() -> None:
 
 _MAPPED_BLOCKS = """
 import ctypes
-from pykbroker.server.free_memory import LARGE_BLOCK_BYTES, map_large_blocks
+from pykbroker.server.runtime.free_memory import LARGE_BLOCK_BYTES, map_large_blocks
 
 class MallInfo(ctypes.Structure):
     _fields_ = [(name, ctypes.c_size_t) for name in "arena ordblks smblks hblks hblkhd".split()]

@@ -8,7 +8,7 @@ from collections import Counter
 import pytest
 import trio
 
-from pykbroker.server.garbage_collection import GarbageCollection, no_full_collections
+from pykbroker.server.runtime.garbage_collection import GarbageCollection, no_full_collections
 
 FEW, SOME, MANY = 4, 5, 11
 """Collections of the middle generation between two looks: nothing to do yet, a pass, too many for one."""

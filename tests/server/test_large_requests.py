@@ -12,9 +12,9 @@ from trio.testing import wait_all_tasks_blocked
 
 from pykbroker.protocol.framing import SIZE_BYTES, encode_request, encode_response
 from pykbroker.protocol.messages.topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
-from pykbroker.server.broker import Broker
-from pykbroker.server.dispatch import ConnectionState, Dispatcher, HandlerTable, RequestContext
-from pykbroker.server.large_requests import Admission, LargeRequests
+from pykbroker.server.network.dispatch import ConnectionState, Dispatcher, HandlerTable, RequestContext
+from pykbroker.server.network.large_requests import Admission, LargeRequests
+from pykbroker.server.node.broker import Broker
 
 from .inline_threads import InlineThreads, T, Ts
 

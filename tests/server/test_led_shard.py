@@ -5,16 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from random import Random
 
-from pykbroker.groups.config import GroupConfig
+from pykbroker.groups.common.config import GroupConfig
 from pykbroker.groups.shard import GroupShard
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.records.batch import Record, encode_batch
 from pykbroker.replication.appended import Appended
 from pykbroker.replication.partition import ACKS_ALL, Partition
-from pykbroker.server.led_shard import LedShard, Waiting
+from pykbroker.server.coordinators.led_shard import LedShard, Waiting
 from pykbroker.sim.disk import SimulatedDisk
 from pykbroker.state_machine import Completion, Token
-from pykbroker.storage.log import Log, LogConfig
+from pykbroker.storage.log.log import Log, LogConfig
 from tests.replication.brokers import Proposals
 from tests.replication.truncations import truncate
 

@@ -11,12 +11,12 @@ import pytest
 import trio
 
 from pykbroker.protocol.errors import ErrorCode
-from pykbroker.server.cleaning_process import ThisThread, Workplace
-from pykbroker.server.log_cleaner import LogCleaner
-from pykbroker.storage.checkpoints import TopicPartition
-from pykbroker.storage.errors import CorruptLog, DiskFailed
-from pykbroker.storage.log import Log
-from pykbroker.storage.log_dirs import LogDirectory
+from pykbroker.server.logs.cleaning_process import ThisThread, Workplace
+from pykbroker.server.logs.log_cleaner import LogCleaner
+from pykbroker.storage.directories.log_dirs import LogDirectory
+from pykbroker.storage.files.checkpoints import TopicPartition
+from pykbroker.storage.files.errors import CorruptLog, DiskFailed
+from pykbroker.storage.log.log import Log
 from tests.api.api_node import ApiNode, in_virtual_time
 from tests.storage.batches import read_all
 

@@ -10,11 +10,11 @@ from typing import TypeVar
 import pytest
 import trio
 
-from pykbroker.server.log_flushes import LogFlushes
+from pykbroker.server.logs.log_flushes import LogFlushes
 from pykbroker.sim.disk import SimulatedDisk
 from pykbroker.sim.faulty_disk import Fault, FaultyDisk
-from pykbroker.storage.errors import DiskFailed
-from pykbroker.storage.log import Log
+from pykbroker.storage.files.errors import DiskFailed
+from pykbroker.storage.log.log import Log
 from tests.api.api_node import in_virtual_time
 from tests.storage.batches import NOW_MS, batch, config, open_log
 

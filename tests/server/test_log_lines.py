@@ -7,7 +7,7 @@ from io import StringIO
 
 import pytest
 
-from pykbroker.server.log_lines import RepetitionFilter, write_log_to
+from pykbroker.server.runtime.log_lines import RepetitionFilter, write_log_to
 
 PERIOD_MS = 10_000
 LIMIT = 30

@@ -16,12 +16,12 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 from pykbroker.metadata.image import ImageChanges, MetadataImage
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages.metadata_records import PartitionRecord, RemoveTopicRecord, TopicRecord
-from pykbroker.server.hosted_logs import HostedLogs
-from pykbroker.server.log_loading import LoadProgress, LogLoading, LogToOpen, OnLoading
-from pykbroker.server.threads import Threads, WorkerThreads
-from pykbroker.storage.disk import Disk, OsDisk, OsDiskFile
-from pykbroker.storage.log import Log, LogConfig
-from pykbroker.storage.log_dirs import LogDirectory, format_directory
+from pykbroker.server.logs.hosted_logs import HostedLogs
+from pykbroker.server.logs.log_loading import LoadProgress, LogLoading, LogToOpen, OnLoading
+from pykbroker.server.runtime.threads import Threads, WorkerThreads
+from pykbroker.storage.directories.log_dirs import LogDirectory, format_directory
+from pykbroker.storage.files.disk import Disk, OsDisk, OsDiskFile
+from pykbroker.storage.log.log import Log, LogConfig
 from tests.api.api_node import ApiNode, VirtualClock, batch
 from tests.server.inline_threads import InlineThreads
 

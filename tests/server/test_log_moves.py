@@ -11,9 +11,9 @@ import pytest
 import trio
 
 from pykbroker.protocol.errors import ErrorCode
-from pykbroker.server.directory_assignments import DirectoryAssignments
-from pykbroker.server.log_moves import LogMoves
-from pykbroker.storage.log_dirs import LogDirectory
+from pykbroker.server.replicas.directory_assignments import DirectoryAssignments
+from pykbroker.server.replicas.log_moves import LogMoves
+from pykbroker.storage.directories.log_dirs import LogDirectory
 from tests.api.api_node import ApiNode, in_virtual_time
 
 from .serving import eventually

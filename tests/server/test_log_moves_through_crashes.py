@@ -14,12 +14,12 @@ import trio
 from pykbroker.api.delete_records import delete_records
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages.offsets import DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsTopic
-from pykbroker.server.directory_assignments import DirectoryAssignments
-from pykbroker.server.hosted_logs import HostedLogs
-from pykbroker.server.log_moves import LogMoves
-from pykbroker.storage.checkpoints import TopicPartition
-from pykbroker.storage.log import LogConfig
-from pykbroker.storage.log_dirs import LogDirectory
+from pykbroker.server.logs.hosted_logs import HostedLogs
+from pykbroker.server.replicas.directory_assignments import DirectoryAssignments
+from pykbroker.server.replicas.log_moves import LogMoves
+from pykbroker.storage.directories.log_dirs import LogDirectory
+from pykbroker.storage.files.checkpoints import TopicPartition
+from pykbroker.storage.log.log import LogConfig
 from tests.api.api_node import ApiNode, VirtualClock, in_virtual_time
 from tests.storage.batches import read_all
 from tests.storage.crash_states import Choice, Survivors

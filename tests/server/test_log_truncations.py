@@ -17,10 +17,10 @@ from pykbroker.protocol.messages.fetch import (
 )
 from pykbroker.protocol.messages.metadata_records import PartitionChangeRecord
 from pykbroker.protocol.schema import Message
-from pykbroker.server.log_truncations import LogTruncations
-from pykbroker.server.replica_fetcher import ReplicaFetchers
-from pykbroker.storage.disk import OsDisk, OsDiskFile
-from pykbroker.storage.log import Log
+from pykbroker.server.logs.log_truncations import LogTruncations
+from pykbroker.server.replicas.replica_fetcher import ReplicaFetchers
+from pykbroker.storage.files.disk import OsDisk, OsDiskFile
+from pykbroker.storage.log.log import Log
 from tests.api.api_node import ApiNode, in_virtual_time
 from tests.storage.batches import NOW_MS, batch, config, open_log
 

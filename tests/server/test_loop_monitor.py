@@ -11,10 +11,10 @@ import trio
 
 from compat_tests.loop_holds import loop_holds
 from pykbroker.protocol.messages.groups import HeartbeatRequest, HeartbeatResponse
-from pykbroker.server import loop_monitor
-from pykbroker.server.clock import SystemClock
-from pykbroker.server.dispatch import HandlerTable, RequestContext
-from pykbroker.server.loop_monitor import Hold, LoopMonitor, logging_holds
+from pykbroker.server.network.dispatch import HandlerTable, RequestContext
+from pykbroker.server.runtime import loop_monitor
+from pykbroker.server.runtime.clock import SystemClock
+from pykbroker.server.runtime.loop_monitor import Hold, LoopMonitor, logging_holds
 from tests.loops import no_holds
 from tests.server.serving import Served, Server
 

@@ -20,8 +20,8 @@ from pykbroker.protocol.messages.transactions import (
     WriteTxnMarkersRequest,
     WriteTxnMarkersResponse,
 )
-from pykbroker.server.inter_broker import InterBroker
-from pykbroker.server.marker_queues import MOST_PARTITIONS, REQUESTS_IN_FLIGHT, MarkerQueues
+from pykbroker.server.coordinators.marker_queues import MOST_PARTITIONS, REQUESTS_IN_FLIGHT, MarkerQueues
+from pykbroker.server.network.inter_broker import InterBroker
 from tests.api.api_node import in_virtual_time
 
 SLOW, FAST = 2, 3

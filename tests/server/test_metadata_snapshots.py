@@ -17,8 +17,8 @@ from pykbroker.protocol.records.control import ControlRecordType, encode_control
 from pykbroker.protocol.schema import Message
 from pykbroker.raft.election_state import ElectionState, InvalidQuorumState
 from pykbroker.raft.snapshots import SnapshotId
-from pykbroker.server.metadata_log import MetadataLog
-from pykbroker.server.snapshot_format import (
+from pykbroker.server.quorum.metadata_log import MetadataLog
+from pykbroker.server.quorum.snapshot_format import (
     BATCH_RECORDS,
     InvalidSnapshot,
     QuorumRecords,
@@ -26,9 +26,9 @@ from pykbroker.server.snapshot_format import (
     encode_snapshot,
 )
 from pykbroker.sim.disk import SimulatedDisk
-from pykbroker.storage.disk import Disk, OsDisk
-from pykbroker.storage.errors import CorruptLog, DiskFailed
-from pykbroker.storage.log_config import LogConfig
+from pykbroker.storage.files.disk import Disk, OsDisk
+from pykbroker.storage.files.errors import CorruptLog, DiskFailed
+from pykbroker.storage.segments.log_config import LogConfig
 from tests.storage.power_cut import FragileDisk, PowerCut
 
 DIRECTORY = "/data/__cluster_metadata-0"

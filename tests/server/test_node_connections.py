@@ -15,7 +15,7 @@ from pykbroker.protocol.messages.reassignments import (
     OngoingPartitionReassignment,
     OngoingTopicReassignment,
 )
-from pykbroker.server.node_connections import Destination, NodeConnections
+from pykbroker.server.network.node_connections import Destination, NodeConnections
 from pykbroker.sim.determinism import run_deterministic
 from pykbroker.sim.network import SimulatedNetwork
 

@@ -5,7 +5,7 @@ from random import Random
 from pykbroker.config import BrokerConfig
 from pykbroker.metadata.features import bootstrap_records
 from pykbroker.raft.election_state import ElectionState
-from pykbroker.server.node_storage import NodeStorage
+from pykbroker.server.node.node_storage import NodeStorage
 from tests.api.api_node import VirtualClock
 from tests.storage.crash_states import Survivors
 from tests.storage.recording_disk import RecordingDisk

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import trio
 
-from pykbroker.server.threads import OneAtATime
+from pykbroker.server.runtime.threads import OneAtATime
 
 from .inline_threads import InlineThreads, T, Ts
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pykbroker.server.page_cache import read_cached, uncached_extent, warm
+from pykbroker.server.network.page_cache import read_cached, uncached_extent, warm
 
 SIZE = 3 << 20
 

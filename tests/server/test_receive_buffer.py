@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pykbroker.server.receive_buffer import INITIAL_BYTES, BufferPool, MalformedFrame, ReceiveBuffer
+from pykbroker.server.network.receive_buffer import INITIAL_BYTES, BufferPool, MalformedFrame, ReceiveBuffer
 
 MAX_FRAME = 100 * 1024 * 1024
 MIB = 1 << 20

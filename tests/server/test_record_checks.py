@@ -14,12 +14,12 @@ from trio.testing import wait_all_tasks_blocked
 from pykbroker.protocol.records.batch import Record, encode_batch
 from pykbroker.protocol.records.checking import TURN_UNITS
 from pykbroker.protocol.records.compression import Compression, LargePayload
-from pykbroker.server.fair_queue import FairShare
-from pykbroker.server.record_checks import RecordChecks, proceed
-from pykbroker.server.threads import WorkerThreads
-from pykbroker.storage.log import LogConfig
-from pykbroker.storage.rejection import RecordsRejected
-from pykbroker.storage.validation import CheckedBatch, budget_of_request, client_batch_steps
+from pykbroker.server.logs.record_checks import RecordChecks, proceed
+from pykbroker.server.runtime.fair_queue import FairShare
+from pykbroker.server.runtime.threads import WorkerThreads
+from pykbroker.storage.log.log import LogConfig
+from pykbroker.storage.segments.rejection import RecordsRejected
+from pykbroker.storage.segments.validation import CheckedBatch, budget_of_request, client_batch_steps
 from tests.server.inline_threads import InlineThreads
 
 T = TypeVar("T")

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import pytest
 
-from pykbroker.storage.log import Log
+from pykbroker.storage.log.log import Log
 from tests.api.api_node import ApiNode, in_virtual_time
 from tests.api.held_threads import HeldThreads, do_meanwhile
 

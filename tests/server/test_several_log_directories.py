@@ -12,11 +12,11 @@ import pytest
 from pykbroker.config import BrokerConfig
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.uuids import uuid_to_text
-from pykbroker.server.node_storage import NodeStorage
-from pykbroker.storage.disk import OsDisk
-from pykbroker.storage.errors import DiskFailed, InconsistentDirectory
-from pykbroker.storage.log_dirs import format_directory
-from pykbroker.storage.meta_properties import MetaProperties, read_meta_properties
+from pykbroker.server.node.node_storage import NodeStorage
+from pykbroker.storage.directories.log_dirs import format_directory
+from pykbroker.storage.directories.meta_properties import MetaProperties, read_meta_properties
+from pykbroker.storage.files.disk import OsDisk
+from pykbroker.storage.files.errors import DiskFailed, InconsistentDirectory
 from tests.api.api_node import ApiNode, VirtualClock, batch
 
 

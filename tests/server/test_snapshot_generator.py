@@ -15,11 +15,11 @@ from pykbroker.metadata.image import ImageChanges, MetadataImage
 from pykbroker.protocol.messages.metadata_records import BeginTransactionRecord, EndTransactionRecord, TopicRecord
 from pykbroker.protocol.schema import Message
 from pykbroker.raft.snapshots import RetentionLimits, SnapshotSchedule
-from pykbroker.server.metadata_log import MetadataLog
-from pykbroker.server.snapshot_generator import CLEANING_INTERVAL_MS, SnapshotGenerator
+from pykbroker.server.quorum.metadata_log import MetadataLog
+from pykbroker.server.quorum.snapshot_generator import CLEANING_INTERVAL_MS, SnapshotGenerator
 from pykbroker.sim.clock import SimulatedClock
 from pykbroker.sim.disk import SimulatedDisk
-from pykbroker.storage.log_config import LogConfig
+from pykbroker.storage.segments.log_config import LogConfig
 from tests.server.inline_threads import GatedThreads
 
 DIRECTORY = "/data/__cluster_metadata-0"

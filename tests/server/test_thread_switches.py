@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from pykbroker.server.thread_switches import quick_switches
+from pykbroker.server.runtime.thread_switches import quick_switches
 
 
 def test_threads_switch_fifty_times_as_often_as_by_default_and_only_there() -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pykbroker.server.throttle import Throttle
+from pykbroker.server.runtime.throttle import Throttle
 
 
 class Time:

@@ -10,12 +10,12 @@ import pytest
 import trio
 import trio.testing
 
-from pykbroker.groups import regular_expressions
+from pykbroker.groups.consumer import regular_expressions
 from pykbroker.metadata.image import MetadataImage
 from pykbroker.protocol.messages.metadata_records import TopicRecord
-from pykbroker.server import topic_regexes
-from pykbroker.server.group_coordinator import CONSUMER_OFFSETS
-from pykbroker.server.topic_regexes import TopicRegexes
+from pykbroker.server.coordinators import topic_regexes
+from pykbroker.server.coordinators.group_coordinator import CONSUMER_OFFSETS
+from pykbroker.server.coordinators.topic_regexes import TopicRegexes
 from pykbroker.sim.threads import SimulatedThreads
 from tests.api.api_node import in_virtual_time
 from tests.groups.consumer_requests import consumer_beat

@@ -24,8 +24,8 @@ from pykbroker.protocol.messages.transactions import (
     EndTxnRequest,
     InitProducerIdRequest,
 )
-from pykbroker.server import transaction_markers
-from pykbroker.server.transaction_coordinator import TRANSACTION_STATE
+from pykbroker.server.coordinators import transaction_markers
+from pykbroker.server.coordinators.transaction_coordinator import TRANSACTION_STATE
 from pykbroker.transactions.requests import AddPartitions, TopicPartition, TransactionRequestContext
 from tests.api.api_node import ApiNode, batch, in_virtual_time
 from tests.replication.truncations import truncate

@@ -10,9 +10,9 @@ import pytest
 from pykbroker.api.produce import produce
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
-from pykbroker.server.marker import Marker
-from pykbroker.server.transaction_coordinator import TRANSACTION_STATE
-from pykbroker.server.transaction_membership import SECOND_PROTOCOL
+from pykbroker.server.coordinators.marker import Marker
+from pykbroker.server.coordinators.transaction_coordinator import TRANSACTION_STATE
+from pykbroker.server.coordinators.transaction_membership import SECOND_PROTOCOL
 from tests.api.api_node import ApiNode, batch, in_virtual_time
 
 from .other_broker import OtherBroker

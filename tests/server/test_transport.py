@@ -14,12 +14,12 @@ import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
 
-from pykbroker.server.socket_transport import SocketNetwork, SocketOptions, SocketTransport
-from pykbroker.server.threads import WorkerThreads
-from pykbroker.server.transport import Network, Transport
+from pykbroker.server.network.socket_transport import SocketNetwork, SocketOptions, SocketTransport
+from pykbroker.server.network.transport import Network, Transport
+from pykbroker.server.runtime.threads import WorkerThreads
 from pykbroker.sim.determinism import run_deterministic
 from pykbroker.sim.network import SimulatedNetwork, SimulatedTransport
-from pykbroker.storage.errors import DiskFailed
+from pykbroker.storage.files.errors import DiskFailed
 from tests.server.serving import eventually
 
 Scenario = Callable[[Network], Awaitable[None]]
@@ -190,7 +190,7 @@ def test_small_regions_are_read_as_the_peer_takes_them(run: Callable[[Scenario],
     run(scenario)
 
 
-@pytest.mark.parametrize("broken", ["os.sendfile", "pykbroker.server.socket_transport.uncached_extent"])
+@pytest.mark.parametrize("broken", ["os.sendfile", "pykbroker.server.network.socket_transport.uncached_extent"])
 def test_a_file_that_cannot_be_read_is_a_failed_disk_and_no_peer_that_left(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, broken: str
 ) -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import trio
 
-from pykbroker.server.fair_queue import FairShare
-from pykbroker.server.turns import STEPS_IN_FIRST_TURN, STEPS_PER_TURN, LongRequests, Turn
+from pykbroker.server.runtime.fair_queue import FairShare
+from pykbroker.server.runtime.turns import STEPS_IN_FIRST_TURN, STEPS_PER_TURN, LongRequests, Turn
 
 LONG_REQUESTS = 50
 TURNS_OF_EACH = 4

@@ -26,9 +26,9 @@ from pykbroker.protocol.messages.produce import (
     TopicProduceData,
 )
 from pykbroker.protocol.schema import Message
-from pykbroker.server.broker import Broker
-from pykbroker.server.dispatch import ConnectionState, Dispatcher, HandlerTable, RequestContext
-from pykbroker.server.large_requests import COPIED_AT_ONCE_BYTES, FEW_ENTRIES, IN_HAND_BYTES
+from pykbroker.server.network.dispatch import ConnectionState, Dispatcher, HandlerTable, RequestContext
+from pykbroker.server.network.large_requests import COPIED_AT_ONCE_BYTES, FEW_ENTRIES, IN_HAND_BYTES
+from pykbroker.server.node.broker import Broker
 from tests.server.inline_threads import InlineThreads
 
 MANY = FEW_ENTRIES + 1

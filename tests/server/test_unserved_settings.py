@@ -9,7 +9,7 @@ import pytest
 from pykbroker.metadata.image import BROKER_RESOURCE, ImageChanges, MetadataImage
 from pykbroker.protocol.messages.metadata_records import AccessControlEntryRecord, ConfigRecord
 from pykbroker.protocol.schema import Message
-from pykbroker.server.unserved_settings import UnservedSettings
+from pykbroker.server.node.unserved_settings import UnservedSettings
 
 NODE_ID = 1
 

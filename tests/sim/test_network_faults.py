@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 import trio
 
-from pykbroker.server.transport import Transport
+from pykbroker.server.network.transport import Transport
 from pykbroker.sim.determinism import run_deterministic
 from pykbroker.sim.network import SimulatedNetwork
 

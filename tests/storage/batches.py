@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 from pykbroker.protocol.records.batch import Record, encode_batch, iter_batches, iter_records
-from pykbroker.storage.disk import Disk
-from pykbroker.storage.log import Log, LogConfig
+from pykbroker.storage.files.disk import Disk
+from pykbroker.storage.log.log import Log, LogConfig
 
 NOW_MS = 1_700_000_000_000
 

@@ -4,10 +4,10 @@ from collections.abc import Iterator, Sequence
 
 from pykbroker.protocol.records.batch import Record, RecordBatch, encode_batch, iter_batches
 from pykbroker.protocol.records.compression import Compression
-from pykbroker.storage.cleanable_logs import CleanableLog, find_cleanable
-from pykbroker.storage.compaction import CleanerConfig, Cleaning
-from pykbroker.storage.disk import Disk
-from pykbroker.storage.log import Log
+from pykbroker.storage.compaction.cleanable_logs import CleanableLog, find_cleanable
+from pykbroker.storage.compaction.compaction import CleanerConfig, Cleaning
+from pykbroker.storage.files.disk import Disk
+from pykbroker.storage.log.log import Log
 from tests.storage.batches import NOW_MS
 
 MEMORY_BYTES = 1 << 20

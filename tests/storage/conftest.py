@@ -8,7 +8,7 @@ import pytest
 from pykbroker.sim.disk import SimulatedDisk
 from pykbroker.sim.faulty_disk import FaultyDisk
 from pykbroker.sim.process_disk import ProcessDisk
-from pykbroker.storage.disk import Disk, OsDisk
+from pykbroker.storage.files.disk import Disk, OsDisk
 from tests.storage.recording_disk import RecordingDisk
 
 

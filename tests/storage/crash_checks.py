@@ -5,9 +5,9 @@ from functools import lru_cache
 from random import Random
 
 from pykbroker.protocol.records.batch import decode_batch_header, iter_batches
-from pykbroker.storage.checkpoints import TopicPartition
-from pykbroker.storage.log import Log
-from pykbroker.storage.log_dirs import LogDirectory
+from pykbroker.storage.directories.log_dirs import LogDirectory
+from pykbroker.storage.files.checkpoints import TopicPartition
+from pykbroker.storage.log.log import Log
 from tests.storage.batches import NOW_MS
 from tests.storage.crash_runs import CLUSTER_ID, NODE_ID, PATH, Batch, LogPromise, Promises, as_batch
 from tests.storage.crash_states import Base, Survivors

@@ -10,11 +10,11 @@ from random import Random
 from typing import NamedTuple
 
 from pykbroker.protocol.records.batch import Record, RecordBatch, encode_batch, iter_batches, iter_records
-from pykbroker.storage.checkpoints import TopicPartition
-from pykbroker.storage.cleanable_logs import find_cleanable
-from pykbroker.storage.compaction import CleanerConfig, Cleaning
-from pykbroker.storage.log import Log, LogConfig
-from pykbroker.storage.log_dirs import LogDirectory, format_directory
+from pykbroker.storage.compaction.cleanable_logs import find_cleanable
+from pykbroker.storage.compaction.compaction import CleanerConfig, Cleaning
+from pykbroker.storage.directories.log_dirs import LogDirectory, format_directory
+from pykbroker.storage.files.checkpoints import TopicPartition
+from pykbroker.storage.log.log import Log, LogConfig
 from tests.storage.batches import NOW_MS, config
 from tests.storage.cleaning import swaps
 from tests.storage.recording_disk import RecordingDisk

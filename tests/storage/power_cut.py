@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from random import Random
 
 from pykbroker.sim.disk import SimulatedDisk, SimulatedFile
-from pykbroker.storage.disk import Buffer
+from pykbroker.storage.files.disk import Buffer
 
 
 class PowerCut(Exception):

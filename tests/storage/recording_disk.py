@@ -9,9 +9,9 @@ import posixpath
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, NoReturn, TypeAlias
 
-from pykbroker.storage.disk import Buffer, DiskSpace
-from pykbroker.storage.errors import DirectoryLocked, DiskFailed
-from pykbroker.storage.gathered_writes import IOV_MAX, write_all
+from pykbroker.storage.files.disk import Buffer, DiskSpace
+from pykbroker.storage.files.errors import DirectoryLocked, DiskFailed
+from pykbroker.storage.files.gathered_writes import IOV_MAX, write_all
 
 _SIZE_BYTES = 2**40
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from pykbroker.storage.disk import OsDisk, OsDiskFile
-from pykbroker.storage.log import Log
-from pykbroker.storage.verification import NotVerified, PageRead
+from pykbroker.storage.files.disk import OsDisk, OsDiskFile
+from pykbroker.storage.log.log import Log
+from pykbroker.storage.segments.verification import NotVerified, PageRead
 from tests.storage.batches import NOW_MS, batch, config, open_log
 
 

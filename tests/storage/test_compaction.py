@@ -8,11 +8,11 @@ from pykbroker.protocol.records.batch import Record, TimestampType, encode_batch
 from pykbroker.protocol.records.compression import Compression
 from pykbroker.protocol.records.control import ControlRecordType
 from pykbroker.sim.disk import SimulatedDisk
-from pykbroker.storage.cleanable_logs import dirtiest
-from pykbroker.storage.compaction import CleanerConfig, Cleaning, CleaningAborted, Uncleanable
-from pykbroker.storage.errors import CorruptLog
-from pykbroker.storage.log import AppendOrigin, Log
-from pykbroker.storage.segment import LogSegment
+from pykbroker.storage.compaction.cleanable_logs import dirtiest
+from pykbroker.storage.compaction.compaction import CleanerConfig, Cleaning, CleaningAborted, Uncleanable
+from pykbroker.storage.files.errors import CorruptLog
+from pykbroker.storage.log.log import AppendOrigin, Log
+from pykbroker.storage.segments.segment import LogSegment
 from tests.storage.batches import NOW_MS, config, offsets, open_log, read_all
 from tests.storage.cleaning import CODECS, batches, clean, cleanable, keyed
 from tests.storage.power_cut import FragileDisk, PowerCut

@@ -10,7 +10,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from pykbroker.protocol.records.compression import Compression
 from pykbroker.sim.disk import SimulatedDisk
-from pykbroker.storage.log import Log
+from pykbroker.storage.log.log import Log
 from tests.storage.batches import NOW_MS, config, open_log, read_all
 from tests.storage.cleaning import CODECS, clean, cleanable, keyed
 

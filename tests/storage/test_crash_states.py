@@ -46,7 +46,7 @@ def test_every_crash_leaves_what_was_promised_where_logs_are_closed_together(
     run: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     caplog.set_level(logging.CRITICAL, "pykbroker.storage")
-    monkeypatch.setattr("pykbroker.storage.log_dirs._MANY_LOGS", 1)
+    monkeypatch.setattr("pykbroker.storage.directories.log_dirs._MANY_LOGS", 1)
     states = set()
     for number, crash in enumerate(crashes(run, RUNS[run](), most_per_cut=None if IS_THOROUGH else 3)):
         crash.check(again=number % CRASHES_TWICE == 0)

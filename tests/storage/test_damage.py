@@ -15,10 +15,10 @@ import pytest
 
 from pykbroker.protocol.records.batch import Record, iter_batches, iter_records
 from pykbroker.sim.disk import SimulatedDisk
-from pykbroker.storage.checkpoints import TopicPartition
-from pykbroker.storage.errors import CorruptLog
-from pykbroker.storage.log import Log
-from pykbroker.storage.log_dirs import LogDirectory, format_directory
+from pykbroker.storage.directories.log_dirs import LogDirectory, format_directory
+from pykbroker.storage.files.checkpoints import TopicPartition
+from pykbroker.storage.files.errors import CorruptLog
+from pykbroker.storage.log.log import Log
 from tests.storage.batches import NOW_MS, config, idempotent
 
 AT = TopicPartition("t", 0)

@@ -12,9 +12,9 @@ import pytest
 
 from pykbroker.sim.disk import SimulatedDisk
 from pykbroker.sim.process_disk import ProcessDied, ProcessDisk
-from pykbroker.storage.disk import Disk, OsDisk, OsDiskFile
-from pykbroker.storage.errors import DirectoryLocked, DiskFailed, NoRoom
-from pykbroker.storage.gathered_writes import write_all
+from pykbroker.storage.files.disk import Disk, OsDisk, OsDiskFile
+from pykbroker.storage.files.errors import DirectoryLocked, DiskFailed, NoRoom
+from pykbroker.storage.files.gathered_writes import write_all
 from tests.storage.full_system_calls import full_after
 
 DiskAndPath = tuple[Disk, str]
@@ -214,7 +214,7 @@ def test_asking_for_what_was_written_flushes_no_device(tmp_path: Path, monkeypat
     monkeypatch.setattr(os, "fdatasync", synced.append)
     file.check_written()
     assert len(synced) == (sys.platform != "linux")
-    monkeypatch.setattr("pykbroker.storage.disk._sync_file_range", None)
+    monkeypatch.setattr("pykbroker.storage.files.disk._sync_file_range", None)
     file.check_written()
     assert synced[-1:] == [file.fileno()], "nothing else would tell"
 
@@ -432,7 +432,7 @@ def test_no_simulated_system_call_takes_more_than_linux(
     parts = [b"x"] * 1025
     for module in ("pykbroker.sim.disk", "tests.storage.recording_disk"):
         monkeypatch.setattr(f"{module}.write_all", lambda parts, write: write(parts, 0))
-    monkeypatch.setattr("pykbroker.storage.disk.IOV_MAX", 2000)
+    monkeypatch.setattr("pykbroker.storage.files.disk.IOV_MAX", 2000)
     with pytest.raises(DiskFailed, match="Invalid argument"):
         disk.open(f"{path}/a", create=True).append(parts)
 

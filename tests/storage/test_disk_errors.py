@@ -12,8 +12,8 @@ import pytest
 
 from pykbroker.sim.disk import SimulatedDisk
 from pykbroker.sim.faulty_disk import CHANGES, Fault, FaultyDisk
-from pykbroker.storage.errors import DiskFailed, NoRoom
-from pykbroker.storage.log import Log
+from pykbroker.storage.files.errors import DiskFailed, NoRoom
+from pykbroker.storage.log.log import Log
 
 from .batches import NOW_MS, batch, config, idempotent, offsets, open_log, read_all
 from .workload import DIRECTORY, SETTINGS, Workload, new_workload

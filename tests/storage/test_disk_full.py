@@ -12,10 +12,10 @@ import pytest
 
 from pykbroker.sim.disk import SimulatedDisk
 from pykbroker.sim.faulty_disk import Fault, FaultyDisk
-from pykbroker.storage.disk import OsDisk
-from pykbroker.storage.errors import DiskFailed, NoRoom, disk_failure
-from pykbroker.storage.log_dirs import LogDirectory, format_directory
-from pykbroker.storage.shutdown_marks import CLEAN_SHUTDOWN_FILE
+from pykbroker.storage.directories.log_dirs import LogDirectory, format_directory
+from pykbroker.storage.directories.shutdown_marks import CLEAN_SHUTDOWN_FILE
+from pykbroker.storage.files.disk import OsDisk
+from pykbroker.storage.files.errors import DiskFailed, NoRoom, disk_failure
 
 from .batches import NOW_MS, batch, config, idempotent, open_log
 from .workload import DIRECTORY, SETTINGS, Workload, new_workload

@@ -11,8 +11,8 @@ from compat_tests.apache_kafka.tools import Tool, run_tool
 from pykbroker.cli.dump import command
 from pykbroker.protocol.records.batch import Record, encode_batch
 from pykbroker.protocol.records.compression import Compression
-from pykbroker.storage.disk import OsDisk
-from pykbroker.storage.log import Log
+from pykbroker.storage.files.disk import OsDisk
+from pykbroker.storage.log.log import Log
 from tests.storage.batches import NOW_MS, config, open_log
 from tests.storage.cleaning import batches, clean
 from tests.storage.transactions import Transactions

@@ -5,7 +5,7 @@ import tracemalloc
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pykbroker.storage.key_offsets import SLOT_BYTES, KeyOffsetMap, slots_in
+from pykbroker.storage.compaction.key_offsets import SLOT_BYTES, KeyOffsetMap, slots_in
 
 BATCHES = st.lists(st.lists(st.binary(max_size=3), max_size=10), max_size=30)
 

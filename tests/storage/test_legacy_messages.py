@@ -13,9 +13,9 @@ from pykbroker.protocol.records.batch import (
     iter_records,
 )
 from pykbroker.sim.disk import SimulatedDisk
-from pykbroker.storage.batch_scan import scan_batches, scan_headers
-from pykbroker.storage.log import Log, LogConfig
-from pykbroker.storage.log_copy import LogCopy
+from pykbroker.storage.log.log import Log, LogConfig
+from pykbroker.storage.log.log_copy import LogCopy
+from pykbroker.storage.segments.batch_scan import scan_batches, scan_headers
 from tests.legacy_messages import messages
 from tests.storage.batches import NOW_MS, batch, config, idempotent, offsets, open_log, read_all
 from tests.storage.cleaning import batches, clean

@@ -1,7 +1,7 @@
 """What the first pass of a cleaning remembers of each record."""
 
 from pykbroker.protocol.records.record_parts import TOMBSTONE, WITH_VALUE, WITHOUT_KEY
-from pykbroker.storage.live_offsets import LiveOffsets, count_live, without_tombstones
+from pykbroker.storage.compaction.live_offsets import LiveOffsets, count_live, without_tombstones
 
 GONE = WITHOUT_KEY
 

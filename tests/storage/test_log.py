@@ -17,9 +17,9 @@ from pykbroker.protocol.records.control import (
     encode_end_transaction_batch,
 )
 from pykbroker.sim.disk import SimulatedDisk
-from pykbroker.storage.disk import Disk, OsDisk
-from pykbroker.storage.errors import DiskFailed
-from pykbroker.storage.log import AppendOrigin, Log, LogConfig, OffsetOutOfRange, RecordsRejected
+from pykbroker.storage.files.disk import Disk, OsDisk
+from pykbroker.storage.files.errors import DiskFailed
+from pykbroker.storage.log.log import AppendOrigin, Log, LogConfig, OffsetOutOfRange, RecordsRejected
 from tests.storage.batches import NOW_MS, batch, config, idempotent, offsets, open_log, read_all
 
 WEEK_MS = 7 * 24 * 60 * 60 * 1000

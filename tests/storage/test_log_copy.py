@@ -6,10 +6,10 @@ from random import Random
 import pytest
 
 from pykbroker.sim.disk import SimulatedDisk
-from pykbroker.storage.checkpoints import TopicPartition
-from pykbroker.storage.log import Log
-from pykbroker.storage.log_copy import LogCopy
-from pykbroker.storage.log_dirs import LogDirectory, format_directory
+from pykbroker.storage.directories.log_dirs import LogDirectory, format_directory
+from pykbroker.storage.files.checkpoints import TopicPartition
+from pykbroker.storage.log.log import Log
+from pykbroker.storage.log.log_copy import LogCopy
 from tests.storage.batches import NOW_MS, config, open_log, read_all
 from tests.storage.cleaning import clean, keyed
 from tests.storage.crash_states import Survivors

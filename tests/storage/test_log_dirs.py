@@ -9,12 +9,12 @@ import pytest
 
 from pykbroker.protocol.uuids import random_uuid, uuid_to_text
 from pykbroker.sim.disk import SimulatedDisk
-from pykbroker.storage.checkpoints import OffsetCheckpoint, TopicPartition
-from pykbroker.storage.directory_names import parse_partition_directory
-from pykbroker.storage.disk import Disk, OsDisk
-from pykbroker.storage.errors import DirectoryLocked, InconsistentDirectory, StorageError
-from pykbroker.storage.log import LogConfig
-from pykbroker.storage.log_dirs import LogDirectory, format_directory
+from pykbroker.storage.directories.directory_names import parse_partition_directory
+from pykbroker.storage.directories.log_dirs import LogDirectory, format_directory
+from pykbroker.storage.files.checkpoints import OffsetCheckpoint, TopicPartition
+from pykbroker.storage.files.disk import Disk, OsDisk
+from pykbroker.storage.files.errors import DirectoryLocked, InconsistentDirectory, StorageError
+from pykbroker.storage.log.log import LogConfig
 from tests.storage.batches import NOW_MS, batch, idempotent, offsets, read_all
 
 CLUSTER = "QW1vbmdUaGVzZU5vdGhpbmc"

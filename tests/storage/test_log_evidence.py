@@ -5,10 +5,10 @@ from random import Random
 import pytest
 
 from pykbroker.sim.disk import SimulatedDisk
-from pykbroker.storage.checkpoints import TopicPartition
-from pykbroker.storage.errors import CorruptLog
-from pykbroker.storage.log import Log
-from pykbroker.storage.log_dirs import LogDirectory, format_directory
+from pykbroker.storage.directories.log_dirs import LogDirectory, format_directory
+from pykbroker.storage.files.checkpoints import TopicPartition
+from pykbroker.storage.files.errors import CorruptLog
+from pykbroker.storage.log.log import Log
 from tests.storage.batches import NOW_MS, batch, config, offsets, read_all
 
 TOPIC_ID = b"a topic of tests"

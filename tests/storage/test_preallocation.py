@@ -9,9 +9,9 @@ from random import Random
 import pytest
 
 from pykbroker.sim.faulty_disk import Fault, FaultyDisk
-from pykbroker.storage.disk import OsDisk, OsDiskFile
-from pykbroker.storage.errors import DiskFailed, NoRoom
-from pykbroker.storage.log import Log
+from pykbroker.storage.files.disk import OsDisk, OsDiskFile
+from pykbroker.storage.files.errors import DiskFailed, NoRoom
+from pykbroker.storage.log.log import Log
 from tests.storage.batches import NOW_MS, batch, config, offsets, open_log, read_all
 from tests.storage.full_system_calls import full_after
 from tests.storage.power_cut import FragileDisk, PowerCut

@@ -4,9 +4,9 @@ import pytest
 
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.sim.disk import SimulatedDisk
-from pykbroker.storage.errors import CorruptLog
-from pykbroker.storage.log import AppendResult, Log, RecordsRejected
-from pykbroker.storage.producer_snapshots import decode_snapshot
+from pykbroker.storage.files.errors import CorruptLog
+from pykbroker.storage.log.log import AppendResult, Log, RecordsRejected
+from pykbroker.storage.producers.producer_snapshots import decode_snapshot
 from tests.storage.batches import NOW_MS, batch, config, idempotent, open_log
 
 OUT_OF_ORDER, OLD_EPOCH = ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, ErrorCode.INVALID_PRODUCER_EPOCH

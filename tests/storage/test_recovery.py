@@ -6,8 +6,8 @@ import pytest
 
 from pykbroker.protocol.records.batch import iter_batches
 from pykbroker.sim.disk import SimulatedDisk
-from pykbroker.storage.errors import CorruptLog
-from pykbroker.storage.log import Log, LogConfig
+from pykbroker.storage.files.errors import CorruptLog
+from pykbroker.storage.log.log import Log, LogConfig
 from tests.storage.batches import NOW_MS, batch, config, idempotent, offsets, open_log, read_all
 
 SMALL = config(segment_bytes=500, index_interval_bytes=100)

@@ -11,8 +11,8 @@ from pykbroker.protocol.records.batch import Record
 from pykbroker.sim.disk import SimulatedDisk
 from pykbroker.storage.checks.directory_check import DirectoryCheck
 from pykbroker.storage.checks.findings import Finding
-from pykbroker.storage.log import Log
-from pykbroker.storage.log_dirs import LogDirectory
+from pykbroker.storage.directories.log_dirs import LogDirectory
+from pykbroker.storage.log.log import Log
 from tests.legacy_messages import message
 from tests.storage.batches import NOW_MS, batch, read_all
 from tests.storage.test_directory_check import CLUSTER, FIRST, PATH, SETTINGS, TOPIC_ID, file, flip, write_directory

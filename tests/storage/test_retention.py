@@ -8,11 +8,11 @@ import pytest
 
 from pykbroker.protocol.records.batch import Record, encode_batch
 from pykbroker.sim.disk import SimulatedDisk
-from pykbroker.storage.disk import Disk, OsDisk
-from pykbroker.storage.errors import OffsetOutOfRange
-from pykbroker.storage.leader_epochs import EpochEntry, LeaderEpochs
-from pykbroker.storage.log import Log
-from pykbroker.storage.log_dirs import LogDirectory, format_directory
+from pykbroker.storage.directories.log_dirs import LogDirectory, format_directory
+from pykbroker.storage.files.disk import Disk, OsDisk
+from pykbroker.storage.files.errors import OffsetOutOfRange
+from pykbroker.storage.log.log import Log
+from pykbroker.storage.segments.leader_epochs import EpochEntry, LeaderEpochs
 from tests.storage.batches import NOW_MS, batch, config, idempotent, offsets, open_log, read_all
 
 HOUR_MS = 60 * 60 * 1000

@@ -7,10 +7,10 @@ from random import Random
 import pytest
 
 from pykbroker.sim.disk import SimulatedDisk, SimulatedFile
-from pykbroker.storage.checkpoints import TopicPartition
-from pykbroker.storage.errors import DiskFailed
-from pykbroker.storage.log import LogConfig
-from pykbroker.storage.log_dirs import LogDirectory, format_directory
+from pykbroker.storage.directories.log_dirs import LogDirectory, format_directory
+from pykbroker.storage.files.checkpoints import TopicPartition
+from pykbroker.storage.files.errors import DiskFailed
+from pykbroker.storage.log.log import LogConfig
 from tests.storage.batches import NOW_MS, batch, offsets, read_all
 
 COUNT = 10
@@ -82,7 +82,7 @@ def test_logs_that_nobody_wrote_to_are_closed_with_a_sync_of_their_epochs_alone(
 def test_many_logs_are_closed_with_a_few_syncs_of_the_volume(
     counting: CountingDisk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pykbroker.storage.log_dirs._MANY_LOGS", COUNT)
+    monkeypatch.setattr("pykbroker.storage.directories.log_dirs._MANY_LOGS", COUNT)
     for leader_epoch in range(3):
         directory = opened(counting, leader_epoch)
         counting.syncs.clear()
@@ -102,7 +102,7 @@ def test_many_logs_are_closed_with_a_few_syncs_of_the_volume(
 def test_no_records_of_many_logs_are_synced_by_themselves(
     counting: CountingDisk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pykbroker.storage.log_dirs._MANY_LOGS", COUNT)
+    monkeypatch.setattr("pykbroker.storage.directories.log_dirs._MANY_LOGS", COUNT)
     synced: list[str] = []
     monkeypatch.setattr(SimulatedFile, "sync", lambda self: synced.append(self.path))
     append_and_close(opened(counting, 0), 0)
@@ -112,7 +112,7 @@ def test_no_records_of_many_logs_are_synced_by_themselves(
 def test_many_logs_are_not_closed_cleanly_where_a_write_of_one_did_not_come_to_the_disk(
     counting: CountingDisk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pykbroker.storage.log_dirs._MANY_LOGS", COUNT)
+    monkeypatch.setattr("pykbroker.storage.directories.log_dirs._MANY_LOGS", COUNT)
 
     def check(self: SimulatedFile) -> None:
         if "/t-7/" in self.path:
@@ -127,7 +127,7 @@ def test_many_logs_are_not_closed_cleanly_where_a_write_of_one_did_not_come_to_t
 
 
 def test_where_the_volume_cannot_be_synced_each_log_is(counting: CountingDisk, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pykbroker.storage.log_dirs._MANY_LOGS", 1)
+    monkeypatch.setattr("pykbroker.storage.directories.log_dirs._MANY_LOGS", 1)
     monkeypatch.setattr(CountingDisk, "sync_volume", lambda self, path: False)
     append_and_close(opened(counting, 0), 0)
     assert counting.syncs["files"] >= COUNT

@@ -13,15 +13,15 @@ from random import Random
 import pytest
 
 from pykbroker.sim.disk import SimulatedDisk
-from pykbroker.storage.checkpoints import TopicPartition
-from pykbroker.storage.cleanable_logs import find_cleanable
-from pykbroker.storage.compaction import CleanerConfig, Cleaning, CleaningAborted
-from pykbroker.storage.disk import OsDisk
-from pykbroker.storage.errors import DiskFailed
-from pykbroker.storage.log import Log, LogConfig
-from pykbroker.storage.log_dirs import LogDirectory, format_directory
-from pykbroker.storage.segment import CLEANED_SUFFIX, LOG_SUFFIX, LogSegment
-from pykbroker.storage.shutdown_marks import ShutdownMarks
+from pykbroker.storage.compaction.cleanable_logs import find_cleanable
+from pykbroker.storage.compaction.compaction import CleanerConfig, Cleaning, CleaningAborted
+from pykbroker.storage.directories.log_dirs import LogDirectory, format_directory
+from pykbroker.storage.directories.shutdown_marks import ShutdownMarks
+from pykbroker.storage.files.checkpoints import TopicPartition
+from pykbroker.storage.files.disk import OsDisk
+from pykbroker.storage.files.errors import DiskFailed
+from pykbroker.storage.log.log import Log, LogConfig
+from pykbroker.storage.segments.segment import CLEANED_SUFFIX, LOG_SUFFIX, LogSegment
 from tests.storage.batches import NOW_MS, batch, open_log
 from tests.storage.cleaning import keyed
 
@@ -82,9 +82,9 @@ class WatchedTurn:
 def waiting(monkeypatch: pytest.MonkeyPatch) -> threading.Semaphore:
     """Counts who waits for his turn."""
     monkeypatch.setattr(WatchedTurn, "waiting", threading.Semaphore(0))
-    for module in ("leader_epochs", "directory_checkpoints", "log_dirs", "log"):
+    for module in ("segments.leader_epochs", "directories.directory_checkpoints", "directories.log_dirs", "log.log"):
         monkeypatch.setattr(f"pykbroker.storage.{module}.Turn", WatchedTurn, raising=False)
-    monkeypatch.setattr("pykbroker.storage.flush_turns.Lock", WatchedTurn)
+    monkeypatch.setattr("pykbroker.storage.files.flush_turns.Lock", WatchedTurn)
     return WatchedTurn.waiting
 
 

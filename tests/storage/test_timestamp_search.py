@@ -12,10 +12,10 @@ from pykbroker.protocol.records.batch import Record, encode_batch
 from pykbroker.protocol.records.checking import TURN_UNITS, CheckBudget
 from pykbroker.protocol.records.compression import Compression
 from pykbroker.sim.disk import SimulatedDisk
-from pykbroker.storage.errors import CorruptLog
-from pykbroker.storage.log import Log, TimestampAndOffset
-from pykbroker.storage.segment import LOG_SUFFIX
-from pykbroker.storage.steps import JOB_FAILURES, Job, Steps, run_steps
+from pykbroker.storage.files.errors import CorruptLog
+from pykbroker.storage.files.steps import JOB_FAILURES, Job, Steps, run_steps
+from pykbroker.storage.log.log import Log, TimestampAndOffset
+from pykbroker.storage.segments.segment import LOG_SUFFIX
 from tests.storage.batches import NOW_MS, config, open_log
 from tests.storage.test_log_evidence import flip
 

@@ -10,8 +10,8 @@ from construct import GreedyRange
 from pykbroker.protocol.descriptions.index_files import ABORTED_TRANSACTION
 from pykbroker.sim.disk import SimulatedDisk
 from pykbroker.sim.faulty_disk import Fault, FaultyDisk
-from pykbroker.storage.errors import NoRoom
-from pykbroker.storage.log import Log
+from pykbroker.storage.files.errors import NoRoom
+from pykbroker.storage.log.log import Log
 from tests.storage.batches import NOW_MS, batch, config, open_log
 from tests.storage.cleaning import clean
 from tests.storage.transactions import ABORT, COMMIT, Transactions, read_committed

@@ -5,8 +5,8 @@ import pytest
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.records.batch import decode_batch_header
 from pykbroker.sim.disk import SimulatedDisk
-from pykbroker.storage.log import AppendOrigin, Log, RecordsRejected
-from pykbroker.storage.transaction_verification import VerificationGuard
+from pykbroker.storage.log.log import AppendOrigin, Log, RecordsRejected
+from pykbroker.storage.producers.transaction_verification import VerificationGuard
 from tests.storage.batches import NOW_MS, open_log
 from tests.storage.transactions import COMMIT, marker, part_of_transaction
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pykbroker.protocol.records.batch import Record, encode_batch, iter_batches
-from pykbroker.storage.trusted_batches import PIECE_BATCHES, PIECE_BYTES, pieces_of_batches
+from pykbroker.storage.segments.trusted_batches import PIECE_BATCHES, PIECE_BYTES, pieces_of_batches
 
 
 def batches(*sizes: int) -> bytes:

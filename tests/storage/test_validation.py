@@ -23,8 +23,8 @@ from pykbroker.protocol.records.errors import InvalidRecords
 from pykbroker.protocol.records.record import encode_record
 from pykbroker.protocol.records.varints import encode_zigzag
 from pykbroker.sim.disk import SimulatedDisk
-from pykbroker.storage.log import LogConfig, RecordsRejected
-from pykbroker.storage.validation import (
+from pykbroker.storage.log.log import LogConfig, RecordsRejected
+from pykbroker.storage.segments.validation import (
     MAX_HEADERS,
     CheckBudget,
     CheckedBatch,

@@ -4,7 +4,7 @@ from random import Random
 
 import pytest
 
-from pykbroker.storage.verified_extents import VerifiedExtents
+from pykbroker.storage.segments.verified_extents import VerifiedExtents
 
 END = 40
 

@@ -9,7 +9,7 @@ from pykbroker.protocol.records.control import (
     EndTransactionMarker,
     encode_end_transaction_batch,
 )
-from pykbroker.storage.log import AppendOrigin, Log
+from pykbroker.storage.log.log import AppendOrigin, Log
 from tests.storage.batches import NOW_MS
 
 COMMIT, ABORT = ControlRecordType.COMMIT, ControlRecordType.ABORT

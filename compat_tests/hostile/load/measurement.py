@@ -24,7 +24,7 @@ from compat_tests.waiting import until
 from compat_tests.wire import Wire
 from pykbroker.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from pykbroker.protocol.messages.topics import CreatableTopic, CreatableTopicConfig
-from pykbroker.server.loop_monitor import BOUND_VARIABLE
+from pykbroker.server.runtime.loop_monitor import BOUND_VARIABLE
 
 from .attacker import READY
 from .attacks import ATTACKS, TOPIC, Attack

@@ -44,11 +44,11 @@ from pykbroker.replication.follower import FetchSettings, Follower
 from pykbroker.replication.isr import CommittedIsr, IsrChange, IsrRules
 from pykbroker.replication.partition import ACKS_ALL, Partition
 from pykbroker.replication.reads import FetchIsolation, FetchPartitionData
-from pykbroker.server.image_brokers import ImageBrokers
+from pykbroker.server.replicas.image_brokers import ImageBrokers
 from pykbroker.sim.disk import SimulatedDisk
-from pykbroker.storage.log import LogConfig
-from pykbroker.storage.rejection import RecordsRejected
-from pykbroker.storage.verification import NotVerified
+from pykbroker.storage.log.log import LogConfig
+from pykbroker.storage.segments.rejection import RecordsRejected
+from pykbroker.storage.segments.verification import NotVerified
 
 from .controller import CLUSTER_ID
 from .events import Process

@@ -7,10 +7,10 @@ from typing import NamedTuple
 from pykbroker.protocol.records.batch import iter_batches, iter_records
 from pykbroker.replication.partition import Partition
 from pykbroker.replication.reads import NO_EPOCH, FetchIsolation, FetchPartitionData
-from pykbroker.storage.log import Log
-from pykbroker.storage.log_reads import LogSlice
-from pykbroker.storage.truncation import Truncation
-from pykbroker.storage.verification import NotVerified
+from pykbroker.storage.log.log import Log
+from pykbroker.storage.log.log_reads import LogSlice
+from pykbroker.storage.log.truncation import Truncation
+from pykbroker.storage.segments.verification import NotVerified
 
 
 class Entry(NamedTuple):

@@ -1,0 +1,1 @@
+"""Classic groups: a state machine per group, rebalances by JoinGroup and SyncGroup."""

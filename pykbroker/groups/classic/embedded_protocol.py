@@ -1,0 +1,94 @@
+"""What members of the classic protocol put into the bytes of JoinGroup and get in those of SyncGroup, read and written.
+
+A coordinator looks into them where such members are in a consumer group (KIP-848): then it knows their subscriptions,
+and it is the coordinator who assigns. The model is Kafka's `ConsumerProtocol`.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from pykbroker.protocol.compile import decode, encode
+from pykbroker.protocol.errors import MalformedMessage
+from pykbroker.protocol.messages.consumer_protocol import (
+    ConsumerProtocolAssignment,
+    ConsumerProtocolAssignmentTopicPartition,
+    ConsumerProtocolSubscription,
+)
+from pykbroker.protocol.schema import MessageT
+
+from ..common.topics import TopicsView
+
+VERSION_PREFIX_BYTES = 2
+OLDEST_VERSION = 0
+NEWEST_VERSION = 3
+_INT16 = struct.Struct(">h")
+
+
+@dataclass(frozen=True, slots=True)
+class EmbeddedSubscription:
+    """owned: by topic id, of the topics that exist. Empty in version 0, which cannot say."""
+
+    topic_names: tuple[str, ...]
+    rack_id: str | None
+    owned: Mapping[bytes, frozenset[int]]
+
+
+def read_subscription(data: bytes, topics: TopicsView) -> EmbeddedSubscription:
+    """Raises MalformedMessage."""
+    parsed = _read(ConsumerProtocolSubscription, data)
+    owned: dict[bytes, frozenset[int]] = {}
+    for topic in parsed.owned_partitions:
+        topic_id = topics.topic_id(topic.topic)
+        if topic_id is not None:
+            owned[topic_id] = owned.get(topic_id, frozenset()) | frozenset(topic.partitions)
+    return EmbeddedSubscription(tuple(sorted(set(parsed.topics))), parsed.rack_id or None, owned)
+
+
+def read_assignment(data: bytes, topics: TopicsView) -> tuple[dict[bytes, frozenset[int]], bool]:
+    """The partitions, and whether there is something that only the members' own assignor understands. Nothing was
+    assigned to a member yet that has no bytes. Raises MalformedMessage."""
+    if not data:
+        return {}, False
+    parsed = _read(ConsumerProtocolAssignment, data)
+    partitions: dict[bytes, frozenset[int]] = {}
+    for topic in parsed.assigned_partitions:
+        topic_id = topics.topic_id(topic.topic)
+        if topic_id is not None and topic.partitions:
+            partitions[topic_id] = partitions.get(topic_id, frozenset()) | frozenset(topic.partitions)
+    return partitions, bool(parsed.user_data)
+
+
+def write_assignment(partitions: Mapping[bytes, Iterable[int]], subscription: bytes, topics: TopicsView) -> bytes:
+    """In the version that the member's subscription has. What a log holds of a member need not be one: then the oldest,
+    which everybody reads."""
+    try:
+        version = _version(subscription)
+    except MalformedMessage:
+        version = OLDEST_VERSION
+    named = {topics.topic_name(topic_id): sorted(each) for topic_id, each in partitions.items()}
+    message = ConsumerProtocolAssignment(
+        assigned_partitions=[
+            ConsumerProtocolAssignmentTopicPartition(topic=name, partitions=each)
+            for name, each in named.items()
+            if name is not None
+        ]
+    )
+    return _INT16.pack(version) + encode(message, version)
+
+
+def _read(type_: type[MessageT], data: bytes) -> MessageT:
+    """What follows the end is of a later version, and means nothing here."""
+    message, _ = decode(type_, _version(data), data, VERSION_PREFIX_BYTES)
+    return message
+
+
+def _version(data: bytes) -> int:
+    if len(data) < VERSION_PREFIX_BYTES:
+        raise MalformedMessage("no version")
+    (version,) = _INT16.unpack_from(data)
+    if version < 0:
+        raise MalformedMessage(f"version {version}")
+    return min(int(version), NEWEST_VERSION)

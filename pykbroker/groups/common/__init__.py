@@ -1,0 +1,1 @@
+"""What groups of every kind are made of: records, subscriptions, deadlines, refusals."""

@@ -1,0 +1,93 @@
+"""What a ConsumerGroupHeartbeat must look like, whatever the state of its group, and whether its epoch is the member's.
+
+The model is Kafka's `GroupCoordinatorService.throwIfConsumerGroupHeartbeatRequestIsInvalid`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from pykbroker.protocol.errors import ErrorCode
+from pykbroker.protocol.messages.consumer_groups import ConsumerGroupHeartbeatRequest
+
+from ..common.refusal import Refusal
+from .consumer_member import JOINING_EPOCH, LEAVING_EPOCH, STATIC_LEAVING_EPOCH, ConsumerMember
+from .reconciliation import ReportedPartitions
+
+FIRST_VERSION_WITH_MEMBER_ID_OF_CLIENT = 1
+NO_REBALANCE_TIMEOUT = -1
+
+MOST_NAMES = 10_000
+"""Topics that one member names; it may use a regular expression for any number."""
+
+
+def validate_request(
+    request: ConsumerGroupHeartbeatRequest, version: int, assignors: Collection[str]
+) -> Refusal | None:
+    wrong = _what_is_empty(request, version) or _what_misses(request)
+    if wrong is not None:
+        return Refusal(ErrorCode.INVALID_REQUEST, wrong)
+    if request.server_assignor is not None and request.server_assignor not in assignors:
+        words = (
+            f"ServerAssignor {request.server_assignor} is not supported. Supported assignors: {', '.join(assignors)}."
+        )
+        return Refusal(ErrorCode.UNSUPPORTED_ASSIGNOR, words)
+    return None
+
+
+def _what_is_empty(request: ConsumerGroupHeartbeatRequest, version: int) -> str | None:
+    """Whoever joins by version 0 has no id yet (KIP-1082)."""
+    epoch = request.member_epoch
+    has_member_id = version >= FIRST_VERSION_WITH_MEMBER_ID_OF_CLIENT or epoch > JOINING_EPOCH or epoch == LEAVING_EPOCH
+    if has_member_id and not request.member_id.strip():
+        return "MemberId can't be empty."
+    if not request.group_id.strip():
+        return "GroupId can't be empty."
+    if request.instance_id is not None and not request.instance_id.strip():
+        return "InstanceId can't be empty."
+    if request.rack_id is not None and not request.rack_id.strip():
+        return "RackId can't be empty."
+    return None
+
+
+def _what_misses(request: ConsumerGroupHeartbeatRequest) -> str | None:
+    if request.member_epoch == JOINING_EPOCH:
+        if request.rebalance_timeout_ms == NO_REBALANCE_TIMEOUT:
+            return "RebalanceTimeoutMs must be provided in first request."
+        if request.topic_partitions is None or request.topic_partitions:
+            return "TopicPartitions must be empty when (re-)joining."
+        if request.subscribed_topic_names is None and request.subscribed_topic_regex is None:
+            return "Either SubscribedTopicNames or SubscribedTopicRegex must be non-null when (re-)joining."
+    if request.member_epoch == STATIC_LEAVING_EPOCH and request.instance_id is None:
+        return "InstanceId can't be null."
+    if request.subscribed_topic_names is not None and len(request.subscribed_topic_names) > MOST_NAMES:
+        return f"SubscribedTopicNames has more than {MOST_NAMES} names."
+    return "MemberEpoch is invalid." if request.member_epoch < STATIC_LEAVING_EPOCH else None
+
+
+def validate_epoch(member: ConsumerMember, epoch: int, owned: ReportedPartitions | None) -> Refusal | None:
+    """The answer that brought the newest epoch may have been lost: the one before will do, as long as the member has
+    nothing that it was not given."""
+    if epoch == JOINING_EPOCH or epoch == member.member_epoch:
+        return None
+    if epoch > member.member_epoch:
+        return _fenced("greater", epoch, member)
+    if epoch == member.previous_member_epoch and _is_subset(owned, member):
+        return None
+    return _fenced("smaller", epoch, member)
+
+
+def _fenced(which: str, epoch: int, member: ConsumerMember) -> Refusal:
+    return Refusal(
+        ErrorCode.FENCED_MEMBER_EPOCH,
+        f"The consumer group member has a {which} member epoch ({epoch}) than the one known by the group coordinator "
+        f"({member.member_epoch}). The member must abandon all its partitions and rejoin.",
+    )
+
+
+def _is_subset(owned: ReportedPartitions | None, member: ConsumerMember) -> bool:
+    if owned is None:
+        return False
+    return all(
+        topic_id in member.assigned and each <= member.assigned[topic_id].keys() for topic_id, each in owned.items()
+    )

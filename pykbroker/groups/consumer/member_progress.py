@@ -1,0 +1,140 @@
+"""How a request brings a consumer group and the member that sent it forward, whichever protocol the member speaks.
+
+The member is made or changed, and with it the group's epoch; the target assignment is computed where it is older than
+that epoch; the member goes its next step towards it. The model is what `consumerGroupHeartbeat` and
+`classicGroupJoinToConsumerGroup` of Kafka's `GroupMetadataManager` have in common.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ..common.config import ConsumerGroupConfig
+from ..common.context import Step
+from ..common.topics import MetadataHash, TopicsView, topic_ids
+from .consumer_group import ConsumerGroup
+from .consumer_member import UNREVOKED_PARTITIONS, ConsumerMember
+from .consumer_membership import ConsumerMembership
+from .consumer_records import ConsumerRecords, assignment_record, member_record, partition_metadata_tombstone
+from .reconciliation import Reconciliation, ReportedPartitions
+from .regular_expressions import RegularExpressions
+from .target_assignment import TargetAssignments
+from .topic_changes import TopicChanges
+
+
+class MemberProgress:
+    """config_of: the settings of a group by its id; groups may have their own."""
+
+    def __init__(
+        self,
+        records: ConsumerRecords,
+        membership: ConsumerMembership,
+        targets: TargetAssignments,
+        topics: TopicsView,
+        metadata_hash: MetadataHash,
+        topic_changes: TopicChanges,
+        regexes: RegularExpressions,
+        config_of: Callable[[str], ConsumerGroupConfig],
+    ) -> None:
+        self._records = records
+        self._membership = membership
+        self._targets = targets
+        self._topics = topics
+        self._metadata_hash = metadata_hash
+        self._topic_changes = topic_changes
+        self._regexes = regexes
+        self._config_of = config_of
+
+    def advance(
+        self,
+        group: ConsumerGroup,
+        before: ConsumerMember,
+        updated: ConsumerMember,
+        owned: ReportedPartitions | None,
+        step: Step,
+    ) -> ConsumerMember | None:
+        """The member as it is then, or None where it has to start anew. before: what it was up to this request; it is
+        new where the group does not know it. owned: what it says that it has, if it says so."""
+        has_subscription_changed = self.put(group, before, updated, step)
+        return self.go_on(group, updated.member_id, has_subscription_changed, owned, step)
+
+    def put(self, group: ConsumerGroup, before: ConsumerMember, updated: ConsumerMember, step: Step) -> bool:
+        """The first half of `advance`: the group knows the member as it is now, and is in another epoch where that
+        makes a difference. Whether the member's subscription is another."""
+        has_subscription_changed, starts_epoch = self._put(group, before, updated, step)
+        starts_epoch |= self._regexes.refresh_if_due(group, step)
+        if starts_epoch or self._topic_changes.concern(group):
+            self._refresh_metadata(group, starts_epoch, step)
+        return has_subscription_changed
+
+    def go_on(
+        self,
+        group: ConsumerGroup,
+        member_id: str,
+        has_subscription_changed: bool,
+        owned: ReportedPartitions | None,
+        step: Step,
+    ) -> ConsumerMember | None:
+        """The second half: the target assignment, and the member's next step towards it."""
+        self._targets.update_if_due(group, self._config_of(group.group_id).assignment_interval_ms, step)
+        return self._reconcile(group, group.members[member_id], has_subscription_changed, owned, step)
+
+    def _put(
+        self, group: ConsumerGroup, before: ConsumerMember, updated: ConsumerMember, step: Step
+    ) -> tuple[bool, bool]:
+        """Whether its subscription is another now, and whether the group has to act on that at once: topics of an
+        expression that nobody had before are not known yet."""
+        if updated != before or updated.member_id not in group.members:
+            self._records.change(member_record(group.group_id, updated), step)
+            step.because(f"group {group.group_id}: {updated.member_id} subscribes to {_subscription(updated)}")
+        has_other_names = updated.subscribed_topic_names != before.subscribed_topic_names
+        old_regex, new_regex = before.subscribed_topic_regex, updated.subscribed_topic_regex
+        if old_regex == new_regex:
+            return has_other_names, has_other_names
+        self._membership.forget_unused_regex(group, old_regex, step)
+        return True, has_other_names or not new_regex or new_regex in group.resolved_regexes
+
+    def _refresh_metadata(self, group: ConsumerGroup, starts_epoch: bool, step: Step) -> None:
+        """A new subscription and a change of the topics that it means both start a new group epoch."""
+        if starts_epoch or self._metadata_hash.of(group.topic_names) != group.metadata_hash:
+            self._membership.start_epoch(group, step)
+        self._topic_changes.are_seen_by(group)
+        if group.has_partition_metadata_record:
+            self._records.change(partition_metadata_tombstone(group.group_id), step)
+
+    def _reconcile(
+        self,
+        group: ConsumerGroup,
+        member: ConsumerMember,
+        has_subscription_changed: bool,
+        owned: ReportedPartitions | None,
+        step: Step,
+    ) -> ConsumerMember | None:
+        if not has_subscription_changed and member.is_reconciled_to(group.assignment_epoch):
+            return member
+        current = Reconciliation(
+            member=member,
+            target_epoch=group.assignment_epoch,
+            target=group.target_of(member),
+            topic_ids=topic_ids(self._topics, group.subscription_of(member)),
+            has_subscription_changed=has_subscription_changed,
+            owned=owned,
+            is_free=lambda topic_id, partition: group.owner_of(topic_id, partition) is None,
+        ).next()
+        if current is None or current == member:
+            return current
+        self._records.change(assignment_record(group.group_id, current), step)
+        step.because(f"group {group.group_id}: {member.member_id} is {current.state.name} at {current.member_epoch}")
+        if current.state is not UNREVOKED_PARTITIONS:
+            self._membership.stop_awaiting_revocation(group, current)
+        elif not current.uses_classic_protocol:
+            self._membership.await_revocation(group, current, step)
+        return current
+
+
+def _subscription(member: ConsumerMember) -> str:
+    parts = [
+        *member.subscribed_topic_names,
+        *([member.subscribed_topic_regex] if member.subscribed_topic_regex else []),
+    ]
+    return ", ".join(parts) or "nothing"

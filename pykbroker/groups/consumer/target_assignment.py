@@ -1,0 +1,136 @@
+"""Who should have what: the target assignment of a consumer group (KIP-848), computed when the group has changed.
+
+It is due in a member's heartbeat, and not more often than the assignment interval says (KIP-1263); until then
+members go by the one that is there. A large one is computed beside the event loop, and put into the group when it is
+there (`assignment_tasks`). The model is Kafka's `TargetAssignmentBuilder`.
+"""
+
+from __future__ import annotations
+
+from pykbroker.kept_entries import KeptEntries
+
+from ..common.config import GroupConfig
+from ..common.context import Step
+from ..common.topics import TopicsView, topic_ids
+from .assignment_tasks import AssignmentOffload, AssignmentTask, ComputedAssignment, size_of
+from .consumer_group import ConsumerGroup
+from .consumer_records import ConsumerRecords, target_epoch_record, target_record, target_tombstone
+
+
+class TargetAssignments:
+    """offload: who computes what is large; None where that is to be done at once."""
+
+    def __init__(
+        self,
+        config: GroupConfig,
+        records: ConsumerRecords,
+        topics: TopicsView,
+        offload: AssignmentOffload | None = None,
+    ) -> None:
+        self._default = config.consumer_assignors[0]
+        self._offered = config.consumer_assignors
+        self._most_at_once = config.consumer_assigned_at_once
+        self._records = records
+        self._topics = topics
+        self._offload = offload
+        self._awaited: dict[str, AssignmentTask] = {}
+        """By group. What is computed for another task is not wanted any more."""
+        self._kept: KeptEntries[str, AssignmentTask] = KeptEntries(self._awaited.get, lambda task: task)
+
+    def begin_trial(self) -> None:
+        """What changes from here on may be taken back by `end_trial`."""
+        self._kept.begin()
+
+    def end_trial(self, *, is_kept: bool) -> None:
+        """is_kept: whether the changes stay. A task of a group that never was like that is nobody's."""
+        for group_id, task in self._kept.end().items():
+            if not is_kept:
+                self._awaited.pop(group_id, None)
+                if task is not None:
+                    self._awaited[group_id] = task
+
+    def update_if_due(self, group: ConsumerGroup, interval_ms: int, step: Step) -> None:
+        if group.group_epoch > group.assignment_epoch and self._is_due(group, interval_ms, step):
+            self.update(group, step)
+
+    def _is_due(self, group: ConsumerGroup, interval_ms: int, step: Step) -> bool:
+        last_ms = group.assignment_timestamp_ms
+        # Where the clock was set back nobody waits until it is there again; Kafka does.
+        return not last_ms or not last_ms <= step.timestamp_ms < last_ms + interval_ms
+
+    def update(self, group: ConsumerGroup, step: Step) -> None:
+        """At once, or later where it is a large one: members go by what is there until then."""
+        offload = self._offload
+        if self._is_awaited(group):
+            return
+        if offload is None or self._size_of(group) <= self._most_at_once:
+            self._put(group, self._task(group).run(), step)
+        elif offload.has_room:
+            task = self._task(group)
+            self._kept.keep(group.group_id)
+            self._awaited[group.group_id] = task
+            offload.begin(task)
+
+    def _size_of(self, group: ConsumerGroup) -> int:
+        return size_of(group, self._topics, topic_ids(self._topics, group.topic_names))
+
+    def _is_awaited(self, group: ConsumerGroup) -> bool:
+        awaited = self._awaited.get(group.group_id)
+        return awaited is not None and awaited.incarnation is group.incarnation
+
+    def _task(self, group: ConsumerGroup) -> AssignmentTask:
+        named = ((name, self._topics.topic_id(name)) for name in group.topic_names)
+        return AssignmentTask(
+            group.group_id,
+            group.incarnation,
+            group.group_epoch,
+            self.assignor_of(group),
+            group.members.copy(),
+            group.target_assignment.copy(),
+            group.resolved_regexes.copy(),
+            {name: topic_id for name, topic_id in named if topic_id is not None},
+            self._topics.as_of_now(),
+            group.is_homogeneous,
+        )
+
+    def put_awaited(self, group: ConsumerGroup | None, computed: ComputedAssignment, step: Step) -> None:
+        """What was computed beside the event loop. Nothing happens where the group is not that one any more."""
+        task = computed.task
+        if self._awaited.get(task.group_id) is not task:
+            return
+        self._kept.keep(task.group_id)
+        del self._awaited[task.group_id]
+        if computed.has_failed:
+            return
+        if group is not None and group.incarnation is task.incarnation and task.group_epoch > group.assignment_epoch:
+            self._put(group, computed, step)
+
+    def _put(self, group: ConsumerGroup, computed: ComputedAssignment, step: Step) -> None:
+        """For the epoch that it was computed for: where the group is in a later one, the next assignment follows.
+
+        The record of the epoch is the last one: where a crash leaves a log with some of the targets only, the next
+        coordinator finds a group that needs an assignment. Whoever has a partition keeps others from it meanwhile.
+        """
+        self._put_prepared(group, computed, step)
+        targets = group.target_assignment
+        for member_id, member in group.members.items():
+            target = computed.target_of(member)
+            if target is not None and target is not (known := targets.get(member_id)) and target != known:
+                self._records.change(target_record(group.group_id, member_id, target), step)
+        epoch = computed.task.group_epoch
+        self._records.change(target_epoch_record(group.group_id, epoch, step.timestamp_ms), step)
+        step.because(f"group {group.group_id}: new target assignment for epoch {epoch} by {computed.task.assignor}")
+
+    def _put_prepared(self, group: ConsumerGroup, computed: ComputedAssignment, step: Step) -> None:
+        """What batches say that are encoded already, also of those who have left since."""
+        step.prepared = computed.batches
+        for member_id in computed.written:
+            if member_id in group.members:
+                group.target_assignment[member_id] = computed.targets[member_id]
+            else:
+                step.append(target_tombstone(group.group_id, member_id))
+
+    def assignor_of(self, group: ConsumerGroup) -> str:
+        """What most members ask for; what a member asked for in another configuration may not be offered any more."""
+        preferred = group.preferred_assignor
+        return preferred if preferred in self._offered else self._default

@@ -1,0 +1,1 @@
+"""Committed offsets: plain and transactional commits, fetches, expiry."""

@@ -1,0 +1,550 @@
+"""Drives a coordinator: one shard for each partition of its internal topic that this node leads.
+
+A shard's records are appended to its partition, and the answers of a step go out once the partition's high watermark
+is past them; every answer waits for what was appended before it, so nobody is told what could still be lost. When a
+partition becomes led here its log is read first (`coordinator_loading`), while others are served. Where an append may
+be refused a step is a trial, which is taken back with its records; only a refusal that nobody expected has the log read
+again. Kafka's counterpart is `CoordinatorRuntime`. What is coordinated is said by `group_coordinator` and
+`transaction_coordinator`.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from itertools import islice
+from typing import Any, ClassVar, Generic, Protocol, TypeVar
+
+import trio
+
+from pykbroker.java_hash import abs_java_hash
+from pykbroker.metadata.image import MetadataImage
+from pykbroker.protocol.errors import ErrorCode
+from pykbroker.protocol.messages.topics import CreatableTopic
+from pykbroker.replication.appended import Appended
+from pykbroker.replication.partition import ACKS_ALL, Partition
+from pykbroker.state_machine import Result, Token
+from pykbroker.storage.files.errors import CorruptLog
+from pykbroker.storage.log.log import AppendOrigin, AppendResult
+from pykbroker.storage.segments.validation import RecordsRejected
+from pykbroker.storage.segments.verification import Check
+
+from ..runtime.clock import Clock
+from ..runtime.threads import Threads
+from .append_doubt import LONGEST_RETRY_MS
+from .coordinated_shard import CoordinatedShard, LoggedRecord
+from .coordinator_loading import CoordinatorLoading
+from .coordinator_log import Replayer, encode_batches
+from .led_shard import LedShard, MakeStep, Phase, ShardT
+from .marker import Marker
+from .shared_appends import AT_ONCE, HeldStep, SharedAppends
+
+_log = logging.getLogger(__name__)
+
+RequestT = TypeVar("RequestT")
+ContextT = TypeVar("ContextT")
+
+_ERRORS_OF_APPENDING = {
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_ENOUGH_REPLICAS: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.REQUEST_TIMED_OUT: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_LEADER_OR_FOLLOWER: ErrorCode.NOT_COORDINATOR,
+    ErrorCode.KAFKA_STORAGE_ERROR: ErrorCode.NOT_COORDINATOR,
+}
+"""What clients are told of an append that was refused; anything else is UNKNOWN_SERVER_ERROR."""
+
+_POSTPONED_AT_ONCE = 100
+_OWN_RECORDS_AT_ONCE = 500
+"""Steps of one shard, and what they may write, before others have their turn."""
+_SHOWN_CAUSE_CHARACTERS = 500
+
+
+class CoordinatorRefused(Exception):
+    """The request was not carried out, or nobody knows whether it was; the code is for the client."""
+
+    def __init__(self, error_code: ErrorCode) -> None:
+        super().__init__(error_code.name)
+        self.error_code = error_code
+
+
+class Replicas(Protocol):
+    """What of the node's replica manager is needed here."""
+
+    def append(
+        self,
+        partition: Partition,
+        records: bytes | memoryview,
+        now_ms: int,
+        required_acks: int,
+        origin: AppendOrigin = ...,
+    ) -> AppendResult | ErrorCode: ...
+
+    async def flush(self, partition: Partition, end_offset: int) -> bool: ...
+    async def verify(self, partition: Partition, check: Check) -> None: ...
+    def set_apart(self, partition: Partition, damage: CorruptLog) -> None: ...
+
+
+class CoordinatorDriver(ABC, Generic[ShardT, RequestT, ContextT]):
+    """The shards of one kind of coordinator on a node.
+
+    To be subscribed to its topic at the replica manager.
+
+    image: the newest committed metadata; the number of partitions in it decides where a key lives.
+    """
+
+    topic: ClassVar[str]
+
+    def __init__(
+        self,
+        replicas: Replicas,
+        *,
+        image: Callable[[], MetadataImage],
+        clock: Clock,
+        threads: Threads,
+        commit_timeout_ms: int,
+        append_linger_ms: int = AT_ONCE,
+    ) -> None:
+        self._commit_timeout_ms = commit_timeout_ms
+        self._replicas = replicas
+        self._image = image
+        self._clock = clock
+        self._shards: dict[int, LedShard[ShardT]] = {}
+        self._loading = CoordinatorLoading[ShardT](replicas, threads, self.decode_record)
+        self._work = trio.Event()
+        self._next_wake_ms = math.inf
+        self._last_token = 0
+        self._held: SharedAppends[LedShard[ShardT]] = SharedAppends(append_linger_ms, self._append_held)
+        self._nursery: trio.Nursery | None = None
+        """Where logs are read, and flushes run that answers wait for."""
+
+    # What is coordinated
+
+    @abstractmethod
+    def new_shard(self, partition: Partition) -> ShardT:
+        """Of a partition that is led here from now on, with nothing in it."""
+
+    @abstractmethod
+    def decode_record(self, key: bytes | None, value: bytes | None) -> LoggedRecord:
+        """Raises BadRecord."""
+
+    @abstractmethod
+    def describe(self, shard: ShardT) -> str:
+        """What there is in it, such as "3 groups"; empty for nothing."""
+
+    @abstractmethod
+    def new_topic(self, most_replicas: int) -> CreatableTopic:
+        """As Kafka creates it, but with no more replicas than that: one node works out of the box."""
+
+    def carry_out(self, led: LedShard[ShardT], effect: object) -> None:
+        """An effect of a shard whose records are committed."""
+        raise AssertionError(f"no effects are known here, and {effect} is one")
+
+    def level_of(self, result: Result[Any]) -> int:
+        """How the cause of a step is logged."""
+        return logging.INFO
+
+    async def run_beside(self) -> None:
+        """What else has to run as long as the driver does."""
+
+    # Where a key lives
+
+    def partition_for(self, key: str) -> int | None:
+        """The partition of the topic that a key's records are in; None where the topic is missing."""
+        topic = self._image().topic(self.topic)
+        return None if topic is None else abs_java_hash(key) % len(topic.partitions)
+
+    async def wait_until_active(self, index: int) -> bool:
+        """Waits while the partition's log is being read; False where this node does not serve it."""
+        while (led := self._shards.get(index)) is not None and led.phase is Phase.LOADING:
+            await led.loaded.wait()
+        return led is not None and led.phase is Phase.ACTIVE
+
+    @property
+    def active_partitions(self) -> list[int]:
+        return [index for index, led in self._shards.items() if led.phase is Phase.ACTIVE]
+
+    @property
+    def loading_partitions(self) -> list[int]:
+        return [index for index, led in self._shards.items() if led.phase is Phase.LOADING]
+
+    def shard(self, index: int) -> ShardT | None:
+        """The rules and state of an active partition, to look at."""
+        led = self._shards.get(index)
+        return led.shard if led is not None and led.phase is Phase.ACTIVE else None
+
+    # Requests
+
+    async def submit(self, key: str, request: RequestT, context: ContextT) -> Any:
+        """The response to a request about one key. Raises CoordinatorRefused.
+
+        Whoever is cancelled meanwhile loses the answer, not the effect.
+        """
+        index = self.partition_for(key)
+        if index is None:
+            raise CoordinatorRefused(ErrorCode.NOT_COORDINATOR)
+        return await self.submit_to_partition(index, request, context)
+
+    async def submit_to_partition(self, index: int, request: RequestT, context: ContextT) -> Any:
+        """The response of one shard. Raises CoordinatorRefused."""
+        led = self._active(index)
+        if isinstance(led, ErrorCode):
+            raise CoordinatorRefused(led)
+        token = self._new_token()
+        waiting = led.await_answer(token)
+        try:
+            self._handle(led, request, token, context)
+            await waiting.event.wait()
+        finally:
+            led.forget(token)
+        if waiting.error_code is not ErrorCode.NONE:
+            raise CoordinatorRefused(waiting.error_code)
+        return waiting.response
+
+    def tell(self, led: LedShard[ShardT], request: RequestT, context: ContextT) -> None:
+        """For what nobody waits to hear an answer to; a shard that is closed hears nothing more."""
+        if led.phase is not Phase.ACTIVE:
+            return
+        token = self._new_token()
+
+        def make(shard: ShardT, now_ms: int, timestamp_ms: int) -> Result[Any]:
+            return shard.handle(request, token, now_ms, context, timestamp_ms)
+
+        if self.attempt(led, make) is None:
+            self.postpone(led, make)
+
+    def complete_transaction(self, index: int, marker: Marker) -> Appended | ErrorCode:
+        """A transaction that has records in the partition ends: they count from now on, or never did.
+
+        Returns the marker's append, which is to be committed before anybody hears of it.
+        """
+        led = self._active(index)
+        if isinstance(led, ErrorCode):
+            return led
+        if not self._append_held(led):
+            return ErrorCode.NOT_COORDINATOR
+        timestamp_ms = self._clock.now_ms()
+        appended = self._append_batch(led.partition, marker.encode(timestamp_ms), timestamp_ms)
+        if isinstance(appended, ErrorCode):
+            return appended
+        led.appended(appended)
+        led.shard.end_transaction(marker.producer_id, marker.is_commit)
+        if not led.is_tidied_up and led.shard.tidy_up() and self._nursery is not None:
+            led.is_tidied_up = True
+            self._nursery.start_soon(self._tidy_up, led)
+        return appended
+
+    async def _tidy_up(self, led: LedShard[ShardT]) -> None:
+        """Beside everything that the shard does, also where it cannot append anything."""
+        while led.phase is Phase.ACTIVE and led.shard.tidy_up():
+            await trio.lowlevel.checkpoint()
+        led.is_tidied_up = False
+
+    def _active(self, index: int) -> LedShard[ShardT] | ErrorCode:
+        led = self._shards.get(index)
+        if led is None or led.phase is Phase.CLOSED:
+            return ErrorCode.NOT_COORDINATOR
+        return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS if led.phase is Phase.LOADING else led
+
+    def _new_token(self) -> Token:
+        self._last_token += 1
+        return Token(self._last_token)
+
+    # Steps
+
+    def _handle(self, led: LedShard[ShardT], request: RequestT, token: Token, context: ContextT) -> None:
+        self._make_step(
+            led, lambda shard, now_ms, timestamp_ms: shard.handle(request, token, now_ms, context, timestamp_ms), token
+        )
+
+    def attempt(self, led: LedShard[ShardT], make: MakeStep[ShardT]) -> Result[Any] | None:
+        """A step that nobody asks for. None where nothing came of it: the shard is as it was, or its log is read."""
+        if led.phase is not Phase.ACTIVE or led.postponed:
+            return None
+        return self._make_step(led, make)
+
+    def postpone(self, led: LedShard[ShardT], make: MakeStep[ShardT]) -> None:
+        """To be done behind all that is postponed already, when the log is read and takes records."""
+        current = self._shards.get(led.partition.index)
+        if current is not None and current.partition is led.partition:
+            current.postponed.append(make)
+            self._work.set()
+
+    def _make_step(
+        self, led: LedShard[ShardT], make: MakeStep[ShardT], token: Token | None = None
+    ) -> Result[Any] | None:
+        """token: of whoever asks for it, who is told where it is refused. None where it did not happen."""
+        now_ms, timestamp_ms = self._clock.monotonic_ms(), self._clock.now_ms()
+        if led.doubt.exists(now_ms):
+            return self._try(led, make, token, now_ms, timestamp_ms) if self._append_held(led) else None
+        result = make(led.shard, now_ms, timestamp_ms)
+        self._take(led, result, now_ms, timestamp_ms)
+        return result if led.phase is Phase.ACTIVE else None
+
+    def _take(self, led: LedShard[ShardT], result: Result[Any], now_ms: int, timestamp_ms: int) -> None:
+        """Appends the records of a step, and has its effects and answers follow once they are committed."""
+        self._tell_cause(led, result)
+        step = HeldStep(result, now_ms)
+        if self._held.wants(led, step):
+            self._held.hold(led, step)
+        elif self._append_held(led):
+            self._append_steps(led, [step], timestamp_ms)
+        else:
+            led.refuse(result.completed, ErrorCode.NOT_COORDINATOR)
+
+    def _tell_cause(self, led: LedShard[ShardT], result: Result[Any]) -> None:
+        if result.cause and _log.isEnabledFor(level := self.level_of(result)):
+            _log.log(level, "%s: %s", led.name, _one_line(result.cause))
+
+    def _try(
+        self, led: LedShard[ShardT], make: MakeStep[ShardT], token: Token | None, now_ms: int, timestamp_ms: int
+    ) -> Result[Any] | None:
+        """A step that may be refused: only who asked for it hears of that, and nothing else has changed."""
+        log = led.partition.log
+        end_offset_before = log.log_end_offset
+        with led.held_back():
+            led.shard.begin_trial()
+            result = make(led.shard, now_ms, timestamp_ms)
+            refusal = self._append_results(led, [result], timestamp_ms)
+            led.shard.end_trial(is_kept=refusal is None)
+            if refusal is None:
+                self._tell_cause(led, result)
+                self._complete(led, [HeldStep(result, now_ms)])
+        if refusal is None:
+            return result
+        self._tell_refusal(led, [result], refusal)
+        if token is not None:
+            led.refuse_one(token, _error_of_appending(refusal))
+        if not led.doubt.is_certain:
+            led.doubt.refused(now_ms)
+        if log.log_end_offset != end_offset_before and led.phase is Phase.ACTIVE:
+            self._reload(led)  # a part of a step that needs several batches is there
+        return None
+
+    def _append_held(self, led: LedShard[ShardT]) -> bool:
+        """False where that failed: what was made after it stands on what did not happen."""
+        steps = self._held.take(led)
+        if led.phase is Phase.ACTIVE and steps:
+            self._append_steps(led, steps, self._clock.now_ms())
+        return led.phase is Phase.ACTIVE
+
+    def _append_steps(self, led: LedShard[ShardT], steps: Sequence[HeldStep], timestamp_ms: int) -> None:
+        """All or none of them, but where they are more than one batch can hold. They are in the shard already."""
+        results = [step.result for step in steps]
+        refusal = self._append_results(led, results, timestamp_ms)
+        if refusal is None:
+            self._complete(led, steps)
+            return
+        self._tell_refusal(led, results, refusal)
+        for result in results:
+            led.refuse(result.completed, _error_of_appending(refusal))
+        led.doubt.refused(self._clock.monotonic_ms())
+        self._reload(led)
+
+    def _complete(self, led: LedShard[ShardT], steps: Sequence[HeldStep]) -> None:
+        for step in steps:
+            led.complete(step.result.completed, step.result.effects, step.now_ms)
+        if led.wants_flush and self._nursery is not None:
+            self._nursery.start_soon(self._flush, led)
+        deadline_ms = led.next_deadline_ms()
+        if deadline_ms is not None and deadline_ms < self._next_wake_ms:
+            self._work.set()
+
+    def _tell_refusal(self, led: LedShard[ShardT], results: Sequence[Result[Any]], error_code: ErrorCode) -> None:
+        # Whoever found the disk full or failed, or too few in sync, has said so; clients try again and again.
+        is_told = error_code in (ErrorCode.KAFKA_STORAGE_ERROR, ErrorCode.NOT_ENOUGH_REPLICAS)
+        level = logging.DEBUG if is_told else logging.ERROR
+        causes = "; ".join(result.cause for result in results)
+        _log.log(level, "%s: cannot append: %s; %s", led.name, error_code.name, _one_line(causes))
+
+    def _append_results(
+        self, led: LedShard[ShardT], results: Sequence[Result[Any]], timestamp_ms: int
+    ) -> ErrorCode | None:
+        """What was wrong."""
+        steps = [result.records for result in results if result.records]
+        prepared = results[0].prepared  # nobody shares the append of such a step
+        if not steps and not prepared:
+            return None
+        partition = led.partition
+        max_bytes = partition.log.config.max_message_bytes
+        encoded = encode_batches(steps, timestamp_ms, max_bytes, results[0].producer) if steps else []
+        batches = [*prepared, *encoded]
+        if any(len(batch) > max_bytes for batch in batches):
+            return ErrorCode.MESSAGE_TOO_LARGE  # before a part of them is there
+        for batch in batches:
+            appended = self._append_batch(partition, batch, timestamp_ms)
+            if isinstance(appended, ErrorCode):
+                return appended
+            led.appended(appended)
+        return None
+
+    def _append_batch(self, partition: Partition, batch: bytes, timestamp_ms: int) -> Appended | ErrorCode:
+        try:
+            result = self._replicas.append(partition, batch, timestamp_ms, ACKS_ALL, AppendOrigin.COORDINATOR)
+        except RecordsRejected as rejected:
+            return rejected.error_code
+        return result if isinstance(result, ErrorCode) else Appended(partition, result.last_offset + 1)
+
+    # Leadership
+
+    def on_election(self, partition: Partition) -> None:
+        """The partition is led here, from now on or in a new leader epoch."""
+        self._unload(partition.index)
+        self._load(partition)
+
+    def on_resignation(self, index: int) -> None:
+        """Another node leads it, or it is gone; perhaps it never was led here."""
+        self._unload(index)
+
+    def _unload(self, index: int) -> None:
+        led = self._shards.pop(index, None)
+        if led is not None:
+            content = self.describe(led.shard)
+            _log.log(logging.INFO if content else logging.DEBUG, "%s: %s unloaded", led.name, content or "nothing")
+            self._held.take(led)
+            led.close(ErrorCode.NOT_COORDINATOR)
+
+    def _load(self, partition: Partition) -> LedShard[ShardT]:
+        led = LedShard(
+            partition,
+            self.new_shard(partition),
+            self._commit_timeout_ms,
+            self.carry_out,
+            resume=lambda: self._work.set(),
+        )
+        self._shards[partition.index] = led
+        if self._nursery is not None:
+            self._nursery.start_soon(self._load_shard, led)
+        return led
+
+    def _reload(self, led: LedShard[ShardT]) -> None:
+        """What the log does not have did not happen."""
+        self._held.take(led)
+        led.close(ErrorCode.NOT_COORDINATOR)
+        successor = self._load(led.partition)
+        successor.is_reload = True
+        successor.doubt, successor.postponed = led.doubt, led.postponed
+
+    # The tasks
+
+    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """Loads what is elected and runs the timers, until it is cancelled."""
+        try:
+            async with trio.open_nursery() as self._nursery:
+                self._nursery.start_soon(self._held.run)
+                self._nursery.start_soon(self.run_beside)
+                for led in self._shards.values():
+                    self._nursery.start_soon(self._load_shard, led)
+                task_status.started()
+                while True:
+                    await self._expire()
+                    await self._wait_for_work()
+        finally:
+            self._nursery = None
+            for index in list(self._shards):
+                self._unload(index)
+
+    async def _flush(self, led: LedShard[ShardT]) -> None:
+        """Where that fails the answers are given up in time, or the partition is not led here any more."""
+        if await self._replicas.flush(led.partition, led.end_offset) and led.phase is Phase.ACTIVE:
+            led.partition_changed(led.partition)
+
+    async def _expire(self) -> None:
+        """Others have their turn behind each shard that has made steps: all of them may be due at the same time."""
+        now_ms = self._clock.monotonic_ms()
+        for led in list(self._shards.values()):
+            if led.phase is Phase.ACTIVE:
+                led.give_up_uncommitted(now_ms)
+                if self._make_own_steps(led, now_ms):
+                    await trio.lowlevel.checkpoint()
+
+    def _make_own_steps(self, led: LedShard[ShardT], now_ms: int) -> bool:
+        """What is postponed, then what is due. Timers pause while it is certain that no record could be appended.
+        Whether there was anything; with many records the rest waits for the next time."""
+        led.is_paused = led.doubt.is_certain
+        if led.is_paused or now_ms < led.doubt.next_attempt_ms:
+            return False
+        makes = self._own_steps(led, now_ms)
+        records = 0
+        for make in makes:
+            result = self._make_step(led, make)
+            if result is None:
+                led.doubt.own_attempt_refused(now_ms)
+                return True
+            if led.postponed and led.postponed[0] is make and not result.is_unfinished:
+                led.postponed.popleft()
+            records += len(result.records)
+            led.is_timers_turn = result.is_unfinished
+            if result.is_unfinished or records >= _OWN_RECORDS_AT_ONCE:
+                break
+        if makes:
+            led.doubt.own_attempt_made()
+        return bool(makes)
+
+    def _own_steps(self, led: LedShard[ShardT], now_ms: int) -> list[MakeStep[ShardT]]:
+        """Between two parts of a long step timers have their turn: sessions end in time."""
+        makes: list[MakeStep[ShardT]] = list(islice(led.postponed, _POSTPONED_AT_ONCE))
+        deadline_ms = led.shard.next_deadline_ms()
+        if deadline_ms is None or deadline_ms > now_ms:
+            return makes
+        if led.is_timers_turn:
+            return [_expire_due]
+        return makes if len(makes) < len(led.postponed) else [*makes, _expire_due]
+
+    async def _wait_for_work(self) -> None:
+        active = [led for led in self._shards.values() if led.phase is Phase.ACTIVE]
+        deadlines = [led.next_deadline_ms() for led in active]
+        self._next_wake_ms = min((deadline for deadline in deadlines if deadline is not None), default=math.inf)
+        wait_ms = max(self._next_wake_ms - self._clock.monotonic_ms(), 0)
+        if any(led.is_paused for led in active):
+            wait_ms = min(wait_ms, LONGEST_RETRY_MS)  # the topic's settings may change what is enough
+        with trio.move_on_after(wait_ms / 1000):
+            await self._work.wait()
+        self._work = trio.Event()
+
+    async def _load_shard(self, led: LedShard[ShardT]) -> None:
+        replayer = Replayer(led.shard, led.name)
+        if await self._loading.load(led, replayer) and await self._prepare_timers(led):
+            self._activate(led, replayer)
+        elif led.phase is Phase.LOADING:
+            self._unload(led.partition.index)
+
+    async def _prepare_timers(self, led: LedShard[ShardT]) -> bool:
+        """False where the shard was closed meanwhile."""
+        for _ in led.shard.prepare_timers(self._clock.monotonic_ms()):
+            await trio.lowlevel.checkpoint()
+            if led.phase is not Phase.LOADING:
+                return False
+        return True
+
+    def _activate(self, led: LedShard[ShardT], replayer: Replayer) -> None:
+        led.open()
+        content = self.describe(led.shard)
+        counts = content or "nothing", replayer.replayed, replayer.skipped
+        level = logging.INFO if (content or any(counts[1:])) and not led.is_reload else logging.DEBUG
+        _log.log(level, "%s: %s loaded from %d records, %d skipped", led.name, *counts)
+        started = self._make_step(led, _start_timers)
+        if (started is None or started.is_unfinished) and led.phase is Phase.ACTIVE:
+            led.postponed.appendleft(_start_timers)
+        elif led.phase is Phase.ACTIVE:
+            self._make_own_steps(led, self._clock.monotonic_ms())
+        self._work.set()
+
+
+def _start_timers(shard: CoordinatedShard[Any, Any], now_ms: int, timestamp_ms: int) -> Result[Any]:
+    return shard.start_timers(now_ms, timestamp_ms)
+
+
+def _expire_due(shard: CoordinatedShard[Any, Any], now_ms: int, timestamp_ms: int) -> Result[Any]:
+    return shard.expire(now_ms, timestamp_ms)
+
+
+def _error_of_appending(error_code: ErrorCode) -> ErrorCode:
+    return _ERRORS_OF_APPENDING.get(error_code, ErrorCode.UNKNOWN_SERVER_ERROR)
+
+
+def _one_line(cause: str) -> str:
+    """Member ids and reasons come from clients: nobody writes our log but us."""
+    return ascii(cause)[1:-1][:_SHOWN_CAUSE_CHARACTERS]

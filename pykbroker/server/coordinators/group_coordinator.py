@@ -1,0 +1,207 @@
+"""The group coordinator of a node: `pykbroker.groups` in the partitions of `__consumer_offsets` that it leads.
+
+What has nothing to do with groups is in `coordinator_driver`. Kafka's counterpart is `GroupCoordinatorService`.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+from random import Random
+
+import trio
+
+from pykbroker.config import BrokerConfig
+from pykbroker.config.consumer_groups import ASSIGNOR_NAMES, ASSIGNORS
+from pykbroker.config.group_keys import group_values
+from pykbroker.groups.common.config import ConsumerGroupConfig, GroupConfig
+from pykbroker.groups.common.context import GroupRequestContext
+from pykbroker.groups.common.records import CoordinatorRecord, EncodedRecord, decode_record
+from pykbroker.groups.common.topics import MetadataHash
+from pykbroker.groups.consumer.assignment_tasks import ComputedAssignment
+from pykbroker.groups.offsets.deleted_topics import MOST_FORGOTTEN, DeletedTopics
+from pykbroker.groups.shard import GroupRequest, GroupShard
+from pykbroker.metadata.image import ImageChanges, MetadataImage
+from pykbroker.protocol.messages.group_records import OffsetCommitKey
+from pykbroker.protocol.messages.topics import CreatableTopic, CreatableTopicConfig
+from pykbroker.replication.partition import Partition
+from pykbroker.state_machine import Result
+
+from ..runtime.clock import Clock
+from ..runtime.threads import Threads
+from . import assignment_threads
+from .assignment_threads import AssignmentThreads, ShardAssignments
+from .coordinator_driver import CoordinatorDriver, Replicas
+from .coordinator_log import encode_batches, record_room_bytes
+from .group_topics import ImageTopics
+from .led_shard import MakeStep, Phase
+from .topic_regexes import TopicRegexes
+from .waiting_members import WaitingMembers
+
+CONSUMER_OFFSETS = "__consumer_offsets"
+
+
+class GroupCoordinator(CoordinatorDriver[GroupShard, GroupRequest, GroupRequestContext]):
+    """To be subscribed to `__consumer_offsets` at the replica manager, and with `apply` at the controller's driver."""
+
+    topic = CONSUMER_OFFSETS
+
+    def __init__(
+        self,
+        config: BrokerConfig,
+        replicas: Replicas,
+        *,
+        image: Callable[[], MetadataImage],
+        clock: Clock,
+        threads: Threads,
+        rng: Random,
+    ) -> None:
+        timeout_ms = config.int("offsets.commit.timeout.ms")
+        super().__init__(
+            replicas,
+            image=image,
+            clock=clock,
+            threads=threads,
+            commit_timeout_ms=timeout_ms,
+            append_linger_ms=config.int("group.coordinator.append.linger.ms"),
+        )
+        self._broker_config = config
+        self._config = group_config(config)
+        self._rng = rng
+        self.topic_regexes = TopicRegexes(image, threads)
+        self._assignments = AssignmentThreads(threads)
+        self.waiting_members = WaitingMembers()
+        self._topics = ImageTopics(image)
+        self.metadata_hash = MetadataHash(self._topics)
+
+    def new_shard(self, partition: Partition) -> GroupShard:
+        room = record_room_bytes(partition.log.config.max_message_bytes)
+        config = replace(self._config, max_record_bytes=room)
+        return GroupShard(
+            config,
+            self._rng,
+            self._topics,
+            self._consumer_config,
+            self.topic_regexes,
+            ShardAssignments(
+                self._assignments, partial(self._encoding, partition), partial(self._put_assignment, partition)
+            ),
+            self.metadata_hash,
+        )
+
+    def _encoding(self, partition: Partition) -> Callable[[Sequence[EncodedRecord]], Sequence[bytes]]:
+        """How records get into batches that the partition takes."""
+        timestamp_ms, max_bytes = self._clock.now_ms(), partition.log.config.max_message_bytes
+        return lambda records: encode_batches([records], timestamp_ms, max_bytes) if records else ()
+
+    def _put_assignment(self, partition: Partition, computed: ComputedAssignment) -> None:
+        """To whichever shard the partition has now: only the one that wanted it takes it."""
+        led = self._shards.get(partition.index)
+        if led is None or led.partition is not partition:
+            return
+        make = _putting(computed)
+        if self.attempt(led, make) is None:
+            self.postpone(led, make)
+
+    def decode_record(self, key: bytes | None, value: bytes | None) -> CoordinatorRecord:
+        return decode_record(key, value)
+
+    def describe(self, shard: GroupShard) -> str:
+        return f"{len(shard.groups)} groups" if shard.groups else ""
+
+    async def run_beside(self) -> None:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self.topic_regexes.run)
+            nursery.start_soon(self._assignments.run)
+
+    def level_of(self, result: Result[CoordinatorRecord]) -> int:
+        """Commits are daily business; whatever changes a group is told."""
+        only_offsets = result.records and all(isinstance(record.key, OffsetCommitKey) for record in result.records)
+        return logging.DEBUG if only_offsets else logging.INFO
+
+    def new_topic(self, most_replicas: int) -> CreatableTopic:
+        config = self._broker_config
+        configs = {
+            "cleanup.policy": "compact",
+            "compression.type": "producer",
+            "segment.bytes": str(config.int("offsets.topic.segment.bytes")),
+        }
+        return CreatableTopic(
+            name=CONSUMER_OFFSETS,
+            num_partitions=config.int("offsets.topic.num.partitions"),
+            replication_factor=min(config.int("offsets.topic.replication.factor"), most_replicas),
+            configs=[CreatableTopicConfig(name=name, value=value) for name, value in configs.items()],
+        )
+
+    def apply(self, image: MetadataImage, changes: ImageChanges) -> None:
+        """Groups look at their topics again; topics that were deleted take their offsets along."""
+        names = _changed_topics(image, changes)
+        for name in names:
+            self.metadata_hash.forget(name)
+        for led in self._shards.values():
+            led.shard.on_topics_changed(names)
+        if changes.deleted_topics:
+            self._forget(DeletedTopics({topic_id: topic.name for topic_id, topic in changes.deleted_topics.items()}))
+
+    def _forget(self, deleted: DeletedTopics) -> None:
+        """Few offsets at once, the rest as soon as others have had their turn."""
+        make = _forgetting(deleted)
+        forgotten = 0
+        for led in list(self._shards.values()):
+            if led.phase is Phase.ACTIVE and not led.shard.begin_to_forget(deleted):
+                continue
+            result = self.attempt(led, make) if forgotten < MOST_FORGOTTEN else None
+            if result is None or result.is_unfinished:
+                self.postpone(led, make)
+            if result is not None:
+                forgotten += len(result.records)
+
+    def _consumer_config(self, group_id: str) -> ConsumerGroupConfig:
+        """A group may have settings of its own, and the broker's may change while it runs."""
+        image = self._image()
+        dynamic = image.broker_config(self._broker_config.node_id)
+        values = group_values(image.group_config(group_id), self._broker_config, dynamic)
+        return ConsumerGroupConfig(
+            session_timeout_ms=values["consumer.session.timeout.ms"],
+            heartbeat_interval_ms=values["consumer.heartbeat.interval.ms"],
+            assignment_interval_ms=values["consumer.assignment.interval.ms"],
+        )
+
+
+def _forgetting(deleted: DeletedTopics) -> MakeStep[GroupShard]:
+    return lambda shard, now_ms, timestamp_ms: shard.forget_topics(deleted, now_ms, timestamp_ms)
+
+
+def _putting(computed: ComputedAssignment) -> MakeStep[GroupShard]:
+    return lambda shard, now_ms, timestamp_ms: shard.put_assignment(computed, now_ms, timestamp_ms)
+
+
+def _changed_topics(image: MetadataImage, changes: ImageChanges) -> set[str]:
+    """By name; where a broker came with another rack, any topic may be another."""
+    if changes.brokers:
+        return set(image.topics)
+    names = {topic.name for topic in changes.deleted_topics.values()}
+    for topic_id in {topic_id for topic_id, _ in changes.partitions}:
+        topic = image.topic_by_id(topic_id)
+        if topic is not None:
+            names.add(topic.name)
+    return names
+
+
+def group_config(config: BrokerConfig) -> GroupConfig:
+    return GroupConfig(
+        initial_rebalance_delay_ms=config.int("group.initial.rebalance.delay.ms"),
+        min_session_timeout_ms=config.int("group.min.session.timeout.ms"),
+        max_session_timeout_ms=config.int("group.max.session.timeout.ms"),
+        max_size=config.int("group.max.size"),
+        offsets_retention_ms=config.int("offsets.retention.minutes") * 60_000,
+        offsets_retention_check_interval_ms=config.int("offsets.retention.check.interval.ms"),
+        offset_metadata_max_chars=config.int("offset.metadata.max.bytes"),
+        consumer_max_size=config.int("group.consumer.max.size"),
+        consumer_assignors=tuple(ASSIGNOR_NAMES[name] for name in config.list(ASSIGNORS)),
+        consumer_assigned_at_once=assignment_threads.SMALL,
+        consumer_migration_policy=config.str("group.consumer.migration.policy").lower(),
+        consumer_regex_refresh_interval_ms=config.int("group.consumer.regex.refresh.interval.ms"),
+    )

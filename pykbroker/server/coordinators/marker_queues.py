@@ -1,0 +1,129 @@
+"""Markers on their way to brokers that lead partitions of decided transactions: a queue for each of these brokers.
+
+What waits in a queue goes in one WriteTxnMarkers request, as much as it may hold, and few requests to a broker are in
+flight, each on a connection of its own: the answer comes when all of its markers are replicated. So a broker that is
+slow or dead has the transactions wait that have partitions there, and no others. Kafka's counterpart is the queues of
+`TransactionMarkerChannelManager`.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import trio
+
+from pykbroker.client.errors import ClientError
+from pykbroker.protocol.messages.transactions import (
+    WritableTxnMarker,
+    WritableTxnMarkerResult,
+    WriteTxnMarkersRequest,
+    WriteTxnMarkersResponse,
+)
+
+from ..network.inter_broker import InterBroker
+
+_log = logging.getLogger(__name__)
+
+REQUESTS_IN_FLIGHT = 3
+"""To one broker; a marker whose replication takes long keeps one of them."""
+MOST_PARTITIONS = 1_000
+"""Of one request, but for a single transaction that has more there."""
+
+
+@dataclass(eq=False, slots=True)
+class _Queued:
+    """result: None where it is not known what became of it."""
+
+    marker: WritableTxnMarker
+    answered: trio.Event = field(default_factory=trio.Event)
+    result: WritableTxnMarkerResult | None = None
+
+    @property
+    def size(self) -> int:
+        return sum(len(topic.partition_indexes) for topic in self.marker.topics)
+
+
+class _Queue:
+    def __init__(self) -> None:
+        self.waiting: dict[_Queued, None] = {}
+        self._more = trio.Event()
+
+    def put(self, queued: _Queued) -> None:
+        self.waiting[queued] = None
+        self._more.set()
+        self._more = trio.Event()
+
+    async def take(self) -> list[_Queued]:
+        """What goes in the next request, when there is anything."""
+        while not (taken := self._take_now()):
+            await self._more.wait()
+        return taken
+
+    def _take_now(self) -> list[_Queued]:
+        """In order. A producer has one marker in a request, since its answer names nothing else."""
+        taken: list[_Queued] = []
+        producer_ids: set[int] = set()
+        room = MOST_PARTITIONS
+        for queued in list(self.waiting):
+            if queued.marker.producer_id in producer_ids:
+                continue
+            if taken and queued.size > room:
+                break
+            room -= queued.size
+            producer_ids.add(queued.marker.producer_id)
+            taken.append(queued)
+            del self.waiting[queued]
+        return taken
+
+
+class MarkerQueues:
+    def __init__(self, inter_broker: InterBroker) -> None:
+        self._inter_broker = inter_broker
+        self._queues: dict[int, _Queue] = {}
+        self._nursery: trio.Nursery | None = None
+
+    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """Sends what is asked for until it is cancelled."""
+        async with trio.open_nursery() as self._nursery:
+            task_status.started()
+            await trio.sleep_forever()
+
+    async def ask(self, node_id: int, marker: WritableTxnMarker) -> WritableTxnMarkerResult | None:
+        """What the broker says of it; None where it is not known what became of it."""
+        queue = self._queue(node_id)
+        queued = _Queued(marker)
+        queue.put(queued)
+        try:
+            await queued.answered.wait()
+        finally:
+            queue.waiting.pop(queued, None)
+        return queued.result
+
+    def _queue(self, node_id: int) -> _Queue:
+        queue = self._queues.get(node_id)
+        if queue is None:
+            assert self._nursery is not None, "nothing is coordinated before `run` or after it"
+            queue = self._queues[node_id] = _Queue()
+            for number in range(REQUESTS_IN_FLIGHT):
+                self._nursery.start_soon(self._send_all, node_id, queue, f"markers {number}")
+        return queue
+
+    async def _send_all(self, node_id: int, queue: _Queue, purpose: str) -> None:
+        while True:
+            await self._send(node_id, await queue.take(), purpose)
+
+    async def _send(self, node_id: int, taken: Sequence[_Queued], purpose: str) -> None:
+        request = WriteTxnMarkersRequest(markers=[queued.marker for queued in taken])
+        try:
+            response = await self._inter_broker.request(node_id, request, WriteTxnMarkersResponse, purpose=purpose)
+        except ClientError as error:
+            _log.info("markers of %d transactions to broker %d: %s", len(taken), node_id, error)
+        else:
+            results = {result.producer_id: result for result in response.markers}
+            for queued in taken:
+                queued.result = results.get(queued.marker.producer_id)
+        finally:
+            for queued in taken:
+                queued.answered.set()

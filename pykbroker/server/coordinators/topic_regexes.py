@@ -1,0 +1,91 @@
+"""Which topics members' regular expressions match: looked for in a thread, once for all who have the same expression.
+
+A `pykbroker.groups.consumer.regular_expressions.TopicRegexes` for all shards of a node. Kafka's counterpart is the
+executor of its `GroupMetadataManager`. What was found is kept until somebody wants it newer, for as many expressions as
+there is room for: it has to last until the members' next heartbeat, and is in their groups' records then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import trio
+
+from pykbroker.groups.consumer.regular_expressions import ResolvedTopics, invalid_reason, matching_topics
+from pykbroker.metadata.image import MetadataImage
+
+from ..runtime.threads import Threads
+
+MOST_KEPT = 256
+"""Expressions whose topics are kept; of ten thousand topics, 80 kB each."""
+AT_ONCE = 2
+MOST_WANTED = 1_000
+"""Expressions that wait for their turn; whoever comes then asks again with its next heartbeat."""
+
+
+class TopicRegexes:
+    """image: the newest committed metadata."""
+
+    def __init__(self, image: Callable[[], MetadataImage], threads: Threads) -> None:
+        self._image = image
+        self._threads = threads
+        self._found: dict[str, tuple[int, tuple[str, ...]]] = {}
+        """Those that were asked for last are at the end."""
+        self._wanted: dict[str, trio.Event] = {}
+        self._more = trio.Event()
+
+    def find(self, expression: str, least_version: int) -> ResolvedTopics | None:
+        """As of that version of the metadata or a later one; None where that is not known, and is looked for now."""
+        found = self._found.pop(expression, None)
+        if found is not None:
+            self._found[expression] = found
+            version, topics = found
+            if version >= least_version:
+                return version, frozenset(topics)
+        self._want(expression)
+        return None
+
+    async def prepare(self, expression: str) -> Sequence[str]:
+        """Returns when `find` knows the expression's topics as they are now, or it is no expression; the topics."""
+        least_version = self._image().offset
+        known = self._found.get(expression)
+        if known is not None and known[0] >= least_version:
+            return known[1]
+        if invalid_reason(expression) is None and self.find(expression, least_version) is None:
+            wanted = self._wanted.get(expression)
+            if wanted is not None:
+                await wanted.wait()
+        found = self._found.get(expression)
+        return () if found is None else found[1]
+
+    def _want(self, expression: str) -> None:
+        if expression not in self._wanted and len(self._wanted) < MOST_WANTED:
+            self._wanted[expression] = trio.Event()
+            self._more.set()
+            self._more = trio.Event()
+
+    async def run(self) -> None:
+        """Looks for what is wanted until it is cancelled."""
+        busy: set[str] = set()
+        async with trio.open_nursery() as nursery:
+            for _ in range(AT_ONCE):
+                nursery.start_soon(self._look_for_all, busy)
+
+    async def _look_for_all(self, busy: set[str]) -> None:
+        while True:
+            expression = next((each for each in self._wanted if each not in busy), None)
+            if expression is None:
+                await self._more.wait()
+                continue
+            busy.add(expression)
+            image = self._image()
+            version, names = image.offset, tuple(image.topics)
+            topics = await self._threads.run(matching_topics, expression, names)
+            busy.remove(expression)
+            self._keep(expression, version, tuple(topics))
+            self._wanted.pop(expression).set()
+
+    def _keep(self, expression: str, version: int, topics: tuple[str, ...]) -> None:
+        self._found[expression] = version, topics
+        while len(self._found) > MOST_KEPT:
+            del self._found[next(iter(self._found))]

@@ -1,0 +1,117 @@
+"""The transaction coordinator of a node: `pykbroker.transactions` in the partitions of `__transaction_state` it leads.
+
+What has nothing to do with transactions is in `coordinator_driver`. Kafka's counterparts are `TransactionCoordinator`
+and `TransactionStateManager`.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+
+from pykbroker.config import BrokerConfig
+from pykbroker.metadata.features import TRANSACTION_VERSION, feature_level
+from pykbroker.metadata.image import MetadataImage
+from pykbroker.protocol.messages.topics import CreatableTopic, CreatableTopicConfig
+from pykbroker.replication.partition import Partition
+from pykbroker.state_machine import Result
+from pykbroker.transactions.config import TransactionConfig
+from pykbroker.transactions.effects import WriteMarkers
+from pykbroker.transactions.records import TransactionRecord, decode_record
+from pykbroker.transactions.requests import MarkersWritten, TransactionRequestContext
+from pykbroker.transactions.shard import TransactionRequest, TransactionShard
+
+from ..runtime.clock import Clock
+from ..runtime.threads import Threads
+from .coordinator_driver import CoordinatorDriver, Replicas
+from .coordinator_log import record_room_bytes
+from .led_shard import LedShard, Phase
+from .transaction_markers import TransactionMarkers
+
+TRANSACTION_STATE = "__transaction_state"
+
+_OWN_CONTEXT = TransactionRequestContext(api_version=0)
+"""Of what this node tells its coordinator itself."""
+
+
+class TransactionCoordinator(CoordinatorDriver[TransactionShard, TransactionRequest, TransactionRequestContext]):
+    """To be subscribed to `__transaction_state` at the replica manager.
+
+    take_producer_id: a new one, or None where there is none now.
+    """
+
+    topic = TRANSACTION_STATE
+
+    def __init__(
+        self,
+        config: BrokerConfig,
+        replicas: Replicas,
+        markers: TransactionMarkers,
+        *,
+        take_producer_id: Callable[[], int | None],
+        image: Callable[[], MetadataImage],
+        clock: Clock,
+        threads: Threads,
+    ) -> None:
+        timeout_ms = config.int("request.timeout.ms")
+        super().__init__(replicas, image=image, clock=clock, threads=threads, commit_timeout_ms=timeout_ms)
+        self._broker_config = config
+        self._config = transaction_config(config)
+        self._markers = markers
+        self._take_producer_id = take_producer_id
+
+    def new_shard(self, partition: Partition) -> TransactionShard:
+        room = record_room_bytes(partition.log.config.max_message_bytes)
+        return TransactionShard(
+            replace(self._config, max_record_bytes=room),
+            coordinator_epoch=partition.leader_epoch,
+            transaction_version=lambda: feature_level(self._image(), TRANSACTION_VERSION),
+            take_producer_id=self._take_producer_id,
+        )
+
+    def decode_record(self, key: bytes | None, value: bytes | None) -> TransactionRecord:
+        return decode_record(key, value)
+
+    def describe(self, shard: TransactionShard) -> str:
+        return f"{len(shard.transactions)} transactional ids" if shard.transactions else ""
+
+    def new_topic(self, most_replicas: int) -> CreatableTopic:
+        config = self._broker_config
+        configs = {
+            "cleanup.policy": "compact",
+            "compression.type": "uncompressed",
+            "min.insync.replicas": str(config.int("transaction.state.log.min.isr")),
+            "segment.bytes": str(config.int("transaction.state.log.segment.bytes")),
+            "unclean.leader.election.enable": "false",
+        }
+        return CreatableTopic(
+            name=TRANSACTION_STATE,
+            num_partitions=config.int("transaction.state.log.num.partitions"),
+            replication_factor=min(config.int("transaction.state.log.replication.factor"), most_replicas),
+            configs=[CreatableTopicConfig(name=name, value=value) for name, value in configs.items()],
+        )
+
+    def level_of(self, result: Result[TransactionRecord]) -> int:
+        """What producers ask for is daily business; what time does to them is told."""
+        return logging.DEBUG if result.completed else logging.INFO
+
+    def carry_out(self, led: LedShard[TransactionShard], effect: object) -> None:
+        assert isinstance(effect, WriteMarkers)
+        self._markers.write(
+            effect, is_wanted=lambda: led.phase is Phase.ACTIVE, written=partial(self._markers_written, led)
+        )
+
+    def _markers_written(self, led: LedShard[TransactionShard], written: MarkersWritten) -> None:
+        self.tell(led, written, _OWN_CONTEXT)
+
+
+def transaction_config(config: BrokerConfig) -> TransactionConfig:
+    return TransactionConfig(
+        max_timeout_ms=config.int("transaction.max.timeout.ms"),
+        transactional_id_expiration_ms=config.int("transactional.id.expiration.ms"),
+        abort_timed_out_interval_ms=config.int("transaction.abort.timed.out.transaction.cleanup.interval.ms"),
+        remove_expired_interval_ms=config.int("transaction.remove.expired.transaction.cleanup.interval.ms"),
+        two_phase_commit_enabled=config.bool("transaction.two.phase.commit.enable"),
+    )

@@ -1,0 +1,202 @@
+"""Cleans compacted logs, the dirtiest first, beside everything else (`LogCleaner`).
+
+What reads and writes runs in threads, or where `cleaning_process` has it done; the log itself is changed on the event
+loop, between two steps. A log that is deleted or truncated meanwhile is left alone, and one that cannot be cleaned is
+left alone until the next start.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+import weakref
+from collections.abc import Callable
+
+import trio
+
+from pykbroker.config import BrokerConfig
+from pykbroker.storage.compaction.cleanable_logs import CleanableLog, dirtiest, find_cleanable
+from pykbroker.storage.compaction.compaction import CleanerConfig, Cleaning, CleaningAborted, Uncleanable
+from pykbroker.storage.directories.log_dirs import LogDirectory
+from pykbroker.storage.files.checkpoints import TopicPartition
+from pykbroker.storage.files.errors import CorruptLog, DiskFailed
+from pykbroker.storage.log.log import Log
+
+from ..runtime.clock import Clock
+from ..runtime.threads import Threads
+from ..runtime.throttle import Throttle
+from .cleaning_process import CleaningProcessLost, ThisThread, Workplace
+from .hosted_logs import HostedLogs
+
+logger = logging.getLogger(__name__)
+
+_MOST_THREADS = 4
+"""More would only wait for each other, and keep the node's threads from flushes."""
+_BREATH_AFTER_S = 0.001
+_BREATH_S = 0.00005
+
+LastStableOffset = Callable[[TopicPartition, Log], int | None]
+NewWorkplace = Callable[[], Workplace]
+
+
+class LogCleaner:
+    """last_stable_offset: None where the log is no replica at the moment. on_failure: takes a directory offline.
+    on_damage: sets a log apart. new_workplace: where the reading and copying of one log at a time is done.
+    """
+
+    def __init__(
+        self,
+        config: BrokerConfig,
+        logs: HostedLogs,
+        *,
+        clock: Clock,
+        threads: Threads,
+        last_stable_offset: LastStableOffset,
+        on_failure: Callable[[LogDirectory, DiskFailed], None],
+        on_damage: Callable[[TopicPartition, Log, CorruptLog], None],
+        new_workplace: NewWorkplace = ThisThread,
+    ) -> None:
+        self._logs = logs
+        self._clock = clock
+        self._threads = threads
+        self._last_stable_offset = last_stable_offset
+        self._on_failure = on_failure
+        self._on_damage = on_damage
+        self._new_workplace = new_workplace
+        self._threads_count = config.int("log.cleaner.threads") if config.bool("log.cleaner.enable") else 0
+        self._backoff_s = max(config.int("log.cleaner.backoff.ms"), 1) / 1000
+        self._config = CleanerConfig(
+            memory_bytes=config.int("log.cleaner.dedupe.buffer.size") // max(self._threads_count, 1),
+            load_factor=config.float("log.cleaner.io.buffer.load.factor"),
+        )
+        self._throttle = Throttle(config.float("log.cleaner.io.max.bytes.per.second"))
+        self._in_progress: set[Log] = set()
+        self._uncleanable: weakref.WeakSet[Log] = weakref.WeakSet()
+        self._checkpointing = trio.Lock()
+        self._is_stopping = False
+
+    async def run(self) -> None:
+        """Until it is cancelled. A cleaning that is under way ends soon after that."""
+        async with trio.open_nursery() as nursery:
+            for _ in range(min(self._threads_count, _MOST_THREADS)):
+                nursery.start_soon(self._clean_forever)
+            try:
+                await trio.sleep_forever()
+            finally:
+                # Threads cannot be cancelled; they ask for this now and then.
+                self._is_stopping = True
+
+    async def _clean_forever(self) -> None:
+        workplace = self._new_workplace()
+        try:
+            while True:
+                if not await self.clean_dirtiest(workplace):
+                    if workplace.is_open:
+                        await self._threads.run(workplace.close)
+                    await trio.sleep(self._backoff_s)
+        finally:
+            workplace.close()
+
+    async def clean_dirtiest(self, workplace: Workplace | None = None) -> bool:
+        """One round; False where no log is due, or the one that was could not be cleaned."""
+        due: dict[CleanableLog, tuple[LogDirectory, TopicPartition]] = {}
+        for directory in list(self._logs.directories):
+            for at, log in directory.logs.copy().items():
+                left_alone = log in self._in_progress or log in self._uncleanable or log in self._logs.moving
+                if log.config.compact and not left_alone:
+                    found = self._look_at(directory, at, log)
+                    if found is not None:
+                        due[found] = (directory, at)
+        cleanable = dirtiest(due)
+        return cleanable is not None and await self._clean(cleanable, workplace or ThisThread(), *due[cleanable])
+
+    def _look_at(self, directory: LogDirectory, at: TopicPartition, log: Log) -> CleanableLog | None:
+        last_stable_offset = self._last_stable_offset(at, log)
+        if last_stable_offset is None or log.is_closed:
+            return None
+        try:
+            return find_cleanable(log, directory.cleaned_offset(at), last_stable_offset, self._clock.now_ms())
+        except DiskFailed as failure:
+            self._on_failure(directory, failure)
+            return None
+
+    async def _clean(
+        self, cleanable: CleanableLog, workplace: Workplace, directory: LogDirectory, at: TopicPartition
+    ) -> bool:
+        log = cleanable.log
+        self._in_progress.add(log)
+        cleaning = Cleaning(
+            cleanable,
+            self._config,
+            now_ms=self._clock.now_ms(),
+            progress=_Pace(self._throttle, self._must_stop(log)),
+            begin=workplace.begin,
+        )
+        try:
+            freed_bytes = await self._clean_groups(cleaning, directory, log)
+            async with self._checkpointing:
+                await self._threads.run(directory.checkpoint_cleaned_offset, at, log, cleaning.end_offset)
+        except CleaningProcessLost as loss:
+            logger.warning("the cleaning of %s was aborted, and is tried again: %s", at, loss)
+            return False
+        except CleaningAborted as reason:
+            logger.info("the cleaning of %s was aborted: %s", at, reason)
+            return False
+        except Uncleanable as error:
+            logger.error("%s cannot be cleaned, and is not cleaned any more until the next start: %s", at, error)
+            self._uncleanable.add(log)
+            return False
+        except CorruptLog as damage:
+            if not cleaning.is_overtaken:
+                self._on_damage(at, log, damage)
+            return False
+        except DiskFailed as failure:
+            if cleaning.is_overtaken:
+                logger.info("the cleaning of %s was aborted: it lost segments meanwhile", at)
+            else:
+                self._on_failure(directory, failure)
+            return False
+        finally:
+            self._in_progress.remove(log)
+        logger.info(
+            "cleaned %s up to offset %d, dirty from %d: %d bytes less",
+            at,
+            cleaning.end_offset,
+            cleanable.first_dirty_offset,
+            freed_bytes,
+        )
+        return True
+
+    async def _clean_groups(self, cleaning: Cleaning, directory: LogDirectory, log: Log) -> int:
+        """Returns how many bytes smaller the log has become."""
+        freed_bytes = 0
+        for group in await self._threads.run(cleaning.plan):
+            segment = await self._threads.run(cleaning.clean, group)
+            cleaning.begin_swap(segment, group)
+            await self._threads.run(log.sync_names)
+            paths = cleaning.swap(segment)
+            await self._threads.run(log.sync_names)
+            self._logs.remove_later(directory, log, paths)
+            freed_bytes += sum(each.size for each in group) - segment.size
+        return freed_bytes
+
+    def _must_stop(self, log: Log) -> Callable[[], bool]:
+        return lambda: self._is_stopping or log.is_closed
+
+
+class _Pace:
+    """A thread's progress: within the throttle, never long without letting the event loop run, and to be stopped."""
+
+    def __init__(self, throttle: Throttle, must_stop: Callable[[], bool]) -> None:
+        self._throttle = throttle
+        self._must_stop = must_stop
+        self._breath_s = time.monotonic()
+
+    def __call__(self, size: int) -> None:
+        if self._must_stop():
+            raise CleaningAborted("the log is closed, or the broker stops")
+        self._throttle.wait(size, self._must_stop)
+        if time.monotonic() - self._breath_s > _BREATH_AFTER_S:
+            # The interpreter would let a busy thread run on for five milliseconds.
+            time.sleep(_BREATH_S)
+            self._breath_s = time.monotonic()

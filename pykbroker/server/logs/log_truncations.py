@@ -1,0 +1,67 @@
+"""Truncations of logs that are in use: what waits for the disk or reads much runs in threads (`storage.truncation`).
+
+A partition whose log is being truncated is not fetched for, and must not change its leader meanwhile: who applies
+metadata waits for `settled` first, as Apache Kafka's fetcher threads and its replica manager wait for each other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+import trio
+
+from pykbroker.replication.due_truncation import DueTruncation
+from pykbroker.replication.partition import Partition
+from pykbroker.storage.files.errors import CorruptLog, DiskFailed
+from pykbroker.storage.log.log import Log
+from pykbroker.storage.log.truncation import Truncation
+
+from ..runtime.threads import Threads
+
+
+async def carry_out(truncation: Truncation, threads: Threads) -> None:
+    """Once begun it comes to its end, whoever is cancelled. Raises `DiskFailed`, `CorruptLog`."""
+    with trio.CancelScope(shield=True):
+        try:
+            await threads.run(truncation.prepare)
+            while not truncation.cut():
+                await trio.lowlevel.checkpoint()
+            await threads.run(truncation.finish)
+        finally:
+            truncation.end()
+
+
+class LogTruncations:
+    """on_damage: is told of a partition whose files are not what they should be."""
+
+    def __init__(self, threads: Threads, on_damage: Callable[[Partition, CorruptLog], None]) -> None:
+        self._threads = threads
+        self._on_damage = on_damage
+        self._under_way: dict[Log, trio.Event] = {}
+
+    async def run(self, due: DueTruncation) -> DiskFailed | None:
+        """What the disk refused, if it did."""
+        truncation = due.truncation
+        if truncation is None:
+            return None
+        ended = self._under_way[truncation.log] = trio.Event()
+        try:
+            await carry_out(truncation, self._threads)
+        except DiskFailed as failure:
+            return failure
+        except CorruptLog as damage:
+            self._on_damage(due.followed.partition, damage)
+        finally:
+            del self._under_way[truncation.log]
+            ended.set()
+        return None
+
+    async def settled(self, partitions: Iterable[Partition]) -> None:
+        """None of their logs is being truncated when it returns, nor about to be."""
+        concerned = list(partitions)
+        while (busy := next((each for each in concerned if each.log.is_being_truncated), None)) is not None:
+            ended = self._under_way.get(busy.log)
+            if ended is None:
+                await trio.lowlevel.checkpoint()  # its fetcher has begun it, and is about to carry it out
+            else:
+                await ended.wait()

@@ -1,0 +1,1 @@
+"""Listeners, connections and their transport; the dispatch of requests; connections between nodes."""

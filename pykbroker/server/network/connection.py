@@ -1,0 +1,351 @@
+"""One client connection: a request after another, in order, the next one not before the answer is sent.
+
+As in Kafka, a connection has one request in hand. That is the back-pressure: while an answer cannot be sent, nothing is
+read. There is no timer and no cancel scope per request; `Listener` watches over all connections with one task.
+"""
+
+from __future__ import annotations
+
+from enum import Enum, auto
+from typing import Final
+
+import trio
+
+from pykbroker.protocol.api_keys import ApiKey
+from pykbroker.protocol.errors import MalformedMessage
+from pykbroker.storage.files.errors import DiskFailed
+
+from ..runtime.log_lines import RateLimitedLog, printable
+from .client_memory import ClientMemory
+from .dispatch import ConnectionState, Dispatcher, RequestFailed, RequestRefused
+from .large_requests import SMALL_FRAME_BYTES
+from .receive_buffer import MalformedFrame, ReceiveBuffer
+from .transport import Part, Transport
+
+_BYTES_BETWEEN_CHECKPOINTS = 256 * 1024
+_RECEIVED_IN_FIRST_TURN_BYTES = 128 * 1024
+_RECEIVED_IN_A_TURN_BYTES = 1 << 20
+_REQUEST_COST_BYTES = 16 * 1024
+_UNPACKED_COST = 16
+_ANSWER_COST = 4
+"""A byte that is no record becomes part of an object, and one of an answer comes from one."""
+_SLOWEST_PROGRESS_BYTES = 4096
+_LOOKS_AFTER_LEAVING = 2
+_SPARED_LOOKS = 4
+"""Where a client waits for its answer before it sends more, to look for a request right behind it is mostly in vain."""
+_SMALL_ANSWER_BYTES = 2048
+_STUCK_BYTES = 64 * 1024
+_PRODUCE = int(ApiKey.PRODUCE)
+
+
+class Phase(Enum):
+    RECEIVING = auto()
+    HANDLING = auto()
+    SENDING = auto()
+
+
+# To get a member from its enumeration takes Python 3.11 as long as a call.
+_RECEIVING: Final = Phase.RECEIVING
+_HANDLING: Final = Phase.HANDLING
+_SENDING: Final = Phase.SENDING
+
+
+class Connection:
+    __slots__ = (
+        "_answer_bytes",
+        "_buffer",
+        "_came_alone",
+        "_dispatcher",
+        "_finishing",
+        "_has_turn",
+        "_idle_checks",
+        "_is_evicted",
+        "_looks_since_left",
+        "_memory",
+        "_phase",
+        "_progress_seen",
+        "_received_when_looked",
+        "_refusals",
+        "_served_when_looked",
+        "_spared_looks",
+        "_transport",
+        "_unyielded_bytes",
+        "_waits_for_memory",
+        "_waits_for_turn",
+        "received_bytes",
+        "served_requests",
+        "state",
+    )
+
+    def __init__(
+        self,
+        transport: Transport,
+        state: ConnectionState,
+        dispatcher: Dispatcher,
+        buffer: ReceiveBuffer,
+        refusals: RateLimitedLog,
+        memory: ClientMemory,
+    ) -> None:
+        self._memory = memory
+        self._answer_bytes = 0
+        self._came_alone = False
+        self._spared_looks = 0
+        self._received_when_looked = 0
+        self._waits_for_memory = self._waits_for_turn = False
+        self._is_evicted = False
+        self._transport = transport
+        self.state = state
+        state.when_unpacked = buffer.let_go
+        self._dispatcher = dispatcher
+        self._buffer = buffer
+        self._refusals = refusals
+        self._phase = _RECEIVING
+        self._finishing = False
+        self._has_turn = False
+        self._unyielded_bytes = 0
+        self._progress_seen = (-1, -1, -1)
+        self._idle_checks = 0
+        self._looks_since_left = 0
+        self._served_when_looked = -1
+        self.received_bytes = 0
+        self.served_requests = 0
+
+    @property
+    def buffered_bytes(self) -> int:
+        return self._buffer.held_bytes
+
+    @property
+    def request_bytes(self) -> int:
+        """Memory of the request in hand, or of what has come of it; 0 where nothing would make it let go of that."""
+        if self._phase is _HANDLING and self.state.give_up is None:
+            return 0
+        return self._buffer.held_bytes
+
+    @property
+    def unfinished_bytes(self) -> int:
+        """Memory of a request that is still being received."""
+        return self._buffer.held_bytes if self._phase is _RECEIVING else 0
+
+    @property
+    def unsent_bytes(self) -> int:
+        """Memory of an answer that the peer has not taken so far."""
+        return self._answer_bytes if self._phase is _SENDING else 0
+
+    def note_progress(self) -> None:
+        self._received_when_looked = self.received_bytes
+
+    @property
+    def is_stuck(self) -> bool:
+        """Next to nothing has come of its request since `note_progress`, and not for our sake."""
+        return (
+            self.unfinished_bytes > 0
+            and not (self._waits_for_memory or self._waits_for_turn)
+            and self.received_bytes - self._received_when_looked < _STUCK_BYTES
+        )
+
+    def evict(self, reason: str) -> None:
+        """Close it, or end the wait that it is in, for the sake of memory, which is free at once."""
+        if self._phase is _HANDLING:
+            if self.state.give_up is not None:
+                self.state.give_up()
+            return
+        request = self.state.request
+        client = printable(None if request is None else request.client_id)
+        self._log_refusal(f"client {client} {reason}")
+        self._is_evicted = True
+        self._transport.close()
+        self._release_answer()
+        if self._phase is _RECEIVING:
+            self._buffer.release()
+
+    async def serve(self) -> None:
+        """Serve until the peer leaves, sends what no client sends, or `close` is called."""
+        try:
+            while await self._serve_request():
+                pass
+        except (trio.BrokenResourceError, trio.ClosedResourceError, RequestFailed):
+            pass  # the peer has gone, or we have; a failed handler is logged where it failed
+        except MalformedFrame as refused:
+            self._log_refusal(f"{refused}{_guess(refused.first_bytes)}")
+        except DiskFailed as failure:
+            # In the middle of an answer, so that nobody can be told.
+            self._dispatcher.disk_failed(failure)
+        except (MalformedMessage, RequestRefused) as refused:
+            self._log_refusal(printable(str(refused)))
+        finally:
+            self._transport.close()
+            self._buffer.release()
+            if self.state.when_closed is not None:
+                self.state.when_closed()
+
+    def finish(self) -> None:
+        """Close as soon as no request is in hand."""
+        self._finishing = True
+        if self._phase is _RECEIVING:
+            self._transport.close()
+
+    def close_if_idle(self, checks: int) -> None:
+        """Close if nothing has moved for so many calls in a row, except while a handler has the request.
+
+        A frame that comes in drops is no progress either: a byte a minute must not hold a buffer for ever.
+        """
+        progress = (
+            self.served_requests,
+            self.received_bytes // _SLOWEST_PROGRESS_BYTES,
+            self._transport.waits_for_peer,
+        )
+        is_ours_to_move = self._phase is _HANDLING or self._waits_for_memory or self._waits_for_turn
+        if is_ours_to_move or progress != self._progress_seen:
+            self._progress_seen = progress
+            self._idle_checks = 0
+            return
+        self._idle_checks += 1
+        if self._idle_checks >= checks:
+            self._transport.close()
+
+    def look_for_peer(self) -> None:
+        """Let go of what a client left behind; to be called every few seconds.
+
+        As with Kafka, who has closed its end may still read the answer to its request, for some seconds. After that a
+        long poll is answered as if its time were over, and where nothing else is there to be served, the descriptor
+        goes, while a handler that others depend on goes on.
+        """
+        is_new = self.served_requests != self._served_when_looked
+        self._served_when_looked = self.served_requests
+        if self._phase is not _HANDLING or is_new or not self._transport.has_peer_left():
+            self._looks_since_left = 0
+            return
+        self._looks_since_left += 1
+        if self._looks_since_left < _LOOKS_AFTER_LEAVING:
+            return
+        self.state.leave()
+        if self._looks_since_left > _LOOKS_AFTER_LEAVING and not self._has_more:
+            self._transport.close()
+
+    @property
+    def _has_more(self) -> bool:
+        """Requests behind the one in hand, which Kafka would serve."""
+        return bool(self._buffer.received_bytes) or self._transport.has_unread_bytes
+
+    async def _serve_request(self) -> bool:
+        """Views into the receive buffer live in this call only: before the next read they are gone."""
+        frame = await self._next_frame()
+        if frame is None:
+            return False
+        size = len(frame)
+        if size <= SMALL_FRAME_BYTES or self._memory.is_short:
+            frame = self._buffer.detach(frame)
+        self._phase = _HANDLING
+        answer = await self._dispatcher.answer(frame, self.state)
+        self.served_requests += 1
+        if answer is not None:
+            in_memory = 0
+            for part in answer:
+                if isinstance(part, (bytes, bytearray, memoryview)):
+                    in_memory += len(part)
+            self._phase = _SENDING
+            if in_memory <= _SMALL_ANSWER_BYTES:
+                await self._transport.send(answer)
+            else:
+                await self._send_large(answer, in_memory)
+        self._phase = _RECEIVING
+        # Counted and not timed, so that a simulation can be played again.
+        request = self.state.request
+        is_produce = request is None or request.api_key == _PRODUCE
+        self._unyielded_bytes += _REQUEST_COST_BYTES + (size if is_produce else size * _UNPACKED_COST)
+        if self._unyielded_bytes > _BYTES_BETWEEN_CHECKPOINTS:  # a peer that always has more must not starve others
+            self._unyielded_bytes = 0
+            if size > _RECEIVED_IN_FIRST_TURN_BYTES:  # it had a turn, and the next one asks for its own
+                self._has_turn = False
+                await trio.lowlevel.checkpoint()
+            else:
+                await self._next_turn()
+        return not self._finishing
+
+    async def _send_large(self, answer: list[Part], in_memory: int) -> None:
+        self._memory.hold_answer(in_memory)
+        self._answer_bytes = in_memory
+        try:
+            await self._transport.send(answer, self._next_turn)
+        finally:
+            self._release_answer()
+        self._unyielded_bytes += in_memory * _ANSWER_COST
+
+    def _release_answer(self) -> None:
+        if self._answer_bytes:
+            self._memory.release_answer(self._answer_bytes)
+            self._answer_bytes = 0
+
+    async def _room(self) -> None:
+        """Wait until there may be memory."""
+        self._waits_for_memory = True
+        try:
+            await self._memory.room()
+        finally:
+            self._waits_for_memory = False
+        if self._is_evicted or self._finishing:
+            raise trio.ClosedResourceError
+
+    async def _next_frame(self) -> memoryview | None:
+        buffer, transport = self._buffer, self._transport
+        if self._came_alone and self._spared_looks:
+            self._spared_looks -= 1
+            await self._rest()
+        received_bytes = 0
+        while (frame := buffer.next_frame()) is None:
+            view = buffer.writable()
+            if view is None:
+                self._unyielded_bytes = 0
+                await self._room()
+                continue
+            limit_bytes = _RECEIVED_IN_A_TURN_BYTES if self._has_turn else _RECEIVED_IN_FIRST_TURN_BYTES
+            if len(view) > limit_bytes:
+                view = view[:limit_bytes]
+            count = transport.receive_now(view)
+            del view  # a slice that is alive keeps the buffer from being used again
+            if count is None:
+                if self._came_alone:
+                    self._spared_looks = _SPARED_LOOKS
+                received_bytes = 0
+                await self._rest()
+            elif count == 0:
+                return None
+            else:
+                buffer.wrote(count)
+                self._came_alone = buffer.has_lone_frame
+                self.received_bytes += count
+                received_bytes += count
+                if received_bytes > limit_bytes:
+                    received_bytes = 0
+                    if not self._has_turn and self._dispatcher.has_turn():
+                        self._has_turn = True
+                    else:
+                        await self._next_turn()
+        return frame
+
+    async def _rest(self) -> None:
+        """Until there is something to read."""
+        self._came_alone = self._has_turn = False
+        self._buffer.rest()
+        self._unyielded_bytes = 0
+        await self._transport.wait_readable()
+
+    async def _next_turn(self) -> None:
+        self._waits_for_turn = True
+        try:
+            await self._dispatcher.next_turn(self.state)
+        finally:
+            self._waits_for_turn = False
+        self._has_turn = True
+
+    def _log_refusal(self, reason: str) -> None:
+        state = self.state
+        self._refusals.warning("closed %s on listener %s: %s", self._transport.peer, state.listener_name, reason)
+
+
+def _guess(first_bytes: bytes) -> str:
+    if first_bytes[:1] == b"\x16" and first_bytes[1:2] == b"\x03":
+        return " (a TLS handshake on a plaintext port?)"
+    if first_bytes[:4] in (b"GET ", b"POST", b"HEAD", b"PUT ", b"OPTI"):
+        return " (an HTTP request?)"
+    return ""

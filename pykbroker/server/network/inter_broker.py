@@ -1,0 +1,71 @@
+"""Requests of this broker to others of its cluster, which it finds by their ids in the metadata."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from pykbroker.client.errors import NoBrokerReachable
+from pykbroker.metadata.image import MetadataImage
+from pykbroker.protocol.schema import Message
+
+from ..runtime.threads import Threads
+from .node_connections import Destination, NodeConnections
+from .transport import Network
+
+ResponseT = TypeVar("ResponseT", bound=Message)
+
+
+class InterBroker:
+    """listener_name: `inter.broker.listener.name`, on which brokers talk to each other."""
+
+    def __init__(
+        self,
+        node_id: int,
+        network: Network,
+        *,
+        image: Callable[[], MetadataImage],
+        listener_name: str,
+        request_timeout_ms: int,
+        threads: Threads | None = None,
+    ) -> None:
+        self._image = image
+        self._listener_name = listener_name
+        self._connections = NodeConnections(
+            network, client_id=f"broker-{node_id}", request_timeout_ms=request_timeout_ms, threads=threads
+        )
+
+    async def request(
+        self,
+        node_id: int,
+        request: Message,
+        response_type: type[ResponseT],
+        *,
+        purpose: str = "",
+        timeout_ms: int | None = None,
+    ) -> ResponseT:
+        """In the newest version that both know. Raises ClientError; whether the request arrived is not known then.
+
+        purpose: requests of one purpose share a connection, and are answered one by one.
+        """
+        return await self._connections.request(
+            self._destination(node_id), request, response_type, purpose=purpose, timeout_ms=timeout_ms
+        )
+
+    def _destination(self, node_id: int) -> Destination:
+        broker = self._image().brokers.get(node_id)
+        endpoint = None if broker is None else broker.endpoint(self._listener_name)
+        if endpoint is None:
+            raise NoBrokerReachable(f"Broker {node_id} is not registered", retriable=True)
+        return Destination(_name(node_id), endpoint.host, endpoint.port)
+
+    async def close(self, node_id: int, purpose: str = "") -> None:
+        """Whoever still waits for an answer of this purpose gets ConnectionLost."""
+        await self._connections.close(_name(node_id), purpose)
+
+    async def aclose(self) -> None:
+        await self._connections.aclose()
+
+
+def _name(node_id: int) -> str:
+    return f"broker {node_id}"

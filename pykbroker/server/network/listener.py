@@ -1,0 +1,197 @@
+"""One listener: accepts connections, closes the idle ones, and lets them finish at the end."""
+
+from __future__ import annotations
+
+import errno
+import logging
+from dataclasses import dataclass
+from operator import attrgetter
+
+import trio
+
+from ..runtime.log_lines import RateLimitedLog
+from ..runtime.loop_monitor import REQUESTER
+from .connection import Connection
+from .dispatch import ConnectionState, Dispatcher
+from .receive_buffer import BufferPool, ReceiveBuffer
+from .transport import Acceptor, Transport
+
+_log = logging.getLogger(__name__)
+
+_OUT_OF_DESCRIPTORS = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
+_ACCEPT_RETRY_S = 0.1
+_ACCEPTED_IN_A_TURN = 64
+_IDLE_CHECKS = 4
+_LOOK_FOR_PEERS_S = 5.0
+_LOOKS_IN_A_TURN = 500
+_MEMORY_LOOK_S = 1.0
+_PATIENT_LOOKS = 10
+
+_held = attrgetter("request_bytes")
+_unfinished = attrgetter("unfinished_bytes")
+_unsent = attrgetter("unsent_bytes")
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionLimits:
+    max_request_bytes: int  # socket.request.max.bytes
+    max_idle_ms: int  # connections.max.idle.ms; negative: no limit
+    max_connections: int  # max.connections
+    max_connections_per_ip: int  # max.connections.per.ip
+    drain_s: float = 2.0
+
+
+class Listener:
+    def __init__(
+        self,
+        name: str,
+        acceptor: Acceptor,
+        dispatcher: Dispatcher,
+        limits: ConnectionLimits,
+        pool: BufferPool,
+        refusals: RateLimitedLog,
+    ) -> None:
+        self.name = name
+        self._acceptor = acceptor
+        self._dispatcher = dispatcher
+        self._limits = limits
+        self._pool = pool
+        self._memory = pool.memory
+        self._memory.on_excess.append(self._relieve_memory)
+        self._refusals = refusals
+        self._accepting = trio.CancelScope()
+        self._connections: dict[Connection, str] = {}
+        self._connections_of_host: dict[str, int] = {}
+
+    @property
+    def connection_count(self) -> int:
+        return len(self._connections)
+
+    @property
+    def buffered_bytes(self) -> int:
+        """Memory in receive buffers that connections hold now."""
+        return sum(connection.buffered_bytes for connection in self._connections)
+
+    async def serve(self) -> None:
+        """Serve until `stop`; then requests in hand get their answer, as long as that does not take too long."""
+        async with trio.open_nursery() as connections:
+            with self._accepting:
+                async with trio.open_nursery() as keepers:
+                    keepers.start_soon(self._close_idle_connections)
+                    keepers.start_soon(self._look_for_peers)
+                    keepers.start_soon(self._keep_memory)
+                    await self._accept_connections(connections)
+            for connection in list(self._connections):
+                connection.finish()
+            connections.cancel_scope.deadline = trio.current_time() + self._limits.drain_s
+
+    def stop(self) -> None:
+        self._acceptor.close()
+        self._accepting.cancel()
+
+    async def _accept_connections(self, connections: trio.Nursery) -> None:
+        while True:
+            await trio.lowlevel.checkpoint()  # a flood of connections must not starve those that are there
+            try:
+                self._admit(await self._acceptor.accept(), connections)
+                for _ in range(_ACCEPTED_IN_A_TURN - 1):
+                    if (transport := self._acceptor.accept_now()) is None:
+                        break
+                    self._admit(transport, connections)
+            except trio.ClosedResourceError:
+                return
+            except OSError as error:
+                if error.errno not in _OUT_OF_DESCRIPTORS:
+                    raise
+                self._refusals.warning("listener %s accepts no connections for now: %s", self.name, error.strerror)
+                await trio.sleep(_ACCEPT_RETRY_S)
+
+    def _admit(self, transport: Transport, connections: trio.Nursery) -> None:
+        if self._admits(transport.peer.host):
+            connections.start_soon(self._serve_connection, self._register(transport), transport)
+        else:
+            self._refusals.warning("closed %s on listener %s: too many connections", transport.peer, self.name)
+            transport.close()
+
+    def _admits(self, host: str) -> bool:
+        return (
+            len(self._connections) < self._limits.max_connections
+            and self._connections_of_host.get(host, 0) < self._limits.max_connections_per_ip
+        )
+
+    def _register(self, transport: Transport) -> Connection:
+        host = transport.peer.host
+        buffer = ReceiveBuffer(self._pool, self._limits.max_request_bytes)
+        state = ConnectionState(listener_name=self.name, client_address=host)
+        connection = Connection(transport, state, self._dispatcher, buffer, self._refusals, self._memory)
+        self._connections[connection] = host
+        self._connections_of_host[host] = self._connections_of_host.get(host, 0) + 1
+        return connection
+
+    async def _serve_connection(self, connection: Connection, transport: Transport) -> None:
+        REQUESTER.set(connection.state)
+        try:
+            await connection.serve()
+        except Exception:
+            _log.exception("connection of %s on listener %s failed", transport.peer, self.name)
+        finally:
+            host = self._connections.pop(connection)
+            self._connections_of_host[host] -= 1
+            if not self._connections_of_host[host]:
+                del self._connections_of_host[host]
+
+    async def _look_for_peers(self) -> None:
+        while True:
+            await trio.sleep(_LOOK_FOR_PEERS_S)
+            for number, connection in enumerate(list(self._connections)):
+                connection.look_for_peer()
+                if not (number + 1) % _LOOKS_IN_A_TURN:
+                    await trio.lowlevel.checkpoint()
+
+    async def _keep_memory(self) -> None:
+        """While requests wait for memory: close those that hold some and bring nothing, the greediest first.
+
+        Where all bring something and somebody has waited for long, the greediest of all has to go.
+        """
+        memory, waited = self._memory, 0
+        while True:
+            await memory.until_wanted()
+            for connection in self._connections:
+                connection.note_progress()
+            await trio.sleep(_MEMORY_LOOK_S)
+            waited = waited + 1 if memory.is_wanted else 0
+            if not waited:
+                continue
+            stuck = [connection for connection in self._connections if connection.is_stuck]
+            stuck.sort(key=_held, reverse=True)
+            for connection in stuck:
+                if memory.request_bytes <= memory.request_limit_bytes // 2:
+                    break
+                connection.evict(f"holds {connection.request_bytes} bytes of a request that does not come, others wait")
+            if not stuck and waited >= _PATIENT_LOOKS and self._connections:
+                greediest = max(self._connections, key=_held)
+                greediest.evict(f"holds {greediest.request_bytes} bytes of a request, others wait for long")
+            memory.retry()
+
+    def _relieve_memory(self) -> None:
+        memory = self._memory
+        if memory.has_too_many_answers:
+            for connection in sorted(self._connections, key=_unsent, reverse=True):
+                if memory.answer_bytes <= memory.answer_limit_bytes // 2 or not connection.unsent_bytes:
+                    break
+                connection.evict(f"did not take {connection.unsent_bytes} bytes of an answer, and memory is short")
+        if memory.has_too_many_requests:
+            for connection in sorted(self._connections, key=_unfinished, reverse=True):
+                if memory.request_bytes <= memory.request_limit_bytes or not connection.unfinished_bytes:
+                    break
+                connection.evict(f"holds {connection.unfinished_bytes} bytes of a request, and memory is short")
+
+    async def _close_idle_connections(self) -> None:
+        """A connection without progress is closed after one period to one and a quarter."""
+        if self._limits.max_idle_ms < 0:
+            return
+        interval_s = max(self._limits.max_idle_ms, 1) / 1000 / _IDLE_CHECKS
+        while True:
+            await trio.sleep(interval_s)
+            for connection in list(self._connections):
+                connection.close_if_idle(_IDLE_CHECKS)

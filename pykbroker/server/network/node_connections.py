@@ -1,0 +1,153 @@
+"""Connections to other nodes of the cluster: one to each for each purpose, opened when it is needed first.
+
+Who is asked for what is decided by others: `InterBroker` knows brokers by their ids, `ControllerChannel` the active
+controller by raft's word. Kafka's counterpart is the `NetworkClient` of a `NodeToControllerChannelManager`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeVar
+
+import trio
+
+from pykbroker.client.connection import Connection
+from pykbroker.client.errors import NoBrokerReachable, NodeRefusesConnections
+from pykbroker.protocol.schema import Message
+
+from ..runtime.threads import Threads
+from .transport import Network, Transport
+
+ResponseT = TypeVar("ResponseT", bound=Message)
+
+
+@dataclass(frozen=True, slots=True)
+class Destination:
+    """node: as it is called in a log, such as "broker 2"."""
+
+    node: str
+    host: str
+    port: int
+
+
+class NodeConnections:
+    """threads: for answers of many entries; where there are none, they are unpacked on the event loop."""
+
+    def __init__(
+        self, network: Network, *, client_id: str, request_timeout_ms: int, threads: Threads | None = None
+    ) -> None:
+        self._network = network
+        self._threads = threads
+        self._client_id = client_id
+        self._request_timeout_ms = request_timeout_ms
+        self._open: dict[tuple[str, str], tuple[Destination, Connection]] = {}
+        self._connecting: dict[tuple[str, str], trio.Lock] = {}
+
+    async def request(
+        self,
+        destination: Destination,
+        request: Message,
+        response_type: type[ResponseT],
+        *,
+        purpose: str = "",
+        timeout_ms: int | None = None,
+    ) -> ResponseT:
+        """In the newest version that both know. Raises ClientError; whether the request arrived is not known then.
+
+        purpose: a peer answers the requests of one connection one by one, so what waits long has one of its own.
+        """
+        connection = await self.connection(destination, purpose)
+        return await connection.request(request, response_type, timeout_ms=timeout_ms)
+
+    async def connection(self, destination: Destination, purpose: str = "") -> Connection:
+        """The open one, or a new one that knows the peer's versions. Raises ClientError."""
+        key = destination.node, purpose
+        connecting = self._connecting.setdefault(key, trio.Lock())
+        try:
+            async with connecting:
+                return await self._connected(key, destination)
+        finally:
+            self._forget(key)
+
+    async def _connected(self, key: tuple[str, str], destination: Destination) -> Connection:
+        known = self._open.get(key)
+        if known is not None:
+            if known[0] == destination and not known[1].is_closed:
+                return known[1]
+            # The node has moved, or a new process stands in its place. Out first: it may be closed by others, too.
+            del self._open[key]
+            await known[1].aclose()
+        connection = await self._connect(destination)
+        self._open[key] = destination, connection
+        return connection
+
+    async def close(self, node: str, purpose: str = "") -> None:
+        """Whoever still waits for an answer on it gets ConnectionLost."""
+        known = self._open.pop((node, purpose), None)
+        self._forget((node, purpose))
+        if known is not None:
+            await known[1].aclose()
+
+    def _forget(self, key: tuple[str, str]) -> None:
+        """Names of nodes come from outside: nothing is kept of one to which there is no connection."""
+        connecting = self._connecting.get(key)
+        if key not in self._open and connecting is not None and not connecting.locked():
+            del self._connecting[key]
+
+    async def _connect(self, destination: Destination) -> Connection:
+        node = destination.node
+        with trio.move_on_after(self._request_timeout_ms / 1000):
+            try:
+                transport = await self._network.connect(destination.host, destination.port)
+            except ConnectionRefusedError as error:
+                raise NodeRefusesConnections(f"Cannot reach {node}: {error}", retriable=True) from None
+            except OSError as error:
+                raise NoBrokerReachable(f"Cannot reach {node}: {error}", retriable=True) from None
+            return await self._negotiated(transport, node)
+        raise NoBrokerReachable(f"Cannot reach {node}: no connection in {self._request_timeout_ms} ms", retriable=True)
+
+    async def _negotiated(self, transport: Transport, node: str) -> Connection:
+        connection = Connection(
+            TransportStream(transport),
+            peer=node,
+            client_id=self._client_id,
+            request_timeout_ms=self._request_timeout_ms,
+            threads=self._threads,
+        )
+        try:
+            await connection.negotiate()
+        except BaseException:
+            with trio.CancelScope(shield=True):
+                await connection.aclose()
+            raise
+        return connection
+
+    async def aclose(self) -> None:
+        for _, connection in list(self._open.values()):
+            await connection.aclose()
+        self._open.clear()
+
+
+class TransportStream(trio.abc.Stream):
+    """The node's network as the client package knows one."""
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+
+    async def send_all(self, data: bytes | bytearray | memoryview) -> None:
+        await self._transport.send([data])
+
+    async def wait_send_all_might_not_block(self) -> None:
+        await trio.lowlevel.checkpoint()
+
+    async def receive_some(self, max_bytes: int | None = None) -> bytes:
+        data = bytearray(max_bytes or 65_536)
+        count = await self._transport.receive_into(memoryview(data))
+        return bytes(data[:count])
+
+    async def receive_into(self, view: memoryview) -> int:
+        return await self._transport.receive_into(view)
+
+    async def aclose(self) -> None:
+        self._transport.close()
+        await trio.lowlevel.checkpoint()

@@ -1,0 +1,242 @@
+"""What a node keeps on disk: its log directories and, in one of them, the metadata log.
+
+Opening formats what is unformatted. `close` is the end of a clean shutdown; `release` alone leaves everything as a
+crash would.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from random import Random
+from typing import TypeVar
+
+from pykbroker.config import BrokerConfig
+from pykbroker.metadata.controller import Controller
+from pykbroker.metadata.features import UnsupportedFeatureLevel, bootstrap_records
+from pykbroker.metadata.image import InconsistentMetadata
+from pykbroker.protocol.schema import Message
+from pykbroker.protocol.uuids import random_uuid, uuid_to_text
+from pykbroker.raft.election_state import InvalidQuorumState
+from pykbroker.raft.snapshots import RetentionLimits, SnapshotSchedule
+from pykbroker.raft.voters import Endpoint, InvalidVoters
+from pykbroker.storage.directories.log_dirs import LogDirectory
+from pykbroker.storage.files.disk import Disk
+from pykbroker.storage.files.errors import DiskFailed, NoRoom
+from pykbroker.storage.segments.log_config import LogConfig
+
+from ..network.node_connections import NodeConnections
+from ..network.transport import Network
+from ..quorum.bootstrap_checkpoint import InvalidBootstrapCheckpoint, read_bootstrap_checkpoint
+from ..quorum.controller_driver import ControllerDriver
+from ..quorum.formatting import directory_paths, format_path, formatted_cluster_id, is_unformatted, partition_paths
+from ..quorum.metadata_log import MetadataLog
+from ..quorum.metadata_publisher import MetadataPublisher
+from ..quorum.metadata_remedy import remedy, telling
+from ..quorum.quorum_setup import append_linger_ms, raft_node
+from ..quorum.raft_channel import RaftChannel
+from ..quorum.raft_driver import RaftDriver
+from ..quorum.snapshot_generator import SnapshotGenerator
+from ..runtime.clock import Clock
+from ..runtime.start_refused import StartRefused
+from ..runtime.threads import Threads
+
+_log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+
+class NodeStorage:
+    """directories: those of the partitions. broker_epoch: goes into the mark of a clean shutdown."""
+
+    def __init__(
+        self,
+        cluster_id: str,
+        directories: Sequence[LogDirectory],
+        opened: Sequence[LogDirectory],
+        disk: Disk,
+        metadata_log: MetadataLog,
+        bootstrap: Sequence[Message],
+    ) -> None:
+        self.cluster_id = cluster_id
+        self.directories = directories
+        self.broker_epoch = -1
+        self._opened = opened
+        self._disk = disk
+        self._metadata_log = metadata_log
+        self._bootstrap = bootstrap
+
+    @classmethod
+    def open(cls, disk: Disk, config: BrokerConfig, *, clock: Clock, rng: Random) -> NodeStorage:
+        """Raises StorageError, StartRefused."""
+        paths = _Paths(config)
+        unformatted = paths.attempt(lambda path: is_unformatted(disk, path))
+        cluster_id = formatted_cluster_id(disk, paths.usable) or uuid_to_text(random_uuid(rng))
+
+        opened: list[LogDirectory] = []
+
+        def open_directory(path: str) -> LogDirectory:
+            if unformatted[path]:
+                format_path(disk, config, path, cluster_id, rng=rng, now_ms=clock.now_ms())
+            directory = LogDirectory.open(disk, path, rng=rng, node_id=config.node_id, cluster_id=cluster_id)
+            opened.append(directory)
+            return directory
+
+        try:
+            paths.attempt(open_directory)
+            with telling(remedy(config)):
+                metadata_log = MetadataLog.open(
+                    disk,
+                    opened[0].metadata_log_path,
+                    _metadata_log_config(config),
+                    clean_shutdown=opened[0].was_clean_shutdown,
+                    machine_stayed_up=opened[0].machine_stayed_up,
+                    now_ms=clock.now_ms(),
+                )
+            with refusing_start():
+                bootstrap = read_bootstrap_checkpoint(disk, opened[0].path) or bootstrap_records()
+        except BaseException:
+            for directory in opened:
+                directory.release()
+            raise
+        # A metadata directory of its own is not in log.dirs and takes no partitions.
+        of_partitions = [each for each in opened if each.path in partition_paths(config)]
+        return cls(cluster_id, of_partitions, opened, disk, metadata_log, bootstrap)
+
+    @property
+    def previous_broker_epoch(self) -> int:
+        """Of the last run, where all directories were closed cleanly; -1 elsewhere."""
+        epochs = {directory.previous_broker_epoch for directory in self.directories}
+        return epochs.pop() if len(epochs) == 1 else -1
+
+    def raft_driver(
+        self,
+        config: BrokerConfig,
+        network: Network,
+        endpoints: Sequence[Endpoint],
+        *,
+        clock: Clock,
+        threads: Threads,
+        rng: Random,
+    ) -> RaftDriver:
+        """This node's part in the quorum, on its metadata log. Raises CorruptLog, DiskFailed, StartRefused.
+
+        endpoints: where others reach its controller, by listener.
+        """
+        with refusing_start(), telling(remedy(config)):
+            node = raft_node(
+                config,
+                self._metadata_log,
+                cluster_id=self.cluster_id,
+                directory_id=self._opened[0].directory_id,
+                endpoints=endpoints,
+                rng=rng,
+            )
+        timeout_ms = config.int("controller.quorum.request.timeout.ms")
+        connections = NodeConnections(network, client_id=f"raft-client-{config.node_id}", request_timeout_ms=timeout_ms)
+        return RaftDriver(
+            node,
+            self._metadata_log,
+            RaftChannel(connections, self.cluster_id),
+            clock=clock,
+            threads=threads,
+            append_linger_ms=append_linger_ms(config),
+        )
+
+    def metadata_publisher(self, config: BrokerConfig, raft: RaftDriver) -> MetadataPublisher:
+        """The image of what that log says."""
+        return MetadataPublisher(raft, self._metadata_log, remedy=remedy(config))
+
+    def controller_driver(
+        self, config: BrokerConfig, raft: RaftDriver, metadata: MetadataPublisher, *, clock: Clock, rng: Random
+    ) -> ControllerDriver:
+        """The controller that writes it."""
+        controller = Controller(config, node_id=config.node_id, cluster_id=self.cluster_id, rng=rng)
+        return ControllerDriver(
+            raft,
+            metadata,
+            controller,
+            clock=clock,
+            bootstrap=self._bootstrap,
+            max_idle_ms=config.int("metadata.max.idle.interval.ms"),
+        )
+
+    def snapshot_generator(self, config: BrokerConfig, *, clock: Clock, threads: Threads) -> SnapshotGenerator:
+        """For the image that the publisher follows the log with."""
+        return SnapshotGenerator(
+            self._metadata_log,
+            SnapshotSchedule(
+                config.int("metadata.log.max.record.bytes.between.snapshots"),
+                config.int("metadata.log.max.snapshot.interval.ms"),
+                clock.monotonic_ms(),
+            ),
+            RetentionLimits(config.int("metadata.max.retention.bytes"), config.int("metadata.max.retention.ms")),
+            delete_delay_ms=config.int("internal.metadata.delete.delay.millis"),
+            clock=clock,
+            threads=threads,
+        )
+
+    def close(self) -> None:
+        """A clean shutdown: everything is flushed and marked so. It blocks: for a thread."""
+        try:
+            self._metadata_log.close()
+        except NoRoom:
+            # Its records are durable; the next start has to look at it.
+            self._opened[0].has_unclean_log = True
+        for directory in self._opened:
+            directory.close(broker_epoch=self.broker_epoch)
+
+    def release(self) -> None:
+        """Give up the locks, and leave the files as they are."""
+        for directory in self._opened:
+            directory.release()
+
+
+class _Paths:
+    """The directories of a node, less those whose disk fails: the others serve without them (KIP-112)."""
+
+    def __init__(self, config: BrokerConfig) -> None:
+        self.usable = directory_paths(config)
+        self._metadata_path = self.usable[0]
+        self._partition_paths = partition_paths(config)
+
+    def attempt(self, step: Callable[[str], T]) -> dict[str, T]:
+        """Take the step for each. Raises DiskFailed where the metadata log's fails, or the last for partitions."""
+        results: dict[str, T] = {}
+        for path in list(self.usable):
+            try:
+                results[path] = step(path)
+            except DiskFailed as failure:
+                self.usable.remove(path)
+                if path == self._metadata_path or not any(each in self._partition_paths for each in self.usable):
+                    raise
+                _log.error("log directory %s is offline: %s", path, failure)
+        return results
+
+
+@contextmanager
+def refusing_start() -> Iterator[None]:
+    """What the metadata says may be nothing that this node can run on."""
+    try:
+        yield
+    except (
+        InconsistentMetadata,
+        InvalidBootstrapCheckpoint,
+        InvalidQuorumState,
+        InvalidVoters,
+        UnsupportedFeatureLevel,
+    ) as error:
+        raise StartRefused(str(error)) from error
+
+
+def _metadata_log_config(config: BrokerConfig) -> LogConfig:
+    """Retention is that of snapshots: without them nothing of the metadata log may go."""
+    internal_segment_bytes = config.optional_int("internal.metadata.log.segment.bytes")
+    return LogConfig(
+        segment_bytes=internal_segment_bytes or config.int("metadata.log.segment.bytes"),
+        segment_ms=config.int("metadata.log.segment.ms"),
+        max_message_bytes=config.int("internal.metadata.max.batch.size.in.bytes"),
+        retention_bytes=-1,
+        retention_ms=-1,
+    )

@@ -1,0 +1,450 @@
+"""Drives the controller: its rules are pure, this gives them the raft log, time, and callers that wait.
+
+It acts while this node leads the quorum, and forgets what is not committed when it no longer does. One task takes one
+step of the controller after another, as Kafka's `QuorumController` does in its thread: a request, or what is due. A
+step reads the controller's state, has its records appended as one batch, and replays them; a long one does so in many
+turns of the event loop, between which nobody else asks the controller for anything. What nodes ask comes before what
+clients ask, so that no client keeps a broker from showing that it lives. A request is answered when its records are
+committed and in the image, so whoever holds an answer sees its effect in every later read.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import trio
+
+from pykbroker.long_work import LongWork
+from pykbroker.metadata.controller import Controller
+from pykbroker.metadata.feature_updates import KRAFT_VERSION
+from pykbroker.metadata.refusals import refuse
+from pykbroker.metadata.refused import Refused
+from pykbroker.metadata.request_pieces import merged, pieces_of
+from pykbroker.protocol.errors import ErrorCode
+from pykbroker.protocol.messages.brokers import (
+    AllocateProducerIdsRequest,
+    AlterPartitionRequest,
+    BrokerHeartbeatRequest,
+    BrokerRegistrationRequest,
+    ControllerRegistrationRequest,
+    UpdateFeaturesRequest,
+)
+from pykbroker.protocol.messages.log_dirs import AssignReplicasToDirsRequest
+from pykbroker.protocol.messages.metadata_records import NoOpRecord
+from pykbroker.protocol.messages.quorum import DescribeQuorumRequest
+from pykbroker.protocol.messages.voters import AddRaftVoterRequest, RemoveRaftVoterRequest
+from pykbroker.protocol.schema import Message
+from pykbroker.raft.node import NotLeader
+from pykbroker.state_machine import Completion, Result, Token
+from pykbroker.storage.files.errors import DiskFailed, NoRoom
+
+from ..runtime.clock import Clock
+from ..runtime.log_lines import printable
+from ..runtime.loop_monitor import REQUESTER
+from ..runtime.turns import LongRequests, Turn
+from .encoded_records import EncodedRecords, encode_records
+from .metadata_publisher import MetadataPublisher
+from .quorum_description import describe_quorum
+from .raft_driver import RaftDriver
+
+logger = logging.getLogger(__name__)
+
+_RETRY_MS = 1000
+"""After a lack of room, where nobody waits for an answer."""
+
+_OF_NODES = (
+    AllocateProducerIdsRequest,
+    BrokerHeartbeatRequest,
+    BrokerRegistrationRequest,
+    ControllerRegistrationRequest,
+)
+"""What nodes ask of their own accord; what people ask for is worth a line in the log."""
+
+_FIRST = (*_OF_NODES, AlterPartitionRequest, AssignReplicasToDirsRequest)
+"""What comes before all others."""
+
+_STEPS_PER_REQUEST: Final = 200
+"""Besides what its work counts."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """One step of the controller that waits for its records: end_offset is the log's end behind them."""
+
+    end_offset: int
+    completed: Sequence[Completion]
+
+
+class ControllerDriver:
+    """The controller of one node.
+
+    bootstrap: the records that an empty log opens with. max_idle_ms: where other nodes follow the log, it gets a record
+    that says nothing whenever it was idle for so long, so that everybody knows how far he is; 0 is never.
+    """
+
+    def __init__(
+        self,
+        raft: RaftDriver,
+        metadata: MetadataPublisher,
+        controller: Controller,
+        *,
+        clock: Clock,
+        bootstrap: Sequence[Message],
+        max_idle_ms: int = 0,
+    ) -> None:
+        self._raft = raft
+        self._metadata = metadata
+        self._controller = controller
+        self._clock = clock
+        self._bootstrap = bootstrap
+        self._max_idle_ms = max_idle_ms
+        self._watchers: list[Callable[[], None]] = []
+        self._epoch: int | None = None
+        """Of raft, while this controller is active."""
+        self._uncommitted: deque[_Step] = deque()
+        self._unapplied: deque[_Step] = deque()
+        self._waiting: dict[Token, _Waiting] = {}
+        self._queues: tuple[deque[_Waiting], deque[_Waiting]] = deque(), deque()
+        """Requests whose step has not begun; those of `_FIRST`, and the others."""
+        self._long = LongRequests()
+        """The steps, and the requests that are cut or judged for theirs: one of them has its turn at a time."""
+        self._turn = Turn(self._long)
+        self._next_token = 0
+        self._news = trio.Event()
+        self._no_expiry_before_ms = 0
+        self._written_ms = 0
+        raft.watch(self._on_raft_changed)
+        metadata.watch(self._on_applied)
+
+    @property
+    def is_active(self) -> bool:
+        """Whether this node's controller is the one that decides."""
+        return self._epoch is not None
+
+    def watch(self, watcher: Callable[[], None]) -> None:
+        """Calls `watcher` when `is_active` has changed. It must not wait."""
+        self._watchers.append(watcher)
+
+    async def submit(self, request: Message, *, until_applied: bool = True) -> Any:
+        """Returns the response to an admin request once what it did is committed and visible in this node's image.
+
+        NOT_CONTROLLER where another controller is the active one, or becomes it before; the effect may come all the
+        same. Whoever is cancelled meanwhile loses the answer, not the effect.
+        until_applied: False for those who do not look at this node's image; they need not wait for it.
+        """
+        if self._epoch is None:
+            return await Turn(self._long).through(_not_controller(request))
+        if isinstance(request, DescribeQuorumRequest):
+            return describe_quorum(self._raft, self._metadata.image, request, self._clock)
+        if isinstance(request, AddRaftVoterRequest | RemoveRaftVoterRequest):
+            return await self._ask_raft(request)
+        if isinstance(request, UpdateFeaturesRequest):
+            self._controller.learn_kraft_version(self._raft.kraft_version)
+            if any(each.feature == KRAFT_VERSION for each in request.feature_updates):
+                return await self._update_kraft_version(request)
+        return await self._submit(request, until_applied=until_applied)
+
+    async def _ask_raft(self, request: Message) -> Any:
+        return await self._raft.answer(request, request.__schema__.stable_versions.high, "")
+
+    async def _update_kraft_version(self, request: UpdateFeaturesRequest) -> Any:
+        """Which is raft's, with whatever else is to be updated: all of it is checked first."""
+        updates, is_dry = request.feature_updates, request.validate_only
+        checked = await self._submit(UpdateFeaturesRequest(feature_updates=updates, validate_only=True))
+        if checked.error_code != ErrorCode.NONE:
+            return checked
+        of_raft = [each for each in updates if each.feature == KRAFT_VERSION][:1]
+        upgraded = await self._ask_raft(UpdateFeaturesRequest(feature_updates=of_raft, validate_only=is_dry))
+        if upgraded.error_code != ErrorCode.NONE:
+            return upgraded
+        others = [each for each in updates if each.feature != KRAFT_VERSION]
+        if is_dry or not others:
+            return checked
+        answer = await self._submit(UpdateFeaturesRequest(feature_updates=others))
+        return checked if answer.error_code == ErrorCode.NONE else answer
+
+    async def _submit(self, request: Message, *, until_applied: bool = True) -> Any:
+        """A large request is handled in pieces, each of which is one step; others have theirs in between."""
+        turn = Turn(self._long)
+        pieces = await turn.through(pieces_of(request))
+        refused = await turn.through(self._controller.refusal_of_size(request)) if len(pieces) > 1 else None
+        begun: list[_Waiting] = []
+        try:
+            for piece in pieces:
+                self._next_token += 1
+                waiting = _Waiting(piece, refused, until_applied=until_applied, token=Token(self._next_token))
+                begun.append(waiting)
+                self._begin(waiting)
+                await waiting.decided.wait()
+                if waiting.fault is not None:
+                    raise waiting.fault
+            responses = []
+            for waiting in begun:
+                await waiting.event.wait()
+                refused_now = waiting.refusal
+                responses.append(waiting.response if refused_now is None else await turn.through(refused_now))
+        finally:
+            for waiting in begun:
+                self._waiting.pop(waiting.token, None)
+        return merged(request, responses)
+
+    def _begin(self, waiting: _Waiting) -> None:
+        """It gets its step when those before it have had theirs."""
+        if self._epoch is None:
+            waiting.refuse(_not_controller(waiting.request))
+            return
+        self._waiting[waiting.token] = waiting
+        self._queues[not isinstance(waiting.request, _FIRST)].append(waiting)
+        self._news.set()
+
+    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """Works until it is cancelled; started when a controller is active, and if it is this one, what that brought is
+        applied.
+
+        Where there is no room, requests that change something are refused, and a start waits. Where the disk fails
+        nothing happens any more: the raft driver takes the node down. Raises UnsupportedFeatureLevel.
+        """
+        is_starting = True
+        while True:
+            if self._may_act():
+                await self._activate()
+            if is_starting and (self._settled() or self._raft.leader_id not in (None, self._raft.node_id)):
+                is_starting = False
+                task_status.started()
+            if self.is_active:
+                await self._do_what_is_due()
+            if any(self._queues):
+                await self._handle_next()
+            else:
+                await self._wait_for_news()
+
+    # Coming and going
+
+    def _may_act(self) -> bool:
+        """The image has everything in the log then: what follows the first record of this epoch only we can write."""
+        return (
+            self._epoch is None and self._raft.leads and self._metadata.applied_offset > self._raft.epoch_start_offset
+        )
+
+    def _settled(self) -> bool:
+        return self.is_active and not self._uncommitted and not self._unapplied
+
+    async def _activate(self) -> None:
+        epoch = self._raft.epoch
+        self._controller.adopt(self._metadata.image.fork())
+        await self._turn.through(self._controller.prepare())
+        now_ms, end_offset = self._clock.monotonic_ms(), self._raft.log_end_offset
+        activation = self._controller.activate(self._bootstrap, now_ms, end_offset)
+        while self._leads(epoch):
+            try:
+                await self._take(activation, epoch, logging.DEBUG)
+            except NotLeader:
+                break
+            except NoRoom:
+                await trio.sleep(_RETRY_MS / 1000)
+            except DiskFailed:
+                await trio.sleep_forever()
+            else:
+                break
+        if self._leads(epoch):
+            self._epoch = epoch
+            logger.info("this controller is active, in epoch %d", epoch)
+            self._tell()
+        else:
+            self._forget_uncommitted()
+
+    def _leads(self, epoch: int | None) -> bool:
+        """Whether this node has led the quorum all the time since it began to in that epoch."""
+        return self._raft.leads and self._raft.epoch == epoch
+
+    def _on_raft_changed(self) -> None:
+        if self._epoch is not None and not self._leads(self._epoch):
+            self._give_up()
+        self._on_committed()
+
+    def _give_up(self) -> None:
+        """What is not committed is not known here any more. It may still come, and then from the log."""
+        leader = self._raft.leader_id
+        logger.info("this controller is not active any more; the leader of epoch %d is %s", self._raft.epoch, leader)
+        self._epoch = None
+        self._on_committed()
+        self._forget_uncommitted()
+        self._tell()
+
+    def _forget_uncommitted(self) -> None:
+        """And what has not begun yet is for another controller."""
+        tokens = [completion.token for step in self._uncommitted for completion in step.completed]
+        tokens += [waiting.token for queue in self._queues for waiting in queue]
+        for token in tokens:
+            waiting = self._waiting.get(token)
+            if waiting is not None:
+                waiting.refuse(_not_controller(waiting.request))
+        self._uncommitted.clear()
+        for queue in self._queues:
+            queue.clear()
+        self._controller.deactivate()
+
+    def _tell(self) -> None:
+        for watcher in self._watchers:
+            watcher()
+
+    # Steps
+
+    async def _handle_next(self) -> None:
+        """Answered at once is what nothing can be done about."""
+        waiting = next(queue for queue in self._queues if queue).popleft()
+        if waiting.token not in self._waiting:
+            return  # Whoever asked has gone before it was decided.
+        request, epoch, now_ms = waiting.request, self._epoch, self._clock.monotonic_ms()
+        REQUESTER.set(waiting.requester)
+        work = self._controller.handle_in_turns(request, waiting.token, now_ms, refused=waiting.refused)
+        try:
+            result = await self._turn.through(work)
+        except Exception as fault:  # of the rules, which have recorded nothing: whoever asked is told, the others go on
+            waiting.fail(fault)
+            REQUESTER.set(None)
+            return
+        try:
+            await self._take(result, epoch, logging.DEBUG if isinstance(request, _OF_NODES) else logging.INFO)
+        except NotLeader:
+            waiting.refuse(_not_controller(request))
+        except NoRoom as no_room:
+            waiting.refuse(refuse(request, ErrorCode.KAFKA_STORAGE_ERROR, str(no_room)))
+        except DiskFailed:
+            await trio.sleep_forever()
+        waiting.decided.set()
+        await self._turn.took(_STEPS_PER_REQUEST)
+        REQUESTER.set(None)
+
+    async def _do_what_is_due(self) -> None:
+        epoch, now_ms = self._epoch, self._clock.monotonic_ms()
+        try:
+            await self._take(await self._turn.through(self._controller.expire_in_turns(now_ms)), epoch)
+            if self._idle_deadline_ms() <= now_ms:
+                await self._take(Result([NoOpRecord()], cause="nothing else to say"), epoch, logging.DEBUG)
+        except NoRoom:
+            self._no_expiry_before_ms = now_ms + _RETRY_MS
+        except NotLeader:
+            pass  # the raft driver is about to say so
+        except DiskFailed:
+            await trio.sleep_forever()
+
+    def _idle_deadline_ms(self) -> float:
+        if not self._max_idle_ms or not self._raft.has_peers:
+            return math.inf
+        return self._written_ms + self._max_idle_ms
+
+    async def _take(self, result: Result[Message], epoch: int | None, level: int = logging.INFO) -> None:
+        """Proposes what a step of the controller wants recorded, and has it answered once that is committed.
+
+        epoch: in which the step began. Raises NotLeader, NoRoom, and nothing has happened; DiskFailed.
+        """
+        if not result.records and not result.completed:
+            return
+        encoded = await self._turn.through(encode_records(result.records, self._clock.now_ms()))
+        if not self._leads(epoch):
+            raise NotLeader(self._raft.leader_id)
+        if result.records:
+            await self._record(result, encoded, level)
+        else:
+            self._uncommitted.append(_Step(self._raft.log_end_offset, result.completed))
+        self._on_committed()
+
+    async def _record(self, result: Result[Message], encoded: EncodedRecords, level: int) -> None:
+        base_offset = self._raft.propose(encoded)
+        end_offset = base_offset + len(result.records)
+        self._uncommitted.append(_Step(end_offset, result.completed))
+        self._written_ms = self._clock.monotonic_ms()
+        logger.log(level, "metadata records %d..%d: %s", base_offset, end_offset - 1, printable(result.cause))
+        await self._turn.through(self._controller.replay_in_turns(result.records, base_offset))
+
+    # Answers
+
+    def _on_committed(self) -> None:
+        committed = self._raft.high_watermark
+        while self._uncommitted and self._uncommitted[0].end_offset <= committed:
+            step = self._uncommitted.popleft()
+            self._answer(step, is_applied=False)
+            self._unapplied.append(step)
+        self._on_applied()
+
+    def _on_applied(self) -> None:
+        """Answers those whose records every listener of the image has seen."""
+        applied_offset = self._metadata.applied_offset
+        while self._unapplied and self._unapplied[0].end_offset <= applied_offset:
+            self._answer(self._unapplied.popleft(), is_applied=True)
+        self._news.set()
+
+    def _answer(self, step: _Step, *, is_applied: bool) -> None:
+        for completion in step.completed:
+            waiting = self._waiting.get(completion.token)
+            if waiting is not None and waiting.until_applied is is_applied:
+                waiting.answer(completion.response)
+
+    async def _wait_for_news(self) -> None:
+        wait_s = math.inf
+        if self.is_active:
+            expiry_ms = self._controller.next_deadline_ms()
+            deadline_ms = min(math.inf if expiry_ms is None else expiry_ms, self._idle_deadline_ms())
+            deadline_ms = max(deadline_ms, self._no_expiry_before_ms)
+            wait_s = max(deadline_ms - self._clock.monotonic_ms(), 0) / 1000
+        with trio.move_on_after(wait_s):
+            await self._news.wait()
+        self._news = trio.Event()
+
+
+def _not_controller(request: Message) -> LongWork[Message]:
+    return refuse(request, ErrorCode.NOT_CONTROLLER, ErrorCode.NOT_CONTROLLER.description)
+
+
+class _Waiting:
+    """A caller of `submit` whose answer is still owed.
+
+    refused: why nothing is done of the request that this is a piece of. decided: its step is over.
+    fault: what the rules raised. refusal: makes the response, in turns of the caller.
+    """
+
+    __slots__ = (
+        "decided",
+        "event",
+        "fault",
+        "refusal",
+        "refused",
+        "request",
+        "requester",
+        "response",
+        "token",
+        "until_applied",
+    )
+
+    def __init__(self, request: Message, refused: Refused | None, *, until_applied: bool, token: Token) -> None:
+        self.token = token
+        self.decided = trio.Event()
+        self.event = trio.Event()
+        self.request = request
+        self.refused = refused
+        self.requester = REQUESTER.get()
+        self.until_applied = until_applied
+        self.response: object = None
+        self.fault: Exception | None = None
+        self.refusal: LongWork[Message] | None = None
+
+    def fail(self, fault: Exception) -> None:
+        self.fault = fault
+        self.decided.set()
+        self.event.set()
+
+    def refuse(self, refusal: LongWork[Message]) -> None:
+        self.refusal = refusal
+        self.decided.set()
+        self.event.set()
+
+    def answer(self, response: object) -> None:
+        self.response = response
+        self.decided.set()
+        self.event.set()

@@ -1,0 +1,102 @@
+"""Raft's requests to other nodes, over the network: an outgoing request in, the event that it comes to out.
+
+Kafka's counterpart is `KafkaNetworkChannel`.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+
+import trio
+
+from pykbroker.client.errors import ClientError, NodeRefusesConnections, UnsupportedByBroker
+from pykbroker.protocol.api_keys import response_type
+from pykbroker.protocol.errors import ErrorCode, UnsupportedVersion
+from pykbroker.protocol.messages.fetch import FetchRequest
+from pykbroker.protocol.messages.metadata import DescribeClusterRequest, DescribeClusterResponse
+from pykbroker.protocol.messages.quorum import VoteRequest
+from pykbroker.protocol.schema import Message
+from pykbroker.raft.events import OutgoingRequest, RequestFailed, ResponseReceived
+
+from ..network.node_connections import Destination, NodeConnections
+from .foreign_peers import ForeignPeers
+
+_log = logging.getLogger(__name__)
+
+_PRE_VOTE_VERSION = 2
+_FOREIGN_RETRY_S = 1.0
+_CONTROLLERS = 2
+
+
+class RaftChannel:
+    """A peer answers a connection's requests one by one: a vote does not wait for a fetch that waits for records.
+
+    foreign: who answered last that it is of another cluster. on_foreign: is called when there is another one.
+    """
+
+    def __init__(self, connections: NodeConnections, cluster_id: str | None = None) -> None:
+        self.foreign = ForeignPeers(cluster_id)
+        self.on_foreign: Callable[[], None] | None = None
+        self._connections = connections
+
+    async def ask(self, outgoing: OutgoingRequest) -> ResponseReceived | RequestFailed:
+        request, to = outgoing.request, outgoing.destination
+        node = f"controller {to.node_id}" if to.node_id >= 0 else f"bootstrap server {to.host}:{to.port}"
+        purpose = "fetch" if isinstance(request, FetchRequest) else ""
+        try:
+            response = await self._ask(Destination(node, to.host, to.port), request, purpose)
+        except ClientError as error:
+            _log.debug("%s to %s: %s", type(request).__name__, node, error)
+            await self._connections.close(node, purpose)
+            return RequestFailed(outgoing.request_id, refused=isinstance(error, NodeRefusesConnections))
+        if getattr(response, "error_code", 0) == ErrorCode.INCONSISTENT_CLUSTER_ID:
+            return await self._is_foreign(outgoing, node)
+        self.foreign.discard(to)
+        return ResponseReceived(outgoing.request_id, response)
+
+    async def _is_foreign(self, outgoing: OutgoingRequest, node: str) -> RequestFailed:
+        """Somebody set up one of the two wrongly, and until he mends that there is no hurry."""
+        to = outgoing.destination
+        if to not in self.foreign:
+            self.foreign.add(to, node, None)
+            self.foreign.add(to, node, await self._cluster_id_of(Destination(node, to.host, to.port)))
+            own = self.foreign.own_cluster_id
+            _log.error("%s, and this node of %s: check their directories", self.foreign.describe(to), own)
+            if self.on_foreign is not None:
+                self.on_foreign()
+        await trio.sleep(_FOREIGN_RETRY_S)
+        return RequestFailed(outgoing.request_id)
+
+    async def _cluster_id_of(self, destination: Destination) -> str | None:
+        """None where the controller does not tell."""
+        request = DescribeClusterRequest(endpoint_type=_CONTROLLERS)
+        try:
+            answer = await self._connections.request(destination, request, DescribeClusterResponse)
+        except (ClientError, UnsupportedVersion):
+            return None
+        return None if answer.error_code else answer.cluster_id
+
+    async def _ask(self, destination: Destination, request: Message, purpose: str) -> Message:
+        key = request.__schema__.api_key
+        assert key is not None
+        answer = response_type(key)
+        try:
+            if isinstance(request, VoteRequest):
+                connection = await self._connections.connection(destination, purpose)
+                is_pre_vote = any(each.pre_vote for topic in request.topics for each in topic.partitions)
+                if is_pre_vote and connection.version_of(VoteRequest) < _PRE_VOTE_VERSION:
+                    return _unsupported(answer)
+            return await self._connections.request(destination, request, answer, purpose=purpose)
+        except (UnsupportedByBroker, UnsupportedVersion) as error:
+            _log.warning("%s does not know %s as it is sent here: %s", destination.node, type(request).__name__, error)
+            return _unsupported(answer)
+
+    async def aclose(self) -> None:
+        await self._connections.aclose()
+
+
+def _unsupported(answer: type[Message]) -> Message:
+    response = answer()
+    response.error_code = ErrorCode.UNSUPPORTED_VERSION  # type: ignore[attr-defined]
+    return response

@@ -1,0 +1,72 @@
+"""What a node does for replication besides answering: it follows other leaders, and keeps its own followers' ISR."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import trio
+
+from pykbroker.config import BrokerConfig
+
+from ..runtime.clock import Clock
+from ..runtime.turns import Turn
+from .alter_partition import Submit
+from .replica_fetcher import Brokers, ReplicaFetchers
+from .replica_manager import ReplicaManager, ReplicationCounts
+
+logger = logging.getLogger(__name__)
+
+_COUNT_INTERVAL_S = 5
+_STEPS_PER_LOOK = 6
+"""At one partition's followers; more where somebody is to be told."""
+
+
+@dataclass(slots=True)
+class NodeReplication:
+    replicas: ReplicaManager
+    fetchers: ReplicaFetchers
+    lag_time_max_ms: int
+    clock: Clock
+    told: ReplicationCounts = field(default_factory=ReplicationCounts)
+
+    @staticmethod
+    def of(config: BrokerConfig, replicas: ReplicaManager, brokers: Brokers, clock: Clock) -> NodeReplication:
+        fetchers = ReplicaFetchers(
+            config,
+            brokers,
+            flush=replicas.flush,
+            truncate=replicas.truncations.run,
+            clock=clock,
+            on_disk_failure=lambda partition, failure: replicas.failures.in_log(partition.log, failure),
+            throttle=replicas.quotas.follower,
+        )
+        replicas.replicate_with(fetchers)
+        return NodeReplication(replicas, fetchers, config.int("replica.lag.time.max.ms"), clock)
+
+    async def run(self, submit: Submit, broker_epoch: Callable[[], int]) -> None:
+        """Until it is cancelled. submit: asks the active controller. broker_epoch: of this broker's registration."""
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self.fetchers.run, broker_epoch)
+            nursery.start_soon(self.replicas.isr_changes.run, submit, broker_epoch)
+            nursery.start_soon(self._shrink_isrs)
+            nursery.start_soon(self._tell_counts)
+
+    async def _shrink_isrs(self) -> None:
+        while True:
+            await trio.sleep(max(self.lag_time_max_ms / 2, 1) / 1000)
+            turn = Turn()
+            for partition in self.replicas.partitions():
+                partition.maybe_shrink_isr(self.clock.monotonic_ms())  # nothing, where it is gone meanwhile
+                await turn.took(_STEPS_PER_LOOK)
+
+    async def _tell_counts(self) -> None:
+        """One line when something is not as it should be, or is again."""
+        while True:
+            await trio.sleep(_COUNT_INTERVAL_S)
+            counts = self.replicas.replication_counts()
+            if counts != self.told:
+                level = logging.WARNING if any(counts) else logging.INFO
+                logger.log(level, "%d under-replicated, %d under-min-ISR, %d offline partitions", *counts)
+                self.told = counts

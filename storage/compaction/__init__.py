@@ -1,0 +1,1 @@
+"""Log compaction: which logs need it, which records stay, how a segment is replaced."""

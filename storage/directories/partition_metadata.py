@@ -1,0 +1,87 @@
+"""`partition.metadata`: the id of the topic that a partition's directory belongs to (KIP-516)."""
+
+import logging
+import posixpath
+from collections.abc import Collection
+
+from pykbroker.protocol.uuids import uuid_from_text, uuid_to_text
+
+from ..files.disk import Disk
+
+_log = logging.getLogger(__name__)
+
+FILE_NAME = "partition.metadata"
+
+
+def read_topic_id(disk: Disk, directory: str) -> bytes | None:
+    """None where the file is missing or damaged.
+
+    It is written without a sync, since many are when a topic is created; so a crash may leave anything of it.
+    """
+    path = posixpath.join(directory, FILE_NAME)
+    if not disk.exists(path):
+        return None
+    data = disk.read_file(path)
+    words = data.decode("utf-8", "replace").split()
+    if len(words) == 4 and words[:3] == ["version:", "0", "topic_id:"]:
+        try:
+            return uuid_from_text(words[3])
+        except ValueError:
+            pass
+    if data.strip(b"\0"):
+        _log.warning("%s is not in the format of version 0 and counts as missing", path)
+    return None
+
+
+def sync_topic_id(disk: Disk, directory: str) -> None:
+    """What `write_topic_id` wrote without a sync; it takes no room, unlike writing it once more."""
+    file = disk.open(posixpath.join(directory, FILE_NAME))
+    try:
+        file.sync()
+    finally:
+        file.close()
+    disk.sync_directory(directory)
+
+
+def write_topic_id(disk: Disk, directory: str, topic_id: bytes, *, sync: bool) -> None:
+    text = f"version: 0\ntopic_id: {uuid_to_text(topic_id)}"
+    disk.replace_file(posixpath.join(directory, FILE_NAME), text.encode(), sync=sync)
+
+
+class UnsyncedTopicIds:
+    """Of partitions that were created lately, by the paths of their directories: a sync for each would make creating
+    topics slow. Records that are durable must not turn up in another topic of the same name, so the id is made durable
+    before they are.
+    """
+
+    def __init__(self, disk: Disk) -> None:
+        self._disk = disk
+        self._topic_ids: dict[str, bytes] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._topic_ids)
+
+    def add(self, path: str, topic_id: bytes) -> None:
+        self._topic_ids[path] = topic_id
+
+    def forget(self, path: str) -> None:
+        self._topic_ids.pop(path, None)
+
+    def forget_all(self) -> None:
+        """They are durable."""
+        self._topic_ids.clear()
+
+    def sync(self, path: str) -> None:
+        """May run in a thread, as a part of the log's first flush. Raises `DiskFailed`."""
+        topic_id = self._topic_ids.get(path)
+        if topic_id is None:
+            return
+        if self._disk.is_directory(path):
+            sync_topic_id(self._disk, path)
+        if self._topic_ids.get(path) == topic_id:
+            del self._topic_ids[path]
+
+    def sync_all(self, paths: Collection[str]) -> None:
+        for path in list(self._topic_ids):
+            if path in paths:
+                self.sync(path)

@@ -1,0 +1,1 @@
+"""One partition's log: `Log`, its segments, truncation, recovery, reads, searches by time."""

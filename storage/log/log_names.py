@@ -1,0 +1,48 @@
+"""Which names of a log's files, and of its directory, a power cut may still take back.
+
+A file is durable only together with the directory entry that names it (`LocalLog.flush` syncs the directory, too).
+"""
+
+import posixpath
+from collections.abc import Callable
+
+from ..files.disk import Disk
+
+
+class LogNames:
+    """are_durable: as far as anybody knows at the start."""
+
+    def __init__(self, disk: Disk, directory: str, *, are_durable: bool) -> None:
+        self._disk = disk
+        self._directory = directory
+        self._synced_changes = 1 if are_durable else 0
+        self._is_parent_synced = are_durable
+        self.changes = 1
+        """How many there were: whoever is about to write and then to sync looks first."""
+
+    def note_change(self) -> None:
+        self.changes += 1
+
+    def move_to(self, directory: str) -> None:
+        """The directory has another name now, which is one of those to be made durable."""
+        self._directory = directory
+        self._is_parent_synced = False
+        self.changes += 1
+
+    def sync(self) -> None:
+        """Of the files only."""
+        self._disk.sync_directory(self._directory)
+
+    def sync_changes(self, changes: int, before_first: Callable[[], None]) -> None:
+        """So many, and once the name of the directory, which may be new. before_first: makes durable what must be there
+        before anything of the log is.
+        """
+        if changes == self._synced_changes:
+            return
+        if not self._is_parent_synced:
+            before_first()
+        self.sync()
+        if not self._is_parent_synced:
+            self._disk.sync_directory(posixpath.dirname(self._directory))
+            self._is_parent_synced = True
+        self._synced_changes = changes
