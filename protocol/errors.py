@@ -1,8 +1,9 @@
-"""Kafka's error codes, and the exceptions of this layer.
+"""Kafka's error codes, the error that ends a request, and the errors of the codecs.
 
-An error code is an answer, a value like any other. Exceptions are for bytes that cannot be read and for versions that
-cannot carry what they are asked to. Names, numbers and which of them a client may retry are Kafka's
-(`org.apache.kafka.common.protocol.Errors`); the descriptions are ours.
+An `ErrorCode` is an expected answer, a value like any other. An `ApiError` ends a request, or one row of it, with an
+error code. A `ProtocolError` is for bytes that cannot be read and for versions that cannot carry a field. Names,
+numbers and which of them a client may retry are Kafka's (`org.apache.kafka.common.protocol.Errors`); the descriptions
+are ours.
 """
 
 from __future__ import annotations
@@ -173,6 +174,25 @@ class ErrorCode(IntEnum):
     def description(self) -> str:
         """One sentence for people; the text that answers carry where they have an error message."""
         return _DESCRIPTIONS[self]
+
+
+class ApiError(Exception):
+    """A request, or one row of a request, ends with an error code and the words for it.
+
+    Kafka's models are `org.apache.kafka.common.requests.ApiError` and `org.apache.kafka.common.errors.ApiException`.
+    A rule raises the error, and whoever writes the response or the row catches it: `code` becomes `error_code`, and
+    `message` becomes `error_message` where the response has such a field. A `message` of None leaves that field null;
+    `str(error)` then falls back to the description of the code, as Kafka's `ApiError.messageWithFallback` does. A
+    subclass exists only where somebody reads more data than these two.
+    """
+
+    def __init__(self, code: ErrorCode, message: str | None = None) -> None:
+        super().__init__(code, message)
+        self.code = code
+        self.message = message
+
+    def __str__(self) -> str:
+        return self.code.description if self.message is None else self.message
 
 
 _RETRIABLE: Final = frozenset(
