@@ -7,9 +7,8 @@ the second protocol leave this request out; TxnOffsetCommit does it for them.
 
 from __future__ import annotations
 
-from pykbroker.protocol.errors import ErrorCode
+from pykbroker.protocol.errors import ApiError, ErrorCode
 from pykbroker.protocol.messages.transactions import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
-from pykbroker.server.coordinators.coordinator_driver import CoordinatorRefused
 from pykbroker.server.network.dispatch import RequestContext, handles
 from pykbroker.transactions.requests import AddPartitions, PartitionsAdded, TopicPartition
 
@@ -37,6 +36,6 @@ async def _add(context: RequestContext, request: AddOffsetsToTxnRequest) -> Erro
     )
     try:
         added: PartitionsAdded = await submit(context, request.transactional_id, asked)
-    except CoordinatorRefused as refused:
-        return refused.error_code
+    except ApiError as error:
+        return error.code
     return added.errors[offsets]

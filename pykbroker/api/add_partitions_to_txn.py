@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from pykbroker.protocol.errors import ErrorCode
+from pykbroker.protocol.errors import ApiError, ErrorCode
 from pykbroker.protocol.messages.transactions import (
     AddPartitionsToTxnPartitionResult,
     AddPartitionsToTxnRequest,
@@ -19,7 +19,6 @@ from pykbroker.protocol.messages.transactions import (
     AddPartitionsToTxnTopicResult,
     AddPartitionsToTxnTransaction,
 )
-from pykbroker.server.coordinators.coordinator_driver import CoordinatorRefused
 from pykbroker.server.coordinators.transaction_membership import ADDING_BY_BROKERS_SINCE, SECOND_PROTOCOL
 from pykbroker.server.network.dispatch import RequestContext, handles
 from pykbroker.server.runtime.turns import portions
@@ -99,8 +98,8 @@ async def _missing(context: RequestContext, partitions: Sequence[TopicPartition]
 async def _add(context: RequestContext, asked: AddPartitions) -> Mapping[TopicPartition, ErrorCode]:
     try:
         added: PartitionsAdded = await submit(context, asked.transactional_id, asked)
-    except CoordinatorRefused as refused:
-        return dict.fromkeys(asked.partitions, refused.error_code)
+    except ApiError as error:
+        return dict.fromkeys(asked.partitions, error.code)
     return added.errors
 
 

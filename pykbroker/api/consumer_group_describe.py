@@ -10,14 +10,13 @@ from functools import partial
 from pykbroker.groups.consumer.consumer_descriptions import ConsumerGroupAsOfNow
 from pykbroker.groups.requests import DescribeConsumerGroup
 from pykbroker.protocol.encoded_array import EncodedArray
-from pykbroker.protocol.errors import ErrorCode
+from pykbroker.protocol.errors import ApiError, ErrorCode
 from pykbroker.protocol.messages.consumer_groups import (
     ConsumerGroupDescribeRequest,
     ConsumerGroupDescribeResponse,
     DescribedGroup,
     Member,
 )
-from pykbroker.server.coordinators.coordinator_driver import CoordinatorRefused
 from pykbroker.server.network.dispatch import RequestContext, handles
 
 from .authorized_operations import GROUP_OPERATIONS
@@ -46,8 +45,8 @@ async def _describe(context: RequestContext, group_id: str, with_operations: boo
         return DescribedGroup(group_id=group_id, error_code=ErrorCode.INVALID_GROUP_ID)
     try:
         found: ConsumerGroupAsOfNow = await submit(context, group_id, DescribeConsumerGroup(group_id=group_id))
-    except CoordinatorRefused as refused:
-        return DescribedGroup(group_id=group_id, error_code=refused.error_code)
+    except ApiError as error:
+        return DescribedGroup(group_id=group_id, error_code=error.code)
     group = found.group
     group.members = await _members(context, found)
     if with_operations and not group.error_code:

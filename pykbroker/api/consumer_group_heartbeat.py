@@ -6,9 +6,8 @@ Served are versions 0 and 1: 1 brought regular expressions, and member ids that 
 from __future__ import annotations
 
 from pykbroker.groups.consumer.consumer_heartbeat_validation import MOST_NAMES
-from pykbroker.protocol.errors import ErrorCode
+from pykbroker.protocol.errors import ApiError, ErrorCode
 from pykbroker.protocol.messages.consumer_groups import ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse
-from pykbroker.server.coordinators.coordinator_driver import CoordinatorRefused
 from pykbroker.server.network.dispatch import RequestContext, handles
 
 from .group_requests import has_consumer_groups, submit
@@ -30,6 +29,6 @@ async def consumer_group_heartbeat(
         await context.turn.through(groups.metadata_hash.learn_again())
     try:
         response: ConsumerGroupHeartbeatResponse = await submit(context, request.group_id, request)
-    except CoordinatorRefused as refused:
-        return ConsumerGroupHeartbeatResponse(error_code=refused.error_code)
+    except ApiError as error:
+        return ConsumerGroupHeartbeatResponse(error_code=error.code)
     return response

@@ -1,13 +1,15 @@
-"""What is for the controller: from a broker's listener it goes to the active one, wherever that is; a controller's
-listener answers itself, and if it is not active says so.
+"""Requests that the active controller carries out.
+
+A broker's listener forwards them to the active controller, wherever that runs. A controller's listener answers them
+itself, with NOT_CONTROLLER where that controller is not active.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from pykbroker.metadata.refusals import refuse
-from pykbroker.protocol.errors import ErrorCode
+from pykbroker.metadata.error_responses import error_response
+from pykbroker.protocol.errors import ApiError, ErrorCode
 from pykbroker.protocol.schema import Message
 from pykbroker.server.network.dispatch import RequestContext
 
@@ -18,6 +20,5 @@ async def submit(context: RequestContext, request: Message) -> Any:
     if context.listener.kind == "broker":
         return await broker.controller_channel.forward(context, request)
     if broker.controller is None or not broker.controller.is_active:
-        refusal = refuse(request, ErrorCode.NOT_CONTROLLER, ErrorCode.NOT_CONTROLLER.description)
-        return await context.turn.through(refusal)
+        return await context.turn.through(error_response(request, ApiError(ErrorCode.NOT_CONTROLLER)))
     return await broker.controller.submit(request, until_applied=False)

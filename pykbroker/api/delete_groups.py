@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from pykbroker.groups.requests import DeleteGroup
+from pykbroker.protocol.errors import ApiError
 from pykbroker.protocol.messages.group_admin import DeletableGroupResult, DeleteGroupsRequest, DeleteGroupsResponse
-from pykbroker.server.coordinators.coordinator_driver import CoordinatorRefused
 from pykbroker.server.network.dispatch import RequestContext, handles
 
 from .group_requests import submit
@@ -25,6 +25,6 @@ async def delete_groups(context: RequestContext, request: DeleteGroupsRequest) -
 async def _delete(context: RequestContext, group_id: str) -> DeletableGroupResult:
     try:
         error_code = await submit(context, group_id, DeleteGroup(group_id=group_id))
-    except CoordinatorRefused as refused:
-        error_code = refused.error_code
+    except ApiError as error:
+        error_code = error.code
     return DeletableGroupResult(group_id=group_id, error_code=error_code)

@@ -22,12 +22,11 @@ from pykbroker.metadata.effective_configs import (
     topic_configs,
 )
 from pykbroker.metadata.image import BROKER_RESOURCE, GROUP_RESOURCE, TOPIC_RESOURCE
-from pykbroker.metadata.refused import Refused
 from pykbroker.metadata.topic_names import invalid_reason
 from pykbroker.protocol.compile import encode_structs
 from pykbroker.protocol.encoded_array import LARGEST_ANSWER_BYTES
 from pykbroker.protocol.encoded_structs import EncodedStructs
-from pykbroker.protocol.errors import ErrorCode
+from pykbroker.protocol.errors import ApiError, ErrorCode
 from pykbroker.protocol.messages.configs import (
     DescribeConfigsRequest,
     DescribeConfigsResource,
@@ -76,10 +75,10 @@ class _Description:
             rows = await self._rows_of(resource)
             self._size += sum(map(len, rows.parts))
             if self._size > LARGEST_ANSWER_BYTES:
-                raise Refused(ErrorCode.INVALID_REQUEST, "the answer would be too large: ask for less at a time")
+                raise ApiError(ErrorCode.INVALID_REQUEST, "the answer would be too large: ask for less at a time")
             result.configs = rows.of(DescribeConfigsResourceResult)
-        except Refused as refused:
-            result.error_code, result.error_message = refused.error_code, refused.message or ""
+        except ApiError as error:
+            result.error_code, result.error_message = error.code, error.message or ""
         await self._turn.took(_STEPS_OF_RESOURCE)
         return result
 
@@ -140,30 +139,30 @@ class _Description:
 
 
 def _check(broker: Broker, resource: DescribeConfigsResource) -> None:
-    """Whether there is such a resource. Raises Refused."""
+    """Whether there is such a resource. Raises ApiError."""
     name = resource.resource_name
     if resource.resource_type == TOPIC_RESOURCE:
         reason = invalid_reason(name)
         if reason is not None:
-            raise Refused(ErrorCode.INVALID_TOPIC_EXCEPTION, reason)
+            raise ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION, reason)
         if broker.image.topic(name) is None:
-            raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     elif resource.resource_type == GROUP_RESOURCE:
         if name == "":
-            raise Refused(ErrorCode.INVALID_REQUEST, "Group name must not be empty")
+            raise ApiError(ErrorCode.INVALID_REQUEST, "Group name must not be empty")
     elif resource.resource_type != BROKER_RESOURCE:
         reason = f"this broker has no configurations of resource type {resource.resource_type}"
-        raise Refused(ErrorCode.INVALID_REQUEST, reason)
+        raise ApiError(ErrorCode.INVALID_REQUEST, reason)
     elif name != "":
         _check_broker(broker, name)
 
 
 def _check_broker(broker: Broker, name: str) -> None:
     if not name.isdecimal() or len(name) > _LONGEST_BROKER_ID:
-        raise Refused(ErrorCode.INVALID_REQUEST, f"Broker id must be an integer, but it is: {name}")
+        raise ApiError(ErrorCode.INVALID_REQUEST, f"Broker id must be an integer, but it is: {name}")
     if int(name) != broker.node_id:
         reason = f"Unexpected broker id, expected {broker.node_id} or empty string, but received {name}"
-        raise Refused(ErrorCode.INVALID_REQUEST, reason)
+        raise ApiError(ErrorCode.INVALID_REQUEST, reason)
 
 
 def _row(config: EffectiveConfig, *, include_synonyms: bool) -> DescribeConfigsResourceResult:

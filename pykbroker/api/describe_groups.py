@@ -9,9 +9,8 @@ from __future__ import annotations
 from functools import partial
 
 from pykbroker.protocol.encoded_array import EncodedArray
-from pykbroker.protocol.errors import ErrorCode
+from pykbroker.protocol.errors import ApiError, ErrorCode
 from pykbroker.protocol.messages.group_admin import DescribedGroup, DescribeGroupsRequest, DescribeGroupsResponse
-from pykbroker.server.coordinators.coordinator_driver import CoordinatorRefused
 from pykbroker.server.network.dispatch import RequestContext, handles
 
 from .authorized_operations import GROUP_OPERATIONS
@@ -36,8 +35,8 @@ def _beyond(group_id: str) -> DescribedGroup:
 async def _describe(context: RequestContext, group_id: str, with_operations: bool) -> DescribedGroup:
     try:
         response: DescribeGroupsResponse = await submit(context, group_id, DescribeGroupsRequest(groups=[group_id]))
-    except CoordinatorRefused as refused:
-        return DescribedGroup(group_id=group_id, error_code=refused.error_code)
+    except ApiError as error:
+        return DescribedGroup(group_id=group_id, error_code=error.code)
     (group,) = response.groups
     await context.turn.took(len(group.members) * _STEPS_OF_MEMBER)
     if with_operations and not group.error_code:

@@ -5,12 +5,12 @@ Served is version 0.
 
 from __future__ import annotations
 
+from pykbroker.protocol.errors import ApiError
 from pykbroker.protocol.messages.transaction_admin import (
     DescribeTransactionsRequest,
     DescribeTransactionsResponse,
     DescribeTransactionsResponseTransactionState,
 )
-from pykbroker.server.coordinators.coordinator_driver import CoordinatorRefused
 from pykbroker.server.network.dispatch import RequestContext, handles
 
 from .transaction_requests import submit
@@ -35,10 +35,6 @@ async def _describe(
     one = DescribeTransactionsRequest(transactional_ids=[transactional_id])
     try:
         described: DescribeTransactionsResponse = await submit(context, transactional_id, one)
-    except CoordinatorRefused as refused:
-        return [
-            DescribeTransactionsResponseTransactionState(
-                transactional_id=transactional_id, error_code=refused.error_code
-            )
-        ]
+    except ApiError as error:
+        return [DescribeTransactionsResponseTransactionState(transactional_id=transactional_id, error_code=error.code)]
     return described.transaction_states

@@ -7,8 +7,8 @@ in partitions that are led here are there by then.
 
 from __future__ import annotations
 
+from pykbroker.protocol.errors import ApiError
 from pykbroker.protocol.messages.transactions import EndTxnRequest, EndTxnResponse
-from pykbroker.server.coordinators.coordinator_driver import CoordinatorRefused
 from pykbroker.server.network.dispatch import RequestContext, handles
 
 from .transaction_requests import submit_with_producer_id
@@ -18,6 +18,6 @@ from .transaction_requests import submit_with_producer_id
 async def end_txn(context: RequestContext, request: EndTxnRequest) -> EndTxnResponse:
     try:
         response: EndTxnResponse = await submit_with_producer_id(context, request.transactional_id, request)
-    except CoordinatorRefused as refused:
-        return EndTxnResponse(error_code=refused.error_code)
+    except ApiError as error:
+        return EndTxnResponse(error_code=error.code)
     return response

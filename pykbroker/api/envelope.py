@@ -9,12 +9,13 @@ import logging
 
 from pykbroker.protocol.api_keys import request_type
 from pykbroker.protocol.compile import decode
-from pykbroker.protocol.errors import ErrorCode, MalformedMessage
+from pykbroker.protocol.errors import ApiError, ErrorCode, MalformedMessage
+from pykbroker.protocol.framing import RequestHeader
 from pykbroker.protocol.messages.brokers import EnvelopeRequest, EnvelopeResponse
 from pykbroker.protocol.schema import Message
-from pykbroker.server.network.dispatch import MANY_ENTRIES, ConnectionState, RequestContext, handles
+from pykbroker.server.network.dispatch import MANY_ENTRIES, ConnectionState, Handler, RequestContext, handles
 from pykbroker.server.network.large_requests import LARGE_FRAME_BYTES
-from pykbroker.server.quorum.forwarding import EnvelopeRefused, Forwarded, disclose, enclose_response
+from pykbroker.server.quorum.forwarding import Forwarded, disclose, enclose_response
 from pykbroker.server.runtime.log_lines import printable
 
 _log = logging.getLogger(__name__)
@@ -23,23 +24,28 @@ _log = logging.getLogger(__name__)
 @handles(EnvelopeRequest, listeners=frozenset({"controller"}), most_entries=MANY_ENTRIES)
 async def envelope(context: RequestContext, request: EnvelopeRequest) -> EnvelopeResponse:
     try:
-        return await _answer(context, disclose(request))
-    except EnvelopeRefused as refused:
-        _log.warning("an envelope of %s is refused: %s", context.client_address, printable(str(refused)))
-        return EnvelopeResponse(error_code=refused.error_code)
+        forwarded = disclose(request)
+        handler = _handler_of(context, forwarded.header)
+        enclosed = await _unpacked(context, forwarded)
+    except ApiError as error:
+        _log.warning("an envelope of %s gets %s: %s", context.client_address, error.code.name, printable(str(error)))
+        return EnvelopeResponse(error_code=error.code)
+    return await _answer(context, handler, forwarded, enclosed)
 
 
-async def _answer(context: RequestContext, forwarded: Forwarded) -> EnvelopeResponse:
-    header = forwarded.header
+def _handler_of(context: RequestContext, header: RequestHeader) -> Handler:
     handler = context.listener.by_api_key.get(header.api_key)
     if handler is None or not handler.min_version <= header.api_version <= handler.max_version:
-        raise EnvelopeRefused(
+        raise ApiError(
             ErrorCode.UNSUPPORTED_VERSION, f"version {header.api_version} of API {header.api_key} is not served"
         )
-    try:
-        request = await _unpacked(context, forwarded)
-    except MalformedMessage as error:
-        raise EnvelopeRefused(ErrorCode.UNSUPPORTED_VERSION, str(error)) from None
+    return handler
+
+
+async def _answer(
+    context: RequestContext, handler: Handler, forwarded: Forwarded, request: Message
+) -> EnvelopeResponse:
+    header = forwarded.header
     client = ConnectionState(context.listener_name, forwarded.client_address, forwarded.principal)
     response = await handler.function(RequestContext(context.broker, header, context.listener, client), request)
     assert response is not None, "every API that is forwarded has an answer"
@@ -49,10 +55,13 @@ async def _answer(context: RequestContext, forwarded: Forwarded) -> EnvelopeResp
 
 
 async def _unpacked(context: RequestContext, forwarded: Forwarded) -> Message:
-    """What is large is unpacked in a thread, like the envelope, as its answer is packed. Raises MalformedMessage."""
+    """The request in the envelope; a thread decodes a large one. Raises ApiError."""
     header = forwarded.header
     arguments = request_type(header.api_key), header.api_version, forwarded.data, forwarded.body
-    if len(forwarded.data) <= LARGE_FRAME_BYTES:
-        return decode(*arguments)[0]
-    request, _ = await context.broker.threads.run(decode, *arguments)
+    try:
+        if len(forwarded.data) <= LARGE_FRAME_BYTES:
+            return decode(*arguments)[0]
+        request, _ = await context.broker.threads.run(decode, *arguments)
+    except MalformedMessage as error:
+        raise ApiError(ErrorCode.UNSUPPORTED_VERSION, str(error)) from None
     return request

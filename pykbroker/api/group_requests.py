@@ -36,7 +36,7 @@ async def take_out_unknown(
 
 
 async def submit(context: RequestContext, group_id: str, request: GroupRequest) -> Any:
-    """The group's coordinator's response. Raises CoordinatorRefused."""
+    """The group's coordinator's response. Raises ApiError."""
     return await context.broker.groups.submit(group_id, request, group_context(context))
 
 

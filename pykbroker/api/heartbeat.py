@@ -5,8 +5,8 @@ Served are versions 0 to 4: 3 brought static members (KIP-345).
 
 from __future__ import annotations
 
+from pykbroker.protocol.errors import ApiError
 from pykbroker.protocol.messages.groups import HeartbeatRequest, HeartbeatResponse
-from pykbroker.server.coordinators.coordinator_driver import CoordinatorRefused
 from pykbroker.server.network.dispatch import RequestContext, handles
 
 from .group_requests import submit
@@ -16,6 +16,6 @@ from .group_requests import submit
 async def heartbeat(context: RequestContext, request: HeartbeatRequest) -> HeartbeatResponse:
     try:
         response: HeartbeatResponse = await submit(context, request.group_id, request)
-    except CoordinatorRefused as refused:
-        return HeartbeatResponse(error_code=refused.error_code)
+    except ApiError as error:
+        return HeartbeatResponse(error_code=error.code)
     return response

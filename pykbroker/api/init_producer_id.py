@@ -6,9 +6,8 @@ PRODUCER_FENCED, 5 with TRANSACTION_ABORTABLE (KIP-890). Without a transactional
 
 from __future__ import annotations
 
-from pykbroker.protocol.errors import ErrorCode
+from pykbroker.protocol.errors import ApiError, ErrorCode
 from pykbroker.protocol.messages.transactions import InitProducerIdRequest, InitProducerIdResponse
-from pykbroker.server.coordinators.coordinator_driver import CoordinatorRefused
 from pykbroker.server.network.dispatch import RequestContext, handles
 
 from .transaction_requests import submit_with_producer_id
@@ -33,8 +32,8 @@ async def _init_transactional(
 ) -> InitProducerIdResponse:
     try:
         response: InitProducerIdResponse = await submit_with_producer_id(context, transactional_id, request)
-    except CoordinatorRefused as refused:
-        return _failed(refused.error_code)
+    except ApiError as error:
+        return _failed(error.code)
     return response
 
 

@@ -11,9 +11,8 @@ from dataclasses import replace
 
 from pykbroker.groups.classic.joins import look_if_all_loadable, metadata_bytes, offers_too_much
 from pykbroker.groups.classic.rebalance import refused_join
-from pykbroker.protocol.errors import ErrorCode
+from pykbroker.protocol.errors import ApiError, ErrorCode
 from pykbroker.protocol.messages.groups import JoinGroupRequest, JoinGroupResponse
-from pykbroker.server.coordinators.coordinator_driver import CoordinatorRefused
 from pykbroker.server.network.dispatch import RequestContext, handles
 from pykbroker.server.network.large_requests import COPIED_AT_ONCE_BYTES, FEW_ENTRIES, LARGE_FRAME_BYTES
 
@@ -30,8 +29,8 @@ async def join_group(context: RequestContext, request: JoinGroupRequest) -> Join
         request.rebalance_timeout_ms = request.session_timeout_ms
     try:
         response = await _join(context, request)
-    except CoordinatorRefused as refused:
-        response = refused_join(refused.error_code, request.member_id)
+    except ApiError as error:
+        response = refused_join(error.code, request.member_id)
     if response.protocol_name is None and version < _NULL_PROTOCOL_NAME_SINCE:
         response.protocol_name = ""
     if sum(len(member.metadata) for member in response.members) > COPIED_AT_ONCE_BYTES:
@@ -40,7 +39,7 @@ async def join_group(context: RequestContext, request: JoinGroupRequest) -> Join
 
 
 async def _join(context: RequestContext, request: JoinGroupRequest) -> JoinGroupResponse:
-    """Raises CoordinatorRefused."""
+    """Raises ApiError."""
     groups = context.broker.groups
     of_group = group_context(context)
     size = 0 if offers_too_much(request) else metadata_bytes(request)
@@ -48,7 +47,7 @@ async def _join(context: RequestContext, request: JoinGroupRequest) -> JoinGroup
         is_loadable = await context.turn.through(look_if_all_loadable(request))
         of_group = replace(of_group, is_loadable=is_loadable)
     if not groups.waiting_members.has_room(size):
-        raise CoordinatorRefused(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+        raise ApiError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
     with groups.waiting_members.holding(size):
         response: JoinGroupResponse = await groups.submit(request.group_id, request, of_group)
     return response

@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from copy import copy
 
-from pykbroker.protocol.errors import ErrorCode
+from pykbroker.protocol.errors import ApiError, ErrorCode
 from pykbroker.protocol.messages.groups import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity
-from pykbroker.server.coordinators.coordinator_driver import CoordinatorRefused
 from pykbroker.server.network.dispatch import RequestContext, handles
 from pykbroker.server.runtime.turns import portions
 
@@ -42,8 +41,8 @@ async def _leave(context: RequestContext, request: LeaveGroupRequest) -> LeaveGr
         piece.members = list(members)
         try:
             left: LeaveGroupResponse = await submit(context, request.group_id, piece)
-        except CoordinatorRefused as refused:
-            return LeaveGroupResponse(error_code=refused.error_code)
+        except ApiError as error:
+            return LeaveGroupResponse(error_code=error.code)
         if left.error_code:
             return left
         response.members += left.members

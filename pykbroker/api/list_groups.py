@@ -10,9 +10,8 @@ from collections.abc import Iterator
 
 from pykbroker.groups.requests import ListSomeGroups
 from pykbroker.java_hash import place_in_a_table
-from pykbroker.protocol.errors import ErrorCode
+from pykbroker.protocol.errors import ApiError, ErrorCode
 from pykbroker.protocol.messages.group_admin import ListedGroup, ListGroupsRequest, ListGroupsResponse
-from pykbroker.server.coordinators.coordinator_driver import CoordinatorRefused
 from pykbroker.server.network.dispatch import RequestContext, handles
 from pykbroker.server.runtime.turns import Turn, portions
 
@@ -32,18 +31,18 @@ async def list_groups(context: RequestContext, request: ListGroupsRequest) -> Li
     for index in driver.active_partitions:
         try:
             groups += await _groups_of_partition(context, request, index)
-        except CoordinatorRefused as refused:
-            if refused.error_code is not ErrorCode.NOT_COORDINATOR:
-                return ListGroupsResponse(error_code=refused.error_code)
+        except ApiError as error:
+            if error.code is not ErrorCode.NOT_COORDINATOR:
+                return ListGroupsResponse(error_code=error.code)
     return ListGroupsResponse(groups=groups)
 
 
 async def _groups_of_partition(context: RequestContext, request: ListGroupsRequest, index: int) -> list[ListedGroup]:
-    """Those that are there now, as each is when its turn has come. Raises CoordinatorRefused."""
+    """Those that are there now, as each is when its turn has come. Raises ApiError."""
     driver = context.broker.groups
     shard = driver.shard(index)
     if shard is None:
-        raise CoordinatorRefused(ErrorCode.NOT_COORDINATOR)
+        raise ApiError(ErrorCode.NOT_COORDINATOR)
     groups: list[ListedGroup] = []
     for group_ids in portions(await _in_order(context.turn, list(shard.groups)), _GROUPS_AT_ONCE):
         asked = ListSomeGroups(request=request, group_ids=group_ids)

@@ -5,13 +5,12 @@ Served are versions 0 to 2: 1 brought a filter by duration (KIP-994), 2 one by a
 
 from __future__ import annotations
 
-from pykbroker.protocol.errors import ErrorCode
+from pykbroker.protocol.errors import ApiError, ErrorCode
 from pykbroker.protocol.messages.transaction_admin import (
     ListTransactionsRequest,
     ListTransactionsResponse,
     ListTransactionsResponseTransactionState,
 )
-from pykbroker.server.coordinators.coordinator_driver import CoordinatorRefused
 from pykbroker.server.network.dispatch import RequestContext, handles
 from pykbroker.server.runtime.turns import portions
 from pykbroker.transactions.administration import ListSomeTransactions, TransactionFilter
@@ -35,7 +34,7 @@ async def list_transactions(context: RequestContext, request: ListTransactionsRe
     for index in coordinator.active_partitions:
         try:
             answer.transaction_states += await _transactions_of_partition(context, wanted, index)
-        except CoordinatorRefused:
+        except ApiError:
             continue  # it is led elsewhere by now, and listed there
     return answer
 
@@ -43,11 +42,11 @@ async def list_transactions(context: RequestContext, request: ListTransactionsRe
 async def _transactions_of_partition(
     context: RequestContext, wanted: TransactionFilter, index: int
 ) -> list[ListTransactionsResponseTransactionState]:
-    """Of the ids that are there now, each as it is when its turn has come. Raises CoordinatorRefused."""
+    """Of the ids that are there now, each as it is when its turn has come. Raises ApiError."""
     coordinator = context.broker.transactions.coordinator
     shard = coordinator.shard(index)
     if shard is None:
-        raise CoordinatorRefused(ErrorCode.NOT_COORDINATOR)
+        raise ApiError(ErrorCode.NOT_COORDINATOR)
     states: list[ListTransactionsResponseTransactionState] = []
     for ids in portions(list(shard.transactions), _IDS_AT_ONCE):
         asked = ListSomeTransactions(wanted, ids)

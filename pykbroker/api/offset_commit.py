@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pykbroker.groups.offsets.offset_commits import refused_commit
-from pykbroker.protocol.errors import ErrorCode
+from pykbroker.protocol.errors import ApiError, ErrorCode
 from pykbroker.protocol.messages.group_offsets import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
@@ -18,7 +18,6 @@ from pykbroker.protocol.messages.group_offsets import (
     OffsetCommitResponsePartition,
     OffsetCommitResponseTopic,
 )
-from pykbroker.server.coordinators.coordinator_driver import CoordinatorRefused
 from pykbroker.server.network.dispatch import RequestContext, handles
 from pykbroker.server.runtime.turns import portions
 
@@ -85,6 +84,6 @@ class _Commit:
 async def _commit(context: RequestContext, request: OffsetCommitRequest) -> OffsetCommitResponse:
     try:
         response: OffsetCommitResponse = await submit(context, request.group_id, request)
-    except CoordinatorRefused as refused:
-        return refused_commit(request, refused.error_code)
+    except ApiError as error:
+        return refused_commit(request, error.code)
     return response

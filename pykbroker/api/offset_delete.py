@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pykbroker.protocol.errors import ErrorCode
+from pykbroker.protocol.errors import ApiError, ErrorCode
 from pykbroker.protocol.messages.group_offsets import (
     OffsetDeleteRequest,
     OffsetDeleteRequestPartition,
@@ -13,7 +13,6 @@ from pykbroker.protocol.messages.group_offsets import (
     OffsetDeleteResponsePartition,
     OffsetDeleteResponseTopic,
 )
-from pykbroker.server.coordinators.coordinator_driver import CoordinatorRefused
 from pykbroker.server.network.dispatch import RequestContext, handles
 from pykbroker.server.runtime.turns import portions
 
@@ -59,6 +58,6 @@ async def _delete(
     topics = [OffsetDeleteRequestTopic(name=name, partitions=list(partitions)) for name, partitions in piece]
     try:
         response: OffsetDeleteResponse = await submit(context, request.group_id, with_topics(request, topics))
-    except CoordinatorRefused as refusal:
-        return OffsetDeleteResponse(error_code=refusal.error_code)
+    except ApiError as error:
+        return OffsetDeleteResponse(error_code=error.code)
     return response

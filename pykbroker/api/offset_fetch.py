@@ -12,7 +12,7 @@ from functools import partial
 from pykbroker.groups.offsets.offset_requests import told_offset, unstable_offset
 from pykbroker.groups.requests import AllOffsets, FetchAllOffsets
 from pykbroker.long_work import each_of
-from pykbroker.protocol.errors import ErrorCode
+from pykbroker.protocol.errors import ApiError, ErrorCode
 from pykbroker.protocol.messages.group_offsets import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
@@ -24,7 +24,6 @@ from pykbroker.protocol.messages.group_offsets import (
     OffsetFetchResponseTopic,
     OffsetFetchResponseTopics,
 )
-from pykbroker.server.coordinators.coordinator_driver import CoordinatorRefused
 from pykbroker.server.network.dispatch import RequestContext, handles
 from pykbroker.server.runtime.turns import portions
 
@@ -101,8 +100,8 @@ async def _fetch_all_topics(
     group = OffsetFetchResponseGroup(group_id=asked.group_id)
     try:
         found: AllOffsets = await submit(context, asked.group_id, request)
-    except CoordinatorRefused as refused:
-        group.error_code = refused.error_code
+    except ApiError as error:
+        group.error_code = error.code
         return group
     group.error_code = found.error_code
     for name, offsets in (await context.turn.through(found.by_topic())).items():
@@ -152,8 +151,8 @@ async def _ask(
     request = OffsetFetchRequest(groups=[with_topics(asked, topics)], require_stable=require_stable)
     try:
         response: OffsetFetchResponse = await submit(context, asked.group_id, request)
-    except CoordinatorRefused as refused:
-        return OffsetFetchResponseGroup(group_id=asked.group_id, error_code=refused.error_code)
+    except ApiError as error:
+        return OffsetFetchResponseGroup(group_id=asked.group_id, error_code=error.code)
     (group,) = response.groups
     return group
 

@@ -13,8 +13,7 @@ from typing import Final, TypeVar
 
 from pykbroker.metadata.configs import DELETE, SET, check_broker_configs, check_keys, check_named_once
 from pykbroker.metadata.image import BROKER_RESOURCE, CLIENT_METRICS_RESOURCE, GROUP_RESOURCE, TOPIC_RESOURCE
-from pykbroker.metadata.refused import Refused
-from pykbroker.protocol.errors import ErrorCode
+from pykbroker.protocol.errors import ApiError, ErrorCode
 from pykbroker.protocol.messages.configs import (
     AlterConfigsRequestAlterConfigsResource,
     AlterConfigsResourceResponse,
@@ -39,15 +38,15 @@ def take_out_refused(resources: list[_ResourceT], node_id: int) -> list[AlterCon
             changes = _changes(resource)
             check_keys(changes)
             if resource.resource_type not in _TYPES_OF_THE_CLUSTER:
-                raise Refused(ErrorCode.INVALID_REQUEST, f"Unknown resource type {resource.resource_type}")
+                raise ApiError(ErrorCode.INVALID_REQUEST, f"Unknown resource type {resource.resource_type}")
             if resource.resource_type == BROKER_RESOURCE:
                 _check_broker(resource.resource_name, changes, node_id)
             passed_on.append(resource)
-        except Refused as refused:
+        except ApiError as error:
             rows.append(
                 AlterConfigsResourceResponse(
-                    error_code=refused.error_code,
-                    error_message=refused.message,
+                    error_code=error.code,
+                    error_message=error.message,
                     resource_type=resource.resource_type,
                     resource_name=resource.resource_name,
                 )
@@ -66,7 +65,7 @@ def _changes(
 
 def _check_broker(name: str, changes: Sequence[tuple[str, int, str | None]], node_id: int) -> None:
     if name.isdecimal() and int(name) != node_id:
-        raise Refused(ErrorCode.INVALID_REQUEST, f"Unexpected broker id, expected {node_id}, but received {name}")
+        raise ApiError(ErrorCode.INVALID_REQUEST, f"Unexpected broker id, expected {node_id}, but received {name}")
     set_values = {key: value for key, operation, value in changes if operation == SET and value is not None}
     unset = [key for key, operation, _ in changes if operation == DELETE]
     check_broker_configs(set_values, [*set_values, *unset], cluster_wide=name == "")

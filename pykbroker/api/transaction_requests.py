@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from pykbroker.protocol.errors import ErrorCode
-from pykbroker.server.coordinators.coordinator_driver import CoordinatorRefused
+from pykbroker.protocol.errors import ApiError, ErrorCode
 from pykbroker.server.network.dispatch import RequestContext
 from pykbroker.transactions.requests import TransactionRequestContext
 from pykbroker.transactions.shard import TransactionRequest
 
 
 async def submit(context: RequestContext, transactional_id: str, request: TransactionRequest) -> Any:
-    """The response of the coordinator. Raises CoordinatorRefused."""
+    """The response of the coordinator. Raises ApiError."""
     coordinator = context.broker.transactions.coordinator
     return await coordinator.submit(transactional_id, request, transaction_context(context))
 
@@ -20,11 +19,11 @@ async def submit(context: RequestContext, transactional_id: str, request: Transa
 async def submit_with_producer_id(context: RequestContext, transactional_id: str, request: TransactionRequest) -> Any:
     """For requests that may need a new producer id: there is one to take, if the controller has any.
 
-    Raises CoordinatorRefused.
+    Raises ApiError.
     """
     error_code = await context.broker.transactions.producer_ids.stock()
     if error_code is not ErrorCode.NONE:
-        raise CoordinatorRefused(error_code)
+        raise ApiError(error_code)
     return await submit(context, transactional_id, request)
 
 

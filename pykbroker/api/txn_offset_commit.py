@@ -7,7 +7,7 @@ answered with TRANSACTION_ABORTABLE, and with 5 the group is added to the transa
 from __future__ import annotations
 
 from pykbroker.groups.offsets.offset_commits import refused_txn_commit
-from pykbroker.protocol.errors import ErrorCode
+from pykbroker.protocol.errors import ApiError, ErrorCode
 from pykbroker.protocol.messages.transactions import (
     TxnOffsetCommitRequest,
     TxnOffsetCommitRequestTopic,
@@ -16,7 +16,6 @@ from pykbroker.protocol.messages.transactions import (
     TxnOffsetCommitResponseTopic,
 )
 from pykbroker.replication.partition import Partition
-from pykbroker.server.coordinators.coordinator_driver import CoordinatorRefused
 from pykbroker.server.network.dispatch import RequestContext, handles
 from pykbroker.server.runtime.turns import portions
 from pykbroker.storage.segments.validation import RecordsRejected
@@ -69,13 +68,13 @@ async def _commit(context: RequestContext, request: TxnOffsetCommitRequest) -> T
     try:
         await _verify(context, request)
         response: TxnOffsetCommitResponse = await submit(context, request.group_id, request)
-    except CoordinatorRefused as refused:
-        return refused_txn_commit(request, _ERRORS_OF_VERIFICATION.get(refused.error_code, refused.error_code))
+    except ApiError as error:
+        return refused_txn_commit(request, _ERRORS_OF_VERIFICATION.get(error.code, error.code))
     return response
 
 
 async def _verify(context: RequestContext, request: TxnOffsetCommitRequest) -> None:
-    """Returns in the moment in which the group's partition belongs to the transaction. Raises CoordinatorRefused."""
+    """Returns in the moment in which the group's partition belongs to the transaction. Raises ApiError."""
     partition = _offsets_partition(context, request.group_id)
     producer = request.producer_id, request.producer_epoch
     verification = TransactionVerification(
@@ -87,22 +86,22 @@ async def _verify(context: RequestContext, request: TxnOffsetCommitRequest) -> N
     await verification.ask()
     error_code = verification.refusal(partition)
     if error_code is not ErrorCode.NONE:
-        raise CoordinatorRefused(error_code)
+        raise ApiError(error_code)
     try:
         partition.log.producers.check_verified(*producer, verification.guard(partition))
     except RecordsRejected as rejected:
-        raise CoordinatorRefused(rejected.error_code) from None
+        raise ApiError(rejected.error_code) from None
 
 
 def _offsets_partition(context: RequestContext, group_id: str) -> Partition:
-    """Raises CoordinatorRefused."""
+    """Raises ApiError."""
     groups = context.broker.groups
     index = groups.partition_for(group_id)
     if index is not None:
         partition = context.broker.partitions.get_partition(groups.topic, index)
         if isinstance(partition, Partition) and partition.is_leader:
             return partition
-    raise CoordinatorRefused(ErrorCode.NOT_COORDINATOR)
+    raise ApiError(ErrorCode.NOT_COORDINATOR)
 
 
 def _support(version: int) -> ClientSupport:

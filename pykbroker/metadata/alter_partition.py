@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pykbroker.long_work import LongWork
-from pykbroker.protocol.errors import ErrorCode
+from pykbroker.protocol.errors import ApiError, ErrorCode
 from pykbroker.protocol.messages.brokers import (
     AlterPartitionRequest,
     AlterPartitionRequestPartitionData,
@@ -27,7 +27,6 @@ from .elections import STEPS_PER_CHANGE, Elections
 from .image import TopicState
 from .partition_change import RECOVERED, RECOVERING
 from .partition_state import NO_LEADER_CHANGE, PartitionState
-from .refused import Refused
 
 NOT_CHECKED = -1
 """In place of a broker epoch: version 2 has none."""
@@ -42,8 +41,8 @@ def alter_partition(
         return [], response
     try:
         check_epoch(state, request.broker_id, request.broker_epoch)
-    except Refused as refused:
-        response.error_code = refused.error_code
+    except ApiError as error:
+        response.error_code = error.code
         return [], response
     records: list[Message] = []
     elections = Elections(state)
@@ -57,8 +56,8 @@ def alter_partition(
                 record = _alter(state, elections, topic, request.broker_id, wanted, row)
                 if record is not None:
                     records.append(record)
-            except Refused as refused:
-                row.error_code = refused.error_code
+            except ApiError as error:
+                row.error_code = error.code
             rows.append(row)
             yield STEPS_PER_CHANGE
         response.topics.append(AlterPartitionResponseTopicData(topic_id=topic_id, partitions=rows))
@@ -73,12 +72,12 @@ def _alter(
     wanted: AlterPartitionRequestPartitionData,
     row: AlterPartitionResponsePartitionData,
 ) -> PartitionChangeRecord | None:
-    """Fills in the row. Raises Refused."""
+    """Fills in the row. Raises ApiError."""
     if topic is None:
-        raise Refused(ErrorCode.UNKNOWN_TOPIC_ID)
+        raise ApiError(ErrorCode.UNKNOWN_TOPIC_ID)
     partition = topic.partitions.get(wanted.partition_index)
     if partition is None:
-        raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     new_isr = _proposed(wanted)
     _check(state, partition, broker_id, wanted, new_isr)
     change = elections.change(topic, wanted.partition_index)
@@ -110,24 +109,24 @@ def _check(
     wanted: AlterPartitionRequestPartitionData,
     new_isr: Sequence[BrokerState],
 ) -> None:
-    """Raises Refused."""
+    """Raises ApiError."""
     if wanted.leader_epoch > partition.leader_epoch or wanted.partition_epoch > partition.partition_epoch:
-        raise Refused(ErrorCode.NOT_CONTROLLER)  # Another controller has told it what this one does not know.
+        raise ApiError(ErrorCode.NOT_CONTROLLER)  # Another controller has told it what this one does not know.
     if wanted.leader_epoch < partition.leader_epoch:
-        raise Refused(ErrorCode.FENCED_LEADER_EPOCH)
+        raise ApiError(ErrorCode.FENCED_LEADER_EPOCH)
     if broker_id != partition.leader:
-        raise Refused(ErrorCode.INVALID_REQUEST)
+        raise ApiError(ErrorCode.INVALID_REQUEST)
     if wanted.partition_epoch < partition.partition_epoch:
-        raise Refused(ErrorCode.INVALID_UPDATE_VERSION)
+        raise ApiError(ErrorCode.INVALID_UPDATE_VERSION)
     ids = [each.broker_id for each in new_isr]
     if len(set(ids)) != len(ids) or not set(ids) <= set(partition.replicas) or partition.leader not in ids:
-        raise Refused(ErrorCode.INVALID_REQUEST)
+        raise ApiError(ErrorCode.INVALID_REQUEST)
     if wanted.leader_recovery_state not in (RECOVERED, RECOVERING):
-        raise Refused(ErrorCode.INVALID_REQUEST)
+        raise ApiError(ErrorCode.INVALID_REQUEST)
     if wanted.leader_recovery_state == RECOVERING and (len(ids) > 1 or partition.leader_recovery_state == RECOVERED):
-        raise Refused(ErrorCode.INVALID_REQUEST)
+        raise ApiError(ErrorCode.INVALID_REQUEST)
     if not all(_may_join(state, each) for each in new_isr):
-        raise Refused(ErrorCode.INELIGIBLE_REPLICA)
+        raise ApiError(ErrorCode.INELIGIBLE_REPLICA)
 
 
 def _may_join(state: ControllerState, proposed: BrokerState) -> bool:

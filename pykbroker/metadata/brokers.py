@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from pykbroker.long_work import LongWork
-from pykbroker.protocol.errors import ErrorCode
+from pykbroker.protocol.errors import ApiError, ErrorCode
 from pykbroker.protocol.messages.brokers import (
     BrokerRegistrationRequest,
     BrokerRegistrationResponse,
@@ -25,17 +25,16 @@ from pykbroker.protocol.uuids import RESERVED_DIRECTORIES
 from . import broker_changes
 from .controller_state import ControllerState
 from .image import METADATA_VERSION
-from .refused import Refused
 from .registrations import BrokerRegistration, ControllerRegistration, Endpoint
 
 KRAFT_VERSION: Final = "kraft.version"
 
 
 def check_epoch(state: ControllerState, broker_id: int, epoch: int) -> BrokerRegistration:
-    """The registration for which a broker speaks. Raises Refused."""
+    """The registration for which a broker speaks. Raises ApiError."""
     broker = state.image.brokers.get(broker_id)
     if broker is None or broker.epoch != epoch:
-        raise Refused(ErrorCode.STALE_BROKER_EPOCH)
+        raise ApiError(ErrorCode.STALE_BROKER_EPOCH)
     return broker
 
 
@@ -44,8 +43,8 @@ def register_broker(
 ) -> LongWork[tuple[list[Message], BrokerRegistrationResponse]]:
     try:
         existing = _check_registration(state, request, now_ms)
-    except Refused as refused:
-        return [], BrokerRegistrationResponse(error_code=refused.error_code)
+    except ApiError as error:
+        return [], BrokerRegistrationResponse(error_code=error.code)
     amended = existing if existing is not None and existing.incarnation_id == request.incarnation_id else None
     records: list[Message] = []
     if amended is None:
@@ -74,13 +73,13 @@ def _supported(request: BrokerRegistrationRequest) -> dict[str, tuple[int, int]]
 def _check_registration(
     state: ControllerState, request: BrokerRegistrationRequest, now_ms: int
 ) -> BrokerRegistration | None:
-    """Raises Refused."""
+    """Raises ApiError."""
     if request.cluster_id != state.cluster_id:
-        raise Refused(ErrorCode.INCONSISTENT_CLUSTER_ID)
+        raise ApiError(ErrorCode.INCONSISTENT_CLUSTER_ID)
     existing = state.image.brokers.get(request.broker_id)
     is_another = existing is not None and existing.incarnation_id != request.incarnation_id
     if existing is not None and is_another and state.sessions.is_valid(existing.id, existing.epoch, now_ms):
-        raise Refused(ErrorCode.DUPLICATE_BROKER_REGISTRATION)
+        raise ApiError(ErrorCode.DUPLICATE_BROKER_REGISTRATION)
     _check_directories(state, request)
     _check_features(state, _supported(request))
     return existing
@@ -89,20 +88,20 @@ def _check_registration(
 def _check_directories(state: ControllerState, request: BrokerRegistrationRequest) -> None:
     directories = set(request.log_dirs)
     if not directories or len(directories) < len(request.log_dirs) or directories & RESERVED_DIRECTORIES:
-        raise Refused(ErrorCode.INVALID_REGISTRATION)
+        raise ApiError(ErrorCode.INVALID_REGISTRATION)
     for other in state.image.brokers.values():
         if other.id != request.broker_id and directories & set(other.directories):
-            raise Refused(ErrorCode.INVALID_REGISTRATION)
+            raise ApiError(ErrorCode.INVALID_REGISTRATION)
 
 
 def _check_features(state: ControllerState, supported: Mapping[str, tuple[int, int]]) -> None:
     """The broker must be able to work at every level that the cluster has finalized; of a feature it may know none."""
     if METADATA_VERSION not in supported:
-        raise Refused(ErrorCode.INVALID_REGISTRATION)
+        raise ApiError(ErrorCode.INVALID_REGISTRATION)
     for name in {*supported, *state.image.features} - {KRAFT_VERSION}:
         low, high = supported.get(name, (0, 0))
         if not low <= state.image.features.get(name, 0) <= high:
-            raise Refused(ErrorCode.UNSUPPORTED_VERSION)
+            raise ApiError(ErrorCode.UNSUPPORTED_VERSION)
 
 
 def unregister_broker(

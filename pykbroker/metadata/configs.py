@@ -21,7 +21,7 @@ from pykbroker.config import (
 )
 from pykbroker.config.group_keys import broker_keys_of_groups
 from pykbroker.long_work import LongWork, counted
-from pykbroker.protocol.errors import ErrorCode
+from pykbroker.protocol.errors import ApiError, ErrorCode
 from pykbroker.protocol.messages.configs import (
     AlterConfigsResourceResponse,
     IncrementalAlterConfigsRequest,
@@ -35,7 +35,6 @@ from pykbroker.protocol.schema import Message
 from . import min_isr
 from .controller_state import ControllerState
 from .image import BROKER_RESOURCE, GROUP_RESOURCE, TOPIC_RESOURCE
-from .refused import Refused
 from .topic_names import invalid_reason
 
 SET: Final = 0
@@ -63,8 +62,8 @@ def incremental_alter_configs(
             altered = _alter(state, resource)
             min_isr.check(state, altered)
             records += altered
-        except Refused as refused:
-            row.error_code, row.error_message = refused.error_code, refused.message
+        except ApiError as error:
+            row.error_code, row.error_message = error.code, error.message
         responses.append(row)
         yield STEPS_PER_RESOURCE + len(resource.configs)
     records = [] if request.validate_only else min_isr.with_cleared_elr(state, records)
@@ -81,22 +80,22 @@ def _alter(state: ControllerState, resource: IncrementalAlterConfigsRequestAlter
         case 32:
             return _alter_group(state, resource)
         case other:
-            raise Refused(ErrorCode.INVALID_REQUEST, f"Unknown resource type {other}")
+            raise ApiError(ErrorCode.INVALID_REQUEST, f"Unknown resource type {other}")
 
 
 def check_named_once(times: int) -> None:
-    """Raises Refused where a request names a resource more than once."""
+    """Raises ApiError where a request names a resource more than once."""
     if times > 1:
-        raise Refused(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
+        raise ApiError(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
 
 
 def check_keys(changes: Sequence[tuple[str, int, str | None]]) -> None:
-    """Name, operation and value of each key of a resource. Raises Refused."""
+    """Name, operation and value of each key of a resource. Raises ApiError."""
     if len({name for name, _, _ in changes}) != len(changes):
-        raise Refused(ErrorCode.INVALID_REQUEST, "Error due to duplicate config keys")
+        raise ApiError(ErrorCode.INVALID_REQUEST, "Error due to duplicate config keys")
     without_value = [name for name, operation, value in changes if value is None and operation != DELETE]
     if without_value:
-        raise Refused(ErrorCode.INVALID_REQUEST, f"Null value not supported for : {','.join(without_value)}")
+        raise ApiError(ErrorCode.INVALID_REQUEST, f"Null value not supported for : {','.join(without_value)}")
 
 
 def _alter_topic(
@@ -104,18 +103,18 @@ def _alter_topic(
 ) -> list[ConfigRecord]:
     name = resource.resource_name
     if name == "":
-        raise Refused(ErrorCode.INVALID_REQUEST, "Default topic resources are not allowed.")
+        raise ApiError(ErrorCode.INVALID_REQUEST, "Default topic resources are not allowed.")
     reason = invalid_reason(name)
     if reason is not None:
-        raise Refused(ErrorCode.INVALID_TOPIC_EXCEPTION, reason)
+        raise ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION, reason)
     if state.image.topic(name) is None:
-        raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{name}' does not exist.")
+        raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{name}' does not exist.")
     current, defaults = state.image.topic_config(name), state.topic_defaults()
     changes = _changes(resource, topic_keys(), current, defaults)
     try:
         check_topic_configs(_changed(current, changes), defaults)
     except ConfigurationError as error:
-        raise Refused(ErrorCode.INVALID_CONFIG, str(error)) from None
+        raise ApiError(ErrorCode.INVALID_CONFIG, str(error)) from None
     return _records(TOPIC_RESOURCE, name, current, changes)
 
 
@@ -124,7 +123,7 @@ def _alter_broker(
 ) -> list[ConfigRecord]:
     name = resource.resource_name
     if name != "" and not name.isdecimal():
-        raise Refused(ErrorCode.INVALID_REQUEST, f"Node id must be an integer, but it is: {name}")
+        raise ApiError(ErrorCode.INVALID_REQUEST, f"Node id must be an integer, but it is: {name}")
     current = state.image.configs.get((BROKER_RESOURCE, name), {})
     defaults = {
         config.name: state.config.text(config.name) or "" for config in resource.configs if config.name in broker_keys()
@@ -141,7 +140,7 @@ def _alter_group(
     """The group need not be there yet."""
     name = resource.resource_name
     if name == "":
-        raise Refused(ErrorCode.INVALID_REQUEST, "Default group resources are not allowed.")
+        raise ApiError(ErrorCode.INVALID_REQUEST, "Default group resources are not allowed.")
     current = state.image.group_config(name)
     changes = _changes(resource, group_keys(), current, {})
     dynamic = state.dynamic_broker_config()
@@ -151,12 +150,12 @@ def _alter_group(
     try:
         check_group_configs(_changed(known, changes), broker_values)
     except ConfigurationError as error:
-        raise Refused(ErrorCode.INVALID_CONFIG, str(error)) from None
+        raise ApiError(ErrorCode.INVALID_CONFIG, str(error)) from None
     return _records(GROUP_RESOURCE, name, current, changes)
 
 
 def check_broker_configs(values: Mapping[str, str], names: Sequence[str], *, cluster_wide: bool) -> None:
-    """Whether brokers would take that; raises Refused. values: the new ones; names: of all keys that are to change."""
+    """Whether brokers would take that; raises ApiError. values: the new ones; names: of all keys that are to change."""
     _check_dynamic(names, cluster_wide=cluster_wide)
     _check_served(values)
     for key, value in values.items():
@@ -164,7 +163,7 @@ def check_broker_configs(values: Mapping[str, str], names: Sequence[str], *, clu
             try:
                 broker_keys()[key].parse(value)
             except ConfigurationError as error:
-                raise Refused(ErrorCode.INVALID_REQUEST, str(error)) from None
+                raise ApiError(ErrorCode.INVALID_REQUEST, str(error)) from None
 
 
 def _check_dynamic(names: Sequence[str], *, cluster_wide: bool) -> None:
@@ -182,14 +181,14 @@ def _check_dynamic(names: Sequence[str], *, cluster_wide: bool) -> None:
         ),
     ):
         if keys:
-            raise Refused(ErrorCode.INVALID_REQUEST, f"{problem}[{', '.join(key.name for key in keys)}]")
+            raise ApiError(ErrorCode.INVALID_REQUEST, f"{problem}[{', '.join(key.name for key in keys)}]")
 
 
 def _check_served(values: Mapping[str, str]) -> None:
     try:
         check_served(values)
     except ConfigurationError as error:
-        raise Refused(ErrorCode.INVALID_CONFIG, str(error)) from None
+        raise ApiError(ErrorCode.INVALID_CONFIG, str(error)) from None
 
 
 def _changes(
@@ -210,7 +209,7 @@ def _changes(
                 before = current.get(config.name, defaults.get(config.name, ""))
                 changes[config.name] = _edit_list(config, keys.get(config.name), before)
             case other:
-                raise Refused(ErrorCode.INVALID_REQUEST, f"Unknown operation {other} for key {config.name}")
+                raise ApiError(ErrorCode.INVALID_REQUEST, f"Unknown operation {other} for key {config.name}")
     return changes
 
 
@@ -218,7 +217,7 @@ def _edit_list(config: IncrementalAlterConfigsRequestAlterableConfig, key: Confi
     operation = _LIST_OPERATIONS[config.config_operation]
     if key is None or key.type != "list":
         reason = f"Can't {operation} to key {config.name} because its type is not LIST."
-        raise Refused(ErrorCode.INVALID_CONFIG, reason)
+        raise ApiError(ErrorCode.INVALID_CONFIG, reason)
     values = [each.strip() for each in before.split(",")] if before.strip() else []
     for each in (config.value or "").split(","):
         if config.config_operation == APPEND and each.strip() not in values:

@@ -13,6 +13,7 @@ from typing import Final
 
 from pykbroker.config import BrokerConfig
 from pykbroker.long_work import LongWork, whole
+from pykbroker.protocol.errors import ApiError
 from pykbroker.protocol.messages.brokers import (
     AllocateProducerIdsRequest,
     AlterPartitionRequest,
@@ -58,10 +59,9 @@ from . import (
 )
 from .controller_state import ControllerState
 from .election_rounds import ElectionRounds
+from .error_responses import error_response
 from .features import bootstrap_transaction, check_feature_levels
 from .image import MetadataImage
-from .refusals import refuse
-from .refused import Refused
 
 _MOST_NAMED: Final = 500
 
@@ -115,38 +115,38 @@ class Controller:
         self._state.sessions.start([], 0)
         self._rounds.stop()
 
-    def handle(self, request: Message, token: Token, now_ms: int, *, refused: Refused | None = None) -> Result[Message]:
+    def handle(self, request: Message, token: Token, now_ms: int, *, error: ApiError | None = None) -> Result[Message]:
         """`handle_in_turns`, all in one."""
-        return whole(self.handle_in_turns(request, token, now_ms, refused=refused))
+        return whole(self.handle_in_turns(request, token, now_ms, error=error))
 
     def handle_in_turns(
-        self, request: Message, token: Token, now_ms: int, *, refused: Refused | None = None
+        self, request: Message, token: Token, now_ms: int, *, error: ApiError | None = None
     ) -> LongWork[Result[Message]]:
-        """now_ms is monotonic. Every request is answered, a refused one with an error code.
+        """Every request gets a response, be it one with an error code. `now_ms` is monotonic.
 
         Until the records of the result are replayed, the controller must be asked for nothing else.
-        refused: why nothing is done of a piece of a larger request (`refusal_of_size`).
+        error: why nothing is done of a piece of a larger request (`policy_violation`).
         """
         self._now_ms = now_ms
-        refused = refused or (yield from self.refusal_of_size(request))
-        if refused is not None and not isinstance(request, CreateTopicsRequest):
-            response = yield from refuse(request, refused.error_code, refused.message or "")
+        error = error or (yield from self.policy_violation(request))
+        if error is not None and not isinstance(request, CreateTopicsRequest):
+            response = yield from error_response(request, error)
             return Result([], [Completion(token, response)], "")
-        records, response, cause = yield from self._handle(request, now_ms, refused)
+        records, response, cause = yield from self._handle(request, now_ms, error)
         return Result(records, [Completion(token, response)], cause)
 
-    def refusal_of_size(self, request: Message) -> LongWork[Refused | None]:
-        """Why nothing of a request is done, be it handled whole or in pieces."""
-        return request_pieces.refusal_of_size(self._state, request)
+    def policy_violation(self, request: Message) -> LongWork[ApiError | None]:
+        """The error of a request that asks for too much at once, be it handled whole or in pieces; else None."""
+        return request_pieces.policy_violation(self._state, request)
 
     def _handle(
-        self, request: Message, now_ms: int, refused: Refused | None
+        self, request: Message, now_ms: int, error: ApiError | None
     ) -> LongWork[tuple[Sequence[Message], Message, str]]:
         state = self._state
         match request:
             case CreateTopicsRequest():
                 names = _listed(topic.name for topic in request.topics)
-                return *(yield from topics.create_topics(state, request, refused)), f"CreateTopics {names}"
+                return *(yield from topics.create_topics(state, request, error)), f"CreateTopics {names}"
             case DeleteTopicsRequest():
                 names = _listed(chain(request.topic_names, map(_shown, request.topics)))
                 return *(yield from topics.delete_topics(state, request)), f"DeleteTopics {names}"

@@ -7,7 +7,7 @@ registered is one that has failed: what is there is not in sync any more.
 from __future__ import annotations
 
 from pykbroker.long_work import LongWork
-from pykbroker.protocol.errors import ErrorCode
+from pykbroker.protocol.errors import ApiError, ErrorCode
 from pykbroker.protocol.messages.log_dirs import (
     AssignReplicasToDirsRequest,
     AssignReplicasToDirsResponse,
@@ -22,7 +22,6 @@ from .controller_state import ControllerState
 from .elections import STEPS_PER_CHANGE, Elections, leader_and_isr_records
 from .image import TopicState
 from .partition_index import PartitionKey
-from .refused import Refused
 
 
 def assign_replicas_to_dirs(
@@ -32,8 +31,8 @@ def assign_replicas_to_dirs(
     response = AssignReplicasToDirsResponse()
     try:
         broker = check_epoch(state, request.broker_id, request.broker_epoch)
-    except Refused as refused:
-        response.error_code = refused.error_code
+    except ApiError as error:
+        response.error_code = error.code
         return [], response
     elections = Elections(state)
     records: list[Message] = []
@@ -56,8 +55,8 @@ def assign_replicas_to_dirs(
                         records.append(record)
                     if not broker.has_online(directory_id):
                         lost.add((topic_id, each.partition_index))
-                except Refused as refused:
-                    row.error_code = refused.error_code
+                except ApiError as error:
+                    row.error_code = error.code
                 rows.append(row)
                 yield STEPS_PER_CHANGE
             answer.topics.append(AssignReplicasToDirsResponseTopicData(topic_id=topic_id, partitions=rows))
@@ -66,12 +65,12 @@ def assign_replicas_to_dirs(
 
 
 def _find(topic: TopicState | None, index: int, broker_id: int) -> TopicState:
-    """Raises Refused."""
+    """Raises ApiError."""
     if topic is None:
-        raise Refused(ErrorCode.UNKNOWN_TOPIC_ID)
+        raise ApiError(ErrorCode.UNKNOWN_TOPIC_ID)
     partition = topic.partitions.get(index)
     if partition is None:
-        raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     if broker_id not in partition.replicas:
-        raise Refused(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        raise ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
     return topic

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from pykbroker.long_work import LongWork, each_of, ordered
-from pykbroker.protocol.errors import ErrorCode
+from pykbroker.protocol.errors import ApiError, ErrorCode
 from pykbroker.protocol.messages.metadata_records import PartitionChangeRecord
 from pykbroker.protocol.messages.reassignments import (
     ElectLeadersRequest,
@@ -27,7 +27,6 @@ from .image import TopicState
 from .partition_change import Election
 from .partition_index import PartitionKey
 from .partition_state import NO_LEADER
-from .refused import Refused
 
 PREFERRED, UNCLEAN = 0, 1
 MAX_ELECTIONS: Final = 1000
@@ -40,7 +39,7 @@ def elect_leaders(
     """Where all partitions are asked for, those that need no election are not answered."""
     if request.election_type not in (PREFERRED, UNCLEAN):
         unknown = f"Unknown election type {request.election_type}"
-        return [], (yield from refusal(request, ErrorCode.INVALID_REQUEST, unknown))
+        return [], (yield from error_response(request, ApiError(ErrorCode.INVALID_REQUEST, unknown)))
     elections = Elections(state)
     records: list[Message] = []
     response = ElectLeadersResponse()
@@ -54,21 +53,21 @@ def elect_leaders(
             try:
                 topic = _find(state, asked.topic, index)
                 records.append(_elect(elections, topic, index, request.election_type))
-            except Refused as refused:
-                if everything and refused.error_code == ErrorCode.ELECTION_NOT_NEEDED:
+            except ApiError as error:
+                if everything and error.code == ErrorCode.ELECTION_NOT_NEEDED:
                     continue
-                row.error_code, row.error_message = refused.error_code, refused.message
+                row.error_code, row.error_message = error.code, error.message
             result.partition_result.append(row)
     return records, response
 
 
-def refusal(request: ElectLeadersRequest, error_code: ErrorCode, message: str) -> LongWork[ElectLeadersResponse]:
-    """Of the whole request."""
-    response = ElectLeadersResponse(error_code=error_code)
+def error_response(request: ElectLeadersRequest, error: ApiError) -> LongWork[ElectLeadersResponse]:
+    """The response to a request of which nothing is done: the error stands in it and in each of its rows."""
+    response = ElectLeadersResponse(error_code=error.code)
     for asked in request.topic_partitions or ():
         rows = yield from each_of(
             asked.partitions,
-            lambda index: PartitionResult(partition_id=index, error_code=error_code, error_message=message),
+            lambda index: PartitionResult(partition_id=index, error_code=error.code, error_message=str(error)),
         )
         response.replica_election_results.append(ReplicaElectionResult(topic=asked.topic, partition_result=rows))
         yield 1
@@ -82,27 +81,27 @@ def _asked(state: ControllerState, request: ElectLeadersRequest) -> Iterable[Top
 
 
 def _find(state: ControllerState, name: str, index: int) -> TopicState:
-    """Raises Refused."""
+    """Raises ApiError."""
     topic = state.image.topic(name)
     if topic is None:
-        raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"No such topic as {name}")
+        raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"No such topic as {name}")
     if index not in topic.partitions:
-        raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"No such partition as {name}-{index}")
+        raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"No such partition as {name}-{index}")
     return topic
 
 
 def _elect(elections: Elections, topic: TopicState, index: int, election_type: int) -> PartitionChangeRecord:
-    """Raises Refused."""
+    """Raises ApiError."""
     partition = topic.partitions[index]
     preferred = election_type == PREFERRED
     if partition.leader == partition.replicas[0] if preferred else partition.leader != NO_LEADER:
-        raise Refused(ErrorCode.ELECTION_NOT_NEEDED, ErrorCode.ELECTION_NOT_NEEDED.description)
+        raise ApiError(ErrorCode.ELECTION_NOT_NEEDED, ErrorCode.ELECTION_NOT_NEEDED.description)
     change = elections.change(topic, index)
     change.election = Election.PREFERRED if preferred else Election.UNCLEAN
     record = change.record()
     if record is None:
         code = ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE if preferred else ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE
-        raise Refused(code, code.description)
+        raise ApiError(code, code.description)
     return record
 
 

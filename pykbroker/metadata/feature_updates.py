@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from pykbroker.protocol.errors import ErrorCode
+from pykbroker.protocol.errors import ApiError, ErrorCode
 from pykbroker.protocol.messages.brokers import (
     FeatureUpdateKey,
     UpdatableFeatureResult,
@@ -22,7 +22,6 @@ from . import min_isr
 from .controller_state import ControllerState
 from .features import REGISTERED_FEATURES, SUPPORTED_FEATURES, feature_level
 from .image import METADATA_VERSION
-from .refused import Refused
 
 KRAFT_VERSION: Final = "kraft.version"
 OFFERED: Final = SUPPORTED_FEATURES | {KRAFT_VERSION: REGISTERED_FEATURES[KRAFT_VERSION]}
@@ -41,9 +40,9 @@ def update_features(
         for update in request.feature_updates:
             _check(state, update)
             levels.setdefault(update.feature, update.max_version_level)
-    except Refused as refused:
-        message = f"The update failed for all features since the following feature had an error: {refused.message}"
-        return [], UpdateFeaturesResponse(error_code=refused.error_code, error_message=message)
+    except ApiError as error:
+        message = f"The update failed for all features since the following feature had an error: {error.message}"
+        return [], UpdateFeaturesResponse(error_code=error.code, error_message=message)
     records: list[Message] = [
         FeatureLevelRecord(name=name, feature_level=level)
         for name, level in levels.items()
@@ -55,7 +54,7 @@ def update_features(
 
 
 def _check(state: ControllerState, update: FeatureUpdateKey) -> None:
-    """Raises Refused."""
+    """Raises ApiError."""
     name, level = update.feature, update.max_version_level
     current = state.kraft_version if name == KRAFT_VERSION else feature_level(state.image, name)
     if update.upgrade_type not in (UPGRADE, *_DOWNGRADES):
@@ -98,6 +97,6 @@ def _check_brokers(state: ControllerState, update: FeatureUpdateKey) -> None:
             raise _invalid(update, f"Controller {controller.id} only supports versions {low}-{high}")
 
 
-def _invalid(update: FeatureUpdateKey, reason: str) -> Refused:
+def _invalid(update: FeatureUpdateKey, reason: str) -> ApiError:
     message = f"Invalid update version {update.max_version_level} for feature {update.feature}. {reason}"
-    return Refused(ErrorCode.INVALID_UPDATE_VERSION, message)
+    return ApiError(ErrorCode.INVALID_UPDATE_VERSION, message)

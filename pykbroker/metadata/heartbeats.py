@@ -10,13 +10,13 @@ from __future__ import annotations
 from enum import Enum
 
 from pykbroker.long_work import LongWork
+from pykbroker.protocol.errors import ApiError
 from pykbroker.protocol.messages.brokers import BrokerHeartbeatRequest, BrokerHeartbeatResponse
 from pykbroker.protocol.schema import Message
 
 from . import broker_changes
 from .brokers import check_epoch
 from .controller_state import ControllerState
-from .refused import Refused
 from .registrations import BrokerRegistration
 from .sessions import Session
 
@@ -35,8 +35,8 @@ def heartbeat(
 ) -> LongWork[tuple[list[Message], BrokerHeartbeatResponse]]:
     try:
         broker = check_epoch(state, request.broker_id, request.broker_epoch)
-    except Refused as refused:
-        return [], BrokerHeartbeatResponse(error_code=refused.error_code)
+    except ApiError as error:
+        return [], BrokerHeartbeatResponse(error_code=error.code)
     offset = request.current_metadata_offset
     session = state.sessions.heard_of(broker.id, broker.epoch, offset, now_ms)
     caught_up = offset >= state.registered_at.get(broker.id, broker.epoch)

@@ -10,30 +10,29 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from pykbroker.protocol.errors import ErrorCode
+from pykbroker.protocol.errors import ApiError, ErrorCode
 from pykbroker.protocol.messages.metadata_records import ClearElrRecord, ConfigRecord, FeatureLevelRecord
 from pykbroker.protocol.schema import Message
 
 from .controller_state import ControllerState
 from .features import ELR_VERSION
 from .image import BROKER_RESOURCE, TOPIC_RESOURCE
-from .refused import Refused
 
 MIN_ISR: Final = "min.insync.replicas"
 
 
 def check(state: ControllerState, records: Iterable[ConfigRecord]) -> None:
-    """Raises Refused."""
+    """Raises ApiError."""
     if not state.elr_enabled:
         return
     for record in records:
         if record.resource_type == BROKER_RESOURCE and record.name == MIN_ISR:
             if record.resource_name:
                 reason = f"Broker-level {MIN_ISR} cannot be altered while ELR is enabled."
-                raise Refused(ErrorCode.INVALID_CONFIG, reason)
+                raise ApiError(ErrorCode.INVALID_CONFIG, reason)
             if record.value is None:
                 reason = f"Cluster-level {MIN_ISR} cannot be removed while ELR is enabled."
-                raise Refused(ErrorCode.INVALID_CONFIG, reason)
+                raise ApiError(ErrorCode.INVALID_CONFIG, reason)
 
 
 def with_cleared_elr(state: ControllerState, records: Iterable[Message]) -> list[Message]:

@@ -15,9 +15,8 @@ import random
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, cycle, islice
 
-from pykbroker.protocol.errors import ErrorCode
+from pykbroker.protocol.errors import ApiError, ErrorCode
 
-from .refused import Refused
 from .registrations import BrokerRegistration
 
 INVALID_REPLICATION_FACTOR = ErrorCode.INVALID_REPLICATION_FACTOR
@@ -26,12 +25,12 @@ INVALID_REPLICATION_FACTOR = ErrorCode.INVALID_REPLICATION_FACTOR
 def place_partitions(
     brokers: Sequence[BrokerRegistration], count: int, replication_factor: int, rng: random.Random
 ) -> Iterator[list[int]]:
-    """The replicas of `count` partitions, the preferred leader first, chosen as they are asked for. Raises Refused."""
+    """The replicas of `count` partitions, the preferred leader first, chosen as they are asked for. Raises ApiError."""
     if all(broker.fenced for broker in brokers):
         reason = "All brokers are currently fenced, or have all their log directories cordoned."
-        raise Refused(INVALID_REPLICATION_FACTOR, reason)
+        raise ApiError(INVALID_REPLICATION_FACTOR, reason)
     if replication_factor > len(brokers):
-        raise Refused(
+        raise ApiError(
             INVALID_REPLICATION_FACTOR,
             f"The target replication factor of {replication_factor} cannot be reached because only {len(brokers)} "
             "broker(s) are registered or some brokers have all their log directories cordoned.",

@@ -8,7 +8,7 @@ A partition on its way has old and new replicas; those to be removed go when all
 from __future__ import annotations
 
 from pykbroker.long_work import LongWork
-from pykbroker.protocol.errors import ErrorCode
+from pykbroker.protocol.errors import ApiError, ErrorCode
 from pykbroker.protocol.messages.metadata_records import PartitionChangeRecord
 from pykbroker.protocol.messages.reassignments import (
     AlterPartitionReassignmentsRequest,
@@ -24,7 +24,6 @@ from .elections import STEPS_PER_CHANGE, Elections
 from .image import TopicState
 from .partition_change import Election
 from .partition_state import PartitionState
-from .refused import Refused
 from .topics import check_replicas
 
 
@@ -50,8 +49,8 @@ def alter_partition_reassignments(
                     record = _change(state, elections, found, wanted, may_change_factor=may_change)
                 if record is not None:
                     records.append(record)
-            except Refused as refused:
-                answer.error_code, answer.error_message = refused.error_code, refused.message
+            except ApiError as error:
+                answer.error_code, answer.error_message = error.code, error.message
             answers.append(answer)
             yield STEPS_PER_CHANGE
         response.responses.append(ReassignableTopicResponse(name=topic.name, partitions=answers))
@@ -59,12 +58,12 @@ def alter_partition_reassignments(
 
 
 def _find(state: ControllerState, name: str, index: int) -> TopicState:
-    """Raises Refused."""
+    """Raises ApiError."""
     topic = state.image.topic(name)
     if topic is None:
-        raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"Unable to find a topic named {name}.")
+        raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"Unable to find a topic named {name}.")
     if index not in topic.partitions:
-        raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"Unable to find partition {name}:{index}.")
+        raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"Unable to find partition {name}:{index}.")
     return topic
 
 
@@ -76,13 +75,13 @@ def _change(
     *,
     may_change_factor: bool,
 ) -> PartitionChangeRecord | None:
-    """Raises Refused."""
+    """Raises ApiError."""
     target = list(wanted.replicas or ())
     partition = topic.partitions[wanted.partition_index]
     check_replicas(state, target)
     if not may_change_factor and len(target) != (factor := _factor(partition)):
         reason = f"The replication factor is changed from {factor} to {len(target)}"
-        raise Refused(ErrorCode.INVALID_REPLICATION_FACTOR, reason)
+        raise ApiError(ErrorCode.INVALID_REPLICATION_FACTOR, reason)
     removing = sorted(set(partition.replicas) - set(target))
     adding = sorted(set(target) - set(partition.replicas))
     change = elections.change(topic, wanted.partition_index)
@@ -100,15 +99,15 @@ def _factor(partition: PartitionState) -> int:
 
 
 def _cancel(elections: Elections, topic: TopicState, index: int) -> PartitionChangeRecord | None:
-    """Back to the replicas that the partition had. Raises Refused."""
+    """Back to the replicas that the partition had. Raises ApiError."""
     partition = topic.partitions[index]
     if not partition.is_reassigning:
-        raise Refused(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS)
+        raise ApiError(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS)
     replicas = [each for each in partition.replicas if each not in partition.adding_replicas]
     isr = [each for each in partition.isr if each not in partition.adding_replicas]
     if not replicas:
         reason = "Invalid replica assignment: addingReplicas contains all replicas."
-        raise Refused(ErrorCode.INVALID_REPLICA_ASSIGNMENT, reason)
+        raise ApiError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, reason)
     if not isr:
         # Only new replicas are in sync: whoever leads now may lack something.
         if not elections.may_be_unclean(topic):
@@ -116,7 +115,7 @@ def _cancel(elections: Elections, topic: TopicState, index: int) -> PartitionCha
                 f"Unable to revert partition assignment for {topic.name}:{index} because it would require an unclean "
                 "leader election."
             )
-            raise Refused(ErrorCode.INVALID_REPLICA_ASSIGNMENT, reason)
+            raise ApiError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, reason)
         isr = [replicas[0]]
     change = elections.change(topic, index)
     change.isr, change.replicas, change.removing, change.adding = isr, replicas, [], []

@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any, Final
 
 from pykbroker.long_work import LongWork, portions
-from pykbroker.protocol.errors import ErrorCode
+from pykbroker.protocol.errors import ApiError, ErrorCode
 from pykbroker.protocol.messages.configs import AlterConfigsRequest, IncrementalAlterConfigsRequest
 from pykbroker.protocol.messages.topics import (
     CreatableTopic,
@@ -27,7 +27,6 @@ from pykbroker.protocol.schema import Message
 
 from .controller_state import ControllerState
 from .image import TOPIC_RESOURCE
-from .refused import Refused
 
 MAX_RECORDS: Final = 10_000
 MAX_PARTITIONS: Final = 10_000
@@ -39,8 +38,8 @@ TOO_MANY_PARTITIONS: Final = "Excessively large number of partitions per request
 _TOO_MANY_RECORDS: Final = "Unable to perform excessively large batch operation."
 
 
-def too_many_records() -> Refused:
-    return Refused(ErrorCode.POLICY_VIOLATION, _TOO_MANY_RECORDS)
+def too_many_records() -> ApiError:
+    return ApiError(ErrorCode.POLICY_VIOLATION, _TOO_MANY_RECORDS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,8 +135,11 @@ def merged(request: Message, responses: Sequence[Any]) -> Any:
     return response
 
 
-def refusal_of_size(state: ControllerState, request: Message) -> LongWork[Refused | None]:
-    """Why nothing of it is done, whatever it is that the request wants changed."""
+def policy_violation(state: ControllerState, request: Message) -> LongWork[ApiError | None]:
+    """The error of a request that asks for more records or partitions at once than the controller takes; else None.
+
+    The error is a value: every piece of the request gets it, and each of its rows.
+    """
     match request:
         case CreateTopicsRequest():
             return (yield from _of_topics(state, request.topics))
@@ -158,7 +160,7 @@ def _sum(weight: Callable[[Any], int], entries: Iterable[Any]) -> LongWork[int]:
     return total
 
 
-def _of_topics(state: ControllerState, topics: Sequence[CreatableTopic]) -> LongWork[Refused | None]:
+def _of_topics(state: ControllerState, topics: Sequence[CreatableTopic]) -> LongWork[ApiError | None]:
     by_name: dict[str, CreatableTopic] = {}
     for portion in portions(topics):
         by_name.update((topic.name, topic) for topic in portion)
@@ -167,7 +169,7 @@ def _of_topics(state: ControllerState, topics: Sequence[CreatableTopic]) -> Long
     default = state.config.int("num.partitions")
     partitions = yield from _sum(partial(_partitions, default), once)
     if partitions > MAX_PARTITIONS:
-        return Refused(ErrorCode.POLICY_VIOLATION, TOO_MANY_PARTITIONS)
+        return ApiError(ErrorCode.POLICY_VIOLATION, TOO_MANY_PARTITIONS)
     if partitions + (yield from _sum(lambda topic: 1 + len(topic.configs), once)) > MAX_RECORDS:
         return too_many_records()
     return None

@@ -12,7 +12,7 @@ from typing import Final
 
 from pykbroker.config import ConfigurationError, check_topic_configs
 from pykbroker.long_work import LongWork, counted, portions
-from pykbroker.protocol.errors import ErrorCode
+from pykbroker.protocol.errors import ApiError, ErrorCode
 from pykbroker.protocol.messages.metadata_records import (
     ConfigRecord,
     PartitionRecord,
@@ -43,14 +43,13 @@ from .effective_configs import BrokerLayers, topic_configs
 from .image import TOPIC_RESOURCE, TopicState
 from .partition_state import PartitionState
 from .placement import place_partitions
-from .refused import Refused
 from .registrations import BrokerRegistration
 from .request_pieces import MAX_PARTITIONS, TOO_MANY_PARTITIONS
 from .topic_names import CLUSTER_METADATA_TOPIC, NameCollisions, invalid_reason
 
 _DEFAULT = -1
 _STEPS_PER_TOPIC: Final = 100
-_STEPS_PER_REFUSAL: Final = 2
+_STEPS_PER_ERROR: Final = 2
 _STEPS_PER_REPETITION: Final = 1
 _STEPS_PER_PLACE: Final = 4
 _STEPS_PER_PARTITION: Final = 8
@@ -58,7 +57,7 @@ _STEPS_PER_DELETION: Final = 4
 
 
 def create_topics(
-    state: ControllerState, request: CreateTopicsRequest, refused_as_a_whole: Refused | None = None
+    state: ControllerState, request: CreateTopicsRequest, error_of_the_whole: ApiError | None = None
 ) -> LongWork[tuple[list[Message], CreateTopicsResponse]]:
     times = yield from counted(topic.name for topic in request.topics)
     records: list[Message] = []
@@ -69,28 +68,28 @@ def create_topics(
         if times[topic.name] > 1 or topic.name == CLUSTER_METADATA_TOPIC:
             yield _STEPS_PER_REPETITION
             continue
-        if refused_as_a_whole is not None:
+        if error_of_the_whole is not None:
             # It is not raised: with one traceback for each topic it would keep the request from being freed.
-            results.append(_not_created(topic.name, refused_as_a_whole))
-            yield _STEPS_PER_REFUSAL
+            results.append(_not_created(topic.name, error_of_the_whole))
+            yield _STEPS_PER_ERROR
             continue
         try:
             created, result = yield from _create_topic(state, layers, collisions, topic)
             records += created
-        except Refused as refused:
-            result = _not_created(topic.name, refused)
+        except ApiError as error:
+            result = _not_created(topic.name, error)
         results.append(result)
         yield _STEPS_PER_TOPIC
     for name in (name for name, count in times.items() if count > 1):
-        results.append(_not_created(name, Refused(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")))
+        results.append(_not_created(name, ApiError(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")))
     if times[CLUSTER_METADATA_TOPIC] == 1:
         reason = f"Creation of internal topic {CLUSTER_METADATA_TOPIC} is prohibited."
-        results.append(_not_created(CLUSTER_METADATA_TOPIC, Refused(ErrorCode.INVALID_REQUEST, reason)))
+        results.append(_not_created(CLUSTER_METADATA_TOPIC, ApiError(ErrorCode.INVALID_REQUEST, reason)))
     return [] if request.validate_only else records, CreateTopicsResponse(topics=results)
 
 
-def _not_created(name: str, refused: Refused) -> CreatableTopicResult:
-    return CreatableTopicResult(name=name, error_code=refused.error_code, error_message=refused.message)
+def _not_created(name: str, error: ApiError) -> CreatableTopicResult:
+    return CreatableTopicResult(name=name, error_code=error.code, error_message=error.message)
 
 
 def _create_topic(
@@ -129,12 +128,12 @@ def _create_topic(
 def _check_new_name(state: ControllerState, collisions: NameCollisions, name: str) -> None:
     reason = invalid_reason(name)
     if reason is not None:
-        raise Refused(ErrorCode.INVALID_TOPIC_EXCEPTION, reason)
+        raise ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION, reason)
     if state.image.topic(name) is not None:
-        raise Refused(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
+        raise ApiError(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
     other = collisions.find(name)
     if other is not None:
-        raise Refused(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic '{name}' collides with existing topic: {other}")
+        raise ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic '{name}' collides with existing topic: {other}")
 
 
 def _check_configs(layers: BrokerLayers, topic: CreatableTopic) -> dict[str, str]:
@@ -142,7 +141,7 @@ def _check_configs(layers: BrokerLayers, topic: CreatableTopic) -> dict[str, str
     try:
         check_topic_configs(given, layers.topic_values)
     except ConfigurationError as error:
-        raise Refused(ErrorCode.INVALID_CONFIG, str(error)) from None
+        raise ApiError(ErrorCode.INVALID_CONFIG, str(error)) from None
     return {name: value for name, value in given.items() if value is not None}
 
 
@@ -156,22 +155,22 @@ def _new_topic_id(state: ControllerState) -> bytes:
 def _placed(state: ControllerState, topic: CreatableTopic) -> LongWork[list[list[int]]]:
     if topic.replication_factor < _DEFAULT or topic.replication_factor == 0:
         reason = "Replication factor must be larger than 0, or -1 to use the default value."
-        raise Refused(ErrorCode.INVALID_REPLICATION_FACTOR, reason)
+        raise ApiError(ErrorCode.INVALID_REPLICATION_FACTOR, reason)
     if topic.num_partitions < _DEFAULT or topic.num_partitions == 0:
         reason = "Number of partitions was set to an invalid non-positive value."
-        raise Refused(ErrorCode.INVALID_PARTITIONS, reason)
+        raise ApiError(ErrorCode.INVALID_PARTITIONS, reason)
     count, factor = topic.num_partitions, topic.replication_factor
     count = state.config.int("num.partitions") if count == _DEFAULT else count
     factor = state.config.int("default.replication.factor") if factor == _DEFAULT else factor
     try:
         return (yield from _place(state, count, factor))
-    except Refused as refused:
-        reason = f"Unable to replicate the partition {factor} time(s): {refused.message}"
-        raise Refused(refused.error_code, reason) from None
+    except ApiError as error:
+        reason = f"Unable to replicate the partition {factor} time(s): {error.message}"
+        raise ApiError(error.code, reason) from None
 
 
 def _place(state: ControllerState, count: int, replication_factor: int) -> LongWork[list[list[int]]]:
-    """Raises Refused."""
+    """Raises ApiError."""
     placed = []
     for replicas in place_partitions(_placeable(state), count, replication_factor, state.rng):
         placed.append(replicas)
@@ -191,18 +190,18 @@ def _placeable(state: ControllerState) -> list[BrokerRegistration]:
 def _assigned(state: ControllerState, topic: CreatableTopic) -> LongWork[list[list[int]]]:
     if topic.replication_factor != _DEFAULT:
         reason = "A manual partition assignment was specified, but replication factor was not set to -1."
-        raise Refused(ErrorCode.INVALID_REQUEST, reason)
+        raise ApiError(ErrorCode.INVALID_REQUEST, reason)
     if topic.num_partitions != _DEFAULT:
         reason = "A manual partition assignment was specified, but numPartitions was not set to -1."
-        raise Refused(ErrorCode.INVALID_REQUEST, reason)
+        raise ApiError(ErrorCode.INVALID_REQUEST, reason)
     replicas = {each.partition_index: list(each.broker_ids) for each in topic.assignments}
     if len(replicas) != len(topic.assignments):
         twice = Counter(each.partition_index for each in topic.assignments).most_common(1)[0][0]
         reason = f"Found multiple manual partition assignments for partition {twice}"
-        raise Refused(ErrorCode.INVALID_REPLICA_ASSIGNMENT, reason)
+        raise ApiError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, reason)
     if sorted(replicas) != list(range(len(replicas))):
         reason = "partitions should be a consecutive 0-based integer sequence"
-        raise Refused(ErrorCode.INVALID_REPLICA_ASSIGNMENT, reason)
+        raise ApiError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, reason)
     ordered = [replicas[index] for index in range(len(replicas))]
     for index, each in enumerate(ordered):
         _check_assignment(state, index, each, len(ordered[0]))
@@ -211,7 +210,7 @@ def _assigned(state: ControllerState, topic: CreatableTopic) -> LongWork[list[li
 
 
 def _check_assignment(state: ControllerState, index: int, replicas: Sequence[int], replication_factor: int) -> None:
-    """Raises Refused."""
+    """Raises ApiError."""
     check_replicas(state, replicas)
     problem = None
     if len(replicas) != replication_factor:
@@ -225,21 +224,21 @@ def _check_assignment(state: ControllerState, index: int, replicas: Sequence[int
             "controlled shutdown."
         )
     if problem is not None:
-        raise Refused(ErrorCode.INVALID_REPLICA_ASSIGNMENT, problem)
+        raise ApiError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, problem)
 
 
 def check_replicas(state: ControllerState, replicas: Sequence[int]) -> None:
-    """Whether somebody may want a partition to have these replicas. Raises Refused."""
+    """Whether somebody may want a partition to have these replicas. Raises ApiError."""
     prefix = "The manual partition assignment includes"
     if not replicas:
-        raise Refused(ErrorCode.INVALID_REPLICA_ASSIGNMENT, f"{prefix} an empty replica list.")
+        raise ApiError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, f"{prefix} an empty replica list.")
     previous = None
     for each in sorted(replicas):
         if each not in state.image.brokers:
             reason = f"{prefix} broker {each}, but no such broker is registered."
-            raise Refused(ErrorCode.INVALID_REPLICA_ASSIGNMENT, reason)
+            raise ApiError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, reason)
         if each == previous:
-            raise Refused(ErrorCode.INVALID_REPLICA_ASSIGNMENT, f"{prefix} the broker {each} more than once.")
+            raise ApiError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, f"{prefix} the broker {each} more than once.")
         previous = each
 
 
@@ -283,11 +282,9 @@ def create_partitions(
         try:
             records += yield from _create_partitions(state, topic)
             results.append(CreatePartitionsTopicResult(name=topic.name))
-        except Refused as refused:
+        except ApiError as error:
             results.append(
-                CreatePartitionsTopicResult(
-                    name=topic.name, error_code=refused.error_code, error_message=refused.message
-                )
+                CreatePartitionsTopicResult(name=topic.name, error_code=error.code, error_message=error.message)
             )
     return [] if request.validate_only else records, CreatePartitionsResponse(results=results)
 
@@ -295,19 +292,19 @@ def create_partitions(
 def _create_partitions(state: ControllerState, wanted: CreatePartitionsTopic) -> LongWork[list[PartitionRecord]]:
     topic = state.image.topic(wanted.name)
     if topic is None:
-        raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     added = wanted.count - len(topic.partitions)
     if added == 0:
         reason = f"Topic already has {len(topic.partitions)} partition(s)."
-        raise Refused(ErrorCode.INVALID_PARTITIONS, reason)
+        raise ApiError(ErrorCode.INVALID_PARTITIONS, reason)
     if added < 0:
         reason = (
             f"The topic {topic.name} currently has {len(topic.partitions)} partition(s); "
             f"{wanted.count} would not be an increase."
         )
-        raise Refused(ErrorCode.INVALID_PARTITIONS, reason)
+        raise ApiError(ErrorCode.INVALID_PARTITIONS, reason)
     if added > MAX_PARTITIONS:
-        raise Refused(ErrorCode.POLICY_VIOLATION, TOO_MANY_PARTITIONS)
+        raise ApiError(ErrorCode.POLICY_VIOLATION, TOO_MANY_PARTITIONS)
     replicas = yield from _replicas_of_added(state, topic, wanted, added)
     return (yield from _partition_records(state, topic.topic_id, len(topic.partitions), replicas))
 
@@ -323,7 +320,7 @@ def _replicas_of_added(
             f"Attempted to add {added} additional partition(s), but only {len(wanted.assignments)} assignment(s) "
             "were specified."
         )
-        raise Refused(ErrorCode.INVALID_REPLICA_ASSIGNMENT, reason)
+        raise ApiError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, reason)
     replicas = [list(each.broker_ids) for each in wanted.assignments]
     for index, each in enumerate(replicas):
         _check_assignment(state, len(topic.partitions) + index, each, factor)
@@ -337,10 +334,10 @@ def delete_topics(
     """Topics by name up to version 5 of the request, by name or id from version 6 on."""
     wanted = request.topics or [DeleteTopicState(name=name) for name in request.topic_names]
     if not state.config.bool("delete.topic.enable"):
-        disabled = Refused(ErrorCode.TOPIC_DELETION_DISABLED, "Topic deletion is disabled.")
+        disabled = ApiError(ErrorCode.TOPIC_DELETION_DISABLED, "Topic deletion is disabled.")
         return [], DeleteTopicsResponse(responses=[_not_deleted(each, disabled) for each in wanted])
     records: list[Message] = []
-    refused: list[DeletableTopicResult] = []
+    failed: list[DeletableTopicResult] = []
     deleted: list[DeletableTopicResult] = []
     names = yield from counted(each.name for each in wanted)
     ids = yield from counted(each.topic_id for each in wanted)
@@ -349,10 +346,10 @@ def delete_topics(
             topic = _topic_to_delete(state, each, names, ids)
             records.append(RemoveTopicRecord(topic_id=topic.topic_id))
             deleted.append(DeletableTopicResult(name=topic.name, topic_id=topic.topic_id))
-        except Refused as problem:
-            refused.append(_not_deleted(each, problem))
+        except ApiError as error:
+            failed.append(_not_deleted(each, error))
         yield _STEPS_PER_DELETION
-    return records, DeleteTopicsResponse(responses=refused + deleted)
+    return records, DeleteTopicsResponse(responses=failed + deleted)
 
 
 def _without_repetition(wanted: Iterable[DeleteTopicState]) -> LongWork[Iterable[DeleteTopicState]]:
@@ -368,31 +365,31 @@ def _topic_to_delete(
 ) -> TopicState:
     by_id = wanted.topic_id != ZERO_UUID
     if wanted.name is None and not by_id:
-        raise Refused(ErrorCode.INVALID_REQUEST, "Neither topic name nor id were specified.")
+        raise ApiError(ErrorCode.INVALID_REQUEST, "Neither topic name nor id were specified.")
     if wanted.name is not None and by_id:
-        raise Refused(ErrorCode.INVALID_REQUEST, "You may not specify both topic name and topic id.")
+        raise ApiError(ErrorCode.INVALID_REQUEST, "You may not specify both topic name and topic id.")
     if wanted.name is None:
         if ids[wanted.topic_id] > 1:
-            raise Refused(ErrorCode.INVALID_REQUEST, "Duplicate topic id.")
+            raise ApiError(ErrorCode.INVALID_REQUEST, "Duplicate topic id.")
         topic = state.image.topic_by_id(wanted.topic_id)
         if topic is None:
-            raise Refused(ErrorCode.UNKNOWN_TOPIC_ID, "This server does not host this topic ID.")
+            raise ApiError(ErrorCode.UNKNOWN_TOPIC_ID, "This server does not host this topic ID.")
         if names[topic.name]:
             reason = "The provided topic name maps to an ID that was already supplied."
-            raise Refused(ErrorCode.INVALID_REQUEST, reason)
+            raise ApiError(ErrorCode.INVALID_REQUEST, reason)
         return topic
     if names[wanted.name] > 1:
-        raise Refused(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
+        raise ApiError(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
     topic = state.image.topic(wanted.name)
     if topic is None:
-        raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "This server does not host this topic-partition.")
+        raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "This server does not host this topic-partition.")
     if ids[topic.topic_id]:
         reason = "The provided topic name maps to an ID that was already supplied."
-        raise Refused(ErrorCode.INVALID_REQUEST, reason)
+        raise ApiError(ErrorCode.INVALID_REQUEST, reason)
     return topic
 
 
-def _not_deleted(wanted: DeleteTopicState, refused: Refused) -> DeletableTopicResult:
+def _not_deleted(wanted: DeleteTopicState, error: ApiError) -> DeletableTopicResult:
     return DeletableTopicResult(
-        name=wanted.name, topic_id=wanted.topic_id, error_code=refused.error_code, error_message=refused.message
+        name=wanted.name, topic_id=wanted.topic_id, error_code=error.code, error_message=error.message
     )

@@ -16,7 +16,7 @@ from pykbroker.groups.common.records import CoordinatorRecord, group_metadata_re
 from pykbroker.groups.offsets import deleted_topics
 from pykbroker.groups.shard import GroupShard
 from pykbroker.java_hash import abs_java_hash
-from pykbroker.protocol.errors import ErrorCode
+from pykbroker.protocol.errors import ApiError, ErrorCode
 from pykbroker.protocol.messages.group_admin import DescribeGroupsRequest, ListGroupsRequest
 from pykbroker.protocol.messages.group_records import GroupMetadataValue, OffsetCommitValue
 from pykbroker.protocol.messages.groups import FindCoordinatorRequest
@@ -24,7 +24,6 @@ from pykbroker.protocol.records.batch import Record, encode_batch
 from pykbroker.protocol.records.control import ControlRecordType, EndTransactionMarker, encode_end_transaction_batch
 from pykbroker.replication.partition import ACKS_ALL
 from pykbroker.server.coordinators import group_coordinator
-from pykbroker.server.coordinators.coordinator_driver import CoordinatorRefused
 from pykbroker.server.coordinators.coordinator_log import encode_batches
 from pykbroker.server.coordinators.group_coordinator import CONSUMER_OFFSETS, GroupCoordinator
 from pykbroker.state_machine import Result
@@ -367,8 +366,9 @@ def test_a_wall_clock_that_jumps_expires_nobody() -> None:
 
 def test_without_the_topic_nobody_coordinates() -> None:
     async def main(world: World) -> None:
-        with pytest.raises(CoordinatorRefused, match="NOT_COORDINATOR"):
+        with pytest.raises(ApiError) as error:
             await world.driver.submit(GROUP, join(GROUP), GroupRequestContext(api_version=9))
+        assert error.value.code is ErrorCode.NOT_COORDINATOR
         assert not await world.driver.wait_until_active(0)
 
     in_world(main, partitions=None)

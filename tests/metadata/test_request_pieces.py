@@ -104,8 +104,8 @@ def content(cluster: Cluster) -> Any:
 
 
 def ask_in_pieces(cluster: Cluster, request: Message) -> tuple[Any, int]:
-    refused = whole(cluster.controller.refusal_of_size(request))
-    assert refused is None
+    error = whole(cluster.controller.policy_violation(request))
+    assert error is None
     pieces = whole(pieces_of(request))
     return merged(request, [cluster.ask(piece) for piece in pieces]), len(pieces)
 

@@ -6,7 +6,7 @@ import pytest
 
 from pykbroker.protocol.api_keys import ApiKey
 from pykbroker.protocol.compile import decode
-from pykbroker.protocol.errors import ErrorCode
+from pykbroker.protocol.errors import ApiError, ErrorCode
 from pykbroker.protocol.framing import RequestHeader
 from pykbroker.protocol.messages.brokers import BrokerHeartbeatResponse, EnvelopeRequest
 from pykbroker.protocol.messages.topics import (
@@ -16,12 +16,11 @@ from pykbroker.protocol.messages.topics import (
     CreateTopicsResponse,
 )
 from pykbroker.server.quorum.forwarding import (
-    EnvelopeRefused,
     disclose,
     disclose_response,
     enclose,
     enclose_response,
-    is_refused_by,
+    has_error,
 )
 
 HEADER = RequestHeader(ApiKey.CREATE_TOPICS, 7, 42, "admin")
@@ -55,7 +54,7 @@ def test_a_controller_that_is_not_active_says_so_on_the_envelope() -> None:
     result = CreatableTopicResult(name="t", error_code=ErrorCode.NOT_CONTROLLER)
     envelope = enclose_response(CreateTopicsResponse(topics=[result]), HEADER)
     assert (envelope.error_code, envelope.response_data) == (ErrorCode.NOT_CONTROLLER, None)
-    assert is_refused_by(BrokerHeartbeatResponse(error_code=ErrorCode.NOT_CONTROLLER), ErrorCode.NOT_CONTROLLER)
+    assert has_error(BrokerHeartbeatResponse(error_code=ErrorCode.NOT_CONTROLLER), ErrorCode.NOT_CONTROLLER)
 
 
 @pytest.mark.parametrize(
@@ -73,6 +72,6 @@ def test_a_controller_that_is_not_active_says_so_on_the_envelope() -> None:
 def test_what_is_no_envelope_is_refused(change: dict[str, bytes | None], error_code: ErrorCode) -> None:
     good = enclose(REQUEST, HEADER, "User:alice", "10.1.2.3")
     parts = {name: getattr(good, name) for name in ("request_data", "request_principal", "client_host_address")}
-    with pytest.raises(EnvelopeRefused) as refused:
+    with pytest.raises(ApiError) as refused:
         disclose(EnvelopeRequest(**{**parts, **change}))
-    assert refused.value.error_code is error_code
+    assert refused.value.code is error_code

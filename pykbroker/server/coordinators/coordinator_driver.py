@@ -21,7 +21,7 @@ import trio
 
 from pykbroker.java_hash import abs_java_hash
 from pykbroker.metadata.image import MetadataImage
-from pykbroker.protocol.errors import ErrorCode
+from pykbroker.protocol.errors import ApiError, ErrorCode
 from pykbroker.protocol.messages.topics import CreatableTopic
 from pykbroker.replication.appended import Appended
 from pykbroker.replication.partition import ACKS_ALL, Partition
@@ -60,14 +60,6 @@ _POSTPONED_AT_ONCE = 100
 _OWN_RECORDS_AT_ONCE = 500
 """Steps of one shard, and what they may write, before others have their turn."""
 _SHOWN_CAUSE_CHARACTERS = 500
-
-
-class CoordinatorRefused(Exception):
-    """The request was not carried out, or nobody knows whether it was; the code is for the client."""
-
-    def __init__(self, error_code: ErrorCode) -> None:
-        super().__init__(error_code.name)
-        self.error_code = error_code
 
 
 class Replicas(Protocol):
@@ -178,20 +170,20 @@ class CoordinatorDriver(ABC, Generic[ShardT, RequestT, ContextT]):
     # Requests
 
     async def submit(self, key: str, request: RequestT, context: ContextT) -> Any:
-        """The response to a request about one key. Raises CoordinatorRefused.
+        """The response to a request about one key. Raises ApiError.
 
         Whoever is cancelled meanwhile loses the answer, not the effect.
         """
         index = self.partition_for(key)
         if index is None:
-            raise CoordinatorRefused(ErrorCode.NOT_COORDINATOR)
+            raise ApiError(ErrorCode.NOT_COORDINATOR)
         return await self.submit_to_partition(index, request, context)
 
     async def submit_to_partition(self, index: int, request: RequestT, context: ContextT) -> Any:
-        """The response of one shard. Raises CoordinatorRefused."""
+        """The response of one shard. Raises ApiError."""
         led = self._active(index)
         if isinstance(led, ErrorCode):
-            raise CoordinatorRefused(led)
+            raise ApiError(led)
         token = self._new_token()
         waiting = led.await_answer(token)
         try:
@@ -200,7 +192,7 @@ class CoordinatorDriver(ABC, Generic[ShardT, RequestT, ContextT]):
         finally:
             led.forget(token)
         if waiting.error_code is not ErrorCode.NONE:
-            raise CoordinatorRefused(waiting.error_code)
+            raise ApiError(waiting.error_code)
         return waiting.response
 
     def tell(self, led: LedShard[ShardT], request: RequestT, context: ContextT) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 from pykbroker.client.errors import ClientError, code_of
 from pykbroker.metadata.image import MetadataImage
-from pykbroker.protocol.errors import ErrorCode
+from pykbroker.protocol.errors import ApiError, ErrorCode
 from pykbroker.protocol.messages.transactions import (
     AddPartitionsToTxnRequest,
     AddPartitionsToTxnResponse,
@@ -19,7 +19,6 @@ from pykbroker.protocol.messages.transactions import (
 from pykbroker.transactions.requests import AddPartitions, PartitionsAdded, TopicPartition, TransactionRequestContext
 
 from ..network.inter_broker import InterBroker
-from .coordinator_driver import CoordinatorRefused
 from .transaction_coordinator import TransactionCoordinator
 
 ADDING_BY_BROKERS_SINCE = 4
@@ -70,8 +69,8 @@ class TransactionMembership:
         context = TransactionRequestContext(api_version=ADDING_BY_BROKERS_SINCE)
         try:
             added: PartitionsAdded = await self._transactions.submit_to_partition(index, request, context)
-        except CoordinatorRefused as refused:
-            return dict.fromkeys(request.partitions, refused.error_code)
+        except ApiError as error:
+            return dict.fromkeys(request.partitions, error.code)
         return added.errors
 
     async def _ask_elsewhere(

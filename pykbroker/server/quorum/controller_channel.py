@@ -15,9 +15,9 @@ from typing import Any, Final, Protocol
 import trio
 
 from pykbroker.client.errors import ClientError, UnsupportedByBroker
-from pykbroker.metadata.refusals import refuse
+from pykbroker.metadata.error_responses import error_response
 from pykbroker.protocol.api_keys import ApiKey, response_type
-from pykbroker.protocol.errors import ErrorCode, MalformedMessage
+from pykbroker.protocol.errors import ApiError, ErrorCode, MalformedMessage
 from pykbroker.protocol.messages.brokers import EnvelopeResponse
 from pykbroker.protocol.schema import Message
 
@@ -25,7 +25,7 @@ from ..network.dispatch import RequestContext, RequestRefused
 from ..network.large_requests import LARGE_FRAME_BYTES
 from ..network.node_connections import Destination, NodeConnections
 from ..runtime.turns import Turn
-from .forwarding import disclose_response, enclose, is_refused_by
+from .forwarding import disclose_response, enclose, has_error
 
 _log = logging.getLogger(__name__)
 
@@ -78,7 +78,7 @@ class ControllerChannel:
         """The response to a request of this node itself."""
         if self._local is not None and self._local.is_active:
             response: Message = await self._local.submit(request)
-            if not is_refused_by(response, ErrorCode.NOT_CONTROLLER):
+            if not has_error(response, ErrorCode.NOT_CONTROLLER):
                 return response
         return await self._retry(
             request, self._of_local(request), lambda leader: self._ask(leader, request), timeout_ms
@@ -88,7 +88,7 @@ class ControllerChannel:
         """The response to a client's request. Raises RequestRefused where the controller does not know its version."""
         if self._local is not None and self._local.is_active:
             response: Message = await self._local.submit(request)
-            if not is_refused_by(response, ErrorCode.NOT_CONTROLLER):
+            if not has_error(response, ErrorCode.NOT_CONTROLLER):
                 return response
         return await self._retry(
             request, self._of_local(request), lambda leader: self._ask_for_client(leader, context, request), None
@@ -130,14 +130,13 @@ class ControllerChannel:
                     response = await local()
                 elif leader is not None:
                     response = await elsewhere(leader)
-                if response is not None and not is_refused_by(response, ErrorCode.NOT_CONTROLLER):
+                if response is not None and not has_error(response, ErrorCode.NOT_CONTROLLER):
                     return response
                 with trio.move_on_after(_BACKOFF_S):
                     await changed.wait()
         name = type(request).__name__
-        return await _refused(
-            request, ErrorCode.REQUEST_TIMED_OUT, f"No controller answered {name} within {timeout_ms} ms."
-        )
+        reason = f"No controller answered {name} within {timeout_ms} ms."
+        return await _error_response(request, ApiError(ErrorCode.REQUEST_TIMED_OUT, reason))
 
     async def _ask(self, leader: Destination, request: Message) -> Message | None:
         key = request.__schema__.api_key
@@ -148,7 +147,7 @@ class ControllerChannel:
             try:
                 return await self._connections.request(leader, request, response_type(key), purpose=purpose)
             except UnsupportedByBroker as error:
-                return await _refused(request, ErrorCode.UNSUPPORTED_VERSION, str(error))
+                return await _error_response(request, ApiError(ErrorCode.UNSUPPORTED_VERSION, str(error)))
             except ClientError as error:
                 _log.info("%s to %s: %s", type(request).__name__, leader.node, error)
             finally:
@@ -177,8 +176,8 @@ class ControllerChannel:
         except MalformedMessage as error:
             reason = str(error)
         _log.error("%s does not take what broker forwards: %s", leader.node, reason)
-        return await _refused(request, ErrorCode.UNKNOWN_SERVER_ERROR, ErrorCode.UNKNOWN_SERVER_ERROR.description)
+        return await _error_response(request, ApiError(ErrorCode.UNKNOWN_SERVER_ERROR))
 
 
-async def _refused(request: Message, error_code: ErrorCode, message: str) -> Message:
-    return await Turn().through(refuse(request, error_code, message))
+async def _error_response(request: Message, error: ApiError) -> Message:
+    return await Turn().through(error_response(request, error))

@@ -21,11 +21,10 @@ import trio
 
 from pykbroker.long_work import LongWork
 from pykbroker.metadata.controller import Controller
+from pykbroker.metadata.error_responses import error_response
 from pykbroker.metadata.feature_updates import KRAFT_VERSION
-from pykbroker.metadata.refusals import refuse
-from pykbroker.metadata.refused import Refused
 from pykbroker.metadata.request_pieces import merged, pieces_of
-from pykbroker.protocol.errors import ErrorCode
+from pykbroker.protocol.errors import ApiError, ErrorCode
 from pykbroker.protocol.messages.brokers import (
     AllocateProducerIdsRequest,
     AlterPartitionRequest,
@@ -172,12 +171,12 @@ class ControllerDriver:
         """A large request is handled in pieces, each of which is one step; others have theirs in between."""
         turn = Turn(self._long)
         pieces = await turn.through(pieces_of(request))
-        refused = await turn.through(self._controller.refusal_of_size(request)) if len(pieces) > 1 else None
+        error = await turn.through(self._controller.policy_violation(request)) if len(pieces) > 1 else None
         begun: list[_Waiting] = []
         try:
             for piece in pieces:
                 self._next_token += 1
-                waiting = _Waiting(piece, refused, until_applied=until_applied, token=Token(self._next_token))
+                waiting = _Waiting(piece, error, until_applied=until_applied, token=Token(self._next_token))
                 begun.append(waiting)
                 self._begin(waiting)
                 await waiting.decided.wait()
@@ -186,8 +185,8 @@ class ControllerDriver:
             responses = []
             for waiting in begun:
                 await waiting.event.wait()
-                refused_now = waiting.refusal
-                responses.append(waiting.response if refused_now is None else await turn.through(refused_now))
+                error_now = waiting.error_response
+                responses.append(waiting.response if error_now is None else await turn.through(error_now))
         finally:
             for waiting in begun:
                 self._waiting.pop(waiting.token, None)
@@ -196,7 +195,7 @@ class ControllerDriver:
     def _begin(self, waiting: _Waiting) -> None:
         """It gets its step when those before it have had theirs."""
         if self._epoch is None:
-            waiting.refuse(_not_controller(waiting.request))
+            waiting.end_with(_not_controller(waiting.request))
             return
         self._waiting[waiting.token] = waiting
         self._queues[not isinstance(waiting.request, _FIRST)].append(waiting)
@@ -283,7 +282,7 @@ class ControllerDriver:
         for token in tokens:
             waiting = self._waiting.get(token)
             if waiting is not None:
-                waiting.refuse(_not_controller(waiting.request))
+                waiting.end_with(_not_controller(waiting.request))
         self._uncommitted.clear()
         for queue in self._queues:
             queue.clear()
@@ -302,7 +301,7 @@ class ControllerDriver:
             return  # Whoever asked has gone before it was decided.
         request, epoch, now_ms = waiting.request, self._epoch, self._clock.monotonic_ms()
         REQUESTER.set(waiting.requester)
-        work = self._controller.handle_in_turns(request, waiting.token, now_ms, refused=waiting.refused)
+        work = self._controller.handle_in_turns(request, waiting.token, now_ms, error=waiting.error)
         try:
             result = await self._turn.through(work)
         except Exception as fault:  # of the rules, which have recorded nothing: whoever asked is told, the others go on
@@ -312,9 +311,9 @@ class ControllerDriver:
         try:
             await self._take(result, epoch, logging.DEBUG if isinstance(request, _OF_NODES) else logging.INFO)
         except NotLeader:
-            waiting.refuse(_not_controller(request))
+            waiting.end_with(_not_controller(request))
         except NoRoom as no_room:
-            waiting.refuse(refuse(request, ErrorCode.KAFKA_STORAGE_ERROR, str(no_room)))
+            waiting.end_with(error_response(request, ApiError(ErrorCode.KAFKA_STORAGE_ERROR, str(no_room))))
         except DiskFailed:
             await trio.sleep_forever()
         waiting.decided.set()
@@ -399,22 +398,22 @@ class ControllerDriver:
 
 
 def _not_controller(request: Message) -> LongWork[Message]:
-    return refuse(request, ErrorCode.NOT_CONTROLLER, ErrorCode.NOT_CONTROLLER.description)
+    return error_response(request, ApiError(ErrorCode.NOT_CONTROLLER))
 
 
 class _Waiting:
     """A caller of `submit` whose answer is still owed.
 
-    refused: why nothing is done of the request that this is a piece of. decided: its step is over.
-    fault: what the rules raised. refusal: makes the response, in turns of the caller.
+    error: why nothing is done of the request that this is a piece of. decided: its step is over.
+    fault: what the rules raised. error_response: makes the response, in turns of the caller.
     """
 
     __slots__ = (
         "decided",
+        "error",
+        "error_response",
         "event",
         "fault",
-        "refusal",
-        "refused",
         "request",
         "requester",
         "response",
@@ -422,25 +421,25 @@ class _Waiting:
         "until_applied",
     )
 
-    def __init__(self, request: Message, refused: Refused | None, *, until_applied: bool, token: Token) -> None:
+    def __init__(self, request: Message, error: ApiError | None, *, until_applied: bool, token: Token) -> None:
         self.token = token
         self.decided = trio.Event()
         self.event = trio.Event()
         self.request = request
-        self.refused = refused
+        self.error = error
         self.requester = REQUESTER.get()
         self.until_applied = until_applied
         self.response: object = None
         self.fault: Exception | None = None
-        self.refusal: LongWork[Message] | None = None
+        self.error_response: LongWork[Message] | None = None
 
     def fail(self, fault: Exception) -> None:
         self.fault = fault
         self.decided.set()
         self.event.set()
 
-    def refuse(self, refusal: LongWork[Message]) -> None:
-        self.refusal = refusal
+    def end_with(self, response: LongWork[Message]) -> None:
+        self.error_response = response
         self.decided.set()
         self.event.set()
 

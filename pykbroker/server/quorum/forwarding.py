@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from pykbroker.protocol.api_keys import ApiKey, response_type
 from pykbroker.protocol.compile import decode, encode
-from pykbroker.protocol.errors import ErrorCode, MalformedMessage, UnsupportedVersion
+from pykbroker.protocol.errors import ApiError, ErrorCode, MalformedMessage, UnsupportedVersion
 from pykbroker.protocol.framing import (
     SIZE_BYTES,
     RequestHeader,
@@ -55,14 +55,6 @@ _PRINCIPAL_VERSION = 0
 _VERSION = struct.Struct(">h")
 
 
-class EnvelopeRefused(Exception):
-    """The envelope itself is not in order, whatever it holds."""
-
-    def __init__(self, error_code: ErrorCode, reason: str) -> None:
-        super().__init__(reason)
-        self.error_code = error_code
-
-
 @dataclass(frozen=True, slots=True)
 class Forwarded:
     """What a broker passes on: body is where the request begins in data."""
@@ -87,25 +79,25 @@ def enclose(request: Message, header: RequestHeader, principal: str, client_addr
 
 
 def disclose(envelope: EnvelopeRequest) -> Forwarded:
-    """Raises EnvelopeRefused."""
+    """The request in an envelope. Raises ApiError where the envelope itself is not in order, whatever it holds."""
     principal = _principal(envelope.request_principal)
     try:
         client_address = str(ipaddress.ip_address(bytes(envelope.client_host_address)))
     except ValueError:
-        raise EnvelopeRefused(ErrorCode.INVALID_REQUEST, "its client has no IP address") from None
+        raise ApiError(ErrorCode.INVALID_REQUEST, "its client has no IP address") from None
     data = memoryview(envelope.request_data)
     try:
         header, body = decode_request_header(data)
     except MalformedMessage as error:
-        raise EnvelopeRefused(ErrorCode.UNSUPPORTED_VERSION, str(error)) from None
+        raise ApiError(ErrorCode.UNSUPPORTED_VERSION, str(error)) from None
     if header.api_key not in FORWARDABLE:
-        raise EnvelopeRefused(ErrorCode.INVALID_REQUEST, f"{ApiKey(header.api_key).name} is nothing to forward")
+        raise ApiError(ErrorCode.INVALID_REQUEST, f"{ApiKey(header.api_key).name} is nothing to forward")
     return Forwarded(header, data, body, principal, client_address)
 
 
 def enclose_response(response: Message, header: RequestHeader) -> EnvelopeResponse:
     """A controller that is not active any more says so on the envelope, so that the broker looks for another one."""
-    if is_refused_by(response, ErrorCode.NOT_CONTROLLER):
+    if has_error(response, ErrorCode.NOT_CONTROLLER):
         return EnvelopeResponse(error_code=ErrorCode.NOT_CONTROLLER)
     parts = encode_response(header.correlation_id, response, header.api_version)
     frame = b"".join(part for part in parts if isinstance(part, bytes))  # no such API answers with records
@@ -120,8 +112,8 @@ def disclose_response(envelope: EnvelopeResponse, header: RequestHeader) -> Mess
     return response
 
 
-def is_refused_by(response: Message, error_code: ErrorCode) -> bool:
-    """Whether the answer, or the first level of its parts, has this error."""
+def has_error(response: Message, error_code: ErrorCode) -> bool:
+    """Whether the response, or the first level of its parts, has this error code."""
     if getattr(response, "error_code", None) == error_code:
         return True
     arrays = (getattr(response, each.name) for each in response.__schema__.fields if each.is_array)
@@ -135,7 +127,7 @@ def _principal(data: bytes | None) -> str:
         (version,) = _VERSION.unpack_from(data)
         principal, _ = decode(DefaultPrincipalData, version, data, _VERSION.size)
     except (struct.error, MalformedMessage, UnsupportedVersion) as error:
-        raise EnvelopeRefused(ErrorCode.PRINCIPAL_DESERIALIZATION_FAILURE, str(error)) from None
+        raise ApiError(ErrorCode.PRINCIPAL_DESERIALIZATION_FAILURE, str(error)) from None
     return f"{principal.type}:{principal.name}"
 
 

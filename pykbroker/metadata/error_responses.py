@@ -1,6 +1,7 @@
-"""What a request to the controller is answered when nothing of it could be done: each part of it has the error code.
+"""The response to a request of which the controller does nothing: each part of it has the error.
 
-For reasons that lie outside of the metadata, such as a log that has no room for another record.
+`error_response` is Kafka's `AbstractRequest.getErrorResponse`. The reason lies outside of the metadata: the node is not
+the active controller, the metadata log has no room for another record, the request is too large as a whole.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from itertools import chain
 from typing import Any
 
 from pykbroker.long_work import LongWork, each_of
-from pykbroker.protocol.errors import ErrorCode
+from pykbroker.protocol.errors import ApiError, ErrorCode
 from pykbroker.protocol.messages.brokers import (
     AllocateProducerIdsRequest,
     AllocateProducerIdsResponse,
@@ -66,11 +67,11 @@ from pykbroker.protocol.schema import Message
 from . import elect_leaders
 
 
-def refuse(request: Message, error_code: ErrorCode, message: str) -> LongWork[Message]:
-    """The response to any request that the controller has a rule for."""
+def error_response(request: Message, error: ApiError) -> LongWork[Message]:
+    """The response to any request that the controller has a rule for. Raises TypeError for another."""
 
     def of(row: Any, **values: Any) -> Any:
-        return row(error_code=error_code, error_message=message, **values)
+        return row(error_code=error.code, error_message=str(error), **values)
 
     match request:
         case CreateTopicsRequest():
@@ -99,13 +100,13 @@ def refuse(request: Message, error_code: ErrorCode, message: str) -> LongWork[Me
                 return AlterConfigsResponse(responses=altered)
             return IncrementalAlterConfigsResponse(responses=altered)
         case ElectLeadersRequest():
-            return (yield from elect_leaders.refusal(request, error_code, message))
+            return (yield from elect_leaders.error_response(request, error))
         case _:
-            return _refuse_whole(request, error_code, message)
+            return _error_of_the_whole(request, error.code, str(error))
 
 
-def _refuse_whole(request: Message, error_code: ErrorCode, message: str) -> Message:
-    """Where one code stands for all of it."""
+def _error_of_the_whole(request: Message, error_code: ErrorCode, message: str) -> Message:
+    """The response that has one error code for all of the request."""
     match request:
         case AssignReplicasToDirsRequest():
             return AssignReplicasToDirsResponse(error_code=error_code)

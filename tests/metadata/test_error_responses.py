@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from pykbroker.long_work import PORTION, whole
-from pykbroker.metadata.refusals import refuse
+from pykbroker.metadata.error_responses import error_response
 from pykbroker.protocol.api_keys import response_type
 from pykbroker.protocol.compile import decode, encode
-from pykbroker.protocol.errors import ErrorCode
+from pykbroker.protocol.errors import ApiError, ErrorCode
 from pykbroker.protocol.messages.brokers import (
     AllocateProducerIdsRequest,
     BrokerHeartbeatRequest,
@@ -56,7 +56,7 @@ REQUESTS: list[tuple[Message, str]] = [
 
 @pytest.mark.parametrize(("request_", "parts"), REQUESTS, ids=lambda each: type(each).__name__)
 def test_every_part_has_the_error(request_: Message, parts: str) -> None:
-    answer = whole(refuse(request_, ErrorCode.KAFKA_STORAGE_ERROR, "no room"))
+    answer = whole(error_response(request_, ApiError(ErrorCode.KAFKA_STORAGE_ERROR, "no room")))
     api_key = request_.__schema__.api_key
     assert api_key is not None
     versions = response_type(api_key).__schema__.stable_versions
@@ -67,7 +67,7 @@ def test_every_part_has_the_error(request_: Message, parts: str) -> None:
 
 def test_what_the_controller_has_no_rule_for_is_a_mistake() -> None:
     with pytest.raises(TypeError):
-        whole(refuse(MetadataRequest(), ErrorCode.KAFKA_STORAGE_ERROR, "no room"))
+        whole(error_response(MetadataRequest(), ApiError(ErrorCode.KAFKA_STORAGE_ERROR, "no room")))
 
 
 def _many(count: int) -> list[Message]:
@@ -85,5 +85,5 @@ def _many(count: int) -> list[Message]:
 
 @pytest.mark.parametrize("request_", _many(5 * PORTION), ids=lambda each: type(each).__name__)
 def test_very_many_parts_are_refused_some_at_a_time(request_: Message) -> None:
-    turns = sum(1 for _ in refuse(request_, ErrorCode.KAFKA_STORAGE_ERROR, "no room"))
+    turns = sum(1 for _ in error_response(request_, ApiError(ErrorCode.KAFKA_STORAGE_ERROR, "no room")))
     assert turns >= 5
