@@ -16,6 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from .ports import take_ports
+
 START_DEADLINE_S = 180.0
 STOP_DEADLINE_S = 120.0
 POLL_INTERVAL_S = 0.02
@@ -78,7 +80,7 @@ class Place:
 
 
 def loopback_place() -> Place:
-    port, controller_port = free_ports(2)
+    port, controller_port = take_ports(2)
     return Place("127.0.0.1", port, controller_port)
 
 
@@ -220,14 +222,6 @@ class ExternalBroker(Broker):
 
 def pykbroker_command(*arguments: str) -> list[str]:
     return [sys.executable, "-m", "pykbroker", *arguments]
-
-
-def free_ports(count: int) -> list[int]:
-    listeners = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports = [listener.getsockname()[1] for listener in listeners]
-    for listener in listeners:
-        listener.close()
-    return ports
 
 
 def answers_api_versions(address: tuple[str, int]) -> bool:

@@ -19,7 +19,7 @@ import psutil
 import pytest
 from confluent_kafka import Consumer, Producer
 
-from compat_tests.brokers import free_ports
+from compat_tests.ports import take_ports
 
 ROOT = Path(__file__).parent.parent
 BASE = "localhost/pykbroker-test-base"
@@ -106,7 +106,7 @@ def test_image_runs_as_nobody_special_and_knows_its_health(buildah: Buildah) -> 
 def test_broker_in_the_image_serves_a_client_and_is_healthy(buildah: Buildah) -> None:
     container = buildah("from", IMAGE)
     config = json.loads(buildah("inspect", "--type", "image", IMAGE))["Docker"]["config"]
-    ports = free_ports(3)
+    ports = take_ports(3)
     overrides = [
         f"listeners=PLAINTEXT://127.0.0.1:{ports[0]},DOCKER://127.0.0.1:{ports[1]},CONTROLLER://127.0.0.1:{ports[2]}",
         f"advertised.listeners=PLAINTEXT://localhost:{ports[0]},DOCKER://localhost:{ports[1]}",

@@ -5,7 +5,8 @@ import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
-from compat_tests.brokers import Broker, BrokerProcess, free_ports
+from compat_tests.brokers import Broker, BrokerProcess
+from compat_tests.ports import take_ports
 
 from .class_archive import class_archive_options
 from .jars import class_path
@@ -80,7 +81,7 @@ class DockerKafka(Broker):
     kind = "apache-kafka"
 
     def __init__(self, directory: Path, properties: Mapping[str, str] | None = None) -> None:
-        (port,) = free_ports(1)
+        (port,) = take_ports(1)
         self.bootstrap = f"127.0.0.1:{port}"
         self._project = f"pykbroker-referee-{port}"
         self._override = directory / "override.env"

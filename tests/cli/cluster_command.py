@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -14,6 +13,8 @@ from pathlib import Path
 
 import psutil
 import pytest
+
+from compat_tests.ports import take_consecutive_ports
 
 ROOT = Path(__file__).parents[2]
 TIMEOUT_S = 60
@@ -80,22 +81,9 @@ class ClusterCommand:
             self.lines.append(line)
 
 
-def free_base_port() -> int:
-    """The first of some ports that are free."""
-    while True:
-        with socket.create_server(("127.0.0.1", 0)) as first:
-            port = int(first.getsockname()[1])
-        try:
-            for each in range(port, port + 8):
-                socket.create_server(("127.0.0.1", each)).close()
-        except (OSError, OverflowError):
-            continue
-        return port
-
-
 @pytest.fixture
 def base_port() -> int:
-    return free_base_port()
+    return take_consecutive_ports(8)
 
 
 @pytest.fixture

@@ -20,6 +20,7 @@ import pytest
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from compat_tests.ports import take_ports
 from pykbroker.protocol.framing import encode_request
 from pykbroker.protocol.messages.api_versions import ApiVersionsRequest
 
@@ -299,12 +300,8 @@ def test_an_idle_connection_costs_little_memory(start: StartNode) -> None:
 
 
 def test_a_node_that_waits_for_its_quorum_is_stopped_cleanly(tmp_path: Path) -> None:
-    """It is one of three voters, and the ports of the others are nobody's."""
-    with contextlib.ExitStack() as stack:
-        sockets = [stack.enter_context(socket.socket()) for _ in range(4)]
-        for each in sockets:
-            each.bind(("127.0.0.1", 0))
-        ports = [each.getsockname()[1] for each in sockets]
+    """It is one of three voters, and nobody serves at the ports of the others."""
+    ports = take_ports(4)
     overrides = {
         "node.id": "1",
         "controller.quorum.voters": ",".join(f"{node}@127.0.0.1:{port}" for node, port in enumerate(ports[:3], 1)),

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from compat_tests.apache_kafka.broker import CLUSTER_ID, kafka_command
 from compat_tests.apache_kafka.tools import Tool, run_tool
-from compat_tests.brokers import free_ports
+from compat_tests.ports import take_ports
 from pykbroker.metadata.records import decode_record
 from pykbroker.protocol.api_keys import response_type
 from pykbroker.protocol.compile import decode
@@ -84,7 +84,7 @@ class KafkaController:
 
 @contextmanager
 def kafka_controller(properties: dict[str, str]) -> Iterator[KafkaController]:
-    (port,) = free_ports(1)
+    (port,) = take_ports(1)
     with tempfile.TemporaryDirectory() as name:
         directory = Path(name)
         log_dir, properties_file = directory / "log", directory / "server.properties"

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from compat_tests.apache_kafka.broker import kafka_command
 from compat_tests.apache_kafka.tools import Tool, run_tool
-from compat_tests.brokers import free_ports
+from compat_tests.ports import take_ports
 from compat_tests.waiting import until
 from compat_tests.wire import Closed, Silent, Wire
 from pykbroker.metadata.records import decode_record
@@ -147,7 +147,7 @@ class KafkaVoter:
 
 @contextmanager
 def kafka_voter(situation: Situation) -> Iterator[KafkaVoter]:
-    ports = free_ports(1 + len(situation.others))
+    ports = take_ports(1 + len(situation.others))
     with tempfile.TemporaryDirectory() as name:
         voter = KafkaVoter(Path(name), situation, ports)
         try:
