@@ -1,4 +1,4 @@
-"""Writes the function that decodes one version of one message: straight-line code, one loop per array.
+"""This module writes the function that decodes one version of one message: straight-line code, one loop per array.
 
 Adjacent fields of fixed size, and the length that follows them, are read by one `unpack_from`. The names in the
 generated code: `data` a memoryview, `p` the position, `end` the size of the data, `budget` the array elements that
@@ -185,7 +185,7 @@ class _DecoderWriter:
         return length
 
     def _null_branch(self, length: str, target: str, name: str, nullable: bool, flexible: bool) -> None:
-        """Ends in the `else:` of the caller: what is neither null nor negative."""
+        """End in the `else:` of the caller: what is neither null nor negative."""
         source = self.source
         with source.block(f"if {length} == {0 if flexible else -1}:"):
             source.line(f"{target} = None" if nullable else f"raise bad_null({name!r})")

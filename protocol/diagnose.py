@@ -1,6 +1,7 @@
-"""Finds out which value of a message cannot be encoded. Generated encoders only notice that something does not fit.
+"""The diagnosis of a message that cannot be encoded names the value at fault.
 
-Not on any hot path: it runs when an encoder has failed, which is always a bug of ours.
+Generated encoders only notice that something does not fit. The diagnosis is on no hot path: it runs when an encoder has
+failed, which is always a bug of ours.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ _JOINED_BYTES: Final = 32 * 1024
 
 
 class EncodedArray:
-    """Of one version of a message. What is added in large parts is not copied."""
+    """An array of one version of a message that is encoded while it grows. Large parts are not copied."""
 
     def __init__(self, message: type[Message], version: int) -> None:
         self.size_bytes = 0
@@ -32,7 +32,7 @@ class EncodedArray:
         return self.size_bytes > LARGEST_ANSWER_BYTES
 
     def add(self, structs: Sequence[Struct]) -> Sequence[bytes]:
-        """Returns their bytes, which may be added once more."""
+        """Return their bytes, which may be added once more."""
         parts = encode_structs(self._message, structs, self._version)
         self.add_parts(parts, len(structs))
         return parts

@@ -18,7 +18,7 @@ StructT = TypeVar("StructT", bound=Struct)
 
 
 class EncodedStructs:
-    """Stands in an array's place when a message is encoded. `parts` in order hold `count` elements."""
+    """Encoded elements that stand in an array's place when a message is encoded. `parts` hold `count` of them."""
 
     __slots__ = ("count", "parts", "version")
 

@@ -1,4 +1,4 @@
-"""Writes the function that encodes one version of one message.
+"""This module writes the function that encodes one version of one message.
 
 It appends to a list of buffers: adjacent fields of fixed size, and the length that follows them, become one `pack`.
 The names in the generated code: `w` the append of that list (another one inside of a tagged field), `regions` the

@@ -13,7 +13,7 @@ from typing import Final
 
 
 class ProtocolError(Exception):
-    """What cannot be read or written under the rules of the protocol."""
+    """Bytes or values that cannot be read or written under the rules of the protocol."""
 
 
 class MalformedMessage(ProtocolError):
@@ -167,7 +167,7 @@ class ErrorCode(IntEnum):
 
     @property
     def retriable(self) -> bool:
-        """Whether a client may send the same request again without asking its user."""
+        """Tell whether a client may send the same request again without asking its user."""
         return self in _RETRIABLE
 
     @property

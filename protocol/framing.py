@@ -125,7 +125,7 @@ def encode_response(correlation_id: int, response: Message, version: int) -> lis
 
 
 class FrameSplitter:
-    """Cuts a stream of bytes, in whatever pieces it comes, into frames without their sizes.
+    """A splitter of a stream of bytes, in whatever pieces it comes, into frames without their sizes.
 
     It keeps what has arrived, and nothing for what was announced. For tools and tests; the server receives into a
     buffer of its own.
@@ -137,7 +137,7 @@ class FrameSplitter:
 
     @property
     def pending_bytes(self) -> int:
-        """How much of an unfinished frame has arrived, its size included."""
+        """Return how much of an unfinished frame has arrived, its size included."""
         return len(self._received)
 
     def feed(self, data: bytes | bytearray | memoryview) -> Iterator[bytes]:

@@ -42,7 +42,7 @@ codecs.register_error(TEXT_ERRORS, _replace_invalid_text)
 
 
 def encode_uvarint(value: int) -> bytes:
-    """At most five bytes, for an unsigned 32-bit number."""
+    """Encode an unsigned 32-bit number in at most five bytes."""
     if not 0 <= value <= 0xFFFFFFFF:
         raise ValueError(f"{value} does not fit an unsigned varint")
     if value < 0x80:

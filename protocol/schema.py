@@ -1,4 +1,4 @@
-"""How a message of the Kafka protocol is declared, and what a declaration knows.
+"""The declaration of a message of the Kafka protocol, and what it knows.
 
 A declaration is a class with one `field` per entry of Kafka's JSON schema. It says which versions carry the field,
 where it may be null, and what value it has when a version leaves it out. The bytes are the business of `compile`.
@@ -196,7 +196,7 @@ Codec: TypeAlias = Callable[..., Any]
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class Schema:
-    """What a declared class knows of itself; the generated codecs are kept here, one per version."""
+    """The knowledge of a declared class of itself; the generated codecs are kept here, one per version."""
 
     name: str
     fields: tuple[Field, ...]
@@ -212,7 +212,7 @@ class Schema:
 
     @property
     def stable_versions(self) -> Versions:
-        """What a broker advertises."""
+        """The versions that a broker advertises."""
         return self.versions._replace(high=self.versions.high - 1) if self.latest_version_unstable else self.versions
 
 

@@ -28,7 +28,7 @@ def is_of_cluster(quorum: QuorumState, cluster_id: str | None) -> bool:
 
 
 def check_leader(quorum: QuorumState, epoch: int) -> ErrorCode:
-    """Whether a request that only the leader of that epoch can answer is right here."""
+    """Tell whether a request that only the leader of that epoch can answer is right here."""
     if epoch < quorum.epoch:
         return ErrorCode.FENCED_LEADER_EPOCH
     if epoch > quorum.epoch:
@@ -37,7 +37,7 @@ def check_leader(quorum: QuorumState, epoch: int) -> ErrorCode:
 
 
 def handle_common(quorum: QuorumState, told: Leadership, error_code: int, source: Destination) -> bool | None:
-    """Takes up what an answer tells of epoch and leader. None where the answer itself is of interest; otherwise whether
+    """Take up what an answer tells of epoch and leader. None where the answer itself is of interest; otherwise whether
     the peer was of use, so that it may be asked again at once.
     """
     if told.epoch < quorum.epoch or error_code == ErrorCode.UNKNOWN_LEADER_EPOCH:

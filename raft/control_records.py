@@ -46,7 +46,7 @@ def decode_control_batch(batch: RecordBatch) -> Iterator[tuple[int, Message]]:
 
 
 def decode_control_record(record: Record) -> Message | None:
-    """None for kinds that are not raft's. Raises InvalidRecords, MalformedMessage."""
+    """Return None for kinds that are not raft's. Raises InvalidRecords, MalformedMessage."""
     control_type = decode_control_key(record.key)
     if control_type is None or control_type not in _CLASSES or record.value is None:
         return None

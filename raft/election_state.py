@@ -47,7 +47,7 @@ class ElectionState:
 
     @classmethod
     def from_json(cls, text: bytes) -> ElectionState:
-        """Reads both forms, of static and of dynamic voters (`data_version` 0 and 1). Raises InvalidQuorumState."""
+        """Read both forms, of static and of dynamic voters (`data_version` 0 and 1). Raises InvalidQuorumState."""
         data = _parse(text)
         epoch = _integer(data, "leaderEpoch")
         if epoch < 0:

@@ -158,7 +158,7 @@ class Ready:
     responses: Sequence[OutgoingResponse] = ()
 
     def __bool__(self) -> bool:
-        """Whether there is anything to do."""
+        """Tell whether there is anything to do."""
         return bool(
             self.election is not None
             or self.truncate_to is not None

@@ -144,7 +144,7 @@ class Leader:
 
     @property
     def check_quorum_deadline_ms(self) -> int | None:
-        """None where it needs nobody else."""
+        """Return None where it needs nobody else."""
         return self._check_quorum_deadline_ms if self._others_needed > 0 else None
 
     def successors(self) -> list[ReplicaKey]:

@@ -158,7 +158,7 @@ class Membership:
         return [described.get(each.node_id, each) for each in self._quorum.voters]
 
     def _voter_of(self, node_id: int, directory_id: bytes, listeners: Sequence[messages.Listener]) -> Voter | None:
-        """None where it lacks something, such as an endpoint on the listener of the controllers."""
+        """Return None where it lacks something, such as an endpoint on the listener of the controllers."""
         endpoints = tuple(Endpoint(each.name, each.host, each.port) for each in listeners)
         named = [each for each in endpoints if each.name == self._quorum.replica.listener_name]
         if node_id < 0 or directory_id == NO_DIRECTORY or not named:
@@ -173,7 +173,7 @@ class Membership:
         return None if error is ErrorCode.NONE else Refusal(error, "this node does not lead the quorum")
 
     def _busy(self, needs_level: int = 1) -> Refusal | None:
-        """Whether another change is on its way, or what earlier leaders left is not committed yet."""
+        """Tell whether another change is on its way, or what earlier leaders left is not committed yet."""
         quorum, leader = self._quorum, self._quorum.state
         assert isinstance(leader, Leader)
         if self._pending is not None:

@@ -176,14 +176,14 @@ class RaftNode:
 
     @property
     def leader_state(self) -> Leader | None:
-        """How far the others are, where this node leads: for DescribeQuorum."""
+        """Return how far the others are, where this node leads: for DescribeQuorum."""
         state = self._quorum.state
         return state if isinstance(state, Leader) else None
 
     # Events
 
     def step(self, event: Event, now_ms: int) -> None:
-        """Takes what happened. Nothing that a peer sends raises anything."""
+        """Take what happened. Nothing that a peer sends raises anything."""
         self._begin(now_ms)
         match event:
             case RequestReceived():
@@ -240,7 +240,7 @@ class RaftNode:
         return self._quorum.append(payload, count)
 
     def resign(self) -> None:
-        """Leads no more, and lets the others know, those first who can succeed it best."""
+        """Lead no more, and lets the others know, those first who can succeed it best."""
         self._leading.resign()
         self._poll()
 
@@ -263,7 +263,7 @@ class RaftNode:
         )
 
     def advance(self, *, election: ElectionState | None, durable_end_offset: int) -> int:
-        """Reports what became durable, and returns the high watermark, which never goes back."""
+        """Report what became durable, and returns the high watermark, which never goes back."""
         quorum = self._quorum
         if election is not None:
             self._stored_election = election

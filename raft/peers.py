@@ -34,7 +34,7 @@ class Peers:
         return max(self._ready_ms.get(destination, 0), self.refusals.until_ms(destination))
 
     def send(self, destination: Destination, request: Message, now_ms: int) -> int:
-        """Returns the request's id."""
+        """Return the request's id."""
         self._last_id += 1
         self._under_way = {i: sent for i, sent in self._under_way.items() if sent.destination != destination}
         self._under_way[self._last_id] = Sent(destination, request, now_ms)

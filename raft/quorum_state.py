@@ -257,7 +257,7 @@ class QuorumState:
             self.state.election_deadline_ms = self.random_election_deadline_ms()
 
     def follow(self, told: Leadership, *, by_leader: bool = False) -> bool:
-        """Takes up what a peer says of the leader. False where it contradicts what is known of this epoch.
+        """Take up what a peer says of the leader. False where it contradicts what is known of this epoch.
 
         by_leader: the leader itself says it, so it is alive.
         """
@@ -281,7 +281,7 @@ class QuorumState:
         return isinstance(self.state, Unattached) or (by_leader and isinstance(self.state, Prospective))
 
     def believes(self, epoch: int, source: object, *, asked: bool) -> bool:
-        """Whether a peer can have reached that epoch (see `credible_epochs`). source: who says it, for the complaint.
+        """Tell whether a peer can have reached that epoch (see `credible_epochs`). source: who says it.
 
         asked: by anybody in a request; otherwise it is the answer of a peer that this node asked.
         """

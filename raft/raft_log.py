@@ -35,7 +35,7 @@ class RaftLog(Protocol):
         ...
 
     def snapshot_size_bytes(self, snapshot_id: SnapshotId) -> int | None:
-        """None where there is no such snapshot."""
+        """Return None where there is no such snapshot."""
         ...
 
     def control_records(self) -> Iterable[tuple[int, Message]]:

@@ -65,7 +65,7 @@ class RetentionLimits:
 def is_oldest_superfluous(
     snapshots: Sequence[StoredSnapshot], log_size_bytes: int, limits: RetentionLimits, now_ms: int
 ) -> bool:
-    """Whether the oldest may go, and with it the log in front of the second one. The last one always stays.
+    """Tell whether the oldest may go, and with it the log in front of the second one. The last one always stays.
 
     snapshots: in the order of their offsets. now_ms: of the clock that the records' timestamps come from.
     """

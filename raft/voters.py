@@ -113,7 +113,7 @@ class VoterSet:
         return None if node_id is None else self._by_id.get(node_id)
 
     def has(self, key: ReplicaKey) -> bool:
-        """Whether that replica votes. A directory id that one side does not know is taken for the same."""
+        """Tell whether that replica votes. A directory id that one side does not know is taken for the same."""
         voter = self._by_id.get(key.node_id)
         return voter is not None and voter.matches(key)
 

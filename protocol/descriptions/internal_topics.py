@@ -37,7 +37,7 @@ METADATA_TOPIC: Final = "__cluster_metadata"
 
 
 class DescribedRecord(NamedTuple):
-    """What a record's key or value is, and what `construct` found in it."""
+    """The record says what a record's key or value is, and what `construct` found in it."""
 
     cls: type[Message]
     version: int

@@ -57,7 +57,7 @@ def _value(field: Field, version: int, flexible: bool, null_mark: int) -> c.Cons
 
 
 def fields_by_name(cls: StructType, parsed: Any, version: int) -> dict[str, Any]:
-    """What was parsed, as plain dicts and lists: known tagged fields stand by name, UUIDs in Kafka's text."""
+    """Return the parsed fields as plain dicts and lists: known tagged fields stand by name, UUIDs in Kafka's text."""
     tags = {entry.tag: entry.value for entry in parsed.get(TAGGED) or ()}
     named: dict[str, Any] = {}
     for field in cls.__schema__.fields:

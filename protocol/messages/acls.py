@@ -75,7 +75,7 @@ class AclCreationResult(Struct):
 
 
 class DeleteAclsRequest(Message, api_key=31, versions="1-3", flexible="2+", listeners="broker controller"):
-    """Deletes the entries that match filters.
+    """The request deletes the entries that match filters.
 
     v1 adds pattern types (KIP-290), v3 users as resources (KIP-373).
     """
@@ -94,7 +94,7 @@ class DeleteAclsFilter(Struct):
 
 
 class DeleteAclsResponse(Message, api_key=31, versions="1-3", flexible="2+"):
-    """For each filter the entries that were deleted."""
+    """The response names the entries that were deleted, for each filter."""
 
     throttle_time_ms: int = field("int32")
     filter_results: list[DeleteAclsFilterResult] = field("[]struct")

@@ -1,4 +1,4 @@
-"""What a broker serves, and the cluster's features."""
+"""Messages that tell which APIs a broker serves, and the cluster's features."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What brokers and controllers tell the active controller (KIP-631)."""
+"""Messages by which brokers and controllers tell the active controller of themselves (KIP-631)."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class BrokerHeartbeatRequest(Message, api_key=63, versions="0-2", flexible="0+",
 
 
 class BrokerHeartbeatResponse(Message, api_key=63, versions="0-2", flexible="0+"):
-    """What the controller lets the broker do."""
+    """The response says what the controller lets the broker do."""
 
     throttle_time_ms: int = field("int32")
     error_code: int = field("int16")
@@ -70,13 +70,13 @@ class BrokerHeartbeatResponse(Message, api_key=63, versions="0-2", flexible="0+"
 
 
 class UnregisterBrokerRequest(Message, api_key=64, versions="0", flexible="0+", listeners="broker controller"):
-    """Removes a broker's registration."""
+    """The request removes a broker's registration."""
 
     broker_id: int = field("int32")
 
 
 class UnregisterBrokerResponse(Message, api_key=64, versions="0", flexible="0+"):
-    """Whether the registration was removed."""
+    """The response says whether the registration was removed."""
 
     throttle_time_ms: int = field("int32")
     error_code: int = field("int16")
@@ -94,7 +94,7 @@ class ControllerRegistrationRequest(Message, api_key=70, versions="0", flexible=
 
 
 class ControllerRegistrationResponse(Message, api_key=70, versions="0", flexible="0+"):
-    """Whether the controller was registered."""
+    """The response says whether the controller was registered."""
 
     throttle_time_ms: int = field("int32")
     error_code: int = field("int16")

@@ -6,7 +6,7 @@ from ..schema import Message, Struct, field
 
 
 class DescribeConfigsRequest(Message, api_key=32, versions="1-4", flexible="4+", listeners="broker controller"):
-    """Asks for configurations; null keys stand for all of them.
+    """The request asks for configurations; null keys stand for all of them.
 
     v1 can include synonyms (KIP-226), v3 documentation (KIP-569).
     """
@@ -58,7 +58,7 @@ class DescribeConfigsSynonym(Struct):
 
 
 class AlterConfigsRequest(Message, api_key=33, versions="0-2", flexible="2+", listeners="broker controller"):
-    """Replaces the whole configuration of resources (KIP-133). IncrementalAlterConfigs is what one wants."""
+    """The request replaces the whole configuration of resources (KIP-133); IncrementalAlterConfigs does not."""
 
     resources: list[AlterConfigsRequestAlterConfigsResource] = field("[]struct")
     validate_only: bool = field("bool")

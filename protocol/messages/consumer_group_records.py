@@ -37,7 +37,7 @@ class ConsumerGroupMemberMetadataKey(Message, api_key=5, versions="0", flexible=
 
 
 class ConsumerGroupMemberMetadataValue(Message, api_key=5, versions="0", flexible="0+"):
-    """What a member has said of itself; for one that speaks the classic protocol that as well."""
+    """The record says what a member has said of itself; for one that speaks the classic protocol that as well."""
 
     instance_id: str | None = field("string", nullable="0+")
     rack_id: str | None = field("string", nullable="0+")
@@ -94,7 +94,7 @@ class ConsumerGroupTargetAssignmentMemberKey(Message, api_key=7, versions="0", f
 
 
 class ConsumerGroupTargetAssignmentMemberValue(Message, api_key=7, versions="0", flexible="0+"):
-    """What the member should have."""
+    """The record says what the member should have."""
 
     topic_partitions: list[TopicPartition] = field("[]struct")
 
@@ -112,7 +112,7 @@ class ConsumerGroupCurrentMemberAssignmentKey(Message, api_key=8, versions="0", 
 
 
 class ConsumerGroupCurrentMemberAssignmentValue(Message, api_key=8, versions="0", flexible="0+"):
-    """What the member has, what it must give up, and its epochs."""
+    """The record says what the member has, what it must give up, and its epochs."""
 
     member_epoch: int = field("int32")
     previous_member_epoch: int = field("int32")

@@ -52,7 +52,7 @@ class ConsumerGroupHeartbeatResponseTopicPartitions(Struct):
 
 
 class ConsumerGroupDescribeRequest(Message, api_key=69, versions="0-1", flexible="0+", listeners="broker"):
-    """Asks for groups of the consumer protocol in detail (KIP-848)."""
+    """The request asks for groups of the consumer protocol in detail (KIP-848)."""
 
     group_ids: list[str] = field("[]string")
     include_authorized_operations: bool = field("bool")

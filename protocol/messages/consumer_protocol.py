@@ -1,4 +1,4 @@
-"""What consumers put into the opaque bytes of the classic protocol: subscriptions and assignments.
+"""Subscriptions and assignments that consumers put into the opaque bytes of the classic protocol.
 
 A 16-bit version stands in front of each.
 """

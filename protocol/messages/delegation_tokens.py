@@ -6,7 +6,7 @@ from ..schema import Message, Struct, field
 
 
 class CreateDelegationTokenRequest(Message, api_key=38, versions="1-3", flexible="2+", listeners="broker controller"):
-    """Creates a token.
+    """The request creates a token.
 
     v3 can create it for another owner (KIP-373).
     """
@@ -39,7 +39,7 @@ class CreateDelegationTokenResponse(Message, api_key=38, versions="1-3", flexibl
 
 
 class RenewDelegationTokenRequest(Message, api_key=39, versions="1-2", flexible="2+", listeners="broker controller"):
-    """Moves a token's expiry."""
+    """The request moves a token's expiry."""
 
     hmac: bytes = field("bytes")
     renew_period_ms: int = field("int64")
@@ -54,7 +54,7 @@ class RenewDelegationTokenResponse(Message, api_key=39, versions="1-2", flexible
 
 
 class ExpireDelegationTokenRequest(Message, api_key=40, versions="1-2", flexible="2+", listeners="broker controller"):
-    """Lets a token expire earlier, or at once."""
+    """The request lets a token expire earlier, or at once."""
 
     hmac: bytes = field("bytes")
     expiry_time_period_ms: int = field("int64")
@@ -69,7 +69,7 @@ class ExpireDelegationTokenResponse(Message, api_key=40, versions="1-2", flexibl
 
 
 class DescribeDelegationTokenRequest(Message, api_key=41, versions="1-3", flexible="2+", listeners="broker controller"):
-    """Asks for the tokens of owners."""
+    """The request asks for the tokens of owners."""
 
     owners: list[DescribeDelegationTokenOwner] | None = field("[]struct", nullable="0+")
 

@@ -6,7 +6,7 @@ from ..schema import Message, RecordsRegion, Struct, field
 
 
 class FetchRequest(Message, api_key=1, versions="4-18", flexible="12+", listeners="broker controller"):
-    """Asks for the record batches behind an offset, and waits until there are enough of them.
+    """The request asks for the record batches behind an offset, and waits until there are enough of them.
 
     v4 brings isolation levels (KIP-98); v5 the follower's log start; v7 sessions (KIP-227); v9 leader epochs
     (KIP-320); v11 racks (KIP-392); v12 the last fetched epoch (KIP-595); v13 topic ids (KIP-516); v15 replica

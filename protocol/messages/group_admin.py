@@ -6,7 +6,7 @@ from ..schema import Message, Struct, field
 
 
 class ListGroupsRequest(Message, api_key=16, versions="0-5", flexible="3+", listeners="broker"):
-    """Lists the groups that this broker coordinates.
+    """The request lists the groups that this broker coordinates.
 
     v4 filters by state (KIP-518), v5 by type (KIP-848).
     """
@@ -34,7 +34,7 @@ class ListedGroup(Struct):
 
 
 class DescribeGroupsRequest(Message, api_key=15, versions="0-6", flexible="5+", listeners="broker"):
-    """Asks for classic groups in detail.
+    """The request asks for classic groups in detail.
 
     v3 can ask for authorized operations (KIP-430), v6 makes a missing group an error (KIP-1043).
     """

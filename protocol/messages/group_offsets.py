@@ -6,7 +6,7 @@ from ..schema import Message, Struct, field
 
 
 class OffsetCommitRequest(Message, api_key=8, versions="2-10", flexible="8+", listeners="broker"):
-    """Commits a group's offsets.
+    """The request commits a group's offsets.
 
     v5 drops the retention time (KIP-211), v6 adds leader epochs (KIP-320), v7 static members (KIP-345), v9 serves
     the consumer protocol (KIP-848), v10 names topics by id.
@@ -55,7 +55,7 @@ class OffsetCommitResponsePartition(Struct):
 
 
 class OffsetFetchRequest(Message, api_key=9, versions="1-10", flexible="6+", listeners="broker"):
-    """Asks for a group's committed offsets; null topics stand for all of them.
+    """The request asks for a group's committed offsets; null topics stand for all of them.
 
     v7 can insist on stable offsets (KIP-447), v8 takes several groups (KIP-709), v9 serves the consumer protocol
     (KIP-848), v10 names topics by id.

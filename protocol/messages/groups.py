@@ -6,7 +6,7 @@ from ..schema import Message, Struct, field
 
 
 class FindCoordinatorRequest(Message, api_key=10, versions="0-6", flexible="3+", listeners="broker"):
-    """Which broker coordinates a group or a transactional id?
+    """The request asks which broker coordinates a group or a transactional id.
 
     v1 adds the key type (KIP-98), v4 takes several keys at once (KIP-699), v5 may be answered with
     TRANSACTION_ABORTABLE (KIP-890), v6 knows share groups by `group:topic id:partition` (KIP-932).
@@ -39,7 +39,7 @@ class Coordinator(Struct):
 
 
 class JoinGroupRequest(Message, api_key=11, versions="0-9", flexible="6+", listeners="broker"):
-    """Joins a group and starts a rebalance; the answer comes when all members have joined.
+    """The request joins a group and starts a rebalance; the answer comes when all members have joined.
 
     v1 adds the rebalance timeout (KIP-62), v4 makes a new member come back with the id it is given (KIP-394), v5
     brings static members (KIP-345), v8 the reason (KIP-800), v9 the leader that need not assign (KIP-814).
@@ -85,7 +85,7 @@ class JoinGroupResponseMember(Struct):
 
 
 class SyncGroupRequest(Message, api_key=14, versions="0-5", flexible="4+", listeners="broker"):
-    """Asks for the member's assignment; the leader brings those of all members.
+    """The request asks for the member's assignment; the leader brings those of all members.
 
     v3 brings static members (KIP-345), v5 the protocol's type and name (KIP-559).
     """
@@ -115,7 +115,7 @@ class SyncGroupResponse(Message, api_key=14, versions="0-5", flexible="4+"):
 
 
 class HeartbeatRequest(Message, api_key=12, versions="0-4", flexible="4+", listeners="broker"):
-    """Keeps a member in its group.
+    """The request keeps a member in its group.
 
     v3 brings static members (KIP-345).
     """
@@ -127,14 +127,14 @@ class HeartbeatRequest(Message, api_key=12, versions="0-4", flexible="4+", liste
 
 
 class HeartbeatResponse(Message, api_key=12, versions="0-4", flexible="4+"):
-    """Whether the member still belongs to the generation; REBALANCE_IN_PROGRESS calls it to join again."""
+    """The response says whether the member still belongs to the generation; REBALANCE_IN_PROGRESS: join again."""
 
     throttle_time_ms: int = field("int32", "1+", ignorable=True)
     error_code: int = field("int16")
 
 
 class LeaveGroupRequest(Message, api_key=13, versions="0-5", flexible="4+", listeners="broker"):
-    """Takes a member out of its group, from v3 on several at once (KIP-345).
+    """The request takes a member out of its group, from v3 on several at once (KIP-345).
 
     v5 adds the reason (KIP-800).
     """

@@ -6,7 +6,7 @@ from ..schema import Message, field
 
 
 class RequestHeader(Message, versions="1-2", flexible="2+"):
-    """Which API, which version of it, and the number that the response must repeat.
+    """The header names the API, its version, and the number that the response must repeat.
 
     v2 adds tagged fields; the client id keeps its old form there, so that any broker can log it.
     """

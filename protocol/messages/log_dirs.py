@@ -1,4 +1,4 @@
-"""Where replicas lie among a broker's log directories (KIP-113, KIP-858)."""
+"""Messages about the places of replicas among a broker's log directories (KIP-113, KIP-858)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from ..schema import Message, Struct, field
 
 
 class DescribeLogDirsRequest(Message, api_key=35, versions="1-5", flexible="2+", listeners="broker"):
-    """Asks for a broker's log directories and the replicas in them."""
+    """The request asks for a broker's log directories and the replicas in them."""
 
     topics: list[DescribableLogDirTopic] | None = field("[]struct", nullable="0+")
 

@@ -6,7 +6,7 @@ from ..schema import Message, Struct, field
 
 
 class MetadataRequest(Message, api_key=3, versions="0-13", flexible="9+", listeners="broker"):
-    """Asks for brokers and for some topics, or for all of them (null); may create topics that are missing.
+    """The request asks for brokers and for some topics, or for all of them (null); may create topics that are missing.
 
     v4 makes creation optional (KIP-204), v8 asks for authorized operations (KIP-430), v10 prepares topic ids and
     v12 serves them (KIP-516); v11 leaves the cluster's operations to DescribeCluster (KIP-700).
@@ -66,7 +66,7 @@ class MetadataResponsePartition(Struct):
 
 
 class DescribeTopicPartitionsRequest(Message, api_key=75, versions="0", flexible="0+", listeners="broker"):
-    """Asks for topics page by page, from a cursor on (KIP-966)."""
+    """The request asks for topics page by page, from a cursor on (KIP-966)."""
 
     topics: list[TopicRequest] = field("[]struct")
     response_partition_limit: int = field("int32", default=2000)
@@ -112,7 +112,7 @@ class DescribeTopicPartitionsResponsePartition(Struct):
 
 
 class DescribeClusterRequest(Message, api_key=60, versions="0-2", flexible="0+", listeners="broker controller"):
-    """Asks for the cluster's id, nodes and authorized operations (KIP-700).
+    """The request asks for the cluster's id, nodes and authorized operations (KIP-700).
 
     v1 can ask about controllers (KIP-919), v2 for fenced brokers too (KIP-1073).
     """

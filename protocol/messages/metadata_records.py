@@ -83,7 +83,7 @@ class ConfigRecord(Message, api_key=4, versions="0", flexible="0+"):
 
 
 class PartitionChangeRecord(Message, api_key=5, versions="0-2", flexible="0+"):
-    """What has changed of a partition; the rest stays as it is.
+    """The record says what has changed of a partition; the rest stays as it is.
 
     v1 adds directories (KIP-858), v2 eligible leader replicas (KIP-966).
     """
@@ -182,7 +182,7 @@ class EntityData(Struct):
 
 
 class ProducerIdsRecord(Message, api_key=15, versions="0", flexible="0+"):
-    """Which producer ids have been handed out to brokers."""
+    """The record says which producer ids have been handed out to brokers."""
 
     broker_id: int = field("int32")
     broker_epoch: int = field("int64", default=-1)
@@ -196,7 +196,7 @@ class RemoveAccessControlEntryRecord(Message, api_key=19, versions="0", flexible
 
 
 class BrokerRegistrationChangeRecord(Message, api_key=17, versions="0-3", flexible="0+"):
-    """What has changed of a broker's registration: fenced or not, shutting down or not.
+    """The record says what has changed of a broker's registration: fenced or not, shutting down or not.
 
     v1 adds controlled shutdown (KIP-841), v2 log directories (KIP-858), v3 cordoned ones (KIP-1066).
     """
@@ -210,11 +210,11 @@ class BrokerRegistrationChangeRecord(Message, api_key=17, versions="0-3", flexib
 
 
 class NoOpRecord(Message, api_key=20, versions="0", flexible="0+"):
-    """Nothing. It lets the controller see that its log still moves."""
+    """The record changes nothing. It lets the controller see that its log still moves."""
 
 
 class ZkMigrationStateRecord(Message, api_key=21, versions="0", flexible="0+"):
-    """How far a move away from ZooKeeper has come. Old logs hold it; nothing writes it any more."""
+    """The record says how far a move away from ZooKeeper has come. Old logs hold it; nothing writes it any more."""
 
     zk_migration_state: int = field("int8")
 

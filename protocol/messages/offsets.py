@@ -6,7 +6,7 @@ from ..schema import Message, Struct, field
 
 
 class ListOffsetsRequest(Message, api_key=2, versions="1-11", flexible="6+", listeners="broker"):
-    """Finds the offset for a timestamp; negative timestamps stand for places such as the end of the log.
+    """The request finds the offset for a timestamp; negative timestamps stand for places such as the end of the log.
 
     v2 adds isolation levels, v4 leader epochs (KIP-320), v7 the record of the greatest timestamp (KIP-734), v8, v9
     and v11 places of tiered storage (KIP-405, KIP-1005, KIP-1023), v10 a timeout for remote look-ups (KIP-1075).
@@ -53,7 +53,7 @@ class ListOffsetsPartitionResponse(Struct):
 
 
 class OffsetForLeaderEpochRequest(Message, api_key=23, versions="2-4", flexible="4+", listeners="broker"):
-    """Where does this leader epoch end? Followers and clients truncate or validate by it (KIP-101, KIP-320).
+    """The request asks where a leader epoch ends. Followers and clients truncate or validate by it (KIP-101, KIP-320).
 
     v3 tells replicas from consumers.
     """

@@ -6,7 +6,7 @@ from ..schema import Message, Struct, field
 
 
 class ProduceRequest(Message, api_key=0, versions="3-13", flexible="9+", listeners="broker"):
-    """Appends one record batch per partition.
+    """The request appends one record batch per partition.
 
     v3 brings transactions and record batch v2 (KIP-98); v7 allows zstd (KIP-110); v9 is flexible; v11 may be
     answered with TRANSACTION_ABORTABLE, v12 adds the partitions to the transaction (KIP-890); v13 names topics by

@@ -33,7 +33,7 @@ class VoteRequestPartitionData(Struct):
 
 
 class VoteResponse(Message, api_key=52, versions="0-2", flexible="0+"):
-    """Whether the vote is granted, and who leads."""
+    """The response says whether the vote is granted, and who leads."""
 
     error_code: int = field("int16")
     topics: list[VoteResponseTopicData] = field("[]struct")
@@ -159,7 +159,7 @@ class EndQuorumEpochResponsePartitionData(Struct):
 
 
 class DescribeQuorumRequest(Message, api_key=55, versions="0-2", flexible="0+", listeners="broker controller"):
-    """Asks for the state of the quorum."""
+    """The request asks for the state of the quorum."""
 
     topics: list[DescribeQuorumRequestTopicData] = field("[]struct")
 
@@ -221,7 +221,7 @@ class Listener(Struct):
 
 
 class FetchSnapshotRequest(Message, api_key=59, versions="0-1", flexible="0+", listeners="controller"):
-    """Reads a piece of a snapshot of the metadata log.
+    """The request reads a piece of a snapshot of the metadata log.
 
     v1 adds the directory id (KIP-853).
     """

@@ -43,7 +43,7 @@ class ValueData(Struct):
 
 
 class AlterClientQuotasRequest(Message, api_key=49, versions="0-1", flexible="1+", listeners="broker controller"):
-    """Sets and removes quotas of entities."""
+    """The request sets and removes quotas of entities."""
 
     entries: list[AlterClientQuotasRequestEntryData] = field("[]struct")
     validate_only: bool = field("bool")

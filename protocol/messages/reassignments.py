@@ -8,7 +8,7 @@ from ..schema import Message, Struct, field
 class AlterPartitionReassignmentsRequest(
     Message, api_key=45, versions="0-1", flexible="0+", listeners="broker controller"
 ):
-    """Starts and cancels moves of partitions to other replicas.
+    """The request starts and cancels moves of partitions to other replicas.
 
     v1 can forbid a change of the replication factor (KIP-860).
     """
@@ -52,7 +52,7 @@ class ReassignablePartitionResponse(Struct):
 class ListPartitionReassignmentsRequest(
     Message, api_key=46, versions="0", flexible="0+", listeners="broker controller"
 ):
-    """Asks for moves in progress; null topics stand for all of them."""
+    """The request asks for moves in progress; null topics stand for all of them."""
 
     timeout_ms: int = field("int32", default=60000)
     topics: list[ListPartitionReassignmentsTopics] | None = field("[]struct", nullable="0+", default=None)

@@ -6,7 +6,7 @@ from ..schema import Message, field
 
 
 class SaslHandshakeRequest(Message, api_key=17, versions="0-1", flexible="none", listeners="broker controller"):
-    """Chooses a SASL mechanism.
+    """The request chooses a SASL mechanism.
 
     v1 wraps the exchange that follows into SaslAuthenticate requests; after v0 its bytes come bare.
     """

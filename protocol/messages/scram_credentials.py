@@ -8,7 +8,7 @@ from ..schema import Message, Struct, field
 class DescribeUserScramCredentialsRequest(
     Message, api_key=50, versions="0", flexible="0+", listeners="broker controller"
 ):
-    """Asks which SCRAM credentials users have."""
+    """The request asks which SCRAM credentials users have."""
 
     users: list[UserName] | None = field("[]struct", nullable="0+")
 
@@ -39,7 +39,7 @@ class CredentialInfo(Struct):
 
 
 class AlterUserScramCredentialsRequest(Message, api_key=51, versions="0", flexible="0+", listeners="broker controller"):
-    """Sets and deletes SCRAM credentials."""
+    """The request sets and deletes SCRAM credentials."""
 
     deletions: list[ScramCredentialDeletion] = field("[]struct")
     upsertions: list[ScramCredentialUpsertion] = field("[]struct")

@@ -13,7 +13,7 @@ class ShareGroupMemberMetadataKey(Message, api_key=10, versions="0", flexible="n
 
 
 class ShareGroupMemberMetadataValue(Message, api_key=10, versions="0", flexible="0+"):
-    """What a member has said of itself."""
+    """The record says what a member has said of itself."""
 
     rack_id: str | None = field("string", nullable="0+")
     client_id: str = field("string")
@@ -55,7 +55,7 @@ class ShareGroupTargetAssignmentMemberKey(Message, api_key=13, versions="0", fle
 
 
 class ShareGroupTargetAssignmentMemberValue(Message, api_key=13, versions="0", flexible="0+"):
-    """What the member should have."""
+    """The record says what the member should have."""
 
     topic_partitions: list[TopicPartition] = field("[]struct")
 
@@ -73,7 +73,7 @@ class ShareGroupCurrentMemberAssignmentKey(Message, api_key=14, versions="0", fl
 
 
 class ShareGroupCurrentMemberAssignmentValue(Message, api_key=14, versions="0", flexible="0+"):
-    """What the member has, and its epochs."""
+    """The record says what the member has, and its epochs."""
 
     member_epoch: int = field("int32")
     previous_member_epoch: int = field("int32")
@@ -93,7 +93,7 @@ class ShareGroupStatePartitionMetadataKey(Message, api_key=15, versions="0", fle
 
 
 class ShareGroupStatePartitionMetadataValue(Message, api_key=15, versions="0", flexible="0+"):
-    """For which partitions the share coordinator holds state, or is about to create or delete it."""
+    """The record says for which partitions the share coordinator holds state, or is about to create or delete it."""
 
     initializing_topics: list[TopicPartitionsInfo] = field("[]struct")
     initialized_topics: list[TopicPartitionsInfo] = field("[]struct")

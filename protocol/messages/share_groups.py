@@ -37,7 +37,7 @@ class ShareGroupHeartbeatResponseTopicPartitions(Struct):
 
 
 class ShareGroupDescribeRequest(Message, api_key=77, versions="1", flexible="0+", listeners="broker"):
-    """Asks for share groups in detail."""
+    """The request asks for share groups in detail."""
 
     group_ids: list[str] = field("[]string")
     include_authorized_operations: bool = field("bool")
@@ -216,7 +216,7 @@ class ShareAcknowledgeResponsePartitionData(Struct):
 
 
 class DescribeShareGroupOffsetsRequest(Message, api_key=90, versions="0-1", flexible="0+", listeners="broker"):
-    """Asks where share groups begin to read."""
+    """The request asks where share groups begin to read."""
 
     groups: list[DescribeShareGroupOffsetsRequestGroup] = field("[]struct")
 
@@ -261,7 +261,7 @@ class DescribeShareGroupOffsetsResponsePartition(Struct):
 
 
 class AlterShareGroupOffsetsRequest(Message, api_key=91, versions="0", flexible="0+", listeners="broker"):
-    """Sets the start offsets of a share group."""
+    """The request sets the start offsets of a share group."""
 
     group_id: str = field("string")
     topics: list[AlterShareGroupOffsetsRequestTopic] = field("[]struct")
@@ -299,7 +299,7 @@ class AlterShareGroupOffsetsResponsePartition(Struct):
 
 
 class DeleteShareGroupOffsetsRequest(Message, api_key=92, versions="0", flexible="0+", listeners="broker"):
-    """Deletes the offsets of a share group for topics."""
+    """The request deletes the offsets of a share group for topics."""
 
     group_id: str = field("string")
     topics: list[DeleteShareGroupOffsetsRequestTopic] = field("[]struct")

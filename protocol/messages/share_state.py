@@ -6,7 +6,7 @@ from ..schema import Message, Struct, field
 
 
 class InitializeShareGroupStateRequest(Message, api_key=83, versions="0", flexible="0+", listeners="broker"):
-    """Creates the state of share partitions."""
+    """The request creates the state of share partitions."""
 
     group_id: str = field("string")
     topics: list[InitializeStateData] = field("[]struct")
@@ -41,7 +41,7 @@ class InitializeShareGroupStateResponsePartitionResult(Struct):
 
 
 class ReadShareGroupStateRequest(Message, api_key=84, versions="0", flexible="0+", listeners="broker"):
-    """Reads the state of share partitions."""
+    """The request reads the state of share partitions."""
 
     group_id: str = field("string")
     topics: list[ReadStateData] = field("[]struct")
@@ -126,7 +126,7 @@ class WriteShareGroupStateResponsePartitionResult(Struct):
 
 
 class DeleteShareGroupStateRequest(Message, api_key=86, versions="0", flexible="0+", listeners="broker"):
-    """Deletes the state of share partitions."""
+    """The request deletes the state of share partitions."""
 
     group_id: str = field("string")
     topics: list[DeleteStateData] = field("[]struct")
@@ -159,7 +159,7 @@ class DeleteShareGroupStateResponsePartitionResult(Struct):
 
 
 class ReadShareGroupStateSummaryRequest(Message, api_key=87, versions="0-1", flexible="0+", listeners="broker"):
-    """Reads where share partitions begin, without their batches."""
+    """The request reads where share partitions begin, without their batches."""
 
     group_id: str = field("string")
     topics: list[ReadStateSummaryData] = field("[]struct")

@@ -33,7 +33,7 @@ class StreamsGroupMemberMetadataKey(Message, api_key=19, versions="0", flexible=
 
 
 class StreamsGroupMemberMetadataValue(Message, api_key=19, versions="0", flexible="0+"):
-    """What a member has said of itself."""
+    """The record says what a member has said of itself."""
 
     instance_id: str | None = field("string", nullable="0+")
     rack_id: str | None = field("string", nullable="0+")

@@ -112,7 +112,7 @@ class TopicPartition(Struct):
 
 
 class StreamsGroupDescribeRequest(Message, api_key=89, versions="0", flexible="0+", listeners="broker"):
-    """Asks for streams groups in detail."""
+    """The request asks for streams groups in detail."""
 
     group_ids: list[str] = field("[]string")
     include_authorized_operations: bool = field("bool")

@@ -6,7 +6,7 @@ from ..schema import Message, field
 
 
 class GetTelemetrySubscriptionsRequest(Message, api_key=71, versions="0", flexible="0+", listeners="broker"):
-    """Asks which metrics the cluster wants from this client."""
+    """The request asks which metrics the cluster wants from this client."""
 
     client_instance_id: bytes = field("uuid")
 
@@ -36,7 +36,7 @@ class PushTelemetryRequest(Message, api_key=72, versions="0", flexible="0+", lis
 
 
 class PushTelemetryResponse(Message, api_key=72, versions="0", flexible="0+"):
-    """Whether they were taken."""
+    """The response says whether they were taken."""
 
     throttle_time_ms: int = field("int32")
     error_code: int = field("int16")

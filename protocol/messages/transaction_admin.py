@@ -6,7 +6,7 @@ from ..schema import Message, Struct, field
 
 
 class DescribeProducersRequest(Message, api_key=61, versions="0", flexible="0+", listeners="broker"):
-    """Asks which producers have written to partitions of late."""
+    """The request asks which producers have written to partitions of late."""
 
     topics: list[TopicRequest] = field("[]struct")
 
@@ -45,7 +45,7 @@ class ProducerState(Struct):
 
 
 class DescribeTransactionsRequest(Message, api_key=65, versions="0", flexible="0+", listeners="broker"):
-    """Asks for transactions by transactional id."""
+    """The request asks for transactions by transactional id."""
 
     transactional_ids: list[str] = field("[]string")
 

@@ -8,7 +8,7 @@ from ..schema import Message, Struct, field
 class InitProducerIdRequest(
     Message, api_key=22, versions="0-6", flexible="2+", listeners="broker", latest_version_unstable=True
 ):
-    """Gets a producer id, or the next epoch of one.
+    """The request gets a producer id, or the next epoch of one.
 
     v3 lets a producer resume with the id and epoch it had (KIP-360), v4 may be answered with PRODUCER_FENCED, v5
     with TRANSACTION_ABORTABLE (KIP-890), v6 brings two-phase commit (KIP-939) and is not stable.
@@ -84,7 +84,7 @@ class AddPartitionsToTxnPartitionResult(Struct):
 
 
 class AddOffsetsToTxnRequest(Message, api_key=25, versions="0-4", flexible="3+", listeners="broker"):
-    """Adds a group's offsets partition to a transaction."""
+    """The request adds a group's offsets partition to a transaction."""
 
     transactional_id: str = field("string")
     producer_id: int = field("int64")
@@ -93,14 +93,14 @@ class AddOffsetsToTxnRequest(Message, api_key=25, versions="0-4", flexible="3+",
 
 
 class AddOffsetsToTxnResponse(Message, api_key=25, versions="0-4", flexible="3+"):
-    """Whether the offsets partition was added."""
+    """The response says whether the offsets partition was added."""
 
     throttle_time_ms: int = field("int32")
     error_code: int = field("int16")
 
 
 class EndTxnRequest(Message, api_key=26, versions="0-5", flexible="3+", listeners="broker"):
-    """Commits or aborts a transaction.
+    """The request commits or aborts a transaction.
 
     v5 makes the coordinator raise the producer's epoch with every transaction (KIP-890).
     """
@@ -121,7 +121,7 @@ class EndTxnResponse(Message, api_key=26, versions="0-5", flexible="3+"):
 
 
 class TxnOffsetCommitRequest(Message, api_key=28, versions="0-5", flexible="3+", listeners="broker"):
-    """Commits a group's offsets as part of a transaction.
+    """The request commits a group's offsets as part of a transaction.
 
     v2 adds leader epochs (KIP-320), v3 the member and generation, to fence zombies (KIP-447), v5 adds the group to
     the transaction (KIP-890).

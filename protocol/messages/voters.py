@@ -6,7 +6,7 @@ from ..schema import Message, Struct, field
 
 
 class AddRaftVoterRequest(Message, api_key=80, versions="0-1", flexible="0+", listeners="controller broker"):
-    """Makes a node a voter.
+    """The request makes a node a voter.
 
     v1 can answer before the change is committed.
     """
@@ -26,7 +26,7 @@ class Listener(Struct):
 
 
 class AddRaftVoterResponse(Message, api_key=80, versions="0-1", flexible="0+"):
-    """Whether the voter was added."""
+    """The response says whether the voter was added."""
 
     throttle_time_ms: int = field("int32")
     error_code: int = field("int16")
@@ -34,7 +34,7 @@ class AddRaftVoterResponse(Message, api_key=80, versions="0-1", flexible="0+"):
 
 
 class RemoveRaftVoterRequest(Message, api_key=81, versions="0", flexible="0+", listeners="controller broker"):
-    """Makes a voter an observer."""
+    """The request makes a voter an observer."""
 
     cluster_id: str | None = field("string", nullable="0+")
     voter_id: int = field("int32")
@@ -42,7 +42,7 @@ class RemoveRaftVoterRequest(Message, api_key=81, versions="0", flexible="0+", l
 
 
 class RemoveRaftVoterResponse(Message, api_key=81, versions="0", flexible="0+"):
-    """Whether the voter was removed."""
+    """The response says whether the voter was removed."""
 
     throttle_time_ms: int = field("int32")
     error_code: int = field("int16")
@@ -66,7 +66,7 @@ class KRaftVersionFeature(Struct):
 
 
 class UpdateRaftVoterResponse(Message, api_key=82, versions="0", flexible="0+"):
-    """Whether the voter was updated, and who leads."""
+    """The response says whether the voter was updated, and who leads."""
 
     throttle_time_ms: int = field("int32")
     error_code: int = field("int16")

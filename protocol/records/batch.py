@@ -135,7 +135,7 @@ class RecordBatchHeader(NamedTuple):
 
 
 def decode_batch_header(data: Buffer, offset: int = 0) -> RecordBatchHeader:
-    """Reads the 61 bytes and checks nothing; `struct.error` when they are not all there."""
+    """Read the 61 bytes and checks nothing; `struct.error` when they are not all there."""
     return _new_tuple(RecordBatchHeader, _HEADER.unpack_from(data, offset))
 
 
@@ -167,7 +167,7 @@ class LegacyMessage(RecordBatch):
         return is_checksum_right(self.data)
 
     def located(self) -> "LegacyMessage":
-        """With the right base offset, for which a wrapper is decompressed. Raises `InvalidRecords`."""
+        """Return the header with the right base offset, found in a decompressed wrapper. Raises `InvalidRecords`."""
         header = self.header
         if not header.attributes & COMPRESSION_MASK:
             return self
@@ -177,7 +177,7 @@ class LegacyMessage(RecordBatch):
 
 
 def decode_header(data: Buffer) -> RecordBatchHeader:
-    """As `decode_batch_header`, of a whole batch or message of any format."""
+    """Decode the header of a whole batch or message of any format, as `decode_batch_header` does."""
     fields = decode_message_header(data) if data[MAGIC_OFFSET] < MAGIC_VALUE_V2 else None
     return decode_batch_header(data) if fields is None else RecordBatchHeader._make(fields)
 
@@ -218,7 +218,7 @@ def iter_batches(data: Buffer, *, allow_partial: bool = False) -> Iterator[Recor
 
 
 def _legacy_message(view: memoryview, position: int) -> LegacyMessage | None:
-    """None where it is cut off."""
+    """Return None where it is cut off."""
     magic = view[position + MAGIC_OFFSET]
     if magic > MAGIC_VALUE_V2:
         raise InvalidRecords(ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT, f"unsupported record format {magic}")
@@ -254,7 +254,7 @@ def iter_records(batch: RecordBatch | Buffer, *, limit_bytes: int | None = None)
 
 
 def record_keys(batch: RecordBatch, *, limit_bytes: int | None = None) -> RecordKeys:
-    """As `iter_records`, for whoever needs no values. Raises `InvalidRecords`."""
+    """Iterate as `iter_records` does, without the values. Raises `InvalidRecords`."""
     header, data = batch
     if header.magic >= MAGIC_VALUE_V2:
         return decode_keys(records_payload(header, data, limit_bytes), header.records_count)

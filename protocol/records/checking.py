@@ -32,7 +32,7 @@ _UNLIMITED = 1 << 62
 
 
 class CheckBudget:
-    """left: units of this turn. room_bytes: how much the batches of one request may decompress to, all together."""
+    """The budget of a check. left: units of this turn. room_bytes: what all batches of a request may decompress to."""
 
     __slots__ = ("left", "room_bytes")
 
@@ -353,7 +353,7 @@ def _match_run(
     most: int,
     layout: tuple[int, int, int, int, int, int],
 ) -> tuple[int, int]:
-    """How many records, `most` at most, from position `first` (number `index`) on have the layout of the one before.
+    """Count the records, up to `most`, from `first` (number `index`) on that have the layout of the one before.
 
     `layout` says where that record and its parts start: length, timestamp, offset delta, key length, value length,
     header count. Also gives the run's largest timestamp delta as a zigzag value; a run has no negative ones.

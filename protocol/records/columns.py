@@ -13,7 +13,7 @@ _ODD = bytes(range(1, 256, 2))
 
 
 def same_prefix(column: bytes | bytearray, expected: bytes | bytearray) -> int:
-    """How many leading bytes are equal; both have the same length."""
+    """Return how many leading bytes are equal; both have the same length."""
     if column == expected:
         return len(column)
     difference = int.from_bytes(column, "little") ^ int.from_bytes(expected, "little")
@@ -21,7 +21,7 @@ def same_prefix(column: bytes | bytearray, expected: bytes | bytearray) -> int:
 
 
 def match_timestamps(data: IndexedBytes, at: int, size: int, run: int, width: int) -> tuple[int, int]:
-    """Of varints that all have this width and are not negative."""
+    """Match varints that all have this width and are not negative."""
     if width == 1:
         column = data[at : at + run * size : size]
         run = _prefix_of(column, _ASCII)
@@ -57,7 +57,7 @@ def match_timestamps(data: IndexedBytes, at: int, size: int, run: int, width: in
 
 
 def _prefix_of(column: bytes | bytearray, allowed: bytes) -> int:
-    """How many leading bytes are among the allowed ones."""
+    """Return how many leading bytes are among the allowed ones."""
     if not column.translate(None, allowed):
         return len(column)
     return len(column) - len(column.lstrip(allowed))

@@ -60,7 +60,7 @@ DEFAULT_LEVELS = {Compression.GZIP: -1, Compression.LZ4: 9, Compression.ZSTD: 3}
 
 
 def limit_of(compressed_bytes: int) -> int:
-    """How much a batch may decompress to: 64 MiB, and more where the topic takes batches of more than 2 MiB."""
+    """Return how much a batch may decompress to: 64 MiB, and more where the topic takes batches of more than 2 MiB."""
     return min(max(_LEAST_LIMIT_BYTES, _LIMIT_FACTOR * compressed_bytes), _MOST_LIMIT_BYTES)
 
 
@@ -119,7 +119,7 @@ _COPIED_BYTES = 8 * 1024 * 1024
 
 
 def decompress_large(codec: Compression, data: Buffer, limit_bytes: int, *, max_parts: int = MAX_PARTS) -> LargePayload:
-    """As `decompress`, for a thread beside the event loop, which hardly notices it.
+    """Decompress as `decompress` does, in a thread beside the event loop, which hardly notices it.
 
     To clear 64 MiB for a `bytearray` takes 40 ms under the interpreter's lock; pages of a mapping come one by one,
     while the codec writes without the lock.
@@ -216,7 +216,7 @@ DecompressInto: TypeAlias = Callable[[Buffer, bytearray | mmap], int]
 
 
 def _decompress_into(codec: str, decompress_into: DecompressInto, data: Buffer, output: bytearray | mmap) -> int | None:
-    """How much was written; None where the output is too small."""
+    """Return how much was written; None where the output is too small."""
     try:
         return decompress_into(data, output)
     except cramjam.DecompressionError as error:
@@ -226,7 +226,7 @@ def _decompress_into(codec: str, decompress_into: DecompressInto, data: Buffer, 
 
 
 def _decompress_growing(codec: str, decompress_into: DecompressInto, data: Buffer, limit_bytes: int) -> bytearray:
-    """Into a buffer of a likely size, then into larger ones up to the limit.
+    """Decompress into a buffer of a likely size, then into larger ones up to the limit.
 
     Neither Java's LZ4 nor its zstd writes the content size, and a buffer of the limit for every batch would cost
     more than the second try that a very compressible batch needs.

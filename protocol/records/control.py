@@ -35,7 +35,7 @@ def encode_control_key(control_type: ControlRecordType) -> bytes:
 
 
 def decode_control_key(key: bytes | None) -> ControlRecordType | None:
-    """None for a type that this version does not know: such records are passed over, as Kafka does.
+    """Return None for a type that this version does not know: such records are passed over, as Kafka does.
 
     Raises `InvalidRecords` when it is no control key at all.
     """

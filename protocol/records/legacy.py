@@ -66,19 +66,19 @@ def decode_header_fields(data: Buffer, at: int = 0) -> HeaderFields | None:
 
 
 def value_length_position(data: Buffer, at: int = 0) -> int:
-    """Where the value's length stands, counted from `at`. For what `decode_header_fields` took for a message."""
+    """Return the position of the value's length, counted from `at`, where `decode_header_fields` saw a message."""
     magic = data[at + _MAGIC_AT]
     (key_length,) = _LENGTH.unpack_from(data, at + _KEY_AT[magic])
     return _KEY_AT[magic] + 4 + max(int(key_length), 0)
 
 
 def is_value_length_right(value_length: int, value_length_at: int, message_bytes: int) -> bool:
-    """Whether the value ends where the message ends, which nothing but a message of these formats does by chance."""
+    """Tell whether the value ends where the message ends: by chance only messages of these formats do."""
     return value_length >= -1 and value_length_at + 4 + max(value_length, 0) == message_bytes
 
 
 def decode_message_header(message: Buffer) -> HeaderFields | None:
-    """As `decode_header_fields`, of a whole message: None as well where its parts do not add up to its length."""
+    """Decode the header of a whole message. Return None also where its parts do not add up to its length."""
     fields = decode_header_fields(message)
     if fields is None:
         return None

@@ -94,7 +94,7 @@ def _decode_key(data: bytes, position: int) -> tuple[bytes | None, int, int, int
 
 
 def timestamp_deltas(data: IndexedBytes, count: int) -> Iterator[int]:
-    """Of `count` records that are known to be sound."""
+    """Return the timestamp deltas of `count` records that are known to be sound."""
     position = 0
     for _ in range(count):
         length, position = decode_varint(data, position)
@@ -103,7 +103,7 @@ def timestamp_deltas(data: IndexedBytes, count: int) -> Iterator[int]:
 
 
 class RecordSlice(NamedTuple):
-    """Where a record's bytes are: `start` is that of its length, `rest` is behind the timestamp."""
+    """The place of a record's bytes: `start` is that of its length, `rest` is behind the timestamp."""
 
     offset_delta: int
     timestamp_delta: int
@@ -113,7 +113,7 @@ class RecordSlice(NamedTuple):
 
 
 def slice_records(data: bytes, count: int, wanted: Container[int]) -> list[RecordSlice]:
-    """Of `count` records those with the wanted offset deltas, for whoever copies them. Raises `InvalidRecords`."""
+    """Return those of `count` records that have the wanted offset deltas. Raises `InvalidRecords`."""
     slices: list[RecordSlice] = []
     size = len(data)
     end = 0

@@ -29,7 +29,7 @@ _MATCHED_RECORDS = 4  # as a shift
 
 
 class Deltas(NamedTuple):
-    """Of one record, against the base of its batch."""
+    """The deltas of one record against the base of its batch."""
 
     timestamp_delta: int
     offset_delta: int
@@ -38,7 +38,7 @@ class Deltas(NamedTuple):
 def first_record_in_turns(
     data: IndexedBytes, start: int, end: int, count: int, least: Deltas, budget: CheckBudget
 ) -> Generator[None, object, Deltas | None]:
-    """Of the `count` records between two positions of `data` the first that is below `least` in neither.
+    """Find the first of the `count` records between two positions of `data` that is below `least` in neither.
 
     Raises `InvalidRecords` where the bytes are not those of records; keys, values and headers are not looked at.
     """
@@ -113,7 +113,7 @@ def first_record_in_turns(
 def _run_below(
     data: IndexedBytes, previous: int, size: int, most: int, layout: tuple[int, int, int], least_delta: int
 ) -> int:
-    """How many records behind the one at `previous`, `most` at most, have its length and are surely older.
+    """Return how many records behind the one at `previous`, `most` at most, have its length and are surely older.
 
     layout: where in a record its length ends, its timestamp begins, and its offset delta does. Where one record ends
     tells where the next begins, so that lengths which are equal one by one are those of records.

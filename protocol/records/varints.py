@@ -34,7 +34,7 @@ def encode_zigzag(value: int) -> bytes:
 
 
 def zigzag_size(value: int) -> int:
-    """How many bytes `encode_zigzag` takes."""
+    """Return how many bytes `encode_zigzag` takes."""
     n = value << 1 if value >= 0 else (-value << 1) - 1
     return max(1, (n.bit_length() + 6) // 7)
 

@@ -67,7 +67,7 @@ def exactly_one(actions: Mapping[str, object]) -> str:
 
 
 def reject(given: Mapping[str, object], reason: str) -> None:
-    """Fails when one of these flags was used; `reason` ends the sentence "--x …"."""
+    """Fail when one of these flags was used; `reason` ends the sentence "--x …"."""
     for flag, value in given.items():
         if value is not None and value is not False and value != ():
             raise CommandFailed(f"{flag} {reason}")

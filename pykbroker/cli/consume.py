@@ -41,7 +41,7 @@ Poll = Callable[[int], Awaitable[list[ConsumedRecord]]]
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What to read. `start` is a timestamp of ListOffsets, `offset` an explicit one in `partition`."""
+    """The request asks what to read. `start` is a timestamp of ListOffsets, `offset` an explicit one in `partition`."""
 
     topic: str | None
     include: str | None

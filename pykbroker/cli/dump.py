@@ -97,7 +97,7 @@ def command(
 def _dump_all(
     paths: list[Path], options: DumpOptions, printer: JsonPrinter | TextPrinter, only_findings: bool
 ) -> dict[Path, int]:
-    """How many things are wrong, per file."""
+    """Return how many things are wrong, per file."""
     disk = ReadOnlyDisk()
     damaged: dict[Path, int] = {}
     for path in paths:

@@ -26,7 +26,7 @@ from .batch_listing import without_empty_tags
 
 
 def is_described(topic: str | None) -> bool:
-    """Whether the records of the topic are messages of Kafka's own."""
+    """Tell whether the records of the topic are messages of Kafka's own."""
     return topic == METADATA_TOPIC or topic in TOPICS
 
 

@@ -66,7 +66,7 @@ def _move_log_to(stream: TextIO) -> None:
 
 @contextmanager
 def loading_bar(stream: TextIO) -> Iterator[OnLoading | None]:
-    """None where nobody watches the stream, which is standard error."""
+    """Return None where nobody watches the stream, which is standard error."""
     if not stream.isatty():
         yield None
         return

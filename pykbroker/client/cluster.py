@@ -273,7 +273,7 @@ class Cluster:
     async def refresh(
         self, topics: Iterable[str] | None = None, *, allow_auto_topic_creation: bool = False
     ) -> ClusterMetadata:
-        """Asks for these topics (None: for all); what is known of others stays."""
+        """Ask for these topics (None: for all); what is known of others stays."""
         names = None if topics is None else sorted(set(topics))
 
         async def attempt() -> ClusterMetadata:

@@ -86,7 +86,7 @@ class Connection:
         self._arrived: dict[int, bytes | bytearray] = {}
 
     async def negotiate(self) -> None:
-        """Asks for the broker's versions, as KIP-511 describes: an old broker answers in version 0."""
+        """Ask for the broker's versions, as KIP-511 describes: an old broker answers in version 0."""
         offered = ApiVersionsRequest.__schema__.versions.high
         response = await self._ask_versions(offered)
         if response.error_code == ErrorCode.UNSUPPORTED_VERSION:
@@ -138,7 +138,7 @@ class Connection:
         return await self._threads.run(_decode, response_type, frame, used) if few is None else few
 
     async def send(self, request: Message, *, version: int | None = None) -> int:
-        """Sends what gets no answer (a produce with acks=0); returns its correlation id."""
+        """Send what gets no answer (a produce with acks=0); returns its correlation id."""
         correlation_id = next(self._correlation_ids)
         used = self.version_of(type(request)) if version is None else version
         await self._send(framing.encode_request(request, used, correlation_id, self._client_id))
@@ -231,7 +231,7 @@ class Connection:
 
 
 def _decode_few(response_type: type[ResponseT], frame: bytes | bytearray, version: int) -> ResponseT | None:
-    """None where there are more than a few entries in the answer."""
+    """Return None where there are more than a few entries in the answer."""
     try:
         return _decode(response_type, frame, version, _FEW_ENTRIES)
     except TooManyElements:

@@ -65,7 +65,7 @@ class Consumer:
         self._failing_since: dict[TopicPartition, float] = {}
 
     def assign(self, offsets: Mapping[TopicPartition, int]) -> None:
-        """Reads these partitions, from these offsets, and no others."""
+        """Read these partitions, from these offsets, and no others."""
         self.positions = dict(offsets)
         self._fetched = dict(offsets)
         self._ready.clear()

@@ -73,7 +73,7 @@ class Membership:
                 return self.partitions
 
     async def heartbeat(self) -> bool:
-        """Whether the generation still stands; if not, it is time for `join`."""
+        """Tell whether the generation still stands; if not, it is time for `join`."""
         request = HeartbeatRequest(
             group_id=self.group_id,
             generation_id=self.generation_id,

@@ -62,7 +62,7 @@ async def open_producer(
     rng: Random | None = None,
     now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
 ) -> AsyncIterator[Producer]:
-    """Sends in the background while the block runs, and what is left at its end, unless the block fails."""
+    """Send in the background while the block runs, and what is left at its end, unless the block fails."""
     if idempotent and acks != -1:
         raise BadInput("An idempotent producer needs acks=all")
     identity = await _init_producer_id(cluster) if idempotent else ProducerIdentity()
@@ -125,7 +125,7 @@ class Producer:
         partition: int | None = None,
         timestamp_ms: int | None = None,
     ) -> Delivery:
-        """Puts a record into its partition's batch; waits only while the buffer is full.
+        """Put a record into its partition's batch; waits only while the buffer is full.
 
         Raises what a former record failed with, and UnknownTopic.
         """
@@ -145,7 +145,7 @@ class Producer:
         return Delivery(batch, len(batch.records) - 1)
 
     async def flush(self) -> None:
-        """Returns when everything sent so far is acknowledged. Raises the first failure."""
+        """Return when everything sent so far is acknowledged. Raises the first failure."""
         pending = [batch for queue in self._queues.values() for batch in queue]
         for batch in pending:
             batch.closed = True
@@ -197,7 +197,7 @@ class Producer:
     # ---- the sender's round: the first batch of every partition, grouped by leader
 
     async def _send_heads(self) -> bool:
-        """Whether anything moved; otherwise it is time for a pause."""
+        """Tell whether anything moved; otherwise it is time for a pause."""
         by_leader: dict[Node, list[ProducerBatch]] = {}
         moved = False
         for target, queue in list(self._queues.items()):
@@ -278,7 +278,7 @@ class Producer:
         return None
 
     def _failed(self, batch: ProducerBatch, error: ClientError) -> bool:
-        """Ends the batch unless it may be sent once more; whether it ended."""
+        """End the batch unless it may be sent once more; whether it ended."""
         if error.retriable and trio.current_time() < batch.deadline:
             return False
         if error.retriable:

@@ -117,7 +117,7 @@ async def describe_producers(cluster: Cluster, at: TopicPartition, node: Node | 
 async def abort_transaction(
     cluster: Cluster, at: TopicPartition, producer_id: int, producer_epoch: int, coordinator_epoch: int
 ) -> None:
-    """Writes an abort marker into the partition, past the coordinator. Raises KafkaError."""
+    """Write an abort marker into the partition, past the coordinator. Raises KafkaError."""
 
     def verify(response: WriteTxnMarkersResponse) -> None:
         for marker in response.markers:

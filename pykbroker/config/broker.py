@@ -51,7 +51,7 @@ class BrokerConfig:
 
     @classmethod
     def load(cls, path: str | Path | None, overrides: Mapping[str, str]) -> BrokerConfig:
-        """Reads the file, lets `overrides` win. Raises ConfigurationError, whose text is one line."""
+        """Read the file, lets `overrides` win. Raises ConfigurationError, whose text is one line."""
         return cls({**(read_properties(path) if path is not None else {}), **overrides})
 
     def _merge_old_names(self) -> None:

@@ -95,7 +95,7 @@ class ConfigKey:
 
 
 def parse_typed(type_: str, text: str) -> Value:
-    """Reads a text as `ConfigDef.parseType` does; raises ValueError with Kafka's reason."""
+    """Read a text as `ConfigDef.parseType` does; raises ValueError with Kafka's reason."""
     trimmed = text.strip()
     match type_:
         case "boolean":

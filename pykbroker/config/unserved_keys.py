@@ -89,14 +89,14 @@ _LISTENER_PREFIX = "listener.name."
 
 
 def protects(name: str) -> bool:
-    """Whether Kafka would guard something by that key, and this broker does not."""
+    """Tell whether Kafka would guard something by that key, and this broker does not."""
     if name.startswith(_LISTENER_PREFIX):
         return any(protects(tail) or tail in _PROTECTING_OF_A_LISTENER for tail in _tails(name))
     return name in _PROTECTING or (name.startswith(_PROTECTING_FAMILIES) and name not in _PASSWORDS_OF_STORES)
 
 
 def is_without_effect(name: str) -> bool:
-    """Whether a key is known, guards nothing, and is read by nobody."""
+    """Tell whether a key is known, guards nothing, and is read by nobody."""
     return name in _WITHOUT_EFFECT | _PASSWORDS_OF_STORES or name.startswith(_FAMILIES_WITHOUT_EFFECT)
 
 

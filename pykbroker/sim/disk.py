@@ -248,7 +248,7 @@ class SimulatedDisk:
             self.free_bytes -= size
 
     def take_room(self, size: int) -> int:
-        """How many of the bytes a write gets onto the disk. Raises `OSError` where it gets none."""
+        """Return how many of the bytes a write gets onto the disk. Raises `OSError` where it gets none."""
         if self.free_bytes is None:
             return size
         if size and not self.free_bytes:

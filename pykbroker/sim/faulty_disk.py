@@ -122,7 +122,7 @@ class FaultyDisk:
         self._failed_syncs: set[str] = set()
 
     def attempt(self, operation: str, path: str) -> None:
-        """Counts the operation. Raises `DiskFailed` where it is to fail."""
+        """Count the operation. Raises `DiskFailed` where it is to fail."""
         self.operations += operation in CHANGES
         if operation in SYNCS and path in self._failed_syncs:
             self.syncs_after_failure.append(path)

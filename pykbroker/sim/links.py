@@ -61,7 +61,7 @@ class Link:
             self.mended.unpark_all()
 
     def delay_s(self) -> float:
-        """How long a packet takes that is sent now."""
+        """Return how long a packet takes that is sent now."""
         delay = self.added_delay_s + self._rng.uniform(0, self._longest_delay_s)
         if self.loss:
             wait = _FIRST_RETRANSMISSION_S

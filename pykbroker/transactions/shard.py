@@ -128,7 +128,7 @@ class TransactionShard:
     # Loading
 
     def replay(self, key: TransactionLogKey, value: TransactionLogValue | None) -> None:
-        """Applies one record that was read back. Raises BadRecord, and is then as it was before."""
+        """Apply one record that was read back. Raises BadRecord, and is then as it was before."""
         self._table.replay(key, value)
 
     def replay_pending(self, producer_id: int, key: TransactionLogKey, value: TransactionLogValue | None) -> None:

@@ -65,7 +65,7 @@ class Timeouts:
             self._next_removal_ms = None
 
     def _abort_timed_out(self, step: Step) -> bool:
-        """Whether all were looked at. One that needs a producer id when there is none is looked at again next time."""
+        """Tell whether all were looked at. One that lacks a producer id is looked at again next time."""
         if not self._to_abort:
             self._to_abort.extend(self._table.ongoing)
         for _ in range(min(len(self._to_abort), MOST_LOOKED_AT)):
@@ -78,7 +78,7 @@ class Timeouts:
         return not self._to_abort
 
     def _remove_expired(self, step: Step) -> bool:
-        """Whether all were looked at."""
+        """Tell whether all were looked at."""
         if not self._to_remove:
             self._to_remove.extend(self._table.by_id)
         oldest_ms = step.timestamp_ms - self._config.transactional_id_expiration_ms
