@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from pykbroker.protocol.errors import ApiError, ErrorCode
 from pykbroker.protocol.messages.transactions import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
-from pykbroker.server.network.dispatch import RequestContext, handles
+from pykbroker.server.network.handlers import RequestContext
+from pykbroker.server.node.broker import Broker
+from pykbroker.server.node.handlers import handles
 from pykbroker.transactions.requests import AddPartitions, PartitionsAdded, TopicPartition
 
 from .coordinator_topics import ensure_topic
@@ -17,13 +19,15 @@ from .transaction_requests import submit
 
 
 @handles(AddOffsetsToTxnRequest)
-async def add_offsets_to_txn(context: RequestContext, request: AddOffsetsToTxnRequest) -> AddOffsetsToTxnResponse:
+async def add_offsets_to_txn(
+    context: RequestContext[Broker], request: AddOffsetsToTxnRequest
+) -> AddOffsetsToTxnResponse:
     return AddOffsetsToTxnResponse(error_code=await _add(context, request))
 
 
-async def _add(context: RequestContext, request: AddOffsetsToTxnRequest) -> ErrorCode:
-    groups = context.broker.groups
-    error_code = await ensure_topic(context.broker, groups)
+async def _add(context: RequestContext[Broker], request: AddOffsetsToTxnRequest) -> ErrorCode:
+    groups = context.node.groups
+    error_code = await ensure_topic(context.node, groups)
     index = groups.partition_for(request.group_id)
     if error_code is not ErrorCode.NONE or index is None:
         return ErrorCode.COORDINATOR_NOT_AVAILABLE

@@ -20,7 +20,9 @@ from pykbroker.protocol.messages.transactions import (
     AddPartitionsToTxnTransaction,
 )
 from pykbroker.server.coordinators.transaction_membership import ADDING_BY_BROKERS_SINCE, SECOND_PROTOCOL
-from pykbroker.server.network.dispatch import RequestContext, handles
+from pykbroker.server.network.handlers import RequestContext
+from pykbroker.server.node.broker import Broker
+from pykbroker.server.node.handlers import handles
 from pykbroker.server.runtime.turns import portions
 from pykbroker.transactions.requests import AddPartitions, PartitionsAdded, TopicPartition
 
@@ -29,7 +31,7 @@ from .transaction_requests import submit
 
 @handles(AddPartitionsToTxnRequest)
 async def add_partitions_to_txn(
-    context: RequestContext, request: AddPartitionsToTxnRequest
+    context: RequestContext[Broker], request: AddPartitionsToTxnRequest
 ) -> AddPartitionsToTxnResponse:
     if context.header.api_version < ADDING_BY_BROKERS_SINCE:
         (result,) = await _add_all(context, [_of_producer(request)], client_transaction_version=0)
@@ -48,7 +50,10 @@ def _of_producer(request: AddPartitionsToTxnRequest) -> AddPartitionsToTxnTransa
 
 
 async def _add_all(
-    context: RequestContext, transactions: Sequence[AddPartitionsToTxnTransaction], *, client_transaction_version: int
+    context: RequestContext[Broker],
+    transactions: Sequence[AddPartitionsToTxnTransaction],
+    *,
+    client_transaction_version: int,
 ) -> list[AddPartitionsToTxnResult]:
     results = []
     for transaction in transactions:
@@ -70,18 +75,20 @@ async def _add_all(
 
 
 async def _partitions(
-    context: RequestContext, transaction: AddPartitionsToTxnTransaction
+    context: RequestContext[Broker], transaction: AddPartitionsToTxnTransaction
 ) -> tuple[TopicPartition, ...]:
     """Without repetition."""
     named = (TopicPartition(topic.name, each) for topic in transaction.topics for each in topic.partitions)
     return tuple(await context.turn.distinct(named))
 
 
-async def _missing(context: RequestContext, partitions: Sequence[TopicPartition]) -> Mapping[TopicPartition, ErrorCode]:
+async def _missing(
+    context: RequestContext[Broker], partitions: Sequence[TopicPartition]
+) -> Mapping[TopicPartition, ErrorCode]:
     """Empty where all partitions exist."""
     missing: set[TopicPartition] = set()
     for portion in portions(partitions):
-        image = context.broker.image
+        image = context.node.image
         missing.update(at for at in portion if image.partition(at.topic, at.partition) is None)
         await context.turn.took(len(portion))
     if not missing:
@@ -95,7 +102,7 @@ async def _missing(context: RequestContext, partitions: Sequence[TopicPartition]
     return errors
 
 
-async def _add(context: RequestContext, asked: AddPartitions) -> Mapping[TopicPartition, ErrorCode]:
+async def _add(context: RequestContext[Broker], asked: AddPartitions) -> Mapping[TopicPartition, ErrorCode]:
     try:
         added: PartitionsAdded = await submit(context, asked.transactional_id, asked)
     except ApiError as error:
@@ -104,7 +111,7 @@ async def _add(context: RequestContext, asked: AddPartitions) -> Mapping[TopicPa
 
 
 async def _topic_result(
-    context: RequestContext, topic: AddPartitionsToTxnTopic, errors: Mapping[TopicPartition, ErrorCode]
+    context: RequestContext[Broker], topic: AddPartitionsToTxnTopic, errors: Mapping[TopicPartition, ErrorCode]
 ) -> AddPartitionsToTxnTopicResult:
     result = AddPartitionsToTxnTopicResult(name=topic.name)
     for portion in portions(topic.partitions):

@@ -6,14 +6,16 @@ Served is version 0, on controller listeners. The rules stand in `metadata.produ
 from __future__ import annotations
 
 from pykbroker.protocol.messages.brokers import AllocateProducerIdsRequest, AllocateProducerIdsResponse
-from pykbroker.server.network.dispatch import RequestContext, handles
+from pykbroker.server.network.handlers import RequestContext
+from pykbroker.server.node.broker import ClusterNode
+from pykbroker.server.node.handlers import handles_on_controllers
 
 from .controller_requests import submit
 
 
-@handles(AllocateProducerIdsRequest, listeners=frozenset({"controller"}))
+@handles_on_controllers(AllocateProducerIdsRequest)
 async def allocate_producer_ids(
-    context: RequestContext, request: AllocateProducerIdsRequest
+    context: RequestContext[ClusterNode], request: AllocateProducerIdsRequest
 ) -> AllocateProducerIdsResponse:
     response: AllocateProducerIdsResponse = await submit(context, request)
     return response

@@ -8,18 +8,20 @@ speak for another one, as Kafka's.
 from __future__ import annotations
 
 from pykbroker.protocol.messages.configs import AlterConfigsRequest, AlterConfigsResponse
-from pykbroker.server.network.dispatch import MANY_ENTRIES, RequestContext, handles
+from pykbroker.server.network.handlers import MANY_ENTRIES, RequestContext
+from pykbroker.server.node.broker import ClusterNode
+from pykbroker.server.node.handlers import handles_on_all_nodes
 
 from .controller_requests import submit
 from .refused_configs import take_out_refused
 
 
-@handles(AlterConfigsRequest, listeners=frozenset({"broker", "controller"}), most_entries=MANY_ENTRIES)
-async def alter_configs(context: RequestContext, request: AlterConfigsRequest) -> AlterConfigsResponse:
+@handles_on_all_nodes(AlterConfigsRequest, most_entries=MANY_ENTRIES)
+async def alter_configs(context: RequestContext[ClusterNode], request: AlterConfigsRequest) -> AlterConfigsResponse:
     if context.listener.kind == "controller":
         response: AlterConfigsResponse = await submit(context, request)
         return response
-    refused = take_out_refused(request.resources, context.broker.node_id)
+    refused = take_out_refused(request.resources, context.node.node_id)
     response = await submit(context, request)
     response.responses += refused
     return response

@@ -10,18 +10,19 @@ from pykbroker.protocol.messages.reassignments import (
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,
 )
-from pykbroker.server.network.dispatch import MANY_ENTRIES, RequestContext, handles
+from pykbroker.server.network.handlers import MANY_ENTRIES, RequestContext
+from pykbroker.server.node.broker import ClusterNode
+from pykbroker.server.node.handlers import handles_on_all_nodes
 
 from .controller_requests import submit
 
 
-@handles(
+@handles_on_all_nodes(
     AlterPartitionReassignmentsRequest,
-    listeners=frozenset({"broker", "controller"}),
     most_entries=MANY_ENTRIES,
 )
 async def alter_partition_reassignments(
-    context: RequestContext, request: AlterPartitionReassignmentsRequest
+    context: RequestContext[ClusterNode], request: AlterPartitionReassignmentsRequest
 ) -> AlterPartitionReassignmentsResponse:
     response: AlterPartitionReassignmentsResponse = await submit(context, request)
     return response

@@ -12,7 +12,9 @@ from pykbroker.protocol.messages.log_dirs import (
     AlterReplicaLogDirsResponse,
     AlterReplicaLogDirTopicResult,
 )
-from pykbroker.server.network.dispatch import RequestContext, handles
+from pykbroker.server.network.handlers import RequestContext
+from pykbroker.server.node.broker import Broker
+from pykbroker.server.node.handlers import handles
 from pykbroker.server.runtime.turns import portions
 
 _STEPS_OF_MOVE = 40
@@ -20,7 +22,7 @@ _STEPS_OF_MOVE = 40
 
 @handles(AlterReplicaLogDirsRequest)
 async def alter_replica_log_dirs(
-    context: RequestContext, request: AlterReplicaLogDirsRequest
+    context: RequestContext[Broker], request: AlterReplicaLogDirsRequest
 ) -> AlterReplicaLogDirsResponse:
     # Where a partition is named twice, the last directory counts, and is answered once.
     wanted: dict[tuple[str, int], str] = {}
@@ -32,7 +34,7 @@ async def alter_replica_log_dirs(
     topics: dict[str, AlterReplicaLogDirTopicResult] = {}
     for (name, index), path in wanted.items():
         result = topics.setdefault(name, AlterReplicaLogDirTopicResult(topic_name=name))
-        error = context.broker.log_moves.move(name, index, path)
+        error = context.node.log_moves.move(name, index, path)
         result.partitions.append(AlterReplicaLogDirPartitionResult(partition_index=index, error_code=error))
         await context.turn.took(_STEPS_OF_MOVE)
     return AlterReplicaLogDirsResponse(results=list(topics.values()))

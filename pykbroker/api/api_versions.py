@@ -7,6 +7,7 @@ feature start at level 0. An unknown version is answered before a handler is ask
 from __future__ import annotations
 
 import re
+from typing import Never
 
 from pykbroker.metadata.feature_updates import KRAFT_VERSION
 from pykbroker.metadata.features import REGISTERED_FEATURES, SUPPORTED_FEATURES, finalized_features
@@ -19,7 +20,9 @@ from pykbroker.protocol.messages.api_versions import (
     FinalizedFeatureKey,
     SupportedFeatureKey,
 )
-from pykbroker.server.network.dispatch import Handler, RequestContext, handles
+from pykbroker.server.network.handlers import Handler, RequestContext
+from pykbroker.server.node.broker import ClusterNode
+from pykbroker.server.node.handlers import handles_on_all_nodes
 
 _SOFTWARE_SINCE = 3
 _FEATURES_FROM_LEVEL_0_SINCE = 4
@@ -32,18 +35,18 @@ _OF_QUORUMS = {KRAFT_VERSION: REGISTERED_FEATURES[KRAFT_VERSION]}
 """Who is to become a voter is asked for it first (KIP-853)."""
 
 
-@handles(ApiVersionsRequest, listeners=frozenset({"broker", "controller"}))
-async def api_versions(context: RequestContext, request: ApiVersionsRequest) -> ApiVersionsResponse:
+@handles_on_all_nodes(ApiVersionsRequest)
+async def api_versions(context: RequestContext[ClusterNode], request: ApiVersionsRequest) -> ApiVersionsResponse:
     version = context.header.api_version
     if version >= _SOFTWARE_SINCE:
         names = request.client_software_name, request.client_software_version
         if not all(map(_SOFTWARE.fullmatch, names)):
             return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
         context.connection.client_software_name, context.connection.client_software_version = names
-    image = context.broker.image
+    image = context.node.image
     supported = SUPPORTED_FEATURES | _OF_QUORUMS
     response = ApiVersionsResponse(
-        api_keys=[_advertised(handler) for handler in context.listener.by_api_key.values()],
+        api_keys=[_advertised(handler) for handler in context.listener],
         supported_features=[
             SupportedFeatureKey(name=name, min_version=low, max_version=high)
             for name, (low, high) in sorted(supported.items())
@@ -51,8 +54,8 @@ async def api_versions(context: RequestContext, request: ApiVersionsRequest) -> 
         ],
     )
     finalized = finalized_features(image)
-    if context.listener.kind == "broker" and context.broker.raft.kraft_version:
-        finalized = {**finalized, KRAFT_VERSION: context.broker.raft.kraft_version}
+    if context.listener.kind == "broker" and context.node.raft.kraft_version:
+        finalized = {**finalized, KRAFT_VERSION: context.node.raft.kraft_version}
     if finalized:
         response.finalized_features_epoch = image.offset
         response.finalized_features = [
@@ -62,6 +65,6 @@ async def api_versions(context: RequestContext, request: ApiVersionsRequest) -> 
     return response
 
 
-def _advertised(handler: Handler) -> ApiVersion:
+def _advertised(handler: Handler[Never]) -> ApiVersion:
     low = _ADVERTISED_SINCE.get(ApiKey(handler.api_key), handler.min_version)
     return ApiVersion(api_key=handler.api_key, min_version=low, max_version=handler.max_version)

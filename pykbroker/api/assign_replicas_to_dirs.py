@@ -6,14 +6,16 @@ Served is version 0, on controller listeners. The rules stand in `metadata.direc
 from __future__ import annotations
 
 from pykbroker.protocol.messages.log_dirs import AssignReplicasToDirsRequest, AssignReplicasToDirsResponse
-from pykbroker.server.network.dispatch import MANY_ENTRIES, RequestContext, handles
+from pykbroker.server.network.handlers import MANY_ENTRIES, RequestContext
+from pykbroker.server.node.broker import ClusterNode
+from pykbroker.server.node.handlers import handles_on_controllers
 
 from .controller_requests import submit
 
 
-@handles(AssignReplicasToDirsRequest, listeners=frozenset({"controller"}), most_entries=MANY_ENTRIES)
+@handles_on_controllers(AssignReplicasToDirsRequest, most_entries=MANY_ENTRIES)
 async def assign_replicas_to_dirs(
-    context: RequestContext, request: AssignReplicasToDirsRequest
+    context: RequestContext[ClusterNode], request: AssignReplicasToDirsRequest
 ) -> AssignReplicasToDirsResponse:
     response: AssignReplicasToDirsResponse = await submit(context, request)
     return response

@@ -9,22 +9,26 @@ from __future__ import annotations
 from functools import partial
 
 from pykbroker.protocol.messages.brokers import BrokerHeartbeatRequest, BrokerHeartbeatResponse
-from pykbroker.server.network.dispatch import RequestContext, handles
+from pykbroker.server.network.handlers import RequestContext
+from pykbroker.server.node.broker import ClusterNode
+from pykbroker.server.node.handlers import handles_on_controllers
 
 from .controller_requests import submit
 
 
-@handles(BrokerHeartbeatRequest, listeners=frozenset({"controller"}))
-async def broker_heartbeat(context: RequestContext, request: BrokerHeartbeatRequest) -> BrokerHeartbeatResponse:
+@handles_on_controllers(BrokerHeartbeatRequest)
+async def broker_heartbeat(
+    context: RequestContext[ClusterNode], request: BrokerHeartbeatRequest
+) -> BrokerHeartbeatResponse:
     response: BrokerHeartbeatResponse = await submit(context, request)
     if not response.error_code:
         _watch(context, request)
     return response
 
 
-def _watch(context: RequestContext, request: BrokerHeartbeatRequest) -> None:
+def _watch(context: RequestContext[ClusterNode], request: BrokerHeartbeatRequest) -> None:
     """A connection that brings heartbeats stands for its broker."""
-    watch, connection = context.broker.broker_watch, context.connection
+    watch, connection = context.node.broker_watch, context.connection
     if watch is not None:
         watch.heard_of(request.broker_id, connection)
         connection.when_closed = partial(watch.lost, request.broker_id, request.broker_epoch, connection)

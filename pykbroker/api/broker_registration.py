@@ -7,14 +7,16 @@ Served are versions 0 to 4, on controller listeners: 2 brought log directories (
 from __future__ import annotations
 
 from pykbroker.protocol.messages.brokers import BrokerRegistrationRequest, BrokerRegistrationResponse
-from pykbroker.server.network.dispatch import RequestContext, handles
+from pykbroker.server.network.handlers import RequestContext
+from pykbroker.server.node.broker import ClusterNode
+from pykbroker.server.node.handlers import handles_on_controllers
 
 from .controller_requests import submit
 
 
-@handles(BrokerRegistrationRequest, listeners=frozenset({"controller"}))
+@handles_on_controllers(BrokerRegistrationRequest)
 async def broker_registration(
-    context: RequestContext, request: BrokerRegistrationRequest
+    context: RequestContext[ClusterNode], request: BrokerRegistrationRequest
 ) -> BrokerRegistrationResponse:
     response: BrokerRegistrationResponse = await submit(context, request)
     return response

@@ -17,7 +17,9 @@ from pykbroker.protocol.messages.consumer_groups import (
     DescribedGroup,
     Member,
 )
-from pykbroker.server.network.dispatch import RequestContext, handles
+from pykbroker.server.network.handlers import RequestContext
+from pykbroker.server.node.broker import Broker
+from pykbroker.server.node.handlers import handles
 
 from .authorized_operations import GROUP_OPERATIONS
 from .described_groups import describe_each
@@ -26,7 +28,7 @@ from .group_requests import has_consumer_groups, submit
 
 @handles(ConsumerGroupDescribeRequest)
 async def consumer_group_describe(
-    context: RequestContext, request: ConsumerGroupDescribeRequest
+    context: RequestContext[Broker], request: ConsumerGroupDescribeRequest
 ) -> ConsumerGroupDescribeResponse:
     groups = EncodedArray(ConsumerGroupDescribeResponse, context.header.api_version)
     describe = partial(_describe, context, with_operations=request.include_authorized_operations)
@@ -38,7 +40,7 @@ def _beyond(group_id: str) -> DescribedGroup:
     return DescribedGroup(group_id=group_id, error_code=ErrorCode.INVALID_REQUEST)
 
 
-async def _describe(context: RequestContext, group_id: str, with_operations: bool) -> DescribedGroup:
+async def _describe(context: RequestContext[Broker], group_id: str, with_operations: bool) -> DescribedGroup:
     if not has_consumer_groups(context):
         return DescribedGroup(group_id=group_id, error_code=ErrorCode.UNSUPPORTED_VERSION)
     if not group_id:
@@ -54,7 +56,7 @@ async def _describe(context: RequestContext, group_id: str, with_operations: boo
     return group
 
 
-async def _members(context: RequestContext, found: ConsumerGroupAsOfNow) -> list[Member]:
+async def _members(context: RequestContext[Broker], found: ConsumerGroupAsOfNow) -> list[Member]:
     """As bytes: ten thousand of them are too many objects, and would be let go all at once."""
     members = EncodedArray(ConsumerGroupDescribeResponse, context.header.api_version)
     for member_id in await context.turn.through(found.member_ids()):

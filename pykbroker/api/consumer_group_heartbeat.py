@@ -8,18 +8,20 @@ from __future__ import annotations
 from pykbroker.groups.consumer.consumer_heartbeat_validation import MOST_NAMES
 from pykbroker.protocol.errors import ApiError, ErrorCode
 from pykbroker.protocol.messages.consumer_groups import ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse
-from pykbroker.server.network.dispatch import RequestContext, handles
+from pykbroker.server.network.handlers import RequestContext
+from pykbroker.server.node.broker import Broker
+from pykbroker.server.node.handlers import handles
 
 from .group_requests import has_consumer_groups, submit
 
 
 @handles(ConsumerGroupHeartbeatRequest)
 async def consumer_group_heartbeat(
-    context: RequestContext, request: ConsumerGroupHeartbeatRequest
+    context: RequestContext[Broker], request: ConsumerGroupHeartbeatRequest
 ) -> ConsumerGroupHeartbeatResponse:
     if not has_consumer_groups(context):
         return ConsumerGroupHeartbeatResponse(error_code=ErrorCode.UNSUPPORTED_VERSION)
-    groups = context.broker.groups
+    groups = context.node.groups
     if request.subscribed_topic_regex:
         topics = await groups.topic_regexes.prepare(request.subscribed_topic_regex)
         await context.turn.through(groups.metadata_hash.learn(topics))

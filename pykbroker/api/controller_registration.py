@@ -6,14 +6,16 @@ Served is version 0, on controller listeners. The rules stand in `metadata.broke
 from __future__ import annotations
 
 from pykbroker.protocol.messages.brokers import ControllerRegistrationRequest, ControllerRegistrationResponse
-from pykbroker.server.network.dispatch import RequestContext, handles
+from pykbroker.server.network.handlers import RequestContext
+from pykbroker.server.node.broker import ClusterNode
+from pykbroker.server.node.handlers import handles_on_controllers
 
 from .controller_requests import submit
 
 
-@handles(ControllerRegistrationRequest, listeners=frozenset({"controller"}))
+@handles_on_controllers(ControllerRegistrationRequest)
 async def controller_registration(
-    context: RequestContext, request: ControllerRegistrationRequest
+    context: RequestContext[ClusterNode], request: ControllerRegistrationRequest
 ) -> ControllerRegistrationResponse:
     response: ControllerRegistrationResponse = await submit(context, request)
     return response

@@ -11,14 +11,15 @@ from typing import Any
 from pykbroker.metadata.error_responses import error_response
 from pykbroker.protocol.errors import ApiError, ErrorCode
 from pykbroker.protocol.schema import Message
-from pykbroker.server.network.dispatch import RequestContext
+from pykbroker.server.network.handlers import RequestContext
+from pykbroker.server.node.broker import ClusterNode
 
 
-async def submit(context: RequestContext, request: Message) -> Any:
+async def submit(context: RequestContext[ClusterNode], request: Message) -> Any:
     """The response. On a broker with the active controller in its process, this node's image has its effect already."""
-    broker = context.broker
+    node = context.node
     if context.listener.kind == "broker":
-        return await broker.controller_channel.forward(context, request)
-    if broker.controller is None or not broker.controller.is_active:
+        return await node.controller_channel.forward(context, request)
+    if node.controller is None or not node.controller.is_active:
         return await context.turn.through(error_response(request, ApiError(ErrorCode.NOT_CONTROLLER)))
-    return await broker.controller.submit(request, until_applied=False)
+    return await node.controller.submit(request, until_applied=False)

@@ -9,12 +9,16 @@ change, so that every later request on any connection sees it.
 from __future__ import annotations
 
 from pykbroker.protocol.messages.topics import CreatePartitionsRequest, CreatePartitionsResponse
-from pykbroker.server.network.dispatch import MANY_ENTRIES, RequestContext, handles
+from pykbroker.server.network.handlers import MANY_ENTRIES, RequestContext
+from pykbroker.server.node.broker import ClusterNode
+from pykbroker.server.node.handlers import handles_on_all_nodes
 
 from .controller_requests import submit
 
 
-@handles(CreatePartitionsRequest, listeners=frozenset({"broker", "controller"}), most_entries=MANY_ENTRIES)
-async def create_partitions(context: RequestContext, request: CreatePartitionsRequest) -> CreatePartitionsResponse:
+@handles_on_all_nodes(CreatePartitionsRequest, most_entries=MANY_ENTRIES)
+async def create_partitions(
+    context: RequestContext[ClusterNode], request: CreatePartitionsRequest
+) -> CreatePartitionsResponse:
     response: CreatePartitionsResponse = await submit(context, request)
     return response

@@ -10,15 +10,17 @@ change, so that every later request on any connection sees it.
 from __future__ import annotations
 
 from pykbroker.protocol.messages.topics import CreateTopicsRequest, CreateTopicsResponse
-from pykbroker.server.network.dispatch import MANY_ENTRIES, RequestContext, handles
+from pykbroker.server.network.handlers import MANY_ENTRIES, RequestContext
+from pykbroker.server.node.broker import ClusterNode
+from pykbroker.server.node.handlers import handles_on_all_nodes
 
 from .controller_requests import submit
 from .created_topics import wait_until_known
 
 
-@handles(CreateTopicsRequest, listeners=frozenset({"broker", "controller"}), most_entries=MANY_ENTRIES)
-async def create_topics(context: RequestContext, request: CreateTopicsRequest) -> CreateTopicsResponse:
+@handles_on_all_nodes(CreateTopicsRequest, most_entries=MANY_ENTRIES)
+async def create_topics(context: RequestContext[ClusterNode], request: CreateTopicsRequest) -> CreateTopicsResponse:
     response: CreateTopicsResponse = await submit(context, request)
     if context.listener.kind == "broker" and not request.validate_only:
-        await wait_until_known(context.broker, response)
+        await wait_until_known(context.node, response)
     return response

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from pykbroker.metadata.partition_state import NO_LEADER
-from pykbroker.server.network.dispatch import RequestContext
+from pykbroker.server.network.handlers import RequestContext
+from pykbroker.server.node.broker import Broker
 
 _NO_EPOCH = -1
 
@@ -25,9 +26,9 @@ class CurrentLeader(NamedTuple):
     node: LeaderNode | None = None
 
 
-def current_leader(context: RequestContext, topic: str, index: int) -> CurrentLeader:
+def current_leader(context: RequestContext[Broker], topic: str, index: int) -> CurrentLeader:
     """The id and epoch are -1 where they are not known, and `node` is None where the leader cannot be reached."""
-    image = context.broker.image
+    image = context.node.image
     state = image.partition(topic, index)
     if state is None:
         return CurrentLeader()

@@ -5,7 +5,9 @@ from __future__ import annotations
 from pykbroker.groups.requests import DeleteGroup
 from pykbroker.protocol.errors import ApiError
 from pykbroker.protocol.messages.group_admin import DeletableGroupResult, DeleteGroupsRequest, DeleteGroupsResponse
-from pykbroker.server.network.dispatch import RequestContext, handles
+from pykbroker.server.network.handlers import RequestContext
+from pykbroker.server.node.broker import Broker
+from pykbroker.server.node.handlers import handles
 
 from .group_requests import submit
 
@@ -13,7 +15,7 @@ _STEPS_OF_GROUP = 20
 
 
 @handles(DeleteGroupsRequest)
-async def delete_groups(context: RequestContext, request: DeleteGroupsRequest) -> DeleteGroupsResponse:
+async def delete_groups(context: RequestContext[Broker], request: DeleteGroupsRequest) -> DeleteGroupsResponse:
     """A group that is named twice is answered once."""
     response = DeleteGroupsResponse()
     for group_id in await context.turn.distinct(request.groups_names):
@@ -22,7 +24,7 @@ async def delete_groups(context: RequestContext, request: DeleteGroupsRequest) -
     return response
 
 
-async def _delete(context: RequestContext, group_id: str) -> DeletableGroupResult:
+async def _delete(context: RequestContext[Broker], group_id: str) -> DeletableGroupResult:
     try:
         error_code = await submit(context, group_id, DeleteGroup(group_id=group_id))
     except ApiError as error:

@@ -19,8 +19,9 @@ from pykbroker.protocol.messages.offsets import (
 )
 from pykbroker.replication.partition import Partition
 from pykbroker.replication.reads import DeletedRecords
-from pykbroker.server.network.dispatch import RequestContext, handles
+from pykbroker.server.network.handlers import RequestContext
 from pykbroker.server.node.broker import Broker
+from pykbroker.server.node.handlers import handles
 from pykbroker.server.replicas.replica_manager import ReplicaManager
 from pykbroker.server.replicas.waiters import PartitionChanges
 
@@ -38,8 +39,8 @@ class _Deletion:
 
 
 @handles(DeleteRecordsRequest)
-async def delete_records(context: RequestContext, request: DeleteRecordsRequest) -> DeleteRecordsResponse:
-    broker = context.broker
+async def delete_records(context: RequestContext[Broker], request: DeleteRecordsRequest) -> DeleteRecordsResponse:
+    broker = context.node
     deletions: list[_Deletion] = []
     topics: dict[str, DeleteRecordsTopicResult] = {}
     for (name, index), offset in (await _offsets(context, request)).items():
@@ -51,7 +52,7 @@ async def delete_records(context: RequestContext, request: DeleteRecordsRequest)
     return DeleteRecordsResponse(topics=list(topics.values()))
 
 
-async def _offsets(context: RequestContext, request: DeleteRecordsRequest) -> dict[tuple[str, int], int]:
+async def _offsets(context: RequestContext[Broker], request: DeleteRecordsRequest) -> dict[tuple[str, int], int]:
     """Where a partition is named twice, the last offset counts, and is answered once."""
     offsets = {}
     for topic in request.topics:
@@ -79,8 +80,8 @@ def _delete(
     return answer
 
 
-async def _await_followers(context: RequestContext, deletions: list[_Deletion], timeout_ms: int) -> None:
-    broker = context.broker
+async def _await_followers(context: RequestContext[Broker], deletions: list[_Deletion], timeout_ms: int) -> None:
+    broker = context.node
     waiting = [each for each in deletions if not _is_done(broker, each)]
     if not waiting:
         return

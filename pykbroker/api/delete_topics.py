@@ -9,12 +9,14 @@ change, so that every later request on any connection sees it.
 from __future__ import annotations
 
 from pykbroker.protocol.messages.topics import DeleteTopicsRequest, DeleteTopicsResponse
-from pykbroker.server.network.dispatch import MANY_ENTRIES, RequestContext, handles
+from pykbroker.server.network.handlers import MANY_ENTRIES, RequestContext
+from pykbroker.server.node.broker import ClusterNode
+from pykbroker.server.node.handlers import handles_on_all_nodes
 
 from .controller_requests import submit
 
 
-@handles(DeleteTopicsRequest, listeners=frozenset({"broker", "controller"}), most_entries=MANY_ENTRIES)
-async def delete_topics(context: RequestContext, request: DeleteTopicsRequest) -> DeleteTopicsResponse:
+@handles_on_all_nodes(DeleteTopicsRequest, most_entries=MANY_ENTRIES)
+async def delete_topics(context: RequestContext[ClusterNode], request: DeleteTopicsRequest) -> DeleteTopicsResponse:
     response: DeleteTopicsResponse = await submit(context, request)
     return response

@@ -14,7 +14,9 @@ from pykbroker.protocol.messages.metadata import (
     DescribeClusterRequest,
     DescribeClusterResponse,
 )
-from pykbroker.server.network.dispatch import RequestContext, handles
+from pykbroker.server.network.handlers import RequestContext
+from pykbroker.server.node.broker import ClusterNode
+from pykbroker.server.node.handlers import handles_on_all_nodes
 
 from .authorized_operations import CLUSTER_OPERATIONS, NOT_ASKED
 from .metadata import controller_id
@@ -25,8 +27,10 @@ _NOT_KNOWN: Final = -1
 _NAMES: Final = {_BROKERS: "BROKER", _CONTROLLERS: "CONTROLLER"}
 
 
-@handles(DescribeClusterRequest, listeners=frozenset({"broker", "controller"}))
-async def describe_cluster(context: RequestContext, request: DescribeClusterRequest) -> DescribeClusterResponse:
+@handles_on_all_nodes(DescribeClusterRequest)
+async def describe_cluster(
+    context: RequestContext[ClusterNode], request: DescribeClusterRequest
+) -> DescribeClusterResponse:
     served = _BROKERS if context.listener.kind == "broker" else _CONTROLLERS
     if request.endpoint_type not in _NAMES:
         reason = f"Unsupported endpoint type {request.endpoint_type}"
@@ -39,8 +43,8 @@ async def describe_cluster(context: RequestContext, request: DescribeClusterRequ
         return DescribeClusterResponse(error_code=ErrorCode.MISMATCHED_ENDPOINT_TYPE, error_message=reason)
     return DescribeClusterResponse(
         endpoint_type=served,
-        cluster_id=context.broker.cluster_id,
-        controller_id=controller_id(context.broker) if served == _BROKERS else _active_controller(context),
+        cluster_id=context.node.cluster_id,
+        controller_id=controller_id(context.node) if served == _BROKERS else _active_controller(context),
         brokers=_brokers(context, request) if served == _BROKERS else _controllers(context),
         cluster_authorized_operations=CLUSTER_OPERATIONS
         if request.include_cluster_authorized_operations
@@ -48,26 +52,26 @@ async def describe_cluster(context: RequestContext, request: DescribeClusterRequ
     )
 
 
-def _active_controller(context: RequestContext) -> int:
-    leader_id = context.broker.raft.leader_id
+def _active_controller(context: RequestContext[ClusterNode]) -> int:
+    leader_id = context.node.raft.leader_id
     return _NOT_KNOWN if leader_id is None else leader_id
 
 
-def _brokers(context: RequestContext, request: DescribeClusterRequest) -> list[DescribeClusterBroker]:
+def _brokers(context: RequestContext[ClusterNode], request: DescribeClusterRequest) -> list[DescribeClusterBroker]:
     return [
         DescribeClusterBroker(
             broker_id=broker.id, host=endpoint.host, port=endpoint.port, rack=broker.rack, is_fenced=broker.fenced
         )
-        for _, broker in sorted(context.broker.image.brokers.items())
+        for _, broker in sorted(context.node.image.brokers.items())
         if (request.include_fenced_brokers or not broker.fenced)
         and (endpoint := broker.endpoint(context.listener_name)) is not None
     ]
 
 
-def _controllers(context: RequestContext) -> list[DescribeClusterBroker]:
+def _controllers(context: RequestContext[ClusterNode]) -> list[DescribeClusterBroker]:
     return [
         DescribeClusterBroker(broker_id=controller.id, host=endpoint.host, port=endpoint.port)
-        for _, controller in sorted(context.broker.image.controllers.items())
+        for _, controller in sorted(context.node.image.controllers.items())
         for endpoint in controller.endpoints
         if endpoint.name == context.listener_name
     ]

@@ -35,8 +35,9 @@ from pykbroker.protocol.messages.configs import (
     DescribeConfigsResult,
     DescribeConfigsSynonym,
 )
-from pykbroker.server.network.dispatch import RequestContext, handles
-from pykbroker.server.node.broker import Broker
+from pykbroker.server.network.handlers import RequestContext
+from pykbroker.server.node.broker import ClusterNode
+from pykbroker.server.node.handlers import handles_on_all_nodes
 from pykbroker.server.runtime.turns import portions
 
 _STEPS_OF_RESOURCE: Final = 5
@@ -44,8 +45,10 @@ _STEPS_OF_ROW: Final = 12
 _LONGEST_BROKER_ID: Final = 10
 
 
-@handles(DescribeConfigsRequest, listeners=frozenset({"broker", "controller"}))
-async def describe_configs(context: RequestContext, request: DescribeConfigsRequest) -> DescribeConfigsResponse:
+@handles_on_all_nodes(DescribeConfigsRequest)
+async def describe_configs(
+    context: RequestContext[ClusterNode], request: DescribeConfigsRequest
+) -> DescribeConfigsResponse:
     """A resource that is named twice is described twice, as in Kafka, out of the same bytes."""
     description = _Description(context, include_synonyms=request.include_synonyms)
     results = []
@@ -57,12 +60,12 @@ async def describe_configs(context: RequestContext, request: DescribeConfigsRequ
 class _Description:
     """The answers of one request. What is the same for many resources is found, encoded and kept once."""
 
-    def __init__(self, context: RequestContext, *, include_synonyms: bool) -> None:
-        self._broker = context.broker
+    def __init__(self, context: RequestContext[ClusterNode], *, include_synonyms: bool) -> None:
+        self._node = context.node
         self._turn = context.turn
         self._version = context.header.api_version
         self._include_synonyms = include_synonyms
-        self._layers = BrokerLayers(self._broker.config, self._broker.image, self._broker.node_id)
+        self._layers = BrokerLayers(self._node.config, self._node.image, self._node.node_id)
         self._rows: dict[Hashable, EncodedStructs] = {}
         self._size = 0
 
@@ -71,7 +74,7 @@ class _Description:
             resource_type=resource.resource_type, resource_name=resource.resource_name, error_message=""
         )
         try:
-            _check(self._broker, resource)
+            _check(self._node, resource)
             rows = await self._rows_of(resource)
             self._size += sum(map(len, rows.parts))
             if self._size > LARGEST_ANSWER_BYTES:
@@ -116,7 +119,7 @@ class _Description:
         )
 
     def _overrides(self, resource: DescribeConfigsResource) -> Mapping[str, str]:
-        image = self._broker.image
+        image = self._node.image
         match resource.resource_type:
             case 2:
                 return image.topic_config(resource.resource_name)
@@ -138,14 +141,14 @@ class _Description:
         return EncodedStructs(len(rows), encoded, self._version)
 
 
-def _check(broker: Broker, resource: DescribeConfigsResource) -> None:
+def _check(node: ClusterNode, resource: DescribeConfigsResource) -> None:
     """Whether there is such a resource. Raises ApiError."""
     name = resource.resource_name
     if resource.resource_type == TOPIC_RESOURCE:
         reason = invalid_reason(name)
         if reason is not None:
             raise ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION, reason)
-        if broker.image.topic(name) is None:
+        if node.image.topic(name) is None:
             raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     elif resource.resource_type == GROUP_RESOURCE:
         if name == "":
@@ -154,14 +157,14 @@ def _check(broker: Broker, resource: DescribeConfigsResource) -> None:
         reason = f"this broker has no configurations of resource type {resource.resource_type}"
         raise ApiError(ErrorCode.INVALID_REQUEST, reason)
     elif name != "":
-        _check_broker(broker, name)
+        _check_broker(node, name)
 
 
-def _check_broker(broker: Broker, name: str) -> None:
+def _check_broker(node: ClusterNode, name: str) -> None:
     if not name.isdecimal() or len(name) > _LONGEST_BROKER_ID:
         raise ApiError(ErrorCode.INVALID_REQUEST, f"Broker id must be an integer, but it is: {name}")
-    if int(name) != broker.node_id:
-        reason = f"Unexpected broker id, expected {broker.node_id} or empty string, but received {name}"
+    if int(name) != node.node_id:
+        reason = f"Unexpected broker id, expected {node.node_id} or empty string, but received {name}"
         raise ApiError(ErrorCode.INVALID_REQUEST, reason)
 
 

@@ -11,7 +11,9 @@ from functools import partial
 from pykbroker.protocol.encoded_array import EncodedArray
 from pykbroker.protocol.errors import ApiError, ErrorCode
 from pykbroker.protocol.messages.group_admin import DescribedGroup, DescribeGroupsRequest, DescribeGroupsResponse
-from pykbroker.server.network.dispatch import RequestContext, handles
+from pykbroker.server.network.handlers import RequestContext
+from pykbroker.server.node.broker import Broker
+from pykbroker.server.node.handlers import handles
 
 from .authorized_operations import GROUP_OPERATIONS
 from .described_groups import describe_each
@@ -21,7 +23,7 @@ _STEPS_OF_MEMBER = 5
 
 
 @handles(DescribeGroupsRequest)
-async def describe_groups(context: RequestContext, request: DescribeGroupsRequest) -> DescribeGroupsResponse:
+async def describe_groups(context: RequestContext[Broker], request: DescribeGroupsRequest) -> DescribeGroupsResponse:
     groups = EncodedArray(DescribeGroupsResponse, context.header.api_version)
     describe = partial(_describe, context, with_operations=request.include_authorized_operations)
     await describe_each(context, request.groups, groups, describe, _beyond)
@@ -32,7 +34,7 @@ def _beyond(group_id: str) -> DescribedGroup:
     return DescribedGroup(group_id=group_id, error_code=ErrorCode.INVALID_REQUEST)
 
 
-async def _describe(context: RequestContext, group_id: str, with_operations: bool) -> DescribedGroup:
+async def _describe(context: RequestContext[Broker], group_id: str, with_operations: bool) -> DescribedGroup:
     try:
         response: DescribeGroupsResponse = await submit(context, group_id, DescribeGroupsRequest(groups=[group_id]))
     except ApiError as error:

@@ -18,7 +18,9 @@ from pykbroker.protocol.messages.log_dirs import (
     DescribeLogDirsTopic,
 )
 from pykbroker.replication.partition import Partition
-from pykbroker.server.network.dispatch import RequestContext, handles
+from pykbroker.server.network.handlers import RequestContext
+from pykbroker.server.node.broker import Broker
+from pykbroker.server.node.handlers import handles
 from pykbroker.server.replicas.replica_manager import ReplicaManager
 from pykbroker.server.runtime.turns import portions
 from pykbroker.storage.directories.log_dirs import LogDirectory
@@ -32,8 +34,10 @@ _STEPS_OF_LOG = 5
 
 
 @handles(DescribeLogDirsRequest)
-async def describe_log_dirs(context: RequestContext, request: DescribeLogDirsRequest) -> DescribeLogDirsResponse:
-    replicas = context.broker.partitions
+async def describe_log_dirs(
+    context: RequestContext[Broker], request: DescribeLogDirsRequest
+) -> DescribeLogDirsResponse:
+    replicas = context.node.partitions
     asked = None
     if request.topics is not None:
         asked = await _asked(context, request.topics)
@@ -51,7 +55,7 @@ async def describe_log_dirs(context: RequestContext, request: DescribeLogDirsReq
     return DescribeLogDirsResponse(results=results)
 
 
-async def _asked(context: RequestContext, topics: Sequence[DescribableLogDirTopic]) -> set[TopicPartition]:
+async def _asked(context: RequestContext[Broker], topics: Sequence[DescribableLogDirTopic]) -> set[TopicPartition]:
     asked: set[TopicPartition] = set()
     for topic in topics:
         for portion in portions(topic.partitions):
@@ -60,18 +64,18 @@ async def _asked(context: RequestContext, topics: Sequence[DescribableLogDirTopi
     return asked
 
 
-async def _space(context: RequestContext, directory: LogDirectory) -> DiskSpace | None:
+async def _space(context: RequestContext[Broker], directory: LogDirectory) -> DiskSpace | None:
     """In a thread, because a disk that fails may let wait; None where it has failed."""
     try:
-        return await context.broker.threads.run(directory.space)
+        return await context.node.threads.run(directory.space)
     except DiskFailed:
         return None
 
 
 async def _topics(
-    context: RequestContext, directory: LogDirectory, asked: set[TopicPartition] | None
+    context: RequestContext[Broker], directory: LogDirectory, asked: set[TopicPartition] | None
 ) -> list[DescribeLogDirsTopic]:
-    replicas = context.broker.partitions
+    replicas = context.node.partitions
     by_name: dict[str, DescribeLogDirsTopic] = {}
     for logs, is_future in ((directory.logs, False), (directory.futures.logs, True)):
         for at in await context.turn.ordered(list(logs)):

@@ -16,7 +16,9 @@ from pykbroker.protocol.messages.transaction_admin import (
     TopicResponse,
 )
 from pykbroker.replication.partition import Partition
-from pykbroker.server.network.dispatch import RequestContext, handles
+from pykbroker.server.network.handlers import RequestContext
+from pykbroker.server.node.broker import Broker
+from pykbroker.server.node.handlers import handles
 from pykbroker.server.runtime.turns import portions
 from pykbroker.storage.producers.producer_entry import ProducerEntry
 
@@ -26,7 +28,9 @@ _STEPS_OF_PRODUCER = 3
 
 
 @handles(DescribeProducersRequest)
-async def describe_producers(context: RequestContext, request: DescribeProducersRequest) -> DescribeProducersResponse:
+async def describe_producers(
+    context: RequestContext[Broker], request: DescribeProducersRequest
+) -> DescribeProducersResponse:
     """A partition that is named twice is described twice, out of the same bytes."""
     description = _Description(context)
     response = DescribeProducersResponse()
@@ -40,13 +44,13 @@ async def describe_producers(context: RequestContext, request: DescribeProducers
 
 
 class _Description:
-    def __init__(self, context: RequestContext) -> None:
+    def __init__(self, context: RequestContext[Broker]) -> None:
         self._context = context
         self._described: dict[tuple[str, int], EncodedStructs] = {}
         self._size_bytes = 0
 
     async def of(self, topic: str, index: int) -> PartitionResponse:
-        partition = self._context.broker.partitions.get_partition(topic, index)
+        partition = self._context.node.partitions.get_partition(topic, index)
         if isinstance(partition, ErrorCode):
             return PartitionResponse(partition_index=index, error_code=partition, error_message=partition.description)
         if self._size_bytes > LARGEST_ANSWER_BYTES:

@@ -11,7 +11,9 @@ from typing import Any
 
 from pykbroker.protocol.messages.quorum import DescribeQuorumRequest, DescribeQuorumResponse
 from pykbroker.raft.states import Role
-from pykbroker.server.network.dispatch import RequestContext, handles
+from pykbroker.server.network.handlers import RequestContext
+from pykbroker.server.node.broker import ClusterNode
+from pykbroker.server.node.handlers import handles_on_all_nodes
 from pykbroker.server.quorum.quorum_description import NODES_SINCE, describe_quorum, leave_out_nodes
 
 from .controller_requests import submit
@@ -20,9 +22,9 @@ _MOST_ENTRIES = 100
 """There is one partition to ask for."""
 
 
-@handles(DescribeQuorumRequest, listeners=frozenset({"broker", "controller"}), most_entries=_MOST_ENTRIES)
-async def handle(context: RequestContext, request: DescribeQuorumRequest) -> Any:
-    broker = context.broker
+@handles_on_all_nodes(DescribeQuorumRequest, most_entries=_MOST_ENTRIES)
+async def handle(context: RequestContext[ClusterNode], request: DescribeQuorumRequest) -> Any:
+    broker = context.node
     response: DescribeQuorumResponse
     if context.listener.kind == "broker" and broker.raft.role is not Role.LEADER:
         response = await submit(context, request)

@@ -21,7 +21,9 @@ from pykbroker.protocol.messages.metadata import (
     DescribeTopicPartitionsResponsePartition,
     DescribeTopicPartitionsResponseTopic,
 )
-from pykbroker.server.network.dispatch import RequestContext, handles
+from pykbroker.server.network.handlers import RequestContext
+from pykbroker.server.node.broker import Broker
+from pykbroker.server.node.handlers import handles
 from pykbroker.server.runtime.turns import portions
 
 from .authorized_operations import TOPIC_OPERATIONS
@@ -32,18 +34,18 @@ _STEPS_OF_PARTITION: Final = 4
 
 @handles(DescribeTopicPartitionsRequest)
 async def describe_topic_partitions(
-    context: RequestContext, request: DescribeTopicPartitionsRequest
+    context: RequestContext[Broker], request: DescribeTopicPartitionsRequest
 ) -> DescribeTopicPartitionsResponse:
     cursor, turn = request.cursor, context.turn
     requested = await turn.distinct(each.name for each in request.topics)
     if cursor is not None and (cursor.partition_index < 0 or (requested and cursor.topic_name not in requested)):
         return await _invalid(context, requested)
-    names = await _in_order(context, requested or list(context.broker.image.topics), cursor)
-    limit = context.broker.config.int("max.request.partition.size.limit")
+    names = await _in_order(context, requested or list(context.node.image.topics), cursor)
+    limit = context.node.config.int("max.request.partition.size.limit")
     room = max(min(request.response_partition_limit, limit), 1)
     response = DescribeTopicPartitionsResponse()
     for name in names:
-        topic = context.broker.image.topic(name)
+        topic = context.node.image.topic(name)
         if topic is None:
             response.topics.append(_unknown(name))
             await turn.took(_STEPS_OF_TOPIC)
@@ -62,7 +64,7 @@ async def describe_topic_partitions(
     return response
 
 
-async def _in_order(context: RequestContext, names: Iterable[str], cursor: Cursor | None) -> Iterator[str]:
+async def _in_order(context: RequestContext[Broker], names: Iterable[str], cursor: Cursor | None) -> Iterator[str]:
     """From the cursor on."""
     wanted: list[str] = []
     for portion in portions(names):
@@ -71,7 +73,7 @@ async def _in_order(context: RequestContext, names: Iterable[str], cursor: Curso
     return await context.turn.ordered(wanted)
 
 
-async def _invalid(context: RequestContext, names: Iterable[str]) -> DescribeTopicPartitionsResponse:
+async def _invalid(context: RequestContext[Broker], names: Iterable[str]) -> DescribeTopicPartitionsResponse:
     response = DescribeTopicPartitionsResponse()
     for name in names:
         response.topics.append(DescribeTopicPartitionsResponseTopic(error_code=ErrorCode.INVALID_REQUEST, name=name))
@@ -88,8 +90,10 @@ def _unknown(name: str) -> DescribeTopicPartitionsResponseTopic:
     )
 
 
-def _described(context: RequestContext, topic: TopicState, indexes: list[int]) -> DescribeTopicPartitionsResponseTopic:
-    offline = OfflineReplicas(context.broker.image, context.listener_name)
+def _described(
+    context: RequestContext[Broker], topic: TopicState, indexes: list[int]
+) -> DescribeTopicPartitionsResponseTopic:
+    offline = OfflineReplicas(context.node.image, context.listener_name)
     return DescribeTopicPartitionsResponseTopic(
         name=topic.name,
         topic_id=topic.topic_id,
@@ -100,10 +104,10 @@ def _described(context: RequestContext, topic: TopicState, indexes: list[int]) -
 
 
 def _partition(
-    context: RequestContext, topic: TopicState, index: int, offline: OfflineReplicas
+    context: RequestContext[Broker], topic: TopicState, index: int, offline: OfflineReplicas
 ) -> DescribeTopicPartitionsResponsePartition:
     partition = topic.partitions[index]
-    error_code = leader_error(context.broker.image, partition.leader, context.listener_name)
+    error_code = leader_error(context.node.image, partition.leader, context.listener_name)
     return DescribeTopicPartitionsResponsePartition(
         error_code=error_code,
         partition_index=index,

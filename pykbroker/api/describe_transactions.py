@@ -11,7 +11,9 @@ from pykbroker.protocol.messages.transaction_admin import (
     DescribeTransactionsResponse,
     DescribeTransactionsResponseTransactionState,
 )
-from pykbroker.server.network.dispatch import RequestContext, handles
+from pykbroker.server.network.handlers import RequestContext
+from pykbroker.server.node.broker import Broker
+from pykbroker.server.node.handlers import handles
 
 from .transaction_requests import submit
 
@@ -20,7 +22,7 @@ _STEPS_OF_TRANSACTION = 20
 
 @handles(DescribeTransactionsRequest)
 async def describe_transactions(
-    context: RequestContext, request: DescribeTransactionsRequest
+    context: RequestContext[Broker], request: DescribeTransactionsRequest
 ) -> DescribeTransactionsResponse:
     answer = DescribeTransactionsResponse()
     for transactional_id in request.transactional_ids:
@@ -30,7 +32,7 @@ async def describe_transactions(
 
 
 async def _describe(
-    context: RequestContext, transactional_id: str
+    context: RequestContext[Broker], transactional_id: str
 ) -> list[DescribeTransactionsResponseTransactionState]:
     one = DescribeTransactionsRequest(transactional_ids=[transactional_id])
     try:

@@ -7,7 +7,8 @@ from typing import TypeVar
 
 from pykbroker.protocol.encoded_array import EncodedArray
 from pykbroker.protocol.messages import consumer_groups, group_admin
-from pykbroker.server.network.dispatch import RequestContext
+from pykbroker.server.network.handlers import RequestContext
+from pykbroker.server.node.broker import Broker
 
 _STEPS_OF_GROUP = 20
 
@@ -16,7 +17,7 @@ DescribedT = TypeVar("DescribedT", consumer_groups.DescribedGroup, group_admin.D
 
 
 async def describe_each(
-    context: RequestContext,
+    context: RequestContext[Broker],
     group_ids: Iterable[str],
     groups: EncodedArray,
     describe: Callable[[str], Awaitable[DescribedT]],

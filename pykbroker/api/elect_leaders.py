@@ -6,12 +6,14 @@ Served are versions 0 to 2; 0 knows preferred leaders alone. The rules stand in 
 from __future__ import annotations
 
 from pykbroker.protocol.messages.reassignments import ElectLeadersRequest, ElectLeadersResponse
-from pykbroker.server.network.dispatch import MANY_ENTRIES, RequestContext, handles
+from pykbroker.server.network.handlers import MANY_ENTRIES, RequestContext
+from pykbroker.server.node.broker import ClusterNode
+from pykbroker.server.node.handlers import handles_on_all_nodes
 
 from .controller_requests import submit
 
 
-@handles(ElectLeadersRequest, listeners=frozenset({"broker", "controller"}), most_entries=MANY_ENTRIES)
-async def elect_leaders(context: RequestContext, request: ElectLeadersRequest) -> ElectLeadersResponse:
+@handles_on_all_nodes(ElectLeadersRequest, most_entries=MANY_ENTRIES)
+async def elect_leaders(context: RequestContext[ClusterNode], request: ElectLeadersRequest) -> ElectLeadersResponse:
     response: ElectLeadersResponse = await submit(context, request)
     return response

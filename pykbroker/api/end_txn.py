@@ -9,13 +9,15 @@ from __future__ import annotations
 
 from pykbroker.protocol.errors import ApiError
 from pykbroker.protocol.messages.transactions import EndTxnRequest, EndTxnResponse
-from pykbroker.server.network.dispatch import RequestContext, handles
+from pykbroker.server.network.handlers import RequestContext
+from pykbroker.server.node.broker import Broker
+from pykbroker.server.node.handlers import handles
 
 from .transaction_requests import submit_with_producer_id
 
 
 @handles(EndTxnRequest)
-async def end_txn(context: RequestContext, request: EndTxnRequest) -> EndTxnResponse:
+async def end_txn(context: RequestContext[Broker], request: EndTxnRequest) -> EndTxnResponse:
     try:
         response: EndTxnResponse = await submit_with_producer_id(context, request.transactional_id, request)
     except ApiError as error:

@@ -13,19 +13,21 @@ from pykbroker.protocol.errors import ApiError, ErrorCode, MalformedMessage
 from pykbroker.protocol.framing import RequestHeader
 from pykbroker.protocol.messages.brokers import EnvelopeRequest, EnvelopeResponse
 from pykbroker.protocol.schema import Message
-from pykbroker.server.network.dispatch import MANY_ENTRIES, ConnectionState, Handler, RequestContext, handles
+from pykbroker.server.network.handlers import MANY_ENTRIES, ConnectionState, Handler, RequestContext
 from pykbroker.server.network.large_requests import LARGE_FRAME_BYTES
+from pykbroker.server.node.broker import ClusterNode
+from pykbroker.server.node.handlers import HANDLERS, handles_on_controllers
 from pykbroker.server.quorum.forwarding import Forwarded, disclose, enclose_response
 from pykbroker.server.runtime.log_lines import printable
 
 _log = logging.getLogger(__name__)
 
 
-@handles(EnvelopeRequest, listeners=frozenset({"controller"}), most_entries=MANY_ENTRIES)
-async def envelope(context: RequestContext, request: EnvelopeRequest) -> EnvelopeResponse:
+@handles_on_controllers(EnvelopeRequest, most_entries=MANY_ENTRIES)
+async def envelope(context: RequestContext[ClusterNode], request: EnvelopeRequest) -> EnvelopeResponse:
     try:
         forwarded = disclose(request)
-        handler = _handler_of(context, forwarded.header)
+        handler = _handler_of(forwarded.header)
         enclosed = await _unpacked(context, forwarded)
     except ApiError as error:
         _log.warning("an envelope of %s gets %s: %s", context.client_address, error.code.name, printable(str(error)))
@@ -33,8 +35,8 @@ async def envelope(context: RequestContext, request: EnvelopeRequest) -> Envelop
     return await _answer(context, handler, forwarded, enclosed)
 
 
-def _handler_of(context: RequestContext, header: RequestHeader) -> Handler:
-    handler = context.listener.by_api_key.get(header.api_key)
+def _handler_of(header: RequestHeader) -> Handler[ClusterNode]:
+    handler = HANDLERS.controller.by_api_key.get(header.api_key)
     if handler is None or not handler.min_version <= header.api_version <= handler.max_version:
         raise ApiError(
             ErrorCode.UNSUPPORTED_VERSION, f"version {header.api_version} of API {header.api_key} is not served"
@@ -43,25 +45,25 @@ def _handler_of(context: RequestContext, header: RequestHeader) -> Handler:
 
 
 async def _answer(
-    context: RequestContext, handler: Handler, forwarded: Forwarded, request: Message
+    context: RequestContext[ClusterNode], handler: Handler[ClusterNode], forwarded: Forwarded, request: Message
 ) -> EnvelopeResponse:
     header = forwarded.header
     client = ConnectionState(context.listener_name, forwarded.client_address, forwarded.principal)
-    response = await handler.function(RequestContext(context.broker, header, context.listener, client), request)
+    response = await handler.function(RequestContext(context.node, header, context.listener, client), request)
     assert response is not None, "every API that is forwarded has an answer"
     if len(forwarded.data) <= LARGE_FRAME_BYTES:
         return enclose_response(response, header)
-    return await context.broker.threads.run(enclose_response, response, header)
+    return await context.node.threads.run(enclose_response, response, header)
 
 
-async def _unpacked(context: RequestContext, forwarded: Forwarded) -> Message:
+async def _unpacked(context: RequestContext[ClusterNode], forwarded: Forwarded) -> Message:
     """The request in the envelope; a thread decodes a large one. Raises ApiError."""
     header = forwarded.header
     arguments = request_type(header.api_key), header.api_version, forwarded.data, forwarded.body
     try:
         if len(forwarded.data) <= LARGE_FRAME_BYTES:
             return decode(*arguments)[0]
-        request, _ = await context.broker.threads.run(decode, *arguments)
+        request, _ = await context.node.threads.run(decode, *arguments)
     except MalformedMessage as error:
         raise ApiError(ErrorCode.UNSUPPORTED_VERSION, str(error)) from None
     return request

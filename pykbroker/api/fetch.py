@@ -35,7 +35,9 @@ from pykbroker.replication.isr import NO_BROKER_EPOCH
 from pykbroker.replication.partition import Partition
 from pykbroker.replication.reads import FetchIsolation, FetchPartitionData
 from pykbroker.replication.session_watch import SessionWatch
-from pykbroker.server.network.dispatch import ConnectionState, RequestContext, handles
+from pykbroker.server.network.handlers import ConnectionState, RequestContext
+from pykbroker.server.node.broker import Broker
+from pykbroker.server.node.handlers import handles
 from pykbroker.server.replicas.waiters import PartitionChanges, SessionChanges
 from pykbroker.server.runtime.turns import Turn
 from pykbroker.storage.files.errors import CorruptLog, DiskFailed
@@ -72,8 +74,8 @@ _TXN_COMMITTED: Final = FetchIsolation.TXN_COMMITTED
 
 
 @handles(FetchRequest, most_entries=MOST_PARTITIONS_OF_ONE)
-async def fetch(context: RequestContext, request: FetchRequest) -> FetchResponse:
-    broker = context.broker
+async def fetch(context: RequestContext[Broker], request: FetchRequest) -> FetchResponse:
+    broker = context.node
     version = context.header.api_version
     if request.max_bytes < 0 or request.isolation_level not in (_READ_UNCOMMITTED, _READ_COMMITTED):
         return await _refused(context, request, ErrorCode.INVALID_REQUEST)
@@ -98,8 +100,8 @@ async def fetch(context: RequestContext, request: FetchRequest) -> FetchResponse
 class _Read:
     """The parameters of one request, and the reads that it takes to answer it."""
 
-    def __init__(self, context: RequestContext, request: FetchRequest, version: int) -> None:
-        broker = context.broker
+    def __init__(self, context: RequestContext[Broker], request: FetchRequest, version: int) -> None:
+        broker = context.node
         self._client = context.connection
         self._context = context
         self._replicas = broker.partitions
@@ -190,7 +192,7 @@ class _Read:
         """To wait in: a large request is in hand no longer, and what it holds counts as waiting."""
         if self._context.admission is not None:
             self._context.admission.leave()
-        return self._context.broker.fetch_waits.room(partitions)
+        return self._context.node.fetch_waits.room(partitions)
 
     async def until_enough_of(self, watched: WatchedContext, unsettled: Iterable[CachedPartition]) -> PartitionAnswers:
         """The same for a follower's session, of which only what has changed is read and answered."""
@@ -385,7 +387,7 @@ def _refusal(error_code: ErrorCode) -> FetchPartitionData:
     return FetchPartitionData(error_code, aborted_transactions=())
 
 
-async def _response(context: RequestContext, answer: FetchAnswer) -> FetchResponse:
+async def _response(context: RequestContext[Broker], answer: FetchAnswer) -> FetchResponse:
     """Neighbours of one topic share an entry; the order of the partitions stays as it is."""
     response = FetchResponse(error_code=answer.error_code, session_id=answer.session_id)
     tells_leaders = context.header.api_version >= _CURRENT_LEADER_SINCE
@@ -428,10 +430,10 @@ def _aborted(transactions: Sequence[tuple[int, int]]) -> list[AbortedTransaction
 
 
 def _add_current_leader(
-    context: RequestContext, response: FetchResponse, topic: FetchableTopicResponse, answer: PartitionData
+    context: RequestContext[Broker], response: FetchResponse, topic: FetchableTopicResponse, answer: PartitionData
 ) -> None:
     """KIP-951: spares the reader a Metadata request."""
-    name = context.broker.partitions.topic_name(topic.topic_id) or topic.topic
+    name = context.node.partitions.topic_name(topic.topic_id) or topic.topic
     leader = current_leader(context, name, answer.partition_index)
     answer.current_leader = LeaderIdAndEpoch(leader_id=leader.leader_id, leader_epoch=leader.leader_epoch)
     node = leader.node
@@ -441,7 +443,7 @@ def _add_current_leader(
         )
 
 
-async def _refused(context: RequestContext, request: FetchRequest, error_code: ErrorCode) -> FetchResponse:
+async def _refused(context: RequestContext[Broker], request: FetchRequest, error_code: ErrorCode) -> FetchResponse:
     """Clients before version 7 see no error but the partitions'; since 13 the one on top is all there is."""
     response = FetchResponse(error_code=error_code, session_id=request.session_id)
     if context.header.api_version < _TOPIC_IDS_SINCE:

@@ -15,7 +15,9 @@ import trio
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages.groups import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
 from pykbroker.server.coordinators.coordinator_driver import CoordinatorDriver
-from pykbroker.server.network.dispatch import RequestContext, handles
+from pykbroker.server.network.handlers import RequestContext
+from pykbroker.server.node.broker import Broker
+from pykbroker.server.node.handlers import handles
 
 from .coordinator_topics import ensure_topic
 
@@ -35,7 +37,7 @@ class CoordinatorType(IntEnum):
 
 
 @handles(FindCoordinatorRequest)
-async def find_coordinator(context: RequestContext, request: FindCoordinatorRequest) -> FindCoordinatorResponse:
+async def find_coordinator(context: RequestContext[Broker], request: FindCoordinatorRequest) -> FindCoordinatorResponse:
     if context.header.api_version >= _COORDINATOR_KEYS_SINCE:
         return FindCoordinatorResponse(coordinators=await _find_all(context, request))
     one = await _find(context, request.key_type, request.key)
@@ -48,7 +50,7 @@ async def find_coordinator(context: RequestContext, request: FindCoordinatorRequ
     )
 
 
-async def _find_all(context: RequestContext, request: FindCoordinatorRequest) -> list[Coordinator]:
+async def _find_all(context: RequestContext[Broker], request: FindCoordinatorRequest) -> list[Coordinator]:
     """Keys of one partition have one coordinator: it is looked for, and waited for, once."""
     found: dict[int, Coordinator] = {}
     coordinators = []
@@ -74,34 +76,34 @@ async def _find_all(context: RequestContext, request: FindCoordinatorRequest) ->
     return coordinators
 
 
-def _coordinator_of_type(context: RequestContext, key_type: int) -> AnyCoordinator | None:
+def _coordinator_of_type(context: RequestContext[Broker], key_type: int) -> AnyCoordinator | None:
     match key_type:
         case CoordinatorType.GROUP:
-            return context.broker.groups
+            return context.node.groups
         case CoordinatorType.TRANSACTION:
-            return context.broker.transactions.coordinator
+            return context.node.transactions.coordinator
     return None
 
 
-async def _find(context: RequestContext, key_type: int, key: str) -> Coordinator:
+async def _find(context: RequestContext[Broker], key_type: int, key: str) -> Coordinator:
     coordinator = _coordinator_of_type(context, key_type)
     if coordinator is not None:
         return await _coordinator(context, coordinator, key)
     return _failed(key, ErrorCode.INVALID_REQUEST, f"this broker has no coordinators of type {key_type}")
 
 
-async def _coordinator(context: RequestContext, coordinator: AnyCoordinator, key: str) -> Coordinator:
-    error_code = await ensure_topic(context.broker, coordinator)
+async def _coordinator(context: RequestContext[Broker], coordinator: AnyCoordinator, key: str) -> Coordinator:
+    error_code = await ensure_topic(context.node, coordinator)
     index = coordinator.partition_for(key)
     if error_code is not ErrorCode.NONE or index is None:
         return _failed(key, ErrorCode.COORDINATOR_NOT_AVAILABLE)
-    image = context.broker.image
+    image = context.node.image
     partition = image.partition(coordinator.topic, index)
     leader = None if partition is None else image.brokers.get(partition.leader)
     endpoint = None if leader is None or leader.fenced else leader.endpoint(context.listener_name)
     if leader is None or endpoint is None:
         return _failed(key, ErrorCode.COORDINATOR_NOT_AVAILABLE)
-    if leader.id == context.broker.node_id and not await _is_ready(coordinator, index):
+    if leader.id == context.node.node_id and not await _is_ready(coordinator, index):
         return _failed(key, ErrorCode.COORDINATOR_NOT_AVAILABLE)
     return Coordinator(key=key, node_id=leader.id, host=endpoint.host, port=endpoint.port, error_message="")
 

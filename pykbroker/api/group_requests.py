@@ -13,7 +13,8 @@ from pykbroker.metadata.image import TopicState
 from pykbroker.metadata.partition_state import PartitionState
 from pykbroker.protocol.messages.group_offsets import OffsetCommitRequestPartition, OffsetDeleteRequestPartition
 from pykbroker.protocol.messages.transactions import TxnOffsetCommitRequestPartition
-from pykbroker.server.network.dispatch import RequestContext
+from pykbroker.server.network.handlers import RequestContext
+from pykbroker.server.node.broker import Broker
 from pykbroker.server.runtime.turns import portions
 
 _PartitionT = TypeVar(
@@ -22,7 +23,7 @@ _PartitionT = TypeVar(
 
 
 async def take_out_unknown(
-    context: RequestContext, partitions: Sequence[_PartitionT], topic: TopicState | None
+    context: RequestContext[Broker], partitions: Sequence[_PartitionT], topic: TopicState | None
 ) -> tuple[list[_PartitionT], list[int]]:
     """The partitions that exist, and the indexes of the others."""
     existing: Mapping[int, PartitionState] = {} if topic is None else topic.partitions
@@ -35,18 +36,18 @@ async def take_out_unknown(
     return known, unknown
 
 
-async def submit(context: RequestContext, group_id: str, request: GroupRequest) -> Any:
+async def submit(context: RequestContext[Broker], group_id: str, request: GroupRequest) -> Any:
     """The group's coordinator's response. Raises ApiError."""
-    return await context.broker.groups.submit(group_id, request, group_context(context))
+    return await context.node.groups.submit(group_id, request, group_context(context))
 
 
-def has_consumer_groups(context: RequestContext) -> bool:
+def has_consumer_groups(context: RequestContext[Broker]) -> bool:
     """Whether the cluster has agreed on the consumer protocol (KIP-848)."""
-    broker = context.broker
+    broker = context.node
     return feature_level(broker.image, GROUP_VERSION) > 0 and "consumer" in broker.config.list(REBALANCE_PROTOCOLS)
 
 
-def group_context(context: RequestContext) -> GroupRequestContext:
+def group_context(context: RequestContext[Broker]) -> GroupRequestContext:
     return GroupRequestContext(
         api_version=context.header.api_version,
         client_id=context.header.client_id or "",

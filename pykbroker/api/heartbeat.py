@@ -7,13 +7,15 @@ from __future__ import annotations
 
 from pykbroker.protocol.errors import ApiError
 from pykbroker.protocol.messages.groups import HeartbeatRequest, HeartbeatResponse
-from pykbroker.server.network.dispatch import RequestContext, handles
+from pykbroker.server.network.handlers import RequestContext
+from pykbroker.server.node.broker import Broker
+from pykbroker.server.node.handlers import handles
 
 from .group_requests import submit
 
 
 @handles(HeartbeatRequest)
-async def heartbeat(context: RequestContext, request: HeartbeatRequest) -> HeartbeatResponse:
+async def heartbeat(context: RequestContext[Broker], request: HeartbeatRequest) -> HeartbeatResponse:
     try:
         response: HeartbeatResponse = await submit(context, request.group_id, request)
     except ApiError as error:

@@ -7,24 +7,25 @@ a broker checks brokers' keys itself, and does not speak for another one, as Kaf
 from __future__ import annotations
 
 from pykbroker.protocol.messages.configs import IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse
-from pykbroker.server.network.dispatch import MANY_ENTRIES, RequestContext, handles
+from pykbroker.server.network.handlers import MANY_ENTRIES, RequestContext
+from pykbroker.server.node.broker import ClusterNode
+from pykbroker.server.node.handlers import handles_on_all_nodes
 
 from .controller_requests import submit
 from .refused_configs import take_out_refused
 
 
-@handles(
+@handles_on_all_nodes(
     IncrementalAlterConfigsRequest,
-    listeners=frozenset({"broker", "controller"}),
     most_entries=MANY_ENTRIES,
 )
 async def incremental_alter_configs(
-    context: RequestContext, request: IncrementalAlterConfigsRequest
+    context: RequestContext[ClusterNode], request: IncrementalAlterConfigsRequest
 ) -> IncrementalAlterConfigsResponse:
     if context.listener.kind == "controller":
         response: IncrementalAlterConfigsResponse = await submit(context, request)
         return response
-    refused = take_out_refused(request.resources, context.broker.node_id)
+    refused = take_out_refused(request.resources, context.node.node_id)
     response = await submit(context, request)
     response.responses += refused
     return response

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from pykbroker.protocol.errors import ApiError, ErrorCode
 from pykbroker.protocol.messages.transactions import InitProducerIdRequest, InitProducerIdResponse
-from pykbroker.server.network.dispatch import RequestContext, handles
+from pykbroker.server.network.handlers import RequestContext
+from pykbroker.server.node.broker import Broker
+from pykbroker.server.node.handlers import handles
 
 from .transaction_requests import submit_with_producer_id
 
@@ -16,19 +18,19 @@ _NONE = -1
 
 
 @handles(InitProducerIdRequest)
-async def init_producer_id(context: RequestContext, request: InitProducerIdRequest) -> InitProducerIdResponse:
+async def init_producer_id(context: RequestContext[Broker], request: InitProducerIdRequest) -> InitProducerIdResponse:
     if (request.producer_id == _NONE) != (request.producer_epoch == _NONE) or request.transactional_id == "":
         return _failed(ErrorCode.INVALID_REQUEST)
     if request.transactional_id is not None:
         return await _init_transactional(context, request.transactional_id, request)
-    producer_id = await context.broker.transactions.producer_ids.generate()
+    producer_id = await context.node.transactions.producer_ids.generate()
     if isinstance(producer_id, ErrorCode):
         return _failed(producer_id)
     return InitProducerIdResponse(producer_id=producer_id, producer_epoch=0)
 
 
 async def _init_transactional(
-    context: RequestContext, transactional_id: str, request: InitProducerIdRequest
+    context: RequestContext[Broker], transactional_id: str, request: InitProducerIdRequest
 ) -> InitProducerIdResponse:
     try:
         response: InitProducerIdResponse = await submit_with_producer_id(context, transactional_id, request)

@@ -13,8 +13,10 @@ from pykbroker.groups.classic.joins import look_if_all_loadable, metadata_bytes,
 from pykbroker.groups.classic.rebalance import refused_join
 from pykbroker.protocol.errors import ApiError, ErrorCode
 from pykbroker.protocol.messages.groups import JoinGroupRequest, JoinGroupResponse
-from pykbroker.server.network.dispatch import RequestContext, handles
+from pykbroker.server.network.handlers import RequestContext
 from pykbroker.server.network.large_requests import COPIED_AT_ONCE_BYTES, FEW_ENTRIES, LARGE_FRAME_BYTES
+from pykbroker.server.node.broker import Broker
+from pykbroker.server.node.handlers import handles
 
 from .group_requests import group_context
 
@@ -23,7 +25,7 @@ _NULL_PROTOCOL_NAME_SINCE = 7
 
 
 @handles(JoinGroupRequest, most_entries=FEW_ENTRIES)
-async def join_group(context: RequestContext, request: JoinGroupRequest) -> JoinGroupResponse:
+async def join_group(context: RequestContext[Broker], request: JoinGroupRequest) -> JoinGroupResponse:
     version = context.header.api_version
     if version < _REBALANCE_TIMEOUT_SINCE:
         request.rebalance_timeout_ms = request.session_timeout_ms
@@ -38,9 +40,9 @@ async def join_group(context: RequestContext, request: JoinGroupRequest) -> Join
     return response
 
 
-async def _join(context: RequestContext, request: JoinGroupRequest) -> JoinGroupResponse:
+async def _join(context: RequestContext[Broker], request: JoinGroupRequest) -> JoinGroupResponse:
     """Raises ApiError."""
-    groups = context.broker.groups
+    groups = context.node.groups
     of_group = group_context(context)
     size = 0 if offers_too_much(request) else metadata_bytes(request)
     if size > LARGE_FRAME_BYTES:

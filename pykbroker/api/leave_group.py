@@ -9,7 +9,9 @@ from copy import copy
 
 from pykbroker.protocol.errors import ApiError, ErrorCode
 from pykbroker.protocol.messages.groups import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity
-from pykbroker.server.network.dispatch import RequestContext, handles
+from pykbroker.server.network.handlers import RequestContext
+from pykbroker.server.node.broker import Broker
+from pykbroker.server.node.handlers import handles
 from pykbroker.server.runtime.turns import portions
 
 from .group_requests import submit
@@ -21,7 +23,7 @@ _STEPS_OF_MEMBER = 10
 
 
 @handles(LeaveGroupRequest)
-async def leave_group(context: RequestContext, request: LeaveGroupRequest) -> LeaveGroupResponse:
+async def leave_group(context: RequestContext[Broker], request: LeaveGroupRequest) -> LeaveGroupResponse:
     leaves_alone = context.header.api_version < _MEMBERS_SINCE
     if leaves_alone:
         request.members = [MemberIdentity(member_id=request.member_id)]
@@ -32,7 +34,7 @@ async def leave_group(context: RequestContext, request: LeaveGroupRequest) -> Le
     return response
 
 
-async def _leave(context: RequestContext, request: LeaveGroupRequest) -> LeaveGroupResponse:
+async def _leave(context: RequestContext[Broker], request: LeaveGroupRequest) -> LeaveGroupResponse:
     """Some members at a time, as if several requests had come. Where a later one is refused the first members are gone
     all the same; who asks again hears that nobody knows them."""
     response = LeaveGroupResponse()

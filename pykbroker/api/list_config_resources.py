@@ -16,7 +16,9 @@ from pykbroker.protocol.messages.configs import (
     ListConfigResourcesRequest,
     ListConfigResourcesResponse,
 )
-from pykbroker.server.network.dispatch import RequestContext, handles
+from pykbroker.server.network.handlers import RequestContext
+from pykbroker.server.node.broker import Broker
+from pykbroker.server.node.handlers import handles
 from pykbroker.server.runtime.turns import portions
 
 _TYPES_SINCE: Final = 1
@@ -26,14 +28,14 @@ _KNOWN_TYPES: Final = (BROKER_RESOURCE, TOPIC_RESOURCE, _BROKER_LOGGER, CLIENT_M
 
 @handles(ListConfigResourcesRequest)
 async def list_config_resources(
-    context: RequestContext, request: ListConfigResourcesRequest
+    context: RequestContext[Broker], request: ListConfigResourcesRequest
 ) -> ListConfigResourcesResponse:
     types: Sequence[int] = request.resource_types or _KNOWN_TYPES
     if context.header.api_version < _TYPES_SINCE:
         types = (CLIENT_METRICS_RESOURCE,)
     if any(each not in _KNOWN_TYPES for each in types):
         return ListConfigResourcesResponse(error_code=ErrorCode.UNSUPPORTED_VERSION)
-    image = context.broker.image
+    image = context.node.image
     resources = []
     if BROKER_RESOURCE in types:
         resources += [
@@ -44,7 +46,7 @@ async def list_config_resources(
             resources += [ConfigResource(resource_type=TOPIC_RESOURCE, resource_name=name) for name in names]
             await context.turn.took(len(names))
     if GROUP_RESOURCE in types:
-        for configured in portions(list(context.broker.image.configs)):
+        for configured in portions(list(context.node.image.configs)):
             resources += [
                 ConfigResource(resource_type=type_, resource_name=name)
                 for type_, name in configured

@@ -12,7 +12,9 @@ from pykbroker.groups.requests import ListSomeGroups
 from pykbroker.java_hash import place_in_a_table
 from pykbroker.protocol.errors import ApiError, ErrorCode
 from pykbroker.protocol.messages.group_admin import ListedGroup, ListGroupsRequest, ListGroupsResponse
-from pykbroker.server.network.dispatch import RequestContext, handles
+from pykbroker.server.network.handlers import RequestContext
+from pykbroker.server.node.broker import Broker
+from pykbroker.server.node.handlers import handles
 from pykbroker.server.runtime.turns import Turn, portions
 
 from .group_requests import group_context
@@ -23,8 +25,8 @@ _STEPS_OF_SORTING = 5
 
 
 @handles(ListGroupsRequest)
-async def list_groups(context: RequestContext, request: ListGroupsRequest) -> ListGroupsResponse:
-    driver = context.broker.groups
+async def list_groups(context: RequestContext[Broker], request: ListGroupsRequest) -> ListGroupsResponse:
+    driver = context.node.groups
     if driver.loading_partitions:
         return ListGroupsResponse(error_code=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
     groups: list[ListedGroup] = []
@@ -37,9 +39,11 @@ async def list_groups(context: RequestContext, request: ListGroupsRequest) -> Li
     return ListGroupsResponse(groups=groups)
 
 
-async def _groups_of_partition(context: RequestContext, request: ListGroupsRequest, index: int) -> list[ListedGroup]:
+async def _groups_of_partition(
+    context: RequestContext[Broker], request: ListGroupsRequest, index: int
+) -> list[ListedGroup]:
     """Those that are there now, as each is when its turn has come. Raises ApiError."""
-    driver = context.broker.groups
+    driver = context.node.groups
     shard = driver.shard(index)
     if shard is None:
         raise ApiError(ErrorCode.NOT_COORDINATOR)

@@ -21,7 +21,9 @@ from pykbroker.protocol.records.checking import TURN_UNITS, CheckBudget
 from pykbroker.replication.partition import Partition
 from pykbroker.replication.reads import FetchIsolation, ListedOffset, OffsetSpec
 from pykbroker.server.logs.record_checks import NobodyWaits, proceed
-from pykbroker.server.network.dispatch import RequestContext, RequestRefused, handles
+from pykbroker.server.network.handlers import RequestContext, RequestRefused
+from pykbroker.server.node.broker import Broker
+from pykbroker.server.node.handlers import handles
 from pykbroker.storage.files.errors import CorruptLog, DiskFailed
 from pykbroker.storage.files.steps import Job, Steps
 
@@ -43,7 +45,7 @@ _SPECIAL_TIMESTAMPS_SINCE = {
 
 
 @handles(ListOffsetsRequest)
-async def list_offsets(context: RequestContext, request: ListOffsetsRequest) -> ListOffsetsResponse:
+async def list_offsets(context: RequestContext[Broker], request: ListOffsetsRequest) -> ListOffsetsResponse:
     lookup = _Lookup(context, request)
     await lookup.count_named(context, request)
     response = ListOffsetsResponse()
@@ -58,9 +60,9 @@ async def list_offsets(context: RequestContext, request: ListOffsetsRequest) -> 
 class _Lookup:
     """Finds offsets as far as this reader may see."""
 
-    def __init__(self, context: RequestContext, request: ListOffsetsRequest) -> None:
+    def __init__(self, context: RequestContext[Broker], request: ListOffsetsRequest) -> None:
         self._context = context
-        self._replicas = context.broker.partitions
+        self._replicas = context.node.partitions
         self._version = context.header.api_version
         self._leader_only = request.replica_id != _DEBUGGING_CONSUMER
         self._named: Counter[tuple[str, int]] = Counter()
@@ -70,7 +72,7 @@ class _Lookup:
             committed = request.isolation_level == _READ_COMMITTED
             self._isolation = FetchIsolation.TXN_COMMITTED if committed else FetchIsolation.HIGH_WATERMARK
 
-    async def count_named(self, context: RequestContext, request: ListOffsetsRequest) -> None:
+    async def count_named(self, context: RequestContext[Broker], request: ListOffsetsRequest) -> None:
         """A partition that is named twice is answered with an error, twice."""
         for topic in request.topics:
             for each in topic.partitions:

@@ -9,18 +9,19 @@ from pykbroker.protocol.messages.reassignments import (
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsResponse,
 )
-from pykbroker.server.network.dispatch import MANY_ENTRIES, RequestContext, handles
+from pykbroker.server.network.handlers import MANY_ENTRIES, RequestContext
+from pykbroker.server.node.broker import ClusterNode
+from pykbroker.server.node.handlers import handles_on_all_nodes
 
 from .controller_requests import submit
 
 
-@handles(
+@handles_on_all_nodes(
     ListPartitionReassignmentsRequest,
-    listeners=frozenset({"broker", "controller"}),
     most_entries=MANY_ENTRIES,
 )
 async def list_partition_reassignments(
-    context: RequestContext, request: ListPartitionReassignmentsRequest
+    context: RequestContext[ClusterNode], request: ListPartitionReassignmentsRequest
 ) -> ListPartitionReassignmentsResponse:
     response: ListPartitionReassignmentsResponse = await submit(context, request)
     return response

@@ -11,7 +11,9 @@ from pykbroker.protocol.messages.transaction_admin import (
     ListTransactionsResponse,
     ListTransactionsResponseTransactionState,
 )
-from pykbroker.server.network.dispatch import RequestContext, handles
+from pykbroker.server.network.handlers import RequestContext
+from pykbroker.server.node.broker import Broker
+from pykbroker.server.node.handlers import handles
 from pykbroker.server.runtime.turns import portions
 from pykbroker.transactions.administration import ListSomeTransactions, TransactionFilter
 
@@ -22,8 +24,10 @@ _STEPS_OF_ID = 3
 
 
 @handles(ListTransactionsRequest)
-async def list_transactions(context: RequestContext, request: ListTransactionsRequest) -> ListTransactionsResponse:
-    coordinator = context.broker.transactions.coordinator
+async def list_transactions(
+    context: RequestContext[Broker], request: ListTransactionsRequest
+) -> ListTransactionsResponse:
+    coordinator = context.node.transactions.coordinator
     if coordinator.loading_partitions:
         return ListTransactionsResponse(error_code=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
     try:
@@ -40,10 +44,10 @@ async def list_transactions(context: RequestContext, request: ListTransactionsRe
 
 
 async def _transactions_of_partition(
-    context: RequestContext, wanted: TransactionFilter, index: int
+    context: RequestContext[Broker], wanted: TransactionFilter, index: int
 ) -> list[ListTransactionsResponseTransactionState]:
     """Of the ids that are there now, each as it is when its turn has come. Raises ApiError."""
-    coordinator = context.broker.transactions.coordinator
+    coordinator = context.node.transactions.coordinator
     shard = coordinator.shard(index)
     if shard is None:
         raise ApiError(ErrorCode.NOT_COORDINATOR)

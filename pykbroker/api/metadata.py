@@ -23,8 +23,9 @@ from pykbroker.protocol.messages.metadata import (
     MetadataResponseTopic,
 )
 from pykbroker.protocol.schema import NO_UUID
-from pykbroker.server.network.dispatch import RequestContext, RequestRefused, handles
-from pykbroker.server.node.broker import Broker
+from pykbroker.server.network.handlers import RequestContext, RequestRefused
+from pykbroker.server.node.broker import Broker, ClusterNode
+from pykbroker.server.node.handlers import handles
 
 from .authorized_operations import CLUSTER_OPERATIONS, NOT_ASKED, TOPIC_OPERATIONS
 
@@ -37,9 +38,9 @@ _UNKNOWN_AT_ONCE: Final = 250
 
 
 @handles(MetadataRequest)
-async def metadata(context: RequestContext, request: MetadataRequest) -> MetadataResponse:
+async def metadata(context: RequestContext[Broker], request: MetadataRequest) -> MetadataResponse:
     """The brokers are told last: what the topics say of leaders was true before, and no leader is newer than they."""
-    broker = context.broker
+    broker = context.node
     description = _Description(context, TOPIC_OPERATIONS if request.include_topic_authorized_operations else NOT_ASKED)
     if _wants_all(context, request):
         topics = await description.of_all()
@@ -61,19 +62,19 @@ async def metadata(context: RequestContext, request: MetadataRequest) -> Metadat
     )
 
 
-def controller_id(broker: Broker) -> int:
+def controller_id(node: ClusterNode) -> int:
     """To whom clients send admin requests: any live broker, since it passes them on to the controller (KIP-590)."""
-    if broker.image.is_alive(broker.node_id):
-        return broker.node_id
-    return next((each.id for each in broker.image.live_brokers), -1)
+    if node.image.is_alive(node.node_id):
+        return node.node_id
+    return next((each.id for each in node.image.live_brokers), -1)
 
 
-def _wants_all(context: RequestContext, request: MetadataRequest) -> bool:
+def _wants_all(context: RequestContext[Broker], request: MetadataRequest) -> bool:
     return request.topics is None or (not request.topics and context.header.api_version < _EMPTY_IS_NONE_SINCE)
 
 
 async def _named_or_created(
-    context: RequestContext, request: MetadataRequest, description: _Description
+    context: RequestContext[Broker], request: MetadataRequest, description: _Description
 ) -> EncodedStructs:
     wanted, turn = request.topics or [], context.turn
     ids = await turn.distinct(each.topic_id for each in wanted)
@@ -84,32 +85,32 @@ async def _named_or_created(
     if ids:
         return await description.of_ids(ids)  # the names beside them do not count
     named = [name for name in names if name is not None]
-    if request.allow_auto_topic_creation and context.broker.config.bool("auto.create.topics.enable"):
+    if request.allow_auto_topic_creation and context.node.config.bool("auto.create.topics.enable"):
         await _create_missing(context, named)
     return await description.of_names(named)
 
 
-async def _create_missing(context: RequestContext, names: Iterable[str]) -> None:
+async def _create_missing(context: RequestContext[Broker], names: Iterable[str]) -> None:
     """Internal topics are created by those who need them."""
     missing = []
     for name in names:
-        if context.broker.image.topic(name) is None:
+        if context.node.image.topic(name) is None:
             await context.turn.took(_STEPS_OF_CHECK)
             if invalid_reason(name) is None and not is_internal(name):
                 missing.append(name)
     if len(missing) <= MAX_PARTITIONS:  # of more, the controller would refuse every one
-        context.broker.auto_topic_creation.create(missing)
+        context.node.auto_topic_creation.create(missing)
 
 
 class _Description:
     """The topics of one answer, most of which were encoded for others before."""
 
-    def __init__(self, context: RequestContext, operations: int) -> None:
+    def __init__(self, context: RequestContext[Broker], operations: int) -> None:
         version = context.header.api_version
-        self._broker = context.broker
+        self._broker = context.node
         self._turn = context.turn
         self._operations = operations
-        self._known = context.broker.encoded_topics.of(context.listener_name, version, operations)
+        self._known = context.node.encoded_topics.of(context.listener_name, version, operations)
         self._answer = EncodedArray(MetadataResponse, version)
         self._unknown: list[MetadataResponseTopic] = []
 

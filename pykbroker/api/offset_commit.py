@@ -18,7 +18,9 @@ from pykbroker.protocol.messages.group_offsets import (
     OffsetCommitResponsePartition,
     OffsetCommitResponseTopic,
 )
-from pykbroker.server.network.dispatch import RequestContext, handles
+from pykbroker.server.network.handlers import RequestContext
+from pykbroker.server.node.broker import Broker
+from pykbroker.server.node.handlers import handles
 from pykbroker.server.runtime.turns import portions
 
 from .group_requests import submit, take_out_unknown
@@ -29,7 +31,7 @@ _TOPIC_IDS_SINCE = 10
 
 
 @handles(OffsetCommitRequest)
-async def offset_commit(context: RequestContext, request: OffsetCommitRequest) -> OffsetCommitResponse:
+async def offset_commit(context: RequestContext[Broker], request: OffsetCommitRequest) -> OffsetCommitResponse:
     """What is not there is answered here, the rest by the coordinator; topics are answered in the order asked."""
     commits = [await _Commit.of(context, topic) for topic in request.topics]
     for piece in in_pieces((each, each.known) for each in commits):
@@ -57,9 +59,9 @@ class _Commit:
     answer: OffsetCommitResponseTopic
 
     @staticmethod
-    async def of(context: RequestContext, topic: OffsetCommitRequestTopic) -> _Commit:
+    async def of(context: RequestContext[Broker], topic: OffsetCommitRequestTopic) -> _Commit:
         """Adds to the name the id, or to the id the name: both are stored."""
-        image = context.broker.image
+        image = context.node.image
         if context.header.api_version >= _TOPIC_IDS_SINCE:
             found, error_code = image.topic_by_id(topic.topic_id), ErrorCode.UNKNOWN_TOPIC_ID
         else:
@@ -73,7 +75,7 @@ class _Commit:
         known, unknown = await take_out_unknown(context, topic.partitions, found)
         return _Commit(topic, known, unknown, error_code, answer)
 
-    async def refuse_unknown(self, context: RequestContext) -> None:
+    async def refuse_unknown(self, context: RequestContext[Broker]) -> None:
         error_code = self.error_code
         for indexes in portions(self.unknown):
             refused = [OffsetCommitResponsePartition(partition_index=each, error_code=error_code) for each in indexes]
@@ -81,7 +83,7 @@ class _Commit:
             await context.turn.took(len(indexes))
 
 
-async def _commit(context: RequestContext, request: OffsetCommitRequest) -> OffsetCommitResponse:
+async def _commit(context: RequestContext[Broker], request: OffsetCommitRequest) -> OffsetCommitResponse:
     try:
         response: OffsetCommitResponse = await submit(context, request.group_id, request)
     except ApiError as error:

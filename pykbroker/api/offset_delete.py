@@ -13,7 +13,9 @@ from pykbroker.protocol.messages.group_offsets import (
     OffsetDeleteResponsePartition,
     OffsetDeleteResponseTopic,
 )
-from pykbroker.server.network.dispatch import RequestContext, handles
+from pykbroker.server.network.handlers import RequestContext
+from pykbroker.server.node.broker import Broker
+from pykbroker.server.node.handlers import handles
 from pykbroker.server.runtime.turns import portions
 
 from .group_requests import submit, take_out_unknown
@@ -23,12 +25,12 @@ _STEPS_OF_DELETION = 8
 
 
 @handles(OffsetDeleteRequest)
-async def offset_delete(context: RequestContext, request: OffsetDeleteRequest) -> OffsetDeleteResponse:
+async def offset_delete(context: RequestContext[Broker], request: OffsetDeleteRequest) -> OffsetDeleteResponse:
     """The coordinator is asked even where nothing is left to delete: whether there is such a group is its answer."""
     answers: dict[str, list[OffsetDeleteResponsePartition]] = {}
     wanted = []
     for topic in request.topics:
-        found = context.broker.image.topic(topic.name)
+        found = context.node.image.topic(topic.name)
         known, unknown = await take_out_unknown(context, topic.partitions, found)
         answer = answers.setdefault(topic.name, [])
         for portion in portions(unknown):
@@ -51,7 +53,7 @@ def _unknown_partition(index: int) -> OffsetDeleteResponsePartition:
 
 
 async def _delete(
-    context: RequestContext,
+    context: RequestContext[Broker],
     request: OffsetDeleteRequest,
     piece: Sequence[tuple[str, Sequence[OffsetDeleteRequestPartition]]],
 ) -> OffsetDeleteResponse:

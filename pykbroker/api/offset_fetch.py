@@ -24,7 +24,9 @@ from pykbroker.protocol.messages.group_offsets import (
     OffsetFetchResponseTopic,
     OffsetFetchResponseTopics,
 )
-from pykbroker.server.network.dispatch import RequestContext, handles
+from pykbroker.server.network.handlers import RequestContext
+from pykbroker.server.node.broker import Broker
+from pykbroker.server.node.handlers import handles
 from pykbroker.server.runtime.turns import portions
 
 from .group_requests import submit
@@ -42,7 +44,7 @@ _STEPS_OF_TELLING = 2
 
 
 @handles(OffsetFetchRequest)
-async def offset_fetch(context: RequestContext, request: OffsetFetchRequest) -> OffsetFetchResponse:
+async def offset_fetch(context: RequestContext[Broker], request: OffsetFetchRequest) -> OffsetFetchResponse:
     if context.header.api_version >= _GROUPS_SINCE:
         return OffsetFetchResponse(groups=await _fetch_all(context, request))
     topics = None
@@ -55,7 +57,7 @@ async def offset_fetch(context: RequestContext, request: OffsetFetchRequest) -> 
     return await _of_one_group(context, asked, await _fetch(context, asked, request.require_stable))
 
 
-async def _fetch_all(context: RequestContext, request: OffsetFetchRequest) -> list[OffsetFetchResponseGroup]:
+async def _fetch_all(context: RequestContext[Broker], request: OffsetFetchRequest) -> list[OffsetFetchResponseGroup]:
     """All that a group has committed is asked for once, however often the group is named."""
     whole: dict[str, OffsetFetchResponseGroup] = {}
     groups = []
@@ -75,7 +77,7 @@ async def _fetch_all(context: RequestContext, request: OffsetFetchRequest) -> li
 
 
 async def _fetch(
-    context: RequestContext, asked: OffsetFetchRequestGroup, require_stable: bool
+    context: RequestContext[Broker], asked: OffsetFetchRequestGroup, require_stable: bool
 ) -> OffsetFetchResponseGroup:
     by_id = context.header.api_version >= _TOPIC_IDS_SINCE
     if asked.topics is None:
@@ -93,7 +95,7 @@ async def _fetch(
 
 
 async def _fetch_all_topics(
-    context: RequestContext, asked: OffsetFetchRequestGroup, require_stable: bool
+    context: RequestContext[Broker], asked: OffsetFetchRequestGroup, require_stable: bool
 ) -> OffsetFetchResponseGroup:
     """All offsets are as they were at one time, however long it takes to tell them."""
     request = FetchAllOffsets(group_id=asked.group_id, member_id=asked.member_id, member_epoch=asked.member_epoch)
@@ -117,7 +119,7 @@ async def _fetch_all_topics(
 
 
 async def _fetch_topics(
-    context: RequestContext,
+    context: RequestContext[Broker],
     asked: OffsetFetchRequestGroup,
     topics: Sequence[OffsetFetchRequestTopics],
     require_stable: bool,
@@ -143,7 +145,7 @@ async def _fetch_topics(
 
 
 async def _ask(
-    context: RequestContext,
+    context: RequestContext[Broker],
     asked: OffsetFetchRequestGroup,
     topics: list[OffsetFetchRequestTopics],
     require_stable: bool,
@@ -157,11 +159,13 @@ async def _ask(
     return group
 
 
-async def _resolve_names(context: RequestContext, asked: OffsetFetchRequestGroup) -> list[OffsetFetchResponseTopics]:
+async def _resolve_names(
+    context: RequestContext[Broker], asked: OffsetFetchRequestGroup
+) -> list[OffsetFetchResponseTopics]:
     """Leaves in `asked` the topics that exist, with their names; the answers for the others."""
     known, unknown = [], []
     for topic in asked.topics or []:
-        found = context.broker.image.topic_by_id(topic.topic_id)
+        found = context.node.image.topic_by_id(topic.topic_id)
         if found is None:
             unknown.append(await _unknown_topic(context, topic))
         else:
@@ -172,7 +176,7 @@ async def _resolve_names(context: RequestContext, asked: OffsetFetchRequestGroup
     return unknown
 
 
-async def _unknown_topic(context: RequestContext, topic: OffsetFetchRequestTopics) -> OffsetFetchResponseTopics:
+async def _unknown_topic(context: RequestContext[Broker], topic: OffsetFetchRequestTopics) -> OffsetFetchResponseTopics:
     refused = each_of(topic.partition_indexes, _unknown_partition)
     return OffsetFetchResponseTopics(topic_id=topic.topic_id, partitions=await context.turn.through(refused))
 
@@ -183,11 +187,11 @@ def _unknown_partition(index: int) -> OffsetFetchResponsePartitions:
     )
 
 
-async def _add_ids(context: RequestContext, group: OffsetFetchResponseGroup) -> None:
+async def _add_ids(context: RequestContext[Broker], group: OffsetFetchResponseGroup) -> None:
     """Offsets of topics that were deleted cannot be named by an id, and are left out."""
     topics = []
     for topic in group.topics:
-        known = context.broker.image.topic(topic.name)
+        known = context.node.image.topic(topic.name)
         if known is not None:
             topic.topic_id = known.topic_id
             topics.append(topic)
@@ -196,7 +200,7 @@ async def _add_ids(context: RequestContext, group: OffsetFetchResponseGroup) -> 
 
 
 async def _of_one_group(
-    context: RequestContext, asked: OffsetFetchRequestGroup, group: OffsetFetchResponseGroup
+    context: RequestContext[Broker], asked: OffsetFetchRequestGroup, group: OffsetFetchResponseGroup
 ) -> OffsetFetchResponse:
     """The response of versions 1 to 7; version 1 has no place for the group's error but its partitions."""
     response = OffsetFetchResponse()

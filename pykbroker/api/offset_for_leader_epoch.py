@@ -13,7 +13,9 @@ from pykbroker.protocol.messages.offsets import (
     OffsetForLeaderPartition,
     OffsetForLeaderTopicResult,
 )
-from pykbroker.server.network.dispatch import RequestContext, handles
+from pykbroker.server.network.handlers import RequestContext
+from pykbroker.server.node.broker import Broker
+from pykbroker.server.node.handlers import handles
 from pykbroker.server.replicas.replica_manager import ReplicaManager
 
 _STEPS_OF_PARTITION = 4
@@ -21,9 +23,9 @@ _STEPS_OF_PARTITION = 4
 
 @handles(OffsetForLeaderEpochRequest)
 async def offset_for_leader_epoch(
-    context: RequestContext, request: OffsetForLeaderEpochRequest
+    context: RequestContext[Broker], request: OffsetForLeaderEpochRequest
 ) -> OffsetForLeaderEpochResponse:
-    replicas = context.broker.partitions
+    replicas = context.node.partitions
     response = OffsetForLeaderEpochResponse()
     for topic in request.topics:
         answer = OffsetForLeaderTopicResult(topic=topic.topic)

@@ -28,7 +28,9 @@ from pykbroker.protocol.messages.produce import (
 from pykbroker.replication.appended import Appended, is_settled_at_once
 from pykbroker.replication.partition import ACKS_ALL, Partition
 from pykbroker.server.logs.record_checks import NobodyWaits, proceed
-from pykbroker.server.network.dispatch import RequestContext, RequestRefused, handles
+from pykbroker.server.network.handlers import RequestContext, RequestRefused
+from pykbroker.server.node.broker import Broker
+from pykbroker.server.node.handlers import handles
 from pykbroker.server.replicas.replica_manager import ReplicaManager
 from pykbroker.server.replicas.waiters import PartitionChanges
 from pykbroker.server.runtime.few_tasks import in_few_tasks
@@ -73,7 +75,7 @@ _Waiting: TypeAlias = tuple[Appended, PartitionProduceResponse]
 
 
 @handles(ProduceRequest, most_entries=20_000)
-async def produce(context: RequestContext, request: ProduceRequest) -> ProduceResponse | None:
+async def produce(context: RequestContext[Broker], request: ProduceRequest) -> ProduceResponse | None:
     turn = context.turn
     refusal, named_twice, records_bytes = await _look_over(request, turn)
     if refusal is not NONE:
@@ -89,7 +91,7 @@ async def produce(context: RequestContext, request: ProduceRequest) -> ProduceRe
         if appends.to_flush or appends.unreplicated:
             _wait_for_others(context)
         if appends.to_flush:
-            await in_few_tasks(appends.to_flush, partial(_flush, context.broker.partitions))
+            await in_few_tasks(appends.to_flush, partial(_flush, context.node.partitions))
         if appends.unreplicated:
             await _await_replication(context, appends.unreplicated, request.timeout_ms)
     if request.acks != 0:
@@ -130,7 +132,7 @@ async def _look_over(request: ProduceRequest, turn: Turn) -> tuple[ErrorCode, se
     return NONE, twice, records_bytes
 
 
-def _wait_for_others(context: RequestContext) -> None:
+def _wait_for_others(context: RequestContext[Broker]) -> None:
     """What follows takes as long as others need: no other large request is to wait for it."""
     if context.admission is not None:
         context.admission.leave()
@@ -170,13 +172,13 @@ class _Appends:
     """The appends of one request, and those of them whose replication is still open."""
 
     def __init__(
-        self, context: RequestContext, request: ProduceRequest, named_twice: set[_Place], records_bytes: int
+        self, context: RequestContext[Broker], request: ProduceRequest, named_twice: set[_Place], records_bytes: int
     ) -> None:
-        self._replicas = context.broker.partitions
+        self._replicas = context.node.partitions
         self._context = context
         self._request = request
         self._version = context.header.api_version
-        self._now_ms = context.broker.clock.now_ms()
+        self._now_ms = context.node.clock.now_ms()
         self._named_twice = named_twice
         self._budget = budget_of_request(records_bytes)
         self._record_errors_left = MAX_RECORD_ERRORS
@@ -188,7 +190,7 @@ class _Appends:
     async def verify_transaction(self) -> None:
         """To be done first, where the request may hold records of a transaction. Raises RecordsRejected."""
         self._transaction = await TransactionalProduce.verify(
-            self._context.broker, self._request, self._version, self._find, self._context.turn
+            self._context.node, self._request, self._version, self._find, self._context.turn
         )
 
     def _find(self, topic: TopicProduceData, data: PartitionProduceData) -> Partition | ErrorCode:
@@ -285,7 +287,7 @@ class _Appends:
             )
         except NobodyWaits:
             raise RequestRefused("the producer has left while its records were checked") from None
-        self._now_ms = self._context.broker.clock.now_ms()
+        self._now_ms = self._context.node.clock.now_ms()
         return checked
 
     def _append_checked(
@@ -373,12 +375,12 @@ async def _flush(replicas: ReplicaManager, waiting: _Waiting) -> None:
         answer.error_code = _settled(replicas, appended) or ErrorCode.KAFKA_STORAGE_ERROR
 
 
-async def _await_replication(context: RequestContext, unreplicated: list[_Waiting], timeout_ms: int) -> None:
+async def _await_replication(context: RequestContext[Broker], unreplicated: list[_Waiting], timeout_ms: int) -> None:
     """Until every in-sync replica has the records; each answer keeps its offset, whatever becomes of it.
 
     What has changed is looked at, and not all that is open: of thousands of partitions each may change for itself.
     """
-    replicas, turn = context.broker.partitions, context.turn
+    replicas, turn = context.node.partitions, context.turn
     still_open: dict[Partition, list[_Waiting]] = {}
     for waiting in unreplicated:
         still_open.setdefault(waiting[0].partition, []).append(waiting)

@@ -16,15 +16,15 @@ from pykbroker.protocol.messages.quorum import (
 )
 from pykbroker.protocol.messages.voters import AddRaftVoterRequest, RemoveRaftVoterRequest, UpdateRaftVoterRequest
 from pykbroker.protocol.schema import Message
-from pykbroker.server.network.dispatch import ListenerKind, RequestContext, handles
+from pykbroker.server.network.handlers import RequestContext
+from pykbroker.server.node.broker import ClusterNode
+from pykbroker.server.node.handlers import handles, handles_on_controllers
 
 from .controller_requests import submit
 
-_CONTROLLER: frozenset[ListenerKind] = frozenset({"controller"})
 
-
-async def _ask_raft(context: RequestContext, request: Message) -> Message:
-    return await context.broker.raft.answer(request, context.header.api_version, context.listener_name)
+async def _ask_raft(context: RequestContext[ClusterNode], request: Message) -> Message:
+    return await context.node.raft.answer(request, context.header.api_version, context.listener_name)
 
 
 for _request_type in (
@@ -37,7 +37,7 @@ for _request_type in (
     AddRaftVoterRequest,
     RemoveRaftVoterRequest,
 ):
-    handles(_request_type, listeners=_CONTROLLER)(_ask_raft)
+    handles_on_controllers(_request_type)(_ask_raft)
 
 for _request_type in (AddRaftVoterRequest, RemoveRaftVoterRequest):
     handles(_request_type)(submit)

@@ -7,13 +7,15 @@ from __future__ import annotations
 
 from pykbroker.protocol.errors import ApiError
 from pykbroker.protocol.messages.groups import SyncGroupRequest, SyncGroupResponse
-from pykbroker.server.network.dispatch import RequestContext, handles
+from pykbroker.server.network.handlers import RequestContext
+from pykbroker.server.node.broker import Broker
+from pykbroker.server.node.handlers import handles
 
 from .group_requests import submit
 
 
 @handles(SyncGroupRequest, most_entries=20_000)
-async def sync_group(context: RequestContext, request: SyncGroupRequest) -> SyncGroupResponse:
+async def sync_group(context: RequestContext[Broker], request: SyncGroupRequest) -> SyncGroupResponse:
     try:
         response: SyncGroupResponse = await submit(context, request.group_id, request)
     except ApiError as error:

@@ -5,27 +5,30 @@ from __future__ import annotations
 from typing import Any
 
 from pykbroker.protocol.errors import ApiError, ErrorCode
-from pykbroker.server.network.dispatch import RequestContext
+from pykbroker.server.network.handlers import RequestContext
+from pykbroker.server.node.broker import Broker
 from pykbroker.transactions.requests import TransactionRequestContext
 from pykbroker.transactions.shard import TransactionRequest
 
 
-async def submit(context: RequestContext, transactional_id: str, request: TransactionRequest) -> Any:
+async def submit(context: RequestContext[Broker], transactional_id: str, request: TransactionRequest) -> Any:
     """The response of the coordinator. Raises ApiError."""
-    coordinator = context.broker.transactions.coordinator
+    coordinator = context.node.transactions.coordinator
     return await coordinator.submit(transactional_id, request, transaction_context(context))
 
 
-async def submit_with_producer_id(context: RequestContext, transactional_id: str, request: TransactionRequest) -> Any:
+async def submit_with_producer_id(
+    context: RequestContext[Broker], transactional_id: str, request: TransactionRequest
+) -> Any:
     """For requests that may need a new producer id: there is one to take, if the controller has any.
 
     Raises ApiError.
     """
-    error_code = await context.broker.transactions.producer_ids.stock()
+    error_code = await context.node.transactions.producer_ids.stock()
     if error_code is not ErrorCode.NONE:
         raise ApiError(error_code)
     return await submit(context, transactional_id, request)
 
 
-def transaction_context(context: RequestContext) -> TransactionRequestContext:
+def transaction_context(context: RequestContext[Broker]) -> TransactionRequestContext:
     return TransactionRequestContext(api_version=context.header.api_version)

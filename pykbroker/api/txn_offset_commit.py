@@ -16,7 +16,9 @@ from pykbroker.protocol.messages.transactions import (
     TxnOffsetCommitResponseTopic,
 )
 from pykbroker.replication.partition import Partition
-from pykbroker.server.network.dispatch import RequestContext, handles
+from pykbroker.server.network.handlers import RequestContext
+from pykbroker.server.node.broker import Broker
+from pykbroker.server.node.handlers import handles
 from pykbroker.server.runtime.turns import portions
 from pykbroker.storage.segments.validation import RecordsRejected
 
@@ -34,11 +36,13 @@ _ERRORS_OF_VERIFICATION = {ErrorCode.NETWORK_EXCEPTION: ErrorCode.COORDINATOR_LO
 
 
 @handles(TxnOffsetCommitRequest)
-async def txn_offset_commit(context: RequestContext, request: TxnOffsetCommitRequest) -> TxnOffsetCommitResponse:
+async def txn_offset_commit(
+    context: RequestContext[Broker], request: TxnOffsetCommitRequest
+) -> TxnOffsetCommitResponse:
     """What is not there is answered here, the rest by the coordinator; topics are answered in the order asked."""
     answers = [TxnOffsetCommitResponseTopic(name=topic.name) for topic in request.topics]
     split = [
-        await take_out_unknown(context, topic.partitions, context.broker.image.topic(topic.name))
+        await take_out_unknown(context, topic.partitions, context.node.image.topic(topic.name))
         for topic in request.topics
     ]
     known = [partitions for partitions, _ in split]
@@ -55,7 +59,7 @@ async def txn_offset_commit(context: RequestContext, request: TxnOffsetCommitReq
     return TxnOffsetCommitResponse(topics=answers)
 
 
-async def _refuse(context: RequestContext, answer: TxnOffsetCommitResponseTopic, unknown: list[int]) -> None:
+async def _refuse(context: RequestContext[Broker], answer: TxnOffsetCommitResponseTopic, unknown: list[int]) -> None:
     error_code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     for indexes in portions(unknown):
         answer.partitions += [
@@ -64,7 +68,7 @@ async def _refuse(context: RequestContext, answer: TxnOffsetCommitResponseTopic,
         await context.turn.took(len(indexes))
 
 
-async def _commit(context: RequestContext, request: TxnOffsetCommitRequest) -> TxnOffsetCommitResponse:
+async def _commit(context: RequestContext[Broker], request: TxnOffsetCommitRequest) -> TxnOffsetCommitResponse:
     try:
         await _verify(context, request)
         response: TxnOffsetCommitResponse = await submit(context, request.group_id, request)
@@ -73,12 +77,12 @@ async def _commit(context: RequestContext, request: TxnOffsetCommitRequest) -> T
     return response
 
 
-async def _verify(context: RequestContext, request: TxnOffsetCommitRequest) -> None:
+async def _verify(context: RequestContext[Broker], request: TxnOffsetCommitRequest) -> None:
     """Returns in the moment in which the group's partition belongs to the transaction. Raises ApiError."""
     partition = _offsets_partition(context, request.group_id)
     producer = request.producer_id, request.producer_epoch
     verification = TransactionVerification(
-        context.broker, request.transactional_id, *producer, _support(context.header.api_version)
+        context.node, request.transactional_id, *producer, _support(context.header.api_version)
     )
     if not verification.is_needed:
         return
@@ -93,12 +97,12 @@ async def _verify(context: RequestContext, request: TxnOffsetCommitRequest) -> N
         raise ApiError(rejected.error_code) from None
 
 
-def _offsets_partition(context: RequestContext, group_id: str) -> Partition:
+def _offsets_partition(context: RequestContext[Broker], group_id: str) -> Partition:
     """Raises ApiError."""
-    groups = context.broker.groups
+    groups = context.node.groups
     index = groups.partition_for(group_id)
     if index is not None:
-        partition = context.broker.partitions.get_partition(groups.topic, index)
+        partition = context.node.partitions.get_partition(groups.topic, index)
         if isinstance(partition, Partition) and partition.is_leader:
             return partition
     raise ApiError(ErrorCode.NOT_COORDINATOR)

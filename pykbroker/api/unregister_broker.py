@@ -6,12 +6,16 @@ Served is version 0. The rules stand in `metadata.brokers`.
 from __future__ import annotations
 
 from pykbroker.protocol.messages.brokers import UnregisterBrokerRequest, UnregisterBrokerResponse
-from pykbroker.server.network.dispatch import RequestContext, handles
+from pykbroker.server.network.handlers import RequestContext
+from pykbroker.server.node.broker import ClusterNode
+from pykbroker.server.node.handlers import handles_on_all_nodes
 
 from .controller_requests import submit
 
 
-@handles(UnregisterBrokerRequest, listeners=frozenset({"broker", "controller"}))
-async def unregister_broker(context: RequestContext, request: UnregisterBrokerRequest) -> UnregisterBrokerResponse:
+@handles_on_all_nodes(UnregisterBrokerRequest)
+async def unregister_broker(
+    context: RequestContext[ClusterNode], request: UnregisterBrokerRequest
+) -> UnregisterBrokerResponse:
     response: UnregisterBrokerResponse = await submit(context, request)
     return response

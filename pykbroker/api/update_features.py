@@ -8,13 +8,17 @@ from __future__ import annotations
 
 from pykbroker.metadata.feature_updates import SAFE_DOWNGRADE, UPGRADE
 from pykbroker.protocol.messages.brokers import UpdateFeaturesRequest, UpdateFeaturesResponse
-from pykbroker.server.network.dispatch import RequestContext, handles
+from pykbroker.server.network.handlers import RequestContext
+from pykbroker.server.node.broker import ClusterNode
+from pykbroker.server.node.handlers import handles_on_all_nodes
 
 from .controller_requests import submit
 
 
-@handles(UpdateFeaturesRequest, listeners=frozenset({"broker", "controller"}))
-async def update_features(context: RequestContext, request: UpdateFeaturesRequest) -> UpdateFeaturesResponse:
+@handles_on_all_nodes(UpdateFeaturesRequest)
+async def update_features(
+    context: RequestContext[ClusterNode], request: UpdateFeaturesRequest
+) -> UpdateFeaturesResponse:
     if context.header.api_version == 0:
         for update in request.feature_updates:
             update.upgrade_type = SAFE_DOWNGRADE if update.allow_downgrade else UPGRADE

@@ -19,7 +19,9 @@ from pykbroker.protocol.messages.transactions import (
 )
 from pykbroker.server.coordinators.marker import Marker
 from pykbroker.server.coordinators.marker_appends import AppendedMarker
-from pykbroker.server.network.dispatch import RequestContext, handles
+from pykbroker.server.network.handlers import RequestContext
+from pykbroker.server.node.broker import Broker
+from pykbroker.server.node.handlers import handles
 from pykbroker.server.replicas.waiters import PartitionChanges
 
 APPENDED_AT_ONCE = 128
@@ -27,16 +29,18 @@ APPENDED_AT_ONCE = 128
 
 
 @handles(WriteTxnMarkersRequest)
-async def write_txn_markers(context: RequestContext, request: WriteTxnMarkersRequest) -> WriteTxnMarkersResponse:
+async def write_txn_markers(
+    context: RequestContext[Broker], request: WriteTxnMarkersRequest
+) -> WriteTxnMarkersResponse:
     writing = _Writing(context)
     response = WriteTxnMarkersResponse(markers=[await writing.write(each) for each in request.markers])
-    await writing.wait_until_replicated(context.broker.config.int("request.timeout.ms"))
+    await writing.wait_until_replicated(context.node.config.int("request.timeout.ms"))
     return response
 
 
 class _Writing:
-    def __init__(self, context: RequestContext) -> None:
-        self._appends = context.broker.transactions.marker_appends
+    def __init__(self, context: RequestContext[Broker]) -> None:
+        self._appends = context.node.transactions.marker_appends
         self._asked = 0
         self._unreplicated: list[tuple[AppendedMarker, WritableTxnMarkerPartitionResult]] = []
 

@@ -34,7 +34,7 @@ from pykbroker.protocol.schema import Message
 from pykbroker.replication.fetch_session import FetchSessionCache
 from pykbroker.replication.partition import Partition
 from pykbroker.server.coordinators.group_coordinator import GroupCoordinator
-from pykbroker.server.network.dispatch import ConnectionState, ListenerView, RequestContext
+from pykbroker.server.network.handlers import ConnectionState, HandlerTable, RequestContext
 from pykbroker.server.node.broker import Broker
 from pykbroker.server.node.node_transactions import NodeTransactions
 from pykbroker.server.replicas.replica_manager import ReplicaManager
@@ -288,7 +288,7 @@ class ApiNode:
         context = RequestContext(
             self.broker,
             RequestHeader(schema.api_key, version, 1, "test"),
-            ListenerView("broker", {}),
+            HandlerTable("broker"),
             connection or ConnectionState("PLAINTEXT", "127.0.0.1"),
             number=number,
         )

@@ -12,7 +12,7 @@ from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic, ReplicaState
 from pykbroker.replication.appended import Appended
 from pykbroker.replication.partition import Partition
-from pykbroker.server.network.dispatch import ConnectionState
+from pykbroker.server.network.handlers import ConnectionState
 from tests.api.api_node import ApiNode, in_virtual_time
 
 VERSION = 17

@@ -14,7 +14,7 @@ import pytest
 import trio
 
 import pykbroker.api
-from pykbroker.server.network.dispatch import MOST_ENTRIES
+from pykbroker.server.network.handlers import MOST_ENTRIES
 from pykbroker.server.replicas.log_moves import LogMoves
 from pykbroker.server.runtime.turns import STEPS_PER_TURN
 
@@ -48,7 +48,7 @@ def test_a_huge_request_shares_the_loop(crowded: ApiNode, api: str, asked: str) 
     request = huge.build(ASKED[asked]())
     api_key = request.__schema__.api_key
     assert api_key is not None
-    handler = pykbroker.api.HANDLERS.view("broker").by_api_key[api_key].function
+    handler = pykbroker.api.HANDLERS.broker.by_api_key[api_key].function
 
     async def run() -> None:
         async with trio.open_nursery() as nursery:
@@ -74,7 +74,7 @@ def test_every_api_that_lists_something_is_asked() -> None:
     asked = {type(huge.build(range(1))).__name__ for huge in HUGE.values()}
     bounded = {
         each.request_type.__name__
-        for each in pykbroker.api.HANDLERS.view("broker").by_api_key.values()
+        for each in pykbroker.api.HANDLERS.broker.by_api_key.values()
         if each.most_entries == MOST_ENTRIES and any(field.is_array for field in each.request_type.__schema__.fields)
     }
     assert bounded - asked - elsewhere == set()

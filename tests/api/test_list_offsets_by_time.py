@@ -22,7 +22,7 @@ from pykbroker.protocol.records import compression
 from pykbroker.protocol.records.batch import Record, encode_batch
 from pykbroker.protocol.records.compression import Compression
 from pykbroker.server.logs.record_checks import RecordChecks
-from pykbroker.server.network.dispatch import RequestRefused
+from pykbroker.server.network.handlers import RequestRefused
 from pykbroker.server.runtime.threads import WorkerThreads
 from pykbroker.storage.files.disk import OsDiskFile
 from tests.api.api_node import ApiNode, in_virtual_time

@@ -21,7 +21,7 @@ from pykbroker.protocol.messages.produce import (
 from pykbroker.protocol.records.batch import Record, decode_batch_header, encode_batch
 from pykbroker.protocol.records.compression import Compression
 from pykbroker.server.logs.record_checks import RecordChecks
-from pykbroker.server.network.dispatch import RequestRefused
+from pykbroker.server.network.handlers import RequestRefused
 from tests.api.api_node import ApiNode, batch, in_virtual_time
 from tests.api.held_threads import HeldThreads, do_meanwhile
 from tests.api.test_produce import NEWEST, answers, errors, request, stored_values

@@ -20,7 +20,7 @@ from pykbroker.protocol.messages.produce import (
 )
 from pykbroker.protocol.records.batch import Record, encode_batch, iter_batches, iter_records
 from pykbroker.protocol.records.compression import Compression
-from pykbroker.server.network.dispatch import RequestRefused
+from pykbroker.server.network.handlers import RequestRefused
 from pykbroker.sim.clock import EPOCH_MS
 from pykbroker.storage.log.log import Log
 from tests.api.api_node import ApiNode, batch, in_virtual_time

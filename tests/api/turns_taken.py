@@ -10,7 +10,7 @@ import trio
 from pykbroker.protocol.compile import decode, encode
 from pykbroker.protocol.framing import RequestHeader
 from pykbroker.protocol.schema import Message
-from pykbroker.server.network.dispatch import ConnectionState, ListenerView, RequestContext
+from pykbroker.server.network.handlers import ConnectionState, HandlerTable, RequestContext
 from pykbroker.server.node.broker import Broker
 from pykbroker.server.runtime.garbage_collection import no_full_collections
 
@@ -42,7 +42,7 @@ def context_of(broker: Broker, request: Message, version: int) -> RequestContext
     api_key = request.__schema__.api_key
     assert api_key is not None
     header = RequestHeader(api_key, version, 1, "test")
-    return RequestContext(broker, header, ListenerView("broker", {}), ConnectionState("PLAINTEXT", "127.0.0.1"))
+    return RequestContext(broker, header, HandlerTable("broker"), ConnectionState("PLAINTEXT", "127.0.0.1"))
 
 
 async def handle(broker: Broker, handler: Handler, request: Message, version: int) -> tuple[Any, Turns]:

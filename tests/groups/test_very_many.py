@@ -28,7 +28,7 @@ from pykbroker.protocol.messages.group_admin import DeleteGroupsRequest, ListGro
 from pykbroker.protocol.messages.group_offsets import OffsetFetchRequest, OffsetFetchRequestGroup
 from pykbroker.protocol.messages.group_records import OffsetCommitValue
 from pykbroker.protocol.schema import Message
-from pykbroker.server.network.dispatch import HANDLERS
+from pykbroker.server.node.handlers import HANDLERS
 
 from .test_driver import GROUP, code_of_commit, in_world
 from .world import World
@@ -49,7 +49,7 @@ def add_offset(shard: GroupShard, group: str, partition: int) -> None:
 
 async def asked_in_turns(world: World, request: Message, version: int) -> Any:
     """The answer of a handler that took more than one turn."""
-    (handler,) = (each for each in HANDLERS if each.request_type is type(request))
+    (handler,) = (each for each in HANDLERS.broker if each.request_type is type(request))
     context = world.context("c", type(request), version)
     answer = await handler.function(context, request)
     assert context.turn.is_long

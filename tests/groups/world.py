@@ -47,8 +47,9 @@ from pykbroker.protocol.schema import Message
 from pykbroker.replication.partition import Partition
 from pykbroker.server.coordinators.group_coordinator import CONSUMER_OFFSETS, GroupCoordinator
 from pykbroker.server.coordinators.marker import Marker
-from pykbroker.server.network.dispatch import HANDLERS, ConnectionState, Handler, RequestContext
+from pykbroker.server.network.handlers import ConnectionState, Handler, RequestContext
 from pykbroker.server.node.broker import Broker
+from pykbroker.server.node.handlers import HANDLERS
 from pykbroker.sim.clock import SimulatedClock
 from pykbroker.sim.disk import SimulatedDisk
 from pykbroker.sim.threads import SimulatedThreads
@@ -245,9 +246,7 @@ class World:
         assert api_key is not None
         broker = _Broker(self)
         header = RequestHeader(api_key, version, 1, client)
-        return RequestContext(
-            cast(Broker, broker), header, HANDLERS.view("broker"), ConnectionState(LISTENER, "127.0.0.1")
-        )
+        return RequestContext(cast(Broker, broker), header, HANDLERS.broker, ConnectionState(LISTENER, "127.0.0.1"))
 
     async def call(self, client: str, request: Message, version: int) -> Message:
         """As on the wire: what a version leaves out does not arrive."""
@@ -317,7 +316,7 @@ class _Broker:
 
 
 def _handler(request_type: type[Message]) -> Handler:
-    return next(handler for handler in HANDLERS if handler.request_type is request_type)
+    return next(handler for handler in HANDLERS.broker if handler.request_type is request_type)
 
 
 def run_simulated(main: Callable[[], Awaitable[None]]) -> None:

@@ -17,7 +17,7 @@ from pykbroker.protocol.compile import decode, encode
 from pykbroker.protocol.framing import RequestHeader
 from pykbroker.protocol.schema import Message
 from pykbroker.server.coordinators.producer_ids import ProducerIds
-from pykbroker.server.network.dispatch import ConnectionState, ListenerKind, RequestContext
+from pykbroker.server.network.handlers import ConnectionState, ListenerKind, RequestContext
 from pykbroker.server.network.node_connections import NodeConnections
 from pykbroker.server.node.broker import Broker
 from pykbroker.server.quorum.auto_topic_creation import AutoTopicCreation
@@ -25,6 +25,7 @@ from pykbroker.server.quorum.controller_channel import ControllerChannel
 from pykbroker.sim.clock import SimulatedClock
 from pykbroker.sim.network import SimulatedNetwork
 from tests.metadata.cluster import CLUSTER_ID, Cluster
+from tests.server.inline_threads import InlineThreads
 
 
 class DirectDriver:
@@ -53,7 +54,7 @@ class Admin:
         self.cluster = cluster
         driver = DirectDriver(cluster)
         connections = NodeConnections(SimulatedNetwork(random.Random(0)), client_id="broker-1", request_timeout_ms=1)
-        channel = ControllerChannel(connections, local=driver, find=lambda: None, timeout_ms=1)
+        channel = ControllerChannel(connections, local=driver, find=lambda: None, timeout_ms=1, threads=InlineThreads())
         seen = SimpleNamespace(
             config=cluster.config,
             node_id=1,
@@ -75,13 +76,13 @@ class Admin:
         schema = request.__schema__
         assert schema.api_key is not None
         decoded, _ = decode(type(request), version, encode(request, version))
-        view = pykbroker.api.HANDLERS.view(kind)
-        handler = view.by_api_key[schema.api_key]
+        handlers = pykbroker.api.HANDLERS.broker if kind == "broker" else pykbroker.api.HANDLERS.controller
+        handler = handlers.by_api_key[schema.api_key]
         assert handler.min_version <= version <= handler.max_version
         context = RequestContext(
-            broker=self.broker,
+            node=self.broker,
             header=RequestHeader(api_key=schema.api_key, api_version=version, correlation_id=1, client_id="test"),
-            listener=view,
+            listener=handlers,
             connection=ConnectionState("PLAINTEXT" if kind == "broker" else "CONTROLLER", "127.0.0.1"),
         )
 

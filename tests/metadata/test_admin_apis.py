@@ -35,7 +35,7 @@ from pykbroker.protocol.messages.topics import (
     DeleteTopicState,
 )
 from pykbroker.protocol.messages.transactions import InitProducerIdRequest
-from pykbroker.server.network.dispatch import RequestRefused
+from pykbroker.server.network.handlers import RequestRefused
 from pykbroker.state_machine import Result
 from tests.metadata.admin import Admin
 from tests.metadata.cluster import CLUSTER_ID, Cluster, one_node

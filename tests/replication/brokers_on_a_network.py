@@ -31,9 +31,10 @@ from pykbroker.protocol.messages.metadata_records import (
 )
 from pykbroker.protocol.schema import Message
 from pykbroker.replication.partition import Partition
-from pykbroker.server.network.dispatch import HANDLERS, Dispatcher
+from pykbroker.server.network.dispatch import Dispatcher
 from pykbroker.server.network.listener import Listener
 from pykbroker.server.network.receive_buffer import BufferPool
+from pykbroker.server.node.handlers import HANDLERS
 from pykbroker.server.replicas.node_replication import NodeReplication
 from pykbroker.server.runtime.log_lines import RateLimitedLog
 from pykbroker.sim.network import SimulatedNetwork
@@ -64,7 +65,12 @@ class BrokerNode:
 
     async def run(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         acceptor = await self.cluster.network.listen(f"host-{self.id}", 9092)
-        dispatcher = Dispatcher(self.api.broker, HANDLERS.view("broker"))
+        dispatcher = Dispatcher(
+            self.api.broker,
+            HANDLERS.broker,
+            self.api.threads,
+            disk_failed=self.api.replicas.failures.at_path,
+        )
         refusals = RateLimitedLog(logging.getLogger("refusals"), self.api.clock)
         listener = Listener("PLAINTEXT", acceptor, dispatcher, limits(), BufferPool(), refusals)
         replication = NodeReplication.of(

@@ -4,22 +4,21 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from typing import Any, cast
+from typing import Any
 
 import trio
 
 from pykbroker.protocol.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
 from pykbroker.protocol.schema import Message
-from pykbroker.server.network.dispatch import Dispatcher, HandlerTable, RequestContext
+from pykbroker.server.network.handlers import HandlerTable, RequestContext
 from pykbroker.server.network.listener import Listener
 from pykbroker.server.network.node_connections import Destination
 from pykbroker.server.network.receive_buffer import BufferPool
-from pykbroker.server.node.broker import Broker
 from pykbroker.server.runtime.log_lines import RateLimitedLog
 from pykbroker.sim.clock import SimulatedClock
 from pykbroker.sim.network import SimulatedNetwork
 
-from .serving import limits, refusals_log
+from .serving import dispatcher_of, limits, refusals_log
 
 Answer = Callable[[Any], Awaitable[Message]]
 
@@ -36,11 +35,11 @@ class TestController:
         self._answer = answer
 
     def _handlers(self) -> HandlerTable:
-        table = HandlerTable()
+        table = HandlerTable("controller")
         schema = self._request_type.__schema__
         served = {18: (0, 4), schema.api_key or 0: schema.versions}
 
-        @table.handles(ApiVersionsRequest, listeners=frozenset({"controller"}))
+        @table.handles(ApiVersionsRequest)
         async def api_versions(context: RequestContext, request: ApiVersionsRequest) -> ApiVersionsResponse:
             rows = [ApiVersion(api_key=key, min_version=low, max_version=high) for key, (low, high) in served.items()]
             return ApiVersionsResponse(api_keys=rows)
@@ -49,13 +48,13 @@ class TestController:
             self.asked.append(request)
             return await self._answer(request)
 
-        table.handles(self._request_type, listeners=frozenset({"controller"}))(answer)
+        table.handles(self._request_type)(answer)
         return table
 
     @asynccontextmanager
     async def serving(self, network: SimulatedNetwork) -> AsyncIterator[None]:
         acceptor = await network.listen(self.destination.host, self.destination.port)
-        dispatcher = Dispatcher(cast(Broker, None), self._handlers().view("controller"))
+        dispatcher = dispatcher_of(self._handlers())
         refusals = RateLimitedLog(refusals_log, SimulatedClock())
         listener = Listener("CONTROLLER", acceptor, dispatcher, limits(), BufferPool(), refusals)
         async with trio.open_nursery() as nursery:

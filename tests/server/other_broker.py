@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from typing import cast
 
 import trio
 
@@ -22,15 +21,14 @@ from pykbroker.protocol.messages.transactions import (
     WriteTxnMarkersRequest,
     WriteTxnMarkersResponse,
 )
-from pykbroker.server.network.dispatch import Dispatcher, HandlerTable, RequestContext
+from pykbroker.server.network.handlers import HandlerTable, RequestContext
 from pykbroker.server.network.listener import Listener
 from pykbroker.server.network.receive_buffer import BufferPool
-from pykbroker.server.node.broker import Broker
 from pykbroker.server.runtime.log_lines import RateLimitedLog
 from pykbroker.sim.clock import SimulatedClock
 from pykbroker.sim.network import SimulatedNetwork
 
-from .serving import limits, refusals_log
+from .serving import dispatcher_of, limits, refusals_log
 
 _SERVED = {18: (0, 4), 24: (0, 5), 27: (1, 2)}
 
@@ -53,7 +51,7 @@ class OtherBroker:
         return self.told.pop(0) if self.told else ErrorCode.NONE
 
     def handlers(self) -> HandlerTable:
-        table = HandlerTable()
+        table = HandlerTable("broker")
 
         @table.handles(ApiVersionsRequest)
         async def api_versions(context: RequestContext, request: ApiVersionsRequest) -> ApiVersionsResponse:
@@ -96,7 +94,7 @@ class OtherBroker:
     @asynccontextmanager
     async def serving(self, network: SimulatedNetwork) -> AsyncIterator[None]:
         acceptor = await network.listen("there", 9093)
-        dispatcher = Dispatcher(cast(Broker, None), self.handlers().view("broker"))
+        dispatcher = dispatcher_of(self.handlers())
         refusals = RateLimitedLog(refusals_log, SimulatedClock())
         listener = Listener("PLAINTEXT", acceptor, dispatcher, limits(), BufferPool(), refusals)
         async with trio.open_nursery() as nursery:

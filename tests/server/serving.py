@@ -7,8 +7,7 @@ import random
 import struct
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from types import SimpleNamespace
-from typing import cast
+from typing import Any
 
 import trio
 
@@ -17,18 +16,19 @@ from pykbroker.protocol.compile import decode
 from pykbroker.protocol.framing import decode_response_header, encode_request
 from pykbroker.protocol.schema import Message
 from pykbroker.server.network.client_memory import ClientMemory
-from pykbroker.server.network.dispatch import Dispatcher, HandlerTable
+from pykbroker.server.network.dispatch import Dispatcher
+from pykbroker.server.network.handlers import HandlerTable
 from pykbroker.server.network.listener import ConnectionLimits, Listener
 from pykbroker.server.network.receive_buffer import BufferPool
 from pykbroker.server.network.socket_transport import SocketNetwork, SocketOptions
 from pykbroker.server.network.transport import Network, Transport
-from pykbroker.server.node.broker import Broker
 from pykbroker.server.runtime.clock import SystemClock
 from pykbroker.server.runtime.log_lines import RateLimitedLog
-from pykbroker.server.runtime.threads import WorkerThreads
+from pykbroker.server.runtime.threads import Threads, WorkerThreads
 from pykbroker.sim.clock import SimulatedClock
 from pykbroker.sim.determinism import run_deterministic
 from pykbroker.sim.network import SimulatedNetwork
+from pykbroker.storage.files.errors import DiskFailed
 from tests.server.inline_threads import InlineThreads
 
 refusals_log = logging.getLogger("pykbroker.refusals")
@@ -111,6 +111,17 @@ async def eventually(condition: Callable[[], bool]) -> None:
             await trio.sleep(0.001)
 
 
+def dispatcher_of(
+    handlers: HandlerTable[Any], threads: Threads | None = None, *, kind: type[Dispatcher[Any]] = Dispatcher
+) -> Dispatcher[Any]:
+    """For handlers that ask nothing of a node, and answers without files."""
+    return kind(None, handlers, threads or InlineThreads(), disk_failed=_unexpected)
+
+
+def _unexpected(failure: DiskFailed) -> None:
+    raise failure
+
+
 class Server:
     """Runs scenarios against a listener, in real or in simulated time."""
 
@@ -156,8 +167,7 @@ class Server:
         clock = SimulatedClock() if self.is_simulated else SystemClock()
         acceptor = await network.listen("127.0.0.1", 0)
         pool = BufferPool(memory)
-        node = SimpleNamespace(threads=InlineThreads())
-        dispatcher = Dispatcher(cast(Broker, node), handlers.view("broker"))
+        dispatcher = dispatcher_of(handlers)
         refusals = RateLimitedLog(refusals_log, clock)
         listener = Listener("PLAINTEXT", acceptor, dispatcher, connection_limits or limits(), pool, refusals)
         async with trio.open_nursery() as nursery:

@@ -18,7 +18,7 @@ from pykbroker.protocol.messages.groups import (
 from pykbroker.protocol.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
 from pykbroker.replication.partition import ACKS_ALL
 from pykbroker.server.network.client_memory import RESERVE_BYTES, ClientMemory
-from pykbroker.server.network.dispatch import HandlerTable, RequestContext
+from pykbroker.server.network.handlers import HandlerTable, RequestContext
 from pykbroker.server.network.receive_buffer import INITIAL_BYTES, BufferPool, ReceiveBuffer
 from pykbroker.server.replicas.waiters import PartitionChanges
 from tests.server.serving import Client, Served, Server, eventually
@@ -34,7 +34,7 @@ def small_memory() -> ClientMemory:
 def handlers(handled: list[int] | None = None, *, answer_bytes: int = 0) -> HandlerTable:
     """Heartbeat answers at once, Produce with acks=all never, and SyncGroup with so many bytes."""
     handled = [] if handled is None else handled
-    table = HandlerTable()
+    table = HandlerTable("broker")
 
     @table.handles(HeartbeatRequest)
     async def heartbeat(context: RequestContext, request: HeartbeatRequest) -> HeartbeatResponse:

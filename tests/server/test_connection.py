@@ -32,22 +32,22 @@ from pykbroker.protocol.messages.produce import ProduceRequest, ProduceResponse
 from pykbroker.protocol.schema import Message
 from pykbroker.server.network.client_memory import ClientMemory
 from pykbroker.server.network.connection import Connection
-from pykbroker.server.network.dispatch import ConnectionState, Dispatcher, HandlerTable, RequestContext, RequestRefused
+from pykbroker.server.network.dispatch import Dispatcher
+from pykbroker.server.network.handlers import ConnectionState, HandlerTable, RequestContext, RequestRefused
 from pykbroker.server.network.large_requests import IN_HAND_BYTES
 from pykbroker.server.network.receive_buffer import BufferPool, ReceiveBuffer
 from pykbroker.server.network.socket_transport import LISTEN_BACKLOG
 from pykbroker.server.network.transport import Address
-from pykbroker.server.node.broker import Broker
 from pykbroker.server.replicas.waiters import PartitionChanges
 from pykbroker.server.runtime.clock import SystemClock
 from pykbroker.server.runtime.log_lines import RateLimitedLog
 from pykbroker.sim.network import SimulatedAcceptor, SimulatedTransport
-from tests.server.serving import Client, Served, Server, eventually, limits
+from tests.server.serving import Client, Served, Server, dispatcher_of, eventually, limits
 
 
 def heartbeats() -> HandlerTable:
     """Answers with the generation id in place of the throttle time, so that answers can be told apart."""
-    table = HandlerTable()
+    table = HandlerTable("broker")
 
     @table.handles(HeartbeatRequest)
     async def heartbeat(context: RequestContext, request: HeartbeatRequest) -> HeartbeatResponse:
@@ -68,7 +68,7 @@ def numbered(number: int) -> HeartbeatRequest:
 
 
 def test_answers_come_in_the_order_of_the_requests(server: Server) -> None:
-    table = HandlerTable()
+    table = HandlerTable("broker")
     in_hand = []
 
     @table.handles(HeartbeatRequest)
@@ -160,7 +160,7 @@ def test_a_turn_is_shorter_the_more_its_requests_cost(
 
     Two turns of one task may follow each other: Trio shuffles the tasks of each round.
     """
-    table = HandlerTable()
+    table = HandlerTable("broker")
     turns: list[int] = []
 
     @table.handles(SyncGroupRequest)
@@ -279,7 +279,7 @@ def test_right_behind_an_answer_one_looks_seldom_for_a_request_that_was_never_th
     connection = Connection(
         transport,
         ConnectionState(listener_name="PLAINTEXT", client_address="127.0.0.1"),
-        Dispatcher(cast(Broker, None), heartbeats().view("broker")),
+        dispatcher_of(heartbeats()),
         ReceiveBuffer(BufferPool(memory), 1 << 20),
         RateLimitedLog(logging.getLogger("test"), SystemClock()),
         memory,
@@ -293,7 +293,7 @@ def test_right_behind_an_answer_one_looks_seldom_for_a_request_that_was_never_th
 def test_a_large_frame_is_received_in_turns() -> None:
     """While it comes as fast as it is read, others have the loop after each megabyte."""
     size = 16 << 20
-    dispatcher = Dispatcher(cast(Broker, None), HandlerTable().view("broker"))
+    dispatcher = dispatcher_of(HandlerTable("broker"))
     large = flooded(dispatcher, struct.pack(">i", size + 1) + bytes(size))
     in_rounds = serve_all([large], lambda: large.received_bytes)
     assert large.received_bytes == size + 4
@@ -306,7 +306,7 @@ CONNECTIONS = 20
 def test_many_connections_that_receive_much_take_turns() -> None:
     """In each round of the loop the next one has its turn, and whoever else is ready to run has his."""
     size = 4 << 20
-    dispatcher = Dispatcher(cast(Broker, None), HandlerTable().view("broker"))
+    dispatcher = dispatcher_of(HandlerTable("broker"))
     connections = [flooded(dispatcher, struct.pack(">i", size + 1) + bytes(size)) for _ in range(CONNECTIONS)]
     in_rounds = serve_all(connections, lambda: sum(each.received_bytes for each in connections))
     assert sum(in_rounds) == CONNECTIONS * (size + 4)
@@ -315,7 +315,7 @@ def test_many_connections_that_receive_much_take_turns() -> None:
 
 def test_many_connections_with_one_request_behind_another_take_turns() -> None:
     requests = b"".join(encode_request(numbered(number), 4, number, "c") for number in range(500))
-    table = HandlerTable()
+    table = HandlerTable("broker")
     handled = 0
 
     @table.handles(HeartbeatRequest)
@@ -323,7 +323,7 @@ def test_many_connections_with_one_request_behind_another_take_turns() -> None:
         nonlocal handled
         handled += 1
 
-    dispatcher = Dispatcher(cast(Broker, None), table.view("broker"))
+    dispatcher = dispatcher_of(table)
     connections = [flooded(dispatcher, requests) for _ in range(CONNECTIONS)]
     in_rounds = serve_all(connections, lambda: handled)
     assert sum(in_rounds) == CONNECTIONS * 500
@@ -343,9 +343,7 @@ class Crowded(Dispatcher):
 def test_who_waits_for_its_turn_is_neither_stuck_nor_idle() -> None:
     """Where memory is short, and many receive much, a turn may be a second away."""
     size = 4 << 20
-    connection = flooded(
-        Crowded(cast(Broker, None), HandlerTable().view("broker")), struct.pack(">i", size) + bytes(size)
-    )
+    connection = flooded(dispatcher_of(HandlerTable("broker"), kind=Crowded), struct.pack(">i", size) + bytes(size))
 
     async def scenario() -> None:
         async with trio.open_nursery() as nursery:
@@ -399,7 +397,7 @@ def serve_all(connections: list[Connection], done: Callable[[], int]) -> list[in
 
 
 def test_nothing_is_read_while_an_answer_cannot_be_sent(server: Server) -> None:
-    table = HandlerTable()
+    table = HandlerTable("broker")
     handled = []
 
     @table.handles(SyncGroupRequest)
@@ -441,7 +439,7 @@ def test_no_answer_is_sent_where_the_handler_gives_none(server: Server) -> None:
 def test_a_request_of_more_entries_than_any_client_sends_closes_the_connection(
     server: Server, caplog: pytest.LogCaptureFixture
 ) -> None:
-    table = HandlerTable()
+    table = HandlerTable("broker")
 
     @table.handles(SyncGroupRequest, most_entries=2)
     async def sync_group(context: RequestContext, request: SyncGroupRequest) -> SyncGroupResponse:
@@ -497,7 +495,7 @@ def test_of_large_requests_so_many_are_unpacked_at_a_time(server: Server) -> Non
 
 
 def test_a_handler_may_close_the_connection(server: Server, caplog: pytest.LogCaptureFixture) -> None:
-    table = HandlerTable()
+    table = HandlerTable("broker")
 
     @table.handles(ProduceRequest)
     async def produce(context: RequestContext, request: ProduceRequest) -> ProduceResponse | None:
@@ -516,7 +514,7 @@ def test_a_handler_may_close_the_connection(server: Server, caplog: pytest.LogCa
 def test_a_bug_in_a_handler_is_an_answer_and_a_traceback_in_the_log(
     server: Server, caplog: pytest.LogCaptureFixture
 ) -> None:
-    table = HandlerTable()
+    table = HandlerTable("broker")
 
     @table.handles(HeartbeatRequest)
     async def heartbeat(context: RequestContext, request: HeartbeatRequest) -> HeartbeatResponse:
@@ -543,7 +541,7 @@ def test_a_bug_in_a_handler_is_an_answer_and_a_traceback_in_the_log(
 
 
 def test_an_answer_that_cannot_be_encoded_is_a_bug_too(server: Server, caplog: pytest.LogCaptureFixture) -> None:
-    table = HandlerTable()
+    table = HandlerTable("broker")
 
     @table.handles(HeartbeatRequest)
     async def heartbeat(context: RequestContext, request: HeartbeatRequest) -> HeartbeatResponse:
@@ -603,7 +601,7 @@ class TestIdleConnections:
         simulated_server.run(heartbeats(), scenario)
 
     def test_a_peer_that_does_not_take_its_answer_is_closed(self, simulated_server: Server) -> None:
-        table = HandlerTable()
+        table = HandlerTable("broker")
 
         @table.handles(SyncGroupRequest)
         async def sync(context: RequestContext, request: SyncGroupRequest) -> SyncGroupResponse:
@@ -624,7 +622,7 @@ class TestIdleConnections:
         simulated_server.run(table, scenario)
 
     def test_a_request_in_hand_may_take_any_time(self, simulated_server: Server) -> None:
-        table = HandlerTable()
+        table = HandlerTable("broker")
 
         @table.handles(HeartbeatRequest)
         async def heartbeat(context: RequestContext, request: HeartbeatRequest) -> HeartbeatResponse:
@@ -658,7 +656,7 @@ class TestClientsThatLeave:
 
     @staticmethod
     def handlers(done: list[int], *, takes_s: float = 1000) -> HandlerTable:
-        table = HandlerTable()
+        table = HandlerTable("broker")
 
         @table.handles(SyncGroupRequest)
         async def sync(context: RequestContext, request: SyncGroupRequest) -> SyncGroupResponse:
@@ -749,7 +747,7 @@ class TestClientsThatLeave:
 
 class TestTheEnd:
     def test_requests_in_hand_are_answered_and_idle_connections_closed(self, server: Server) -> None:
-        table = HandlerTable()
+        table = HandlerTable("broker")
         arrived: list[trio.Event] = []
         go: list[trio.Event] = []
 
@@ -776,7 +774,7 @@ class TestTheEnd:
         server.run(table, scenario)
 
     def test_a_request_that_takes_too_long_is_given_up(self, simulated_server: Server) -> None:
-        table = HandlerTable()
+        table = HandlerTable("broker")
 
         @table.handles(HeartbeatRequest)
         async def heartbeat(context: RequestContext, request: HeartbeatRequest) -> HeartbeatResponse:
@@ -892,7 +890,7 @@ def test_an_announcement_costs_nothing_and_buffers_come_back(server: Server) -> 
 
 
 def test_a_newer_api_versions_is_answered_in_version_0(server: Server) -> None:
-    table = HandlerTable()
+    table = HandlerTable("broker")
 
     @table.handles(ApiVersionsRequest)
     async def api_versions(context: RequestContext, request: ApiVersionsRequest) -> ApiVersionsResponse:
@@ -976,7 +974,7 @@ def test_garbage_behind_the_body_is_ignored(server: Server) -> None:
 def test_a_client_id_of_any_bytes_is_served_and_not_logged_raw(
     server: Server, caplog: pytest.LogCaptureFixture
 ) -> None:
-    table = HandlerTable()
+    table = HandlerTable("broker")
 
     @table.handles(HeartbeatRequest)
     async def heartbeat(context: RequestContext, request: HeartbeatRequest) -> HeartbeatResponse:

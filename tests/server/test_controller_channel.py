@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from typing import Any, cast
+from typing import Any
 
 import pytest
 import trio
@@ -21,12 +21,13 @@ from pykbroker.protocol.messages.brokers import (
 )
 from pykbroker.protocol.messages.topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
 from pykbroker.protocol.schema import Message
-from pykbroker.server.network.dispatch import ConnectionState, ListenerView, RequestContext, RequestRefused
+from pykbroker.server.network.handlers import ConnectionState, HandlerTable, RequestContext, RequestRefused
 from pykbroker.server.network.node_connections import Destination, NodeConnections
 from pykbroker.server.quorum.controller_channel import ControllerChannel
 from pykbroker.server.quorum.forwarding import disclose, enclose_response
 from pykbroker.sim.determinism import run_deterministic
 from pykbroker.sim.network import SimulatedNetwork
+from tests.server.inline_threads import InlineThreads
 
 from .controllers import TestController
 
@@ -55,7 +56,9 @@ class World:
     @asynccontextmanager
     async def channel(self, local: LocalController | None = None) -> AsyncIterator[ControllerChannel]:
         connections = NodeConnections(self.network, client_id="broker-1", request_timeout_ms=30_000)
-        channel = ControllerChannel(connections, local=local, find=lambda: self.leader, timeout_ms=5_000)
+        channel = ControllerChannel(
+            connections, local=local, find=lambda: self.leader, timeout_ms=5_000, threads=InlineThreads()
+        )
         yield channel
         await channel.aclose()
 
@@ -187,7 +190,7 @@ HEADER = RequestHeader(ApiKey.CREATE_TOPICS, 7, 3, "admin")
 
 def client() -> RequestContext:
     state = ConnectionState("PLAINTEXT", "10.0.0.9", "User:alice")
-    return RequestContext(cast(Any, None), HEADER, ListenerView("broker", {}), state)
+    return RequestContext(None, HEADER, HandlerTable("broker"), state)
 
 
 def test_a_client_s_request_is_forwarded_with_who_sent_it() -> None:

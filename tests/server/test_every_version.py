@@ -18,7 +18,7 @@ from pykbroker.protocol.messages.fetch import FetchPartition, FetchRequest, Fetc
 from pykbroker.protocol.schema import Message
 from pykbroker.protocol.source import is_present
 from pykbroker.protocol.uuids import METADATA_TOPIC_ID
-from pykbroker.server.network.dispatch import Handler, ListenerKind
+from pykbroker.server.network.handlers import Handler, ListenerKind
 
 from .serving import Client
 from .test_controller_listener import CONTROLLER_PORT, CREATE, Nodes, with_a_controller
@@ -96,7 +96,7 @@ async def ask_all(nodes: Nodes, handler: Handler, listener: ListenerKind) -> int
 
 @pytest.mark.parametrize("listener", PORTS)
 def test_every_answer_fits_into_its_version(listener: ListenerKind, caplog: pytest.LogCaptureFixture) -> None:
-    handlers = [each for each in HANDLERS if listener in each.listeners]
+    handlers = HANDLERS.broker if listener == "broker" else HANDLERS.controller
     counts: dict[str, int] = {}
 
     async def scenario(nodes: Nodes) -> None:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from types import SimpleNamespace
-from typing import cast
 
 import pytest
 import trio
@@ -12,11 +10,11 @@ from trio.testing import wait_all_tasks_blocked
 
 from pykbroker.protocol.framing import SIZE_BYTES, encode_request, encode_response
 from pykbroker.protocol.messages.topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
-from pykbroker.server.network.dispatch import ConnectionState, Dispatcher, HandlerTable, RequestContext
+from pykbroker.server.network.handlers import ConnectionState, HandlerTable, RequestContext
 from pykbroker.server.network.large_requests import Admission, LargeRequests
-from pykbroker.server.node.broker import Broker
 
 from .inline_threads import InlineThreads, T, Ts
+from .serving import dispatcher_of
 
 
 async def hold(requests: LargeRequests, size: int, entered: list[int], until: trio.Event) -> None:
@@ -122,13 +120,13 @@ class NotingThreads(InlineThreads):
 @pytest.mark.parametrize(("topics", "is_large"), [(1, False), (2000, True)])
 def test_the_answer_to_a_large_request_is_packed_in_a_thread(topics: int, is_large: bool) -> None:
     """Also where its handler took no turns of its own: the controller did."""
-    table, threads = HandlerTable(), NotingThreads()
+    table, threads = HandlerTable("broker"), NotingThreads()
 
     @table.handles(CreateTopicsRequest)
     async def create(context: RequestContext, request: CreateTopicsRequest) -> CreateTopicsResponse:
         return CreateTopicsResponse()
 
-    dispatcher = Dispatcher(cast(Broker, SimpleNamespace(threads=threads)), table.view("broker"))
+    dispatcher = dispatcher_of(table, threads)
     names = [CreatableTopic(name=f"topic-{number}") for number in range(topics)]
     frame = memoryview(encode_request(CreateTopicsRequest(topics=names), 7, 1, "test"))[SIZE_BYTES:]
     answer = trio.run(dispatcher.answer, frame, ConnectionState("PLAINTEXT", "127.0.0.1"))

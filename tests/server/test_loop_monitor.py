@@ -11,7 +11,7 @@ import trio
 
 from compat_tests.loop_holds import loop_holds
 from pykbroker.protocol.messages.groups import HeartbeatRequest, HeartbeatResponse
-from pykbroker.server.network.dispatch import HandlerTable, RequestContext
+from pykbroker.server.network.handlers import HandlerTable, RequestContext
 from pykbroker.server.runtime import loop_monitor
 from pykbroker.server.runtime.clock import SystemClock
 from pykbroker.server.runtime.loop_monitor import Hold, LoopMonitor, logging_holds
@@ -112,7 +112,7 @@ def test_a_collection_in_another_thread_is_not_the_loops() -> None:
 def test_the_request_of_a_step_is_named_also_in_tasks_of_its_handler(
     real_server: Server, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    table = HandlerTable()
+    table = HandlerTable("broker")
 
     @table.handles(HeartbeatRequest)
     async def heartbeat(context: RequestContext, request: HeartbeatRequest) -> HeartbeatResponse:

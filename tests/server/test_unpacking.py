@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-from typing import cast
-
 import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
@@ -26,10 +23,11 @@ from pykbroker.protocol.messages.produce import (
     TopicProduceData,
 )
 from pykbroker.protocol.schema import Message
-from pykbroker.server.network.dispatch import ConnectionState, Dispatcher, HandlerTable, RequestContext
+from pykbroker.server.network.handlers import ConnectionState, HandlerTable, RequestContext
 from pykbroker.server.network.large_requests import COPIED_AT_ONCE_BYTES, FEW_ENTRIES, IN_HAND_BYTES
-from pykbroker.server.node.broker import Broker
 from tests.server.inline_threads import InlineThreads
+
+from .serving import dispatcher_of
 
 MANY = FEW_ENTRIES + 1
 MOST = 3 * FEW_ENTRIES
@@ -67,7 +65,7 @@ class Unpacked:
         self.threads = CountingThreads()
         self.contexts: list[RequestContext] = []
         self.may_answer = trio.Event()
-        table = HandlerTable()
+        table = HandlerTable("broker")
 
         @table.handles(ProduceRequest, most_entries=MOST)
         async def produce(context: RequestContext, request: ProduceRequest) -> ProduceResponse:
@@ -84,8 +82,7 @@ class Unpacked:
             await self._handle(context)
             return SyncGroupResponse()
 
-        broker = cast(Broker, SimpleNamespace(threads=self.threads))
-        self.dispatcher = Dispatcher(broker, table.view("broker"))
+        self.dispatcher = dispatcher_of(table, self.threads)
 
     async def _handle(self, context: RequestContext) -> None:
         self.contexts.append(context)

@@ -7,7 +7,7 @@ read. There is no timer and no cancel scope per request; `Listener` watches over
 from __future__ import annotations
 
 from enum import Enum, auto
-from typing import Final
+from typing import Any, Final
 
 import trio
 
@@ -17,7 +17,8 @@ from pykbroker.storage.files.errors import DiskFailed
 
 from ..runtime.log_lines import RateLimitedLog, printable
 from .client_memory import ClientMemory
-from .dispatch import ConnectionState, Dispatcher, RequestFailed, RequestRefused
+from .dispatch import Dispatcher, RequestFailed
+from .handlers import ConnectionState, RequestRefused
 from .large_requests import SMALL_FRAME_BYTES
 from .receive_buffer import MalformedFrame, ReceiveBuffer
 from .transport import Part, Transport
@@ -81,7 +82,7 @@ class Connection:
         self,
         transport: Transport,
         state: ConnectionState,
-        dispatcher: Dispatcher,
+        dispatcher: Dispatcher[Any],
         buffer: ReceiveBuffer,
         refusals: RateLimitedLog,
         memory: ClientMemory,

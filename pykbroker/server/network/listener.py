@@ -6,13 +6,15 @@ import errno
 import logging
 from dataclasses import dataclass
 from operator import attrgetter
+from typing import Any
 
 import trio
 
 from ..runtime.log_lines import RateLimitedLog
 from ..runtime.loop_monitor import REQUESTER
 from .connection import Connection
-from .dispatch import ConnectionState, Dispatcher
+from .dispatch import Dispatcher
+from .handlers import ConnectionState
 from .receive_buffer import BufferPool, ReceiveBuffer
 from .transport import Acceptor, Transport
 
@@ -46,7 +48,7 @@ class Listener:
         self,
         name: str,
         acceptor: Acceptor,
-        dispatcher: Dispatcher,
+        dispatcher: Dispatcher[Any],
         limits: ConnectionLimits,
         pool: BufferPool,
         refusals: RateLimitedLog,

@@ -4,35 +4,31 @@ from __future__ import annotations
 
 import random
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 import trio
 
 from pykbroker.config import BrokerConfig
 from pykbroker.metadata.encoded_topics import EncodedTopicsOfNode
+from pykbroker.metadata.image import MetadataImage
+from pykbroker.replication.fetch_session import FetchSessionCache
+from pykbroker.replication.replica_selector import RackAwareReplicaSelector
 
+from ..coordinators.group_coordinator import GroupCoordinator
+from ..quorum.auto_topic_creation import AutoTopicCreation
+from ..quorum.broker_watch import BrokerWatch
+from ..quorum.controller_channel import ControllerChannel
+from ..quorum.controller_driver import ControllerDriver
+from ..quorum.image_conditions import ImageConditions
+from ..quorum.metadata_publisher import MetadataPublisher
+from ..quorum.raft_driver import RaftDriver
+from ..replicas.directory_assignments import DirectoryAssignments
 from ..replicas.fetch_waits import FetchWaits
+from ..replicas.log_moves import LogMoves
+from ..replicas.replica_manager import ReplicaManager
 from ..runtime.clock import Clock
 from ..runtime.threads import Threads
 from ..runtime.turns import LongRequests
-
-if TYPE_CHECKING:
-    from pykbroker.metadata.image import MetadataImage
-    from pykbroker.replication.fetch_session import FetchSessionCache
-    from pykbroker.replication.replica_selector import RackAwareReplicaSelector
-
-    from ..coordinators.group_coordinator import GroupCoordinator
-    from ..quorum.auto_topic_creation import AutoTopicCreation
-    from ..quorum.broker_watch import BrokerWatch
-    from ..quorum.controller_channel import ControllerChannel
-    from ..quorum.controller_driver import ControllerDriver
-    from ..quorum.image_conditions import ImageConditions
-    from ..quorum.metadata_publisher import MetadataPublisher
-    from ..quorum.raft_driver import RaftDriver
-    from ..replicas.directory_assignments import DirectoryAssignments
-    from ..replicas.log_moves import LogMoves
-    from ..replicas.replica_manager import ReplicaManager
-    from .node_transactions import NodeTransactions
+from .node_transactions import NodeTransactions
 
 _SECURITY_PROTOCOL_IDS = {"PLAINTEXT": 0, "SSL": 1, "SASL_PLAINTEXT": 2, "SASL_SSL": 3}
 

@@ -23,12 +23,14 @@ from pykbroker.config import Listener as ListenerConfig
 from pykbroker.protocol.uuids import random_uuid
 from pykbroker.raft.voters import Endpoint
 from pykbroker.storage.files.disk import Disk
+from pykbroker.storage.files.errors import DiskFailed
 
 from ..logs.cleaning_process import ThisThread
 from ..logs.log_cleaner import NewWorkplace
 from ..logs.log_loading import OnLoading
 from ..network.client_memory import REQUEST_BYTES, ClientMemory
-from ..network.dispatch import Dispatcher, HandlerTable, ListenerKind
+from ..network.dispatch import Dispatcher
+from ..network.handlers import HandlerTable, NodeT
 from ..network.listener import ConnectionLimits, Listener
 from ..network.node_connections import Destination, NodeConnections
 from ..network.receive_buffer import BufferPool
@@ -45,6 +47,7 @@ from ..runtime.threads import Threads
 from .broker import BoundListener, ClusterNode
 from .broker_role import BrokerRole
 from .controller_registration import ControllerRegistrar
+from .handlers import Handlers
 from .node_storage import NodeStorage, refusing_start
 
 _log = logging.getLogger(__name__)
@@ -98,7 +101,7 @@ class Node:
         self,
         config: BrokerConfig,
         *,
-        handlers: HandlerTable,
+        handlers: Handlers,
         disk: Disk,
         network: Network,
         clock: Clock,
@@ -173,7 +176,13 @@ class Node:
                 acceptor.close()
 
     def _listeners(
-        self, node: ClusterNode, configured: Sequence[ListenerConfig], kind: ListenerKind, acceptors: Acceptors
+        self,
+        configured: Sequence[ListenerConfig],
+        acceptors: Acceptors,
+        node: NodeT,
+        handlers: HandlerTable[NodeT],
+        pool: BufferPool,
+        disk_failed: Callable[[DiskFailed], None],
     ) -> list[Listener]:
         config = self._config
         limits = ConnectionLimits(
@@ -183,11 +192,15 @@ class Node:
             max_connections_per_ip=config.int("max.connections.per.ip"),
         )
         refusals = RateLimitedLog(logging.getLogger(f"{__package__}.refusals"), self._clock)
-
-        view, numbers = self._handlers.view(kind), self._request_numbers
-        pool = self._pool if kind == "broker" else self._controller_pool
         return [
-            Listener(each.name, acceptors[each.name], Dispatcher(node, view, numbers), limits, pool, refusals)
+            Listener(
+                each.name,
+                acceptors[each.name],
+                Dispatcher(node, handlers, self._threads, disk_failed=disk_failed, numbers=self._request_numbers),
+                limits,
+                pool,
+                refusals,
+            )
             for each in configured
         ]
 
@@ -197,11 +210,17 @@ class Node:
         config = self._config
         node = self._cluster_node(storage, acceptors)
         role = self._broker_role(node, storage, acceptors) if "broker" in config.roles else None
-        seen = node if role is None else role.broker
         snapshots = storage.snapshot_generator(config, clock=self._clock, threads=self._threads)
         node.metadata.subscribe(snapshots.apply)
-        controllers = self._listeners(seen, config.listeners.controller, "controller", acceptors)
-        clients = self._listeners(seen, config.listeners.client, "broker", acceptors)
+        disk_failed = _ignore if role is None else role.broker.partitions.failures.at_path
+        controllers = self._listeners(
+            config.listeners.controller, acceptors, node, self._handlers.controller, self._controller_pool, disk_failed
+        )
+        clients = []
+        if role is not None:
+            clients = self._listeners(
+                config.listeners.client, acceptors, role.broker, self._handlers.broker, self._pool, disk_failed
+            )
         async with trio.open_nursery() as nursery:
             async with trio.open_nursery() as serving:
                 if node.broker_watch is not None:
@@ -224,7 +243,7 @@ class Node:
                 if self.serves:
                     for listener in clients:
                         serving.start_soon(listener.serve)
-                    task_status.started(self._ready(seen, acceptors))
+                    task_status.started(self._ready(node, acceptors))
                     await self._stopping.wait()
                 _log.info("node %d shuts down", node.node_id)
                 if role is not None and self.serves:
@@ -261,6 +280,7 @@ class Node:
             local=controller,
             find=partial(_leader_elsewhere, raft),
             timeout_ms=timeout_ms,
+            threads=threads,
         )
         raft.watch(channel.leader_may_have_changed)
         if controller is not None:
@@ -308,6 +328,10 @@ class Node:
 
     def _fork_rng(self) -> random.Random:
         return random.Random(self._rng.getrandbits(64))
+
+
+def _ignore(failure: DiskFailed) -> None:
+    """A controller's answers are not made of files."""
 
 
 @asynccontextmanager

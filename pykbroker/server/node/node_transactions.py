@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import trio
 
@@ -19,12 +18,10 @@ from ..coordinators.transaction_markers import TransactionMarkers
 from ..coordinators.transaction_membership import TransactionMembership
 from ..network.inter_broker import InterBroker
 from ..network.transport import Network
+from ..quorum.controller_channel import ControllerChannel
 from ..replicas.replica_manager import ReplicaManager
 from ..runtime.clock import Clock
 from ..runtime.threads import Threads
-
-if TYPE_CHECKING:
-    from ..quorum.controller_channel import ControllerChannel
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,9 +21,10 @@ from pykbroker.protocol.errors import ApiError, ErrorCode, MalformedMessage
 from pykbroker.protocol.messages.brokers import EnvelopeResponse
 from pykbroker.protocol.schema import Message
 
-from ..network.dispatch import RequestContext, RequestRefused
+from ..network.handlers import RequestContext, RequestRefused
 from ..network.large_requests import LARGE_FRAME_BYTES
 from ..network.node_connections import Destination, NodeConnections
+from ..runtime.threads import Threads
 from ..runtime.turns import Turn
 from .forwarding import disclose_response, enclose, has_error
 
@@ -53,7 +54,7 @@ class LocalController(Protocol):
 
 
 class ControllerChannel:
-    """find: where the active controller listens, as far as it is known here.
+    """find: where the active controller listens, as far as it is known here. threads: pack and unpack large requests.
 
     `leader_may_have_changed` is to be called when it may say something new, or the local controller becomes active.
     """
@@ -65,11 +66,13 @@ class ControllerChannel:
         local: LocalController | None,
         find: Callable[[], Destination | None],
         timeout_ms: int,
+        threads: Threads,
     ) -> None:
         self._connections = connections
         self._local = local
         self._find = find
         self._timeout_ms = timeout_ms
+        self._threads = threads
         self._seen: tuple[bool, Destination | None] = (False, None)
         self._changed = trio.Event()
         self._asking: dict[trio.CancelScope, Destination] = {}
@@ -84,7 +87,7 @@ class ControllerChannel:
             request, self._of_local(request), lambda leader: self._ask(leader, request), timeout_ms
         )
 
-    async def forward(self, context: RequestContext, request: Message) -> Any:
+    async def forward(self, context: RequestContext[object], request: Message) -> Any:
         """The response to a client's request. Raises RequestRefused where the controller does not know its version."""
         if self._local is not None and self._local.is_active:
             response: Message = await self._local.submit(request)
@@ -154,13 +157,15 @@ class ControllerChannel:
                 del self._asking[scope]
         return None
 
-    async def _ask_for_client(self, leader: Destination, context: RequestContext, request: Message) -> Message | None:
+    async def _ask_for_client(
+        self, leader: Destination, context: RequestContext[object], request: Message
+    ) -> Message | None:
         header = context.header
         contents = request, header, context.principal, context.client_address
         if context.admission is None:
             enclosed = enclose(*contents)
         else:
-            enclosed = await context.broker.threads.run(enclose, *contents)
+            enclosed = await self._threads.run(enclose, *contents)
         answer = await self._ask(leader, enclosed)
         if not isinstance(answer, EnvelopeResponse) or answer.error_code == ErrorCode.NOT_CONTROLLER:
             return None
@@ -171,7 +176,7 @@ class ControllerChannel:
             if not answer.error_code:
                 if len(answer.response_data or b"") <= LARGE_FRAME_BYTES:
                     return disclose_response(answer, header)
-                return await context.broker.threads.run(disclose_response, answer, header)
+                return await self._threads.run(disclose_response, answer, header)
             reason = f"error code {answer.error_code}"
         except MalformedMessage as error:
             reason = str(error)

@@ -1,0 +1,168 @@
+"""Handlers of requests, what they are given beside the request, and the tables in which listeners find them.
+
+A table is for one kind of listener, and its type says what its handlers may touch: those of `HandlerTable[NodeT]` take
+a `RequestContext[NodeT]`. What a node is, nobody here knows; the tables of a node stand in `node.handlers`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, Generic, Literal, Never, Protocol, TypeAlias, TypeVar
+
+from pykbroker.protocol.compile import OBJECTS_LIMIT, decode
+from pykbroker.protocol.errors import TooManyElements
+from pykbroker.protocol.framing import RequestHeader
+from pykbroker.protocol.schema import Message
+
+from ..runtime.fair_queue import FairShare
+from ..runtime.turns import Turn
+from .large_requests import FEW_ENTRIES, Admission
+
+ListenerKind: TypeAlias = Literal["broker", "controller"]
+RequestT = TypeVar("RequestT", bound=Message)
+NodeT = TypeVar("NodeT")
+NodeT_co = TypeVar("NodeT_co", covariant=True)
+NodeT_contra = TypeVar("NodeT_contra", contravariant=True)
+
+MOST_ENTRIES = 30_000
+"""What a client names in one request: three times the partitions that a broker is made for."""
+
+MANY_ENTRIES = OBJECTS_LIMIT
+"""And other nodes: assignments of replicas are lists in lists."""
+
+ANONYMOUS = "User:ANONYMOUS"
+
+
+class RequestRefused(Exception):
+    """The peer sent what no client sends; Kafka closes the connection, and so do we. A handler may raise it too."""
+
+
+@dataclass(slots=True)
+class ConnectionState:
+    """What a connection has told about itself."""
+
+    listener_name: str
+    client_address: str
+    principal: str = ANONYMOUS
+    client_software_name: str = "unknown"
+    client_software_version: str = "unknown"
+    when_closed: Callable[[], None] | None = None
+    """Is called once, when the connection has ended for whatever reason."""
+    when_unpacked: Callable[[], None] | None = None
+    """Is called where a large frame is released before its request is answered."""
+    has_left: bool = False
+    """The client has closed its end for some time: nobody waits for long answers any more."""
+    give_up: Callable[[], None] | None = None
+    """Ends the wait that its request is in, as if the request's time were over."""
+    request: RequestHeader | None = None
+    """Of the request in hand, or of the last one."""
+    fair_share: FairShare = field(default_factory=FairShare)
+    """What the checks of its records, and its lookups in records, have cost."""
+    long_requests: FairShare = field(default_factory=FairShare)
+    """How many turns it has had for what is long."""
+
+    def leave(self) -> None:
+        self.has_left = True
+        if self.give_up is not None:
+            self.give_up()
+
+
+@dataclass(slots=True, eq=False)  # frozen it would take three times as long to make, for each request
+class RequestContext(Generic[NodeT_co]):
+    """What a handler knows beside the request. Slices of the request are good until the handler returns.
+
+    node: a Broker on brokers' listeners, a ClusterNode on controllers'. listener: what is served beside this request.
+    turn: for handlers that loop over what the request names. admission: of a large request, to be left by who is about
+    to wait for others. number: the node's requests are numbered as they come, whichever is unpacked or handled first.
+    """
+
+    node: NodeT_co
+    header: RequestHeader
+    listener: ServedApis
+    connection: ConnectionState
+    turn: Turn = field(default_factory=Turn)
+    admission: Admission | None = None
+    number: int = 0
+
+    @property
+    def listener_name(self) -> str:
+        return self.connection.listener_name
+
+    @property
+    def client_address(self) -> str:
+        return self.connection.client_address
+
+    @property
+    def principal(self) -> str:
+        return self.connection.principal
+
+
+HandlerFunction: TypeAlias = Callable[[RequestContext[NodeT], RequestT], Awaitable[Message | None]]
+"""`None` as its answer is no answer (Produce with acks=0)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Handler(Generic[NodeT_contra]):
+    """One served API. most_entries: of all lists in one request together; a client that sends more is closed."""
+
+    api_key: int
+    request_type: type[Message]
+    min_version: int
+    max_version: int
+    function: Callable[[RequestContext[NodeT_contra], Any], Awaitable[Message | None]]
+    most_entries: int
+
+    def decode(self, version: int, frame: memoryview, body: int) -> Message:
+        request, _ = decode(self.request_type, version, frame, body, objects_limit=self.most_entries)
+        return request
+
+    def decode_few(self, version: int, frame: memoryview, body: int) -> Message | None:
+        """None where the request lists more than a few entries."""
+        try:
+            request, _ = decode(self.request_type, version, frame, body, objects_limit=FEW_ENTRIES)
+        except TooManyElements:
+            return None
+        return request
+
+
+class ServedApis(Protocol):
+    """What a listener serves, as its handlers see it: to be told to others, and not to be called."""
+
+    @property
+    def kind(self) -> ListenerKind: ...
+
+    def __iter__(self) -> Iterator[Handler[Never]]: ...
+
+
+class HandlerTable(Generic[NodeT]):
+    """The handlers of one kind of listener, by API key. It gives ApiVersions what it advertises and the dispatcher
+    what it lets in: nothing is advertised that is not served.
+    """
+
+    def __init__(self, kind: ListenerKind) -> None:
+        self._kind: ListenerKind = kind
+        self.by_api_key: dict[int, Handler[NodeT]] = {}
+
+    @property
+    def kind(self) -> ListenerKind:
+        return self._kind
+
+    def handles(
+        self, request_type: type[RequestT], *, most_entries: int = MOST_ENTRIES
+    ) -> Callable[[HandlerFunction[NodeT, RequestT]], HandlerFunction[NodeT, RequestT]]:
+        """Register an `async (context, request) -> response | None`, for every version that the request declares."""
+
+        def register(function: HandlerFunction[NodeT, RequestT]) -> HandlerFunction[NodeT, RequestT]:
+            schema = request_type.__schema__
+            assert schema.api_key is not None, f"{schema.name} is not a request"
+            assert schema.api_key not in self.by_api_key, f"{schema.name} has two handlers on one listener"
+            served = schema.stable_versions
+            handler = Handler(schema.api_key, request_type, served.low, served.high, function, most_entries)
+            self.by_api_key[schema.api_key] = handler
+            return function
+
+        return register
+
+    def __iter__(self) -> Iterator[Handler[NodeT]]:
+        return iter(sorted(self.by_api_key.values(), key=lambda each: each.api_key))
