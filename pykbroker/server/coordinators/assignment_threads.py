@@ -18,6 +18,7 @@ from pykbroker.groups.common.records import EncodedRecord
 from pykbroker.groups.consumer.assignment_tasks import AssignmentTask, ComputedAssignment
 
 from ..runtime.log_lines import printable
+from ..runtime.signal import Signal
 from ..runtime.threads import Threads
 
 _log = logging.getLogger(__name__)
@@ -40,7 +41,7 @@ class AssignmentThreads:
     def __init__(self, threads: Threads) -> None:
         self._threads = threads
         self._waiting: deque[_Wanted] = deque()
-        self._more = trio.Event()
+        self._more = Signal()
 
     @property
     def has_room(self) -> bool:
@@ -56,7 +57,6 @@ class AssignmentThreads:
         it is there."""
         self._waiting.append(_Wanted(task, in_batches, put))
         self._more.set()
-        self._more = trio.Event()
 
     async def run(self) -> None:
         """Computes what is wanted until it is cancelled."""
@@ -69,7 +69,7 @@ class AssignmentThreads:
             if self._waiting:
                 await self._carry_out(self._waiting.popleft())
             else:
-                await self._more.wait()
+                await self._more.next()
 
     async def _carry_out(self, wanted: _Wanted) -> None:
         wanted.put(await self._compute(wanted))

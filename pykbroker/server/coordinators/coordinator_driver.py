@@ -32,6 +32,7 @@ from pykbroker.storage.segments.validation import RecordsRejected
 from pykbroker.storage.segments.verification import Check
 
 from ..runtime.clock import Clock
+from ..runtime.signal import Signal
 from ..runtime.threads import Threads
 from .append_doubt import LONGEST_RETRY_MS
 from .coordinated_shard import CoordinatedShard, LoggedRecord
@@ -105,7 +106,7 @@ class CoordinatorDriver(ABC, Generic[ShardT, RequestT, ContextT]):
         self._clock = clock
         self._shards: dict[int, LedShard[ShardT]] = {}
         self._loading = CoordinatorLoading[ShardT](replicas, threads, self.decode_record)
-        self._work = trio.Event()
+        self._work = Signal()
         self._next_wake_ms = math.inf
         self._last_token = 0
         self._held: SharedAppends[LedShard[ShardT]] = SharedAppends(append_linger_ms, self._append_held)
@@ -404,7 +405,7 @@ class CoordinatorDriver(ABC, Generic[ShardT, RequestT, ContextT]):
             self.new_shard(partition),
             self._commit_timeout_ms,
             self.carry_out,
-            resume=lambda: self._work.set(),
+            resume=self._work.set,
         )
         self._shards[partition.index] = led
         if self._nursery is not None:
@@ -492,9 +493,7 @@ class CoordinatorDriver(ABC, Generic[ShardT, RequestT, ContextT]):
         wait_ms = max(self._next_wake_ms - self._clock.monotonic_ms(), 0)
         if any(led.is_paused for led in active):
             wait_ms = min(wait_ms, LONGEST_RETRY_MS)  # the topic's settings may change what is enough
-        with trio.move_on_after(wait_ms / 1000):
-            await self._work.wait()
-        self._work = trio.Event()
+        await self._work.wait(wait_ms / 1000)
 
     async def _load_shard(self, led: LedShard[ShardT]) -> None:
         replayer = Replayer(led.shard, led.name)

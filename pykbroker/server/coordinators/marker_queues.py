@@ -23,6 +23,7 @@ from pykbroker.protocol.messages.transactions import (
 )
 
 from ..network.inter_broker import InterBroker
+from ..runtime.signal import Signal
 
 _log = logging.getLogger(__name__)
 
@@ -48,17 +49,16 @@ class _Queued:
 class _Queue:
     def __init__(self) -> None:
         self.waiting: dict[_Queued, None] = {}
-        self._more = trio.Event()
+        self._more = Signal()
 
     def put(self, queued: _Queued) -> None:
         self.waiting[queued] = None
         self._more.set()
-        self._more = trio.Event()
 
     async def take(self) -> list[_Queued]:
         """What goes in the next request, when there is anything."""
         while not (taken := self._take_now()):
-            await self._more.wait()
+            await self._more.next()
         return taken
 
     def _take_now(self) -> list[_Queued]:

@@ -11,6 +11,7 @@ from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages.brokers import AllocateProducerIdsRequest, AllocateProducerIdsResponse
 
 from ..quorum.controller_channel import ControllerChannel
+from ..runtime.signal import Signal
 
 _RETRY_S = 1.0
 
@@ -25,7 +26,7 @@ class ProducerIds:
         self._next = 0
         self._end = 0
         self._allocating = trio.Lock()
-        self._wanted = trio.Event()
+        self._wanted = Signal()
 
     async def generate(self) -> int | ErrorCode:
         """A new id, or why there is none now."""
@@ -54,7 +55,6 @@ class ProducerIds:
         """Gets a new block for those who took and found none, until it is cancelled."""
         while True:
             await self._wanted.wait()
-            self._wanted = trio.Event()
             error_code = await self.stock()
             if error_code:
                 await trio.sleep(_RETRY_S)

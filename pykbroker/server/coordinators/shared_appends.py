@@ -15,6 +15,8 @@ import trio
 
 from pykbroker.state_machine import Result
 
+from ..runtime.signal import Signal
+
 PlaceT = TypeVar("PlaceT", bound=Hashable)
 
 AT_THE_END_OF_THE_TURN = -1
@@ -36,7 +38,7 @@ class SharedAppends(Generic[PlaceT]):
         self._linger_ms = linger_ms
         self._append = append
         self._held: dict[PlaceT, list[HeldStep]] = {}
-        self._work = trio.Event()
+        self._work = Signal()
         self._is_running = False
 
     def wants(self, place: PlaceT, step: HeldStep) -> bool:
@@ -65,7 +67,7 @@ class SharedAppends(Generic[PlaceT]):
                 await self._work.wait()
                 if self._linger_ms > AT_ONCE:
                     await trio.sleep(self._linger_ms / 1000)
-                self._work = trio.Event()
+                self._work.clear()
                 for place in list(self._held):
                     self._append(place)
         finally:

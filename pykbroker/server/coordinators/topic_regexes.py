@@ -14,6 +14,7 @@ import trio
 from pykbroker.groups.consumer.regular_expressions import ResolvedTopics, invalid_reason, matching_topics
 from pykbroker.metadata.image import MetadataImage
 
+from ..runtime.signal import Signal
 from ..runtime.threads import Threads
 
 MOST_KEPT = 256
@@ -32,7 +33,7 @@ class TopicRegexes:
         self._found: dict[str, tuple[int, tuple[str, ...]]] = {}
         """Those that were asked for last are at the end."""
         self._wanted: dict[str, trio.Event] = {}
-        self._more = trio.Event()
+        self._more = Signal()
 
     def find(self, expression: str, least_version: int) -> ResolvedTopics | None:
         """As of that version of the metadata or a later one; None where that is not known, and is looked for now."""
@@ -62,7 +63,6 @@ class TopicRegexes:
         if expression not in self._wanted and len(self._wanted) < MOST_WANTED:
             self._wanted[expression] = trio.Event()
             self._more.set()
-            self._more = trio.Event()
 
     async def run(self) -> None:
         """Looks for what is wanted until it is cancelled."""
@@ -75,7 +75,7 @@ class TopicRegexes:
         while True:
             expression = next((each for each in self._wanted if each not in busy), None)
             if expression is None:
-                await self._more.wait()
+                await self._more.next()
                 continue
             busy.add(expression)
             image = self._image()

@@ -13,8 +13,6 @@ from collections.abc import Callable, Collection, Container, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
-import trio
-
 from pykbroker.storage.directories.log_dirs import LogDirectory
 from pykbroker.storage.files.checkpoints import TopicPartition
 from pykbroker.storage.files.errors import CorruptLog, DiskFailed, NoRoom
@@ -22,6 +20,7 @@ from pykbroker.storage.log.log import Log, LogConfig
 from pykbroker.storage.log.recovery_progress import RecoveryProgress
 
 from ..runtime.clock import Clock
+from ..runtime.signal import Signal
 
 logger = logging.getLogger(__name__)
 
@@ -38,13 +37,13 @@ class Deletion:
 class HostedLogs:
     """The directories that work, and all logs in them.
 
-    settings_changed: set anew by whoever waits for it, when a log is opened, reconfigured or to be removed.
+    settings_changed: is set when a log is opened, reconfigured or to be removed.
     """
 
     def __init__(self, directories: Sequence[LogDirectory], *, clock: Clock, producer_id_expiration_ms: int) -> None:
         self.directories = list(directories)
         self.deletions: list[Deletion] = []
-        self.settings_changed = trio.Event()
+        self.settings_changed = Signal()
         self.moving: set[Log] = set()
         """Logs that are copied to another directory: compaction leaves them alone meanwhile."""
         self._clock = clock

@@ -20,6 +20,7 @@ from pykbroker.storage.log.log import Log
 from pykbroker.storage.segments.log_config import MAX_LONG
 
 from ..runtime.clock import Clock
+from ..runtime.signal import Signal
 from ..runtime.threads import Threads
 from .full_directories import FullDirectories
 from .hosted_logs import HostedLogs
@@ -65,7 +66,7 @@ class LogUpkeep:
         self._flushed_ms: dict[Log, int] = {}
         self._checkpointing = trio.Lock()
         self._to_flush: dict[Log, None] = {}
-        self._has_to_flush = trio.Event()
+        self._has_to_flush = Signal()
 
     async def run(self) -> None:
         """Until it is cancelled."""
@@ -95,7 +96,6 @@ class LogUpkeep:
     async def _flush_what_is_due(self, retrying: trio.Nursery) -> None:
         while True:
             await self._has_to_flush.wait()
-            self._has_to_flush = trio.Event()
             due, self._to_flush = iter(self._to_flush), {}
             while some := list(islice(due, _FLUSHED_AT_ONCE)):
                 async with trio.open_nursery() as nursery:
@@ -121,11 +121,10 @@ class LogUpkeep:
 
     async def _when_due(self) -> None:
         while True:
-            self._logs.settings_changed = trio.Event()
+            self._logs.settings_changed.clear()
             now_ms = self._clock.monotonic_ms()
             next_ms = min(await self._remove_deleted(now_ms), await self._flush_by_time(now_ms))
-            with trio.move_on_after(max(next_ms - self._clock.monotonic_ms(), 0) / 1000):
-                await self._logs.settings_changed.wait()
+            await self._logs.settings_changed.wait(max(next_ms - self._clock.monotonic_ms(), 0) / 1000)
 
     async def _remove_deleted(self, now_ms: int) -> float:
         """Returns when to look again."""

@@ -6,6 +6,8 @@ from collections.abc import Awaitable, Callable
 
 import trio
 
+from ..runtime.signal import Signal
+
 _RETRY_S = 5
 
 
@@ -14,7 +16,7 @@ class LogsWithoutRoom:
 
     def __init__(self) -> None:
         self._waiting: set[tuple[bytes, int]] = set()
-        self._some_wait = trio.Event()
+        self._some_wait = Signal()
 
     def add(self, topic_id: bytes, index: int) -> None:
         self._waiting.add((topic_id, index))
@@ -25,6 +27,6 @@ class LogsWithoutRoom:
         while True:
             await self._some_wait.wait()
             await trio.sleep(_RETRY_S)
-            self._some_wait = trio.Event()
+            self._some_wait.clear()
             retried, self._waiting = self._waiting, set()
             await open_again(retried)

@@ -26,6 +26,7 @@ from pykbroker.protocol.messages.brokers import (
 
 from ..quorum.controller_channel import ControllerChannel
 from ..runtime.clock import Clock
+from ..runtime.signal import Signal
 from ..runtime.start_refused import StartRefused
 from .broker import BoundListener
 from .registered import registered_features, registered_listeners
@@ -123,7 +124,7 @@ class BrokerLifecycle:
         self._offline_directories = offline_directories
         self._told_directories: frozenset[bytes] = frozenset()
         self._leaving = False
-        self._news = trio.Event()
+        self._news = Signal()
 
     def wake(self) -> None:
         self._news.set()
@@ -146,15 +147,14 @@ class BrokerLifecycle:
         failures = 0
         has_begun = False
         while True:
-            self._news = trio.Event()
+            self._news.clear()
             answer = await self._heartbeat()
             failures = failures + 1 if answer.error_code else 0
             failed_since_ms = self._check_directories(failed_since_ms)
             if not has_begun and not answer.is_fenced and self._image().is_alive(self._node_id):
                 has_begun = True
                 task_status.started()
-            with trio.move_on_after(self._pause_s(failures, is_waiting=not has_begun or answer.is_fenced)):
-                await self._news.wait()
+            await self._news.wait(self._pause_s(failures, is_waiting=not has_begun or answer.is_fenced))
             if answer.error_code in _REGISTER_AGAIN and not self._leaving:
                 await self._register()
 

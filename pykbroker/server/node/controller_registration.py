@@ -19,6 +19,7 @@ from pykbroker.protocol.messages.brokers import (
 )
 
 from ..quorum.controller_channel import ControllerChannel
+from ..runtime.signal import Signal
 from .broker import BoundListener
 from .registered import registered_features, registered_listeners
 
@@ -41,7 +42,7 @@ class ControllerRegistrar:
         self._listeners = listeners
         self._channel = channel
         self._image = image
-        self._news = trio.Event()
+        self._news = Signal()
 
     def apply(self, image: MetadataImage, changes: ImageChanges) -> None:
         if changes.others:
@@ -50,7 +51,7 @@ class ControllerRegistrar:
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Until it is cancelled; started when this controller is registered."""
         while True:
-            self._news = trio.Event()
+            self._news.clear()
             if self._is_registered():
                 task_status.started()
                 task_status = trio.TASK_STATUS_IGNORED
@@ -60,7 +61,6 @@ class ControllerRegistrar:
                 with trio.move_on_after(_RETRY_S):
                     while not self._is_registered():
                         await self._news.wait()
-                        self._news = trio.Event()
             else:
                 await trio.sleep(_RETRY_S)
 

@@ -13,14 +13,13 @@ from collections.abc import Iterable
 from itertools import islice
 from typing import Final
 
-import trio
-
 from pykbroker.config import BrokerConfig
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages.topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
 
 from ..runtime.clock import Clock
 from ..runtime.log_lines import RateLimitedLog, printable
+from ..runtime.signal import Signal
 from .controller_channel import ControllerChannel
 
 _log = logging.getLogger(__name__)
@@ -39,7 +38,7 @@ class AutoTopicCreation:
         self._replication_factor = _if_given(config, "default.replication.factor")
         self._pending: set[str] = set()
         self._requests: deque[CreateTopicsRequest] = deque()
-        self._news = trio.Event()
+        self._news = Signal()
 
     def create(self, names: Iterable[str]) -> None:
         """Soon. A name that is on its way already does not go twice, and no more are looked at than there is
@@ -56,7 +55,6 @@ class AutoTopicCreation:
         """Until it is cancelled. One client's names go in one request, the clients one after the other."""
         while True:
             await self._news.wait()
-            self._news = trio.Event()
             while self._requests:
                 request = self._requests.popleft()
                 try:

@@ -24,6 +24,7 @@ from pykbroker.protocol.schema import Message
 from ..network.handlers import RequestContext, RequestRefused
 from ..network.large_requests import LARGE_FRAME_BYTES
 from ..network.node_connections import Destination, NodeConnections
+from ..runtime.signal import Signal
 from ..runtime.threads import Threads
 from ..runtime.turns import Turn
 from .forwarding import disclose_response, enclose, has_error
@@ -74,7 +75,7 @@ class ControllerChannel:
         self._timeout_ms = timeout_ms
         self._threads = threads
         self._seen: tuple[bool, Destination | None] = (False, None)
-        self._changed = trio.Event()
+        self._changed = Signal()
         self._asking: dict[trio.CancelScope, Destination] = {}
 
     async def submit(self, request: Message, *, timeout_ms: int | None = None) -> Any:
@@ -104,7 +105,6 @@ class ControllerChannel:
             return
         self._seen = now
         self._changed.set()
-        self._changed = trio.Event()
         is_local, leader = now
         for scope, asked in self._asking.items():
             if is_local or leader not in (None, asked):
@@ -127,7 +127,7 @@ class ControllerChannel:
         timeout_ms = self._timeout_ms if timeout_ms is None else timeout_ms
         with trio.move_on_after(timeout_ms / 1000):
             while True:
-                changed, leader = self._changed, self._find()
+                looked, leader = self._changed.count, self._find()
                 response = None
                 if local is not None and self._local is not None and self._local.is_active:
                     response = await local()
@@ -136,7 +136,7 @@ class ControllerChannel:
                 if response is not None and not has_error(response, ErrorCode.NOT_CONTROLLER):
                     return response
                 with trio.move_on_after(_BACKOFF_S):
-                    await changed.wait()
+                    await self._changed.next(looked)
         name = type(request).__name__
         reason = f"No controller answered {name} within {timeout_ms} ms."
         return await _error_response(request, ApiError(ErrorCode.REQUEST_TIMED_OUT, reason))

@@ -45,6 +45,7 @@ from pykbroker.storage.files.errors import DiskFailed, NoRoom
 from ..runtime.clock import Clock
 from ..runtime.log_lines import printable
 from ..runtime.loop_monitor import REQUESTER
+from ..runtime.signal import Signal
 from ..runtime.turns import LongRequests, Turn
 from .encoded_records import EncodedRecords, encode_records
 from .metadata_publisher import MetadataPublisher
@@ -114,7 +115,7 @@ class ControllerDriver:
         """The steps, and the requests that are cut or judged for theirs: one of them has its turn at a time."""
         self._turn = Turn(self._long)
         self._next_token = 0
-        self._news = trio.Event()
+        self._news = Signal()
         self._no_expiry_before_ms = 0
         self._written_ms = 0
         raft.watch(self._on_raft_changed)
@@ -392,9 +393,7 @@ class ControllerDriver:
             deadline_ms = min(math.inf if expiry_ms is None else expiry_ms, self._idle_deadline_ms())
             deadline_ms = max(deadline_ms, self._no_expiry_before_ms)
             wait_s = max(deadline_ms - self._clock.monotonic_ms(), 0) / 1000
-        with trio.move_on_after(wait_s):
-            await self._news.wait()
-        self._news = trio.Event()
+        await self._news.wait(wait_s)
 
 
 def _not_controller(request: Message) -> LongWork[Message]:

@@ -12,6 +12,8 @@ import trio
 
 from pykbroker.metadata.image import MetadataImage
 
+from ..runtime.signal import Signal
+
 
 class Followed(Protocol):
     """`MetadataPublisher`."""
@@ -24,18 +26,16 @@ class Followed(Protocol):
 class ImageConditions:
     def __init__(self, metadata: Followed) -> None:
         self._metadata = metadata
-        self._changed = trio.Event()
+        self._changed = Signal()
         metadata.watch(self._on_applied)
 
     async def until(self, condition: Callable[[MetadataImage], bool], timeout_s: float) -> bool:
         """Whether it came true in time. Listeners of the image have seen what made it so."""
         with trio.move_on_after(timeout_s):
             while not condition(self._metadata.image):
-                await self._changed.wait()
+                await self._changed.next()
             return True
         return False
 
     def _on_applied(self) -> None:
-        if self._changed.statistics().tasks_waiting:
-            self._changed.set()
-            self._changed = trio.Event()
+        self._changed.set()

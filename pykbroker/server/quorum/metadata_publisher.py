@@ -18,6 +18,7 @@ from pykbroker.metadata.image import ImageChanges, InconsistentMetadata, Metadat
 from pykbroker.metadata.image_difference import difference
 from pykbroker.storage.files.errors import CorruptLog
 
+from ..runtime.signal import Signal
 from ..runtime.start_refused import StartRefused
 from ..runtime.turns import Turn
 from .metadata_log import MetadataBatch, MetadataLog, StartSnapshot
@@ -51,7 +52,7 @@ class MetadataPublisher:
         self._prepare: Preparation | None = None
         self._replayed_offset = 0
         self._is_informed = False
-        self._news = trio.Event()
+        self._news = Signal()
         self._turn = Turn()
         raft.watch(self._on_raft_changed)
 
@@ -99,7 +100,6 @@ class MetadataPublisher:
 
     async def _wait(self) -> None:
         await self._news.wait()
-        self._news = trio.Event()
 
     def _is_behind(self) -> bool:
         return self._replayed_offset < self._raft.high_watermark or self._log.begins_anew

@@ -42,6 +42,7 @@ from pykbroker.storage.files.errors import CorruptLog, DiskFailed, NoRoom
 from ..logs.full_directories import FullDirectories
 from ..logs.log_truncations import carry_out
 from ..runtime.clock import Clock
+from ..runtime.signal import Signal
 from ..runtime.start_refused import StartRefused
 from ..runtime.threads import Threads
 from .encoded_records import EncodedRecords
@@ -85,15 +86,15 @@ class RaftDriver:
         self._asked: dict[int, _Asked] = {}
         self._next_token = 0
         self._told: object = None
-        self._work = trio.Event()
-        self._wants_flush = trio.Event()
+        self._work = Signal()
+        self._wants_flush = Signal()
         self._flushing = trio.Lock()
         self._durable_end_offset = log.end_offset
         self._full = FullDirectories(logger, clock)
         self._refusal: NoRoom | None = None
         """Of what raft itself wants written, as long as there is no room for it."""
         self._wants_to_resign = False
-        self._changed = trio.Event()
+        self._changed = Signal()
         self._failure: DiskFailed | StartRefused | None = None
         channel.on_foreign = self._found_foreign_peer
 
@@ -165,12 +166,12 @@ class RaftDriver:
             self._work.set()
             with trio.move_on_after(_RESIGNATION_S):
                 while self._raft.leader_id == self.node_id and self._raft.has_majority:
-                    await self._changed.wait()
+                    await self._changed.next()
 
     async def wait_until_alone(self) -> None:
         """Until too few voters are there for a leader."""
         while self._raft.has_majority:
-            await self._changed.wait()
+            await self._changed.next()
 
     def watch(self, watcher: Callable[[], None]) -> None:
         """Calls `watcher` whenever something of the above may have changed. It must not wait."""
@@ -265,9 +266,7 @@ class RaftDriver:
         now_ms = self._clock.monotonic_ms()
         deadline_ms = self._raft.next_deadline_ms(now_ms)
         wait_s = math.inf if deadline_ms is None else max(deadline_ms - now_ms, 0) / 1000
-        with trio.move_on_after(wait_s):
-            await self._work.wait()
-        self._work = trio.Event()
+        await self._work.wait(wait_s)
 
     async def _take_a_turn(self, nursery: trio.Nursery) -> None:
         """What came in, what is due, and whatever raft wants then, until it wants nothing."""
@@ -309,7 +308,6 @@ class RaftDriver:
             for watcher in self._watchers:
                 watcher()
             self._changed.set()
-            self._changed = trio.Event()
 
     async def _persist(self, ready: Ready) -> None:
         election = ready.election
@@ -404,7 +402,7 @@ class RaftDriver:
             await self._wants_flush.wait()
             if self._append_linger_s:
                 await trio.sleep(self._append_linger_s)
-            self._wants_flush = trio.Event()
+            self._wants_flush.clear()
             await self._flush()
             self._work.set()
 

@@ -17,6 +17,7 @@ from pykbroker.raft.snapshots import RetentionLimits, SnapshotSchedule, StoredSn
 from pykbroker.storage.files.errors import NoRoom
 
 from ..runtime.clock import Clock
+from ..runtime.signal import Signal
 from ..runtime.threads import Threads
 from .metadata_log import MetadataLog
 
@@ -49,7 +50,7 @@ class SnapshotGenerator:
         self._next_cleaning_ms = clock.monotonic_ms() + CLEANING_INTERVAL_MS
         self._planned_ms: int | None = None
         """When the next snapshot will be due, as far as `run` knows."""
-        self._is_earlier = trio.Event()
+        self._is_earlier = Signal()
         self._deleted: list[tuple[int, list[str]]] = []
         """Files out of use, with the time when they are to be removed."""
 
@@ -96,9 +97,7 @@ class SnapshotGenerator:
         if len(self._log.snapshots.ids) > 1:
             deadlines.append(self._next_cleaning_ms)
         wait_s = (min(deadlines) - self._clock.monotonic_ms()) / 1000 if deadlines else math.inf
-        with trio.move_on_after(max(wait_s, 0)):
-            await self._is_earlier.wait()
-        self._is_earlier = trio.Event()
+        await self._is_earlier.wait(max(wait_s, 0))
 
     # What
 

@@ -25,6 +25,8 @@ from pykbroker.protocol.messages.brokers import (
 from pykbroker.replication.isr import CommittedIsr, IsrChange
 from pykbroker.replication.partition import Partition
 
+from ..runtime.signal import Signal
+
 logger = logging.getLogger(__name__)
 
 _RETRY_S = 0.05
@@ -44,7 +46,7 @@ class IsrChanges:
     def __init__(self, node_id: int) -> None:
         self._node_id = node_id
         self._pending: dict[Partition, IsrChange] = {}
-        self._work = trio.Event()
+        self._work = Signal()
 
     def propose(self, partition: Partition, change: IsrChange) -> None:
         """Takes the place of an earlier change of the same partition, which the metadata have overtaken."""
@@ -55,7 +57,6 @@ class IsrChanges:
         """Until it is cancelled. broker_epoch: of this broker's registration."""
         while True:
             await self._work.wait()
-            self._work = trio.Event()
             while self._pending:
                 sent = dict(islice(self._pending.items(), _MOST_AT_ONCE))
                 response = await submit(self._request(sent, broker_epoch()))

@@ -21,6 +21,7 @@ from pykbroker.protocol.messages.log_dirs import (
 )
 
 from ..quorum.controller_channel import ControllerChannel
+from ..runtime.signal import Signal
 
 _log = logging.getLogger(__name__)
 
@@ -37,7 +38,7 @@ class DirectoryAssignments:
         self._image = image
         self._node_id = node_id
         self._wanted: dict[Replica, bytes] = {}
-        self._news = trio.Event()
+        self._news = Signal()
         self._told: dict[Replica, trio.Event] = {}
 
     def note(self, topic_id: bytes, index: int, directory_id: bytes) -> None:
@@ -55,7 +56,6 @@ class DirectoryAssignments:
         """Until it is cancelled; begins when the broker is registered."""
         while True:
             await self._news.wait()
-            self._news = trio.Event()
             while self._wanted:
                 batch = dict(list(self._wanted.items())[:_MOST_AT_ONCE])
                 if not await self._tell(batch):

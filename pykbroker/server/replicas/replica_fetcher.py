@@ -26,6 +26,7 @@ from pykbroker.storage.files.errors import DiskFailed
 
 from ..runtime.clock import Clock
 from ..runtime.few_tasks import in_few_tasks
+from ..runtime.signal import Signal
 
 logger = logging.getLogger(__name__)
 
@@ -91,7 +92,7 @@ class ReplicaFetcher:
         self._clock = clock
         self._broker_epoch = broker_epoch
         self._timeout_ms = timeout_ms
-        self._news = trio.Event()
+        self._news = Signal()
         self._scope = trio.CancelScope()
         self._is_reached: bool | None = None
         self._asking: trio.CancelScope | None = None
@@ -123,7 +124,7 @@ class ReplicaFetcher:
 
     async def _step(self) -> None:
         follower = self.follower
-        self._news = trio.Event()
+        self._news.clear()
         try:
             offsets = follower.next_offsets_request()
             if offsets is not None:
@@ -191,8 +192,7 @@ class ReplicaFetcher:
     async def _wait(self) -> None:
         deadline_ms = self.follower.next_deadline_ms()
         wait_s = math.inf if deadline_ms is None else max(deadline_ms - self._clock.monotonic_ms(), 0) / 1000
-        with trio.move_on_after(wait_s):
-            await self._news.wait()
+        await self._news.wait(wait_s)
 
     def _note_reached(self, is_reached: bool, why: str = "") -> None:
         """One line when it changes."""
