@@ -15,8 +15,8 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer
 from confluent_kafka import TopicPartition as ConfluentTopicPartition
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 
-DEADLINE_S = 120
-"""As long as producers try by default (`delivery.timeout.ms`)."""
+from .waiting import DEADLINE_S
+
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 
 Headers = tuple[tuple[str, bytes | None], ...]
@@ -97,7 +97,6 @@ def write_with_confluent(
             "acks": acks,
             "compression.type": codec,
             "enable.idempotence": idempotent,
-            "message.timeout.ms": DEADLINE_S * 1000,
         }
     )
     offsets: dict[int, int] = {}

@@ -28,7 +28,7 @@ class Refused(Exception):
 class RawClient:
     """Raises OSError where the connection fails."""
 
-    def __init__(self, address: tuple[str, int], *, timeout_s: float = 10) -> None:
+    def __init__(self, address: tuple[str, int], *, timeout_s: float = 60) -> None:
         self._socket = socket.create_connection(address, timeout=timeout_s)
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 

@@ -50,7 +50,6 @@ class ConfluentProducer:
                 "max.in.flight.requests.per.connection": in_flight,
                 "linger.ms": 1,
                 "queue.buffering.max.messages": 5000,
-                "message.timeout.ms": 120_000,
                 "reconnect.backoff.max.ms": 500,
             }
         )

@@ -15,10 +15,10 @@ from tests.storage.cleaning import clean
 
 from .answers import TestAnswers
 from .brokers import Broker, BrokerProcess
-from .clients import CODECS, DEADLINE_S, Message, write_with_confluent
+from .clients import CODECS, Message, write_with_confluent
 from .conftest import FreshBroker
 from .topics import create_topic, wait_for_leaders
-from .waiting import until
+from .waiting import DEADLINE_S, until
 
 CLEANER = {"log.cleaner.backoff.ms": "100", "log.initial.task.delay.ms": "0"}
 TOPIC = {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.01", "segment.ms": "5000"}

@@ -20,6 +20,7 @@ import pytest
 from confluent_kafka import Consumer, Producer
 
 from compat_tests.ports import take_ports
+from compat_tests.waiting import DEADLINE_S
 
 ROOT = Path(__file__).parent.parent
 BASE = "localhost/pykbroker-test-base"
@@ -140,11 +141,11 @@ def wait_for_ready_line(process: subprocess.Popen[str]) -> None:
 def produce_and_consume(bootstrap: str) -> None:
     producer = Producer({"bootstrap.servers": bootstrap})
     producer.produce("in-a-container", b"value", b"key")
-    assert producer.flush(30) == 0
+    assert producer.flush(DEADLINE_S) == 0
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "g", "auto.offset.reset": "earliest"})
     try:
         consumer.subscribe(["in-a-container"])
-        message = consumer.poll(30)
+        message = consumer.poll(DEADLINE_S)
         assert message is not None
         assert message.error() is None
         assert (message.key(), message.value()) == (b"key", b"value")

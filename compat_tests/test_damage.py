@@ -40,7 +40,7 @@ from pykbroker.protocol.records.batch import Record, encode_batch, iter_batches,
 from .apache_kafka.broker import ApacheKafka
 from .brokers import Broker, BrokerProcess, Pykbroker
 from .topics import create_topic, wait_for_leaders
-from .waiting import until
+from .waiting import DEADLINE_S, until
 from .wire import Wire
 
 STORAGE_ERROR = ErrorCode.KAFKA_STORAGE_ERROR
@@ -58,7 +58,7 @@ def write(broker: Broker, topic: str, first: int, count: int) -> None:
     producer = Producer({"bootstrap.servers": broker.bootstrap, "acks": "all", "linger.ms": 0})
     for number in range(first, first + count):
         producer.produce(topic, value=b"value %d" % number, partition=0)
-        assert producer.flush(60) == 0
+        assert producer.flush(DEADLINE_S) == 0
 
 
 def fetch(broker: Broker, topic: str, offset: int) -> tuple[int, list[bytes | None]]:

@@ -12,19 +12,22 @@ from typing import Any
 import pytest
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
+from pykbroker.java_hash import abs_java_hash
+
 from .answers import TestAnswers
 from .apache_kafka.tools import Tool, run_tool
 from .brokers import Broker
 from .clients import Message, write_with_confluent
 from .members import Member
 from .topics import create_topic
-from .waiting import until
+from .waiting import DEADLINE_S, until
 
 pytestmark = pytest.mark.java
 
 PARTITIONS = 3
 RECORDS = 30
 FORMATTERS = "org.apache.kafka.tools.consumer."
+OFFSETS_PARTITIONS = 50
 MEMBER_UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|(?<= )[A-Za-z0-9+/]{21}[AQgw](?= )")
 """The second form is what librdkafka calls itself in a group of the consumer protocol."""
 LOG_TIME = re.compile(r"^\[[-\d :,]+\] ", re.MULTILINE)
@@ -74,7 +77,7 @@ class Group:
     def ours(self, *arguments: str, allowed: tuple[int, ...] = (0,)) -> list[str]:
         command = [sys.executable, "-m", "pykbroker", "groups"]
         command += ["--bootstrap-server", self.broker.bootstrap, *arguments]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=DEADLINE_S, check=False)
         assert done.returncode in allowed, done.stdout + done.stderr
         return self.shown(done.stdout + "\n" + done.stderr)
 
@@ -205,11 +208,15 @@ def test_offsets_and_groups_are_deleted(group: Group, answers: TestAnswers) -> N
 
 def read_formatted(broker: Broker, formatter: str, group_id: str) -> list[dict[str, Any]]:
     """Every record of the group in `__consumer_offsets`, as Kafka's console consumer prints them."""
+    partition = TopicPartition("__consumer_offsets", abs_java_hash(group_id) % OFFSETS_PARTITIONS)
+    consumer = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": "unused"})
+    _, end = consumer.get_watermark_offsets(partition, timeout=DEADLINE_S)
+    consumer.close()
     output = run_tool(
         Tool.CONSOLE_CONSUMER,
-        *("--bootstrap-server", broker.bootstrap, "--topic", "__consumer_offsets", "--from-beginning"),
-        *("--formatter", FORMATTERS + formatter, "--timeout-ms", "4000"),
-        allowed=(0, 1),
+        *("--bootstrap-server", broker.bootstrap, "--topic", partition.topic, "--partition", str(partition.partition)),
+        *("--offset", "earliest", "--max-messages", str(end), "--timeout-ms", "120000"),
+        *("--formatter", FORMATTERS + formatter),
     )
     records = decoded(output.stdout)
     return [record for record in records if record["key"]["data"].get("group") == group_id]

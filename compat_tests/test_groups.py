@@ -233,7 +233,7 @@ def test_auto_commit_keeps_the_place_of_a_consumer_that_left(broker: Broker, fil
     until(lambda: found.extend(_polled(consumer)) or len(found) == RECORDS, "all records")
     consumer.close()
     producer = KafkaProducer(bootstrap_servers=broker.bootstrap)
-    producer.send(filled_topic, b"new", partition=3).get(30)
+    producer.send(filled_topic, b"new", partition=3).get(DEADLINE_S)
     producer.close()
     consumer = KafkaConsumer(filled_topic, **settings)
     later: list[bytes] = []

@@ -98,7 +98,7 @@ def test_the_performance_tools_write_and_read(broker: Broker, topic: str) -> Non
     offsets = tool(Tool.GET_OFFSETS, broker, "--topic", topic, "--time", "-1")
     assert sum(int(line.rsplit(":", 1)[1]) for line in offsets.splitlines()) == RECORDS
     read = tool(
-        Tool.CONSUMER_PERFORMANCE, broker, "--topic", topic, "--num-records", str(RECORDS), "--timeout", "30000"
+        Tool.CONSUMER_PERFORMANCE, broker, "--topic", topic, "--num-records", str(RECORDS), "--timeout", "120000"
     )
     names, values = (line.split(", ") for line in read.strip().splitlines()[-2:])
     assert int(dict(zip(names, values, strict=False))["data.consumed.in.nMsg"]) == RECORDS
@@ -129,7 +129,7 @@ def test_consumer_group_command_shows_resets_and_deletes(broker: Broker, topic: 
     messages = [Message(b"%d" % number, partition=number % 2) for number in range(20)]
     write_with_confluent(broker.bootstrap, topic, messages)
     group = f"group-of-{topic}"
-    read = ("--topic", topic, "--group", group, "--from-beginning", "--max-messages", "20", "--timeout-ms", "30000")
+    read = ("--topic", topic, "--group", group, "--from-beginning", "--max-messages", "20", "--timeout-ms", "120000")
     assert sorted(map(int, tool(Tool.CONSOLE_CONSUMER, broker, *read).split())) == list(range(20))
     assert group in tool(Tool.CONSUMER_GROUPS, broker, "--list").splitlines()
     state = tool(Tool.CONSUMER_GROUPS, broker, "--describe", "--group", group, "--state")
@@ -220,7 +220,7 @@ def read_as_group(broker: Broker, topic: str) -> None:
     run_tool(
         Tool.CONSOLE_CONSUMER,
         *("--bootstrap-server", broker.bootstrap, "--topic", topic, "--group", "dumped", "--from-beginning"),
-        *("--max-messages", "20000", "--timeout-ms", "30000"),
+        *("--max-messages", "20000", "--timeout-ms", "120000"),
     )
 
 

@@ -26,6 +26,7 @@ from .brokers import Broker, BrokerProcess, Pykbroker
 from .clients import READERS, Message, write_with_confluent
 from .conftest import assert_all_went_well, watch_log
 from .topics import create_topic, wait_for_leaders
+from .waiting import DEADLINE_S
 
 pytestmark = pytest.mark.java
 
@@ -117,15 +118,15 @@ def offsets_of_times(broker: Broker, topic: str) -> list[object]:
 
 def printed_by_java(broker: Broker, topic: str) -> list[str]:
     properties = [word for name in PRINTED for word in ("--formatter-property", f"print.{name}=true")]
-    arguments = ("--from-beginning", "--max-messages", str(ENDS[topic]), "--timeout-ms", "20000", *properties)
+    arguments = ("--from-beginning", "--max-messages", str(ENDS[topic]), "--timeout-ms", "120000", *properties)
     return run_tool(Tool.CONSOLE_CONSUMER, "--bootstrap-server", broker.bootstrap, "--topic", topic, *arguments).lines
 
 
 def printed_by_pykbroker(broker: Broker, topic: str) -> list[str]:
     properties = [word for name in PRINTED for word in ("--formatter-property", f"print.{name}=true")]
     command = [sys.executable, "-m", "pykbroker", "consume", "--bootstrap-server", broker.bootstrap, "--topic", topic]
-    command += ["--from-beginning", "--max-messages", str(ENDS[topic]), "--timeout-ms", "20000", *properties]
-    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout.splitlines()
+    command += ["--from-beginning", "--max-messages", str(ENDS[topic]), "--timeout-ms", "120000", *properties]
+    return subprocess.run(command, capture_output=True, text=True, timeout=DEADLINE_S, check=True).stdout.splitlines()
 
 
 def files(data: Path) -> dict[str, bytes]:

@@ -29,7 +29,7 @@ from .clients import Message, read_with_confluent, write_with_confluent
 from .conftest import watch_log
 from .log_directories import describe, until_led
 from .topics import create_topic
-from .waiting import until
+from .waiting import DEADLINE_S, until
 from .wire import Wire
 
 NEWEST = 2
@@ -126,7 +126,7 @@ def test_a_partition_moves_while_it_is_written(
     until(arrived, "the partition is in the other directory")
     for _ in range(100):
         arrived()
-    assert producer.flush(30) == 0
+    assert producer.flush(DEADLINE_S) == 0
     read = read_with_confluent(broker.bootstrap, "moving", 1, count)
     assert [each.offset for each in read] == list(range(count))
     broker.kill()
@@ -215,7 +215,7 @@ def _move_and_change_ones_mind(broker: Broker, directories: tuple[Path, Path]) -
     with_topic = [directory for directory in directories if any(directory.glob("moving-*"))]
     assert with_topic
     admin = AdminClient({"bootstrap.servers": broker.bootstrap})
-    admin.delete_topics(["moving"])["moving"].result(30)
+    admin.delete_topics(["moving"])["moving"].result(DEADLINE_S)
     until(lambda: not where(broker, "moving"), "nothing of the topic is left")
     paths = [path for directory in directories for path in (directory.glob("moving-*"))]
     assert paths, "files go later"

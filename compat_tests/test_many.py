@@ -37,7 +37,7 @@ def test_a_fetch_of_many_large_partitions_reaches_them_all(broker: Broker, topic
     for number in range(200):
         producer.produce(topic, value, partition=number % 20)
         producer.poll(0)
-    assert producer.flush(60) == 0
+    assert producer.flush(DEADLINE_S) == 0
     consumer = KafkaConsumer(
         bootstrap_servers=broker.bootstrap, fetch_max_bytes=1_000_000, max_partition_fetch_bytes=300_000
     )

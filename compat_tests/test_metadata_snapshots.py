@@ -18,6 +18,7 @@ from .apache_kafka.tools import Tool, run_tool
 from .brokers import Broker, Pykbroker
 from .conftest import watch_log
 from .topics import create_topic
+from .waiting import DEADLINE_S
 
 pytestmark = pytest.mark.java
 
@@ -157,7 +158,7 @@ def scram_iterations(broker: Broker, name: str) -> int:
 
 
 def topics_of(broker: Broker) -> set[str]:
-    return set(AdminClient({"bootstrap.servers": broker.bootstrap}).list_topics(timeout=30).topics)
+    return set(AdminClient({"bootstrap.servers": broker.bootstrap}).list_topics(timeout=DEADLINE_S).topics)
 
 
 def id_of(broker: Broker, topic: str) -> str:

@@ -11,7 +11,7 @@ from .brokers import Broker
 from .conftest import FreshBroker
 from .member_processes import MemberProcess, overlaps
 from .topics import create_topic
-from .waiting import until
+from .waiting import DEADLINE_S, until
 from .wire import Wire
 
 PARTITIONS = 12
@@ -55,7 +55,7 @@ class Writer:
     def write(self) -> None:
         producer = KafkaProducer(bootstrap_servers=self._broker.bootstrap, acks="all")
         sent = [producer.send(TOPIC, b"%d" % number, partition=number % PARTITIONS) for number in range(BATCH)]
-        assert all(future.get(60) for future in sent)
+        assert all(future.get(DEADLINE_S) for future in sent)
         producer.close()
         self.written += BATCH
 

@@ -23,6 +23,7 @@ from .brokers import Broker
 from .clients import read_with_kafka_python
 from .hostile.scene import Scene
 from .topics import create_topic
+from .waiting import DEADLINE_S
 from .wire import Wire
 
 T0 = int(time.time() * 1000) - 3_600_000
@@ -96,9 +97,9 @@ def test_clients_find_offsets_by_time(broker: Broker, timed_topic: str) -> None:
     assert consumer.end_offsets([partition]) == {partition: 12}
     consumer.close()
     librdkafka = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": "unused"})
-    (by_time,) = librdkafka.offsets_for_times([ConfluentTopicPartition(timed_topic, 0, T0 + 31)], timeout=30)
+    (by_time,) = librdkafka.offsets_for_times([ConfluentTopicPartition(timed_topic, 0, T0 + 31)], timeout=DEADLINE_S)
     assert by_time.offset == 5
-    assert librdkafka.get_watermark_offsets(ConfluentTopicPartition(timed_topic, 0), timeout=30) == (0, 12)
+    assert librdkafka.get_watermark_offsets(ConfluentTopicPartition(timed_topic, 0), timeout=DEADLINE_S) == (0, 12)
     librdkafka.close()
 
 
@@ -120,7 +121,7 @@ def test_a_fetch_from_the_middle_of_a_batch_returns_the_whole_batch(broker: Brok
 
 
 def test_a_client_that_starts_in_the_middle_of_a_batch_sees_the_rest_of_it(broker: Broker, timed_topic: str) -> None:
-    consumer = KafkaConsumer(bootstrap_servers=broker.bootstrap, consumer_timeout_ms=10_000)
+    consumer = KafkaConsumer(bootstrap_servers=broker.bootstrap, consumer_timeout_ms=120_000)
     partition = TopicPartition(timed_topic, 0)
     consumer.assign([partition])
     consumer.seek(partition, 6)

@@ -21,10 +21,9 @@ from pykbroker.protocol.messages.group_offsets import (
 
 from .brokers import Broker
 from .topics import create_topic
-from .waiting import until
+from .waiting import DEADLINE_S, until
 from .wire import Wire
 
-TIMEOUT_S = 30
 UNSTABLE = "UNSTABLE_OFFSET_COMMIT"
 
 
@@ -39,7 +38,7 @@ class Committing:
     def producer(self, number: int) -> Producer:
         transactional_id = f"{self.group_id}-{number}"
         producer = Producer({"bootstrap.servers": self.broker.bootstrap, "transactional.id": transactional_id})
-        producer.init_transactions(TIMEOUT_S)
+        producer.init_transactions(DEADLINE_S)
         producer.begin_transaction()
         return producer
 
@@ -47,7 +46,7 @@ class Committing:
         """In the name of a consumer that is no member."""
         consumer = Consumer({"bootstrap.servers": self.broker.bootstrap, "group.id": self.group_id})
         offsets = [TopicPartition(self.topic, partition, offset)]
-        producer.send_offsets_to_transaction(offsets, consumer.consumer_group_metadata(), TIMEOUT_S)
+        producer.send_offsets_to_transaction(offsets, consumer.consumer_group_metadata(), DEADLINE_S)
         consumer.close()
 
     def commit(self, offset: int) -> None:
@@ -90,7 +89,7 @@ def test_an_offset_is_unstable_until_its_transaction_ends(committing: Committing
     committing.send(producer, 5)
     assert committing.fetch() == [UNSTABLE, -1]
     assert committing.fetch(stable=False) == [-1, -1]
-    (producer.commit_transaction if is_commit else producer.abort_transaction)(TIMEOUT_S)
+    (producer.commit_transaction if is_commit else producer.abort_transaction)(DEADLINE_S)
     until(lambda: committing.fetch() == [5 if is_commit else -1, -1], "the transaction has ended")
 
 
@@ -99,11 +98,11 @@ def test_what_was_committed_last_counts_whichever_transaction_ends_first(committ
     committing.send(first, 5)
     committing.send(first, 6, partition=1)
     committing.send(second, 7)
-    second.commit_transaction(TIMEOUT_S)
+    second.commit_transaction(DEADLINE_S)
     until(lambda: committing.fetch(stable=False) == [7, -1], "the second transaction has ended")
     assert committing.fetch() == [UNSTABLE, UNSTABLE]
     committing.commit(9)
-    first.commit_transaction(TIMEOUT_S)
+    first.commit_transaction(DEADLINE_S)
     until(lambda: committing.fetch() == [9, 6], "the first transaction has ended")
 
 
@@ -113,7 +112,7 @@ def test_a_deleted_offset_takes_the_pending_one_along(committing: Committing) ->
     committing.send(producer, 6, partition=1)
     committing.delete_offset()
     assert committing.fetch() == [-1, UNSTABLE]
-    producer.commit_transaction(TIMEOUT_S)
+    producer.commit_transaction(DEADLINE_S)
     until(lambda: committing.fetch() == [-1, 6], "the transaction has ended")
 
 
@@ -123,10 +122,10 @@ def test_a_deleted_group_takes_its_pending_offsets_along(committing: Committing)
     committing.send(producer, 5)
     admin = AdminClient({"bootstrap.servers": committing.broker.bootstrap})
     for future in admin.delete_consumer_groups([committing.group_id]).values():
-        future.result(TIMEOUT_S)
+        future.result(DEADLINE_S)
     assert committing.fetch() == [-1, -1]
-    producer.commit_transaction(TIMEOUT_S)
+    producer.commit_transaction(DEADLINE_S)
     producer.begin_transaction()
     committing.send(producer, 6, partition=1)
-    producer.commit_transaction(TIMEOUT_S)
+    producer.commit_transaction(DEADLINE_S)
     until(lambda: committing.fetch() == [-1, 6], "only what came after the deletion is there")

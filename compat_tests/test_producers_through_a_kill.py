@@ -17,7 +17,7 @@ from .apache_kafka.tools import Tool, tool_command
 from .brokers import Broker
 from .conftest import FreshBroker
 from .topics import create_topic
-from .waiting import until
+from .waiting import DEADLINE_S, until
 
 pytestmark = pytest.mark.flaky(reruns=0)
 
@@ -32,7 +32,7 @@ def java(broker: Broker, sends_all: threading.Event) -> None:
         *("--bootstrap-server", broker.bootstrap, "--topic", TOPIC, "--num-records", str(IN_ALL)),
         *("--record-size", "100", "--throughput", "1500", "--command-property", "reconnect.backoff.max.ms=500"),
     )
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=DEADLINE_S, check=False)
     assert f"{IN_ALL} records sent" in done.stdout, done.stdout + done.stderr
 
 
@@ -46,7 +46,7 @@ def kafka_python(broker: Broker, sends_all: threading.Event) -> None:
             sends_all.wait()
         pending.append(producer.send(TOPIC, b"%d" % number, partition=number % PARTITIONS))
     for future in pending:
-        future.get(90)
+        future.get(DEADLINE_S)
     producer.close()
 
 
@@ -80,7 +80,7 @@ def test_every_record_is_stored_once(
         finally:
             sends_all.set()
         broker.start()
-        producer.result(120)
+        producer.result(DEADLINE_S)
     assert stored(broker) == IN_ALL
 
 

@@ -9,7 +9,7 @@ from .clients import Message, read_with_confluent, write_with_confluent
 from .conftest import FreshBroker
 from .steady_producers import ConfluentProducer, assert_stored, finished
 from .topics import create_topic, wait_for_leaders
-from .waiting import until
+from .waiting import DEADLINE_S, until
 
 PARTITIONS = 3
 ENOUGH_ACKNOWLEDGED = 20_000
@@ -99,11 +99,11 @@ def test_clients_go_on_through_a_restart(fresh_broker: FreshBroker) -> None:
 
         until(poll, f"{count} records")
 
-    producer.send("kept", b"before").get(30)
+    producer.send("kept", b"before").get(DEADLINE_S)
     read(1)
     broker.stop()
     broker.start()
-    producer.send("kept", b"after").get(60)
+    producer.send("kept", b"after").get(DEADLINE_S)
     read(2)
     assert values == [b"before", b"after"]
     producer.close()

@@ -31,7 +31,7 @@ from .brokers import Broker, BrokerProcess
 from .clients import read_with_confluent
 from .hostile.scene import Scene
 from .topics import create_topic
-from .waiting import until
+from .waiting import DEADLINE_S, until
 from .wire import Wire
 
 HOUR_MS = 3_600_000
@@ -131,7 +131,7 @@ def set_topic_config(admin: AdminClient, topic: str, key: str, value: str) -> No
     entry = ConfigEntry(key, value, incremental_operation=AlterConfigOpType.SET)
     resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[entry])
     for future in admin.incremental_alter_configs([resource]).values():
-        future.result(30)
+        future.result(DEADLINE_S)
 
 
 def test_a_log_is_cut_to_the_segments_that_its_size_needs(
@@ -222,12 +222,12 @@ def test_clients_delete_records_and_go_on_behind_them(broker: Broker, topic: str
     write(broker, topic, 10)
     admin = AdminClient({"bootstrap.servers": broker.bootstrap})
     (future,) = admin.delete_records([ConfluentTopicPartition(topic, 0, 3)]).values()
-    assert future.result(30).low_watermark == 3
+    assert future.result(DEADLINE_S).low_watermark == 3
     kafka_python = KafkaAdminClient(bootstrap_servers=broker.bootstrap)
     kafka_python.delete_records({TopicPartition(topic, 0): 6})
     kafka_python.close()
     consumer = KafkaConsumer(
-        bootstrap_servers=broker.bootstrap, auto_offset_reset="earliest", consumer_timeout_ms=10_000
+        bootstrap_servers=broker.bootstrap, auto_offset_reset="earliest", consumer_timeout_ms=120_000
     )
     consumer.assign([TopicPartition(topic, 0)])
     consumer.seek(TopicPartition(topic, 0), 1)

@@ -11,6 +11,7 @@ from .apache_kafka.tools import Tool, run_tool
 from .brokers import Broker
 from .clients import CODECS, READERS, WRITERS, Message, Stored, Writer
 from .topics import create_topic
+from .waiting import DEADLINE_S
 
 T0 = int(time.time() * 1000) - 3_600_000
 """An hour ago: old enough to tell from the broker's time, young enough for every retention."""
@@ -110,7 +111,7 @@ def test_a_produce_answer_carries_the_log_s_own_time(broker: Broker, new_topic: 
 
     topic = new_topic(message_timestamp_type="LogAppendTime")
     producer = KafkaProducer(bootstrap_servers=broker.bootstrap)
-    answer = producer.send(topic, b"x", timestamp_ms=T0, partition=0).get(30)
+    answer = producer.send(topic, b"x", timestamp_ms=T0, partition=0).get(DEADLINE_S)
     producer.close()
     (found,) = READERS["kafka-python"](broker.bootstrap, topic, 1, 1)
     assert answer.timestamp == found.message.timestamp_ms
@@ -123,7 +124,7 @@ def test_a_large_message_passes_where_the_topic_alone_allows_it(broker: Broker, 
 
     value = bytes(range(256)) * (6 * 2**20 // 256)
     producer = KafkaProducer(bootstrap_servers=broker.bootstrap, max_request_size=16 * 2**20)
-    assert producer.send(topic, value, partition=0).get(30).offset == 0
+    assert producer.send(topic, value, partition=0).get(DEADLINE_S).offset == 0
     producer.close()
     for name, read in READERS.items():
         (found,) = read(broker.bootstrap, topic, 1, 1)
@@ -137,10 +138,10 @@ def test_a_message_above_the_topic_s_limit_is_refused(broker: Broker, new_topic:
     topic = new_topic(max_message_bytes="10000")
     producer = KafkaProducer(bootstrap_servers=broker.bootstrap)
     with pytest.raises(MessageSizeTooLargeError):
-        producer.send(topic, bytes(20_000), partition=0).get(30)
+        producer.send(topic, bytes(20_000), partition=0).get(DEADLINE_S)
     producer.close()
     producer = KafkaProducer(bootstrap_servers=broker.bootstrap)  # the refusal was fatal to the idempotent one
-    assert producer.send(topic, bytes(5_000), partition=0).get(30).offset == 0
+    assert producer.send(topic, bytes(5_000), partition=0).get(DEADLINE_S).offset == 0
     producer.close()
 
 
@@ -154,7 +155,7 @@ def test_kcat_writes_and_reads(broker: Broker, new_topic: CreateTopic, codec: st
         [*kcat, "-P", "-K:", "-p", "0", "-z", codec, "-H", "source=kcat"], input=lines, check=True, timeout=60
     )
     read = subprocess.run(
-        [*kcat, "-C", "-e", "-q", "-o", "beginning", "-J"], capture_output=True, check=True, timeout=60
+        [*kcat, "-C", "-e", "-q", "-o", "beginning", "-J"], capture_output=True, check=True, timeout=DEADLINE_S
     )
     found = [json.loads(line) for line in read.stdout.splitlines()]
     assert [(each["key"], each["payload"], each["offset"]) for each in found] == [
@@ -174,7 +175,7 @@ def test_java_console_consumer_prints_what_a_client_wrote(broker: Broker, new_to
     output = run_tool(
         Tool.CONSOLE_CONSUMER,
         *("--bootstrap-server", broker.bootstrap, "--topic", topic, "--from-beginning"),
-        *("--max-messages", str(6 * len(CODECS)), "--timeout-ms", "30000"),
+        *("--max-messages", str(6 * len(CODECS)), "--timeout-ms", "120000"),
         *(argument for name in shown for argument in ("--formatter-property", f"{name}=true")),
     )
     lines = output.stdout_bytes.split(b"\n")

@@ -57,7 +57,7 @@ def test_java_console_consumer_reads_every_line_back(broker: Broker, loaded_topi
     output = run_tool(
         Tool.CONSOLE_CONSUMER,
         *("--bootstrap-server", broker.bootstrap, "--topic", loaded_topic, "--from-beginning"),
-        *("--max-messages", str(expected_record_count()), "--timeout-ms", "60000"),
+        *("--max-messages", str(expected_record_count()), "--timeout-ms", "120000"),
         *("--formatter-property", "print.key=true", "--formatter-property", f"key.separator={KEY_SEPARATOR}"),
         *("--formatter-property", f"line.separator={RECORD_SEPARATOR}"),
         timeout_s=READ_DEADLINE_S,

@@ -16,11 +16,10 @@ from kafka.errors import for_code
 from .answers import TestAnswers
 from .brokers import Broker
 from .topics import wait_for_leaders
-from .waiting import until
+from .waiting import DEADLINE_S, until
 from .wire import Wire
 
 Unique = Callable[[str], str]
-DEADLINE_S = 30
 
 
 @pytest.fixture
@@ -218,7 +217,7 @@ def test_a_producer_creates_the_topic_it_writes_to(broker: Broker, admin: KafkaA
 def test_a_consumer_may_forbid_that_its_topic_is_created(broker: Broker, admin: KafkaAdminClient, topic: str) -> None:
     consumer = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": topic, "allow.auto.create.topics": False})
     consumer.subscribe([topic])
-    message = consumer.poll(10)
+    message = consumer.poll(DEADLINE_S)
     consumer.close()
     assert message is not None
     assert message.error().name() == "UNKNOWN_TOPIC_OR_PART"

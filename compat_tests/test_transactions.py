@@ -13,10 +13,9 @@ from .clients import READERS
 from .conftest import FreshBroker
 from .topics import create_topic
 from .transacting import leave_hanging, raw_producer
-from .waiting import until
+from .waiting import DEADLINE_S, until
 
 Unique = Callable[[str], str]
-DEADLINE_S = 60
 
 
 def producer_of(broker: Broker, transactional_id: str, **config: object) -> Producer:

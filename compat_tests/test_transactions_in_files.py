@@ -16,6 +16,7 @@ from .brokers import Broker, BrokerProcess, Pykbroker
 from .clients import READERS
 from .conftest import assert_all_went_well, watch_log
 from .topics import create_topic, wait_for_leaders
+from .waiting import DEADLINE_S
 
 pytestmark = pytest.mark.java
 
@@ -52,7 +53,7 @@ def write(broker: Broker) -> tuple[list[bytes], list[bytes]]:
             is_committed = (number + PRODUCERS) % 4 > 0 or number + PRODUCERS >= TRANSACTIONS
             value = b"%d.%d %s " % (number, each, b"committed" if is_committed else b"aborted") + PADDING
             producer.produce(TOPIC, value, b"key %d" % each, partition=0)
-            assert producer.flush(30) == 0
+            assert producer.flush(DEADLINE_S) == 0
             everything.append(value)
             if is_committed:
                 committed.append(value)
@@ -60,7 +61,7 @@ def write(broker: Broker) -> tuple[list[bytes], list[bytes]]:
         producer.commit_transaction(30)
     producers[PRODUCERS].begin_transaction()
     producers[PRODUCERS].produce(TOPIC, b"open", partition=0)
-    assert producers[PRODUCERS].flush(30) == 0
+    assert producers[PRODUCERS].flush(DEADLINE_S) == 0
     return committed, [*everything, b"open"]
 
 
@@ -78,7 +79,7 @@ def view(broker: Broker, counts: Mapping[str, int], *, with_java: bool = False) 
 
 
 def read_with_java(broker: Broker, count: int, level: str) -> list[bytes]:
-    arguments = ("--from-beginning", "--max-messages", str(count), "--timeout-ms", "20000", "--isolation-level", level)
+    arguments = ("--from-beginning", "--max-messages", str(count), "--timeout-ms", "120000", "--isolation-level", level)
     output = run_tool(Tool.CONSOLE_CONSUMER, "--bootstrap-server", broker.bootstrap, "--topic", TOPIC, *arguments)
     return output.stdout_bytes.splitlines()
 
@@ -87,7 +88,7 @@ def end_offset(broker: Broker, level: str) -> int:
     """ListOffsets under an isolation level."""
     settings = {"bootstrap.servers": broker.bootstrap, "group.id": "unused", "isolation.level": level}
     consumer = Consumer(settings)
-    _, end = consumer.get_watermark_offsets(TopicPartition(TOPIC, 0, OFFSET_END), timeout=30)
+    _, end = consumer.get_watermark_offsets(TopicPartition(TOPIC, 0, OFFSET_END), timeout=DEADLINE_S)
     consumer.close()
     return int(end)
 

@@ -19,7 +19,7 @@ from .brokers import BrokerProcess, Pykbroker
 from .clients import CODECS, READERS, Message, write_with_confluent
 from .conftest import watch_log
 from .topics import create_topic, wait_for_leaders
-from .waiting import until
+from .waiting import DEADLINE_S, until
 
 NOW = int(time.time() * 1000)
 SEGMENT_BYTES = 1 << 20
@@ -65,7 +65,7 @@ def write_transactions(broker: BrokerProcess) -> None:
     for number in range(6):
         producer.begin_transaction()
         producer.produce("kept", b"in a transaction", partition=0)
-        producer.flush(60)
+        producer.flush(DEADLINE_S)
         if number % 2:
             producer.abort_transaction(60)
         else:

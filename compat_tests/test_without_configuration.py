@@ -8,6 +8,7 @@ import pytest
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer
 
 from .brokers import BrokerProcess, Pykbroker
+from .waiting import DEADLINE_S
 
 INITIAL_REBALANCE_DELAY_S = 3
 
@@ -23,7 +24,7 @@ def bare_broker(tmp_path: Path) -> Iterator[BrokerProcess]:
 
 def test_the_first_member_of_a_group_waits_for_others_and_gets_its_partitions(bare_broker: BrokerProcess) -> None:
     producer = KafkaProducer(bootstrap_servers=bare_broker.bootstrap)
-    producer.send("greetings", b"hello").get(30)
+    producer.send("greetings", b"hello").get(DEADLINE_S)
     producer.close()
     consumer = KafkaConsumer(
         "greetings", bootstrap_servers=bare_broker.bootstrap, group_id="readers", auto_offset_reset="earliest"

@@ -3,7 +3,10 @@
 import time
 from collections.abc import Callable
 
-DEADLINE_S = 60.0
+DEADLINE_S = 180.0
+"""Longer than producers of Java and kafka-python try by default (`delivery.timeout.ms`): a loaded machine is slow, not
+wrong.
+"""
 
 
 def until(condition: Callable[[], object], what: str, deadline_s: float = DEADLINE_S) -> None:

@@ -11,7 +11,7 @@ from pykbroker.protocol.api_keys import response_type
 from pykbroker.protocol.framing import decode_response_header, encode_request
 from pykbroker.protocol.schema import Message
 
-ANSWER_DEADLINE_S = 15.0
+ANSWER_DEADLINE_S = 60.0
 SILENCE_S = 1.5
 """How long a broker that owes an answer may say nothing until that counts as its answer."""
 

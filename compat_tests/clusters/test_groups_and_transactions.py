@@ -10,7 +10,7 @@ from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 
 from compat_tests.clients import READERS, WRITERS, Message
 from compat_tests.members import Member
-from compat_tests.waiting import until
+from compat_tests.waiting import DEADLINE_S, until
 from compat_tests.wire import Wire
 from pykbroker.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
 from pykbroker.protocol.messages.groups import FindCoordinatorRequest, FindCoordinatorResponse
@@ -75,7 +75,7 @@ def _messages(text: str) -> list[Message]:
 def _committed(cluster: Cluster, group: str, topic: str) -> list[int]:
     consumer = Consumer({"bootstrap.servers": cluster.bootstrap, "group.id": group})
     try:
-        told = consumer.committed([TopicPartition(topic, partition) for partition in range(3)], timeout=30)
+        told = consumer.committed([TopicPartition(topic, partition) for partition in range(3)], timeout=DEADLINE_S)
         return [max(each.offset, 0) for each in told]
     finally:
         consumer.close()
@@ -94,7 +94,7 @@ def test_transactions_go_on_when_their_coordinator_is_killed(
         producer.begin_transaction()
         for partition in (0, 1):
             producer.produce(topic, b"%d" % number, partition=partition)
-        producer.flush(60)
+        producer.flush(DEADLINE_S)
         if number in (1, 3):
             cluster.kill(coordinator(cluster, name, TRANSACTION))
         if is_commit:

@@ -8,7 +8,7 @@ from typing import Any
 from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 
 from compat_tests.clients import READERS, WRITERS, Message
-from compat_tests.waiting import until
+from compat_tests.waiting import DEADLINE_S, until
 
 from .cluster import Cluster
 from .topics import create_replicated_topic
@@ -102,7 +102,7 @@ def high_watermark_of(cluster: Cluster, topic: str, node_id: int) -> int:
     """Asked of that node, by a client that knows no other one."""
     consumer = Consumer({"bootstrap.servers": cluster.nodes[node_id].bootstrap, "group.id": "unused"})
     try:
-        _, high = consumer.get_watermark_offsets(TopicPartition(topic, 0), timeout=30) or (0, -1)
+        _, high = consumer.get_watermark_offsets(TopicPartition(topic, 0), timeout=DEADLINE_S) or (0, -1)
         return high
     finally:
         consumer.close()

@@ -15,7 +15,7 @@ from confluent_kafka import Producer
 
 from compat_tests.apache_kafka.tools import Tool, run_tool
 from compat_tests.clients import READERS, WRITERS, Message
-from compat_tests.waiting import until
+from compat_tests.waiting import DEADLINE_S, until
 
 from .cluster import Cluster
 from .topics import create_replicated_topic
@@ -40,7 +40,7 @@ def test_a_node_that_stops_gives_its_leaders_away_first(cluster: Cluster, topic:
         producer = Producer({"bootstrap.servers": cluster.bootstrap, "acks": "all", "linger.ms": 0, "log_level": 0})
         while not over.is_set():
             producer.produce(topic, b"x", on_delivery=lambda error, _: error or acknowledged_s.append(time.monotonic()))
-            producer.flush(30)
+            producer.flush(DEADLINE_S)
 
     thread = threading.Thread(target=produce)
     thread.start()

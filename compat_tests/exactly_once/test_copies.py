@@ -17,7 +17,7 @@ from compat_tests.apache_kafka.tools import Tool, tool_command
 from compat_tests.brokers import Broker
 from compat_tests.conftest import FreshBroker
 from compat_tests.topics import create_topic
-from compat_tests.waiting import until
+from compat_tests.waiting import DEADLINE_S, until
 
 from .supervised import Supervised
 
@@ -98,13 +98,13 @@ def write(broker: Broker, count: int, partitions: int) -> list[list[bytes]]:
                 break
             except BufferError:
                 producer.poll(0.1)
-    assert producer.flush(60) == 0
+    assert producer.flush(DEADLINE_S) == 0
     return written
 
 
 def await_copied(broker: Broker, count: int, application: Application, copier: Supervised) -> None:
     try:
-        until(lambda: copied(broker, application.partitions) >= count, f"{count} records copied", 120)
+        until(lambda: copied(broker, application.partitions) >= count, f"{count} records copied", DEADLINE_S)
     except AssertionError as late:
         raise AssertionError(f"{late}; the copier was started {copier.starts} times:\n{copier.log_text()}") from None
 

@@ -10,7 +10,7 @@ from confluent_kafka import Consumer, Producer
 from compat_tests.brokers import Broker
 from compat_tests.conftest import FreshBroker
 from compat_tests.topics import create_topic
-from compat_tests.waiting import until
+from compat_tests.waiting import DEADLINE_S, until
 
 from .supervised import Supervised
 
@@ -46,7 +46,7 @@ def write_portion(broker: Broker) -> None:
     producer = Producer({"bootstrap.servers": broker.bootstrap})
     for number in range(PORTION):
         producer.produce(SOURCE, b"value", b"key-%d" % (number % KEYS))
-    assert producer.flush(60) == 0
+    assert producer.flush(DEADLINE_S) == 0
 
 
 class Counts:
@@ -68,7 +68,7 @@ class Counts:
 
     def await_total(self, count: int, application: Supervised) -> None:
         try:
-            until(lambda: self._read() >= count, f"{count} records counted", 120)
+            until(lambda: self._read() >= count, f"{count} records counted", DEADLINE_S)
         except AssertionError as late:
             raise AssertionError(f"{late}; {sum(map(len, self.by_key.values()))}\n{application.log_text()}") from None
 

@@ -10,7 +10,7 @@ from typing import Any
 from compat_tests.brokers import Broker
 from compat_tests.cases import ComparedCase, code
 from compat_tests.topics import wait_for_leaders
-from compat_tests.wire import CLIENT_ID, Wire
+from compat_tests.wire import ANSWER_DEADLINE_S, CLIENT_ID, Wire
 from pykbroker.protocol.messages.groups import FindCoordinatorRequest, HeartbeatRequest, HeartbeatResponse
 from pykbroker.protocol.messages.produce import (
     PartitionProduceData,
@@ -27,7 +27,7 @@ from pykbroker.protocol.messages.topics import (
 from pykbroker.protocol.messages.transactions import InitProducerIdRequest, InitProducerIdResponse
 from pykbroker.protocol.records.batch import Record
 
-STARTING_DEADLINE_S = 30
+STARTING_DEADLINE_S = 120
 COORDINATOR_IS_STARTING = ("NOT_COORDINATOR", "COORDINATOR_NOT_AVAILABLE", "COORDINATOR_LOAD_IN_PROGRESS")
 PRODUCE_VERSION = 9
 CREATE_TOPICS_VERSION = 7
@@ -79,7 +79,7 @@ class Scene:
         version: int = PRODUCE_VERSION,
         acks: int = -1,
         client_id: str = CLIENT_ID,
-        deadline_s: float = 15.0,
+        deadline_s: float = ANSWER_DEADLINE_S,
     ) -> Any:
         data = [PartitionProduceData(index=partition, records=batch)]
         topics = [TopicProduceData(name=topic or self.topic(), partition_data=data)]

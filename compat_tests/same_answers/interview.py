@@ -74,7 +74,7 @@ class Interview:
                 continue
             try:
                 with Wire(self.broker.address) as wire:
-                    answer = wire.call(request, version, deadline_s=10)
+                    answer = wire.call(request, version)
                 shown = plain(answer)
             except Closed:
                 shown = "closed"

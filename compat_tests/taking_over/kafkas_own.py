@@ -13,7 +13,7 @@ from compat_tests.brokers import Broker
 from compat_tests.hostile.scene import code
 from compat_tests.same_answers.interview import plain
 from compat_tests.topics import create_topic
-from compat_tests.waiting import until
+from compat_tests.waiting import DEADLINE_S, until
 from compat_tests.wire import Wire
 from pykbroker.protocol.messages.brokers import FeatureUpdateKey, UpdateFeaturesRequest
 from pykbroker.protocol.messages.configs import (
@@ -109,7 +109,7 @@ class KafkasOwn:
             for each in range(3):
                 producer.produce(TRANSACTIONAL, b"%d.%d" % (number, each), b"key", partition=0)
             self._send_offset(producer, number)
-            assert producer.flush(30) == 0
+            assert producer.flush(DEADLINE_S) == 0
             (producer.commit_transaction if number % 3 else producer.abort_transaction)(30)
         self._send_open_transaction()
 
@@ -132,7 +132,7 @@ class KafkasOwn:
         producer = self._producer(OPEN)
         producer.begin_transaction()
         producer.produce(TRANSACTIONAL, b"open", b"key", partition=0)
-        assert producer.flush(30) == 0
+        assert producer.flush(DEADLINE_S) == 0
 
     def _transactions(self) -> Iterator[tuple[str, Any]]:
         request = DescribeTransactionsRequest(transactional_ids=["finished", OPEN])
