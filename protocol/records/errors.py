@@ -1,12 +1,15 @@
-"""The one exception for record bytes that cannot be taken: which error code a client gets, and why."""
+"""The error of record bytes that cannot be taken."""
 
-from pykbroker.protocol.errors import ErrorCode
+from pykbroker.protocol.errors import ApiError, ErrorCode
 
 
-class InvalidRecords(Exception):
-    """Record bytes that break Kafka's format or a limit; `error_code` is what the broker answers."""
+class InvalidRecords(ApiError):
+    """Record bytes break Kafka's format or a limit; Kafka's `InvalidRecordException` and `CorruptRecordException`.
 
-    def __init__(self, error_code: ErrorCode, message: str) -> None:
-        super().__init__(message)
-        self.error_code = error_code
-        self.message = message
+    Whoever reads a log or a snapshot catches it as damage. A producer whose batch is checked gets `code` as its answer.
+    """
+
+    message: str
+
+    def __init__(self, code: ErrorCode, message: str) -> None:
+        super().__init__(code, message)

@@ -13,7 +13,7 @@ from itertools import chain
 from typing import NamedTuple, TypeAlias
 
 from pykbroker.metadata.topic_names import INTERNAL_TOPICS
-from pykbroker.protocol.errors import ErrorCode
+from pykbroker.protocol.errors import ApiError, ErrorCode
 from pykbroker.protocol.messages.produce import (
     BatchIndexAndErrorMessage,
     LeaderIdAndEpoch,
@@ -36,12 +36,12 @@ from pykbroker.server.replicas.waiters import PartitionChanges
 from pykbroker.server.runtime.few_tasks import in_few_tasks
 from pykbroker.server.runtime.turns import PORTION, Turn, portions
 from pykbroker.storage.log.log import LogConfig
+from pykbroker.storage.segments.record_errors import RecordValidationError
 from pykbroker.storage.segments.validation import (
     MAX_RECORD_ERRORS,
     CheckedBatch,
     CheckSteps,
     Job,
-    RecordsRejected,
     budget_of_request,
     check_at_once,
     client_batch_steps,
@@ -86,8 +86,8 @@ async def produce(context: RequestContext[Broker], request: ProduceRequest) -> P
             if request.transactional_id is not None:
                 await appends.verify_transaction()
             response = await appends.run()
-        except RecordsRejected as rejected:
-            response = await _same_error(request, rejected.error_code, turn)
+        except ApiError as error:
+            response = await _same_error(request, error.code, turn)
         if appends.to_flush or appends.unreplicated:
             _wait_for_others(context)
         if appends.to_flush:
@@ -188,7 +188,7 @@ class _Appends:
         self._transaction: TransactionalProduce | None = None
 
     async def verify_transaction(self) -> None:
-        """To be done first, where the request may hold records of a transaction. Raises RecordsRejected."""
+        """To be done first, where the request may hold records of a transaction. Raises ApiError."""
         self._transaction = await TransactionalProduce.verify(
             self._context.node, self._request, self._version, self._find, self._context.turn
         )
@@ -237,8 +237,8 @@ class _Appends:
             if isinstance(checked, _LongCheck):
                 return checked
             return self._append_checked(partition, records, checked)
-        except RecordsRejected as rejected:
-            return self._rejected(partition, rejected)
+        except ApiError as error:
+            return self._refused(partition, error)
 
     async def _append_in_turns(
         self, topic: TopicProduceData, data: PartitionProduceData, check: _LongCheck
@@ -252,8 +252,8 @@ class _Appends:
                     if self._transaction is not None:
                         self._transaction.check(partition, data.records)
                     return self._append_checked(partition, data.records, checked)
-            except RecordsRejected as rejected:
-                return self._rejected(partition, rejected)
+            except ApiError as error:
+                return self._refused(partition, error)
             again = self._append(topic, data)  # it was checked for what is no more
             if not isinstance(again, _LongCheck):
                 return again
@@ -295,8 +295,6 @@ class _Appends:
     ) -> PartitionProduceResponse:
         index = partition.index
         result = self._replicas.append(partition, records, self._now_ms, self._request.acks, checked=checked)
-        if isinstance(result, ErrorCode):
-            return _failed(index, result)
         answer = PartitionProduceResponse(
             index=index,
             base_offset=result.first_offset,
@@ -335,15 +333,18 @@ class _Appends:
             return ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
         return NONE
 
-    def _rejected(self, partition: Partition, rejected: RecordsRejected) -> PartitionProduceResponse:
-        answer = _failed(partition.index, rejected.error_code, rejected.message)
-        answer.log_start_offset = partition.log.log_start_offset
-        named = rejected.record_errors[: self._record_errors_left]
-        self._record_errors_left -= len(named)
-        answer.record_errors = [
-            BatchIndexAndErrorMessage(batch_index=error.batch_index, batch_index_error_message=error.message)
-            for error in named
-        ]
+    def _refused(self, partition: Partition, error: ApiError) -> PartitionProduceResponse:
+        """An error with a message is about the records, and the answer says where the log begins."""
+        answer = _failed(partition.index, error.code, error.message)
+        if error.message is not None:
+            answer.log_start_offset = partition.log.log_start_offset
+        if isinstance(error, RecordValidationError):
+            named = error.record_errors[: self._record_errors_left]
+            self._record_errors_left -= len(named)
+            answer.record_errors = [
+                BatchIndexAndErrorMessage(batch_index=each.batch_index, batch_index_error_message=each.message)
+                for each in named
+            ]
         return answer
 
     async def _add_current_leaders(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from pykbroker.protocol.errors import ErrorCode
+from pykbroker.protocol.errors import ApiError, ErrorCode
 from pykbroker.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from pykbroker.protocol.records.batch import (
     MAGIC_OFFSET,
@@ -16,7 +16,6 @@ from pykbroker.protocol.records.batch import (
 from pykbroker.replication.partition import Partition
 from pykbroker.server.node.broker import Broker
 from pykbroker.server.runtime.turns import Turn
-from pykbroker.storage.segments.rejection import RecordsRejected
 
 from .transaction_verification import ClientSupport, TransactionVerification
 
@@ -46,7 +45,7 @@ class TransactionalProduce:
     async def verify(
         broker: Broker, request: ProduceRequest, version: int, find: FindPartition, turn: Turn
     ) -> TransactionalProduce:
-        """Raises `RecordsRejected` where the request has batches of several producers."""
+        """Raises `ApiError` where the request has batches of several producers."""
         support = _support(version)
         verification: TransactionVerification | None = None
         producer = None
@@ -60,7 +59,7 @@ class TransactionalProduce:
                 producer = header.producer_id, header.producer_epoch
                 verification = TransactionVerification(broker, request.transactional_id, *producer, support)
             elif producer != (header.producer_id, header.producer_epoch):
-                raise RecordsRejected(
+                raise ApiError(
                     ErrorCode.INVALID_PRODUCER_ID_MAPPING, "Transactional records contained more than one producer ID"
                 )
             partition = find(topic, data)
@@ -71,7 +70,7 @@ class TransactionalProduce:
         return TransactionalProduce(verification, support)
 
     def check(self, partition: Partition, records: bytes | memoryview) -> None:
-        """In the moment of the append. Raises `RecordsRejected`."""
+        """In the moment of the append. Raises `ApiError`."""
         verification = self._verification
         if verification is None or not verification.is_needed:
             return
@@ -83,18 +82,18 @@ class TransactionalProduce:
             raise self._rejection(error_code)
         partition.log.producers.check_verified_batch(header, verification.guard(partition))
 
-    def _rejection(self, error_code: ErrorCode) -> RecordsRejected:
+    def _rejection(self, error_code: ErrorCode) -> ApiError:
         """Older clients may not know better than to give up where they could try again; NOT_ENOUGH_REPLICAS they know,
         and ask for no metadata."""
         is_early = error_code is ErrorCode.CONCURRENT_TRANSACTIONS and self._support is not ClientSupport.ADDING
         if is_early or error_code in _COORDINATOR_IS_NOT_THERE:
-            return RecordsRejected(
+            return ApiError(
                 ErrorCode.NOT_ENOUGH_REPLICAS,
                 f"the partition could not be verified to be part of the transaction: {error_code.name}",
             )
         if error_code is ErrorCode.INVALID_TXN_STATE:
-            return RecordsRejected(error_code, "the partition was not added to the transaction")
-        return RecordsRejected(error_code, error_code.description)
+            return ApiError(error_code, "the partition was not added to the transaction")
+        return ApiError(error_code, error_code.description)
 
 
 def _support(version: int) -> ClientSupport:

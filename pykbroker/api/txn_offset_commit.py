@@ -20,7 +20,6 @@ from pykbroker.server.network.handlers import RequestContext
 from pykbroker.server.node.broker import Broker
 from pykbroker.server.node.handlers import handles
 from pykbroker.server.runtime.turns import portions
-from pykbroker.storage.segments.validation import RecordsRejected
 
 from .group_requests import submit, take_out_unknown
 from .pieces import PARTITIONS_AT_ONCE, in_pieces, with_topics
@@ -91,10 +90,7 @@ async def _verify(context: RequestContext[Broker], request: TxnOffsetCommitReque
     error_code = verification.refusal(partition)
     if error_code is not ErrorCode.NONE:
         raise ApiError(error_code)
-    try:
-        partition.log.producers.check_verified(*producer, verification.guard(partition))
-    except RecordsRejected as rejected:
-        raise ApiError(rejected.error_code) from None
+    partition.log.producers.check_verified(*producer, verification.guard(partition))
 
 
 def _offsets_partition(context: RequestContext[Broker], group_id: str) -> Partition:

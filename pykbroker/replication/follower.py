@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 
-from pykbroker.protocol.errors import ErrorCode
+from pykbroker.protocol.errors import ApiError, ErrorCode
 from pykbroker.protocol.messages.fetch import (
     EpochEndOffset,
     FetchPartition,
@@ -37,7 +37,6 @@ from pykbroker.protocol.messages.offsets import (
 )
 from pykbroker.storage.files.errors import DiskFailed, NoRoom
 from pykbroker.storage.log.truncation import Truncation
-from pykbroker.storage.segments.rejection import RecordsRejected
 from pykbroker.storage.segments.trusted_batches import PIECE_BYTES, pieces_of_batches
 
 from .due_truncation import DueTruncation
@@ -328,7 +327,7 @@ class Follower:
                     if partition.append_as_follower(piece) is not None:
                         has_news = True
                         self._changed[followed.key] = None
-            except RecordsRejected as rejected:
+            except ApiError as rejected:
                 logger.error(
                     "%s: cannot append at offset %d: %s", _name(partition), partition.log.log_end_offset, rejected
                 )

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final, Protocol
 
-from pykbroker.protocol.errors import ErrorCode
+from pykbroker.protocol.errors import ApiError, ErrorCode
 from pykbroker.protocol.records.checking import CheckBudget
 from pykbroker.storage.files.errors import OffsetOutOfRange
 from pykbroker.storage.files.steps import Steps, run_steps
@@ -164,13 +164,13 @@ class Partition:
         required_acks: int,
         origin: AppendOrigin = AppendOrigin.CLIENT,
         checked: CheckedBatch | None = None,
-    ) -> AppendResult | ErrorCode:
-        """Append a client's batch or a coordinator's batches. Raises `RecordsRejected`, `DiskFailed`.
+    ) -> AppendResult:
+        """The leader appends a client's batch or a coordinator's batches. Raises `ApiError`, `DiskFailed`.
 
         checked: what a check of the client's batch found for the log's present config.
         """
         if self.leader != self.local_id or (required_acks == ACKS_ALL and self.is_under_min_isr):
-            return self.append_refusal(required_acks)
+            raise ApiError(self.append_refusal(required_acks))
         result = self.log.append_as_leader(records, self.leader_epoch, now_ms, origin=origin, checked=checked)
         self._maybe_increment_high_watermark()
         if self.watchers:
@@ -414,7 +414,7 @@ class Partition:
     def append_as_follower(self, records: bytes | memoryview) -> AppendResult | None:
         """Batches as the leader has them, none from an epoch that is not known here yet; None where none is whole.
 
-        Raises `RecordsRejected`, `DiskFailed`. Who watches is told by `follow_watermarks`.
+        Raises `ApiError`, `DiskFailed`. Who watches is told by `follow_watermarks`.
         """
         return self.log.append_as_follower(records, max_leader_epoch=self.leader_epoch)
 

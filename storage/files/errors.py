@@ -1,4 +1,4 @@
-"""What can go wrong between a log and its files. `RecordsRejected` stands beside the rules, in `validation`."""
+"""What can go wrong between a log and its files. A client whose records are refused gets an `ApiError`."""
 
 import errno
 

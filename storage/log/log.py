@@ -14,7 +14,7 @@ from itertools import takewhile
 from random import Random
 from typing import NamedTuple
 
-from pykbroker.protocol.errors import ErrorCode
+from pykbroker.protocol.errors import ApiError, ErrorCode
 from pykbroker.protocol.records.batch import (
     ATTRIBUTES_OFFSET,
     TIMESTAMP_TYPE_MASK,
@@ -35,7 +35,6 @@ from ..segments import leader_epochs
 from ..segments.leader_epochs import UNDEFINED_EPOCH, EpochEntry, LeaderEpochs
 from ..segments.log_config import LogConfig
 from ..segments.log_evidence import LogEvidence
-from ..segments.rejection import RecordsRejected
 from ..segments.retention import expired_segments
 from ..segments.segment import CLEANED_SUFFIX, LogSegment, TimestampAndOffset
 from ..segments.transaction_index import AbortedTransaction
@@ -59,7 +58,6 @@ __all__ = [
     "Log",
     "LogConfig",
     "OffsetOutOfRange",
-    "RecordsRejected",
     "TimestampAndOffset",
 ]
 
@@ -254,7 +252,7 @@ class Log:
         origin: AppendOrigin = AppendOrigin.CLIENT,
         checked: CheckedBatch | None = None,
     ) -> AppendResult:
-        """Give the batch its offsets and write it. Raises `RecordsRejected`, `DiskFailed`; then nothing has changed.
+        """Give the batch its offsets and write it. Raises `ApiError`, `DiskFailed`; then nothing has changed.
 
         checked: what the check of a client's batch has found, where that was made before.
         """
@@ -359,7 +357,7 @@ class Log:
         """Write batches that have their offsets and epochs already; None where not even one is whole.
 
         max_leader_epoch: what has a later one, and what is behind it, is not taken.
-        Raises `RecordsRejected`: CORRUPT_MESSAGE for a wrong checksum, OFFSET_OUT_OF_RANGE for offsets that are
+        Raises `ApiError`: CORRUPT_MESSAGE for a wrong checksum, OFFSET_OUT_OF_RANGE for offsets that are
         there already. Then nothing has changed.
         """
         batches = replicated_batches(records, self.log_end_offset, max_leader_epoch)
@@ -393,7 +391,7 @@ class Log:
     def _make_room(self, size: int, last_offset: int, max_timestamp: int, now_ms: int) -> LogSegment:
         """Returns the segment that takes the bytes."""
         if size > self.config.segment_bytes:
-            raise RecordsRejected(
+            raise ApiError(
                 ErrorCode.RECORD_LIST_TOO_LARGE,
                 f"{size} bytes are more than the topic's segment.bytes of {self.config.segment_bytes}",
             )

@@ -228,7 +228,7 @@ class _InSegment:
             try:
                 return (yield from self._job(partial(read, MEDIUM_BYTES)))
             except InvalidRecords as error:
-                if error.error_code is not ErrorCode.MESSAGE_TOO_LARGE:
+                if error.code is not ErrorCode.MESSAGE_TOO_LARGE:
                     raise
         return (yield from self._job(partial(read, limit_bytes), is_large=True))
 

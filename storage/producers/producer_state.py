@@ -9,13 +9,12 @@ import posixpath
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
-from pykbroker.protocol.errors import ErrorCode
+from pykbroker.protocol.errors import ApiError, ErrorCode
 from pykbroker.protocol.records.batch import NO_PRODUCER_EPOCH, RecordBatchHeader
 from pykbroker.protocol.records.control import ControlRecordType, EndTransactionMarker
 
 from ..files.disk import Disk
 from ..files.errors import CorruptLog
-from ..segments.rejection import RecordsRejected
 from ..segments.segment import put_aside_or_remove
 from ..segments.transaction_index import AbortedTransaction
 from .producer_entry import MAX_SEQUENCE, BatchMetadata, ProducerEntry
@@ -88,7 +87,7 @@ class ProducerStateManager:
     def check_client_batch(self, header: RecordBatchHeader) -> BatchMetadata | None:
         """For a batch with a producer id: the earlier append that it repeats, or None where it is the next one.
 
-        Raises `RecordsRejected` (INVALID_PRODUCER_EPOCH, OUT_OF_ORDER_SEQUENCE_NUMBER).
+        Raises `ApiError` (INVALID_PRODUCER_EPOCH, OUT_OF_ORDER_SEQUENCE_NUMBER).
         """
         entry = self._producers.get(header.producer_id)
         if entry is None:
@@ -106,7 +105,7 @@ class ProducerStateManager:
         else:
             in_order = first == last + 1 or (first == 0 and last == MAX_SEQUENCE)
         if not in_order:
-            raise RecordsRejected(
+            raise ApiError(
                 ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
                 f"out of order sequence number for producer {header.producer_id}: "
                 f"{first} (incoming), {last} (current end)",
@@ -115,7 +114,7 @@ class ProducerStateManager:
 
     def _check_epoch(self, entry: ProducerEntry, producer_epoch: int) -> None:
         if producer_epoch < entry.producer_epoch:
-            raise RecordsRejected(
+            raise ApiError(
                 ErrorCode.INVALID_PRODUCER_EPOCH,
                 f"epoch of producer {entry.producer_id} is {producer_epoch}, "
                 f"which is smaller than the last seen epoch {entry.producer_epoch}",
@@ -168,7 +167,7 @@ class ProducerStateManager:
     def check_verified(self, producer_id: int, producer_epoch: int, guard: VerificationGuard | None) -> None:
         """A producer's transaction is open here, or the coordinator was asked since the last one ended.
 
-        Raises `RecordsRejected` (INVALID_PRODUCER_EPOCH, INVALID_TXN_STATE).
+        Raises `ApiError` (INVALID_PRODUCER_EPOCH, INVALID_TXN_STATE).
         """
         if self.has_ongoing_transaction(producer_id, producer_epoch):
             return
@@ -177,12 +176,12 @@ class ProducerStateManager:
             self._check_epoch(entry, producer_epoch)
         state = self._verifications.get(producer_id)
         if state is None or state.guard is not guard:
-            raise RecordsRejected(ErrorCode.INVALID_TXN_STATE, "Record was not part of an ongoing transaction")
+            raise ApiError(ErrorCode.INVALID_TXN_STATE, "Record was not part of an ongoing transaction")
 
     def check_verified_batch(self, header: RecordBatchHeader, guard: VerificationGuard | None) -> None:
         """As `check_verified`, for a client's transactional batch; one that was appended already may come again.
 
-        Raises `RecordsRejected` (OUT_OF_ORDER_SEQUENCE_NUMBER, and those).
+        Raises `ApiError` (OUT_OF_ORDER_SEQUENCE_NUMBER, and those).
         """
         producer_id, sequence = header.producer_id, header.base_sequence
         entry = self._producers.get(producer_id)
@@ -194,14 +193,14 @@ class ProducerStateManager:
             return
         begins_anew = state.supports_epoch_bump and (entry is None or not entry.batches)
         if sequence > (0 if begins_anew else state.lowest_sequence):
-            raise RecordsRejected(
+            raise ApiError(
                 ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
                 f"out of order sequence number for producer {producer_id}: no transaction begins at {sequence}",
             )
 
     def check_end_of_transaction(self, producer_id: int, producer_epoch: int, transaction_version: int) -> None:
         """For a marker, beside what `check_marker` asks: from transaction.version 2 on its epoch is a new one
-        (KIP-1228). One that was there already may come again. Raises `RecordsRejected` (INVALID_PRODUCER_EPOCH).
+        (KIP-1228). One that was there already may come again. Raises `ApiError` (INVALID_PRODUCER_EPOCH).
         """
         entry = self._producers.get(producer_id)
         if entry is None:
@@ -209,7 +208,7 @@ class ProducerStateManager:
         self._check_epoch(entry, producer_epoch)
         is_open = entry.current_transaction_first_offset is not None
         if transaction_version >= 2 and producer_epoch == entry.producer_epoch and is_open:
-            raise RecordsRejected(
+            raise ApiError(
                 ErrorCode.INVALID_PRODUCER_EPOCH,
                 f"a marker with the epoch {producer_epoch} of producer {producer_id} cannot end a transaction of the "
                 f"same epoch",
@@ -218,18 +217,18 @@ class ProducerStateManager:
     # Markers
 
     def check_epoch(self, header: RecordBatchHeader) -> None:
-        """Raises `RecordsRejected` for a batch of an old producer."""
+        """Raises `ApiError` for a batch of an old producer."""
         entry = self._producers.get(header.producer_id)
         if entry is not None:
             self._check_epoch(entry, header.producer_epoch)
 
     def check_marker(self, header: RecordBatchHeader, marker: EndTransactionMarker) -> None:
-        """Raises `RecordsRejected` for a marker of an old coordinator."""
+        """Raises `ApiError` for a marker of an old coordinator."""
         entry = self._producers.get(header.producer_id)
         if entry is None:
             return
         if marker.coordinator_epoch < entry.coordinator_epoch:
-            raise RecordsRejected(
+            raise ApiError(
                 ErrorCode.TRANSACTION_COORDINATOR_FENCED,
                 f"coordinator epoch {marker.coordinator_epoch} for producer {header.producer_id} "
                 f"is smaller than {entry.coordinator_epoch}",

@@ -5,13 +5,11 @@ What a producer sends is checked in `validation`.
 
 from collections.abc import Iterator, Sequence
 
-from pykbroker.protocol.errors import ErrorCode
+from pykbroker.protocol.errors import ApiError, ErrorCode
 from pykbroker.protocol.records.batch import MAGIC_VALUE_V2, LegacyMessage, RecordBatch, iter_batches
-from pykbroker.protocol.records.errors import InvalidRecords
 
 from ..files.disk import Buffer
 from .log_config import LogConfig
-from .rejection import RecordsRejected
 
 PIECE_BYTES = 1024 * 1024
 PIECE_BATCHES = 1000
@@ -21,17 +19,14 @@ _SIZE_PREFIX_BYTES = 12
 
 
 def coordinator_batches(records: Buffer | None, config: LogConfig) -> Sequence[RecordBatch]:
-    """One at least, which the log is to give their offsets. Raises `RecordsRejected`."""
-    try:
-        batches = list(iter_batches(records or b""))
-    except InvalidRecords as error:
-        raise RecordsRejected(error.error_code, error.message) from error
+    """One at least, which the log is to give their offsets. Raises `ApiError`."""
+    batches = list(iter_batches(records or b""))
     if not batches:
-        raise RecordsRejected(ErrorCode.INVALID_RECORD, "nothing to append")
+        raise ApiError(ErrorCode.INVALID_RECORD, "nothing to append")
     for header, _ in batches:
         assert header.magic == MAGIC_VALUE_V2, "nobody here writes the old formats"
         if header.size_bytes > config.max_message_bytes:
-            raise RecordsRejected(
+            raise ApiError(
                 ErrorCode.MESSAGE_TOO_LARGE, f"the batch has {header.size_bytes} bytes, more than max.message.bytes"
             )
     return batches
@@ -41,20 +36,17 @@ def replicated_batches(records: Buffer, next_offset: int, max_leader_epoch: int 
     """Those that are whole, with the offsets and epochs that their leader gave them; the log ends at `next_offset`.
 
     max_leader_epoch: whoever has sent a later one leads in an epoch that was not asked.
-    Raises `RecordsRejected`: CORRUPT_MESSAGE for a wrong checksum, OFFSET_OUT_OF_RANGE.
+    Raises `ApiError`: CORRUPT_MESSAGE for a wrong checksum, OFFSET_OUT_OF_RANGE.
     """
-    try:
-        batches = list(iter_batches(records, allow_partial=True))
-        for batch in batches:
-            batch.ensure_valid()
-        batches = [batch.located() if isinstance(batch, LegacyMessage) else batch for batch in batches]
-    except InvalidRecords as error:
-        raise RecordsRejected(error.error_code, error.message) from error
+    batches = list(iter_batches(records, allow_partial=True))
+    for batch in batches:
+        batch.ensure_valid()
+    batches = [batch.located() if isinstance(batch, LegacyMessage) else batch for batch in batches]
     for number, (header, _) in enumerate(batches):
         if max_leader_epoch is not None and header.partition_leader_epoch > max_leader_epoch:
             return batches[:number]
         if header.base_offset < next_offset or header.last_offset_delta < 0:
-            raise RecordsRejected(
+            raise ApiError(
                 ErrorCode.OFFSET_OUT_OF_RANGE,
                 f"a batch with offsets {header.base_offset} to {header.last_offset} cannot be at {next_offset}",
             )

@@ -15,7 +15,7 @@ from mmap import MAP_ANONYMOUS, MAP_PRIVATE, mmap
 from typing import NamedTuple, TypeAlias, cast
 
 from crc32c import crc32c
-from pykbroker.protocol.errors import ErrorCode
+from pykbroker.protocol.errors import ApiError, ErrorCode
 from pykbroker.protocol.records.batch import (
     ATTRIBUTES_OFFSET,
     COMPRESSION_MASK,
@@ -49,7 +49,7 @@ from pykbroker.protocol.records.varints import IndexedBytes
 from ..files.disk import Buffer
 from ..files.steps import MEDIUM_BYTES, Job, Steps, run_steps
 from .log_config import MAX_LONG, LogConfig
-from .rejection import RecordError, RecordsRejected
+from .record_errors import RecordError, RecordValidationError
 
 __all__ = [
     "CheckBudget",
@@ -57,7 +57,6 @@ __all__ = [
     "CheckedBatch",
     "Job",
     "RecordError",
-    "RecordsRejected",
     "budget_of_request",
     "check_at_once",
     "check_client_batch",
@@ -141,7 +140,7 @@ class CheckedBatch(NamedTuple):
 
 
 def check_client_batch(records: Buffer | None, config: LogConfig, now_ms: int) -> CheckedBatch:
-    """Exactly one sound batch of a producer, all of it here and now. Raises `RecordsRejected`."""
+    """Exactly one sound batch of a producer, all of it here and now. Raises `ApiError`."""
     return run_steps(client_batch_steps(records, config, now_ms, CheckBudget()))
 
 
@@ -165,37 +164,18 @@ def check_at_once(
         next(walk)
     except StopIteration as end:
         checked: CheckedRecords = end.value
-    except InvalidRecords as error:
-        raise RecordsRejected(error.error_code, error.message) from error
     else:
-        return _further_steps(walk, header, data, config, now_ms, budget)
+        return _walk_steps(walk, header, _UNCOMPRESSED, data, len(data), config, now_ms, budget)
     batch = _stamped(header, checked, config, now_ms)
     return None if checked.null_keys or _may_be_out_of_time(batch, config, now_ms) else batch
-
-
-def _further_steps(
-    walk: Generator[None, object, CheckedRecords],
-    header: RecordBatchHeader,
-    data: bytes,
-    config: LogConfig,
-    now_ms: int,
-    budget: CheckBudget,
-) -> CheckSteps:
-    try:
-        return (yield from _walk_steps(walk, header, _UNCOMPRESSED, data, len(data), config, now_ms, budget))
-    except InvalidRecords as error:
-        raise RecordsRejected(error.error_code, error.message) from error
 
 
 def client_batch_steps(records: Buffer | None, config: LogConfig, now_ms: int, budget: CheckBudget) -> CheckSteps:
     """As `check_client_batch`, in turns. What a job raises is to be thrown in."""
     header = _check_bytes(records, config, budget)
     assert records is not None
-    try:
-        payload = memoryview(records)[RECORD_BATCH_OVERHEAD_BYTES:]
-        return (yield from _records_steps(header, payload, config, now_ms, budget))
-    except InvalidRecords as error:
-        raise RecordsRejected(error.error_code, error.message) from error
+    payload = memoryview(records)[RECORD_BATCH_OVERHEAD_BYTES:]
+    return (yield from _records_steps(header, payload, config, now_ms, budget))
 
 
 def _check_bytes(records: Buffer | None, config: LogConfig, budget: CheckBudget) -> RecordBatchHeader:
@@ -204,10 +184,10 @@ def _check_bytes(records: Buffer | None, config: LogConfig, budget: CheckBudget)
     assert records is not None
     size = len(records)
     if crc32c(memoryview(records)[ATTRIBUTES_OFFSET:]) != header.crc:
-        raise RecordsRejected(ErrorCode.CORRUPT_MESSAGE, "the batch's checksum is not that of its bytes")
+        raise ApiError(ErrorCode.CORRUPT_MESSAGE, "the batch's checksum is not that of its bytes")
     budget.left -= _BATCH + (size >> _CHECKSUM)
     if size > config.max_message_bytes:
-        raise RecordsRejected(
+        raise ApiError(
             ErrorCode.MESSAGE_TOO_LARGE,
             f"the batch has {size} bytes, more than the topic's max.message.bytes of {config.max_message_bytes}",
         )
@@ -224,15 +204,15 @@ def _check_frame(records: Buffer | None) -> RecordBatchHeader:
     raise _frame_rejection(records)
 
 
-def _frame_rejection(records: Buffer | None) -> RecordsRejected:
+def _frame_rejection(records: Buffer | None) -> ApiError:
     if records is None or len(records) <= MAGIC_OFFSET:
         return _invalid("a produce request must have exactly one record batch per partition")
     magic = records[MAGIC_OFFSET]
     length = int.from_bytes(records[8:12], "big", signed=True)
     if magic > MAGIC_VALUE_V2:
-        return RecordsRejected(ErrorCode.CORRUPT_MESSAGE, f"the batch has the unknown format {magic}")
+        return ApiError(ErrorCode.CORRUPT_MESSAGE, f"the batch has the unknown format {magic}")
     if length < (_MIN_LENGTH if magic == MAGIC_VALUE_V2 else _MIN_LEGACY_LENGTH):
-        return RecordsRejected(ErrorCode.CORRUPT_MESSAGE, f"the batch claims a length of {length} bytes")
+        return ApiError(ErrorCode.CORRUPT_MESSAGE, f"the batch claims a length of {length} bytes")
     if magic < MAGIC_VALUE_V2:
         return _invalid(f"a produce request may not hold records of the old format {magic}")
     return _invalid("the batch's length is not that of the records field; one batch per partition is allowed")
@@ -257,7 +237,7 @@ def _check_header(header: RecordBatchHeader) -> None:
     if header.attributes & TRANSACTIONAL_MASK and header.producer_id <= NO_PRODUCER_ID:
         raise _invalid("a transaction's batch needs a producer id")
     if header.attributes & TIMESTAMP_TYPE_MASK:
-        raise RecordsRejected(ErrorCode.INVALID_TIMESTAMP, "producers must not set the timestamp type to LogAppendTime")
+        raise ApiError(ErrorCode.INVALID_TIMESTAMP, "producers must not set the timestamp type to LogAppendTime")
 
 
 def _records_steps(
@@ -363,7 +343,7 @@ def _decompress_in_thread(
     try:
         result = yield Job(partial(decompress_large, codec, payload, limit_bytes), limit_bytes > MEDIUM_BYTES)
     except InvalidRecords as error:
-        if error.error_code is ErrorCode.MESSAGE_TOO_LARGE:
+        if error.code is ErrorCode.MESSAGE_TOO_LARGE:
             budget.room_bytes -= limit_bytes
         raise
     large = cast(LargePayload, result)
@@ -376,7 +356,7 @@ def _request_too_large() -> InvalidRecords:
 
 
 def _ensure_too_large(error: InvalidRecords) -> None:
-    if error.error_code is not ErrorCode.MESSAGE_TOO_LARGE:
+    if error.code is not ErrorCode.MESSAGE_TOO_LARGE:
         raise error
 
 
@@ -401,8 +381,8 @@ def _compress(
     return compressed
 
 
-def _too_large_now(size: int, config: LogConfig) -> RecordsRejected:
-    return RecordsRejected(
+def _too_large_now(size: int, config: LogConfig) -> ApiError:
+    return ApiError(
         ErrorCode.MESSAGE_TOO_LARGE,
         f"with the topic's compression.type the batch has {size + RECORD_BATCH_OVERHEAD_BYTES} bytes, more than "
         f"max.message.bytes of {config.max_message_bytes}",
@@ -432,18 +412,18 @@ def _check_timestamps(
             if len(errors) == MAX_RECORD_ERRORS:
                 break
     if errors:
-        raise RecordsRejected(
+        raise RecordValidationError(
             ErrorCode.INVALID_TIMESTAMP, "One or more records have been rejected due to invalid timestamp", errors
         )
 
 
-def _null_keys(checked: CheckedRecords) -> RecordsRejected:
+def _null_keys(checked: CheckedRecords) -> RecordValidationError:
     message = "Compacted topic cannot accept message without key"
     total = sum(map(len, checked.null_keys))
     indexes = islice(chain.from_iterable(checked.null_keys), MAX_RECORD_ERRORS)
     errors = [RecordError(index, message) for index in indexes]
     shown = ", ".join(f"RecordError(batchIndex={each.batch_index}, message='{each.message}')" for each in errors[:3])
-    return RecordsRejected(
+    return RecordValidationError(
         ErrorCode.INVALID_RECORD,
         f"One or more records have been rejected due to {total} record errors in total, "
         f"and only showing the first three errors at most: [{shown}]",
@@ -451,5 +431,5 @@ def _null_keys(checked: CheckedRecords) -> RecordsRejected:
     )
 
 
-def _invalid(message: str) -> RecordsRejected:
-    return RecordsRejected(ErrorCode.INVALID_RECORD, message)
+def _invalid(message: str) -> ApiError:
+    return ApiError(ErrorCode.INVALID_RECORD, message)

@@ -8,7 +8,7 @@ import pytest
 
 from pykbroker.api.describe_log_dirs import describe_log_dirs
 from pykbroker.metadata.image import BROKER_RESOURCE
-from pykbroker.protocol.errors import ErrorCode
+from pykbroker.protocol.errors import ApiError, ErrorCode
 from pykbroker.protocol.messages.log_dirs import (
     DescribableLogDirTopic,
     DescribeLogDirsRequest,
@@ -78,7 +78,8 @@ def test_a_directory_that_is_offline_is_an_error_of_its_own(two: ApiNode, monkey
 
     broken = two.partition("apples")
     monkeypatch.setattr(broken.log, "append_as_leader", fail)
-    two.append("apples", b"a")
+    with pytest.raises(ApiError):
+        two.append("apples", b"a")
     one, other = ask(two)
     assert (one.log_dir, one.error_code, one.topics) == (f"{two.path}/one", ErrorCode.KAFKA_STORAGE_ERROR, [])
     assert (other.error_code, len(sizes(other))) == (ErrorCode.NONE, 2)

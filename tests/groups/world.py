@@ -31,7 +31,7 @@ from pykbroker.config import BrokerConfig
 from pykbroker.metadata.features import GROUP_VERSION
 from pykbroker.metadata.image import ImageChanges, MetadataImage
 from pykbroker.protocol.compile import decode, encode
-from pykbroker.protocol.errors import ErrorCode
+from pykbroker.protocol.errors import ApiError, ErrorCode
 from pykbroker.protocol.framing import RequestHeader
 from pykbroker.protocol.messages.metadata_records import (
     BrokerEndpoint,
@@ -55,7 +55,6 @@ from pykbroker.sim.disk import SimulatedDisk
 from pykbroker.sim.threads import SimulatedThreads
 from pykbroker.storage.files.errors import CorruptLog
 from pykbroker.storage.log.log import AppendOrigin, AppendResult, Log, LogConfig
-from pykbroker.storage.segments.validation import RecordsRejected
 from pykbroker.storage.segments.verification import Check
 from tests.replication.brokers import Proposals
 
@@ -95,11 +94,9 @@ class FakeReplicas:
         now_ms: int,
         required_acks: int,
         origin: AppendOrigin = AppendOrigin.CLIENT,
-    ) -> AppendResult | ErrorCode:
+    ) -> AppendResult:
         if self.failure is not None:
-            if self.failure is ErrorCode.MESSAGE_TOO_LARGE:
-                raise RecordsRejected(self.failure, "refused by the test")
-            return self.failure
+            raise ApiError(self.failure)
         return partition.append_as_leader(records, now_ms, required_acks, origin)
 
     async def flush(self, partition: Partition, end_offset: int) -> bool:

@@ -142,7 +142,7 @@ def test_unknown_formats_are_refused_with_a_clear_error() -> None:
     data[16] = 3
     with pytest.raises(InvalidRecords) as refused:
         list(iter_batches(data))
-    assert refused.value.error_code is ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT
+    assert refused.value.code is ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT
 
 
 def test_every_flipped_bit_behind_the_checksum_is_noticed() -> None:

@@ -37,7 +37,7 @@ def test_exactly_the_limit_passes_and_one_byte_more_does_not(codec: Compression)
     assert len(decompress(codec, compressed, 300_000)) == 300_000
     with pytest.raises(InvalidRecords) as refused:
         decompress(codec, compressed, 299_999)
-    assert refused.value.error_code is ErrorCode.MESSAGE_TOO_LARGE
+    assert refused.value.code is ErrorCode.MESSAGE_TOO_LARGE
 
 
 @pytest.mark.parametrize("codec", REAL_CODECS)
@@ -50,7 +50,7 @@ def test_bomb_is_refused_without_being_expanded(codec: Compression) -> None:
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    assert refused.value.error_code is ErrorCode.MESSAGE_TOO_LARGE
+    assert refused.value.code is ErrorCode.MESSAGE_TOO_LARGE
     # Snappy hardly compresses: its bomb is 5 MB already, and its copy is counted as well.
     assert peak < 3_000_000 + 3 * len(bomb)
 
@@ -63,7 +63,7 @@ def test_truncated_data_is_corrupt_at_every_length(codec: Compression) -> None:
             continue  # a framing header without blocks is what Java writes for no data
         with pytest.raises(InvalidRecords) as refused:
             decompress(codec, compressed[:end])
-        assert refused.value.error_code is ErrorCode.CORRUPT_MESSAGE
+        assert refused.value.code is ErrorCode.CORRUPT_MESSAGE
 
 
 def test_raw_snappy_is_read_as_librdkafka_writes_it() -> None:
@@ -85,7 +85,7 @@ def test_snappy_block_beyond_the_data_is_corrupt() -> None:
     lying = compressed[:16] + (2**31 - 1).to_bytes(4, "big") + compressed[20:]
     with pytest.raises(InvalidRecords) as refused:
         decompress(Compression.SNAPPY, lying)
-    assert refused.value.error_code is ErrorCode.CORRUPT_MESSAGE
+    assert refused.value.code is ErrorCode.CORRUPT_MESSAGE
 
 
 def test_lz4_blocks_are_independent_because_java_reads_no_others() -> None:
@@ -101,13 +101,13 @@ def test_gzip_members_follow_each_other() -> None:
     assert decompress(Compression.GZIP, compressed) == b"onetwo"
     with pytest.raises(InvalidRecords) as refused:
         decompress(Compression.GZIP, compressed, 5)
-    assert refused.value.error_code is ErrorCode.MESSAGE_TOO_LARGE
+    assert refused.value.code is ErrorCode.MESSAGE_TOO_LARGE
 
 
 def test_zlib_without_gzip_header_is_corrupt() -> None:
     with pytest.raises(InvalidRecords) as refused:
         decompress(Compression.GZIP, zlib.compress(b"abc"))
-    assert refused.value.error_code is ErrorCode.CORRUPT_MESSAGE
+    assert refused.value.code is ErrorCode.CORRUPT_MESSAGE
 
 
 def test_levels_are_used() -> None:
@@ -121,7 +121,7 @@ def test_levels_are_used() -> None:
 def test_codec_ids_that_mean_nothing_are_unsupported(number: int) -> None:
     with pytest.raises(InvalidRecords) as refused:
         Compression.from_attributes(number)
-    assert refused.value.error_code is ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
+    assert refused.value.code is ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
 
 
 @pytest.mark.parametrize("codec", REAL_CODECS)
@@ -138,10 +138,10 @@ def test_a_thread_stops_at_the_limit_and_at_damage(codec: Compression) -> None:
     compressed = compress(codec, bytes(300_000))
     with pytest.raises(InvalidRecords) as refused:
         decompress_large(codec, compressed, 299_999)
-    assert refused.value.error_code is ErrorCode.MESSAGE_TOO_LARGE
+    assert refused.value.code is ErrorCode.MESSAGE_TOO_LARGE
     with pytest.raises(InvalidRecords) as refused:
         decompress_large(codec, compressed[:-20], 300_000)
-    assert refused.value.error_code is ErrorCode.CORRUPT_MESSAGE
+    assert refused.value.code is ErrorCode.CORRUPT_MESSAGE
 
 
 def test_several_gzip_members_are_read_as_one() -> None:
@@ -150,7 +150,7 @@ def test_several_gzip_members_are_read_as_one() -> None:
     assert decompress(Compression.GZIP, compressed) == b"".join(members)
     with pytest.raises(InvalidRecords) as refused:
         decompress(Compression.GZIP, compressed + b"garbage behind the members")
-    assert refused.value.error_code is ErrorCode.CORRUPT_MESSAGE
+    assert refused.value.code is ErrorCode.CORRUPT_MESSAGE
 
 
 class _CountingZlib:
@@ -200,7 +200,7 @@ def test_a_client_may_send_a_bounded_number_of_members_and_blocks() -> None:
         assert large.size == (0 if codec is Compression.GZIP else MAX_PARTS)
         with pytest.raises(InvalidRecords) as refused:
             decompress_large(codec, prefix + part * (MAX_PARTS + 1), 1 << 20)
-        assert refused.value.error_code is ErrorCode.MESSAGE_TOO_LARGE
+        assert refused.value.code is ErrorCode.MESSAGE_TOO_LARGE
         # What was stored before is read, whatever wrote it.
         decompress(codec, prefix + part * (MAX_PARTS + 1))
 

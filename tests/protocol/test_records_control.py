@@ -52,6 +52,6 @@ def test_marker_without_its_value_is_refused() -> None:
     for value in (None, b"", b"\x00\x00\x00"):
         with pytest.raises(InvalidRecords) as refused:
             decode_end_transaction_marker(Record(key, value))
-        assert refused.value.error_code is ErrorCode.INVALID_RECORD
+        assert refused.value.code is ErrorCode.INVALID_RECORD
     with pytest.raises(InvalidRecords):
         decode_end_transaction_marker(Record(encode_control_key(ControlRecordType.LEADER_CHANGE), bytes(6)))

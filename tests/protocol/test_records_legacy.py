@@ -125,7 +125,7 @@ def test_a_batch_whose_format_is_damaged_does_not_pass_for_a_message() -> None:
         data[16] = magic
         with pytest.raises(InvalidRecords) as refused:
             list(iter_batches(data))
-        assert refused.value.error_code is ErrorCode.CORRUPT_MESSAGE
+        assert refused.value.code is ErrorCode.CORRUPT_MESSAGE
 
 
 @pytest.mark.parametrize(
@@ -149,7 +149,7 @@ def test_decompression_is_bounded(codec: Compression) -> None:
     [batch] = iter_batches(wrapper([Record(None, bytes(1_000_000), (), 1, 0)], 1, codec))
     with pytest.raises(InvalidRecords) as refused:
         list(iter_records(batch, limit_bytes=10_000))
-    assert refused.value.error_code is ErrorCode.MESSAGE_TOO_LARGE
+    assert refused.value.code is ErrorCode.MESSAGE_TOO_LARGE
 
 
 def test_a_header_is_what_the_description_says() -> None:

@@ -252,7 +252,7 @@ class Replicas:
 
     # Clients and followers
 
-    def append(self, *values: str, to: int | None = None, acks: int = 1) -> AppendResult | ErrorCode:
+    def append(self, *values: str, to: int | None = None, acks: int = 1) -> AppendResult:
         records = [Record(key=None, value=each.encode(), timestamp=NOW_MS) for each in values]
         partition = (self.leader if to is None else self.replicas[to]).partition
         return partition.append_as_leader(encode_batch(records), NOW_MS, acks)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pykbroker.protocol.errors import ErrorCode
+from pykbroker.protocol.errors import ApiError, ErrorCode
 from pykbroker.replication.appended import Appended
 from pykbroker.replication.isr import CommittedIsr, IsrChange
 from pykbroker.replication.partition import ACKS_ALL
@@ -206,7 +206,9 @@ def test_with_too_few_in_sync_nothing_is_acknowledged_and_nothing_becomes_visibl
     replicas.decide(isr=(1,))
     partition = replicas.leader.partition
     assert partition.high_watermark == 0
-    assert replicas.append("b", acks=ACKS_ALL) is ErrorCode.NOT_ENOUGH_REPLICAS
+    with pytest.raises(ApiError) as refused:
+        replicas.append("b", acks=ACKS_ALL)
+    assert refused.value.code is ErrorCode.NOT_ENOUGH_REPLICAS
     first = Appended(partition, 1)
     assert first.settled() is None
     replicas.settle()

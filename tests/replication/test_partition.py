@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pykbroker.protocol.errors import ErrorCode
+from pykbroker.protocol.errors import ApiError, ErrorCode
 from pykbroker.protocol.records.batch import Record, encode_batch, iter_batches
 from pykbroker.replication.appended import Appended
 from pykbroker.replication.partition import Partition
@@ -56,9 +56,7 @@ def batch(count: int = 1, timestamp: int = NOW_MS) -> bytes:
 
 
 def append(partition: Partition, count: int = 1, acks: int = 1, timestamp: int = NOW_MS) -> AppendResult:
-    result = partition.append_as_leader(batch(count, timestamp), NOW_MS, acks)
-    assert isinstance(result, AppendResult)
-    return result
+    return partition.append_as_leader(batch(count, timestamp), NOW_MS, acks)
 
 
 class Watcher:
@@ -173,18 +171,22 @@ def test_the_checkpointed_high_watermark_is_kept_within_the_log(make: MakePartit
 
 def test_only_the_leader_appends(make: MakePartition) -> None:
     partition = make(State(leader=2, replicas=THREE, isr=THREE))
-    assert partition.append_as_leader(batch(), NOW_MS, 1) is ErrorCode.NOT_LEADER_OR_FOLLOWER
+    with pytest.raises(ApiError) as refused:
+        partition.append_as_leader(batch(), NOW_MS, 1)
+    assert refused.value.code is ErrorCode.NOT_LEADER_OR_FOLLOWER
     assert Appended(partition, 0).settled() is ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 
 @pytest.mark.parametrize(("acks", "accepted"), [(-1, False), (1, True), (0, True)])
 def test_too_small_an_isr_refuses_acks_all_alone(make: MakePartition, acks: int, accepted: bool) -> None:
     partition = make(State(replicas=THREE, isr=(1,)), min_insync_replicas="2")
-    result = partition.append_as_leader(batch(), NOW_MS, acks)
-    assert isinstance(result, AppendResult) is accepted
-    if not accepted:
-        assert result is ErrorCode.NOT_ENOUGH_REPLICAS
-        assert partition.log.log_end_offset == 0
+    if accepted:
+        assert partition.append_as_leader(batch(), NOW_MS, acks).first_offset == 0
+        return
+    with pytest.raises(ApiError) as refused:
+        partition.append_as_leader(batch(), NOW_MS, acks)
+    assert refused.value.code is ErrorCode.NOT_ENOUGH_REPLICAS
+    assert partition.log.log_end_offset == 0
 
 
 def test_an_isr_that_shrank_after_the_append_is_told(make: MakePartition) -> None:
@@ -225,7 +227,9 @@ def test_whoever_resigns_refuses_and_wakes_who_waits(make: MakePartition) -> Non
     partition.resign()
     assert watcher.calls == 1
     assert partition.read(0, MAX_BYTES, CONSUMER).error_code is ErrorCode.NOT_LEADER_OR_FOLLOWER
-    assert partition.append_as_leader(batch(), NOW_MS, 1) is ErrorCode.NOT_LEADER_OR_FOLLOWER
+    with pytest.raises(ApiError) as refused:
+        partition.append_as_leader(batch(), NOW_MS, 1)
+    assert refused.value.code is ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,6 @@ from pykbroker.protocol.messages.metadata_records import PartitionRecord
 from pykbroker.protocol.schema import Message
 from pykbroker.replication.partition import ACKS_ALL
 from pykbroker.server.replicas.replica_fetcher import ReplicaFetchers, ResponseT
-from pykbroker.storage.log.log import AppendResult
 from tests.api.api_node import ApiNode, batch, in_virtual_time
 
 from .brokers_on_a_network import BrokersOnANetwork, until
@@ -37,9 +36,7 @@ def run(cluster: BrokersOnANetwork, test: Callable[[], Awaitable[None]]) -> None
 
 def append(cluster: BrokersOnANetwork, leader: int, *values: bytes) -> int:
     node = cluster.nodes[leader].api
-    result = node.replicas.append(node.partition("apples"), batch(*values), 1000, ACKS_ALL)
-    assert isinstance(result, AppendResult)
-    return result.last_offset + 1
+    return node.replicas.append(node.partition("apples"), batch(*values), 1000, ACKS_ALL).last_offset + 1
 
 
 def test_what_is_appended_to_the_leader_comes_to_all(cluster: BrokersOnANetwork) -> None:

@@ -11,7 +11,7 @@ import pytest
 import trio
 
 from pykbroker.metadata.image import BROKER_RESOURCE
-from pykbroker.protocol.errors import ErrorCode
+from pykbroker.protocol.errors import ApiError, ErrorCode
 from pykbroker.protocol.messages.metadata_records import ConfigRecord
 from pykbroker.replication.partition import Partition
 from pykbroker.storage.files.errors import DiskFailed, NoRoom
@@ -419,6 +419,12 @@ def break_disk(monkeypatch: pytest.MonkeyPatch, log: Log) -> None:
     monkeypatch.setattr(log, "append_as_leader", fail)
 
 
+def append_to_broken_disk(node: ApiNode, partition: Partition) -> None:
+    with pytest.raises(ApiError) as refused:
+        node.replicas.append(partition, batch(b"a"), 0, 1)
+    assert refused.value.code is ErrorCode.KAFKA_STORAGE_ERROR
+
+
 def test_a_failed_disk_takes_its_directory_offline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     node = ApiNode(tmp_path, two_directories(tmp_path))
     node.create_topic("apples", 2)
@@ -429,9 +435,9 @@ def test_a_failed_disk_takes_its_directory_offline(tmp_path: Path, monkeypatch: 
     break_disk(monkeypatch, broken.log)
 
     async def run() -> None:
-        assert node.replicas.append(broken, batch(b"a"), 0, 1) is ErrorCode.KAFKA_STORAGE_ERROR
+        append_to_broken_disk(node, broken)
         assert node.replicas.get_partition("apples", 0) is ErrorCode.KAFKA_STORAGE_ERROR
-        assert not isinstance(node.replicas.append(node.partition("apples", 1), batch(b"a"), 0, 1), ErrorCode)
+        assert node.replicas.append(node.partition("apples", 1), batch(b"a"), 0, 1).first_offset == 0
         assert coordinator.seen[-1] == "resigned 0"
         await trio.sleep(120)
         assert checkpoint_of(tmp_path / "two") == ["apples 1 1"]
@@ -451,7 +457,7 @@ def test_without_a_directory_the_node_cannot_go_on(node: ApiNode, monkeypatch: p
     break_disk(monkeypatch, broken.log)
 
     async def run() -> None:
-        node.replicas.append(broken, batch(b"a"), 0, 1)
+        append_to_broken_disk(node, broken)
         await trio.sleep_forever()
 
     with pytest.RaisesGroup(DiskFailed, flatten_subgroups=True):
@@ -467,7 +473,7 @@ def test_without_the_directory_of_the_metadata_log_the_node_cannot_go_on(
     break_disk(monkeypatch, broken.log)
 
     async def run() -> None:
-        node.replicas.append(broken, batch(b"a"), 0, 1)
+        append_to_broken_disk(node, broken)
         await trio.sleep_forever()
 
     with pytest.RaisesGroup(DiskFailed, flatten_subgroups=True):

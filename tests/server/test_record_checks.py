@@ -11,6 +11,7 @@ import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
 
+from pykbroker.protocol.errors import ApiError
 from pykbroker.protocol.records.batch import Record, encode_batch
 from pykbroker.protocol.records.checking import TURN_UNITS
 from pykbroker.protocol.records.compression import Compression, LargePayload
@@ -18,7 +19,6 @@ from pykbroker.server.logs.record_checks import RecordChecks, proceed
 from pykbroker.server.runtime.fair_queue import FairShare
 from pykbroker.server.runtime.threads import WorkerThreads
 from pykbroker.storage.log.log import LogConfig
-from pykbroker.storage.segments.rejection import RecordsRejected
 from pykbroker.storage.segments.validation import CheckedBatch, budget_of_request, client_batch_steps
 from tests.server.inline_threads import InlineThreads
 
@@ -150,7 +150,7 @@ def test_damage_that_a_thread_finds_is_the_refusal_of_the_batch() -> None:
     async def main() -> None:
         checks, client = RecordChecks(WorkerThreads()), FairShare()
         for data, reason in ((bomb, "decompresses to more than"), (good[:-1] + b"\x01", "checksum")):
-            with pytest.raises(RecordsRejected, match=reason):
+            with pytest.raises(ApiError, match=reason):
                 await check(checks, data, client)
         assert (await check(checks, good, client)).header.records_count == 50
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from pykbroker.config import BrokerConfig
-from pykbroker.protocol.errors import ErrorCode
+from pykbroker.protocol.errors import ApiError, ErrorCode
 from pykbroker.protocol.uuids import uuid_to_text
 from pykbroker.server.node.node_storage import NodeStorage
 from pykbroker.storage.directories.log_dirs import format_directory
@@ -156,7 +156,9 @@ def test_a_log_that_went_offline_is_not_begun_anew_elsewhere(node: ApiNode, monk
 
     broken = node.partition("apples", 1)
     monkeypatch.setattr(broken.log, "append_as_leader", fail)
-    assert node.replicas.append(broken, batch(b"a"), 0, 1) is ErrorCode.KAFKA_STORAGE_ERROR
+    with pytest.raises(ApiError) as refused:
+        node.replicas.append(broken, batch(b"a"), 0, 1)
+    assert refused.value.code is ErrorCode.KAFKA_STORAGE_ERROR
     node.change_partition("apples", 1, leader=-1)
     node.change_partition("apples", 1, leader=1)
     assert node.replicas.get_partition("apples", 1) is ErrorCode.KAFKA_STORAGE_ERROR

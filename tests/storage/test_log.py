@@ -8,7 +8,7 @@ from random import Random
 
 import pytest
 
-from pykbroker.protocol.errors import ErrorCode
+from pykbroker.protocol.errors import ApiError, ErrorCode
 from pykbroker.protocol.records.batch import Record, decode_batch_header, encode_batch, iter_batches
 from pykbroker.protocol.records.compression import Compression
 from pykbroker.protocol.records.control import (
@@ -19,7 +19,7 @@ from pykbroker.protocol.records.control import (
 from pykbroker.sim.disk import SimulatedDisk
 from pykbroker.storage.files.disk import Disk, OsDisk
 from pykbroker.storage.files.errors import DiskFailed
-from pykbroker.storage.log.log import AppendOrigin, Log, LogConfig, OffsetOutOfRange, RecordsRejected
+from pykbroker.storage.log.log import AppendOrigin, Log, LogConfig, OffsetOutOfRange
 from tests.storage.batches import NOW_MS, batch, config, idempotent, offsets, open_log, read_all
 
 WEEK_MS = 7 * 24 * 60 * 60 * 1000
@@ -191,9 +191,9 @@ def test_jitter_makes_segments_roll_earlier(disk: SimulatedDisk) -> None:
 
 def test_batch_larger_than_a_segment_is_refused(disk: SimulatedDisk) -> None:
     log = open_log(disk, "/data/t-0", config(segment_bytes=500))
-    with pytest.raises(RecordsRejected) as refused:
+    with pytest.raises(ApiError) as refused:
         append(log, batch(value=bytes(1000)))
-    assert refused.value.error_code is ErrorCode.RECORD_LIST_TOO_LARGE
+    assert refused.value.code is ErrorCode.RECORD_LIST_TOO_LARGE
     assert log.log_end_offset == 0
 
 
@@ -314,14 +314,14 @@ def test_follower_takes_no_batch_twice_and_none_that_is_damaged(disk: SimulatedD
     data = batch(2, base_offset=0, epoch=0)
     assert follower.append_as_follower(data[:-1]) is None
     follower.append_as_follower(data)
-    with pytest.raises(RecordsRejected) as refused:
+    with pytest.raises(ApiError) as refused:
         follower.append_as_follower(data)
-    assert refused.value.error_code is ErrorCode.OFFSET_OUT_OF_RANGE
+    assert refused.value.code is ErrorCode.OFFSET_OUT_OF_RANGE
     damaged = bytearray(batch(2, base_offset=2, epoch=0))
     damaged[-1] ^= 1
-    with pytest.raises(RecordsRejected) as refused:
+    with pytest.raises(ApiError) as refused:
         follower.append_as_follower(damaged)
-    assert refused.value.error_code is ErrorCode.CORRUPT_MESSAGE
+    assert refused.value.code is ErrorCode.CORRUPT_MESSAGE
     assert follower.log_end_offset == 2
 
 
@@ -431,9 +431,9 @@ def test_coordinator_appends_batches_and_markers(disk: SimulatedDisk) -> None:
     ):
         epoch = 0 if error is ErrorCode.INVALID_PRODUCER_EPOCH else 1
         data = encode_end_transaction_batch(stale, producer_id=5, producer_epoch=epoch, timestamp=NOW_MS)
-        with pytest.raises(RecordsRejected) as refused:
+        with pytest.raises(ApiError) as refused:
             log.append_as_leader(data, 0, NOW_MS, origin=AppendOrigin.COORDINATOR)
-        assert refused.value.error_code is error
+        assert refused.value.code is error
     log.close()
     again = open_log(disk, "/data/t-0")
     assert again.log_end_offset == 5

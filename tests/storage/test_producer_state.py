@@ -2,10 +2,10 @@
 
 import pytest
 
-from pykbroker.protocol.errors import ErrorCode
+from pykbroker.protocol.errors import ApiError, ErrorCode
 from pykbroker.sim.disk import SimulatedDisk
 from pykbroker.storage.files.errors import CorruptLog
-from pykbroker.storage.log.log import AppendResult, Log, RecordsRejected
+from pykbroker.storage.log.log import AppendResult, Log
 from pykbroker.storage.producers.producer_snapshots import decode_snapshot
 from tests.storage.batches import NOW_MS, batch, config, idempotent, open_log
 
@@ -37,8 +37,8 @@ TABLE: list[tuple[str, list[tuple[tuple[int, int, int], int | ErrorCode]]]] = [
 def answer(log: Log, sequence: int, count: int, epoch: int) -> int | ErrorCode:
     try:
         return log.append_as_leader(idempotent(sequence, count, epoch=epoch), 0, NOW_MS).first_offset
-    except RecordsRejected as refused:
-        return refused.error_code
+    except ApiError as refused:
+        return refused.code
 
 
 @pytest.mark.parametrize("restart", ["never", "clean", "crash"])
@@ -87,7 +87,7 @@ def test_a_refused_batch_leaves_no_trace(disk: SimulatedDisk) -> None:
     log = open_log(disk, "/data/t-0")
     log.append_as_leader(idempotent(0), 0, NOW_MS)
     for sequence, epoch in ((5, 0), (9, 1)):
-        with pytest.raises(RecordsRejected):
+        with pytest.raises(ApiError):
             log.append_as_leader(idempotent(sequence, epoch=epoch), 0, NOW_MS)
     assert log.append_as_leader(idempotent(1), 0, NOW_MS).first_offset == 1
 

@@ -2,10 +2,10 @@
 
 import pytest
 
-from pykbroker.protocol.errors import ErrorCode
+from pykbroker.protocol.errors import ApiError, ErrorCode
 from pykbroker.protocol.records.batch import decode_batch_header
 from pykbroker.sim.disk import SimulatedDisk
-from pykbroker.storage.log.log import AppendOrigin, Log, RecordsRejected
+from pykbroker.storage.log.log import AppendOrigin, Log
 from pykbroker.storage.producers.transaction_verification import VerificationGuard
 from tests.storage.batches import NOW_MS, open_log
 from tests.storage.transactions import COMMIT, marker, part_of_transaction
@@ -32,16 +32,16 @@ class Transacting:
         try:
             self.log.producers.check_verified_batch(decode_batch_header(batch), guard)
             self.log.append_as_leader(batch, 0, NOW_MS)
-        except RecordsRejected as rejected:
-            return rejected.error_code
+        except ApiError as rejected:
+            return rejected.code
         return NONE
 
     def end(self, *, epoch: int = 0, version: int = 0) -> ErrorCode:
         try:
             self.log.producers.check_end_of_transaction(PRODUCER, epoch, version)
             self.log.append_as_leader(marker(COMMIT, PRODUCER, epoch=epoch), 0, NOW_MS, origin=AppendOrigin.COORDINATOR)
-        except RecordsRejected as rejected:
-            return rejected.error_code
+        except ApiError as rejected:
+            return rejected.code
         return NONE
 
 
@@ -123,6 +123,6 @@ def test_a_marker_of_the_second_protocol_has_a_new_epoch(
 def test_a_coordinators_batch_of_an_old_epoch_is_refused(transacting: Transacting) -> None:
     assert transacting.end(epoch=3) is NONE
     batch = part_of_transaction(PRODUCER, 0, epoch=2)
-    with pytest.raises(RecordsRejected) as rejected:
+    with pytest.raises(ApiError) as rejected:
         transacting.log.append_as_leader(batch, 0, NOW_MS, origin=AppendOrigin.COORDINATOR)
-    assert rejected.value.error_code is ErrorCode.INVALID_PRODUCER_EPOCH
+    assert rejected.value.code is ErrorCode.INVALID_PRODUCER_EPOCH

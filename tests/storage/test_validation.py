@@ -9,7 +9,7 @@ from crc32c import crc32c
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pykbroker.protocol.errors import ErrorCode
+from pykbroker.protocol.errors import ApiError, ErrorCode
 from pykbroker.protocol.records.batch import (
     Record,
     TimestampType,
@@ -23,7 +23,7 @@ from pykbroker.protocol.records.errors import InvalidRecords
 from pykbroker.protocol.records.record import encode_record
 from pykbroker.protocol.records.varints import encode_zigzag
 from pykbroker.sim.disk import SimulatedDisk
-from pykbroker.storage.log.log import LogConfig, RecordsRejected
+from pykbroker.storage.log.log import LogConfig
 from pykbroker.storage.segments.validation import (
     MAX_HEADERS,
     CheckBudget,
@@ -129,9 +129,9 @@ HOSTILE: list[tuple[str, bytes | None, ErrorCode]] = [
 @pytest.mark.parametrize(("data", "error"), [row[1:] for row in HOSTILE], ids=[row[0] for row in HOSTILE])
 def test_hostile_batch_is_refused(disk: SimulatedDisk, data: bytes | None, error: ErrorCode) -> None:
     log = open_log(disk, "/data/t-0")
-    with pytest.raises(RecordsRejected) as refused:
+    with pytest.raises(ApiError) as refused:
         log.append_as_leader(data, 0, NOW_MS)
-    assert refused.value.error_code is error
+    assert refused.value.code is error
     assert refused.value.message
     assert log.log_end_offset == 0
     assert log.size_bytes == 0
@@ -141,9 +141,9 @@ def test_hostile_batch_is_refused(disk: SimulatedDisk, data: bytes | None, error
 @pytest.mark.parametrize("change", [{"records_count": 2, "last_offset_delta": 1}, {"records_count": 4}])
 def test_compressed_batches_are_looked_into(codec: Compression, change: dict[str, int]) -> None:
     data = altered(encode_batch(RECORDS, compression=codec), **change)
-    with pytest.raises(RecordsRejected) as refused:
+    with pytest.raises(ApiError) as refused:
         check_client_batch(data, LogConfig(), NOW_MS)
-    assert refused.value.error_code is INVALID
+    assert refused.value.code is INVALID
 
 
 def stored(data: bytes, settings: LogConfig, now_ms: int = NOW_MS) -> bytes:
@@ -175,9 +175,9 @@ def test_old_timestamps_and_none_are_accepted(timestamp: int) -> None:
 @pytest.mark.parametrize("timestamp", [NOW_MS + 10 * DAY_MS, NOW_MS + DAY_MS // 24 + 1, 2**63 - 1])
 def test_timestamps_in_the_future_are_refused_record_by_record(timestamp: int) -> None:
     records = [Record(None, b"v", (), NOW_MS), Record(None, b"v", (), timestamp), Record(None, b"v", (), NOW_MS)]
-    with pytest.raises(RecordsRejected) as refused:
+    with pytest.raises(ApiError) as refused:
         check_client_batch(encode_batch(records), LogConfig(), NOW_MS)
-    assert refused.value.error_code is ErrorCode.INVALID_TIMESTAMP
+    assert refused.value.code is ErrorCode.INVALID_TIMESTAMP
     assert [error.batch_index for error in refused.value.record_errors] == [1]
     assert refused.value.message == "One or more records have been rejected due to invalid timestamp"
     assert refused.value.record_errors[0].message == (
@@ -189,9 +189,9 @@ def test_timestamps_in_the_future_are_refused_record_by_record(timestamp: int) -
 def test_timestamps_in_the_past_are_refused_where_the_topic_says_so() -> None:
     settings = config(message_timestamp_before_max_ms=1000)
     records = [Record(None, b"v", (), NOW_MS - age) for age in (1001, 1000, 5000)]
-    with pytest.raises(RecordsRejected) as refused:
+    with pytest.raises(ApiError) as refused:
         check_client_batch(encode_batch(records), settings, NOW_MS)
-    assert refused.value.error_code is ErrorCode.INVALID_TIMESTAMP
+    assert refused.value.code is ErrorCode.INVALID_TIMESTAMP
     assert [error.batch_index for error in refused.value.record_errors] == [0, 2]
     check_client_batch(encode_batch([Record(None, b"v", (), -1)]), settings, NOW_MS)
 
@@ -208,9 +208,9 @@ def test_null_keys_on_a_compacted_topic_are_refused_record_by_record() -> None:
     for codec in Compression:
         data = encode_batch(records, compression=codec)
         check_client_batch(data, LogConfig(), NOW_MS)
-        with pytest.raises(RecordsRejected) as refused:
+        with pytest.raises(ApiError) as refused:
             check_client_batch(data, config(cleanup_policy="compact"), NOW_MS)
-        assert refused.value.error_code is INVALID
+        assert refused.value.code is INVALID
         assert refused.value.message.startswith("One or more records have been rejected due to 3 record errors")
         assert [error.batch_index for error in refused.value.record_errors] == [1, 2, 5]
 
@@ -218,9 +218,9 @@ def test_null_keys_on_a_compacted_topic_are_refused_record_by_record() -> None:
 def test_max_message_bytes_of_the_topic_counts() -> None:
     data = batch(value=bytes(2_000_000))
     assert check_client_batch(data, config(max_message_bytes=len(data)), NOW_MS).is_unchanged
-    with pytest.raises(RecordsRejected) as refused:
+    with pytest.raises(ApiError) as refused:
         check_client_batch(data, config(max_message_bytes=len(data) - 1), NOW_MS)
-    assert refused.value.error_code is ErrorCode.MESSAGE_TOO_LARGE
+    assert refused.value.code is ErrorCode.MESSAGE_TOO_LARGE
 
 
 @pytest.mark.parametrize("target", ["uncompressed", "gzip", "snappy", "lz4", "zstd", "producer"])
@@ -245,7 +245,7 @@ def test_a_changed_byte_is_refused_or_leaves_a_readable_batch(position: int, byt
     for candidate in (bytes(data), altered(bytes(data))):
         try:
             checked = check_client_batch(candidate, LogConfig(), NOW_MS)
-        except RecordsRejected:
+        except ApiError:
             continue
         header = checked.header
         assert len(list(iter_records(candidate))) == header.records_count
@@ -260,7 +260,7 @@ class Checked:
         self.turns: list[int] = []
         self.jobs: list[Job] = []
         self.batch: CheckedBatch | None = None
-        self.refusal: RecordsRejected | None = None
+        self.refusal: ApiError | None = None
         budget = budget or budget_of_request(len(data))
         steps = client_batch_steps(data, settings or config(max_message_bytes=len(data)), NOW_MS, budget)
         units = budget.left
@@ -281,7 +281,7 @@ class Checked:
                     step = steps.send(result)
         except StopIteration as end:
             self.batch = end.value
-        except RecordsRejected as refusal:
+        except ApiError as refusal:
             self.refusal = refusal
         self.turns.append(units - budget.left)
 
@@ -289,8 +289,8 @@ class Checked:
 def verdict(check: Callable[[], CheckedBatch]) -> CheckedBatch | tuple[ErrorCode, str]:
     try:
         return check()
-    except RecordsRejected as refusal:
-        return refusal.error_code, refusal.message
+    except ApiError as refusal:
+        return refusal.code, refusal.message
 
 
 @settings(max_examples=200, deadline=None)
@@ -378,7 +378,7 @@ def test_millions_of_headers_in_five_kilobytes_are_refused_before_they_are_walke
     assert len(bomb) < 5000
     checked = Checked(bomb)
     assert checked.refusal is not None
-    assert checked.refusal.error_code is INVALID
+    assert checked.refusal.code is INVALID
     assert "headers" in checked.refusal.message
     assert len(checked.turns) <= 2
 
@@ -408,7 +408,7 @@ def test_half_a_million_tiny_records_take_turns() -> None:
 def test_gzip_members_without_end_are_refused_in_a_thread() -> None:
     checked = Checked(with_payload(compress(Compression.GZIP, b"") * 400_000, codec=1))
     assert checked.refusal is not None
-    assert checked.refusal.error_code is ErrorCode.MESSAGE_TOO_LARGE
+    assert checked.refusal.code is ErrorCode.MESSAGE_TOO_LARGE
     assert len(checked.turns) == 1
     assert checked.jobs
 
@@ -421,7 +421,7 @@ def test_the_batches_of_a_request_share_what_they_may_decompress_to() -> None:
     fitting = sum(each.batch is not None for each in found)
     assert 2 <= fitting < 10
     refused = [each.refusal for each in found[fitting:]]
-    assert {each.error_code for each in refused if each is not None} == {ErrorCode.MESSAGE_TOO_LARGE}
+    assert {each.code for each in refused if each is not None} == {ErrorCode.MESSAGE_TOO_LARGE}
     assert None not in refused
     assert sum(len(each.jobs) for each in found[fitting + 1 :]) == 0
 
@@ -440,7 +440,7 @@ def test_a_batch_must_not_be_too_large_after_the_topic_compressed_it() -> None:
     for target in ("uncompressed", "snappy"):
         checked = Checked(bomb, config(max_message_bytes=60_000, compression_type=target))
         assert checked.refusal is not None
-        assert checked.refusal.error_code is ErrorCode.MESSAGE_TOO_LARGE
+        assert checked.refusal.code is ErrorCode.MESSAGE_TOO_LARGE
 
 
 def test_an_answer_names_a_thousand_records_at_most() -> None:

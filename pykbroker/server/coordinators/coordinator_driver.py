@@ -28,7 +28,6 @@ from pykbroker.replication.partition import ACKS_ALL, Partition
 from pykbroker.state_machine import Result, Token
 from pykbroker.storage.files.errors import CorruptLog
 from pykbroker.storage.log.log import AppendOrigin, AppendResult
-from pykbroker.storage.segments.validation import RecordsRejected
 from pykbroker.storage.segments.verification import Check
 
 from ..runtime.clock import Clock
@@ -73,7 +72,7 @@ class Replicas(Protocol):
         now_ms: int,
         required_acks: int,
         origin: AppendOrigin = ...,
-    ) -> AppendResult | ErrorCode: ...
+    ) -> AppendResult: ...
 
     async def flush(self, partition: Partition, end_offset: int) -> bool: ...
     async def verify(self, partition: Partition, check: Check) -> None: ...
@@ -219,10 +218,10 @@ class CoordinatorDriver(ABC, Generic[ShardT, RequestT, ContextT]):
         if not self._append_held(led):
             return ErrorCode.NOT_COORDINATOR
         timestamp_ms = self._clock.now_ms()
-        appended = self._append_batch(led.partition, marker.encode(timestamp_ms), timestamp_ms)
-        if isinstance(appended, ErrorCode):
-            return appended
-        led.appended(appended)
+        try:
+            appended = self._append_batch(led, marker.encode(timestamp_ms), timestamp_ms)
+        except ApiError as error:
+            return error.code
         led.shard.end_transaction(marker.producer_id, marker.is_commit)
         if not led.is_tidied_up and led.shard.tidy_up() and self._nursery is not None:
             led.is_tidied_up = True
@@ -360,25 +359,24 @@ class CoordinatorDriver(ABC, Generic[ShardT, RequestT, ContextT]):
         prepared = results[0].prepared  # nobody shares the append of such a step
         if not steps and not prepared:
             return None
-        partition = led.partition
-        max_bytes = partition.log.config.max_message_bytes
+        max_bytes = led.partition.log.config.max_message_bytes
         encoded = encode_batches(steps, timestamp_ms, max_bytes, results[0].producer) if steps else []
         batches = [*prepared, *encoded]
         if any(len(batch) > max_bytes for batch in batches):
             return ErrorCode.MESSAGE_TOO_LARGE  # before a part of them is there
-        for batch in batches:
-            appended = self._append_batch(partition, batch, timestamp_ms)
-            if isinstance(appended, ErrorCode):
-                return appended
-            led.appended(appended)
+        try:
+            for batch in batches:
+                self._append_batch(led, batch, timestamp_ms)
+        except ApiError as error:
+            return error.code
         return None
 
-    def _append_batch(self, partition: Partition, batch: bytes, timestamp_ms: int) -> Appended | ErrorCode:
-        try:
-            result = self._replicas.append(partition, batch, timestamp_ms, ACKS_ALL, AppendOrigin.COORDINATOR)
-        except RecordsRejected as rejected:
-            return rejected.error_code
-        return result if isinstance(result, ErrorCode) else Appended(partition, result.last_offset + 1)
+    def _append_batch(self, led: LedShard[ShardT], batch: bytes, timestamp_ms: int) -> Appended:
+        """Raises `ApiError`."""
+        result = self._replicas.append(led.partition, batch, timestamp_ms, ACKS_ALL, AppendOrigin.COORDINATOR)
+        appended = Appended(led.partition, result.last_offset + 1)
+        led.appended(appended)
+        return appended
 
     # Leadership
 

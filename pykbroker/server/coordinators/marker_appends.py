@@ -9,11 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TypeAlias
 
-from pykbroker.protocol.errors import ErrorCode
+from pykbroker.protocol.errors import ApiError, ErrorCode
 from pykbroker.replication.appended import Appended
 from pykbroker.replication.partition import ACKS_ALL, Partition
 from pykbroker.storage.log.log import AppendOrigin
-from pykbroker.storage.segments.validation import RecordsRejected
 
 from ..replicas.replica_manager import ReplicaManager
 from ..runtime.clock import Clock
@@ -58,8 +57,8 @@ class MarkerAppends:
                 marker.producer_id, marker.producer_epoch, marker.transaction_version
             )
             return self._append(partition, marker)
-        except RecordsRejected as rejected:
-            return rejected.error_code
+        except ApiError as error:
+            return error.code
 
     def _append(self, partition: Partition, marker: Marker) -> AppendedMarker | ErrorCode:
         if partition.topic == CONSUMER_OFFSETS:
@@ -67,4 +66,4 @@ class MarkerAppends:
             return completed if not isinstance(completed, ErrorCode) else _ERRORS_OF_GROUPS.get(completed, completed)
         now_ms = self._clock.now_ms()
         result = self._replicas.append(partition, marker.encode(now_ms), now_ms, ACKS_ALL, AppendOrigin.COORDINATOR)
-        return result if isinstance(result, ErrorCode) else Appended(partition, result.last_offset + 1)
+        return Appended(partition, result.last_offset + 1)

@@ -18,7 +18,7 @@ import trio
 from pykbroker.config import BrokerConfig
 from pykbroker.metadata.image import BROKER_RESOURCE, TOPIC_RESOURCE, ImageChanges, MetadataImage, TopicState
 from pykbroker.metadata.partition_state import PartitionState
-from pykbroker.protocol.errors import ErrorCode
+from pykbroker.protocol.errors import ApiError, ErrorCode
 from pykbroker.protocol.uuids import RESERVED_DIRECTORIES, uuid_to_text
 from pykbroker.replication.isr import IsrRules
 from pykbroker.replication.partition import Partition
@@ -193,14 +193,14 @@ class ReplicaManager:
         required_acks: int,
         origin: AppendOrigin = AppendOrigin.CLIENT,
         checked: CheckedBatch | None = None,
-    ) -> AppendResult | ErrorCode:
-        """Raises `RecordsRejected`. checked: by `record_checks`."""
+    ) -> AppendResult:
+        """Kafka's `appendRecordsToLeader`. checked: by `record_checks`. Raises `ApiError`."""
         try:
             result = partition.append_as_leader(records, now_ms, required_acks, origin, checked)
         except DiskFailed as failure:
             self.failures.in_log(partition.log, failure)
-            return ErrorCode.KAFKA_STORAGE_ERROR
-        if isinstance(result, AppendResult) and not result.first_offset:
+            raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR) from failure
+        if not result.first_offset:
             self._upkeep.begun(partition.log)
         if self._full:
             self.failures.written(partition.log)

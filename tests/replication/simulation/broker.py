@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from pykbroker.metadata.features import SUPPORTED_FEATURES
 from pykbroker.metadata.image import MetadataImage
-from pykbroker.protocol.errors import ErrorCode
+from pykbroker.protocol.errors import ApiError, ErrorCode
 from pykbroker.protocol.messages.brokers import (
     AlterPartitionRequest,
     AlterPartitionRequestPartitionData,
@@ -47,7 +47,6 @@ from pykbroker.replication.reads import FetchIsolation, FetchPartitionData
 from pykbroker.server.replicas.image_brokers import ImageBrokers
 from pykbroker.sim.disk import SimulatedDisk
 from pykbroker.storage.log.log import LogConfig
-from pykbroker.storage.segments.rejection import RecordsRejected
 from pykbroker.storage.segments.verification import NotVerified
 
 from .controller import CLUSTER_ID
@@ -495,11 +494,8 @@ class SimulatedBroker(Process):
             return
         try:
             result = partition.append_as_leader(batch, self._wall_clock_ms(), ACKS_ALL)
-        except RecordsRejected as rejected:
-            reply(rejected.error_code)
-            return
-        if isinstance(result, ErrorCode):
-            reply(result)
+        except ApiError as error:
+            reply(error.code)
             return
         self._flush_soon()
         busy_ms, timeout_ms = self._busy_ms()
