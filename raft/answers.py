@@ -97,7 +97,7 @@ def log_unexpected(quorum: QuorumState, source: Destination, answer: Message | i
     return False
 
 
-def log_refused(quorum: QuorumState, request: Message, response: Message) -> None:
+def log_error_response(quorum: QuorumState, request: Message, response: Message) -> None:
     """Of a request that should not be: whoever sent it has a mistake in it, or is of another cluster."""
     if getattr(response, "error_code", ErrorCode.NONE) in _OF_MISTAKES and not _is_of_administrators(request):
         name = type(request).__name__

@@ -49,7 +49,7 @@ class Elections:
             return ErrorCode.FENCED_LEADER_EPOCH, False
         if asked.replica_id < 0 or asked.replica_id == state.replica.node_id:
             return ErrorCode.INVALID_REQUEST, False
-        state.peers.refusals.discard_node(asked.replica_id)
+        state.peers.reconnect_backoff.heard_from(asked.replica_id)
         if epoch > state.epoch:
             if not state.believes(epoch, f"a Vote of node {asked.replica_id}", asked=True):
                 return ErrorCode.INVALID_REQUEST, False
@@ -187,9 +187,11 @@ class Elections:
         self._count(source.node_id, granted=partition.vote_granted, pre_vote=pre_vote)
         return True
 
-    def vote_refused(self, source: Destination, request: quorum.VoteRequest) -> None:
-        """Where there is no process there is no vote. A candidate that can't win without it tries again soon, and does
-        not wait for its election timeout: of three voters with one gone, the other two may have stood at once.
+    def vote_failed(self, source: Destination, request: quorum.VoteRequest) -> None:
+        """Count a voter without a process as one that does not grant its vote.
+
+        A candidate that cannot win without that vote tries again soon, and does not wait for its election timeout: of
+        three voters with one gone, the other two may have stood at once.
         """
         asked = request.topics[0].partitions[0]
         state = self._quorum.state

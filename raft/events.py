@@ -49,10 +49,13 @@ class ResponseReceived:
 
 @dataclass(frozen=True, slots=True)
 class RequestFailed:
-    """No answer will come. refused: the peer's port refuses connections, so there is no process behind it."""
+    """No answer to the request will come.
+
+    connection_refused: the peer's port refuses connections (ECONNREFUSED), so there is no process behind it.
+    """
 
     request_id: int
-    refused: bool = False
+    connection_refused: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -70,15 +70,17 @@ class Following:
         max_bytes = quorum.sizes.fetch_max_bytes
         return wire.fetch_request(quorum.replica, quorum.epoch, quorum.epochs.end, known, max_bytes)
 
-    def failed(self, source: Destination, *, refused: bool) -> None:
-        """A leader whose port refuses is no more: a voter need not wait for the fetch timeout. Whoever still hears from
-        it rejects the pre-vote.
+    def failed(self, source: Destination, *, connection_refused: bool) -> None:
+        """Take note of a Fetch without an answer.
+
+        A leader whose port refuses connections is gone, so that a voter does not wait for the fetch timeout. Voters
+        that still hear from the leader reject the pre-vote.
         """
         quorum, state = self._quorum, self._quorum.state
         if isinstance(state, Follower) and source == state.leader:
             if not quorum.is_voter:
                 state.fetch_elsewhere = True
-            elif refused:
+            elif connection_refused:
                 self._leader_is_gone(state)
 
     def _leader_is_gone(self, state: Follower) -> None:

@@ -29,7 +29,7 @@ from pykbroker.protocol.messages.quorum import (
 from pykbroker.protocol.messages.voters import AddRaftVoterRequest, RemoveRaftVoterRequest, UpdateRaftVoterRequest
 from pykbroker.protocol.schema import Message
 
-from .answers import is_of_another_directory, log_refused
+from .answers import is_of_another_directory, log_error_response
 from .election_state import ElectionState
 from .elections import Elections
 from .events import (
@@ -190,7 +190,7 @@ class RaftNode:
                 self._received(event)
                 answered = self._quorum.outbox.responses[-1:]
                 if answered and answered[0].token == event.token:
-                    log_refused(self._quorum, event.request, answered[0].response)
+                    log_error_response(self._quorum, event.request, answered[0].response)
             case RequestWithdrawn(token):
                 self._leading.withdraw(token)
             case ResponseReceived(request_id, response):
@@ -201,19 +201,19 @@ class RaftNode:
                     if not was_of_use:
                         self._quorum.peers.back_off(sent.destination, now_ms)
                     if not was_of_use and is_of_another_directory(response):
-                        self._quorum.peers.refusals.add(sent.destination, now_ms)
+                        self._quorum.peers.reconnect_backoff.disconnected(sent.destination, now_ms)
                     else:
-                        self._quorum.peers.refusals.discard(sent.destination)
-            case RequestFailed(request_id, refused):
+                        self._quorum.peers.reconnect_backoff.connected(sent.destination)
+            case RequestFailed(request_id, connection_refused):
                 sent = self._quorum.peers.take(request_id)
                 if sent is not None:
                     self._quorum.peers.back_off(sent.destination, now_ms)
-                    if refused:
+                    if connection_refused:
                         self._quorum.refusing.add(sent.destination.node_id)
-                        self._quorum.peers.refusals.add(sent.destination, now_ms)
-                    self._following.failed(sent.destination, refused=refused)
-                    if refused and isinstance(sent.request, VoteRequest):
-                        self._elections.vote_refused(sent.destination, sent.request)
+                        self._quorum.peers.reconnect_backoff.disconnected(sent.destination, now_ms)
+                    self._following.failed(sent.destination, connection_refused=connection_refused)
+                    if connection_refused and isinstance(sent.request, VoteRequest):
+                        self._elections.vote_failed(sent.destination, sent.request)
             case SnapshotInstalled():
                 self._snapshots.installed(event)
                 self._handed_out_end = event.snapshot_id.end_offset

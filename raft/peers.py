@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pykbroker.protocol.schema import Message
 
 from .events import Destination
-from .refusals import Refusals
+from .reconnect_backoff import ReconnectBackoff
 from .timeouts import Timeouts
 
 
@@ -27,11 +27,11 @@ class Peers:
         self._last_id = 0
         self._under_way: dict[int, Sent] = {}
         self._ready_ms: dict[Destination, int] = {}
-        self.refusals = Refusals(timeouts)
+        self.reconnect_backoff = ReconnectBackoff(timeouts)
 
     def ready_ms(self, destination: Destination) -> int:
         """From when on it may be sent something; 0 for at once."""
-        return max(self._ready_ms.get(destination, 0), self.refusals.until_ms(destination))
+        return max(self._ready_ms.get(destination, 0), self.reconnect_backoff.until_ms(destination))
 
     def send(self, destination: Destination, request: Message, now_ms: int) -> int:
         """Return the request's id."""
@@ -55,6 +55,6 @@ class Peers:
         return any(sent.destination == destination for sent in self._under_way.values())
 
     def forget(self) -> None:
-        """What was asked in another role does not matter any more. Who refuses does so whatever this node is."""
+        """Forget the requests of an earlier role. The reconnect back-off stays: it does not depend on the role."""
         self._under_way.clear()
         self._ready_ms.clear()

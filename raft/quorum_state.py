@@ -222,7 +222,7 @@ class QuorumState:
             self.epoch + 1, voted_id=self.replica.node_id, voted_directory_id=self.replica.directory_id
         )
         self.leader_endpoint = None
-        self.peers.refusals.clear()  # enough voters are there, and whether the others are is of interest now
+        self.peers.reconnect_backoff.clear()  # enough voters are there, and whether the others are is of interest now
         self._enter(Candidate(Votes(self.voters), self.random_election_deadline_ms(), attempts))
 
     def become_follower(self, epoch: int, leader_id: int, endpoint: Endpoint) -> None:

@@ -12,8 +12,8 @@ from pykbroker.server.network.handlers import MANY_ENTRIES, RequestContext
 from pykbroker.server.node.broker import ClusterNode
 from pykbroker.server.node.handlers import handles_on_all_nodes
 
+from .config_preprocessing import preprocess
 from .controller_requests import submit
-from .refused_configs import take_out_refused
 
 
 @handles_on_all_nodes(AlterConfigsRequest, most_entries=MANY_ENTRIES)
@@ -21,7 +21,7 @@ async def alter_configs(context: RequestContext[ClusterNode], request: AlterConf
     if context.listener.kind == "controller":
         response: AlterConfigsResponse = await submit(context, request)
         return response
-    refused = take_out_refused(request.resources, context.node.node_id)
+    refused = preprocess(request.resources, context.node.node_id)
     response = await submit(context, request)
     response.responses += refused
     return response

@@ -21,7 +21,7 @@ from pykbroker.protocol.records.checking import TURN_UNITS, CheckBudget
 from pykbroker.replication.partition import Partition
 from pykbroker.replication.reads import FetchIsolation, ListedOffset, OffsetSpec
 from pykbroker.server.logs.record_checks import NobodyWaits, proceed
-from pykbroker.server.network.handlers import RequestContext, RequestRefused
+from pykbroker.server.network.handlers import CloseConnection, RequestContext
 from pykbroker.server.node.broker import Broker
 from pykbroker.server.node.handlers import handles
 from pykbroker.storage.files.errors import CorruptLog, DiskFailed
@@ -137,4 +137,4 @@ class _Lookup:
         try:
             return await self._replicas.timestamp_lookups.finish(step, steps, budget, connection.fair_share, is_wanted)
         except NobodyWaits:
-            raise RequestRefused("the client has left while a timestamp was looked for") from None
+            raise CloseConnection("the client has left while a timestamp was looked for") from None

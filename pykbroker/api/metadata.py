@@ -23,7 +23,7 @@ from pykbroker.protocol.messages.metadata import (
     MetadataResponseTopic,
 )
 from pykbroker.protocol.schema import NO_UUID
-from pykbroker.server.network.handlers import RequestContext, RequestRefused
+from pykbroker.server.network.handlers import CloseConnection, RequestContext
 from pykbroker.server.node.broker import Broker, ClusterNode
 from pykbroker.server.node.handlers import handles
 
@@ -81,7 +81,7 @@ async def _named_or_created(
     names = await turn.distinct(each.name for each in wanted)
     ids.pop(NO_UUID, None)
     if context.header.api_version < _TOPIC_IDS_SINCE and (ids or None in names):
-        raise RequestRefused("Metadata by topic id needs version 12")
+        raise CloseConnection("Metadata by topic id needs version 12")
     if ids:
         return await description.of_ids(ids)  # the names beside them do not count
     named = [name for name in names if name is not None]

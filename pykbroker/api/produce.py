@@ -28,7 +28,7 @@ from pykbroker.protocol.messages.produce import (
 from pykbroker.replication.appended import Appended, is_settled_at_once
 from pykbroker.replication.partition import ACKS_ALL, Partition
 from pykbroker.server.logs.record_checks import NobodyWaits, proceed
-from pykbroker.server.network.handlers import RequestContext, RequestRefused
+from pykbroker.server.network.handlers import CloseConnection, RequestContext
 from pykbroker.server.node.broker import Broker
 from pykbroker.server.node.handlers import handles
 from pykbroker.server.replicas.replica_manager import ReplicaManager
@@ -98,7 +98,7 @@ async def produce(context: RequestContext[Broker], request: ProduceRequest) -> P
         return response
     if any(answer.error_code for topic in response.responses for answer in topic.partition_responses):
         # Nobody reads an answer; a closed connection tells the producer to look for the leader again.
-        raise RequestRefused("a produce request without acknowledgement failed")
+        raise CloseConnection("a produce request without acknowledgement failed")
     return None
 
 
@@ -286,7 +286,7 @@ class _Appends:
                 check.step, check.steps, self._budget, connection.fair_share, is_wanted
             )
         except NobodyWaits:
-            raise RequestRefused("the producer has left while its records were checked") from None
+            raise CloseConnection("the producer has left while its records were checked") from None
         self._now_ms = self._context.node.clock.now_ms()
         return checked
 

@@ -20,7 +20,7 @@ from pykbroker.storage.files.errors import StorageError
 
 from .cluster_plan import MOST_BROKERS, MOST_CONTROLLERS, plan_cluster, set_up_cluster
 from .cluster_processes import ClusterProcesses
-from .command import ClientCommand, CommandFailed, key_values
+from .command import ClientCommand, CommandFailed, key_values, one_line
 
 DEFAULT_DATA_DIRECTORY = "pykbroker-cluster"
 
@@ -62,7 +62,7 @@ def command(
             plan = plan_cluster(brokers, controllers, base_port)
             files = set_up_cluster(plan, directory, key_values(configs, "--config"))
         except (ConfigurationError, StorageError) as error:
-            raise CommandFailed(" ".join(str(error).split())) from None
+            raise CommandFailed(one_line(error)) from None
         except OSError as error:
             raise CommandFailed(f"{error.filename}: {error.strerror}") from None
         processes = ClusterProcesses(plan, files)

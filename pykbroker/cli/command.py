@@ -109,7 +109,7 @@ def run(work: Callable[..., Awaitable[T]], *args: object) -> T:
     raise SystemExit(exit_code)
 
 
-def one_line(error: ClientError | click.ClickException) -> str:
+def one_line(error: BaseException) -> str:
     text = error.format_message() if isinstance(error, click.ClickException) else str(error)
     return " ".join(text.split())
 

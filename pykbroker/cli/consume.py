@@ -28,7 +28,7 @@ from pykbroker.client.topics import list_topics
 from .command import ClientCommand, CommandFailed, bootstrap_options, key_values, run
 from .connect import open_cluster, read_client_properties, whole_number
 from .interrupt import run_until_signal
-from .line_reader import LineRejected
+from .line_reader import InvalidLine
 from .output import warn
 from .record_format import RecordFormat
 from .topic_actions import topic_filter
@@ -150,7 +150,7 @@ def command(
                 **key_values(formatter_properties, "--formatter-property"),
             }
         )
-    except LineRejected as error:
+    except InvalidLine as error:
         raise CommandFailed(str(error)) from None
     if sys.stdout is None:
         raise CommandFailed("Standard output is closed")
@@ -267,7 +267,7 @@ class Printer:
         for record in records:
             try:
                 lines.append(self._format.line(record))
-            except LineRejected as error:
+            except InvalidLine as error:
                 message = f"Offset {record.offset} of {record.topic}-{record.partition}: {error}"
                 if not self._skip_on_error:
                     await self._write(lines)

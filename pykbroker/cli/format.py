@@ -29,13 +29,9 @@ from pykbroker.server.quorum.initial_controllers import (
 from pykbroker.storage.files.disk import OsDisk
 from pykbroker.storage.files.errors import StorageError
 
-from .command import ClientCommand
+from .command import ClientCommand, CommandFailed
 
 _RELEASES = {"4.3": METADATA_VERSION_LEVEL, "4.3-IV0": METADATA_VERSION_LEVEL}
-
-
-class FormatFailed(click.ClickException):
-    """Printed as one line; the exit code is 1."""
 
 
 @click.command("format", cls=ClientCommand)
@@ -66,9 +62,11 @@ def command(
         click.echo(uuid_to_text(random_uuid(random.SystemRandom())))
         return
     if cluster_id is None:
-        raise FormatFailed("-t, --cluster-id is missing; --random-uuid makes one")
+        raise CommandFailed("-t, --cluster-id is missing; --random-uuid makes one")
     if standalone + (initial_controllers is not None) + no_initial_controllers > 1:
-        raise FormatFailed("Only one of --standalone, --initial-controllers and --no-initial-controllers can be meant.")
+        raise CommandFailed(
+            "Only one of --standalone, --initial-controllers and --no-initial-controllers may be given."
+        )
     _check_release(release_version)
     levels = _feature_levels(features)
     try:
@@ -77,7 +75,7 @@ def command(
         _check_kraft_version(levels, is_dynamic=voters is not None or no_initial_controllers)
         _format(config, cluster_id, levels, voters, ignore_formatted=ignore_formatted)
     except (ConfigurationError, StorageError, InvalidInitialControllers) as error:
-        raise FormatFailed(str(error)) from None
+        raise CommandFailed(str(error)) from None
 
 
 def _voters(
@@ -92,7 +90,7 @@ def _check_kraft_version(levels: dict[str, int], *, is_dynamic: bool) -> None:
     """It is the log's business and not one of the features that a cluster begins with."""
     level = levels.pop(KRAFT_VERSION, None)
     if level is not None and (level > 0) != is_dynamic:
-        raise FormatFailed(
+        raise CommandFailed(
             f"{KRAFT_VERSION} {level} is for quorums of {'dynamic' if level else 'static'} voters: it follows from "
             "--standalone, --initial-controllers and --no-initial-controllers, and needs no --feature."
         )
@@ -110,10 +108,10 @@ def _format(
     paths = directory_paths(config)
     there = formatted_cluster_id(disk, paths)
     if there is not None and there != cluster_id:
-        raise FormatFailed(f"The directories belong to cluster {there}, not to cluster {cluster_id}")
+        raise CommandFailed(f"The directories belong to cluster {there}, not to cluster {cluster_id}")
     if there is not None and not ignore_formatted:
         formatted = next(path for path in paths if (Path(path) / "meta.properties").exists())
-        raise FormatFailed(f"Log directory {formatted} is already formatted. Use --ignore-formatted to pass over it.")
+        raise CommandFailed(f"Log directory {formatted} is already formatted. Use --ignore-formatted to pass over it.")
     rng = random.SystemRandom()
     fresh, before = format_unformatted(
         disk,
@@ -138,7 +136,7 @@ def _load(properties: Path | None, overrides: tuple[str, ...]) -> BrokerConfig:
 
 def _check_release(release: str | None) -> None:
     if release is not None and release not in _RELEASES:
-        raise FormatFailed(f"Release {release} is not offered; {', '.join(_RELEASES)} is")
+        raise CommandFailed(f"Release {release} is not offered; {', '.join(_RELEASES)} is")
 
 
 def _feature_levels(features: tuple[str, ...]) -> dict[str, int]:
@@ -146,13 +144,13 @@ def _feature_levels(features: tuple[str, ...]) -> dict[str, int]:
     for text in features:
         name, equals, level = text.partition("=")
         if not equals or not level.isdecimal():
-            raise FormatFailed(f"--feature expects NAME=LEVEL, not '{text}'")
+            raise CommandFailed(f"--feature expects NAME=LEVEL, not '{text}'")
         if name not in OFFERED:
-            raise FormatFailed(f"Feature {name} is not offered; {', '.join(sorted(OFFERED))} are")
+            raise CommandFailed(f"Feature {name} is not offered; {', '.join(sorted(OFFERED))} are")
         low, high = (0, DYNAMIC_KRAFT_VERSION) if name == KRAFT_VERSION else OFFERED[name]
         if not low <= int(level) <= high:
-            raise FormatFailed(f"Feature {name} has the levels {low} to {high}, not {level}")
+            raise CommandFailed(f"Feature {name} has the levels {low} to {high}, not {level}")
         if name in levels:
-            raise FormatFailed(f"Feature {name} is given twice")
+            raise CommandFailed(f"Feature {name} is given twice")
         levels[name] = int(level)
     return levels

@@ -13,8 +13,8 @@ from typing import Self
 from pykbroker.protocol.records.batch import Header
 
 
-class LineRejected(Exception):
-    """A line, or the reader's settings, do not fit together."""
+class InvalidLine(Exception):
+    """A line does not have the form that the reader's settings ask for, or the settings contradict each other."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class LineReader:
 
     @classmethod
     def from_properties(cls, properties: Mapping[str, str]) -> Self:
-        """Kafka's names; unknown ones are ignored, as Kafka does. Raises LineRejected."""
+        """Kafka's names; unknown ones are ignored, as Kafka does. Raises InvalidLine."""
         reader = cls(
             parse_key=boolean(properties, "parse.key"),
             parse_headers=boolean(properties, "parse.headers"),
@@ -60,19 +60,19 @@ class LineReader:
         }
         for name, separator in names.items():
             if not separator:
-                raise LineRejected(f"{name} may not be empty")
+                raise InvalidLine(f"{name} may not be empty")
             if separator == self.null_marker:
-                raise LineRejected(f"null.marker and {name} may not be equal")
+                raise InvalidLine(f"null.marker and {name} may not be equal")
         for one, other in (
             ("headers.delimiter", "headers.separator"),
             ("headers.delimiter", "headers.key.separator"),
             ("headers.separator", "headers.key.separator"),
         ):
             if names[one] == names[other]:
-                raise LineRejected(f"{one} and {other} may not be equal")
+                raise InvalidLine(f"{one} and {other} may not be equal")
 
     def parse(self, line: bytes, number: int) -> ParsedLine:
-        """`line` without its line end; `number` counts from 1. Raises LineRejected."""
+        """`line` without its line end; `number` counts from 1. Raises InvalidLine."""
         headers: tuple[Header, ...] = ()
         key = None
         if self.parse_headers:
@@ -89,17 +89,17 @@ class LineReader:
             return head, tail
         if self.ignore_error:
             return None, line
-        raise LineRejected(f"No {name} found on line number {number}: '{_text(line)}'")
+        raise InvalidLine(f"No {name} found on line number {number}: '{_text(line)}'")
 
     def _header(self, pair: bytes, number: int) -> Header:
         name, found, value = pair.partition(self.headers_key_separator)
         if name == self.null_marker:
-            raise LineRejected(f"A header's name may not be the null marker '{_text(name)}' on line number {number}")
+            raise InvalidLine(f"A header's name may not be the null marker '{_text(name)}' on line number {number}")
         if found:
             return name.decode("utf-8", "surrogateescape"), self._unless_null(value)
         if self.ignore_error:
             return name.decode("utf-8", "surrogateescape"), None
-        raise LineRejected(f"No header key separator found in pair '{_text(pair)}' on line number {number}")
+        raise InvalidLine(f"No header key separator found in pair '{_text(pair)}' on line number {number}")
 
     def _unless_null(self, data: bytes | None) -> bytes | None:
         return None if data == self.null_marker else data
@@ -108,7 +108,7 @@ class LineReader:
 def boolean(properties: Mapping[str, str], name: str) -> bool:
     text = properties.get(name, "false").strip().lower()
     if text not in ("true", "false"):
-        raise LineRejected(f"{name} must be true or false, not '{properties[name]}'")
+        raise InvalidLine(f"{name} must be true or false, not '{properties[name]}'")
     return text == "true"
 
 

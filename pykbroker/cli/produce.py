@@ -19,7 +19,7 @@ from pykbroker.protocol.records.compression import Compression
 from .command import ClientCommand, CommandFailed, bootstrap_options, key_values, run
 from .connect import open_cluster, read_client_properties, whole_number
 from .interrupt import run_until_signal
-from .line_reader import LineReader, LineRejected
+from .line_reader import InvalidLine, LineReader
 
 READ_BYTES = 256 * 1024
 ACKS = {"all": -1, "-1": -1, "0": 0, "1": 1}
@@ -113,7 +113,7 @@ def command(
         reader = LineReader.from_properties(
             {**read_client_properties(reader_config), **key_values(reader_properties, "--reader-property")}
         )
-    except LineRejected as error:
+    except InvalidLine as error:
         raise CommandFailed(str(error)) from None
 
     async def work() -> int:
@@ -144,7 +144,7 @@ async def _send_lines(producer: Producer, topic: str, reader: LineReader, sync: 
             number += 1
             try:
                 parsed = reader.parse(line, number)
-            except LineRejected as error:
+            except InvalidLine as error:
                 await producer.flush()
                 raise CommandFailed(str(error)) from None
             delivery = await producer.send(topic, parsed.value, key=parsed.key, headers=parsed.headers)

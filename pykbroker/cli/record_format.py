@@ -14,7 +14,7 @@ from typing import Self
 from pykbroker.client.fetched import ConsumedRecord
 from pykbroker.protocol.records.batch import TimestampType
 
-from .line_reader import LineRejected, boolean
+from .line_reader import InvalidLine, boolean
 
 Deserializer = Callable[[bytes], bytes]
 
@@ -24,7 +24,7 @@ def _number(layout: str) -> Deserializer:
 
     def deserialize(data: bytes) -> bytes:
         if len(data) != reader.size:
-            raise LineRejected(f"Size of data received by the deserializer is {len(data)}, not {reader.size}")
+            raise InvalidLine(f"Size of data received by the deserializer is {len(data)}, not {reader.size}")
         return str(reader.unpack(data)[0]).encode()
 
     return deserialize
@@ -35,7 +35,7 @@ def _uuid(data: bytes) -> bytes:
     try:
         return str(uuid.UUID(data.decode("ascii"))).encode()
     except ValueError:
-        raise LineRejected(f"The text {data!r} is not that of a UUID") from None
+        raise InvalidLine(f"The text {data!r} is not that of a UUID") from None
 
 
 DESERIALIZERS: Mapping[str, Deserializer] = {
@@ -52,10 +52,10 @@ DESERIALIZERS: Mapping[str, Deserializer] = {
 
 
 def deserializer(class_name: str) -> Deserializer:
-    """By the class name of Kafka's, with or without its package. Raises LineRejected."""
+    """By the class name of Kafka's, with or without its package. Raises InvalidLine."""
     found = DESERIALIZERS.get(class_name.rpartition(".")[2])
     if found is None:
-        raise LineRejected(f"Deserializer {class_name} is not one of {', '.join(DESERIALIZERS)}")
+        raise InvalidLine(f"Deserializer {class_name} is not one of {', '.join(DESERIALIZERS)}")
     return found
 
 
@@ -80,7 +80,7 @@ class RecordFormat:
 
     @classmethod
     def from_properties(cls, properties: Mapping[str, str]) -> Self:
-        """Kafka's names; unknown ones are ignored, as Kafka does. Raises LineRejected."""
+        """Kafka's names; unknown ones are ignored, as Kafka does. Raises InvalidLine."""
         return cls(
             print_timestamp=boolean(properties, "print.timestamp"),
             print_partition=boolean(properties, "print.partition"),

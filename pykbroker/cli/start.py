@@ -25,7 +25,7 @@ import trio
 from pykbroker.config import BrokerConfig, ConfigurationError
 from pykbroker.server.runtime.log_lines import write_log_to
 
-from .command import ClientCommand
+from .command import ClientCommand, CommandFailed, one_line
 from .loading_bar import loading_bar
 
 if TYPE_CHECKING:
@@ -38,13 +38,6 @@ DEFAULT_DATA_DIRECTORY = "pykbroker-data"
 _LOG_DIRECTORY_KEYS = ("log.dirs", "log.dir")
 
 
-class StartFailed(click.ClickException):
-    """Printed as one line; the exit code is 1."""
-
-    def __init__(self, message: str) -> None:
-        super().__init__(" ".join(message.split()))
-
-
 @click.command("start", cls=ClientCommand)
 @click.argument("properties", required=False, type=click.Path(path_type=Path), metavar="[server.properties]")
 @click.option("--override", "overrides", multiple=True, metavar="KEY=VALUE", help="A property that wins over the file.")
@@ -53,14 +46,14 @@ class StartFailed(click.ClickException):
 def command(properties: Path | None, overrides: tuple[str, ...], data_dir: Path | None, ephemeral: bool) -> None:
     """Start a node: a broker and its controller, unless process.roles says otherwise."""
     if ephemeral and data_dir is not None:
-        raise StartFailed("--ephemeral and --data-dir exclude each other")
+        raise CommandFailed("--ephemeral and --data-dir exclude each other")
     write_log_to(sys.stderr)
     _allow_all_descriptors()
     with _directory_of_flags(data_dir, ephemeral) as directory:
         try:
             config = load_config(properties, key_values(overrides), directory)
         except ConfigurationError as error:
-            raise StartFailed(str(error)) from None
+            raise CommandFailed(one_line(error)) from None
         _serve(config)
 
 
@@ -111,18 +104,18 @@ def _directory_of_flags(data_dir: Path | None, ephemeral: bool) -> Iterator[Path
 def _serve(config: BrokerConfig) -> None:
     """Run the node to its end. Raises ClickException, which is one line and exit code 1."""
     from pykbroker.server.node.node import NeverServed
-    from pykbroker.server.runtime.start_refused import StartRefused
+    from pykbroker.server.runtime.startup_error import StartupError
     from pykbroker.storage.files.errors import StorageError
 
-    refusal: BaseException | None = None
+    failure: BaseException | None = None
     try:
         trio.run(_serve_until_signal, config)
     except* NeverServed:
         pass
-    except* (StartRefused, StorageError) as refused:
-        refusal = _first_of(refused)
-    if refusal is not None:
-        raise StartFailed(str(refusal))
+    except* (StartupError, StorageError) as group:
+        failure = _first_of(group)
+    if failure is not None:
+        raise CommandFailed(one_line(failure))
 
 
 def _first_of(error: BaseException) -> BaseException:

@@ -19,8 +19,8 @@ class NoBrokerReachable(ClientError):
         self.retriable = retriable
 
 
-class NodeRefusesConnections(NoBrokerReachable):
-    """Its machine is there, and no process listens on the port."""
+class ConnectionRefused(NoBrokerReachable):
+    """The node's machine answers, but no process listens on the port (ECONNREFUSED)."""
 
 
 class ConnectionLost(ClientError):

@@ -22,7 +22,7 @@ from pykbroker.protocol.records import compression
 from pykbroker.protocol.records.batch import Record, encode_batch
 from pykbroker.protocol.records.compression import Compression
 from pykbroker.server.logs.record_checks import RecordChecks
-from pykbroker.server.network.handlers import RequestRefused
+from pykbroker.server.network.handlers import CloseConnection
 from pykbroker.server.runtime.threads import WorkerThreads
 from pykbroker.storage.files.disk import OsDiskFile
 from tests.api.api_node import ApiNode, in_virtual_time
@@ -179,7 +179,7 @@ def test_for_a_client_that_has_left_nothing_more_is_looked_for(node: ApiNode) ->
 
         async with trio.open_nursery() as nursery:
             nursery.start_soon(leave)
-            with pytest.raises(RequestRefused):
+            with pytest.raises(CloseConnection):
                 await list_offsets(context, sent)
         assert threads.begun == 1
 

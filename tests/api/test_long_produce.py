@@ -21,7 +21,7 @@ from pykbroker.protocol.messages.produce import (
 from pykbroker.protocol.records.batch import Record, decode_batch_header, encode_batch
 from pykbroker.protocol.records.compression import Compression
 from pykbroker.server.logs.record_checks import RecordChecks
-from pykbroker.server.network.handlers import RequestRefused
+from pykbroker.server.network.handlers import CloseConnection
 from tests.api.api_node import ApiNode, batch, in_virtual_time
 from tests.api.held_threads import HeldThreads, do_meanwhile
 from tests.api.test_produce import NEWEST, answers, errors, request, stored_values
@@ -166,7 +166,7 @@ def test_who_has_left_and_wanted_an_answer_has_no_more_records_checked(node: Api
         async with trio.open_nursery() as nursery:
             nursery.start_soon(leave)
             if acks:
-                with pytest.raises(RequestRefused):
+                with pytest.raises(CloseConnection):
                     await produce(context, sent)
             else:
                 await produce(context, sent)

@@ -20,7 +20,7 @@ from pykbroker.protocol.messages.produce import (
 )
 from pykbroker.protocol.records.batch import Record, encode_batch, iter_batches, iter_records
 from pykbroker.protocol.records.compression import Compression
-from pykbroker.server.network.handlers import RequestRefused
+from pykbroker.server.network.handlers import CloseConnection
 from pykbroker.sim.clock import EPOCH_MS
 from pykbroker.storage.log.log import Log
 from tests.api.api_node import ApiNode, batch, in_virtual_time
@@ -118,7 +118,7 @@ def test_without_acks_any_error_closes_the_connection(node: ApiNode, sent: Sent)
     node.create_topic("apples")
 
     async def run() -> None:
-        with pytest.raises(RequestRefused):
+        with pytest.raises(CloseConnection):
             await node.call(produce, request(sent, acks=0), NEWEST)
 
     in_virtual_time(run)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pykbroker.cli.line_reader import LineReader, LineRejected, ParsedLine
+from pykbroker.cli.line_reader import InvalidLine, LineReader, ParsedLine
 
 
 def reader(**properties: str) -> LineReader:
@@ -32,7 +32,7 @@ def test_the_null_marker_stands_for_no_key_no_value_no_header_value_and_no_heade
     both = reader(parse_key="true", parse_headers="true", null_marker="NULL")
     assert both.parse(b"NULL\tNULL\tNULL", 1) == ParsedLine(None, None)
     assert both.parse(b"h:NULL\tk\tv", 1) == ParsedLine(b"k", b"v", (("h", None),))
-    with pytest.raises(LineRejected, match="header's name"):
+    with pytest.raises(InvalidLine, match="header's name"):
         both.parse(b"NULL:x\tk\tv", 1)
 
 
@@ -45,7 +45,7 @@ def test_the_null_marker_stands_for_no_key_no_value_no_header_value_and_no_heade
     ],
 )
 def test_what_is_missing_is_named_with_its_line(properties: dict[str, str], line: bytes, complaint: str) -> None:
-    with pytest.raises(LineRejected) as caught:
+    with pytest.raises(InvalidLine) as caught:
         reader(**properties).parse(line, 7)
     assert str(caught.value) == complaint
 
@@ -67,5 +67,5 @@ def test_errors_may_be_ignored() -> None:
     ],
 )
 def test_settings_that_do_not_fit_together_are_refused(properties: dict[str, str]) -> None:
-    with pytest.raises(LineRejected):
+    with pytest.raises(InvalidLine):
         reader(**properties)

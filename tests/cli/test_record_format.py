@@ -2,7 +2,7 @@
 
 import pytest
 
-from pykbroker.cli.line_reader import LineRejected
+from pykbroker.cli.line_reader import InvalidLine
 from pykbroker.cli.record_format import RecordFormat
 from pykbroker.client.fetched import ConsumedRecord
 from pykbroker.protocol.records.batch import TimestampType
@@ -75,14 +75,14 @@ def test_values_may_be_deserialized(deserializer: str, data: bytes, text: bytes)
 
 
 def test_what_a_deserializer_cannot_read_is_refused() -> None:
-    with pytest.raises(LineRejected, match="is 1, not 8"):
+    with pytest.raises(InvalidLine, match="is 1, not 8"):
         line(RECORD, value_deserializer="LongDeserializer")
-    with pytest.raises(LineRejected, match="not that of a UUID"):
+    with pytest.raises(InvalidLine, match="not that of a UUID"):
         line(RECORD, value_deserializer="UUIDDeserializer")
-    with pytest.raises(LineRejected, match="AvroDeserializer is not one of"):
+    with pytest.raises(InvalidLine, match="AvroDeserializer is not one of"):
         line(RECORD, value_deserializer="io.example.AvroDeserializer")
 
 
 def test_a_switch_is_true_or_false() -> None:
-    with pytest.raises(LineRejected, match=r"print\.key must be true or false, not 'yes'"):
+    with pytest.raises(InvalidLine, match=r"print\.key must be true or false, not 'yes'"):
         line(RECORD, print_key="yes")

@@ -35,7 +35,7 @@ from pykbroker.protocol.messages.topics import (
     DeleteTopicState,
 )
 from pykbroker.protocol.messages.transactions import InitProducerIdRequest
-from pykbroker.server.network.handlers import RequestRefused
+from pykbroker.server.network.handlers import CloseConnection
 from pykbroker.state_machine import Result
 from tests.metadata.admin import Admin
 from tests.metadata.cluster import CLUSTER_ID, Cluster, one_node
@@ -136,7 +136,7 @@ def test_topics_are_found_by_id_since_version_12() -> None:
     )
     rows = [(topic.name, topic.topic_id, topic.error_code) for topic in node.ask(request, 12).topics]
     assert rows == [("t", topic_id, 0), (None, b"u" * 16, 100)]
-    with pytest.raises(RequestRefused):
+    with pytest.raises(CloseConnection):
         node.ask(request, 11)
 
 

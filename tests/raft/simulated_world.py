@@ -80,7 +80,7 @@ class World:
         life, request_id = source.life, outgoing.request_id
         self.at(source.timeouts.request_ms, lambda: source.step(life, RequestFailed(request_id)))
         if target is None or not target.is_up:
-            self.at(self._delay_ms(), lambda: source.step(life, RequestFailed(request_id, refused=True)))
+            self.at(self._delay_ms(), lambda: source.step(life, RequestFailed(request_id, connection_refused=True)))
             return
         schema = type(outgoing.request).__schema__
         low, high = schema.stable_versions

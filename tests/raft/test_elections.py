@@ -47,7 +47,7 @@ class Stage:
         self.node.step(ResponseReceived(sent.request_id, response), self.now_ms)
 
     def fail(self, sent: OutgoingRequest, *, refused: bool) -> None:
-        self.node.step(RequestFailed(sent.request_id, refused=refused), self.now_ms)
+        self.node.step(RequestFailed(sent.request_id, connection_refused=refused), self.now_ms)
 
     def follow(self, leader_id: int, epoch: int) -> None:
         """That leader has told who leads, and answers the first Fetch."""
@@ -158,7 +158,7 @@ def test_too_few_voters_with_a_process_are_no_majority() -> None:
         assert stage.node.has_majority
         stage.wait()
         for node_id, request in stage.requests().items():
-            stage.node.step(RequestFailed(request.request_id, refused=True), stage.now_ms)
+            stage.node.step(RequestFailed(request.request_id, connection_refused=True), stage.now_ms)
             refused.add(node_id)
     assert not stage.node.has_majority
     while not (asked := stage.requests()):

@@ -16,7 +16,7 @@ from pykbroker.protocol.schema import Message
 from pykbroker.raft.election_state import InvalidQuorumState
 from pykbroker.server.quorum.encoded_records import encode_records
 from pykbroker.server.quorum.metadata_log import MetadataLog
-from pykbroker.server.runtime.start_refused import StartRefused
+from pykbroker.server.runtime.startup_error import StartupError
 from pykbroker.sim.disk import SimulatedDisk
 from pykbroker.storage.files.errors import CorruptLog
 from pykbroker.storage.segments.log_config import LogConfig
@@ -77,7 +77,7 @@ def test_a_record_about_no_topic_ends_a_running_node_with_the_name_of_its_log() 
 )
 def test_a_feature_level_of_the_future_ends_a_running_node(record: Message, line: str) -> None:
     error = told(record)
-    assert isinstance(error, StartRefused)
+    assert isinstance(error, StartupError)
     assert str(error) == line
 
 

@@ -19,7 +19,12 @@ from pykbroker.protocol.messages.brokers import (
 )
 from pykbroker.protocol.messages.metadata_records import RegisterBrokerRecord
 from pykbroker.protocol.schema import Message
-from pykbroker.server.node.broker_lifecycle import BrokerIdentity, BrokerLifecycle, FailureUntold, RegistrationRefused
+from pykbroker.server.node.broker_lifecycle import (
+    BrokerIdentity,
+    BrokerLifecycle,
+    RegistrationError,
+    UnreportedDirectoryFailure,
+)
 from pykbroker.sim.clock import SimulatedClock
 from pykbroker.sim.determinism import run_deterministic
 
@@ -107,7 +112,7 @@ def test_a_refused_registration_ends_the_node_in_one_line(error_code: ErrorCode)
     async def scenario() -> None:
         world = World()
         world.registrations = [BrokerRegistrationResponse(error_code=error_code)]
-        with pytest.raises(RegistrationRefused) as refused:
+        with pytest.raises(RegistrationError) as refused:
             await world.lifecycle.run()
         assert error_code.name in str(refused.value)
         assert "\n" not in str(refused.value)
@@ -136,7 +141,7 @@ def test_an_id_that_stays_taken_ends_the_node() -> None:
     async def scenario() -> None:
         world = World(**{"initial.broker.registration.timeout.ms": "5000"})
         world.registrations = [BrokerRegistrationResponse(error_code=ErrorCode.DUPLICATE_BROKER_REGISTRATION)]
-        with pytest.raises(RegistrationRefused, match="another broker with this id is in the cluster"):
+        with pytest.raises(RegistrationError, match="another broker with this id is in the cluster"):
             await world.lifecycle.run()
         assert 5 <= trio.current_time() < 7
 
@@ -184,7 +189,7 @@ def test_a_failed_directory_of_which_no_controller_hears_ends_the_node() -> None
         world.heartbeats = [BrokerHeartbeatResponse(error_code=ErrorCode.REQUEST_TIMED_OUT)]
         world.appear()
         world.offline.append(bytes([9] * 16))
-        with pytest.raises(FailureUntold):
+        with pytest.raises(UnreportedDirectoryFailure):
             await world.lifecycle.run()
         assert 3 <= trio.current_time() < 5
 

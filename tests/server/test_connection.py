@@ -33,7 +33,7 @@ from pykbroker.protocol.schema import Message
 from pykbroker.server.network.client_memory import ClientMemory
 from pykbroker.server.network.connection import Connection
 from pykbroker.server.network.dispatch import Dispatcher
-from pykbroker.server.network.handlers import ConnectionState, HandlerTable, RequestContext, RequestRefused
+from pykbroker.server.network.handlers import CloseConnection, ConnectionState, HandlerTable, RequestContext
 from pykbroker.server.network.large_requests import IN_HAND_BYTES
 from pykbroker.server.network.receive_buffer import BufferPool, ReceiveBuffer
 from pykbroker.server.network.socket_transport import LISTEN_BACKLOG
@@ -499,7 +499,7 @@ def test_a_handler_may_close_the_connection(server: Server, caplog: pytest.LogCa
 
     @table.handles(ProduceRequest)
     async def produce(context: RequestContext, request: ProduceRequest) -> ProduceResponse | None:
-        raise RequestRefused("acks=0 has failed")
+        raise CloseConnection("acks=0 has failed")
 
     async def scenario(served: Served) -> None:
         client = await served.connect()

@@ -21,7 +21,7 @@ from pykbroker.protocol.messages.brokers import (
 )
 from pykbroker.protocol.messages.topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
 from pykbroker.protocol.schema import Message
-from pykbroker.server.network.handlers import ConnectionState, HandlerTable, RequestContext, RequestRefused
+from pykbroker.server.network.handlers import CloseConnection, ConnectionState, HandlerTable, RequestContext
 from pykbroker.server.network.node_connections import Destination, NodeConnections
 from pykbroker.server.quorum.controller_channel import ControllerChannel
 from pykbroker.server.quorum.forwarding import disclose, enclose_response
@@ -231,7 +231,7 @@ def test_a_version_that_the_controller_does_not_know_closes_the_client_s_connect
         controller = TestController(2, EnvelopeRequest, answer)
         world.leader = controller.destination
         async with controller.serving(world.network), world.channel() as channel:
-            with pytest.raises(RequestRefused):
+            with pytest.raises(CloseConnection):
                 await channel.forward(client(), CREATE)
 
     simulated(scenario)

@@ -7,7 +7,7 @@ import random
 import pytest
 import trio
 
-from pykbroker.client.errors import NodeRefusesConnections
+from pykbroker.client.errors import ConnectionRefused
 from pykbroker.protocol.messages.brokers import AllocateProducerIdsRequest, AllocateProducerIdsResponse
 from pykbroker.protocol.messages.reassignments import (
     ListPartitionReassignmentsRequest,
@@ -53,7 +53,7 @@ def test_nothing_is_kept_of_nodes_to_which_there_is_no_connection() -> None:
         here = TestController(2, AllocateProducerIdsRequest, _answers)
         connections = NodeConnections(network, client_id="broker-1", request_timeout_ms=5_000)
         for node_id in range(100):
-            with pytest.raises(NodeRefusesConnections):
+            with pytest.raises(ConnectionRefused):
                 await connections.connection(Destination(f"controller {node_id}", "127.0.0.1", 1))
         assert not connections._connecting
         async with here.serving(network):

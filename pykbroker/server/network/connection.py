@@ -17,8 +17,8 @@ from pykbroker.storage.files.errors import DiskFailed
 
 from ..runtime.log_lines import RateLimitedLog, printable
 from .client_memory import ClientMemory
-from .dispatch import Dispatcher, RequestFailed
-from .handlers import ConnectionState, RequestRefused
+from .dispatch import Dispatcher, NoErrorResponse
+from .handlers import CloseConnection, ConnectionState
 from .large_requests import SMALL_FRAME_BYTES
 from .receive_buffer import MalformedFrame, ReceiveBuffer
 from .transport import Part, Transport
@@ -164,15 +164,15 @@ class Connection:
         try:
             while await self._serve_request():
                 pass
-        except (trio.BrokenResourceError, trio.ClosedResourceError, RequestFailed):
+        except (trio.BrokenResourceError, trio.ClosedResourceError, NoErrorResponse):
             pass  # the peer has gone, or we have; a failed handler is logged where it failed
-        except MalformedFrame as refused:
-            self._log_refusal(f"{refused}{_guess(refused.first_bytes)}")
+        except MalformedFrame as error:
+            self._log_refusal(f"{error}{_guess(error.first_bytes)}")
         except DiskFailed as failure:
             # In the middle of an answer, so that nobody can be told.
             self._dispatcher.disk_failed(failure)
-        except (MalformedMessage, RequestRefused) as refused:
-            self._log_refusal(printable(str(refused)))
+        except (MalformedMessage, CloseConnection) as error:
+            self._log_refusal(printable(str(error)))
         finally:
             self._transport.close()
             self._buffer.release()

@@ -20,7 +20,7 @@ from pykbroker.storage.files.errors import DiskFailed
 from ..runtime.log_lines import printable
 from ..runtime.threads import OneAtATime, Threads
 from ..runtime.turns import LongRequests, Turn
-from .handlers import ConnectionState, Handler, HandlerTable, NodeT, RequestContext, RequestRefused
+from .handlers import CloseConnection, ConnectionState, Handler, HandlerTable, NodeT, RequestContext
 from .large_requests import (
     COPIED_AT_ONCE_BYTES,
     LARGE_FRAME_BYTES,
@@ -34,8 +34,8 @@ from .transport import Part
 _log = logging.getLogger(__name__)
 
 
-class RequestFailed(Exception):
-    """Our own fault, logged where it happened, and there is no answer that could say so."""
+class NoErrorResponse(Exception):
+    """A handler failed, which is logged, and the API has no response that could carry an error."""
 
 
 class Dispatcher(Generic[NodeT]):
@@ -82,7 +82,7 @@ class Dispatcher(Generic[NodeT]):
         connection.request = header
         handler = self._by_api_key.get(header.api_key)
         if handler is None:
-            raise RequestRefused(f"API key {header.api_key} is not served on this listener")
+            raise CloseConnection(f"API key {header.api_key} is not served on this listener")
         version = header.api_version
         if not handler.min_version <= version <= handler.max_version:
             return self._answer_unsupported_version(header, handler)
@@ -142,20 +142,20 @@ class Dispatcher(Generic[NodeT]):
             else:
                 parts = encode_response(*packed)
             return cast("list[Part]", parts)
-        except RequestRefused:
+        except CloseConnection:
             raise
         except Exception as error:
             name, version = handler.request_type.__name__, header.api_version
             _log.exception("%s version %d of client %s failed", name, version, printable(header.client_id))
             answer = _unknown_server_error(header.api_key)
             if answer is None:
-                raise RequestFailed from error
+                raise NoErrorResponse from error
             return cast("list[Part]", encode_response(header.correlation_id, answer, version))
 
     async def _answer_unsupported_version(self, header: RequestHeader, handler: Handler[NodeT]) -> list[Part]:
         """A newer client asks ApiVersions first: it gets version 0, saying which versions of ApiVersions there are."""
         if header.api_key != ApiKey.API_VERSIONS:
-            raise RequestRefused(f"{handler.request_type.__name__} version {header.api_version} is not served")
+            raise CloseConnection(f"{handler.request_type.__name__} version {header.api_version} is not served")
         known = ApiVersion(api_key=handler.api_key, min_version=handler.min_version, max_version=handler.max_version)
         response = ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=[known])
         return cast("list[Part]", encode_response(header.correlation_id, response, 0))

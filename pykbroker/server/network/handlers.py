@@ -34,7 +34,7 @@ MANY_ENTRIES = OBJECTS_LIMIT
 ANONYMOUS = "User:ANONYMOUS"
 
 
-class RequestRefused(Exception):
+class CloseConnection(Exception):
     """The peer sent what no client sends; Kafka closes the connection, and so do we. A handler may raise it too."""
 
 

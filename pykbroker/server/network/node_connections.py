@@ -12,7 +12,7 @@ from typing import TypeVar
 import trio
 
 from pykbroker.client.connection import Connection
-from pykbroker.client.errors import NoBrokerReachable, NodeRefusesConnections
+from pykbroker.client.errors import ConnectionRefused, NoBrokerReachable
 from pykbroker.protocol.schema import Message
 
 from ..runtime.threads import Threads
@@ -100,7 +100,7 @@ class NodeConnections:
             try:
                 transport = await self._network.connect(destination.host, destination.port)
             except ConnectionRefusedError as error:
-                raise NodeRefusesConnections(f"Cannot reach {node}: {error}", retriable=True) from None
+                raise ConnectionRefused(f"Cannot reach {node}: {error}", retriable=True) from None
             except OSError as error:
                 raise NoBrokerReachable(f"Cannot reach {node}: {error}", retriable=True) from None
             return await self._negotiated(transport, node)

@@ -27,7 +27,7 @@ from pykbroker.protocol.messages.brokers import (
 from ..quorum.controller_channel import ControllerChannel
 from ..runtime.clock import Clock
 from ..runtime.signal import Signal
-from ..runtime.start_refused import StartRefused
+from ..runtime.startup_error import StartupError
 from .broker import BoundListener
 from .registered import registered_features, registered_listeners
 
@@ -86,12 +86,15 @@ class BrokerIdentity:
         )
 
 
-class RegistrationRefused(StartRefused):
-    """The controller does not want this broker in its cluster."""
+class RegistrationError(StartupError):
+    """The controller does not accept the registration of this broker."""
 
 
-class FailureUntold(StartRefused):
-    """A log directory has failed, and no controller could be told: its partitions would have no leader for ever."""
+class UnreportedDirectoryFailure(StartupError):
+    """No controller heard within `log.dir.failure.timeout.ms` that a log directory has failed (KIP-858).
+
+    The broker stops, since the partitions of the directory would keep a leader that does not serve them.
+    """
 
 
 class BrokerLifecycle:
@@ -140,7 +143,7 @@ class BrokerLifecycle:
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Until it is cancelled; started when the broker is unfenced, and this node has heard of it.
 
-        Raises RegistrationRefused, FailureUntold.
+        Raises RegistrationError, UnreportedDirectoryFailure.
         """
         await self._register()
         failed_since_ms: int | None = None
@@ -196,7 +199,7 @@ class BrokerLifecycle:
                 pause_s = _NO_ROOM_RETRY_S
             elif error not in _WAITING_MAY_HELP or self._clock.monotonic_ms() >= deadline_ms:
                 reason = _REASONS.get(error, error.description)
-                raise RegistrationRefused(f"broker {self._node_id} cannot register: {reason} ({error.name})")
+                raise RegistrationError(f"broker {self._node_id} cannot register: {reason} ({error.name})")
             _log.info("broker %d is not registered yet: %s", self._node_id, error.name)
             await trio.sleep(pause_s)
             pause_s = min(2 * pause_s, _LONGEST_RETRY_S)
@@ -220,12 +223,12 @@ class BrokerLifecycle:
         return response
 
     def _check_directories(self, failed_since_ms: int | None) -> int | None:
-        """Since when there is a failure that no controller has heard of. Raises FailureUntold."""
+        """Since when there is a failure that no controller has heard of. Raises UnreportedDirectoryFailure."""
         if self._told_directories.issuperset(self._offline_directories()):
             return None
         now_ms = self._clock.monotonic_ms()
         if failed_since_ms is not None and now_ms - failed_since_ms >= self._failure_timeout_ms:
-            raise FailureUntold(
+            raise UnreportedDirectoryFailure(
                 f"a log directory is offline, and no controller could be told within {self._failure_timeout_ms} ms "
                 "(log.dir.failure.timeout.ms)"
             )

@@ -104,7 +104,7 @@ class BrokerRole:
             node.metadata.subscribe(listener)
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        """Until it is cancelled; started when the broker is unfenced. Raises RegistrationRefused, StorageError."""
+        """Until it is cancelled; started when the broker is unfenced. Raises RegistrationError, StorageError."""
         broker = self.broker
         async with trio.open_nursery() as nursery:
             await nursery.start(broker.partitions.run)

@@ -42,7 +42,7 @@ from ..quorum.image_conditions import ImageConditions
 from ..quorum.raft_driver import RaftDriver
 from ..runtime.clock import Clock
 from ..runtime.log_lines import RateLimitedLog
-from ..runtime.start_refused import StartRefused
+from ..runtime.startup_error import StartupError
 from ..runtime.threads import Threads
 from .broker import BoundListener, ClusterNode
 from .broker_role import BrokerRole
@@ -137,7 +137,7 @@ class Node:
         self._stopping.set()
 
     async def run(self, *, task_status: trio.TaskStatus[Ready] = trio.TASK_STATUS_IGNORED) -> None:
-        """Serve until `stop`. Raises NeverServed, StartRefused or StorageError, possibly in a group."""
+        """Serve until `stop`. Raises NeverServed, StartupError or StorageError, possibly in a group."""
         with self._closing(await self._listen()) as acceptors:
             storage = await self._threads.run(self._open_storage)
             try:
@@ -163,7 +163,7 @@ class Node:
             except BaseException as error:
                 with self._closing(acceptors):
                     if isinstance(error, OSError):
-                        raise StartRefused(f"cannot listen on {listener}: {error.strerror or error}") from None
+                        raise StartupError(f"cannot listen on {listener}: {error.strerror or error}") from None
                     raise
         return acceptors
 

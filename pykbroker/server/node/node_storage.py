@@ -39,7 +39,7 @@ from ..quorum.raft_channel import RaftChannel
 from ..quorum.raft_driver import RaftDriver
 from ..quorum.snapshot_generator import SnapshotGenerator
 from ..runtime.clock import Clock
-from ..runtime.start_refused import StartRefused
+from ..runtime.startup_error import StartupError
 from ..runtime.threads import Threads
 
 _log = logging.getLogger(__name__)
@@ -69,7 +69,7 @@ class NodeStorage:
 
     @classmethod
     def open(cls, disk: Disk, config: BrokerConfig, *, clock: Clock, rng: Random) -> NodeStorage:
-        """Raises StorageError, StartRefused."""
+        """Raises StorageError, StartupError."""
         paths = _Paths(config)
         unformatted = paths.attempt(lambda path: is_unformatted(disk, path))
         cluster_id = formatted_cluster_id(disk, paths.usable) or uuid_to_text(random_uuid(rng))
@@ -120,7 +120,7 @@ class NodeStorage:
         threads: Threads,
         rng: Random,
     ) -> RaftDriver:
-        """This node's part in the quorum, on its metadata log. Raises CorruptLog, DiskFailed, StartRefused.
+        """This node's part in the quorum, on its metadata log. Raises CorruptLog, DiskFailed, StartupError.
 
         endpoints: where others reach its controller, by listener.
         """
@@ -227,7 +227,7 @@ def refusing_start() -> Iterator[None]:
         InvalidVoters,
         UnsupportedFeatureLevel,
     ) as error:
-        raise StartRefused(str(error)) from error
+        raise StartupError(str(error)) from error
 
 
 def _metadata_log_config(config: BrokerConfig) -> LogConfig:

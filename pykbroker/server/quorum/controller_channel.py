@@ -21,7 +21,7 @@ from pykbroker.protocol.errors import ApiError, ErrorCode, MalformedMessage
 from pykbroker.protocol.messages.brokers import EnvelopeResponse
 from pykbroker.protocol.schema import Message
 
-from ..network.handlers import RequestContext, RequestRefused
+from ..network.handlers import CloseConnection, RequestContext
 from ..network.large_requests import LARGE_FRAME_BYTES
 from ..network.node_connections import Destination, NodeConnections
 from ..runtime.signal import Signal
@@ -89,7 +89,7 @@ class ControllerChannel:
         )
 
     async def forward(self, context: RequestContext[object], request: Message) -> Any:
-        """The response to a client's request. Raises RequestRefused where the controller does not know its version."""
+        """The response to a client's request. Raises CloseConnection where the controller does not know its version."""
         if self._local is not None and self._local.is_active:
             response: Message = await self._local.submit(request)
             if not has_error(response, ErrorCode.NOT_CONTROLLER):
@@ -171,7 +171,7 @@ class ControllerChannel:
             return None
         if answer.error_code == ErrorCode.UNSUPPORTED_VERSION:
             # As from Kafka: the client looks anew which versions there are.
-            raise RequestRefused(f"{leader.node} does not know version {header.api_version} of API {header.api_key}")
+            raise CloseConnection(f"{leader.node} does not know version {header.api_version} of API {header.api_key}")
         try:
             if not answer.error_code:
                 if len(answer.response_data or b"") <= LARGE_FRAME_BYTES:

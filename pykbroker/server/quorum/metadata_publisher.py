@@ -19,7 +19,7 @@ from pykbroker.metadata.image_difference import difference
 from pykbroker.storage.files.errors import CorruptLog
 
 from ..runtime.signal import Signal
-from ..runtime.start_refused import StartRefused
+from ..runtime.startup_error import StartupError
 from ..runtime.turns import Turn
 from .metadata_log import MetadataBatch, MetadataLog, StartSnapshot
 from .metadata_remedy import VERIFY, telling
@@ -73,7 +73,7 @@ class MetadataPublisher:
         """Follows the log until it is cancelled; started when all that was committed by then is applied.
 
         prepare: is told before any listener, and waited for: with all that the log tells, and with every change later.
-        Raises CorruptLog, DiskFailed; StartRefused, also later, where the cluster has another metadata.version.
+        Raises CorruptLog, DiskFailed; StartupError, also later, where the cluster has another metadata.version.
         """
         while not self._raft.knows_high_watermark:
             await self._wait()
@@ -111,7 +111,7 @@ class MetadataPublisher:
                 changes = await self._replay_committed()
             check_feature_levels(self.image)
         except UnsupportedFeatureLevel as error:
-            raise StartRefused(str(error)) from error
+            raise StartupError(str(error)) from error
         return changes
 
     async def _replay_committed(self) -> ImageChanges:

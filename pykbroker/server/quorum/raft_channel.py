@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import trio
 
-from pykbroker.client.errors import ClientError, NodeRefusesConnections, UnsupportedByBroker
+from pykbroker.client.errors import ClientError, ConnectionRefused, UnsupportedByBroker
 from pykbroker.protocol.api_keys import response_type
 from pykbroker.protocol.errors import ErrorCode, UnsupportedVersion
 from pykbroker.protocol.messages.fetch import FetchRequest
@@ -49,7 +49,7 @@ class RaftChannel:
         except ClientError as error:
             _log.debug("%s to %s: %s", type(request).__name__, node, error)
             await self._connections.close(node, purpose)
-            return RequestFailed(outgoing.request_id, refused=isinstance(error, NodeRefusesConnections))
+            return RequestFailed(outgoing.request_id, connection_refused=isinstance(error, ConnectionRefused))
         if getattr(response, "error_code", 0) == ErrorCode.INCONSISTENT_CLUSTER_ID:
             return await self._is_foreign(outgoing, node)
         self.foreign.discard(to)

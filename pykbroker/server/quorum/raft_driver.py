@@ -43,7 +43,7 @@ from ..logs.full_directories import FullDirectories
 from ..logs.log_truncations import carry_out
 from ..runtime.clock import Clock
 from ..runtime.signal import Signal
-from ..runtime.start_refused import StartRefused
+from ..runtime.startup_error import StartupError
 from ..runtime.threads import Threads
 from .encoded_records import EncodedRecords
 from .metadata_log import MetadataBatch, MetadataLog, MetadataRecord
@@ -95,7 +95,7 @@ class RaftDriver:
         """Of what raft itself wants written, as long as there is no room for it."""
         self._wants_to_resign = False
         self._changed = Signal()
-        self._failure: DiskFailed | StartRefused | None = None
+        self._failure: DiskFailed | StartupError | None = None
         channel.on_foreign = self._found_foreign_peer
 
     @property
@@ -178,7 +178,7 @@ class RaftDriver:
         self._watchers.append(watcher)
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        """Takes part until it is cancelled. Raises CorruptLog, DiskFailed; StartRefused where the quorum is that of
+        """Takes part until it is cancelled. Raises CorruptLog, DiskFailed; StartupError where the quorum is that of
         another cluster.
         """
         async with trio.open_nursery() as nursery:
@@ -348,7 +348,7 @@ class RaftDriver:
     def _refuse(self, why: str) -> None:
         """Ends the start; whoever has been in the quorum since belongs there."""
         if not self.knows_high_watermark:
-            self._failure = StartRefused(why)
+            self._failure = StartupError(why)
             self._work.set()
 
     def _respond(self, outgoing: OutgoingResponse) -> None:

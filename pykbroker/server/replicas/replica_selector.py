@@ -8,16 +8,16 @@ from pykbroker.config import BrokerConfig
 from pykbroker.metadata.image import MetadataImage
 from pykbroker.replication.replica_selector import LEADER_SELECTOR, RACK_AWARE_SELECTOR, RackAwareReplicaSelector
 
-from ..runtime.start_refused import StartRefused
+from ..runtime.startup_error import StartupError
 
 
 def replica_selector(config: BrokerConfig, image: Callable[[], MetadataImage]) -> RackAwareReplicaSelector | None:
-    """None where consumers read from leaders. Raises StartRefused for a class that is not known here."""
+    """None where consumers read from leaders. Raises StartupError for a class that is not known here."""
     name = config.optional_str("replica.selector.class")
     if name in (None, "", LEADER_SELECTOR):
         return None
     if name != RACK_AWARE_SELECTOR:
-        raise StartRefused(f"replica.selector.class={name} is not known: there is {RACK_AWARE_SELECTOR}")
+        raise StartupError(f"replica.selector.class={name} is not known: there is {RACK_AWARE_SELECTOR}")
 
     def rack_of(broker_id: int) -> str | None:
         broker = image().brokers.get(broker_id)

@@ -1,8 +1,9 @@
-"""What a broker does not pass on to the controller: other brokers' configurations, and what it would not take itself.
+"""The checks that a broker makes before it forwards changes of configurations to the controller.
 
-Kafka's `ConfigAdminManager`: its controller leaves the checks of brokers' keys, and of what is named twice or has no
-value, to brokers, so a broker makes them whoever is the controller. A node's loggers are changed by the node that is
-asked, which Kafka's controller would take for itself: a broker without such settings refuses them.
+Kafka's `ConfigAdminManager.preprocess` does the same: a controller leaves the checks of brokers' keys, of keys that are
+named twice and of keys without a value to brokers, so a broker makes them whichever node is the controller. A node's
+loggers are changed by the node that gets the request; this software has no such setting, so the broker answers them
+with INVALID_REQUEST, where Kafka's controller would take the change for its own loggers.
 """
 
 from __future__ import annotations
@@ -27,8 +28,8 @@ _ResourceT = TypeVar(
 _TYPES_OF_THE_CLUSTER: Final = {TOPIC_RESOURCE, BROKER_RESOURCE, CLIENT_METRICS_RESOURCE, GROUP_RESOURCE}
 
 
-def take_out_refused(resources: list[_ResourceT], node_id: int) -> list[AlterConfigsResourceResponse]:
-    """Leaves what this broker may ask for, and answers the rest."""
+def preprocess(resources: list[_ResourceT], node_id: int) -> list[AlterConfigsResourceResponse]:
+    """Take the resources out of `resources` that are not to be forwarded, and return their rows of the response."""
     times = Counter((resource.resource_type, resource.resource_name) for resource in resources)
     rows: list[AlterConfigsResourceResponse] = []
     passed_on = []

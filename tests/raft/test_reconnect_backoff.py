@@ -8,7 +8,7 @@ from pykbroker.raft import wire
 from pykbroker.raft.epochs import OffsetAndEpoch
 from pykbroker.raft.events import Destination, OutgoingRequest, RequestReceived, ResponseReceived
 from pykbroker.raft.node import Role
-from pykbroker.raft.refusals import Refusals
+from pykbroker.raft.reconnect_backoff import ReconnectBackoff
 from pykbroker.raft.replica import LocalReplica
 from pykbroker.raft.timeouts import KAFKA_TIMEOUTS
 
@@ -70,10 +70,10 @@ def test_who_asks_for_a_vote_is_there() -> None:
 
 def test_nothing_is_kept_of_who_is_not_asked_any_more() -> None:
     """A peer can name any number of places where somebody leads."""
-    refusals = Refusals(KAFKA_TIMEOUTS)
+    backoff = ReconnectBackoff(KAFKA_TIMEOUTS)
     for i in range(3 * MOST_MS):
-        refusals.add(Destination(i, "localhost", 1), now_ms=i)
-    assert len(refusals._by_peer) <= MOST_MS + KAFKA_TIMEOUTS.reconnect_backoff_ms + 1
+        backoff.disconnected(Destination(i, "localhost", 1), now_ms=i)
+    assert len(backoff._by_peer) <= MOST_MS + KAFKA_TIMEOUTS.reconnect_backoff_ms + 1
 
 
 # Voters whose nodes have another directory
