@@ -7,11 +7,12 @@ from random import Random
 
 from pykbroker.groups.common.config import GroupConfig
 from pykbroker.groups.shard import GroupShard
-from pykbroker.protocol.errors import ErrorCode
+from pykbroker.protocol.errors import ApiError, ErrorCode
 from pykbroker.protocol.records.batch import Record, encode_batch
 from pykbroker.replication.appended import Appended
 from pykbroker.replication.partition import ACKS_ALL, Partition
-from pykbroker.server.coordinators.led_shard import LedShard, Waiting
+from pykbroker.server.coordinators.led_shard import LedShard
+from pykbroker.server.runtime.deferred_answer import DeferredAnswer
 from pykbroker.sim.disk import SimulatedDisk
 from pykbroker.state_machine import Completion, Token
 from pykbroker.storage.log.log import Log, LogConfig
@@ -42,7 +43,7 @@ class Led:
         log = Log.open(SimulatedDisk(Random(1)), "/t-0", LogConfig(), now_ms=0)
         self.partition = Partition("t", bytes(16), 0, log, LEADER, Proposals().rules())
         self.partition.apply_state(State(isr), 0)
-        self.waiting: dict[str, Waiting] = {}
+        self.answers: dict[str, DeferredAnswer[object]] = {}
         self.happened: list[tuple[str, list[str]]] = []
         self.shard = LedShard(self.partition, GroupShard(GroupConfig(), Random(1)), TIMEOUT_MS, self.carry_out)
         self.shard.open()
@@ -54,11 +55,16 @@ class Led:
 
     @property
     def answered(self) -> list[str]:
-        return [name for name, waiting in self.waiting.items() if waiting.event.is_set()]
+        return [name for name, answer in self.answers.items() if answer.is_complete]
+
+    def error_of(self, name: str) -> ErrorCode:
+        error = self.answers[name].error
+        assert isinstance(error, ApiError)
+        return error.code
 
     def step(self, name: str, *effects: str) -> None:
-        token = Token(len(self.waiting))
-        self.waiting[name] = self.shard.await_answer(token)
+        token = Token(len(self.answers))
+        self.answers[name] = self.shard.await_answer(token)
         self.partition.append_as_leader(encode_batch([Record(key=None, value=b"v", timestamp=1)]), 1, ACKS_ALL)
         self.shard.appended(Appended(self.partition, self.partition.log.log_end_offset))
         self.shard.complete([Completion(token, name)], effects, 0)
@@ -94,7 +100,7 @@ def test_an_answer_that_is_given_up_leaves_the_effect() -> None:
     led = Led(isr=(LEADER, FOLLOWER))
     led.step("first", "a")
     led.shard.give_up_uncommitted(TIMEOUT_MS)
-    assert led.waiting["first"].error_code is ErrorCode.COORDINATOR_NOT_AVAILABLE
+    assert led.error_of("first") is ErrorCode.COORDINATOR_NOT_AVAILABLE
     led.replicate()
     assert led.happened == [("a", ["first"])]
 
@@ -105,7 +111,7 @@ def test_a_shard_that_is_closed_carries_out_nothing_more() -> None:
     led.shard.close(ErrorCode.NOT_COORDINATOR)
     led.replicate()
     assert led.happened == []
-    assert led.waiting["first"].error_code is ErrorCode.NOT_COORDINATOR
+    assert led.error_of("first") is ErrorCode.NOT_COORDINATOR
 
 
 def test_nothing_is_committed_by_records_of_another_leader() -> None:

@@ -185,15 +185,12 @@ class CoordinatorDriver(ABC, Generic[ShardT, RequestT, ContextT]):
         if isinstance(led, ErrorCode):
             raise ApiError(led)
         token = self._new_token()
-        waiting = led.await_answer(token)
+        answer = led.await_answer(token)
         try:
             self._handle(led, request, token, context)
-            await waiting.event.wait()
+            return await answer.wait()
         finally:
             led.forget(token)
-        if waiting.error_code is not ErrorCode.NONE:
-            raise ApiError(waiting.error_code)
-        return waiting.response
 
     def tell(self, led: LedShard[ShardT], request: RequestT, context: ContextT) -> None:
         """For what nobody waits to hear an answer to; a shard that is closed hears nothing more."""

@@ -16,11 +16,13 @@ from typing import Any, Generic, TypeAlias, TypeVar
 
 import trio
 
-from pykbroker.protocol.errors import ErrorCode
+from pykbroker.protocol.errors import ApiError, ErrorCode
 from pykbroker.replication.appended import Appended
 from pykbroker.replication.partition import Partition
 from pykbroker.state_machine import Completion, Result, Token
 
+from ..runtime.deferred_answer import DeferredAnswer
+from ..runtime.deferred_event_queue import DeferredEventQueue
 from .append_doubt import AppendDoubt
 from .coordinated_shard import CoordinatedShard
 
@@ -35,30 +37,30 @@ class Phase(Enum):
     CLOSED = "closed"
 
 
-@dataclass(slots=True)
-class Waiting:
-    """A caller whose answer is still owed; the first word counts."""
+@dataclass(frozen=True, slots=True)
+class _Deferred:
+    """What follows from a step once everything that was appended by then is committed."""
 
-    event: trio.Event
-    response: object = None
-    error_code: ErrorCode = ErrorCode.NONE
+    appended: Appended
 
-    def answer(self, response: object) -> None:
-        if not self.event.is_set():
-            self.response = response
-            self.event.set()
+    @property
+    def end_offset(self) -> int:
+        return self.appended.end_offset
 
-    def refuse(self, error_code: ErrorCode) -> None:
-        if not self.event.is_set():
-            self.error_code = error_code
-            self.event.set()
+    @property
+    def is_due(self) -> bool:
+        return self.appended.is_committed
 
 
 @dataclass(frozen=True, slots=True)
-class _Uncommitted:
-    """Answers that are due when what was appended is committed, and given up at the deadline."""
+class _Effect(_Deferred):
+    effect: object
 
-    appended: Appended
+
+@dataclass(frozen=True, slots=True)
+class _Answers(_Deferred):
+    """deadline_ms: when the answers are given up."""
+
     deadline_ms: int
     completed: Sequence[Completion]
 
@@ -95,9 +97,9 @@ class LedShard(Generic[ShardT]):
         self._commit_timeout_ms = commit_timeout_ms
         self._carry_out = carry_out
         self._appended = Appended(partition, 0)
-        self._effects: deque[tuple[Appended, object]] = deque()
-        self._uncommitted: deque[_Uncommitted] = deque()
-        self._waiting: dict[Token, Waiting] = {}
+        self._effects = DeferredEventQueue[_Effect]()
+        self._answers = DeferredEventQueue[_Answers]()
+        self._waiting: dict[Token, DeferredAnswer[object]] = {}
         self._is_settling = False
         self._is_held_back = False
 
@@ -111,15 +113,15 @@ class LedShard(Generic[ShardT]):
         """Whoever still waits here learns `error_code`."""
         self.phase = Phase.CLOSED
         self.partition.watchers.pop(self, None)
-        self._effects.clear()
-        self._uncommitted.clear()
+        self._effects.take_all()
+        self._answers.take_all()
         self.loaded.set()
-        for waiting in self._waiting.values():
-            waiting.refuse(error_code)
+        for answer in self._waiting.values():
+            answer.fail(ApiError(error_code))
 
-    def await_answer(self, token: Token) -> Waiting:
-        waiting = self._waiting[token] = Waiting(trio.Event())
-        return waiting
+    def await_answer(self, token: Token) -> DeferredAnswer[object]:
+        answer = self._waiting[token] = DeferredAnswer[object]()
+        return answer
 
     def forget(self, token: Token) -> None:
         """Nobody waits for the answer any more; what the request did stays."""
@@ -127,21 +129,21 @@ class LedShard(Generic[ShardT]):
 
     def refuse(self, completed: Sequence[Completion], error_code: ErrorCode) -> None:
         for completion in completed:
-            if completion.token in self._waiting:
-                self._waiting[completion.token].refuse(error_code)
+            self.refuse_one(completion.token, error_code)
 
     def refuse_one(self, token: Token, error_code: ErrorCode) -> None:
         if token in self._waiting:
-            self._waiting[token].refuse(error_code)
+            self._waiting[token].fail(ApiError(error_code))
 
     def appended(self, appended: Appended) -> None:
         self._appended = appended
 
     def complete(self, completed: Sequence[Completion], effects: Sequence[object], now_ms: int) -> None:
         """Answers, behind the effects, as soon as all that was appended so far is committed."""
-        self._effects.extend((self._appended, effect) for effect in effects)
+        for effect in effects:
+            self._effects.add(_Effect(self._appended, effect))
         if completed:
-            self._uncommitted.append(_Uncommitted(self._appended, now_ms + self._commit_timeout_ms, completed))
+            self._answers.add(_Answers(self._appended, now_ms + self._commit_timeout_ms, completed))
         if completed or effects:
             self._settle()
 
@@ -170,10 +172,8 @@ class LedShard(Generic[ShardT]):
     @property
     def wants_flush(self) -> bool:
         """Somebody waits for a flush: nobody is answered before the records are on the disk."""
-        waits_for = [self._uncommitted[0].appended] if self._uncommitted else []
-        if self._effects:
-            waits_for.append(self._effects[0][0])
-        return any(appended.lacks_flush for appended in waits_for)
+        first = self._answers.first, self._effects.first
+        return any(each is not None and each.appended.lacks_flush for each in first)
 
     def _settle(self) -> None:
         """An effect may append to this very partition: the one who is at work here already sees to what is due then,
@@ -183,24 +183,22 @@ class LedShard(Generic[ShardT]):
             return
         self._is_settling = True
         try:
-            while True:
-                if self._effects and self._effects[0][0].is_committed:
-                    self._carry_out(self, self._effects.popleft()[1])
-                elif self._uncommitted and self._uncommitted[0].appended.is_committed:
-                    self._answer(self._uncommitted.popleft().completed)
-                else:
-                    break
+            for due in self._effects.take_while(lambda first: first.is_due):
+                self._carry_out(self, due.effect)
+            for answers in self._answers.take_while(lambda first: first.is_due):
+                self._answer(answers.completed)
         finally:
             self._is_settling = False
 
     def _answer(self, completed: Sequence[Completion]) -> None:
         for completion in completed:
-            waiting = self._waiting.get(completion.token)
-            if waiting is not None:
-                waiting.answer(completion.response)
+            answer = self._waiting.get(completion.token)
+            if answer is not None:
+                answer.complete(completion.response)
 
     def next_deadline_ms(self) -> int | None:
-        deadlines = [self._next_own_step_ms(), self._uncommitted[0].deadline_ms if self._uncommitted else None]
+        answers = self._answers.first
+        deadlines = [self._next_own_step_ms(), None if answers is None else answers.deadline_ms]
         return min((deadline for deadline in deadlines if deadline is not None), default=None)
 
     def _next_own_step_ms(self) -> int | None:
@@ -211,5 +209,5 @@ class LedShard(Generic[ShardT]):
 
     def give_up_uncommitted(self, now_ms: int) -> None:
         """Answers only: what is committed later has its effects then."""
-        while self._uncommitted and self._uncommitted[0].deadline_ms <= now_ms:
-            self.refuse(self._uncommitted.popleft().completed, ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        for answers in self._answers.take_while(lambda first: first.deadline_ms <= now_ms):
+            self.refuse(answers.completed, ErrorCode.COORDINATOR_NOT_AVAILABLE)

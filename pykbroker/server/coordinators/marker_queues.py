@@ -23,6 +23,7 @@ from pykbroker.protocol.messages.transactions import (
 )
 
 from ..network.inter_broker import InterBroker
+from ..runtime.deferred_answer import DeferredAnswer
 from ..runtime.signal import Signal
 
 _log = logging.getLogger(__name__)
@@ -35,11 +36,10 @@ MOST_PARTITIONS = 1_000
 
 @dataclass(eq=False, slots=True)
 class _Queued:
-    """result: None where it is not known what became of it."""
+    """answer: None where it is not known what became of the marker."""
 
     marker: WritableTxnMarker
-    answered: trio.Event = field(default_factory=trio.Event)
-    result: WritableTxnMarkerResult | None = None
+    answer: DeferredAnswer[WritableTxnMarkerResult | None] = field(default_factory=DeferredAnswer)
 
     @property
     def size(self) -> int:
@@ -96,10 +96,9 @@ class MarkerQueues:
         queued = _Queued(marker)
         queue.put(queued)
         try:
-            await queued.answered.wait()
+            return await queued.answer.wait()
         finally:
             queue.waiting.pop(queued, None)
-        return queued.result
 
     def _queue(self, node_id: int) -> _Queue:
         queue = self._queues.get(node_id)
@@ -123,7 +122,7 @@ class MarkerQueues:
         else:
             results = {result.producer_id: result for result in response.markers}
             for queued in taken:
-                queued.result = results.get(queued.marker.producer_id)
+                queued.answer.complete(results.get(queued.marker.producer_id))
         finally:
             for queued in taken:
-                queued.answered.set()
+                queued.answer.complete(None)

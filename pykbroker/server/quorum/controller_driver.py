@@ -13,7 +13,7 @@ from __future__ import annotations
 import logging
 import math
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -43,6 +43,8 @@ from pykbroker.state_machine import Completion, Result, Token
 from pykbroker.storage.files.errors import DiskFailed, NoRoom
 
 from ..runtime.clock import Clock
+from ..runtime.deferred_answer import DeferredAnswer
+from ..runtime.deferred_event_queue import DeferredEventQueue
 from ..runtime.log_lines import printable
 from ..runtime.loop_monitor import REQUESTER
 from ..runtime.signal import Signal
@@ -106,8 +108,9 @@ class ControllerDriver:
         self._watchers: list[Callable[[], None]] = []
         self._epoch: int | None = None
         """Of raft, while this controller is active."""
-        self._uncommitted: deque[_Step] = deque()
-        self._unapplied: deque[_Step] = deque()
+        self._uncommitted = DeferredEventQueue[_Step]()
+        """Steps of the epoch in which this controller is active; where the epoch ends, all of them fail."""
+        self._unapplied = DeferredEventQueue[_Step]()
         self._waiting: dict[Token, _Waiting] = {}
         self._queues: tuple[deque[_Waiting], deque[_Waiting]] = deque(), deque()
         """Requests whose step has not begun; those of `_FIRST`, and the others."""
@@ -181,13 +184,12 @@ class ControllerDriver:
                 begun.append(waiting)
                 self._begin(waiting)
                 await waiting.decided.wait()
-                if waiting.fault is not None:
-                    raise waiting.fault
+                if waiting.answer.error is not None:
+                    raise waiting.answer.error
             responses = []
             for waiting in begun:
-                await waiting.event.wait()
-                error_now = waiting.error_response
-                responses.append(waiting.response if error_now is None else await turn.through(error_now))
+                answer = await waiting.answer.wait()
+                responses.append(await turn.through(answer) if isinstance(answer, Generator) else answer)
         finally:
             for waiting in begun:
                 self._waiting.pop(waiting.token, None)
@@ -196,7 +198,7 @@ class ControllerDriver:
     def _begin(self, waiting: _Waiting) -> None:
         """It gets its step when those before it have had theirs."""
         if self._epoch is None:
-            waiting.end_with(_not_controller(waiting.request))
+            waiting.complete(_not_controller(waiting.request))
             return
         self._waiting[waiting.token] = waiting
         self._queues[not isinstance(waiting.request, _FIRST)].append(waiting)
@@ -278,13 +280,12 @@ class ControllerDriver:
 
     def _forget_uncommitted(self) -> None:
         """And what has not begun yet is for another controller."""
-        tokens = [completion.token for step in self._uncommitted for completion in step.completed]
+        tokens = [completion.token for step in self._uncommitted.take_all() for completion in step.completed]
         tokens += [waiting.token for queue in self._queues for waiting in queue]
         for token in tokens:
             waiting = self._waiting.get(token)
             if waiting is not None:
-                waiting.end_with(_not_controller(waiting.request))
-        self._uncommitted.clear()
+                waiting.complete(_not_controller(waiting.request))
         for queue in self._queues:
             queue.clear()
         self._controller.deactivate()
@@ -312,9 +313,9 @@ class ControllerDriver:
         try:
             await self._take(result, epoch, logging.DEBUG if isinstance(request, _OF_NODES) else logging.INFO)
         except NotLeader:
-            waiting.end_with(_not_controller(request))
+            waiting.complete(_not_controller(request))
         except NoRoom as no_room:
-            waiting.end_with(error_response(request, ApiError(ErrorCode.KAFKA_STORAGE_ERROR, str(no_room))))
+            waiting.complete(error_response(request, ApiError(ErrorCode.KAFKA_STORAGE_ERROR, str(no_room))))
         except DiskFailed:
             await trio.sleep_forever()
         waiting.decided.set()
@@ -352,13 +353,13 @@ class ControllerDriver:
         if result.records:
             await self._record(result, encoded, level)
         else:
-            self._uncommitted.append(_Step(self._raft.log_end_offset, result.completed))
+            self._uncommitted.add(_Step(self._raft.log_end_offset, result.completed))
         self._on_committed()
 
     async def _record(self, result: Result[Message], encoded: EncodedRecords, level: int) -> None:
         base_offset = self._raft.propose(encoded)
         end_offset = base_offset + len(result.records)
-        self._uncommitted.append(_Step(end_offset, result.completed))
+        self._uncommitted.add(_Step(end_offset, result.completed))
         self._written_ms = self._clock.monotonic_ms()
         logger.log(level, "metadata records %d..%d: %s", base_offset, end_offset - 1, printable(result.cause))
         await self._turn.through(self._controller.replay_in_turns(result.records, base_offset))
@@ -366,25 +367,22 @@ class ControllerDriver:
     # Answers
 
     def _on_committed(self) -> None:
-        committed = self._raft.high_watermark
-        while self._uncommitted and self._uncommitted[0].end_offset <= committed:
-            step = self._uncommitted.popleft()
+        for step in self._uncommitted.take_while(lambda step: step.end_offset <= self._raft.high_watermark):
             self._answer(step, is_applied=False)
-            self._unapplied.append(step)
+            self._unapplied.add(step)
         self._on_applied()
 
     def _on_applied(self) -> None:
         """Answers those whose records every listener of the image has seen."""
-        applied_offset = self._metadata.applied_offset
-        while self._unapplied and self._unapplied[0].end_offset <= applied_offset:
-            self._answer(self._unapplied.popleft(), is_applied=True)
+        for step in self._unapplied.take_while(lambda step: step.end_offset <= self._metadata.applied_offset):
+            self._answer(step, is_applied=True)
         self._news.set()
 
     def _answer(self, step: _Step, *, is_applied: bool) -> None:
         for completion in step.completed:
             waiting = self._waiting.get(completion.token)
             if waiting is not None and waiting.until_applied is is_applied:
-                waiting.answer(completion.response)
+                waiting.complete(completion.response)
 
     async def _wait_for_news(self) -> None:
         wait_s = math.inf
@@ -403,46 +401,25 @@ def _not_controller(request: Message) -> LongWork[Message]:
 class _Waiting:
     """A caller of `submit` whose answer is still owed.
 
-    error: why nothing is done of the request that this is a piece of. decided: its step is over.
-    fault: what the rules raised. error_response: makes the response, in turns of the caller.
+    error: why nothing is done of the request that this is a piece of. decided: its step is over. answer: the response,
+    or what makes it, in turns of the caller; its error is what the rules raised.
     """
 
-    __slots__ = (
-        "decided",
-        "error",
-        "error_response",
-        "event",
-        "fault",
-        "request",
-        "requester",
-        "response",
-        "token",
-        "until_applied",
-    )
+    __slots__ = ("answer", "decided", "error", "request", "requester", "token", "until_applied")
 
     def __init__(self, request: Message, error: ApiError | None, *, until_applied: bool, token: Token) -> None:
         self.token = token
         self.decided = trio.Event()
-        self.event = trio.Event()
+        self.answer = DeferredAnswer[object | LongWork[Message]]()
         self.request = request
         self.error = error
         self.requester = REQUESTER.get()
         self.until_applied = until_applied
-        self.response: object = None
-        self.fault: Exception | None = None
-        self.error_response: LongWork[Message] | None = None
+
+    def complete(self, answer: object | LongWork[Message]) -> None:
+        self.answer.complete(answer)
+        self.decided.set()
 
     def fail(self, fault: Exception) -> None:
-        self.fault = fault
+        self.answer.fail(fault)
         self.decided.set()
-        self.event.set()
-
-    def end_with(self, response: LongWork[Message]) -> None:
-        self.error_response = response
-        self.decided.set()
-        self.event.set()
-
-    def answer(self, response: object) -> None:
-        self.response = response
-        self.decided.set()
-        self.event.set()

@@ -42,6 +42,7 @@ from pykbroker.storage.files.errors import CorruptLog, DiskFailed, NoRoom
 from ..logs.full_directories import FullDirectories
 from ..logs.log_truncations import carry_out
 from ..runtime.clock import Clock
+from ..runtime.deferred_answer import DeferredAnswer
 from ..runtime.signal import Signal
 from ..runtime.startup_error import StartupError
 from ..runtime.threads import Threads
@@ -83,7 +84,8 @@ class RaftDriver:
         self._events: deque[Event] = deque()
         self._proposed: deque[MetadataBatch] = deque()
         """What this node appended as the leader and nobody has taken yet as committed."""
-        self._asked: dict[int, _Asked] = {}
+        self._answers: dict[int, DeferredAnswer[Message]] = {}
+        """By the token of a request that somebody waits for the quorum's answer to."""
         self._next_token = 0
         self._told: object = None
         self._work = Signal()
@@ -194,15 +196,13 @@ class RaftDriver:
         """The response to a peer's or an administrator's request to the quorum itself."""
         self._next_token += 1
         token = self._next_token
-        asked = self._asked[token] = _Asked()
+        answer = self._answers[token] = DeferredAnswer[Message]()
         try:
             self._feed(RequestReceived(token, request, api_version, listener_name))
-            await asked.event.wait()
-            assert asked.response is not None
-            return asked.response
+            return await answer.wait()
         finally:
-            del self._asked[token]
-            if asked.response is None:
+            del self._answers[token]
+            if not answer.is_complete:
                 self._feed(RequestWithdrawn(token))
 
     # The leader's appends
@@ -352,8 +352,8 @@ class RaftDriver:
             self._work.set()
 
     def _respond(self, outgoing: OutgoingResponse) -> None:
-        asked = self._asked.get(outgoing.token)
-        if asked is None:
+        answer = self._answers.get(outgoing.token)
+        if answer is None:
             return  # who asked has gone
         response, read = outgoing.response, outgoing.read
         if read is not None:
@@ -363,8 +363,7 @@ class RaftDriver:
                 piece = response.topics[0].partitions[0]
                 snapshot_id = SnapshotId(piece.snapshot_id.end_offset, piece.snapshot_id.epoch)
                 piece.unaligned_records = self._log.snapshots.read_bytes(snapshot_id, read.offset, read.max_bytes)
-        asked.response = response
-        asked.event.set()
+        answer.complete(response)
 
     # Snapshots of a leader
 
@@ -427,13 +426,3 @@ class RaftDriver:
                 self._refusal = refusal
                 self._full.refused(self._log.directory, refusal)
             await trio.sleep(_RETRY_MS / 1000)
-
-
-class _Asked:
-    """Somebody waits for the quorum's answer."""
-
-    __slots__ = ("event", "response")
-
-    def __init__(self) -> None:
-        self.event = trio.Event()
-        self.response: Message | None = None

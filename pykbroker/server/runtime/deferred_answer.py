@@ -1,0 +1,44 @@
+"""An answer that one task waits for and another one gives later: a `CompletableFuture`, on one event loop."""
+
+from __future__ import annotations
+
+from typing import Generic, TypeVar, cast
+
+import trio
+
+AnswerT = TypeVar("AnswerT")
+
+
+class DeferredAnswer(Generic[AnswerT]):
+    """The first answer or error counts; later ones are ignored.
+
+    error: what `wait` raises; None where there is an answer, or neither yet.
+    """
+
+    __slots__ = ("_answer", "_complete", "error")
+
+    def __init__(self) -> None:
+        self._complete = trio.Event()
+        self._answer: AnswerT | None = None
+        self.error: Exception | None = None
+
+    @property
+    def is_complete(self) -> bool:
+        return self._complete.is_set()
+
+    def complete(self, answer: AnswerT) -> None:
+        if not self._complete.is_set():
+            self._answer = answer
+            self._complete.set()
+
+    def fail(self, error: Exception) -> None:
+        if not self._complete.is_set():
+            self.error = error
+            self._complete.set()
+
+    async def wait(self) -> AnswerT:
+        """Return the answer when it is there, or raise the error."""
+        await self._complete.wait()
+        if self.error is not None:
+            raise self.error
+        return cast("AnswerT", self._answer)
