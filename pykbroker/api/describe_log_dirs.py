@@ -26,7 +26,7 @@ from pykbroker.server.runtime.turns import portions
 from pykbroker.storage.directories.log_dirs import LogDirectory
 from pykbroker.storage.files.checkpoints import TopicPartition
 from pykbroker.storage.files.disk import DiskSpace
-from pykbroker.storage.files.errors import DiskFailed
+from pykbroker.storage.files.errors import FileError
 from pykbroker.storage.log.log import Log
 
 _UNKNOWN_LAG = -1
@@ -68,7 +68,7 @@ async def _space(context: RequestContext[Broker], directory: LogDirectory) -> Di
     """In a thread, because a disk that fails may let wait; None where it has failed."""
     try:
         return await context.node.threads.run(directory.space)
-    except DiskFailed:
+    except FileError:
         return None
 
 

@@ -40,7 +40,7 @@ from pykbroker.server.node.broker import Broker
 from pykbroker.server.node.handlers import handles
 from pykbroker.server.replicas.waiters import PartitionChanges, SessionChanges
 from pykbroker.server.runtime.turns import Turn
-from pykbroker.storage.files.errors import CorruptLog, DiskFailed
+from pykbroker.storage.files.errors import CorruptLog, FileError
 from pykbroker.storage.segments.verification import Check, NotVerified
 
 from .current_leader import current_leader
@@ -291,7 +291,7 @@ class _Read:
         except CorruptLog as damage:
             self._replicas.set_apart(partition, damage)
             return _refusal(ErrorCode.KAFKA_STORAGE_ERROR)
-        except DiskFailed as failure:
+        except FileError as failure:
             self._replicas.failures.in_log(partition.log, failure)
             return _refusal(ErrorCode.KAFKA_STORAGE_ERROR)
 

@@ -24,7 +24,7 @@ from pykbroker.server.logs.record_checks import NobodyWaits, proceed
 from pykbroker.server.network.handlers import CloseConnection, RequestContext
 from pykbroker.server.node.broker import Broker
 from pykbroker.server.node.handlers import handles
-from pykbroker.storage.files.errors import CorruptLog, DiskFailed
+from pykbroker.storage.files.errors import CorruptLog, FileError
 from pykbroker.storage.files.steps import Job, Steps
 
 _STEPS_OF_PARTITION = 5
@@ -126,7 +126,7 @@ class _Lookup:
             return await self._finish(found, steps, budget)
         except CorruptLog as damage:
             self._replicas.set_apart(partition, damage)
-        except DiskFailed as failure:
+        except FileError as failure:
             self._replicas.failures.in_log(partition.log, failure)
         return ListedOffset(ErrorCode.KAFKA_STORAGE_ERROR)
 

@@ -25,7 +25,7 @@ from pykbroker.storage.checks.producer_files import read_producer_snapshot
 from pykbroker.storage.checks.segment_check import ChainState, Checked, SegmentCheck
 from pykbroker.storage.checks.snapshot_check import SnapshotFrame
 from pykbroker.storage.files.disk import Disk, DiskFile
-from pykbroker.storage.files.errors import DiskFailed
+from pykbroker.storage.files.errors import FileError
 from pykbroker.storage.segments.batch_scan import scan_headers
 from pykbroker.storage.segments.segment import INDEX_SUFFIX, LOG_SUFFIX, offset_file_name
 
@@ -66,7 +66,7 @@ def dump_file(disk: Disk, path: str, options: DumpOptions) -> Iterator[Dumped]:
         if name is None:
             raise UnknownFile(path)
         yield from _dump(disk, path, name, options)
-    except DiskFailed as error:
+    except FileError as error:
         yield Finding(path, FindingKind.UNREADABLE, f"cannot {error.operation} it: {error.error.strerror}")
 
 

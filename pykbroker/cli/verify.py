@@ -27,7 +27,7 @@ from pykbroker.storage.checks.findings import Finding
 from pykbroker.storage.directories.log_dirs import LOCK_FILE
 from pykbroker.storage.directories.meta_properties import FILE_NAME as META_PROPERTIES
 from pykbroker.storage.files.disk import OsDisk
-from pykbroker.storage.files.errors import DirectoryLocked, DiskFailed
+from pykbroker.storage.files.errors import DirectoryLocked, FileError
 from pykbroker.storage.files.read_only_disk import ReadOnlyDisk
 
 from .command import ClientCommand, CommandFailed, forget_stdout
@@ -78,7 +78,7 @@ def command(directories: tuple[Path, ...], deep: bool, repair: bool, salvage: bo
                 for finding in verification.damage:
                     output.finding(finding)
         output.summary(verification)
-    except DiskFailed as error:
+    except FileError as error:
         raise CommandFailed(str(error)) from None
     except BrokenPipeError:
         forget_stdout()

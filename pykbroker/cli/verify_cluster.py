@@ -18,7 +18,7 @@ from pykbroker.storage.checks.file_kinds import FileKind, parse_file_name
 from pykbroker.storage.directories.directory_names import METADATA_LOG_DIRECTORY
 from pykbroker.storage.directories.meta_properties import read_meta_properties
 from pykbroker.storage.files.disk import Disk
-from pykbroker.storage.files.errors import DiskFailed, InconsistentDirectory
+from pykbroker.storage.files.errors import FileError, InconsistentDirectory
 
 _CLEANUP_POLICY = "cleanup.policy"
 _DEFAULT_CLEANUP_POLICY = "log.cleanup.policy"
@@ -37,7 +37,7 @@ def read_cluster(disk: Disk, directories: Sequence[str]) -> Cluster:
             node_id = _node_id(disk, directory)
             try:
                 image = _read_image(disk, path)
-            except (_Unreadable, DiskFailed):
+            except (_Unreadable, FileError):
                 break
             topics = _topic_facts(image, node_id) if node_id is not None else None
             break

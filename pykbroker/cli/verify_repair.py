@@ -21,7 +21,7 @@ def repair_directory(
     deep: bool,
     now_ms: int,
 ) -> Iterator[str | Finding]:
-    """The steps, and behind them what is still damaged. Raises `DiskFailed`."""
+    """The steps, and behind them what is still damaged. Raises `FileError`."""
     by_log: dict[str, list[Finding]] = {}
     for finding in findings:
         name = posixpath.relpath(finding.path, check.report.path).partition("/")[0]

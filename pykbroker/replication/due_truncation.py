@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from pykbroker.storage.files.errors import DiskFailed
+from pykbroker.storage.files.errors import FileError
 from pykbroker.storage.log.truncation import Truncation
 
 from .followed_partition import FollowedPartition, FollowingState
@@ -26,11 +26,11 @@ class DueTruncation:
     resumes: FollowingState
     then: Callable[[], None]
 
-    def run(self) -> DiskFailed | None:
+    def run(self) -> FileError | None:
         """All of it, at once. Returns what the disk refused."""
         try:
             if self.truncation is not None:
                 self.truncation.run()
-        except DiskFailed as failure:
+        except FileError as failure:
             return failure
         return None

@@ -35,7 +35,7 @@ from pykbroker.protocol.messages.offsets import (
     ListOffsetsResponse,
     ListOffsetsTopic,
 )
-from pykbroker.storage.files.errors import DiskFailed, NoRoom
+from pykbroker.storage.files.errors import FileError, NoRoom
 from pykbroker.storage.log.truncation import Truncation
 from pykbroker.storage.segments.trusted_batches import PIECE_BYTES, pieces_of_batches
 
@@ -93,7 +93,7 @@ class Follower:
         self,
         replica_id: int,
         settings: FetchSettings,
-        on_disk_failure: Callable[[Partition, DiskFailed], None],
+        on_disk_failure: Callable[[Partition, FileError], None],
         throttle: Throttle | None = None,
         *,
         defer_truncations: bool = False,
@@ -333,7 +333,7 @@ class Follower:
                 )
                 self._delay(followed, now_ms)
                 return
-            except DiskFailed as failure:
+            except FileError as failure:
                 self._disk_failed(followed, failure, now_ms)
                 return
             self._throttle.note(partition, len(records), now_ms)
@@ -409,7 +409,7 @@ class Follower:
         due, self._due = self._due, []
         return due
 
-    def truncated(self, due: DueTruncation, failure: DiskFailed | None, now_ms: int) -> None:
+    def truncated(self, due: DueTruncation, failure: FileError | None, now_ms: int) -> None:
         """It is done, or the disk has refused it."""
         followed = due.followed
         if followed.state is not FollowingState.TRUNCATING or self._followed.get(followed.key) is not followed:
@@ -465,7 +465,7 @@ class Follower:
     ) -> bool:
         try:
             due = DueTruncation(followed, begin(), followed.state, then)
-        except DiskFailed as failure:
+        except FileError as failure:
             self._disk_failed(followed, failure, now_ms)
             return False
         followed.state = FollowingState.TRUNCATING
@@ -476,7 +476,7 @@ class Follower:
         self.truncated(due, due.run(), now_ms)
         return followed.is_ready
 
-    def _disk_failed(self, followed: FollowedPartition, failure: DiskFailed, now_ms: int) -> None:
+    def _disk_failed(self, followed: FollowedPartition, failure: FileError, now_ms: int) -> None:
         if isinstance(failure, NoRoom):
             self._delay(followed, now_ms)
         else:

@@ -165,7 +165,7 @@ class Partition:
         origin: AppendOrigin = AppendOrigin.CLIENT,
         checked: CheckedBatch | None = None,
     ) -> AppendResult:
-        """The leader appends a client's batch or a coordinator's batches. Raises `ApiError`, `DiskFailed`.
+        """The leader appends a client's batch or a coordinator's batches. Raises `ApiError`, `FileError`.
 
         checked: what a check of the client's batch found for the log's present config.
         """
@@ -414,7 +414,7 @@ class Partition:
     def append_as_follower(self, records: bytes | memoryview) -> AppendResult | None:
         """Batches as the leader has them, none from an epoch that is not known here yet; None where none is whole.
 
-        Raises `ApiError`, `DiskFailed`. Who watches is told by `follow_watermarks`.
+        Raises `ApiError`, `FileError`. Who watches is told by `follow_watermarks`.
         """
         return self.log.append_as_follower(records, max_leader_epoch=self.leader_epoch)
 
@@ -431,7 +431,7 @@ class Partition:
         return has_news
 
     def begin_truncation(self, offset: int) -> Truncation | None:
-        """What is at `offset` and behind is not what the leader has. Raises `DiskFailed`."""
+        """What is at `offset` and behind is not what the leader has. Raises `FileError`."""
         truncation = self.log.begin_truncation(offset)
         self.high_watermark = min(self.high_watermark, offset)
         return truncation
@@ -439,7 +439,7 @@ class Partition:
     def begin_anew(self, offset: int, now_ms: int) -> Truncation:
         """Nothing of this log is in the leader's; `begun_anew` is to follow. now_ms: the wall clock's.
 
-        Raises `DiskFailed`.
+        Raises `FileError`.
         """
         truncation = self.log.begin_anew(offset, now_ms=now_ms)
         self.high_watermark = 0

@@ -13,7 +13,7 @@ from random import Random
 from typing import NoReturn
 
 from pykbroker.storage.files.disk import Buffer, DiskSpace
-from pykbroker.storage.files.errors import DirectoryLocked, disk_failure
+from pykbroker.storage.files.errors import DirectoryLocked, file_error
 from pykbroker.storage.files.gathered_writes import IOV_MAX, write_all
 
 _SIZE_BYTES = 2**40
@@ -32,7 +32,7 @@ _MESSAGES = {
 
 def _fail(operation: str, path: str, number: int) -> NoReturn:
     error = _error(number)
-    raise disk_failure(operation, path, error) from error
+    raise file_error(operation, path, error) from error
 
 
 def _error(number: int) -> OSError:
@@ -142,7 +142,7 @@ class SimulatedFile:
             write_all(parts, lambda group, _: self._writev(inode, group))
         except OSError as error:
             self._take_back(inode, length)
-            raise disk_failure("write", self.path, error) from error
+            raise file_error("write", self.path, error) from error
 
     def _writev(self, inode: _Inode, parts: Sequence[Buffer]) -> int:
         """One system call, with Linux's bounds; a long write is cut short, as it may be at any time."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from random import Random
 
 from pykbroker.storage.files.disk import Buffer, Disk, DiskFile, DiskLock, DiskSpace
-from pykbroker.storage.files.errors import DiskFailed, disk_failure
+from pykbroker.storage.files.errors import DiskFailed, FileError, file_error
 
 ROOM_ERRORS = frozenset((errno.ENOSPC, errno.EDQUOT))
 SYNCS = frozenset(("sync", "sync_directory", "sync_volume"))
@@ -79,7 +79,7 @@ class FaultyFile:
     def append(self, parts: Sequence[Buffer]) -> None:
         try:
             self._disk.attempt("append", self.path)
-        except DiskFailed as failure:
+        except FileError as failure:
             if failure.error.errno not in ROOM_ERRORS:
                 data = b"".join(parts)
                 self._file.append([data[: self._disk.rng.randint(0, len(data))]])
@@ -122,7 +122,7 @@ class FaultyDisk:
         self._failed_syncs: set[str] = set()
 
     def attempt(self, operation: str, path: str) -> None:
-        """Count the operation. Raises `DiskFailed` where it is to fail."""
+        """Count the operation. Raises `FileError` where it is to fail."""
         self.operations += operation in CHANGES
         if operation in SYNCS and path in self._failed_syncs:
             self.syncs_after_failure.append(path)
@@ -130,7 +130,7 @@ class FaultyDisk:
             if fault.strikes(operation, path):
                 error = OSError(fault.number, os.strerror(fault.number))
                 if operation not in SYNCS:
-                    raise disk_failure(operation, path, error) from error
+                    raise file_error(operation, path, error) from error
                 self._failed_syncs.add(path)
                 raise DiskFailed(operation, path, error) from error
 

@@ -15,7 +15,7 @@ from ..directories.log_dirs import LOCK_FILE
 from ..directories.shutdown_marks import BOOT_ID_FILE, CLEAN_SHUTDOWN_FILE
 from ..files.checkpoints import CLEANED_OFFSET, HIGH_WATERMARK, LOG_START_OFFSET, RECOVERY_POINT, TopicPartition
 from ..files.disk import Disk
-from ..files.errors import DiskFailed
+from ..files.errors import FileError
 from ..segments.segment import LOG_SUFFIX
 from .file_kinds import BOOTSTRAP_CHECKPOINT, QUORUM_STATE_FILE, FileKind, parse_file_name
 from .findings import Finding, FindingKind
@@ -66,7 +66,7 @@ def is_log_directory(name: str) -> bool:
 
 
 def segment_bytes(disk: Disk, path: str) -> int:
-    """What a check of the directory has to read, by the sizes of the segments. Raises `DiskFailed`."""
+    """What a check of the directory has to read, by the sizes of the segments. Raises `FileError`."""
     total = 0
     for name in disk.list_directory(path):
         directory = posixpath.join(path, name)
@@ -107,7 +107,7 @@ class DirectoryCheck:
                 if is_log_directory(name) and self._disk.is_directory(self._join(name)):
                     yield from self.check_log(name)
             yield from self._check_offsets()
-        except DiskFailed as error:
+        except FileError as error:
             yield Finding(error.path, FindingKind.UNREADABLE, f"cannot {error.operation} it: {error.error.strerror}")
 
     def check_again(self, names: Collection[str]) -> Iterator[Finding]:
@@ -287,7 +287,7 @@ _MARKS = {
 
 
 def check_together(disk: Disk, reports: Sequence[DirectoryReport]) -> Iterator[Finding]:
-    """What several directories of one node have to agree on. Raises `DiskFailed`."""
+    """What several directories of one node have to agree on. Raises `FileError`."""
     seen: dict[tuple[str, str], str] = {}
     owners: dict[TopicPartition, str] = {}
     first: Mapping[str, object] | None = None

@@ -17,7 +17,7 @@ from pykbroker.protocol.uuids import uuid_from_text, uuid_to_text
 
 from ..directories import partition_metadata
 from ..files.disk import Disk, DiskFile
-from ..files.errors import CorruptLog, DiskFailed
+from ..files.errors import CorruptLog, FileError
 from ..segments import leader_epochs
 from ..segments.batch_scan import is_cut_short, is_zero, lacks_bytes
 from ..segments.log_evidence import LogEvidence, Tail, check_tail
@@ -126,7 +126,7 @@ class PartitionCheck:
             self.report.log_end_offset = self._chain.next_offset or 0
             yield from self._check_epoch_entries()
             yield from self._check_snapshots(names)
-        except DiskFailed as error:
+        except FileError as error:
             yield Finding(error.path, FindingKind.UNREADABLE, f"cannot {error.operation} it: {error.error.strerror}")
 
     def _join(self, name: str) -> str:

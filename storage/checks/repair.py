@@ -71,7 +71,7 @@ class PartitionRepair:
         self._to_index: set[int] = set()
 
     def run(self) -> Iterator[str]:
-        """Raises `DiskFailed`."""
+        """Raises `FileError`."""
         yield from self._cut_tails()
         if self._kinds & set(_OF_THE_LOG):
             yield from self._salvage_segments()
@@ -181,7 +181,7 @@ class PartitionRepair:
 
 
 def repair_checkpoints(disk: Disk, report: DirectoryReport, findings: Sequence[Finding]) -> Iterator[str]:
-    """Checkpoints of offsets, with what can be read of them. Raises `DiskFailed`."""
+    """Checkpoints of offsets, with what can be read of them. Raises `FileError`."""
     for path in sorted({finding.path for finding in findings if finding.kind is FindingKind.OFFSETS}):
         name = posixpath.basename(path)
         offsets = dict(report.offsets.get(name, {}))

@@ -41,7 +41,7 @@ def dirtiest(logs: Iterable[CleanableLog]) -> CleanableLog | None:
 def find_cleanable(log: Log, cleaned_offset: int | None, last_stable_offset: int, now_ms: int) -> CleanableLog:
     """cleaned_offset: where the last cleaning ended, None before the first.
 
-    Raises `DiskFailed`, where `max.compaction.lag.ms` asks for a look into the segments.
+    Raises `FileError`, where `max.compaction.lag.ms` asks for a look into the segments.
     """
     segments = list(log.segments)
     first_dirty = log.log_start_offset if cleaned_offset is None else max(cleaned_offset, log.log_start_offset)

@@ -67,7 +67,7 @@ class Cleaning:
     def plan(self) -> list[list[LogSegment]]:
         """Read the keys; the groups of segments to clean, in order. `end_offset` is known from then on.
 
-        Raises `CleaningAborted`, `Uncleanable`, `CorruptLog`, `DiskFailed`.
+        Raises `CleaningAborted`, `Uncleanable`, `CorruptLog`, `FileError`.
         """
         if self._log.recovery_point < self._task.end_offset:
             # A durable record must not go for a later one that a crash could still take.
@@ -98,7 +98,7 @@ class Cleaning:
         """A new segment with what stays of the group: durable, and not yet part of the log.
 
         Its files are made by their names: the next log of this one's name is not made before that has ended. Raises
-        `CleaningAborted`, `CorruptLog`, `DiskFailed`; then no file of it is left.
+        `CleaningAborted`, `CorruptLog`, `FileError`; then no file of it is left.
         """
         with self._log.cleaning:
             if self._log.is_closed:

@@ -75,7 +75,7 @@ class CleaningTask:
 
 
 class CleaningWork(Protocol):
-    """A task under way, in this thread or elsewhere. Both raise `CleaningAborted`, `CorruptLog`, `DiskFailed`."""
+    """A task under way, in this thread or elsewhere. Both raise `CleaningAborted`, `CorruptLog`, `FileError`."""
 
     def read_keys(self) -> int:
         """Returns the offset up to which the keys are known; raises `Uncleanable` where that is no batch further."""

@@ -51,7 +51,7 @@ class DirectoryCheckpoints:
 
     @classmethod
     def read(cls, disk: Disk, path: str) -> Self:
-        """Of the log directory at this path. Raises `DiskFailed`."""
+        """Of the log directory at this path. Raises `FileError`."""
         checkpoints = cls(disk, path)
         checkpoints.recovery_points = checkpoints._read(RECOVERY_POINT)
         checkpoints.log_start_offsets = checkpoints._read(LOG_START_OFFSET)

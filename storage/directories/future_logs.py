@@ -48,7 +48,7 @@ class FutureLogs:
         now_ms: int,
         producer_id_expiration_ms: int = PRODUCER_ID_EXPIRATION_MS,
     ) -> Log:
-        """A log to copy into: that of an earlier run, or a new one. May run in a thread. Raises `DiskFailed`."""
+        """A log to copy into: that of an earlier run, or a new one. May run in a thread. Raises `FileError`."""
         name = self.found.pop((topic_id, at.partition), None)
         path = self._new_path(at) if name is None else self._join(name)
 

@@ -135,7 +135,7 @@ class LogDirectory:
     ) -> "LogDirectory":
         """Take the lock and read everything but the logs. node_id, cluster_id: whose directory it should be.
 
-        Raises `DirectoryLocked`, `InconsistentDirectory`, `DiskFailed`.
+        Raises `DirectoryLocked`, `InconsistentDirectory`, `FileError`.
         """
         if not disk.is_directory(path):
             raise InconsistentDirectory(f"the log directory {path} does not exist")
@@ -220,7 +220,7 @@ class LogDirectory:
         return bool(name) and self._join(name) == path
 
     def space(self) -> DiskSpace:
-        """Of the volume. Raises `DiskFailed`; may run in a thread."""
+        """Of the volume. Raises `FileError`; may run in a thread."""
         return self._disk.space(self.path)
 
     @property
@@ -246,7 +246,7 @@ class LogDirectory:
 
         A directory of another topic that had the same name is put aside as a stray one, and so is one that holds
         records and tells neither its topic nor, in the checkpoint, a recovery point.
-        Raises `CorruptLog`, `DiskFailed`, and `RecoveryStopped` where `progress` says so.
+        Raises `CorruptLog`, `FileError`, and `RecoveryStopped` where `progress` says so.
         """
         at = TopicPartition(topic, partition)
         assert at not in self.logs, f"{at} is open already"
@@ -315,7 +315,7 @@ class LogDirectory:
 
     def open_copy(self, at: TopicPartition, topic_id: bytes, config: LogConfig, *, now_ms: int) -> Log:
         """A log to copy one of another directory into: what the checkpoints say of one that was here before is not said
-        of it. May run in a thread. Raises `DiskFailed`.
+        of it. May run in a thread. Raises `FileError`.
         """
         self._forget_what_is_gone(at)
         return self.futures.open(at, topic_id, config, now_ms=now_ms)
@@ -337,7 +337,7 @@ class LogDirectory:
     def promote_future(self, at: TopicPartition, durable_end_offset: int) -> Log:
         """The copy of a log of another directory is the partition's log from now on. The new name is durable after
         `Log.flush` of it, or after `sync_names`; until then a power cut may leave the other one in its place, of which
-        all is durable below `durable_end_offset`. Raises `DiskFailed`.
+        all is durable below `durable_end_offset`. Raises `FileError`.
         """
         assert at not in self.logs, f"{at} is here already"
         log = self.futures.logs[at]

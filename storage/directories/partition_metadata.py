@@ -72,7 +72,7 @@ class UnsyncedTopicIds:
         self._topic_ids.clear()
 
     def sync(self, path: str) -> None:
-        """May run in a thread, as a part of the log's first flush. Raises `DiskFailed`."""
+        """May run in a thread, as a part of the log's first flush. Raises `FileError`."""
         topic_id = self._topic_ids.get(path)
         if topic_id is None:
             return

@@ -30,7 +30,7 @@ class ShutdownMarks:
 
     @classmethod
     def take(cls, disk: Disk, path: str) -> Self:
-        """Of the log directory at this path. Raises `DiskFailed`."""
+        """Of the log directory at this path. Raises `FileError`."""
         marks = cls(disk, path)
         marks._take_clean_shutdown()
         marks._compare_boot_ids()

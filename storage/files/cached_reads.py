@@ -38,7 +38,7 @@ class CachedFile:
         return self._file.path
 
     def read_at(self, position: int, size: int) -> bytes:
-        """Raises `WouldWait`, `DiskFailed`."""
+        """Raises `WouldWait`, `FileError`."""
         data = self._file.read_cached(position, size)
         if data is None:
             raise WouldWait(self._wait or partial(self._file.read_at, position, size))

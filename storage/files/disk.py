@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import NamedTuple, Protocol
 
-from .errors import DirectoryLocked, DiskFailed, disk_failure
+from .errors import DirectoryLocked, DiskFailed, file_error
 from .gathered_writes import IOV_MAX, Buffer, write_all
 
 __all__ = ["Buffer", "Disk", "DiskFile", "DiskLock", "DiskSpace", "OsDisk", "OsDiskFile", "OsDiskLock"]
@@ -182,7 +182,7 @@ class OsDiskFile:
         try:
             return os.fstat(self._descriptor).st_size
         except OSError as error:
-            raise disk_failure("look at", self.path, error) from error
+            raise file_error("look at", self.path, error) from error
 
     def read_at(self, position: int, size: int) -> bytes:
         try:
@@ -196,7 +196,7 @@ class OsDiskFile:
                 missing -= len(data)
             return b"".join(parts)
         except OSError as error:
-            raise disk_failure("read", self.path, error) from error
+            raise file_error("read", self.path, error) from error
 
     def read_cached(self, position: int, size: int) -> bytes | None:
         if _RWF_NOWAIT:
@@ -223,7 +223,7 @@ class OsDiskFile:
             try:
                 written = os.writev(self._descriptor, parts)
             except OSError as error:
-                raise disk_failure("write", self.path, error) from error
+                raise file_error("write", self.path, error) from error
         if written != size:
             self._append_rest(parts, written)
 
@@ -239,7 +239,7 @@ class OsDiskFile:
             write_all(parts, write, written)
         except OSError as error:
             self._take_back(written)
-            raise disk_failure("write", self.path, error) from error
+            raise file_error("write", self.path, error) from error
 
     def _take_back(self, written: int) -> None:
         if not written:
@@ -265,7 +265,7 @@ class OsDiskFile:
                 os.ftruncate(self._descriptor, length)
                 raise
         except OSError as error:
-            raise disk_failure("write", self.path, error) from error
+            raise file_error("write", self.path, error) from error
 
     def truncate(self, size: int) -> None:
         try:
@@ -274,7 +274,7 @@ class OsDiskFile:
                 self._appended = None
                 _set_append_mode(self._descriptor, True)
         except OSError as error:
-            raise disk_failure("truncate", self.path, error) from error
+            raise file_error("truncate", self.path, error) from error
 
     def preallocate(self, size: int) -> None:
         """As Kafka does it: the length is set, blocks come with the data."""
@@ -283,7 +283,7 @@ class OsDiskFile:
             os.ftruncate(self._descriptor, size)
             _set_append_mode(self._descriptor, False)
         except OSError as error:
-            raise disk_failure("preallocate", self.path, error) from error
+            raise file_error("preallocate", self.path, error) from error
         self._appended = 0
 
     def end_of_data(self) -> int:
@@ -293,7 +293,7 @@ class OsDiskFile:
                 end = os.lseek(self._descriptor, os.lseek(self._descriptor, end, os.SEEK_DATA), os.SEEK_HOLE)
         except OSError as error:
             if error.errno != errno.ENXIO:  # which says that no data follows
-                raise disk_failure("look at", self.path, error) from error
+                raise file_error("look at", self.path, error) from error
         return end
 
     def sync(self) -> None:
@@ -338,7 +338,7 @@ class OsDisk:
         try:
             return OsDiskFile(path, os.open(path, flags, 0o644))
         except OSError as error:
-            raise disk_failure("open", path, error) from error
+            raise file_error("open", path, error) from error
 
     def exists(self, path: str) -> bool:
         return os.path.exists(path)
@@ -350,19 +350,19 @@ class OsDisk:
         try:
             return sorted(os.listdir(path))
         except OSError as error:
-            raise disk_failure("list", path, error) from error
+            raise file_error("list", path, error) from error
 
     def make_directory(self, path: str) -> None:
         try:
             os.makedirs(path, exist_ok=True)
         except OSError as error:
-            raise disk_failure("create", path, error) from error
+            raise file_error("create", path, error) from error
 
     def modified_ms(self, path: str) -> int | None:
         try:
             return os.stat(path).st_mtime_ns // 1_000_000
         except OSError as error:
-            raise disk_failure("look at", path, error) from error
+            raise file_error("look at", path, error) from error
 
     def read_file(self, path: str) -> bytes:
         try:
@@ -376,7 +376,7 @@ class OsDisk:
             finally:
                 os.close(descriptor)
         except OSError as error:
-            raise disk_failure("read", path, error) from error
+            raise file_error("read", path, error) from error
 
     def replace_file(self, path: str, data: bytes, *, sync: bool = True) -> None:
         temporary = path + ".tmp"
@@ -396,7 +396,7 @@ class OsDisk:
             # A later attempt begins with a file of its own, whatever became of this one, its sync included.
             with suppress(OSError):
                 os.remove(temporary)
-            raise disk_failure("write", path, error) from error
+            raise file_error("write", path, error) from error
         if sync:
             self.sync_directory(os.path.dirname(path))
 
@@ -404,7 +404,7 @@ class OsDisk:
         try:
             os.replace(source, target)
         except OSError as error:
-            raise disk_failure("rename", source, error) from error
+            raise file_error("rename", source, error) from error
 
     def remove(self, path: str) -> None:
         try:
@@ -412,7 +412,7 @@ class OsDisk:
         except FileNotFoundError:
             pass
         except OSError as error:
-            raise disk_failure("remove", path, error) from error
+            raise file_error("remove", path, error) from error
 
     def remove_directory(self, path: str) -> None:
         try:
@@ -420,7 +420,7 @@ class OsDisk:
         except FileNotFoundError:
             pass
         except OSError as error:
-            raise disk_failure("remove", path, error) from error
+            raise file_error("remove", path, error) from error
 
     def sync_directory(self, path: str) -> None:
         try:
@@ -458,7 +458,7 @@ class OsDisk:
         try:
             volume = os.statvfs(path)
         except OSError as error:
-            raise disk_failure("look at", path, error) from error
+            raise file_error("look at", path, error) from error
         return DiskSpace(volume.f_blocks * volume.f_frsize, volume.f_bavail * volume.f_frsize)
 
     def lock(self, path: str) -> OsDiskLock:
@@ -478,5 +478,5 @@ class OsDisk:
                 os.close(descriptor)
             if error.errno in (errno.EAGAIN, errno.EACCES) and descriptors:
                 raise DirectoryLocked(directory) from error
-            raise disk_failure("lock", path, error) from error
+            raise file_error("lock", path, error) from error
         return OsDiskLock(descriptors)

@@ -9,8 +9,8 @@ class StorageError(Exception):
     """A message of one clear line."""
 
 
-class DiskFailed(StorageError):
-    """The operating system refused a file operation. Whoever owns the log directory takes it offline."""
+class FileError(StorageError):
+    """The operating system did not carry out a file operation: a `DiskFailed` or a `NoRoom`."""
 
     def __init__(self, operation: str, path: str, error: OSError) -> None:
         super().__init__(f"cannot {operation} {path}: {error.strerror or error}")
@@ -19,15 +19,22 @@ class DiskFailed(StorageError):
         self.error = error
 
 
-class NoRoom(DiskFailed):
+class DiskFailed(FileError):
+    """The disk does not do what it is asked. Whoever owns the log directory takes it offline."""
+
+
+class NoRoom(FileError):
     """Nothing is broken and nothing has changed: the disk is full, a quota or a limit is reached, or the process has
     no descriptor left. The same may be tried again later, and the directory stays online.
     """
 
 
-def disk_failure(operation: str, path: str, error: OSError) -> DiskFailed:
-    """For an operation that left everything as it was. A failed sync did not: what it was to write may be gone, even
-    where the reason was a lack of room, and nobody may try it again."""
+def file_error(operation: str, path: str, error: OSError) -> DiskFailed | NoRoom:
+    """The kind of failure of an operation that left everything as it was.
+
+    A failed sync is always a `DiskFailed`: what it was to write may be gone, even where the reason was a lack of room,
+    and nobody may try it again.
+    """
     kind = NoRoom if error.errno in _NO_ROOM else DiskFailed
     return kind(operation, path, error)
 

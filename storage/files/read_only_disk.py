@@ -5,7 +5,7 @@ import fcntl
 import os
 
 from .disk import OsDisk, OsDiskFile, OsDiskLock
-from .errors import DirectoryLocked, DiskFailed
+from .errors import DirectoryLocked, DiskFailed, FileError
 
 
 class ReadOnlyDisk(OsDisk):
@@ -22,7 +22,7 @@ class ReadOnlyDisk(OsDisk):
         if os.path.exists(path):
             try:
                 return super().lock(path)
-            except DiskFailed as error:
+            except FileError as error:
                 if error.error.errno != errno.EROFS:
                     raise
         return lock_directory(os.path.dirname(path) or ".")
@@ -44,7 +44,7 @@ class ReadOnlyDisk(OsDisk):
 
 
 def lock_directory(path: str) -> OsDiskLock:
-    """Raises `DirectoryLocked`, `DiskFailed`."""
+    """Raises `DirectoryLocked`, `FileError`."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except OSError as error:

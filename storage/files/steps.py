@@ -10,12 +10,12 @@ from typing import NamedTuple, TypeAlias, TypeVar
 
 from pykbroker.protocol.records.errors import InvalidRecords
 
-from .errors import CorruptLog, DiskFailed
+from .errors import CorruptLog, FileError
 
 MEDIUM_BYTES = 8 * 1024 * 1024
 """Several jobs may have so much memory at the same time."""
 
-JOB_FAILURES = (InvalidRecords, CorruptLog, DiskFailed)
+JOB_FAILURES = (InvalidRecords, CorruptLog, FileError)
 """What a job may raise, and the steps are told of."""
 
 

@@ -25,7 +25,7 @@ from pykbroker.protocol.records.batch import (
 from pykbroker.protocol.records.checking import CheckBudget
 
 from ..files.disk import Buffer, Disk
-from ..files.errors import DiskFailed, NoRoom, OffsetOutOfRange
+from ..files.errors import DiskFailed, FileError, NoRoom, OffsetOutOfRange
 from ..files.flush_turns import FlushTurns, Turn
 from ..files.steps import Steps, run_steps
 from ..producers.producer_entry import BatchMetadata
@@ -156,7 +156,7 @@ class Log:
         log_start_offset, recovery_point, high_watermark: from the directory's checkpoints. clean_shutdown: whether the
         process that had the log said at its end that everything is in its place. machine_stayed_up: since then.
         has_been_compacted: so that there may be holes. rng: for `segment.jitter.ms`.
-        Raises `CorruptLog`, `DiskFailed`, and `RecoveryStopped` where `progress` says so.
+        Raises `CorruptLog`, `FileError`, and `RecoveryStopped` where `progress` says so.
         """
         producers = ProducerStateManager(disk, directory, expiration_ms=producer_id_expiration_ms)
         epochs = LeaderEpochs(disk, posixpath.join(directory, leader_epochs.FILE_NAME))
@@ -252,7 +252,7 @@ class Log:
         origin: AppendOrigin = AppendOrigin.CLIENT,
         checked: CheckedBatch | None = None,
     ) -> AppendResult:
-        """Give the batch its offsets and write it. Raises `ApiError`, `DiskFailed`; then nothing has changed.
+        """Give the batch its offsets and write it. Raises `ApiError`, `FileError`; then nothing has changed.
 
         checked: what the check of a client's batch has found, where that was made before.
         """
@@ -408,7 +408,7 @@ class Log:
     def roll(self, now_ms: int) -> None:
         """Begin a new segment at the log's end; the one before is not durable until `flush`.
 
-        Raises `DiskFailed`; then the log goes on in the old one.
+        Raises `FileError`; then the log goes on in the old one.
         """
         old = self._segments.active
         if not old.size:
@@ -418,7 +418,7 @@ class Log:
         self.producers.take_snapshot(sync=False)
         try:
             new.create()
-        except DiskFailed:
+        except FileError:
             # Batches that still fit may follow in the old segment: none must be found at the same offset.
             self._names.note_change()
             new.delete()
@@ -503,7 +503,7 @@ class Log:
 
     def begin_truncation(self, offset: int) -> Truncation | None:
         """To forget what is at `offset` and behind, as a follower does that disagrees with its leader. None where there
-        is nothing. Who gets one goes through its steps, and ends it, before anybody appends. Raises `DiskFailed`.
+        is nothing. Who gets one goes through its steps, and ends it, before anybody appends. Raises `FileError`.
         """
         if offset >= self.log_end_offset:
             has_more = self._epochs.truncate_from_end(offset)
@@ -596,7 +596,7 @@ class Log:
 
     def delete_old_segments(self, high_watermark: int, now_ms: int) -> list[str]:
         """Put the segments out of use that `retention` says. Returns the files' paths: they are to be removed after
-        `file.delete.delay.ms`, in a thread. Raises `DiskFailed`.
+        `file.delete.delay.ms`, in a thread. Raises `FileError`.
         """
         if self.is_being_truncated:
             return []  # a thread reads them; they are as old in a moment
@@ -688,9 +688,8 @@ class Log:
     def flush(self) -> None:
         """Everything appended before the call is durable when it returns, names included; the recovery point is there.
 
-        May run in threads, one at a time is carried out. Raises `DiskFailed`: once a sync has failed nothing is synced
-        any more, since the next one would find nothing wrong with pages that never came to the disk. `NoRoom` is no
-        such failure.
+        May run in threads, one at a time is carried out. Raises `NoRoom`, and `DiskFailed`: once a sync has failed
+        nothing is synced any more, since the next one would find nothing wrong with pages that never came to the disk.
         """
         with self._flushes.turn:
             if self._is_abandoned:
@@ -699,8 +698,6 @@ class Log:
                 raise self._flushes.failure
             try:
                 self._flush()
-            except NoRoom:
-                raise
             except DiskFailed as failure:
                 # In a thread it may find that the log was deleted in the meantime.
                 if not self._is_abandoned:

@@ -30,7 +30,7 @@ class LogCopy:
     def next_slice(self, max_bytes: int, *, now_ms: int) -> LogSlice | None:
         """Of the source, what is to be appended next: one batch at least. None where nothing is missing.
 
-        Raises `DiskFailed`, `CorruptLog`.
+        Raises `FileError`, `CorruptLog`.
         """
         source, log = self.source, self.log
         if source.truncations != self._truncations:
@@ -48,7 +48,7 @@ class LogCopy:
         return found
 
     def append(self, data: LogSlice) -> None:
-        """May run in a thread. Raises `DiskFailed`, and `CorruptLog` where the source is not what it should be.
+        """May run in a thread. Raises `FileError`, and `CorruptLog` where the source is not what it should be.
 
         Nothing is appended where the source was truncated since `next_slice`: other batches may lie at the place.
         """

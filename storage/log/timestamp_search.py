@@ -90,7 +90,7 @@ class TimestampSearch:
         self._log_state = self._state()
 
     def first_from(self, timestamp: int) -> Steps[TimestampAndOffset | None]:
-        """The first record with this timestamp or a later one. Raises `CorruptLog`, `DiskFailed`."""
+        """The first record with this timestamp or a later one. Raises `CorruptLog`, `FileError`."""
         return self._until_not_overtaken(partial(self._first_from, timestamp))
 
     def first_of_latest(self) -> Steps[TimestampAndOffset | None]:

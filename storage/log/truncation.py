@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ..files.errors import DiskFailed
+from ..files.errors import FileError
 from ..files.flush_turns import FlushTurns
 from ..producers.producer_replay import replay_producers
 from ..producers.producer_state import ProducerStateManager
@@ -57,7 +57,7 @@ class Truncation(ABC):
         """Files that are out of use, under names that say so."""
 
     def run(self) -> None:
-        """All of it, here and now. Raises `DiskFailed`, `CorruptLog`."""
+        """All of it, here and now. Raises `FileError`, `CorruptLog`."""
         try:
             self.prepare()
             while not self.cut():
@@ -75,7 +75,7 @@ class Truncation(ABC):
             log.recovery_point = min(log.recovery_point, recovery_point)
         try:
             log.cancel_replacement()
-        except DiskFailed:
+        except FileError:
             self.end()
             raise
 
@@ -84,19 +84,19 @@ class Truncation(ABC):
 
     def prepare(self) -> None:
         """In a thread: what tells how far the log had come goes before the records do, for a process may die on the
-        way. Raises `DiskFailed`, `CorruptLog`; then no record is gone.
+        way. Raises `FileError`, `CorruptLog`; then no record is gone.
         """
         self._unless_abandoned(self._prepare)
 
     def cut(self) -> bool:
-        """The records are gone; False where that takes more than one step. Raises `DiskFailed`."""
+        """The records are gone; False where that takes more than one step. Raises `FileError`."""
         if self.log.is_closed:
             return True
         self._parts.segments.recent.clear()
         return self._cut()
 
     def finish(self) -> None:
-        """In a thread: it is durable when it returns. Raises `DiskFailed`."""
+        """In a thread: it is durable when it returns. Raises `FileError`."""
         self._unless_abandoned(self._finish)
 
     def _unless_abandoned(self, step: Callable[[], None]) -> None:
@@ -106,7 +106,7 @@ class Truncation(ABC):
                 return
             try:
                 step()
-            except DiskFailed:
+            except FileError:
                 if not self.log.is_closed:
                     raise
 

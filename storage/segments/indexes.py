@@ -98,7 +98,7 @@ class SparseIndex:
             self.write_pending()
 
     def write_pending(self) -> None:
-        """Raises `DiskFailed`; then it is all still pending."""
+        """Raises `FileError`; then it is all still pending."""
         if self._unwritten:
             self._create_late()
             with self._opened() as file:

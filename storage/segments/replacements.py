@@ -14,7 +14,7 @@ from .segment import CLEANED_SUFFIX, LOG_SUFFIX, SEGMENT_SUFFIXES, SWAP_SUFFIX
 
 
 def complete_replacements(disk: Disk, directory: str) -> list[str]:
-    """Before the segments are looked for. Returns the names that the directory has then. Raises `DiskFailed`."""
+    """Before the segments are looked for. Returns the names that the directory has then. Raises `FileError`."""
     names = disk.list_directory(directory)
     swaps = _with_suffix(names, SWAP_SUFFIX)
     if not swaps:

@@ -13,7 +13,7 @@ from pykbroker.protocol.records.batch import RecordBatch, RecordBatchHeader
 
 from ..files.cached_reads import CachedFile
 from ..files.disk import Buffer, Disk, DiskFile
-from ..files.errors import CorruptLog, DiskFailed, IndexLies, NoRoom
+from ..files.errors import CorruptLog, DiskFailed, FileError, IndexLies, NoRoom
 from .batch_scan import scan_headers
 from .indexes import MAX_RELATIVE_OFFSET, OffsetIndex, TimeIndex
 from .log_config import LogConfig
@@ -235,7 +235,7 @@ class LogSegment:
         return next_offset if position == self.size and last is None else None
 
     def make_inactive(self) -> None:
-        """The last time entry is the segment's largest timestamp. Raises `DiskFailed`; then it is active still."""
+        """The last time entry is the segment's largest timestamp. Raises `FileError`; then it is active still."""
         self.write_indexes()
         self.offset_index.unload(is_segment_empty=not self.size)
         self.time_index.unload(is_segment_empty=not self.size)
@@ -243,7 +243,7 @@ class LogSegment:
     def write_indexes(self) -> None:
         """Everything that an inactive segment's files must hold; a preallocated one is cut to its size.
 
-        Raises `DiskFailed`; then it is active still, as it is if more batches come nevertheless.
+        Raises `FileError`; then it is active still, as it is if more batches come nevertheless.
         """
         if self._is_preallocated:
             self.cut_off(self.size)
@@ -296,7 +296,7 @@ class LogSegment:
         """A sync in a thread may find that the segment was deleted in the meantime."""
         try:
             yield
-        except DiskFailed:
+        except FileError:
             if not self.is_deleted:
                 raise
 
@@ -309,12 +309,12 @@ class LogSegment:
     def put_aside(self) -> list[str]:
         """Out of use under names that say so. Returns the paths; slices of the file stay readable.
 
-        Raises `DiskFailed`; then it is in use still.
+        Raises `FileError`; then it is in use still.
         """
         self.is_deleted = True
         try:
             paths = [put_aside(self._disk, self.path(LOG_SUFFIX))]
-        except DiskFailed:
+        except FileError:
             self.is_deleted = False
             raise
         self.close()
@@ -341,7 +341,7 @@ class LogSegment:
     # Appending
 
     def append(self, parts: Sequence[Buffer], size: int, last_offset: int, max_timestamp: int) -> None:
-        """One batch of `size` bytes. Raises `DiskFailed`; then it is not there."""
+        """One batch of `size` bytes. Raises `FileError`; then it is not there."""
         if self._bytes_since_index_entry > self._interval_bytes or self.transaction_index.has_unwritten:
             self._write_index_pages()
         self.file.append(parts)
@@ -403,7 +403,7 @@ class LogSegment:
         """What is left in front of the batch that holds `offset`; None where that and all behind it are not here.
 
         It loads the indexes: the segment is going to be active. For a thread, since that and the timestamps may mean to
-        read much. Raises `IndexLies`, `CorruptLog`, `DiskFailed`.
+        read much. Raises `IndexLies`, `CorruptLog`, `FileError`.
         """
         self.offset_index.load()
         self.time_index.load()
@@ -510,7 +510,7 @@ class LogSegment:
     def find_batch(self, offset: int, *, cached_only: bool = False) -> tuple[int, RecordBatchHeader] | None:
         """The first batch whose last offset is `offset` or above: the one that holds it, unless there is a hole.
 
-        Raises `IndexLies`, `CorruptLog`, `DiskFailed`, and `WouldWait` with `cached_only`.
+        Raises `IndexLies`, `CorruptLog`, `FileError`, and `WouldWait` with `cached_only`.
         """
         entry = self.offset_index.entry_for(offset, cached_only=cached_only)
         end = 0 if entry is None else entry[1]

@@ -77,7 +77,7 @@ class TransactionIndex:
             self.write_unwritten()
 
     def write_unwritten(self) -> None:
-        """Before anything else is appended to the log. Raises `DiskFailed`."""
+        """Before anything else is appended to the log. Raises `FileError`."""
         if self._unwritten:
             with self._opened(create=True) as file:
                 file.append([_ENTRY.pack(_VERSION, *transaction) for transaction in self._unwritten])

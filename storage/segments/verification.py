@@ -23,7 +23,7 @@ READ_ON_BYTES = 4 << 20
 
 class Check(Protocol):
     def run(self) -> None:
-        """Raises `CorruptLog`, `DiskFailed`; of no meaning where the log was changed meanwhile (`is_overtaken`)."""
+        """Raises `CorruptLog`, `FileError`; of no meaning where the log was changed meanwhile (`is_overtaken`)."""
         ...
 
     def accept(self) -> None:

@@ -32,7 +32,7 @@ from pykbroker.replication.isr import CommittedIsr, IsrChange
 from pykbroker.replication.partition import Partition
 from pykbroker.replication.reads import FetchIsolation, FetchPartitionData
 from pykbroker.sim.disk import SimulatedDisk
-from pykbroker.storage.files.errors import DiskFailed
+from pykbroker.storage.files.errors import FileError
 from pykbroker.storage.log.log import AppendResult, Log, LogConfig
 from pykbroker.storage.log.log_reads import LogSlice
 
@@ -62,7 +62,7 @@ class Replica:
         self.config = config
         self.disk = SimulatedDisk(Random(broker_id))
         self.proposals = Proposals(brokers)
-        self.failures: list[DiskFailed] = []
+        self.failures: list[FileError] = []
         self.begin(high_watermark=0)
 
     def begin(self, high_watermark: int) -> None:

@@ -23,7 +23,7 @@ from pykbroker.server.logs.cleaning_process import CleaningProcess, CleaningProc
 from pykbroker.storage.compaction.compaction import Cleaning, CleaningAborted, Uncleanable
 from pykbroker.storage.compaction.segment_cleaner import CleanerConfig
 from pykbroker.storage.files.disk import OsDisk
-from pykbroker.storage.files.errors import CorruptLog, DiskFailed, IndexLies, NoRoom, StorageError
+from pykbroker.storage.files.errors import CorruptLog, DiskFailed, FileError, IndexLies, NoRoom, StorageError
 from pykbroker.storage.log.log import AppendOrigin, Log
 from pykbroker.storage.segments.segment import LogSegment
 from tests.api.api_node import ApiNode, in_virtual_time
@@ -259,7 +259,7 @@ def test_every_expected_error_comes_over_whole(error: StorageError) -> None:
         Failed.because_of(error).raise_again()
     assert type(raised.value) is type(error)
     assert str(raised.value) == str(error)
-    if isinstance(error, DiskFailed) and isinstance(raised.value, DiskFailed):
+    if isinstance(error, FileError) and isinstance(raised.value, FileError):
         assert (raised.value.operation, raised.value.path) == (error.operation, error.path)
 
 

@@ -15,7 +15,7 @@ from pykbroker.server.logs.cleaning_process import ThisThread, Workplace
 from pykbroker.server.logs.log_cleaner import LogCleaner
 from pykbroker.storage.directories.log_dirs import LogDirectory
 from pykbroker.storage.files.checkpoints import TopicPartition
-from pykbroker.storage.files.errors import CorruptLog, DiskFailed
+from pykbroker.storage.files.errors import CorruptLog, FileError
 from pykbroker.storage.log.log import Log
 from tests.api.api_node import ApiNode, in_virtual_time
 from tests.storage.batches import read_all
@@ -74,7 +74,7 @@ def cleaner(
     event: Callable[[], None] = lambda: None,
     new_workplace: Callable[[], Workplace] = ThisThread,
 ) -> LogCleaner:
-    def fail(directory: LogDirectory, failure: DiskFailed) -> None:
+    def fail(directory: LogDirectory, failure: FileError) -> None:
         raise failure
 
     def set_apart(at: TopicPartition, log: Log, damage: CorruptLog) -> None:

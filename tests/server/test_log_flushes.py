@@ -13,7 +13,7 @@ import trio
 from pykbroker.server.logs.log_flushes import LogFlushes
 from pykbroker.sim.disk import SimulatedDisk
 from pykbroker.sim.faulty_disk import Fault, FaultyDisk
-from pykbroker.storage.files.errors import DiskFailed
+from pykbroker.storage.files.errors import FileError
 from pykbroker.storage.log.log import Log
 from tests.api.api_node import in_virtual_time
 from tests.storage.batches import NOW_MS, batch, config, open_log
@@ -50,7 +50,7 @@ class World:
         inner.make_directory("/data")
         self.disk = FaultyDisk(inner, Random(1))
         self.threads = SlowThreads(before_s, after_s)
-        self.failures: list[DiskFailed] = []
+        self.failures: list[FileError] = []
         self.flushes = LogFlushes(self.threads, lambda log, failure: self.failures.append(failure))
         self.log = open_log(self.disk, "/data/t-0", config())
 

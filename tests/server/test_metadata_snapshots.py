@@ -27,7 +27,7 @@ from pykbroker.server.quorum.snapshot_format import (
 )
 from pykbroker.sim.disk import SimulatedDisk
 from pykbroker.storage.files.disk import Disk, OsDisk
-from pykbroker.storage.files.errors import CorruptLog, DiskFailed
+from pykbroker.storage.files.errors import CorruptLog, NoRoom
 from pykbroker.storage.segments.log_config import LogConfig
 from tests.storage.power_cut import FragileDisk, PowerCut
 
@@ -356,7 +356,7 @@ def test_a_full_disk_leaves_no_part_of_a_snapshot_and_the_log_as_it_was() -> Non
     write_topics(log, range(5))
     image = replayed(log)
     disk.free_bytes = 100
-    with pytest.raises(DiskFailed, match="No space left"):
+    with pytest.raises(NoRoom, match="No space left"):
         take_snapshot(log, image)
     assert not any("checkpoint" in name and "leader" not in name for name in disk.list_directory(DIRECTORY))
     disk.free_bytes = None

@@ -294,7 +294,7 @@ def test_a_write_that_fails_half_way_leaves_the_file_as_it_was(tmp_path: Path, m
     file = OsDisk().open(str(tmp_path / "f"), create=True)
     file.append([b"before"])
     monkeypatch.setattr(os, "writev", full_after(os.writev, 2))
-    with pytest.raises(DiskFailed, match="No space left on device"):
+    with pytest.raises(NoRoom, match="No space left on device"):
         file.append([b"first", b"second"])
     assert file.read_at(0, 100) == b"before"
 
@@ -396,7 +396,7 @@ def test_a_full_disk_fails_and_changes_nothing() -> None:
     disk = SimulatedDisk(Random(1), free_bytes=5)
     file = disk.open("/f", create=True)
     file.append([b"abc"])
-    with pytest.raises(DiskFailed, match="No space left on device"):
+    with pytest.raises(NoRoom, match="No space left on device"):
         file.append([b"def"])
     assert file.read_at(0, 10) == b"abc"
     assert disk.free_bytes == 2
@@ -404,7 +404,7 @@ def test_a_full_disk_fails_and_changes_nothing() -> None:
     preallocated = disk.open("/p", create=True)
     preallocated.preallocate(150_000)
     preallocated.append([b"abc"])
-    with pytest.raises(DiskFailed, match="No space left on device"):
+    with pytest.raises(NoRoom, match="No space left on device"):
         preallocated.append([bytes([1]) * 120_000])
     assert (preallocated.size(), preallocated.end_of_data()) == (3, 3)
     assert disk.read_file("/p") == b"abc" + bytes(149_997)

@@ -18,7 +18,7 @@ from pykbroker.protocol.records.control import (
 )
 from pykbroker.sim.disk import SimulatedDisk
 from pykbroker.storage.files.disk import Disk, OsDisk
-from pykbroker.storage.files.errors import DiskFailed
+from pykbroker.storage.files.errors import DiskFailed, NoRoom
 from pykbroker.storage.log.log import AppendOrigin, Log, LogConfig, OffsetOutOfRange
 from tests.storage.batches import NOW_MS, batch, config, idempotent, offsets, open_log, read_all
 
@@ -461,7 +461,7 @@ def test_failed_write_changes_nothing(disk: SimulatedDisk) -> None:
     log = open_log(disk, "/data/t-0")
     append(log, idempotent(0))
     disk.free_bytes = 10
-    with pytest.raises(DiskFailed):
+    with pytest.raises(NoRoom):
         append(log, idempotent(1))
     disk.free_bytes = None
     assert log.log_end_offset == 1

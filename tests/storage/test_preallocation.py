@@ -10,7 +10,7 @@ import pytest
 
 from pykbroker.sim.faulty_disk import Fault, FaultyDisk
 from pykbroker.storage.files.disk import OsDisk, OsDiskFile
-from pykbroker.storage.files.errors import DiskFailed, NoRoom
+from pykbroker.storage.files.errors import FileError, NoRoom
 from pykbroker.storage.log.log import Log
 from tests.storage.batches import NOW_MS, batch, config, offsets, open_log, read_all
 from tests.storage.full_system_calls import full_after
@@ -123,7 +123,7 @@ def test_a_write_that_fails_half_way_leaves_zeros(tmp_path: Path, monkeypatch: p
     write(log, 1)
     with monkeypatch.context() as patch:
         patch.setattr(os, "pwritev", full_after(os.pwritev, 20))
-        with pytest.raises(DiskFailed, match="No space left on device"):
+        with pytest.raises(NoRoom, match="No space left on device"):
             write(log, 1)
     data = next(tmp_path.glob("*.log")).read_bytes()
     assert len(data) == SEGMENT_BYTES
@@ -176,7 +176,7 @@ def test_whichever_operation_fails_what_was_written_is_there_once(number: int) -
             for written in range(2 * PER_SEGMENT):  # noqa: B007 - the number of those before the one that failed
                 write(log, 1)
             written += 1
-        except DiskFailed as failure:
+        except FileError as failure:
             if isinstance(failure, NoRoom):  # nothing has changed: the log goes on
                 write(log, 1)
                 written += 1

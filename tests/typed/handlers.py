@@ -17,7 +17,7 @@ from pykbroker.server.network.handlers import HandlerTable, RequestContext
 from pykbroker.server.node.broker import Broker, ClusterNode
 from pykbroker.server.node.handlers import Handlers
 from pykbroker.server.runtime.threads import Threads
-from pykbroker.storage.files.errors import DiskFailed
+from pykbroker.storage.files.errors import FileError
 
 handlers = Handlers()
 
@@ -62,6 +62,6 @@ async def call_what_is_served(context: RequestContext[ClusterNode], request: Bro
 
 
 def listen(
-    node: ClusterNode, brokers: HandlerTable[Broker], threads: Threads, disk_failed: Callable[[DiskFailed], None]
+    node: ClusterNode, brokers: HandlerTable[Broker], threads: Threads, disk_failed: Callable[[FileError], None]
 ) -> None:
     Dispatcher(node, brokers, threads, disk_failed=disk_failed)  # type: ignore[misc]

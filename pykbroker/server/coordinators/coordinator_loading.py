@@ -14,7 +14,7 @@ from typing import Generic, Protocol
 import trio
 
 from pykbroker.replication.partition import Partition
-from pykbroker.storage.files.errors import CorruptLog, DiskFailed
+from pykbroker.storage.files.errors import CorruptLog, FileError
 from pykbroker.storage.log.log_reads import LogSlice
 from pykbroker.storage.segments.verification import Check, NotVerified
 
@@ -66,7 +66,7 @@ class CoordinatorLoading(Generic[ShardT]):
             except CorruptLog as damage:
                 self._replicas.set_apart(led.partition, damage)
                 return False
-            except DiskFailed:
+            except FileError:
                 return False
             if read_on <= offset:
                 _log.error("%s: nothing can be read at offset %d, what is behind it is lost", led.name, offset)

@@ -14,7 +14,7 @@ from typing import NamedTuple, NoReturn
 from pykbroker.storage.compaction.record_filter import LastRecord
 from pykbroker.storage.compaction.segment_cleaner import CleanerConfig, CleaningAborted, CleaningTask, Uncleanable
 from pykbroker.storage.files.disk import Disk
-from pykbroker.storage.files.errors import CorruptLog, DiskFailed, IndexLies, NoRoom, StorageError
+from pykbroker.storage.files.errors import CorruptLog, DiskFailed, FileError, IndexLies, NoRoom, StorageError
 from pykbroker.storage.segments.leader_epochs import EpochEntry
 from pykbroker.storage.segments.log_config import LogConfig
 from pykbroker.storage.segments.segment import CLEANED_SUFFIX, LogSegment
@@ -85,19 +85,19 @@ class Failed(NamedTuple):
 
     @classmethod
     def because_of(cls, error: StorageError) -> Failed:
-        if isinstance(error, DiskFailed):
+        if isinstance(error, FileError):
             strerror = error.error.strerror or str(error.error)
             return cls(type(error).__name__, (error.operation, error.path, strerror), error.error.errno or 0)
         return cls(type(error).__name__, (str(error),))
 
     def raise_again(self) -> NoReturn:
-        if self.kind in _DISK_FAILURES:
+        if self.kind in _FILE_ERRORS:
             operation, path, strerror = self.arguments
-            raise _DISK_FAILURES[self.kind](operation, path, OSError(self.errno, strerror))
+            raise _FILE_ERRORS[self.kind](operation, path, OSError(self.errno, strerror))
         raise _FAILURES[self.kind](*self.arguments)
 
 
-_DISK_FAILURES = {kind.__name__: kind for kind in (DiskFailed, NoRoom)}
+_FILE_ERRORS = {kind.__name__: kind for kind in (DiskFailed, NoRoom)}
 _FAILURES: dict[str, type[StorageError]] = {
     kind.__name__: kind for kind in (CleaningAborted, Uncleanable, CorruptLog, IndexLies)
 }
@@ -127,7 +127,7 @@ def _describe_segment(segment: LogSegment) -> SegmentDescription:
 
 
 def understand(message: ReadKeys, disk: Disk) -> CleaningTask:
-    """With segments of its own for the same files. Raises `CorruptLog`, `DiskFailed`."""
+    """With segments of its own for the same files. Raises `CorruptLog`, `FileError`."""
 
     def segment_at(base_offset: int, name_suffix: str = "") -> LogSegment:
         return LogSegment(

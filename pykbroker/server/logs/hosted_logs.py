@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from pykbroker.storage.directories.log_dirs import LogDirectory
 from pykbroker.storage.files.checkpoints import TopicPartition
-from pykbroker.storage.files.errors import CorruptLog, DiskFailed, NoRoom
+from pykbroker.storage.files.errors import CorruptLog, FileError, NoRoom
 from pykbroker.storage.log.log import Log, LogConfig
 from pykbroker.storage.log.recovery_progress import RecoveryProgress
 
@@ -48,7 +48,7 @@ class HostedLogs:
         """Logs that are copied to another directory: compaction leaves them alone meanwhile."""
         self._clock = clock
         self._producer_id_expiration_ms = producer_id_expiration_ms
-        self._loaded: dict[TopicPartition, tuple[LogDirectory, Log | CorruptLog | DiskFailed]] = {}
+        self._loaded: dict[TopicPartition, tuple[LogDirectory, Log | CorruptLog | FileError]] = {}
         """What `load` has opened, or why it could not, until `open` asks for it a moment later."""
         for directory in self.directories:
             for path in directory.deleted_paths:
@@ -97,7 +97,7 @@ class HostedLogs:
             if log.lacks_flush(log.log_end_offset):
                 with suppress(NoRoom):
                     log.flush()
-        except (CorruptLog, DiskFailed) as failure:
+        except (CorruptLog, FileError) as failure:
             self._loaded[at] = directory, failure
         else:
             self._loaded[at] = directory, log
@@ -111,10 +111,10 @@ class HostedLogs:
         cordoned: Callable[[], Container[str]] = frozenset,
     ) -> tuple[Log, int]:
         """The log and its high watermark as checkpointed. cordoned: absolute paths of directories that a new log is
-        not to be put in. Raises `DiskFailed`, `CorruptLog`.
+        not to be put in. Raises `FileError`, `CorruptLog`.
         """
         directory, log = self._loaded.pop(at, (None, None))
-        if isinstance(log, CorruptLog | DiskFailed):
+        if isinstance(log, CorruptLog | FileError):
             raise log
         if directory is None or log is None:
             if not self.is_found(at, topic_id):
@@ -176,7 +176,7 @@ class HostedLogs:
         self.settings_changed.set()
 
     def delete(self, log: Log) -> None:
-        """Out of use at once; its files go after `file.delete.delay.ms`. Raises `DiskFailed`."""
+        """Out of use at once; its files go after `file.delete.delay.ms`. Raises `FileError`."""
         directory = self.directory_of(log)
         if directory is not None:
             self.remove_later(directory, log, [directory.delete_log(log)])
@@ -188,7 +188,7 @@ class HostedLogs:
             directory.set_apart(log, high_watermark)
 
     def delete_damaged(self, at: TopicPartition) -> None:
-        """What was set apart, at the start or later. Raises `DiskFailed`."""
+        """What was set apart, at the start or later. Raises `FileError`."""
         for directory in self.directories:
             path = directory.delete_damaged(at) if at in directory.damaged else None
             if path is not None:
@@ -196,7 +196,7 @@ class HostedLogs:
                 self.settings_changed.set()
 
     def delete_old_segments(self, directory: LogDirectory, log: Log, high_watermark: int) -> None:
-        """What retention allows is out of use at once; its files go as a deleted log's do. Raises `DiskFailed`."""
+        """What retention allows is out of use at once; its files go as a deleted log's do. Raises `FileError`."""
         paths = log.delete_old_segments(high_watermark, self._clock.now_ms())
         if paths:
             logger.info("%s begins at offset %d now", log.directory, log.log_start_offset)

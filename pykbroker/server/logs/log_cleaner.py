@@ -19,7 +19,7 @@ from pykbroker.storage.compaction.cleanable_logs import CleanableLog, dirtiest, 
 from pykbroker.storage.compaction.compaction import CleanerConfig, Cleaning, CleaningAborted, Uncleanable
 from pykbroker.storage.directories.log_dirs import LogDirectory
 from pykbroker.storage.files.checkpoints import TopicPartition
-from pykbroker.storage.files.errors import CorruptLog, DiskFailed
+from pykbroker.storage.files.errors import CorruptLog, FileError
 from pykbroker.storage.log.log import Log
 
 from ..runtime.clock import Clock
@@ -52,7 +52,7 @@ class LogCleaner:
         clock: Clock,
         threads: Threads,
         last_stable_offset: LastStableOffset,
-        on_failure: Callable[[LogDirectory, DiskFailed], None],
+        on_failure: Callable[[LogDirectory, FileError], None],
         on_damage: Callable[[TopicPartition, Log, CorruptLog], None],
         new_workplace: NewWorkplace = ThisThread,
     ) -> None:
@@ -116,7 +116,7 @@ class LogCleaner:
             return None
         try:
             return find_cleanable(log, directory.cleaned_offset(at), last_stable_offset, self._clock.now_ms())
-        except DiskFailed as failure:
+        except FileError as failure:
             self._on_failure(directory, failure)
             return None
 
@@ -150,7 +150,7 @@ class LogCleaner:
             if not cleaning.is_overtaken:
                 self._on_damage(at, log, damage)
             return False
-        except DiskFailed as failure:
+        except FileError as failure:
             if cleaning.is_overtaken:
                 logger.info("the cleaning of %s was aborted: it lost segments meanwhile", at)
             else:

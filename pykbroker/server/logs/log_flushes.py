@@ -12,7 +12,7 @@ from itertools import islice
 
 import trio
 
-from pykbroker.storage.files.errors import DiskFailed
+from pykbroker.storage.files.errors import FileError
 from pykbroker.storage.log.log import Log
 
 from ..runtime.threads import Threads
@@ -28,7 +28,7 @@ class _Flush:
 
     def __init__(self) -> None:
         self.done = trio.Event()
-        self.failure: DiskFailed | None = None
+        self.failure: FileError | None = None
 
 
 class LogFlushes:
@@ -37,7 +37,7 @@ class LogFlushes:
     def __init__(
         self,
         threads: Threads,
-        on_failure: Callable[[Log, DiskFailed], None],
+        on_failure: Callable[[Log, FileError], None],
         on_success: Callable[[Log], None] = lambda log: None,
     ) -> None:
         self._threads = threads
@@ -108,11 +108,11 @@ class LogFlushes:
                 flush.done.set()
 
 
-def _flush_all(logs: Sequence[Log]) -> list[tuple[Log, DiskFailed]]:
+def _flush_all(logs: Sequence[Log]) -> list[tuple[Log, FileError]]:
     failures = []
     for log in logs:
         try:
             log.flush()
-        except DiskFailed as failure:
+        except FileError as failure:
             failures.append((log, failure))
     return failures

@@ -16,7 +16,7 @@ import trio
 
 from pykbroker.storage.directories.log_dirs import LogDirectory
 from pykbroker.storage.files.checkpoints import TopicPartition
-from pykbroker.storage.files.errors import DiskFailed
+from pykbroker.storage.files.errors import FileError
 from pykbroker.storage.log.log import LogConfig
 from pykbroker.storage.log.recovery_progress import RecoveryProgress, RecoveryStopped
 
@@ -166,7 +166,7 @@ class LogLoading:
                 await trio.lowlevel.checkpoint()
             try:
                 self._measured[found.at] = found.directory.bytes_to_check(found.at)
-            except DiskFailed:
+            except FileError:
                 continue  # whoever opens the log will say so
 
     def _state(self) -> LoadProgress:

@@ -12,7 +12,7 @@ import trio
 
 from pykbroker.replication.due_truncation import DueTruncation
 from pykbroker.replication.partition import Partition
-from pykbroker.storage.files.errors import CorruptLog, DiskFailed
+from pykbroker.storage.files.errors import CorruptLog, FileError
 from pykbroker.storage.log.log import Log
 from pykbroker.storage.log.truncation import Truncation
 
@@ -20,7 +20,7 @@ from ..runtime.threads import Threads
 
 
 async def carry_out(truncation: Truncation, threads: Threads) -> None:
-    """Once begun it comes to its end, whoever is cancelled. Raises `DiskFailed`, `CorruptLog`."""
+    """Once begun it comes to its end, whoever is cancelled. Raises `FileError`, `CorruptLog`."""
     with trio.CancelScope(shield=True):
         try:
             await threads.run(truncation.prepare)
@@ -39,7 +39,7 @@ class LogTruncations:
         self._on_damage = on_damage
         self._under_way: dict[Log, trio.Event] = {}
 
-    async def run(self, due: DueTruncation) -> DiskFailed | None:
+    async def run(self, due: DueTruncation) -> FileError | None:
         """What the disk refused, if it did."""
         truncation = due.truncation
         if truncation is None:
@@ -47,7 +47,7 @@ class LogTruncations:
         ended = self._under_way[truncation.log] = trio.Event()
         try:
             await carry_out(truncation, self._threads)
-        except DiskFailed as failure:
+        except FileError as failure:
             return failure
         except CorruptLog as damage:
             self._on_damage(due.followed.partition, damage)

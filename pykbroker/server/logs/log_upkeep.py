@@ -15,7 +15,7 @@ import trio
 from pykbroker.config import BrokerConfig
 from pykbroker.storage.directories.log_dirs import LogDirectory
 from pykbroker.storage.files.checkpoints import TopicPartition
-from pykbroker.storage.files.errors import DiskFailed
+from pykbroker.storage.files.errors import FileError
 from pykbroker.storage.log.log import Log
 from pykbroker.storage.segments.log_config import MAX_LONG
 
@@ -50,7 +50,7 @@ class LogUpkeep:
         flushes: LogFlushes,
         full: FullDirectories,
         high_watermarks: HighWatermarks,
-        on_failure: Callable[[LogDirectory, DiskFailed], None],
+        on_failure: Callable[[LogDirectory, FileError], None],
         on_new_start: OnNewStart,
     ) -> None:
         self._config = config
@@ -168,19 +168,19 @@ class LogUpkeep:
                     self._logs.delete_old_segments(directory, log, high_watermarks[at])
                     if log.log_start_offset > start:
                         self._on_new_start(at, log)
-                except DiskFailed as failure:
+                except FileError as failure:
                     self._on_failure(directory, failure)
                     if directory not in self._logs.directories:
                         break
 
     async def _confirm_timestamps(self, log: Log) -> bool:
-        """Whether the log is as it was: else it is looked at the next time. Raises `DiskFailed`."""
+        """Whether the log is as it was: else it is looked at the next time. Raises `FileError`."""
         confirmation = log.timestamps_to_confirm(self._clock.now_ms())
         if confirmation is None:
             return True
         try:
             await self._threads.run(confirmation.read)
-        except DiskFailed:
+        except FileError:
             if confirmation.is_overtaken:
                 return False
             raise
@@ -227,7 +227,7 @@ class LogUpkeep:
         """Whether it was done. What found no room is tried again at the next interval."""
         try:
             await self._threads.run(step, *args)
-        except DiskFailed as failure:
+        except FileError as failure:
             self._on_failure(directory, failure)
             return False
         return True

@@ -13,7 +13,7 @@ import trio
 
 from pykbroker.protocol.api_keys import ApiKey
 from pykbroker.protocol.errors import MalformedMessage
-from pykbroker.storage.files.errors import DiskFailed
+from pykbroker.storage.files.errors import FileError
 
 from ..runtime.log_lines import RateLimitedLog, printable
 from .client_memory import ClientMemory
@@ -168,7 +168,7 @@ class Connection:
             pass  # the peer has gone, or we have; a failed handler is logged where it failed
         except MalformedFrame as error:
             self._log_refusal(f"{error}{_guess(error.first_bytes)}")
-        except DiskFailed as failure:
+        except FileError as failure:
             # In the middle of an answer, so that nobody can be told.
             self._dispatcher.disk_failed(failure)
         except (MalformedMessage, CloseConnection) as error:

@@ -15,7 +15,7 @@ from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.framing import RequestHeader, decode_request_header, encode_response
 from pykbroker.protocol.messages.api_versions import ApiVersion, ApiVersionsResponse
 from pykbroker.protocol.schema import Message
-from pykbroker.storage.files.errors import DiskFailed
+from pykbroker.storage.files.errors import FileError
 
 from ..runtime.log_lines import printable
 from ..runtime.threads import OneAtATime, Threads
@@ -51,7 +51,7 @@ class Dispatcher(Generic[NodeT]):
         handlers: HandlerTable[NodeT],
         threads: Threads,
         *,
-        disk_failed: Callable[[DiskFailed], None],
+        disk_failed: Callable[[FileError], None],
         numbers: Iterator[int] | None = None,
     ) -> None:
         self._node = node

@@ -23,7 +23,7 @@ from pykbroker.config import Listener as ListenerConfig
 from pykbroker.protocol.uuids import random_uuid
 from pykbroker.raft.voters import Endpoint
 from pykbroker.storage.files.disk import Disk
-from pykbroker.storage.files.errors import DiskFailed
+from pykbroker.storage.files.errors import FileError
 
 from ..logs.cleaning_process import ThisThread
 from ..logs.log_cleaner import NewWorkplace
@@ -182,7 +182,7 @@ class Node:
         node: NodeT,
         handlers: HandlerTable[NodeT],
         pool: BufferPool,
-        disk_failed: Callable[[DiskFailed], None],
+        disk_failed: Callable[[FileError], None],
     ) -> list[Listener]:
         config = self._config
         limits = ConnectionLimits(
@@ -330,7 +330,7 @@ class Node:
         return random.Random(self._rng.getrandbits(64))
 
 
-def _ignore(failure: DiskFailed) -> None:
+def _ignore(failure: FileError) -> None:
     """A controller's answers are not made of files."""
 
 

@@ -23,7 +23,7 @@ from pykbroker.raft.snapshots import RetentionLimits, SnapshotSchedule
 from pykbroker.raft.voters import Endpoint, InvalidVoters
 from pykbroker.storage.directories.log_dirs import LogDirectory
 from pykbroker.storage.files.disk import Disk
-from pykbroker.storage.files.errors import DiskFailed, NoRoom
+from pykbroker.storage.files.errors import FileError, NoRoom
 from pykbroker.storage.segments.log_config import LogConfig
 
 from ..network.node_connections import NodeConnections
@@ -120,7 +120,7 @@ class NodeStorage:
         threads: Threads,
         rng: Random,
     ) -> RaftDriver:
-        """This node's part in the quorum, on its metadata log. Raises CorruptLog, DiskFailed, StartupError.
+        """This node's part in the quorum, on its metadata log. Raises CorruptLog, FileError, StartupError.
 
         endpoints: where others reach its controller, by listener.
         """
@@ -202,12 +202,12 @@ class _Paths:
         self._partition_paths = partition_paths(config)
 
     def attempt(self, step: Callable[[str], T]) -> dict[str, T]:
-        """Take the step for each. Raises DiskFailed where the metadata log's fails, or the last for partitions."""
+        """Take the step for each. Raises FileError where the metadata log's fails, or the last for partitions."""
         results: dict[str, T] = {}
         for path in list(self.usable):
             try:
                 results[path] = step(path)
-            except DiskFailed as failure:
+            except FileError as failure:
                 self.usable.remove(path)
                 if path == self._metadata_path or not any(each in self._partition_paths for each in self.usable):
                     raise

@@ -64,7 +64,7 @@ def format_unformatted(
     """Format what is not; returns the directories that were formatted, and those that had been before.
 
     feature_levels: of features that shall not begin at their greatest level. initial_controllers: the first voters of a
-    dynamic quorum. Raises InconsistentDirectory, DiskFailed.
+    dynamic quorum. Raises InconsistentDirectory, FileError.
     """
     paths = directory_paths(config)
     unformatted = [path for path in paths if is_unformatted(disk, path)]
@@ -83,7 +83,7 @@ def format_unformatted(
 
 
 def is_unformatted(disk: Disk, path: str) -> bool:
-    """Raises InconsistentDirectory for a directory that is in use, and not to be formatted either; DiskFailed."""
+    """Raises InconsistentDirectory for a directory that is in use, and not to be formatted either; FileError."""
     if read_meta_properties(disk, path) is not None:
         return False
     _refuse_lost_properties(disk, path)
@@ -101,7 +101,7 @@ def format_path(
     feature_levels: Mapping[str, int] | None = None,
     initial_controllers: Mapping[int, InitialController] | None = None,
 ) -> None:
-    """One directory, which must be unformatted. Raises DiskFailed."""
+    """One directory, which must be unformatted. Raises FileError."""
     directory_id: bytes | None = None
     if path == directory_paths(config)[0]:  # before meta.properties, which says that the directory is complete
         make_durable_directory(disk, path)

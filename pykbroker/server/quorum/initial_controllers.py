@@ -90,7 +90,7 @@ def this_node_alone(config: BrokerConfig, rng: Random) -> dict[int, InitialContr
 def write_initial_controllers(
     disk: Disk, directory: str, controllers: Mapping[int, InitialController], listener_name: str, now_ms: int
 ) -> None:
-    """directory: the one of the metadata log, which is made. Durable when it returns. Raises DiskFailed."""
+    """directory: the one of the metadata log, which is made. Durable when it returns. Raises FileError."""
     quorum = QuorumRecords()
     version = KRaftVersionRecord(version=0, kraft_version=DYNAMIC_KRAFT_VERSION)
     quorum.by_type[ControlRecordType.KRAFT_VERSION] = (
@@ -108,7 +108,7 @@ def write_initial_controllers(
 
 
 def holds_metadata_log(disk: Disk, path: str) -> bool:
-    """Whether the directory has more than what formatting leaves in it. Raises DiskFailed."""
+    """Whether the directory has more than what formatting leaves in it. Raises FileError."""
     return any(not name.startswith(file_name(_BOOTSTRAP_SNAPSHOT)) for name in disk.list_directory(path))
 
 

@@ -111,7 +111,7 @@ class MetadataLog:
         machine_stayed_up: bool = False,
         now_ms: int,
     ) -> MetadataLog:
-        """Opens or creates it, and recovers what a crash left. Raises CorruptLog, DiskFailed."""
+        """Opens or creates it, and recovers what a crash left. Raises CorruptLog, FileError."""
         open_log = partial(
             Log.open,
             disk,
@@ -169,7 +169,7 @@ class MetadataLog:
         return self.snapshots.ids[-1] if self.snapshots.ids else None
 
     def snapshot_size_bytes(self, snapshot_id: SnapshotId) -> int | None:
-        """None where there is no such snapshot. Raises DiskFailed."""
+        """None where there is no such snapshot. Raises FileError."""
         return self.snapshots.size_bytes(snapshot_id) if snapshot_id in self.snapshots.ids else None
 
     def end_offset_for_epoch(self, epoch: int) -> tuple[int, int]:
@@ -179,7 +179,7 @@ class MetadataLog:
     def control_records(self) -> Iterator[tuple[int, Message]]:
         """What the snapshot and the log behind it say of the quorum. For the start, once.
 
-        Raises CorruptLog, DiskFailed.
+        Raises CorruptLog, FileError.
         """
         if self._start is not None:
             snapshot_id, snapshot = self._start
@@ -276,7 +276,7 @@ class MetadataLog:
         """Every metadata record: first those of the latest snapshot, at the last offset that it covers, then the log's
         behind it. For whoever looks at a log that nobody writes to, once.
 
-        Raises CorruptLog, DiskFailed.
+        Raises CorruptLog, FileError.
         """
         start = self.take_start()
         if start is not None:
@@ -297,15 +297,15 @@ class MetadataLog:
         return None if start is None else StartSnapshot(start[0], start[1].messages)
 
     def read_bytes(self, offset: int, max_bytes: int) -> bytes:
-        """Whole batches as they are, one at least where there is one, for those who fetch. Raises DiskFailed."""
+        """Whole batches as they are, one at least where there is one, for those who fetch. Raises FileError."""
         return self._log.read(offset, max_bytes, min_one_batch=True).read()
 
     def begin_truncation(self, offset: int) -> Truncation | None:
-        """What is there and behind it is not what the leader has. Raises DiskFailed."""
+        """What is there and behind it is not what the leader has. Raises FileError."""
         return self._log.begin_truncation(offset)
 
     def batches(self, offset: int, end: int) -> Iterator[MetadataBatch]:
-        """The batches from one offset to another, where batches begin and end. Raises CorruptLog, DiskFailed."""
+        """The batches from one offset to another, where batches begin and end. Raises CorruptLog, FileError."""
         for batch in self._batches(offset, end):
             header = batch.header
             control = list(iter_records(batch)) if header.is_control else []
@@ -349,20 +349,20 @@ class MetadataLog:
         return SnapshotHead(snapshot_id, header.max_timestamp, now_ms, self._quorum)
 
     def write_snapshot(self, head: SnapshotHead, messages: Iterable[Message]) -> int:
-        """For a thread: appends may go on beside it. Returns its size. Raises DiskFailed."""
+        """For a thread: appends may go on beside it. Returns its size. Raises FileError."""
         portions = encode_snapshot(
             messages, epoch=head.id.epoch, timestamp_ms=head.timestamp_ms, now_ms=head.now_ms, quorum=head.quorum
         )
         return self.snapshots.write(head.id, portions)
 
     def write_chunk(self, chunk: SnapshotChunk) -> None:
-        """A piece of a leader's snapshot; for a thread. Raises DiskFailed."""
+        """A piece of a leader's snapshot; for a thread. Raises FileError."""
         self.snapshots.write_chunk(chunk.snapshot_id, chunk.position, chunk.data)
 
     def complete_snapshot(self, snapshot_id: SnapshotId) -> Snapshot:
         """The pieces are all there, and it is durable when this returns; for a thread.
 
-        Raises CorruptLog, DiskFailed.
+        Raises CorruptLog, FileError.
         """
         try:
             return self.snapshots.complete(snapshot_id)
@@ -374,7 +374,7 @@ class MetadataLog:
         """The log is empty and begins behind a leader's snapshot, and `take_start` gives what that says.
 
         Durable when it returns. A start after a crash before this finds a log that ends before its snapshot, and does
-        the same. Raises DiskFailed.
+        the same. Raises FileError.
         """
         self._log.truncate_fully_and_start_at(snapshot_id.end_offset, now_ms=now_ms)
         self.remove(self.snapshots.forget_before(snapshot_id))
@@ -385,7 +385,7 @@ class MetadataLog:
     def begin_at(self, snapshot_id: SnapshotId, now_ms: int) -> list[str]:
         """Segments of nothing but what the snapshot covers, and older snapshots, are put out of use.
 
-        Returns the files' paths, to be removed later. Raises DiskFailed.
+        Returns the files' paths, to be removed later. Raises FileError.
         """
         self._log.increment_log_start_offset(snapshot_id.end_offset)
         # The segments first: without them an older snapshot is known for a leftover.
@@ -393,7 +393,7 @@ class MetadataLog:
         return paths + self.snapshots.forget_before(snapshot_id)
 
     def remove(self, paths: Sequence[str]) -> None:
-        """For a thread. Raises DiskFailed."""
+        """For a thread. Raises FileError."""
         for path in paths:
             self._disk.remove(path)
 

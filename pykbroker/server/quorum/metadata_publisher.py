@@ -73,7 +73,7 @@ class MetadataPublisher:
         """Follows the log until it is cancelled; started when all that was committed by then is applied.
 
         prepare: is told before any listener, and waited for: with all that the log tells, and with every change later.
-        Raises CorruptLog, DiskFailed; StartupError, also later, where the cluster has another metadata.version.
+        Raises CorruptLog, FileError; StartupError, also later, where the cluster has another metadata.version.
         """
         while not self._raft.knows_high_watermark:
             await self._wait()

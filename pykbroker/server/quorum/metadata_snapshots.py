@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 
 from pykbroker.raft.snapshots import SnapshotId, StoredSnapshot
 from pykbroker.storage.files.disk import Disk
-from pykbroker.storage.files.errors import DiskFailed
+from pykbroker.storage.files.errors import FileError
 from pykbroker.storage.segments.segment import DELETED_SUFFIX, put_aside
 
 from .snapshot_format import InvalidSnapshot, Snapshot, decode_snapshot
@@ -34,7 +34,7 @@ def file_name(snapshot_id: SnapshotId) -> str:
 
 
 class MetadataSnapshots:
-    """Opening it removes what a crash left half written or half deleted. Raises DiskFailed."""
+    """Opening it removes what a crash left half written or half deleted. Raises FileError."""
 
     def __init__(self, disk: Disk, directory: str) -> None:
         self._disk = disk
@@ -56,14 +56,14 @@ class MetadataSnapshots:
         return posixpath.join(self._directory, file_name(snapshot_id))
 
     def read(self, snapshot_id: SnapshotId) -> Snapshot:
-        """Raises InvalidSnapshot, DiskFailed."""
+        """Raises InvalidSnapshot, FileError."""
         data = self._disk.read_file(self.path(snapshot_id))
         snapshot = decode_snapshot(data)
         self._described[snapshot_id] = StoredSnapshot(snapshot_id, len(data), snapshot.timestamp_ms)
         return snapshot
 
     def write(self, snapshot_id: SnapshotId, portions: Iterable[bytes]) -> int:
-        """Durable when it returns; returns its size. Raises DiskFailed; then nothing is left of it."""
+        """Durable when it returns; returns its size. Raises FileError; then nothing is left of it."""
         path = self.path(snapshot_id)
         partial = path + PARTIAL_SUFFIX
         try:
@@ -78,14 +78,14 @@ class MetadataSnapshots:
                 file.close()
             self._disk.rename(partial, path)
             self._disk.sync_directory(self._directory)
-        except DiskFailed:
+        except FileError:
             self._disk.remove(partial)
             raise
         self._ids = sorted({*self._ids, snapshot_id})
         return size_bytes
 
     def size_bytes(self, snapshot_id: SnapshotId) -> int:
-        """Raises DiskFailed."""
+        """Raises FileError."""
         file = self._disk.open(self.path(snapshot_id))
         try:
             return file.size()
@@ -93,7 +93,7 @@ class MetadataSnapshots:
             file.close()
 
     def write_chunk(self, snapshot_id: SnapshotId, position: int, data: bytes) -> None:
-        """A piece of one that comes from elsewhere, in their order; the first begins it anew. Raises DiskFailed."""
+        """A piece of one that comes from elsewhere, in their order; the first begins it anew. Raises FileError."""
         file = self._disk.open(self.path(snapshot_id) + PARTIAL_SUFFIX, create=True)
         try:
             file.truncate(position)
@@ -104,7 +104,7 @@ class MetadataSnapshots:
     def complete(self, snapshot_id: SnapshotId) -> Snapshot:
         """All pieces are written: it is one of the snapshots, durable when this returns.
 
-        Raises InvalidSnapshot, and nothing is left of it; DiskFailed.
+        Raises InvalidSnapshot, and nothing is left of it; FileError.
         """
         path = self.path(snapshot_id)
         partial = path + PARTIAL_SUFFIX
@@ -126,7 +126,7 @@ class MetadataSnapshots:
         return snapshot
 
     def read_bytes(self, snapshot_id: SnapshotId, position: int, max_bytes: int) -> bytes:
-        """A piece of the file, for those who fetch it. Raises DiskFailed."""
+        """A piece of the file, for those who fetch it. Raises FileError."""
         file = self._disk.open(self.path(snapshot_id))
         try:
             return file.read_at(position, min(max_bytes, file.size() - position))
@@ -134,7 +134,7 @@ class MetadataSnapshots:
             file.close()
 
     def describe(self) -> list[StoredSnapshot]:
-        """Oldest first, without those that can't be read. May run in a thread. Raises DiskFailed."""
+        """Oldest first, without those that can't be read. May run in a thread. Raises FileError."""
         stored: list[StoredSnapshot] = []
         for snapshot_id in list(self._ids):
             if snapshot_id not in self._described:

@@ -34,7 +34,7 @@ def raft_node(
 ) -> RaftNode:
     """endpoints: of this node's controller listeners, as others reach them; none of a broker alone.
 
-    Raises InvalidQuorumState, CorruptLog, DiskFailed.
+    Raises InvalidQuorumState, CorruptLog, FileError.
     """
     is_controller = "controller" in config.roles
     replica = LocalReplica(

@@ -180,7 +180,7 @@ class RaftDriver:
         self._watchers.append(watcher)
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        """Takes part until it is cancelled. Raises CorruptLog, DiskFailed; StartupError where the quorum is that of
+        """Takes part until it is cancelled. Raises CorruptLog, FileError; StartupError where the quorum is that of
         another cluster.
         """
         async with trio.open_nursery() as nursery:
@@ -241,7 +241,7 @@ class RaftDriver:
     def committed(self, offset: int) -> Iterator[MetadataBatch]:
         """The batches from offset to the high watermark, each to be taken once and in this order.
 
-        Raises CorruptLog, DiskFailed.
+        Raises CorruptLog, FileError.
         """
         while offset < self._raft.high_watermark:
             while self._proposed and self._proposed[0].base_offset < offset:

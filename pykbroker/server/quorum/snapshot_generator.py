@@ -61,7 +61,7 @@ class SnapshotGenerator:
             self._is_earlier.set()
 
     async def run(self) -> None:
-        """Until it is cancelled. Raises DiskFailed, except for lack of room."""
+        """Until it is cancelled. Raises DiskFailed."""
         while True:
             try:
                 await self._do_what_is_due(self._clock.monotonic_ms())

@@ -19,7 +19,7 @@ from pykbroker.replication.partition import Partition
 from pykbroker.storage.directories.directory_names import has_room_for_future_name
 from pykbroker.storage.directories.log_dirs import LogDirectory
 from pykbroker.storage.files.checkpoints import TopicPartition
-from pykbroker.storage.files.errors import CorruptLog, DiskFailed, NoRoom
+from pykbroker.storage.files.errors import CorruptLog, DiskFailed, FileError, NoRoom
 from pykbroker.storage.log.log import Log
 from pykbroker.storage.log.log_copy import LogCopy
 
@@ -99,7 +99,7 @@ class LogMoves:
     def _forget_found(self, directory: LogDirectory, topic_id: bytes, index: int) -> None:
         try:
             path = directory.futures.delete_found(topic_id, index)
-        except DiskFailed as failure:
+        except FileError as failure:
             self._replicas.failures.in_directory(directory, failure)
         else:
             self._replicas.logs.remove_now(directory, [path])
@@ -187,7 +187,7 @@ class LogMoves:
             return
         try:
             path = destination.delete_copy(move.at)
-        except DiskFailed as failure:
+        except FileError as failure:
             self._replicas.failures.in_directory(destination, failure)
         else:
             self._replicas.logs.remove_now(destination, [path])

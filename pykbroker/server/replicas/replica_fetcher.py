@@ -22,7 +22,7 @@ from pykbroker.protocol.schema import Message
 from pykbroker.replication.due_truncation import DueTruncation
 from pykbroker.replication.follower import FetchSettings, Follower, Throttle
 from pykbroker.replication.partition import NO_LEADER, Partition
-from pykbroker.storage.files.errors import DiskFailed
+from pykbroker.storage.files.errors import FileError
 
 from ..runtime.clock import Clock
 from ..runtime.few_tasks import in_few_tasks
@@ -34,7 +34,7 @@ _INTERRUPTIONS_APART_MS = 1000
 
 ResponseT = TypeVar("ResponseT", bound=Message)
 
-Truncate: TypeAlias = Callable[[DueTruncation], Awaitable[DiskFailed | None]]
+Truncate: TypeAlias = Callable[[DueTruncation], Awaitable[FileError | None]]
 """What the disk refused of it: `LogTruncations.run`."""
 
 Flush: TypeAlias = Callable[[Partition, int], Awaitable[bool]]
@@ -219,7 +219,7 @@ class ReplicaFetchers:
         flush: Flush,
         truncate: Truncate,
         clock: Clock,
-        on_disk_failure: Callable[[Partition, DiskFailed], None],
+        on_disk_failure: Callable[[Partition, FileError], None],
         throttle: Throttle | None = None,
     ) -> None:
         self._throttle = throttle

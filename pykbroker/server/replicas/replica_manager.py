@@ -25,7 +25,7 @@ from pykbroker.replication.partition import Partition
 from pykbroker.storage.directories.directory_names import parse_partition_directory
 from pykbroker.storage.directories.log_dirs import LogDirectory
 from pykbroker.storage.files.checkpoints import TopicPartition
-from pykbroker.storage.files.errors import CorruptLog, DiskFailed, NoRoom
+from pykbroker.storage.files.errors import CorruptLog, FileError, NoRoom
 from pykbroker.storage.log.log import AppendOrigin, AppendResult, Log, LogConfig
 from pykbroker.storage.segments.validation import CheckedBatch
 from pykbroker.storage.segments.verification import Check
@@ -197,7 +197,7 @@ class ReplicaManager:
         """Kafka's `appendRecordsToLeader`. checked: by `record_checks`. Raises `ApiError`."""
         try:
             result = partition.append_as_leader(records, now_ms, required_acks, origin, checked)
-        except DiskFailed as failure:
+        except FileError as failure:
             self.failures.in_log(partition.log, failure)
             raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR) from failure
         if not result.first_offset:
@@ -217,7 +217,7 @@ class ReplicaManager:
         except CorruptLog as damage:
             if not check.is_overtaken:
                 self.set_apart(partition, damage)
-        except DiskFailed as failure:
+        except FileError as failure:
             if not check.is_overtaken:
                 self.failures.in_log(partition.log, failure)
             if isinstance(failure, NoRoom):
@@ -313,7 +313,7 @@ class ReplicaManager:
             self._has_image = True
             try:
                 self.logs.put_strays_aside()
-            except DiskFailed as failure:
+            except FileError as failure:
                 self.failures.at_path(failure)
         self._log_configs.clear()
 
@@ -357,7 +357,7 @@ class ReplicaManager:
                     f"{log.directory} has records of leader epoch {log.latest_epoch}, and no leader of the partition "
                     f"has had one above {state.leader_epoch}"
                 )
-        except DiskFailed as failure:
+        except FileError as failure:
             self._hosted.offline.add((topic.topic_id, index))
             if isinstance(failure, NoRoom):
                 logger.debug("the log of %s is offline until there is room: %s", at, failure)
@@ -411,7 +411,7 @@ class ReplicaManager:
         directory = self.logs.directory_of(partition.log)
         try:
             self.logs.delete(partition.log)
-        except DiskFailed as failure:
+        except FileError as failure:
             if directory is not None:
                 self.failures.in_directory(directory, failure)
 
@@ -431,7 +431,7 @@ class ReplicaManager:
             self._hosted.offline.discard((topic_id, index))
             try:
                 self.logs.delete_damaged(TopicPartition(topic.name, index))
-            except DiskFailed as failure:
+            except FileError as failure:
                 logger.error("%s-%d cannot be deleted: %s", topic.name, index, failure)
 
     def _apply_configs(self, changes: ImageChanges) -> None:
@@ -462,7 +462,7 @@ class ReplicaManager:
     # By time, and the end
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        """Until it is cancelled. Raises `DiskFailed` when no log directory is left to work with."""
+        """Until it is cancelled. Raises `FileError` when no log directory is left to work with."""
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._upkeep.run)
             nursery.start_soon(self._cleaner.run)

@@ -14,7 +14,7 @@ import trio
 from pykbroker.replication.partition import Partition
 from pykbroker.storage.directories.log_dirs import LogDirectory
 from pykbroker.storage.files.checkpoints import TopicPartition
-from pykbroker.storage.files.errors import CorruptLog, DiskFailed, NoRoom
+from pykbroker.storage.files.errors import CorruptLog, DiskFailed, FileError, NoRoom
 from pykbroker.storage.log.log import Log
 
 from ..logs.full_directories import FullDirectories
@@ -49,23 +49,23 @@ class StorageFailures:
 
     # Disks
 
-    def in_log(self, log: Log, failure: DiskFailed) -> None:
+    def in_log(self, log: Log, failure: FileError) -> None:
         directory = self._logs.directory_of(log)
         if directory is not None:
             self.in_directory(directory, failure)
 
-    def at_path(self, failure: DiskFailed) -> None:
+    def at_path(self, failure: FileError) -> None:
         """Where only the failure knows in which directory it was."""
         for directory in list(self._logs.directories):
             if failure.path.startswith(directory.path + "/"):
                 self.in_directory(directory, failure)
 
-    def in_directory(self, directory: LogDirectory, failure: DiskFailed) -> None:
+    def in_directory(self, directory: LogDirectory, failure: FileError) -> None:
         """It goes offline, unless it was only for want of room, or of a descriptor."""
-        if isinstance(failure, NoRoom):
-            self._full.refused(directory.path, failure)
-        else:
+        if isinstance(failure, DiskFailed):
             self._take_offline(directory, failure)
+        elif isinstance(failure, NoRoom):
+            self._full.refused(directory.path, failure)
 
     def _take_offline(self, directory: LogDirectory, failure: DiskFailed) -> None:
         """A disk that failed once is not asked again: what it did with the last write is not known (KIP-112)."""
