@@ -1,4 +1,4 @@
-"""What requests and answers of every kind have in common: whose cluster, which epoch, who leads (KIP-595)."""
+"""Checks of what requests and responses of every kind name: the cluster, the epoch and the leader (KIP-595)."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def handle_common(quorum: QuorumState, told: Leadership, error_code: int, source
 
 
 def is_of_another_directory(response: object) -> bool:
-    """Who was asked is not there: its node has another directory now, as long as nobody changes one of the two."""
+    """Tell whether the voter that was asked is gone, because its node has another directory now."""
     if not isinstance(response, VoteResponse | BeginQuorumEpochResponse):
         return False
     partition = wire.partition_of(response)
@@ -98,7 +98,7 @@ def log_unexpected(quorum: QuorumState, source: Destination, answer: Message | i
 
 
 def log_error_response(quorum: QuorumState, request: Message, response: Message) -> None:
-    """Of a request that should not be: whoever sent it has a mistake in it, or is of another cluster."""
+    """Log the refusal of a request that has a mistake in it or comes from another cluster."""
     if getattr(response, "error_code", ErrorCode.NONE) in _OF_MISTAKES and not _is_of_administrators(request):
         name = type(request).__name__
         quorum.complain(
@@ -114,5 +114,5 @@ _OF_MISTAKES = (ErrorCode.INVALID_REQUEST, ErrorCode.INCONSISTENT_CLUSTER_ID)
 
 
 def _is_of_administrators(request: Message) -> bool:
-    """Who are told what is wrong, and can read it."""
+    """Tell whether administrators sent the request: they are told what is wrong and can read it."""
     return isinstance(request, AddRaftVoterRequest | RemoveRaftVoterRequest)

@@ -1,6 +1,6 @@
-"""What a member of the quorum has to say of others in its log, without saying it all the time.
+"""A rate limit for what a member of the quorum logs about its peers.
 
-What is wrong with a peer is wrong with every message of it, and it sends fifty in a second.
+A fault of a peer is in every message of it, and a peer sends fifty in a second.
 """
 
 from __future__ import annotations

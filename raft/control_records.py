@@ -38,7 +38,7 @@ def _encode_value(message: Message) -> bytes:
 
 
 def decode_control_batch(batch: RecordBatch) -> Iterator[tuple[int, Message]]:
-    """What raft knows of it, with offsets. Raises InvalidRecords, MalformedMessage."""
+    """Decode the control records that raft knows, with offsets. Raises InvalidRecords, MalformedMessage."""
     for record in iter_records(batch):
         message = decode_control_record(record)
         if message is not None:

@@ -1,4 +1,4 @@
-"""Which epochs a peer can have reached: the number of epochs is finite, and whoever uses them up ends all elections.
+"""Rules for the epochs that a peer can have reached: epochs are finite, and without any left there are no elections.
 
 An epoch is an int32, each election takes the next one, and nobody goes back. So a single message with the last of them
 would end a quorum for good, if it were believed. How far an epoch may be ahead depends on who says it:
@@ -33,7 +33,10 @@ A_FEW = 16
 
 
 def is_credible_request(epoch: int, *, own: int, last_written: int) -> bool:
-    """own: of the node that is asked; last_written: of the last record in its log."""
+    """Tell whether a requester can have reached `epoch`.
+
+    own: the epoch of the node that is asked. last_written: the epoch of the last record in its log.
+    """
     return epoch <= max(min(last_written + UNDECIDED_ELECTIONS, _half_way(last_written)), own + A_FEW)
 
 
@@ -42,7 +45,7 @@ def is_credible_answer(epoch: int, *, own: int, last_written: int) -> bool:
 
 
 def credible_election(stored: ElectionState, replica: LocalReplica, last_written: int) -> ElectionState:
-    """What a node begins with."""
+    """Return the election state with which a node begins: the stored one, if its epoch is credible."""
     if is_credible_answer(stored.epoch, own=last_written, last_written=last_written):
         return stored
     if not replica.may_vote:

@@ -1,4 +1,4 @@
-"""What a voter must never forget: its epoch, whom it voted for, whom it follows. The file `quorum-state`.
+"""The election state of a voter, which it must never forget: epoch, vote and leader. It is the file `quorum-state`.
 
 The text is Kafka's own (`QuorumStateData`): version 0 for a quorum of static voters (KIP-595), version 1 where the
 voters are in the log (KIP-853). Whoever stores it must make it durable before any message leaves that depends on it.
@@ -22,7 +22,10 @@ class InvalidQuorumState(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class ElectionState:
-    """epoch: 0 before the first election. leader_id and voted_id: None where unknown or not given."""
+    """The epoch, leader and vote of a voter.
+
+    epoch: 0 before the first election. leader_id and voted_id: None where unknown or not given.
+    """
 
     epoch: int
     leader_id: int | None = None
@@ -30,7 +33,10 @@ class ElectionState:
     voted_directory_id: bytes = NO_DIRECTORY
 
     def to_json(self, voter_ids: Collection[int] | None) -> bytes:
-        """voter_ids: of a quorum of static voters; None where the voters are in the log (`kraft.version` 1)."""
+        """Return the text of `quorum-state`.
+
+        voter_ids: the static voters; None where the voters are in the log (`kraft.version` 1).
+        """
         data: dict[str, Any] = {
             "clusterId": "",
             "leaderId": -1 if self.leader_id is None else self.leader_id,

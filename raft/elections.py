@@ -74,14 +74,15 @@ class Elections:
         return ErrorCode.NONE, granted
 
     def _stand_instead(self) -> None:
-        """Somebody wants an election and lacks what is here: nobody is elected before one stands who has it."""
+        """Stand soon: a candidate lacks records that this log has, and cannot be elected."""
         state = self._quorum.state
         if isinstance(state, Unattached) and self._quorum.leader_id is None:
             state.election_deadline_ms = min(state.election_deadline_ms, self._quorum.soon_ms())
 
     def _may_grant(self, candidate: ReplicaKey, *, pre_vote: bool) -> bool:
-        """To whom the log does not stand in the way. Who votes is up to whoever counts: an observer may have become a
-        voter without knowing it.
+        """Tell whether the role allows a vote for a candidate whose log is complete.
+
+        An observer grants as well, since it may be a voter without knowing it; the candidate counts voters alone.
         """
         quorum_state, state = self._quorum, self._quorum.state
         match state:
@@ -209,7 +210,7 @@ class Elections:
         self.counted()
 
     def counted(self) -> None:
-        """What follows from the votes so far; the leader's first record is up to `leading`."""
+        """Draw the consequences of the votes so far; `leading` writes the first record of an elected leader."""
         state = self._quorum.state
         if isinstance(state, Prospective):
             if state.votes.is_won:
@@ -220,7 +221,7 @@ class Elections:
             state.backoff_deadline_ms = self._quorum.now_ms + self._quorum.defeat_pause_ms(state)
 
     def _give_up(self, state: Prospective) -> None:
-        """Nobody else wants an election: back to the leader, or waiting for one."""
+        """Return to the known leader, or wait for one, because no majority wants an election."""
         quorum_state = self._quorum
         if quorum_state.leader_id is not None and state.leader is not None:
             attempts = state.attempts

@@ -1,6 +1,6 @@
-"""Which epoch wrote which part of the log: where two logs part is found by epochs, not by records (KIP-320, KIP-595).
+"""The chain of epochs says which epoch wrote which part of the log; two logs diverge where their chains do (KIP-595).
 
-Kept here, ahead of the disk: what `Ready` has not had carried out yet is in it already.
+The chain is ahead of the disk: it has what `Ready` has handed out and nobody has carried out yet.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class EpochChain:
 
     @property
     def last_epoch(self) -> int:
-        """Of the last record; 0 where there is none."""
+        """Return the epoch of the last record; 0 where there is none."""
         return self._starts[-1].epoch if self._starts else self._base.epoch
 
     @property
@@ -67,13 +67,13 @@ class EpochChain:
             self._starts.pop()
 
     def begin_at(self, snapshot_id: SnapshotId) -> None:
-        """Nothing is left but what the snapshot covers."""
+        """Forget all epochs but that of the snapshot, which the log begins behind."""
         self._base = OffsetAndEpoch(snapshot_id.end_offset, snapshot_id.epoch)
         self._starts.clear()
         self.end_offset = snapshot_id.end_offset
 
     def epoch_before(self, offset: int) -> int:
-        """Of the record that ends there; 0 where none is known."""
+        """Return the epoch of the record that ends at `offset`; 0 where none is known."""
         earlier = [start.epoch for start in self._starts if start.offset < offset]
         return earlier[-1] if earlier else self._base.epoch
 

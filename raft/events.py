@@ -1,6 +1,6 @@
-"""What goes into a member of the quorum, and what comes out of it: values, in Kafka's own messages.
+"""The inputs and outputs of a member of the quorum, as values with Kafka's own messages.
 
-In: `Event`, through `RaftNode.step`. Out: `Ready`, to be carried out in the order of its fields.
+An `Event` goes in through `RaftNode.step`; a `Ready` comes out, to be carried out in the order of its fields.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class RequestReceived:
 
 @dataclass(frozen=True, slots=True)
 class RequestWithdrawn:
-    """Whoever asked that is gone, and waits for no answer."""
+    """The requester of a parked request is gone and waits for no answer."""
 
     token: int
 
@@ -77,7 +77,7 @@ Event = RequestReceived | RequestWithdrawn | ResponseReceived | RequestFailed | 
 
 @dataclass(frozen=True, slots=True)
 class Destination:
-    """Where a request goes. node_id: negative where it is not known who listens there (a bootstrap server)."""
+    """The address of a peer. node_id: negative for a bootstrap server, whose node is not known."""
 
     node_id: int
     host: str
@@ -86,7 +86,7 @@ class Destination:
 
 @dataclass(frozen=True, slots=True)
 class OutgoingRequest:
-    """To be answered by ResponseReceived or RequestFailed with its id, once; within the request timeout."""
+    """A request to a peer. ResponseReceived or RequestFailed answers it once, within the request timeout."""
 
     request_id: int
     destination: Destination
@@ -113,7 +113,7 @@ class OutgoingResponse:
 
 @dataclass(frozen=True, slots=True)
 class ControlRecords:
-    """What raft itself writes into the log: a LeaderChangeMessage, KRaftVersionRecord, VotersRecord; one batch."""
+    """One batch of raft's own records: LeaderChangeMessage, KRaftVersionRecord, VotersRecord."""
 
     messages: Sequence[Message]
 
@@ -147,7 +147,7 @@ class SnapshotChunk:
 
 @dataclass(frozen=True, slots=True)
 class Ready:
-    """What to carry out, in this order: election durable, truncate, snapshot, append and flush; then send.
+    """The work to carry out, in this order: store the election, truncate, install the snapshot, append and flush, send.
 
     A response with `read` may go out when the appends are written, without waiting for the flush.
     election: None where it need not be written again.

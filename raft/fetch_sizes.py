@@ -1,4 +1,4 @@
-"""How much a member of the quorum asks for at a time, under the names of `controller.quorum.*.max.bytes`."""
+"""The sizes of a member's fetches of the log and of snapshots, under the names of `controller.quorum.*.max.bytes`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class FetchSizes:
-    """In bytes; the defaults are Kafka's. One batch of the log comes at least, whatever its size."""
+    """Fetch sizes in bytes; the defaults are Kafka's. A fetch returns at least one batch, whatever its size."""
 
     fetch_max_bytes: int = 1 << 20
     snapshot_max_bytes: int = 1 << 20

@@ -114,7 +114,7 @@ class Following:
         return self._take(state, partition)
 
     def _leader_declines(self, source: Destination) -> None:
-        """It led this epoch and has resigned."""
+        """Treat a leader that says that it resigned from this epoch as gone."""
         state = self._quorum.state
         if isinstance(state, Follower) and source == state.leader and self._quorum.is_voter:
             self._leader_is_gone(state)

@@ -1,6 +1,6 @@
-"""What a leader knows of those who fetch from it, and what follows: what is committed, and whether it still leads.
+"""The leader's knowledge of the replicas that fetch from it, by which it commits records and knows whether it leads.
 
-Kafka's `LeaderState`. Times are of the clock that `RaftNode` is given.
+The model is Kafka's `LeaderState`. Times are of the clock that `RaftNode` is given.
 """
 
 from __future__ import annotations
@@ -20,7 +20,10 @@ MOST_OBSERVERS = 1_000
 
 @dataclass(slots=True)
 class ReplicaProgress:
-    """end_offset: up to where it has the log, on its disk; None before it has told. Times: None for never."""
+    """The progress of one replica that fetches.
+
+    end_offset: up to where the replica has the log on its disk; None before its first fetch. Times: None for never.
+    """
 
     key: ReplicaKey
     end_offset: int | None = None
@@ -42,7 +45,10 @@ class ReplicaProgress:
 
 
 class Leader:
-    """key: of the leader itself. start_offset: where its epoch begins in the log."""
+    """The role of the leader.
+
+    key: the leader's own replica. start_offset: the offset at which its epoch begins in the log.
+    """
 
     def __init__(
         self, key: ReplicaKey, voters: VoterSet, granting: list[int], start_offset: int, timeouts: Timeouts, now_ms: int
@@ -64,8 +70,8 @@ class Leader:
         self.set_voters(voters, now_ms)
 
     def set_voters(self, voters: VoterSet, now_ms: int) -> None:
-        """Who is no voter any more is an observer, and the other way round. A leader that needed nobody so far begins
-        to wait for the others now.
+        """Make observers of former voters, and voters of former observers. A leader that was the only voter begins to
+        wait for the others now.
         """
         if self.check_quorum_deadline_ms is None:
             self._check_quorum_deadline_ms = now_ms + self._timeouts.check_quorum_ms
@@ -89,7 +95,7 @@ class Leader:
         return (self.voters[node_id] for node_id in sorted(self.voters) if node_id != self.key.node_id)
 
     def progress_of(self, key: ReplicaKey) -> ReplicaProgress:
-        """Of whoever fetches; it is an observer where it is no voter."""
+        """Return the progress of a replica; one that is no voter becomes an observer."""
         progress = self.voters.get(key.node_id)
         if progress is not None and self._voter_set.has(key):
             progress.key = key
@@ -104,16 +110,19 @@ class Leader:
         return self._voter_set.has(key)
 
     def latest_directory_of(self, node_id: int) -> bytes | None:
-        """With which that observer fetched last. Another one, with which it fetched before, is there no more, and must
-        not vote: a majority may need it. (Kafka asks only whether it fetched within an hour.)
+        """Return the directory with which the observer `node_id` fetched last.
+
+        An earlier directory of the node is gone and must not become a voter: a majority could need it. (Kafka asks only
+        whether that directory fetched within an hour.)
         """
         return next((key.directory_id for key in reversed(self.observers) if key.node_id == node_id), None)
 
     # What is committed
 
     def advance_high_watermark(self, own_end_offset: int) -> bool:
-        """What a majority has on its disks is committed, once a record of the leader's own epoch is among it (Raft
-        §5.4.2). True where it moved on.
+        """Commit what a majority has on its disks, once a record of the leader's own epoch is among it (Raft §5.4.2).
+
+        Return whether the high watermark moved.
         """
         held = [each.end_offset for each in self.others() if each.end_offset is not None]
         if self.key.node_id in self.voters:
@@ -133,7 +142,7 @@ class Leader:
         return self._voter_set.majority - (1 if self.key.node_id in self.voters else 0)
 
     def heard_from(self, key: ReplicaKey, now_ms: int) -> None:
-        """It follows. A majority of such within the time is what makes a leader (KIP-595, check quorum)."""
+        """Note that a voter follows. A leader needs a majority of voters within the time (KIP-595, check quorum)."""
         if not self.is_voter(key) or key.node_id == self.key.node_id:
             return
         self.voters[key.node_id].begin_epoch_due_ms = now_ms + self._timeouts.begin_quorum_epoch_ms

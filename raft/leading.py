@@ -52,7 +52,7 @@ class Leading:
         quorum.append(ControlRecords(records), len(records))
 
     def _voter_records(self) -> list[Message]:
-        """Where voters can be changed they stand in the log, and its leader as it is now (KIP-853)."""
+        """Return the records that put the voters into the log, where they may change (KIP-853)."""
         quorum, history = self._quorum, self._quorum.history
         own = quorum.voters.get(quorum.replica.node_id)
         if history.kraft_version < 1 or own is None:
@@ -99,7 +99,7 @@ class Leading:
         return None
 
     def _note_progress(self, waiting: WaitingFetch) -> None:
-        """Who fetches from an offset has the log up to there, if the two agree so far."""
+        """Note the progress of a fetcher: it has the log up to its fetch offset, if the two logs agree up to there."""
         quorum, leader = self._quorum, self._quorum.state
         assert isinstance(leader, Leader)
         if waiting.replica.node_id < 0 or self._divergence(waiting.asked) is not None:
@@ -110,7 +110,7 @@ class Leading:
         self.advance_high_watermark()
 
     def _divergence(self, asked: fetch.FetchPartition) -> OffsetAndEpoch | SnapshotId | None:
-        """Where the asker's log and this one part; or the snapshot to begin with; None where it continues."""
+        """Return where the fetcher's log diverges, or the snapshot to begin with; None where the log continues."""
         log, epochs = self._quorum.log, self._quorum.epochs
         offset, epoch, start = asked.fetch_offset, asked.last_fetched_epoch, log.start_offset
         latest = log.latest_snapshot_id
@@ -148,7 +148,7 @@ class Leading:
         return True
 
     def serve_waiting(self) -> None:
-        """Whoever waits for what there is now. In another role nobody waits."""
+        """Answer the fetches that need wait no longer; all of them in another role than leader."""
         if isinstance(self._quorum.state, Leader):
             self._waiting = {token: each for token, each in self._waiting.items() if not self._answer(each)}
             return
@@ -158,7 +158,7 @@ class Leading:
         self._waiting.clear()
 
     def withdraw(self, token: int) -> None:
-        """Whoever waits under that token is gone."""
+        """Drop the fetch that waits under that token."""
         self._waiting.pop(token, None)
 
     # What is committed, and who follows
@@ -170,7 +170,7 @@ class Leading:
             quorum.high_watermark = max(quorum.high_watermark, leader.high_watermark)
 
     def tick(self) -> None:
-        """Without a majority that follows it does not lead: it could not know of another leader."""
+        """Resign where no majority follows: the leader could not know of another one."""
         quorum, leader = self._quorum, self._quorum.state
         if not isinstance(leader, Leader):
             return

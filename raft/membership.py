@@ -37,7 +37,10 @@ CLIENT_SOFTWARE = "pykbroker"
 
 @dataclass(slots=True)
 class PendingChange:
-    """token: whom to answer; None where that is done. last_offset: of the VotersRecord; None before it is written."""
+    """The change of the voter set that is under way.
+
+    token: of the requester; None where it is answered. last_offset: of the VotersRecord; None before it is written.
+    """
 
     request: Message
     token: int | None
@@ -127,7 +130,7 @@ class Membership:
         return ErrorCode.NONE
 
     def upgrade(self, token: int, request: UpdateFeaturesRequest) -> None:
-        """To the one level that the request asks for, which is a later one. Answered when it is committed."""
+        """Raise `kraft.version` to the level that the request asks for; answer when the record is committed."""
         [update] = request.feature_updates
         level, refusal = update.max_version_level, self._refusal(None)
         refusal = refusal or self._busy(needs_level=0)
@@ -149,7 +152,7 @@ class Membership:
         return None
 
     def _described_voters(self) -> list[Voter]:
-        """As they told; those who did not know of level 0 alone, as far as is known."""
+        """Return the voters as they described themselves; the others as the voter set has them."""
         replica, leader = self._quorum.replica, self._quorum.state
         described = dict(leader.described) if isinstance(leader, Leader) else {}
         own = self._voter_of(replica.node_id, replica.directory_id, self._listeners())
@@ -189,7 +192,7 @@ class Membership:
         return None
 
     def supported_versions(self, source: Destination, response: ApiVersionsResponse) -> bool:
-        """Of the node that is to vote; with them it is known to be there."""
+        """Take the supported versions of the node that is to vote; its answer shows that it is there."""
         pending, quorum, leader = self._pending, self._quorum, self._quorum.state
         if (
             pending is None
@@ -275,7 +278,7 @@ class Membership:
     # As a follower
 
     def update_wanted(self, state: Follower) -> Wanted | None:
-        """What this node asks of the leader in the place of its next Fetch."""
+        """Return the request that this node sends to the leader in the place of its next Fetch."""
         quorum = self._quorum
         if quorum.now_ms < state.update_voter_deadline_ms:
             return None
@@ -322,7 +325,7 @@ class Membership:
         )
 
     def _remove_request(self, key: ReplicaKey) -> Message:
-        """Of the directory that this node had before."""
+        """Build the request that removes a directory that this node had before."""
         return messages.RemoveRaftVoterRequest(
             cluster_id=self._quorum.replica.cluster_id, voter_id=key.node_id, voter_directory_id=key.directory_id
         )
@@ -333,7 +336,7 @@ class Membership:
         ]
 
     def update_answered(self, source: Destination, response: Message) -> bool:
-        """It is tried again in a while, whatever comes of it."""
+        """Take the answer to UpdateRaftVoter. The node sends it again in a while, whatever the answer."""
         if isinstance(response, messages.UpdateRaftVoterResponse):
             state, is_known = self._quorum.state, response.error_code in (ErrorCode.NONE, ErrorCode.UNSUPPORTED_VERSION)
             if isinstance(state, Follower) and source == state.leader and is_known:

@@ -62,7 +62,7 @@ from .wire import FIRST_FETCH_VERSION
 
 
 class NotLeader(Exception):
-    """Only the leader of the quorum takes proposals."""
+    """A proposal to a node that does not lead the quorum."""
 
     def __init__(self, leader_id: int | None) -> None:
         super().__init__(f"this node does not lead the metadata quorum; the leader is {leader_id}")
@@ -70,9 +70,10 @@ class NotLeader(Exception):
 
 
 class RaftNode:
-    """replica: this member. voters: as configured; the log may know better. election: as it was stored last.
+    """One member of the quorum, voter or observer.
 
-    bootstrap: whom to ask who leads, where not the voters (`controller.quorum.bootstrap.servers`).
+    replica: this member. voters: those of the configuration, if the log has none. election: as it was stored last.
+    bootstrap: the servers to ask for the leader where no voters are known (`controller.quorum.bootstrap.servers`).
     """
 
     def __init__(
@@ -113,7 +114,7 @@ class RaftNode:
 
     @property
     def election(self) -> ElectionState:
-        """As it is to be stored, or is already."""
+        """The election state that is stored or has to be."""
         return self._quorum.election
 
     @property
@@ -122,12 +123,12 @@ class RaftNode:
 
     @property
     def leader_endpoint(self) -> Destination | None:
-        """Where the leader's controller listener can be reached; None where nobody leads that this node knows."""
+        """The address of the leader's controller listener; None where this node knows of no leader."""
         return self._quorum.leader_destination()
 
     @property
     def voters(self) -> VoterSet:
-        """As of the end of the log, committed or not."""
+        """The voters as of the end of the log, committed or not."""
         return self._quorum.voters
 
     @property
@@ -136,7 +137,7 @@ class RaftNode:
 
     @property
     def quorum_destinations(self) -> list[Destination]:
-        """Where the voters are, this node included if it is one; while they are not known, whom it asks for them."""
+        """The addresses of the voters, this node included; of the bootstrap servers while no voters are known."""
         known = [self._quorum.destination_of(voter) for voter in self.voters]
         return known or self._quorum.bootstrap_destinations()
 
@@ -155,7 +156,7 @@ class RaftNode:
 
     @property
     def high_watermark(self) -> int:
-        """Up to where the records that whoever carries out `Ready` has in its log are committed; it never goes back."""
+        """The offset up to which the records in the caller's log are committed; it never goes back."""
         return min(self._quorum.high_watermark, self._carried_out_end)
 
     @property
@@ -170,7 +171,7 @@ class RaftNode:
 
     @property
     def epoch_start_offset(self) -> int:
-        """Of the epoch that this node leads."""
+        """The offset at which the epoch begins that this node leads."""
         state = self._quorum.state
         return state.epoch_start_offset if isinstance(state, Leader) else self.log_end_offset
 
@@ -225,7 +226,7 @@ class RaftNode:
         self._poll()
 
     def next_deadline_ms(self, now_ms: int) -> int | None:
-        """When `tick` has something to do; None where only an event can bring that about."""
+        """Return the time at which `tick` has something to do; None where only an event can bring that about."""
         if not self._is_started:
             return now_ms
         deadlines = [self._elections.deadline_ms(), self._leading.deadline_ms(), self._membership.deadline_ms()]
@@ -247,7 +248,7 @@ class RaftNode:
     # What to do
 
     def ready(self) -> Ready:
-        """What is to be carried out now; each thing is handed out once."""
+        """Hand out the work that is to be carried out now; each piece is handed out once."""
         self._leading.serve_waiting()
         outbox, self._quorum.outbox = self._quorum.outbox, Outbox()
         election = self._quorum.election if self._quorum.election != self._stored_election else None
@@ -286,7 +287,7 @@ class RaftNode:
             self._quorum.start()
 
     def _poll(self) -> None:
-        """What time and votes bring about, then whatever can be asked of whom."""
+        """Act on time and votes, then send each request that may be sent."""
         self._leading.tick()
         self._membership.high_watermark_advanced()
         self._elections.tick()

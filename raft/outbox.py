@@ -1,4 +1,4 @@
-"""What a member of the quorum wants to have done, until `ready` hands it out."""
+"""The outbox holds what a member of the quorum wants to have done, until `ready` hands it out."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Who is waited for: at most one request is under way to each peer, and after a failure it is left alone for a moment.
-
-Kafka's `RequestManager`.
-"""
+"""Requests under way to peers: one at most for each, none for a moment after a failure (Kafka's `RequestManager`)."""
 
 from __future__ import annotations
 
@@ -30,7 +27,7 @@ class Peers:
         self.reconnect_backoff = ReconnectBackoff(timeouts)
 
     def ready_ms(self, destination: Destination) -> int:
-        """From when on it may be sent something; 0 for at once."""
+        """Return the time from which on a request may go to that peer; 0 for at once."""
         return max(self._ready_ms.get(destination, 0), self.reconnect_backoff.until_ms(destination))
 
     def send(self, destination: Destination, request: Message, now_ms: int) -> int:
@@ -42,7 +39,7 @@ class Peers:
         return self._last_id
 
     def take(self, request_id: int) -> Sent | None:
-        """It was answered, or never will be. None where nobody waits for that any more."""
+        """Take back a request that was answered or never will be. Return None where nobody waits for it any more."""
         sent = self._under_way.pop(request_id, None)
         if sent is not None:
             self._ready_ms.pop(sent.destination, None)

@@ -1,7 +1,23 @@
-"""Where a member of the quorum stands, and how it gets from one role to another (Kafka's `QuorumState`).
+"""The state of a member of the quorum, and its transitions from one role to another (Kafka's `QuorumState`).
 
-All that its parts share: epoch and vote, the log's end, who votes, who is waited for. A transition changes the role and
-what must be durable with it, and nothing else; when one is due is decided by `elections`, `following` and `leading`.
+The parts of the member share this state: epoch and vote, the log's end, the voters, the requests under way. A transition
+changes the role and what must be durable with it, and nothing else. `elections`, `following` and `leading` decide when
+one is due. The roles, and what ends each:
+
+- Unattached: it knows no leader to fetch from. It becomes a follower when somebody names the leader, and prospective when
+  its election time-out ends.
+- Prospective: it asks voters whether they would elect it, in its epoch of now (pre-vote, KIP-996). A majority makes it a
+  candidate; a majority against it sends it back to the leader that it knew, or to unattached.
+- Candidate: it has voted for itself in a new epoch. A majority makes it the leader; after a defeat it waits a random time
+  and stands again in the next epoch.
+- Leader: it has appended a LeaderChangeMessage. It resigns where no majority fetches in time, or when it stops.
+- Resigned: it tells the others, and stays until its election time-out or a higher epoch.
+- Follower: it fetches from the leader. Where the leader is silent for the fetch time-out, or its port refuses, a voter
+  becomes prospective; an observer asks others for the leader.
+
+An epoch never falls, a vote in an epoch never changes, and an epoch has one leader: epoch and vote are durable before a
+message leaves that depends on them. A higher epoch ends every role, if it is credible (`credible_epochs`). Brokers and
+nodes that are no voters are observers: they are unattached or followers. Files, time and sockets are the caller's.
 """
 
 from __future__ import annotations
@@ -126,7 +142,7 @@ class QuorumState:
         return is_open and self.replica.may_vote and before is not None and before.has(self.replica.key)
 
     def known(self, request: Message, api_version: int, listener_name: str) -> Known:
-        """For the response to that request."""
+        """Return what the response to that request tells of the quorum."""
         leader_id = NO_LEADER if self.leader_id is None else self.leader_id
         endpoint = None
         if api_version >= FIRST_VERSION_WITH_ENDPOINTS.get(type(request), 0):
@@ -164,14 +180,16 @@ class QuorumState:
         return self.rng.randrange(most_ms + 1)
 
     def defeat_pause_ms(self, candidate: Candidate) -> int:
-        """Where all voters are there another one may have won, and needs a moment to say so: until then the others
-        would grant the next pre-vote.
+        """Return how long a defeated candidate waits before it stands again.
+
+        Where all voters are there another one may have won, and needs a moment to say so: until then the others would
+        grant the next pre-vote.
         """
         pause_ms = self.election_backoff_ms(candidate.attempts)
         return pause_ms if candidate.votes.absent else pause_ms + min(_SOON_MS, self.timeouts.election_ms)
 
     def complain(self, kind: Hashable, text: str, *arguments: object) -> None:
-        """In the log, of somebody else, now and then."""
+        """Log a fault of a peer, within the rate limit of its kind."""
         self.complaints.say(kind, self.now_ms, text, *arguments)
 
     def leader_destination(self) -> Destination | None:
@@ -183,7 +201,7 @@ class QuorumState:
     # Transitions
 
     def start(self) -> None:
-        """With what was stored: it follows whom it followed, and waits no longer than needed where nobody leads."""
+        """Begin with the stored state: follow the leader of before, or stand soon where nobody leads."""
         voter = self.voters.get(self.leader_id)
         if isinstance(self.state, Resigned):
             self.state.election_deadline_ms = self.soon_ms()
@@ -193,7 +211,10 @@ class QuorumState:
             self.state = Unattached(self.soon_ms())
 
     def become_unattached(self, epoch: int, leader_id: int | None = None, *, deadline_ms: int | None = None) -> None:
-        """leader_id: who leads is known, but not where it can be reached."""
+        """Enter the role without a leader to fetch from.
+
+        leader_id: the leader, where it is known but not its address.
+        """
         assert epoch >= self.epoch
         attempts = self.state.attempts if isinstance(self.state, Unattached | Prospective | Candidate) else 0
         if deadline_ms is None:
@@ -324,7 +345,7 @@ class QuorumState:
     # The log
 
     def append(self, payload: object, count: int) -> Append:
-        """As the leader."""
+        """Append a batch as the leader."""
         append = Append(self.epochs.end_offset, count, self.epoch, payload)
         if isinstance(payload, ControlRecords):
             for i, message in enumerate(payload.messages):
@@ -347,5 +368,5 @@ class QuorumState:
         self.durable_end_offset = self.within_log(end_offset)
 
     def within_log(self, end_offset: int) -> int:
-        """Of what was handed out to be carried out, as far as it was not truncated since."""
+        """Bound an end offset that was handed out by the truncations since."""
         return end_offset if self.durable_limit is None else min(end_offset, self.durable_limit)

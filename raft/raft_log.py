@@ -16,7 +16,7 @@ from .snapshots import SnapshotId
 class RaftLog(Protocol):
     @property
     def start_offset(self) -> int:
-        """Of the first record that the log has; what is before it is in a snapshot."""
+        """The offset of the first record in the log; earlier ones are in a snapshot."""
         ...
 
     @property
@@ -24,7 +24,7 @@ class RaftLog(Protocol):
 
     @property
     def last_epoch(self) -> int:
-        """Of the last record, in the log or in the snapshot that it continues; 0 where there is none."""
+        """The epoch of the last record, in the log or in the snapshot that it continues; 0 where there is none."""
         ...
 
     @property

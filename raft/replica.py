@@ -1,4 +1,4 @@
-"""What a member of the quorum knows of itself, from its configuration and its directory."""
+"""The identity of a member of the quorum, from its configuration and its directory."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ from .voters import NO_DIRECTORY, Endpoint, ReplicaKey
 
 @dataclass(frozen=True, slots=True)
 class LocalReplica:
-    """cluster_id: None accepts every peer. endpoints: where others reach it, one per controller listener, the default
-    one first. may_vote: a controller; a broker alone is an observer for ever. auto_join: an observer that may vote asks
+    """This member of the quorum.
+
+    cluster_id: None accepts every peer. endpoints: its addresses, one per controller listener, the default one first.
+    may_vote: a controller; a broker alone is an observer for ever. auto_join: an observer that may vote asks
     to become a voter.
     """
 
@@ -27,5 +29,5 @@ class LocalReplica:
 
     @property
     def listener_name(self) -> str:
-        """Of the listener on which it talks to other controllers; "" where it has none."""
+        """The name of the listener on which it talks to other controllers; "" where it has none."""
         return self.endpoints[0].name if self.endpoints else ""

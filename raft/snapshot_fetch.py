@@ -95,7 +95,7 @@ class SnapshotFetch:
         return self._take(state, piece)
 
     def _take(self, state: Follower, piece: messages.FetchSnapshotResponsePartitionSnapshot) -> bool:
-        """Where something does not fit it begins anew, with the log."""
+        """Take a piece of the snapshot. After one that does not fit the node fetches the log again."""
         fetching = state.snapshot
         assert fetching is not None
         data = piece.unaligned_records

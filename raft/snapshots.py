@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 
 class SnapshotId(NamedTuple):
-    """end_offset: behind the last record that the snapshot covers. epoch: of that record."""
+    """The id of a snapshot. end_offset: behind the last record that it covers. epoch: of that record."""
 
     end_offset: int
     epoch: int
@@ -19,7 +19,7 @@ class SnapshotId(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class StoredSnapshot:
-    """timestamp_ms: of the last record that it covers."""
+    """A snapshot on the disk. timestamp_ms: of the last record that it covers."""
 
     id: SnapshotId
     size_bytes: int
@@ -27,7 +27,7 @@ class StoredSnapshot:
 
 
 class SnapshotSchedule:
-    """When a snapshot is to be taken: after so many bytes of records, or so long after the one before.
+    """The schedule of snapshots: one after so many bytes of records, or so long after the one before.
 
     Times are of a monotonic clock. An interval of 0 is none. As with Kafka's `SnapshotGenerator` the time counts from
     the start of the process, or from the last snapshot in it.
@@ -39,9 +39,9 @@ class SnapshotSchedule:
         self._since_ms = now_ms
 
     def deadline_ms(self, new_bytes: int) -> int | None:
-        """When one is due if nothing more comes; None where there is nothing new, or only bytes count.
+        """Return when a snapshot is due if no record comes; None where there is nothing new, or only bytes count.
 
-        new_bytes: of the records that no snapshot covers.
+        new_bytes: the size of the records that no snapshot covers.
         """
         if new_bytes >= self._max_bytes:
             return self._since_ms
@@ -56,7 +56,7 @@ class SnapshotSchedule:
 
 @dataclass(frozen=True, slots=True)
 class RetentionLimits:
-    """max_bytes: of log and snapshots together. max_ms: the age of a snapshot's last record. Negative: no limit."""
+    """Limits of retention. max_bytes: log and snapshots together. max_ms: age of a snapshot. Negative: no limit."""
 
     max_bytes: int
     max_ms: int

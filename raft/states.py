@@ -1,6 +1,6 @@
-"""What a member of the quorum is at the moment, with what only that role has to remember (Kafka's `EpochState`s).
+"""The roles of a member of the quorum, each with what only that role has to remember (Kafka's `EpochState`).
 
-Values that change, without rules: those are in `elections`, `following` and `leading`. Deadlines are of the clock that
+Roles are values that change; their rules are in `elections`, `following` and `leading`. Deadlines are of the clock that
 `RaftNode` is given.
 """
 
@@ -35,7 +35,7 @@ class Unattached:
 
 @dataclass(slots=True)
 class Votes:
-    """Who answered what in an election, the own vote included. absent: of the rejected, those without a process."""
+    """The votes of an election, the own one included. absent: those of the rejecting voters that have no process."""
 
     voters: VoterSet
     granted: set[int] = field(default_factory=set)
@@ -51,18 +51,18 @@ class Votes:
         return len(self.voters) - len(self.rejected) < self.voters.majority
 
     def grant(self, node_id: int) -> None:
-        """Only those who vote count, which the nominee itself need not do."""
+        """Count a vote of a voter; the nominee itself need not be one."""
         if node_id in self.voters:
             self.granted.add(node_id)
 
     def outstanding(self) -> list[int]:
-        """In a fixed order."""
+        """Return the voters without an answer, in a fixed order."""
         return [node_id for node_id in self.voters.ids if node_id not in self.granted | self.rejected]
 
 
 @dataclass(slots=True)
 class Prospective:
-    """Asks whether it would be elected, which binds nobody (KIP-996)."""
+    """A member that asks whether it would be elected, which binds nobody (pre-vote, KIP-996)."""
 
     votes: Votes
     election_deadline_ms: int
@@ -73,7 +73,7 @@ class Prospective:
 
 @dataclass(slots=True)
 class Candidate:
-    """Stands for election in a new epoch. backoff_deadline_ms: when it tries again after a defeat."""
+    """A candidate in a new epoch. backoff_deadline_ms: when it stands again after a defeat."""
 
     votes: Votes
     election_deadline_ms: int
@@ -92,7 +92,7 @@ class FetchingSnapshot:
 
 @dataclass(slots=True)
 class Follower:
-    """leader_is_gone: it said so, or its port refuses: others may be elected."""
+    """A follower of a leader. leader_is_gone: it said so, or its port refuses, and others may be elected."""
 
     leader: Destination
     fetch_deadline_ms: int

@@ -1,4 +1,4 @@
-"""How long a member of the quorum waits for what, under the names of `controller.quorum.*.ms` (`QuorumConfig`)."""
+"""Time-outs of a member of the quorum, under the names of `controller.quorum.*.ms` (`QuorumConfig`)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Timeouts:
-    """In milliseconds; the defaults are Kafka's."""
+    """Time-outs in milliseconds; the defaults are Kafka's."""
 
     election_ms: int = 1000
     election_backoff_max_ms: int = 1000

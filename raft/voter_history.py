@@ -16,7 +16,10 @@ BOOTSTRAP_OFFSET = -1
 
 
 class VoterSetHistory:
-    """configured: of `controller.quorum.voters`; empty for a quorum that has its voters in the log alone."""
+    """The voter sets and levels of `kraft.version` that the log gave, by offset.
+
+    configured: of `controller.quorum.voters`; empty for a quorum that has its voters in the log alone.
+    """
 
     def __init__(self, configured: VoterSet, listener_name: str) -> None:
         self._configured = configured
@@ -37,7 +40,7 @@ class VoterSetHistory:
 
     @property
     def voters_offset(self) -> int | None:
-        """Of the record that made them; None where the configuration did."""
+        """The offset of the record that gave the voters; None where the configuration did."""
         return self._sets[-1][0] if self._sets else None
 
     @property
@@ -57,7 +60,7 @@ class VoterSetHistory:
             VoterSet.from_record(message, self._listener_name)
 
     def truncate(self, end_offset: int) -> None:
-        """What is at that offset and behind it did not happen."""
+        """Forget what the records at that offset and behind it gave."""
         while self._sets and self._sets[-1][0] >= end_offset:
             self._sets.pop()
         while self._versions and self._versions[-1][0] >= end_offset:

@@ -23,7 +23,7 @@ KRAFT_VERSIONS = (0, 1)
 
 
 class ReplicaKey(NamedTuple):
-    """Who votes and fetches: a node with one directory. A node that lost its disk comes back as another replica."""
+    """A replica that votes or fetches: a node with one directory. A node that lost its disk is another replica."""
 
     node_id: int
     directory_id: bytes = NO_DIRECTORY
@@ -31,7 +31,7 @@ class ReplicaKey(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """name: of the listener."""
+    """The address of a node on one listener. name: of that listener."""
 
     name: str
     host: str
@@ -40,8 +40,9 @@ class Endpoint:
 
 @dataclass(frozen=True, slots=True)
 class Voter:
-    """host and port: where this node reaches it. endpoints: all that it told of itself, by listener.
+    """A voter.
 
+    host and port: the address by which this node reaches it. endpoints: all of its own addresses, by listener.
     kraft_versions: the lowest and the highest `kraft.version` that it supports.
     """
 
@@ -61,7 +62,7 @@ class Voter:
         return self.node_id == key.node_id and self.directory_id in (NO_DIRECTORY, key.directory_id)
 
     def endpoint(self, listener_name: str) -> Endpoint:
-        """On that listener, or else where this node reaches it."""
+        """Return the address on that listener, or else the one by which this node reaches the voter."""
         named = [each for each in self.endpoints if each.name == listener_name]
         return named[0] if named else Endpoint(listener_name, self.host, self.port)
 
@@ -89,7 +90,7 @@ class VoterSet:
 
     @classmethod
     def from_record(cls, record: VotersRecord, listener_name: str) -> VoterSet:
-        """listener_name: on which this node talks to voters. Raises InvalidVoters."""
+        """Read the voters of a record. listener_name: that on which this node talks to voters. Raises InvalidVoters."""
         return cls(_voter(each, listener_name) for each in record.voters)
 
     def to_record(self) -> VotersRecord:
@@ -121,13 +122,13 @@ class VoterSet:
         return len(self._by_id) == 1 and self.has(key)
 
     def without(self, node_id: int) -> VoterSet:
-        """May leave nobody."""
+        """Return the set without that voter, which may leave it empty."""
         voters = VoterSet.unknown()
         voters._by_id = {each.node_id: each for each in self if each.node_id != node_id}
         return voters
 
     def with_voter(self, voter: Voter) -> VoterSet:
-        """With this one added, or in the place of the one with its id."""
+        """Return the set with this voter added, or in the place of the one with its id."""
         voters = VoterSet.unknown()
         voters._by_id = {**self._by_id, voter.node_id: voter}
         return voters

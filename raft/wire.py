@@ -28,7 +28,7 @@ _Voting = quorum.VoteRequest | quorum.BeginQuorumEpochRequest | quorum.EndQuorum
 
 
 def partition_of(message: Any) -> Any:
-    """Of the requests and responses about votes and epochs: exactly one topic and partition, the right ones."""
+    """Return the partition of a message about votes and epochs; None unless it has exactly the metadata partition."""
     if len(message.topics) != 1 or message.topics[0].topic_name != TOPIC:
         return None
     partitions = message.topics[0].partitions
@@ -59,7 +59,7 @@ def fetching_replica(request: fetch.FetchRequest, partition: fetch.FetchPartitio
 
 @dataclass(frozen=True, slots=True)
 class Leadership:
-    """What a peer says of the leader: nobody where it knows none. endpoint: None where it was not told."""
+    """The leader that a peer tells: nobody where it knows none. endpoint: None where it was not told."""
 
     epoch: int
     leader_id: int | None
@@ -174,7 +174,7 @@ def fetch_snapshot_request(
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What a response tells of the quorum. endpoint: of the leader, where the response's version has a place for it."""
+    """The part of a response about the quorum. endpoint: of the leader, where the version has a place for it."""
 
     epoch: int
     leader_id: int
