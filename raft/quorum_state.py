@@ -1,17 +1,17 @@
 """The state of a member of the quorum, and its transitions from one role to another (Kafka's `QuorumState`).
 
-The parts of the member share this state: epoch and vote, the log's end, the voters, the requests under way. A transition
-changes the role and what must be durable with it, and nothing else. `elections`, `following` and `leading` decide when
-one is due. The roles, and what ends each:
+The parts of the member share this state: epoch and vote, the log's end, the voters, the requests under way. A
+transition changes the role and what must be durable with it, and nothing else. `elections`, `following` and `leading`
+decide when one is due. The roles, and what ends each:
 
-- Unattached: it knows no leader to fetch from. It becomes a follower when somebody names the leader, and prospective when
-  its election time-out ends.
-- Prospective: it asks voters whether they would elect it, in its epoch of now (pre-vote, KIP-996). A majority makes it a
-  candidate; a majority against it sends it back to the leader that it knew, or to unattached.
-- Candidate: it has voted for itself in a new epoch. A majority makes it the leader; after a defeat it waits a random time
-  and stands again in the next epoch.
+- Unattached: it knows no leader to fetch from. It becomes a follower when somebody names the leader, and prospective
+  when its election time-out ends.
+- Prospective: it asks voters whether they would elect it, in its epoch of now (pre-vote, KIP-996). A majority makes it
+  a candidate; a majority against it sends it back to the leader that it knew, or to unattached.
+- Candidate: it has voted for itself in a new epoch. A majority makes it the leader; after a defeat it waits a random
+  time and becomes prospective again.
 - Leader: it has appended a LeaderChangeMessage. It resigns where no majority fetches in time, or when it stops.
-- Resigned: it tells the others, and stays until its election time-out or a higher epoch.
+- Resigned: it tells the others, and is unattached in the next epoch when its election time-out ends.
 - Follower: it fetches from the leader. Where the leader is silent for the fetch time-out, or its port refuses, a voter
   becomes prospective; an observer asks others for the leader.
 
