@@ -27,5 +27,5 @@ def abs_java_hash(text: str) -> int:
 
 
 def place_in_a_table(text: str) -> int:
-    """To sort keys as Kafka's `TimelineHashMap` lists them, but for those that share a slot there."""
+    """Return the sort key by which Kafka's `TimelineHashMap` lists keys, but for those that share a slot there."""
     return java_hash(text) * _FIBONACCI & 0xFFFFFFFFFFFFFFFF

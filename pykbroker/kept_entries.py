@@ -1,4 +1,4 @@
-"""What a step of a state machine is about to change, kept so that the step can be taken back.
+"""Entries that a step of a state machine is about to change, kept so that the step can be taken back.
 
 The records of a step may not find their way into the log: too few replicas are in sync, or the disk is full. Then the
 step did not happen, and its tables go back to what they were. Kafka's counterpart is `SnapshotRegistry`, which keeps
@@ -15,7 +15,7 @@ ValueT = TypeVar("ValueT")
 
 
 class KeptEntries(Generic[KeyT, ValueT]):
-    """Of one table. find: the entry as it is, None where there is none. copy: one that no later change reaches."""
+    """The kept entries of one table. find: the entry as it is, or None. copy: one that no later change reaches."""
 
     def __init__(self, find: Callable[[KeyT], ValueT | None], copy: Callable[[ValueT], ValueT]) -> None:
         self._find = find
@@ -31,7 +31,7 @@ class KeptEntries(Generic[KeyT, ValueT]):
         self._kept = {}
 
     def keep(self, key: KeyT) -> None:
-        """To be called before the entry changes, comes or goes; only the first call of a step does anything."""
+        """Keep an entry before it changes, comes or goes; only the first call of a step does anything."""
         if self._kept is not None and key not in self._kept:
             entry = self._find(key)
             self._kept[key] = None if entry is None else self._copy(entry)

@@ -28,7 +28,7 @@ LongWork: TypeAlias = Generator[int, None, T]
 
 
 def whole(work: LongWork[T]) -> T:
-    """What the work comes to, all of it in one turn."""
+    """Return the result of the work, all of it done in one turn."""
     while True:
         try:
             next(work)
@@ -47,7 +47,7 @@ def ordered(entries: Iterable[OrderedT]) -> LongWork[Iterator[OrderedT]]:
 
 
 def counted(entries: Iterable[HashableT]) -> LongWork[Counter[HashableT]]:
-    """How often each of them occurs."""
+    """Count how often each entry occurs."""
     times: Counter[HashableT] = Counter()
     for portion in portions(entries):
         times.update(portion)

@@ -31,7 +31,7 @@ class Completion:
 
 @dataclass(frozen=True, slots=True)
 class Result(Generic[RecordT]):
-    """What one step of a state machine brought about.
+    """The outcome of one step of a state machine.
 
     records: to append in this order, as one atomic batch; empty where nothing durable changed.
     completed: answers to send after the records are committed, this request's own among them unless it is parked.

@@ -28,7 +28,7 @@ class Subscriber:
 def range_assignment(
     subscribers: Sequence[Subscriber], partition_counts: Mapping[str, int]
 ) -> dict[str, list[TopicPartition]]:
-    """By member id. Topics without partitions are given to nobody."""
+    """Return the partitions of each member id. Topics without partitions are given to nobody."""
     assignment: dict[str, list[TopicPartition]] = {subscriber.member_id: [] for subscriber in subscribers}
     for topic in sorted({topic for subscriber in subscribers for topic in subscriber.topics}):
         members = sorted((one for one in subscribers if topic in one.topics), key=lambda one: one.order)

@@ -18,7 +18,7 @@ _RECORD_OVERHEAD_BYTES = 21
 
 
 class ProducerIdentity(NamedTuple):
-    """What InitProducerId gave; -1 for a producer that is not idempotent."""
+    """The id and epoch that InitProducerId gave; -1 for a producer that is not idempotent."""
 
     producer_id: int = -1
     producer_epoch: int = -1

@@ -108,7 +108,7 @@ class Cluster:
             ) from None
 
     async def any_connection(self) -> Connection:
-        """To an open connection's broker, a known node, or a bootstrap server, in this order."""
+        """Return an open connection, or connect to a known node or a bootstrap server, in this order."""
         for connection in self._connections.values():
             if not connection.is_closed:
                 return connection
@@ -174,7 +174,7 @@ class Cluster:
         at_most: int | None = None,
         verify: Callable[[ResponseT], None] | None = None,
     ) -> ResponseT:
-        """From `node`, or from any broker. `verify` raises for the error codes of the answer (see `errors.check`)."""
+        """Ask `node`, or any broker. `verify` raises for the error codes of the answer (see `errors.check`)."""
 
         async def attempt() -> ResponseT:
             connection = await (self.any_connection() if node is None else self.node_connection(node))
@@ -189,7 +189,7 @@ class Cluster:
         *,
         verify: Callable[[ResponseT], None] | None = None,
     ) -> ResponseT:
-        """From the node that the metadata calls the controller (a KRaft cluster names any broker, which forwards)."""
+        """Ask the node that the metadata calls the controller (a KRaft cluster names any broker, which forwards)."""
 
         async def attempt() -> ResponseT:
             metadata = await self._fetch_metadata([], allow_auto_topic_creation=False)
@@ -209,7 +209,7 @@ class Cluster:
         timeout_ms: int | None = None,
         verify: Callable[[ResponseT], None] | None = None,
     ) -> ResponseT:
-        """From the group's coordinator, wherever it moves. `timeout_ms` is for answers that are long in coming."""
+        """Ask the group's coordinator, wherever it moves. `timeout_ms` is for answers that are long in coming."""
         return await self.coordinator_request(
             group_id,
             request,
@@ -231,7 +231,7 @@ class Cluster:
         timeout_ms: int | None = None,
         verify: Callable[[ResponseT], None] | None = None,
     ) -> ResponseT:
-        """From the coordinator of a group or of a transactional id, as `group_request`."""
+        """Ask the coordinator of a group or of a transactional id, as `group_request` does."""
 
         async def attempt() -> ResponseT:
             try:
@@ -296,7 +296,7 @@ class Cluster:
         return from_response(response)
 
     async def topic(self, name: str, *, allow_auto_topic_creation: bool = False) -> TopicMetadata:
-        """From what is known, or asked anew until every partition has a leader. Raises UnknownTopic."""
+        """Return what is known of a topic, or ask anew until every partition has a leader. Raises UnknownTopic."""
         known = self.metadata.topics.get(name)
         return known or await self._await_topic(name, allow_auto_topic_creation)
 

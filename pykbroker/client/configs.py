@@ -31,7 +31,7 @@ class ResourceType(IntEnum):
 
 
 class ConfigSource(IntEnum):
-    """Where a value comes from; the names are those that Kafka's tool prints."""
+    """The source of a value; the names are those that Kafka's tool prints."""
 
     UNKNOWN = 0
     DYNAMIC_TOPIC_CONFIG = 1

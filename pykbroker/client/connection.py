@@ -219,7 +219,7 @@ class Connection:
             self._received += await self._receiving(self._stream.receive_some(_RECEIVE_BYTES))
 
     async def _receiving(self, step: Awaitable[ReceivedT]) -> ReceivedT:
-        """What a step received: bytes, or their count. Raises ConnectionLost at the end of the stream."""
+        """Return what a step received: bytes, or their count. Raises ConnectionLost at the end of the stream."""
         try:
             received = await step
         except (trio.BrokenResourceError, trio.ClosedResourceError):

@@ -72,7 +72,7 @@ class Consumer:
         self._failing_since.clear()
 
     async def assign_at(self, timestamps: Mapping[TopicPartition, int]) -> None:
-        """As `assign`, from the first records at or after each timestamp, or the end where there are none."""
+        """Assign partitions from the first records at or after each timestamp, or the end where there are none."""
         self.assign(await self._offsets_at(timestamps))
 
     async def poll(self, max_records: int | None = None) -> list[ConsumedRecord]:
@@ -215,7 +215,7 @@ class Consumer:
 async def assignment_of(
     cluster: Cluster, topic: str, *, from_beginning: bool, partition: int | None = None
 ) -> dict[TopicPartition, int]:
-    """What `assign_at` takes for one partition, or for all of a topic."""
+    """Return what `assign_at` takes for one partition, or for all of a topic."""
     partitions = (await cluster.topic(topic)).partitions if partition is None else (partition,)
     timestamp = EARLIEST_TIMESTAMP if from_beginning else LATEST_TIMESTAMP
     return {TopicPartition(topic, index): timestamp for index in partitions}

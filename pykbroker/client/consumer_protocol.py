@@ -42,7 +42,7 @@ def encode_assignment(partitions: Iterable[TopicPartition]) -> bytes:
 
 
 def decode_topics(metadata: bytes) -> list[str]:
-    """What a member subscribes to. Raises NotConsumerProtocol."""
+    """Return the topics to which a member subscribes. Raises NotConsumerProtocol."""
     return list(_decode(ConsumerProtocolSubscription, metadata).topics)
 
 

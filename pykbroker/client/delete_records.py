@@ -1,4 +1,4 @@
-"""Deletes what stands in front of an offset in each partition (DeleteRecords, KIP-107)."""
+"""The deletion of records in front of an offset in each partition (DeleteRecords, KIP-107)."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ Outcomes = dict[TopicPartition, int | ClientError]
 
 
 async def delete_records(cluster: Cluster, offsets: Mapping[TopicPartition, int]) -> Outcomes:
-    """What became of each partition: its low watermark, or why nothing was deleted. They fail one by one.
+    """Delete records, and return for each partition its low watermark or the reason why nothing was deleted.
 
-    Raises ClientError where no broker says anything of them.
+    Partitions fail one by one. Raises ClientError where no broker says anything of them.
     """
     outcomes: Outcomes = {}
 

@@ -1,4 +1,4 @@
-"""What a caller of the client can meet. Every message is one sentence that a command may print."""
+"""Errors of the client. Every message is one sentence that a command may print."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ class ClientError(Exception):
 
 
 class NoBrokerReachable(ClientError):
-    """None of the bootstrap servers, or not the node that is needed, accepts a connection."""
+    """No bootstrap server, or not the node that is needed, accepts a connection."""
 
     def __init__(self, message: str, *, retriable: bool) -> None:
         super().__init__(message)
@@ -46,7 +46,7 @@ class UnknownTopic(ClientError):
 
 
 class BadInput(ClientError):
-    """What the caller gave cannot be sent."""
+    """The caller's input cannot be sent."""
 
 
 class KafkaError(ClientError):
@@ -59,7 +59,7 @@ class KafkaError(ClientError):
 
 
 class NotConsumerProtocol(ClientError):
-    """What a member of a group sent is no subscription or assignment of consumers."""
+    """The bytes of a group's member are no subscription or assignment of consumers."""
 
 
 def code_of(number: int) -> ErrorCode:

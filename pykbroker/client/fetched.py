@@ -1,4 +1,4 @@
-"""What a fetched partition holds for a reader: records, without markers and without aborted transactions."""
+"""The records of a fetched partition for a reader, without markers and without aborted transactions."""
 
 from __future__ import annotations
 

@@ -74,7 +74,7 @@ async def commit_offsets(
     member_id: str = "",
     group_instance_id: str | None = None,
 ) -> None:
-    """As a member, or, without a generation, from outside of a group that has no members."""
+    """Commit offsets as a member, or, without a generation, from outside of a group that has no members."""
     topics: dict[str, OffsetCommitRequestTopic] = {}
     for of, offset in offsets.items():
         row = OffsetCommitRequestPartition(partition_index=of.partition, committed_offset=offset, committed_metadata="")

@@ -120,7 +120,7 @@ async def _describe_classic_group(cluster: Cluster, group_id: str, coordinator: 
 
 
 def _classic_member(member: group_admin.DescribedGroupMember, protocol_type: str) -> MemberDescription:
-    """Only consumers' bytes are known; those of other protocol types stay closed."""
+    """Describe a classic member. Its assignment is decoded for consumers alone, not for other protocol types."""
     partitions: list[TopicPartition] = []
     if protocol_type == CONSUMER:
         try:

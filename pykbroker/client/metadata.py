@@ -1,4 +1,4 @@
-"""What a client knows of a cluster: its nodes, its topics, and who leads each partition."""
+"""The metadata of a cluster as a client knows it: nodes, topics, and the leader of each partition."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which offset stands at the beginning, at the end, or at a point in time (ListOffsets)."""
+"""Offsets at the beginning, at the end, or at a point in time (ListOffsets)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which partition a record goes to, as Kafka's own producer chooses it (`BuiltInPartitioner`).
+"""The choice of a record's partition, as Kafka's own producer makes it (`BuiltInPartitioner`).
 
 Keys are hashed with murmur2, so that every client sends one key to the same partition. Records without a key stay on
 one partition until its batch is full (KIP-480); the choice is not weighted by the partitions' load (KIP-794).

@@ -291,7 +291,7 @@ class Producer:
         return True
 
     def _abandon(self, partition: TopicPartition, error: ClientError) -> None:
-        """What waits behind a batch whose fate is unknown cannot be sent in order any more."""
+        """Fail the batches behind one whose fate is unknown: they cannot be sent in order any more."""
         for batch in list(self._queues.get(partition, ())):
             batch.error = error
             self._finish(batch)

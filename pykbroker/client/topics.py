@@ -86,7 +86,7 @@ async def list_topics(cluster: Cluster) -> list[TopicMetadata]:
 
 
 async def describe_topics(cluster: Cluster, names: Iterable[str]) -> list[TopicMetadata]:
-    """With eligible leader replicas where the broker tells them. Raises UnknownTopic, KafkaError."""
+    """Describe topics, with eligible leader replicas where the broker tells them. Raises UnknownTopic, KafkaError."""
     wanted = sorted(set(names))
     connection = await cluster.any_connection()
     if ApiKey.DESCRIBE_TOPIC_PARTITIONS in connection.versions:

@@ -42,7 +42,7 @@ class ListedTransaction:
 
 @dataclass(frozen=True, slots=True)
 class OpenTransaction:
-    """What the log of a partition tells of one."""
+    """An open transaction as the log of a partition tells it."""
 
     at: TopicPartition
     producer: ProducerState
@@ -80,7 +80,7 @@ async def list_transactions(
 async def describe_transaction(
     cluster: Cluster, transactional_id: str
 ) -> tuple[Node, DescribeTransactionsResponseTransactionState]:
-    """With its coordinator. Raises KafkaError."""
+    """Return a transaction with its coordinator. Raises KafkaError."""
 
     def verify(response: DescribeTransactionsResponse) -> None:
         for row in response.transaction_states:
@@ -98,7 +98,7 @@ async def describe_transaction(
 
 
 async def describe_producers(cluster: Cluster, at: TopicPartition, node: Node | None = None) -> list[ProducerState]:
-    """What the partition's leader, or the node that is named, knows of its producers. Raises KafkaError."""
+    """Return what the partition's leader, or `node`, knows of its producers. Raises KafkaError."""
 
     def verify(response: DescribeProducersResponse) -> None:
         for topic in response.topics:
@@ -177,7 +177,7 @@ async def _partitions_of(cluster: Cluster, listed: ListedTransaction) -> set[Top
 
 
 async def transaction_at(cluster: Cluster, at: TopicPartition, start_offset: int) -> ProducerState:
-    """Of the transaction that is open there and began at the offset. Raises BadInput."""
+    """Return the producer of the open transaction that began at the offset. Raises BadInput."""
     for producer in await describe_producers(cluster, at):
         if producer.current_txn_start_offset == start_offset:
             return producer

@@ -196,7 +196,7 @@ class BrokerConfig:
     def topic_defaults(
         self, dynamic: Mapping[builtins.str, builtins.str] | None = None
     ) -> dict[builtins.str, builtins.str]:
-        """What a topic without configuration of its own has, for each of a topic's keys.
+        """Return the values of a topic without configuration of its own, for each of a topic's keys.
 
         dynamic: the broker's keys that the cluster set at run time; they come before the file's.
         """

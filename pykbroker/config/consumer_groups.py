@@ -1,4 +1,4 @@
-"""What the broker's settings of consumer groups (KIP-848) must be among each other; and which assignors there are.
+"""Rules among the broker's settings of consumer groups (KIP-848), and the names of the assignors.
 
 The model is Kafka's `GroupCoordinatorConfig`.
 """
@@ -28,7 +28,7 @@ BOUNDED: Final = ("session.timeout.ms", "heartbeat.interval.ms", "assignment.int
 
 
 def bound_keys(name: str) -> tuple[str, str]:
-    """Of the least and of the greatest value that a bounded setting may have."""
+    """Return the keys of the least and of the greatest value of a bounded setting."""
     return f"group.consumer.min.{name}", f"group.consumer.max.{name}"
 
 

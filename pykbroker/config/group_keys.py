@@ -55,7 +55,7 @@ def broker_keys_of_groups() -> list[str]:
 def group_values(
     overrides: Mapping[str, str], config: BrokerConfig, dynamic: Mapping[str, str] | None = None
 ) -> dict[str, int]:
-    """What counts for a group: its own values, where it has none the broker's. Asked with every heartbeat."""
+    """Return the values of a group: its own, and the broker's where it has none. Every heartbeat asks for them."""
     return {
         name: int(overrides.get(name) or config.text(BROKER_KEY.format(name), dynamic) or "") for name in group_keys()
     }

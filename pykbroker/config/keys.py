@@ -1,4 +1,4 @@
-"""What one configuration key is: its type, its default, what it allows, and how a value is read from text.
+"""One configuration key: its type, its default, what it allows, and how a value is read from text.
 
 The types and the words of the complaints are those of Kafka's `ConfigDef`, because clients show them to their users.
 Not here: which keys exist (`broker_keys`, `topic_keys`) and where values come from (`broker`).

@@ -1,4 +1,4 @@
-"""Where a node listens and what it tells others: `listeners`, `advertised.listeners` and the keys around them.
+"""The addresses on which a node listens and those that it advertises: `listeners` and the keys around it.
 
 The rules are those of Kafka's `KafkaConfig`, with two additions for a node without configuration: a controller
 listener that nobody named is on a free loopback port, and only PLAINTEXT is offered so far.
@@ -74,7 +74,7 @@ def resolve(
     *,
     roles: Sequence[str],
 ) -> Listeners:
-    """values: the keys that were given, as text; listeners, advertised: the parsed lists."""
+    """Resolve the listeners of a node. values: the given keys, as text; listeners, advertised: the parsed lists."""
     names = _controller_names(values)
     protocols = _protocol_map(values, names)
     bound = _endpoints("listeners", listeners, protocols)

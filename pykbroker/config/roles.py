@@ -1,6 +1,6 @@
-"""What `process.roles` asks of the other keys: the rules of Kafka's `KafkaConfig.validateValues`.
+"""Rules that `process.roles` sets for the other keys, as Kafka's `KafkaConfig.validateValues` does.
 
-With one exception: a node that is both and names no quorum at all is a quorum of its own.
+There is one exception: a node that is both and names no quorum at all is a quorum of its own.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def check_roles(
     voters: Collection[int],
     bootstrap_servers: Collection[object],
 ) -> None:
-    """given: the keys that were given, as text. Raises InvalidValue."""
+    """Check the keys that the roles need or forbid. given: the given keys, as text. Raises InvalidValue."""
     if frozenset(roles) != BOTH:
         if not voters and not bootstrap_servers:
             raise InvalidValue(

@@ -140,6 +140,6 @@ def _key(name: str) -> ConfigKey | None:
 
 
 def _tails(name: str) -> Iterator[str]:
-    """Of `listener.name.<listener>.<mechanism>.<key>`: all that the key may be."""
+    """Return all names that the key of `listener.name.<listener>.<mechanism>.<key>` may have."""
     parts = name.removeprefix(_LISTENER_PREFIX).split(".")
     return (".".join(parts[i:]) for i in range(1, len(parts)))

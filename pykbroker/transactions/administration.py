@@ -22,8 +22,11 @@ from .transaction import STATES_BY_WIRE_NAME, Transaction, group_by_topic
 
 
 class TransactionFilter:
-    """What ListTransactions asks for; filters that are not given let everything through. Names of states that there are
-    not are told, and match nothing. Raises ValueError where the pattern is no regular expression."""
+    """The filters of a ListTransactions request; one that is not given lets everything through.
+
+    Unknown names of states match nothing, and the response tells them. Raises ValueError where the pattern is no
+    regular expression.
+    """
 
     def __init__(self, request: ListTransactionsRequest) -> None:
         pattern = request.transactional_id_pattern

@@ -1,4 +1,4 @@
-"""What is to be done outside once a step is committed."""
+"""The effects that a committed step has outside of its shard."""
 
 from __future__ import annotations
 

@@ -115,7 +115,7 @@ class EndTransactions:
         return self._take_producer_id() if transaction.is_producer_epoch_exhausted else NO_PRODUCER_ID
 
     def fence_and_abort(self, transaction: Transaction, reason: str, step: Step) -> ErrorCode:
-        """Not asked for by the producer: it is fenced, and the protocol is that of the cluster."""
+        """Abort without a request of the producer, which is fenced; the cluster's level decides the protocol."""
         if step.transaction_version < EPOCH_BUMP_VERSION:
             transaction.fence()
             self._decide(transaction, False, 0, NO_PRODUCER_ID, reason, step)
@@ -165,7 +165,7 @@ class EndTransactions:
         )
 
     def markers_written(self, request: MarkersWritten, token: Token, step: Step) -> None:
-        """Only the last of the markers is worth a record."""
+        """Note markers that are written; only the last one of a transaction makes a record."""
         transaction = step.table.find(request.transactional_id)
         if transaction is not None and _is_about(request, transaction):
             for partition in request.partitions:
@@ -177,7 +177,7 @@ class EndTransactions:
 
 
 def _told_again(request: EndTxnRequest, transaction: Transaction) -> ErrorCode:
-    """What became of a transaction that is decided, if the producer asks for the same."""
+    """Return the answer to a repeated EndTxn of a transaction that is decided."""
     match transaction.state, request.committed:
         case (TransactionState.COMPLETE_COMMIT, True) | (TransactionState.COMPLETE_ABORT, False):
             return ErrorCode.NONE

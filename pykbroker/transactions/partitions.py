@@ -55,7 +55,7 @@ class Partitions:
         return ErrorCode.NONE
 
     def _is_too_much(self, transaction: Transaction, added: list[TopicPartition], step: Step) -> bool:
-        """What could not be appended is refused before it is done; hardly ever near enough to be counted."""
+        """Tell whether the record would be too large to append; the exact size is counted only near the limit."""
         count = len(transaction.partitions) + len(added)
         if count * _LONGEST_PARTITION_BYTES < self._max_record_bytes // 2:
             return False

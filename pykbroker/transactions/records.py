@@ -23,7 +23,10 @@ class UnknownRecord(BadRecord):
 
 @dataclass(frozen=True, slots=True)
 class TransactionRecord:
-    """value: None is a tombstone. value_version: 0 up to transaction.version 0, 1 (flexible) from 1 on."""
+    """A record of `__transaction_state`.
+
+    value: None is a tombstone. value_version: 0 up to transaction.version 0, 1 (flexible) from 1 on.
+    """
 
     key: TransactionLogKey
     value: TransactionLogValue | None

@@ -1,4 +1,4 @@
-"""What is asked of a coordinator besides the requests of the protocol, and its answers.
+"""Requests to a coordinator besides those of the protocol, and their answers.
 
 AddPartitionsToTxn has several transactions in one request from version 4 on, and AddOffsetsToTxn adds a partition as
 well: handlers make an `AddPartitions` of each.
@@ -20,8 +20,11 @@ class TopicPartition(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransactionRequestContext:
-    """api_version: of the request on the wire. It decides which of two errors a fenced producer is told, and from
-    EndTxn 5 and AddPartitionsToTxn 4 on that the producer follows the second transaction protocol (KIP-890)."""
+    """The context of a request to the transaction coordinator.
+
+    api_version: of the request on the wire. It decides which of two errors a fenced producer is told, and from
+    EndTxn 5 and AddPartitionsToTxn 4 on that the producer follows the second transaction protocol (KIP-890).
+    """
 
     api_version: int
 
@@ -44,7 +47,7 @@ class AddPartitions:
 
 @dataclass(frozen=True, slots=True)
 class PartitionsAdded:
-    """For each partition that was asked about."""
+    """The answer to `AddPartitions`, for each of its partitions."""
 
     errors: Mapping[TopicPartition, ErrorCode]
 

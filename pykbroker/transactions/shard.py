@@ -38,8 +38,9 @@ TransactionRequest: TypeAlias = (
 
 
 class TransactionShard:
-    """coordinator_epoch: the leader epoch of the partition, for which this shard lives; markers carry it.
+    """The transactional ids of one partition of `__transaction_state`.
 
+    coordinator_epoch: the leader epoch of the partition, for which this shard lives; markers carry it.
     transaction_version: the level of the cluster at the moment (0, 1 or 2). It decides how records are written, and
     how the coordinator aborts what nobody asked it to.
     take_producer_id: a producer id that nobody has; None where there is none now, which a client is told with
@@ -67,7 +68,7 @@ class TransactionShard:
 
     @property
     def transactions(self) -> Mapping[str, Transaction]:
-        """To look at, by transactional id."""
+        """All transactions by transactional id, to look at."""
         return self._table.by_id
 
     def handle(
@@ -78,7 +79,10 @@ class TransactionShard:
         context: TransactionRequestContext,
         timestamp_ms: int,
     ) -> Result[TransactionRecord]:
-        """now_ms: monotonic, for deadlines. timestamp_ms: wall clock, for what is written, and how old it is."""
+        """Handle one request.
+
+        now_ms: monotonic, for deadlines. timestamp_ms: wall clock, for what is written, and how old it is.
+        """
         step = self._begin_step(now_ms, timestamp_ms)
         match request:
             case InitProducerIdRequest():
@@ -119,7 +123,7 @@ class TransactionShard:
         self._kept_to_carry_on = None if self._to_carry_on is None else self._to_carry_on.copy()
 
     def end_trial(self, *, is_kept: bool) -> None:
-        """is_kept: whether the step did happen; else all is as it was before it."""
+        """End the trial of a step. is_kept: whether the step did happen; else all is as it was before it."""
         self._table.end_trial(is_kept=is_kept)
         if not is_kept:
             self._timeouts.take_back()
@@ -138,7 +142,7 @@ class TransactionShard:
         """A marker in the transaction log ends nothing."""
 
     def tidy_up(self) -> bool:
-        """Nothing is left to be done behind that."""
+        """Do what a step left to be done later: nothing, for transactions."""
         return False
 
     def prepare_timers(self, now_ms: int) -> Iterator[None]:
@@ -146,8 +150,10 @@ class TransactionShard:
         return iter(())
 
     def start_timers(self, now_ms: int, timestamp_ms: int) -> Result[TransactionRecord]:
-        """To be called when every record is replayed, until it is not unfinished any more. What was decided is carried
-        on: markers may be missing."""
+        """Carry on the transactions that were decided, whose markers may be missing.
+
+        The caller calls it when every record is replayed, and again while the result is unfinished.
+        """
         step = self._begin_step(now_ms, timestamp_ms)
         if self._to_carry_on is None:
             self._to_carry_on = deque(each for each, found in self._table.by_id.items() if found.state.is_prepared)

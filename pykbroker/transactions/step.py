@@ -18,7 +18,10 @@ from .transaction import Transaction, TransactionState
 
 
 class TransactionTable:
-    """by_id: every transactional id. ongoing: those with a transaction that is not decided, the oldest first."""
+    """The transactions of a shard.
+
+    by_id: every transactional id. ongoing: those with a transaction that is not decided, the oldest first.
+    """
 
     def __init__(self) -> None:
         self.by_id: dict[str, Transaction] = {}
@@ -26,12 +29,12 @@ class TransactionTable:
         self._kept = KeptEntries(self.by_id.get, Transaction.copy)
 
     def find(self, transactional_id: str) -> Transaction | None:
-        """For whoever may change it."""
+        """Return a transaction that the caller may change."""
         self.keep(transactional_id)
         return self.by_id.get(transactional_id)
 
     def keep(self, transactional_id: str) -> None:
-        """To be called before a transaction changes, so that a trial can be taken back."""
+        """Keep a transaction as it is, before it changes, so that a trial can be taken back."""
         self._kept.keep(transactional_id)
 
     def put(self, transaction: Transaction) -> None:
@@ -42,7 +45,7 @@ class TransactionTable:
             self.ongoing.pop(transaction.transactional_id, None)
 
     def begin_trial(self) -> None:
-        """What changes from here on may be taken back by `end_trial`."""
+        """Begin a trial: `end_trial` may take back what changes from here on."""
         self._kept.begin()
 
     def end_trial(self, *, is_kept: bool) -> None:
@@ -68,8 +71,11 @@ class TransactionTable:
 
 @dataclass(slots=True)
 class Step:
-    """now_ms: monotonic, for deadlines. timestamp_ms: wall clock, for what is written down and for timeouts of
-    transactions, which go on while no coordinator is there. transaction_version: the level of the cluster."""
+    """One step of the shard, and what it brought about so far.
+
+    now_ms: monotonic, for deadlines. timestamp_ms: wall clock, for what is written down and for timeouts of
+    transactions, which go on while no coordinator is there. transaction_version: the level of the cluster.
+    """
 
     table: TransactionTable
     now_ms: int

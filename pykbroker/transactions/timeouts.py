@@ -1,7 +1,7 @@
-"""What time does to transactions: those that take too long are aborted, ids that nobody uses are forgotten.
+"""Time-outs of transactions: those that take too long are aborted, ids that nobody uses are forgotten.
 
-How long is measured by the wall clock, since it goes on while no coordinator is there; how often one looks, by the
-monotonic one.
+The wall clock measures how long, since it goes on while no coordinator is there; the monotonic clock says how often to
+look.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Timeouts:
         return min((deadline for deadline in deadlines if deadline is not None), default=None)
 
     def keep_watch(self, now_ms: int) -> None:
-        """After every step: nobody has to look where there is nothing to see."""
+        """Set the deadlines after a step: there is none where no transaction could time out."""
         if not self._table.ongoing:
             self._next_abort_ms = None
         elif self._next_abort_ms is None:
@@ -57,7 +57,7 @@ class Timeouts:
             self._next_removal_ms = now_ms + self._config.remove_expired_interval_ms
 
     def expire(self, step: Step) -> None:
-        """Of very many a part; the rest is still due."""
+        """Abort and forget what is due; of very many a part, and the rest is still due."""
         if self._next_abort_ms is not None and self._next_abort_ms <= step.now_ms:
             if self._abort_timed_out(step):
                 self._next_abort_ms = None

@@ -82,8 +82,9 @@ def is_exhausted(epoch: int) -> bool:
 
 @dataclass(slots=True)
 class Transaction:
-    """partitions: of the transaction; once it is decided, those whose markers are not known to be written.
+    """One transactional id: its producer, and its newest transaction.
 
+    partitions: of the transaction; once it is decided, those whose markers are not known to be written.
     previous_producer_id: the producer id before the newest change of state, as Kafka writes it.
     next_producer_id: the one that the producer has after this transaction, where its epochs are used up.
     last_producer_epoch: the one before the newest epoch, to recognise a request that is repeated; it is not in the
@@ -148,7 +149,7 @@ class Transaction:
         self.client_transaction_version = client_transaction_version
 
     def fence(self) -> None:
-        """Whoever has the epoch until now is a zombie. To be followed by an abort of the first protocol."""
+        """Raise the epoch, so that the producer that has it now is a zombie. An abort of the first protocol follows."""
         assert self.state is TransactionState.ONGOING
         self.producer_epoch = min(self.producer_epoch + 1, LAST_EPOCH)
         self.last_producer_epoch = NO_PRODUCER_EPOCH
@@ -194,7 +195,7 @@ class Transaction:
     # The log
 
     def record(self, transaction_version: int) -> TransactionRecord:
-        """transaction_version: the level of the cluster, which decides what the log may hold."""
+        """Return the record of this state. transaction_version: the level of the cluster, which decides its form."""
         key = TransactionLogKey(transactional_id=self.transactional_id)
         value = TransactionLogValue(
             producer_id=self.producer_id,
