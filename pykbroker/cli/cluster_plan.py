@@ -1,4 +1,4 @@
-"""Which nodes `pykbroker cluster` runs, with which properties, and where their data lies.
+"""The plan of `pykbroker cluster`: its nodes, their properties, and the places of their data.
 
 Brokers have the ids from 1 on. Without controllers of their own the first of them are controllers, too: three of them,
 or one where there are fewer than three. The data directory keeps the cluster's id and its controllers, because a voter
@@ -77,7 +77,7 @@ class ClusterPlan:
 
 
 def plan_cluster(brokers: int, controllers: int, base_port: int) -> ClusterPlan:
-    """controllers: of their own. Ports follow one another: brokers first. Raises ConfigurationError."""
+    """Plan nodes and ports, brokers first. controllers: nodes that are no brokers. Raises ConfigurationError."""
     combined = 0 if controllers else 3 if brokers >= 3 else 1
     last_port = base_port + brokers + (controllers or combined) - 1
     if last_port > 65535:
@@ -96,7 +96,7 @@ def plan_cluster(brokers: int, controllers: int, base_port: int) -> ClusterPlan:
 def node_properties(
     plan: ClusterPlan, node: PlannedNode, directory: Path, configs: Mapping[str, str]
 ) -> dict[str, str]:
-    """configs: what the user wants of every node. Raises ConfigurationError."""
+    """Return a node's properties. configs: the user's, for every node. Raises ConfigurationError."""
     for key in configs:
         if key in _OWN_KEYS:
             raise ConfigurationError(f"--config {key}: each node of the cluster gets its own from this command")

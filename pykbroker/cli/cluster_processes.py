@@ -24,7 +24,7 @@ _COLORS = ("cyan", "green", "magenta", "yellow", "blue", "red")
 
 
 class NodeProcess:
-    """say: takes each line of its log."""
+    """The process of one node. say: takes each line of its log."""
 
     def __init__(self, node: PlannedNode, properties_file: Path, say: Callable[[str], None]) -> None:
         self.node = node
@@ -42,7 +42,7 @@ class NodeProcess:
         return None if self._process is None else self._process.returncode
 
     async def run(self) -> None:
-        """From its start to its end."""
+        """Run the process from its start to its end."""
         self._process = process = await trio.lowlevel.open_process(
             self._command,
             stdin=subprocess.DEVNULL,
@@ -91,7 +91,7 @@ class NodeProcess:
 
 
 class ClusterProcesses:
-    """exit_code: what this command ends with, once it has run."""
+    """The processes of a cluster's nodes. exit_code: the one of the command, once it has run."""
 
     def __init__(self, plan: ClusterPlan, properties_files: Mapping[int, Path]) -> None:
         self._plan = plan

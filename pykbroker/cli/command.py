@@ -1,4 +1,4 @@
-"""What the client commands share: one-line errors, the options that all of them take, and their Trio run.
+"""Shared parts of the client commands: one-line errors, the options that all of them take, and their Trio run.
 
 A command ends with 0, with 1 after one line on stderr, or with 130 after Ctrl-C. A closed pipe (`| head`) is a good
 end. Kafka's tools print their usage and a stack trace instead; scripts see the same exit code.
@@ -122,7 +122,7 @@ def _first(group: BaseExceptionGroup[Any]) -> Any:
 
 
 def forget_stdout() -> None:
-    """Nobody reads any more: what Python flushes at its exit must not fail again."""
+    """Let standard output go nowhere: nobody reads it, and what Python flushes at its exit must not fail again."""
     null = os.open(os.devnull, os.O_WRONLY)
     os.dup2(null, sys.stdout.fileno())
     os.close(null)

@@ -1,4 +1,4 @@
-"""From `--bootstrap-server` and `--command-config` to a cluster."""
+"""The cluster that `--bootstrap-server` and `--command-config` name."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ NOT_PLAINTEXT = "security.protocol {} is not supported yet, only PLAINTEXT"
 
 
 class ClusterOptions(Protocol):
-    """What `bootstrap_options` gives a command."""
+    """The options that `bootstrap_options` gives a command."""
 
     @property
     def bootstrap_server(self) -> str: ...

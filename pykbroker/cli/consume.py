@@ -252,7 +252,7 @@ async def _polls(poll: Poll, max_messages: int, timeout_ms: int | None) -> Async
 
 
 class Printer:
-    """Writes in a thread: a reader that pauses must not keep the member's heartbeats from being sent.
+    """The printer writes in a thread: a reader that pauses must not keep the member's heartbeats from being sent.
 
     A write is not abandoned at Ctrl-C, because the offsets of its records are committed then.
     """

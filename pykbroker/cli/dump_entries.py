@@ -1,4 +1,4 @@
-"""What `pykbroker dump` shows of a file: entries with their fields, and findings in between, as they come.
+"""The entries of a file that `pykbroker dump` shows, with their fields, and findings in between, as they come.
 
 Nothing is printed here, and nothing is held that is as large as the file.
 """
@@ -47,8 +47,10 @@ Dumped: TypeAlias = Entry | Finding
 
 @dataclass(frozen=True, slots=True)
 class DumpOptions:
-    """offset, limit: from where on, and how many batches or entries. topic: what the records are, if not by the
-    directory's name. deep: look at every record, shown or not.
+    """The options of a dump.
+
+    offset, limit: from where on, and how many batches or entries. topic: the one whose records these are, if the
+    directory's name does not tell. deep: look at every record, shown or not.
     """
 
     with_records: bool = False
@@ -177,7 +179,7 @@ def _checked_entries(
 
 
 def _last_offset(found: Found) -> int:
-    """What is no batch is shown wherever one begins."""
+    """Return the last offset of what was found; the greatest one for what is no batch: it is shown in any case."""
     match found:
         case FoundBatch():
             return found.header.last_offset
@@ -224,7 +226,7 @@ def _topic(path: str) -> str | None:
 
 
 def _base_offset(file: DiskFile, name: FileName) -> int:
-    """By the name; where that says nothing, by the first batch."""
+    """Return the base offset by the file's name or else by its first batch."""
     if name.base_offset is not None and name.kind is FileKind.LOG:
         return name.base_offset
     first = next(scan_headers(file, 0, file.size()), None)
@@ -238,7 +240,7 @@ def _next_base_offset(disk: Disk, path: str, base_offset: int) -> int | None:
 
 
 def _position_of(disk: Disk, file: DiskFile, path: str, base_offset: int, offset: int) -> int:
-    """Where to begin for `offset`: the index says where, if a sound batch stands there."""
+    """Return the position to begin at for `offset`: that of the index, if a sound batch stands there."""
     index_path = path.removesuffix(LOG_SUFFIX) + INDEX_SUFFIX
     if not path.endswith(LOG_SUFFIX) or not disk.exists(index_path):
         return 0

@@ -87,7 +87,7 @@ def _voters(
 
 
 def _check_kraft_version(levels: dict[str, int], *, is_dynamic: bool) -> None:
-    """It is the log's business and not one of the features that a cluster begins with."""
+    """Check the level of `kraft.version`, which belongs to the log and not to the features of a new cluster."""
     level = levels.pop(KRAFT_VERSION, None)
     if level is not None and (level > 0) != is_dynamic:
         raise CommandFailed(

@@ -1,4 +1,4 @@
-"""What `pykbroker groups` does: list, describe, delete, reset offsets, delete offsets."""
+"""Actions of `pykbroker groups`: list, describe, delete, reset offsets, delete offsets."""
 
 from __future__ import annotations
 
@@ -179,7 +179,7 @@ async def _chosen(cluster: Cluster, options: GroupOptions) -> list[str]:
 
 
 def _names(text: str | None, known: Sequence[str], what: str) -> list[str]:
-    """In Kafka's spelling, whatever the case they were given in."""
+    """Return names in Kafka's spelling, whatever the case they were given in."""
     spelling = {name.lower(): name for name in known}
     wanted = [part.strip() for part in (text or "").split(",") if part.strip()]
     for name in wanted:

@@ -42,7 +42,7 @@ class GroupOptions:
 
     @property
     def places(self) -> dict[str, object]:
-        """Where to reset to: of these, exactly one is given."""
+        """The options that say where to reset to, of which exactly one is given."""
         return {
             "--to-earliest": self.to_earliest,
             "--to-latest": self.to_latest,

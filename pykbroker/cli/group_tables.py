@@ -52,7 +52,7 @@ async def print_offsets(cluster: Cluster, group: GroupDescription) -> None:
 
 
 async def log_end_offsets(cluster: Cluster, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-    """Of those that still exist and have a leader."""
+    """Return the end offsets of the partitions that still exist and have a leader."""
     wanted = list(partitions)
     metadata = await cluster.refresh({of.topic for of in wanted})
     led = [of for of in wanted if metadata.leader(of) is not None]

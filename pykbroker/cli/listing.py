@@ -87,8 +87,9 @@ def timestamp_text(timestamp_ms: int) -> str:
 
 
 def print_line(line: str, console: Console | None = None) -> None:
-    """In colour on a terminal: the place at the line's beginning, names of fields, and what is wrong. Through the
-    terminal's console where something else is drawn there, too.
+    """Print a line, on a terminal in colours: its place, names of fields, and what is wrong.
+
+    console: the terminal's, where something else is drawn there, too.
     """
     if not stdout_is_terminal():
         click.echo(line)

@@ -1,6 +1,6 @@
-"""Which offsets `--reset-offsets` would give a group: scopes, places, and the plan as a file.
+"""The offsets that `--reset-offsets` would give a group: scopes, places, and the plan as a file.
 
-Follows `ConsumerGroupCommand` and `OffsetsUtils`. An offset outside of the log becomes the nearest one inside.
+The rules follow `ConsumerGroupCommand` and `OffsetsUtils`. An offset outside of the log becomes the nearest one inside.
 """
 
 from __future__ import annotations

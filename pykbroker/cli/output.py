@@ -33,7 +33,7 @@ def plain_table(columns: Sequence[Column], rows: Iterable[Sequence[str]]) -> lis
 
 
 def print_table(columns: Sequence[Column], rows: Sequence[Sequence[str]], *, apart: bool = False) -> None:
-    """`apart` puts an empty line above the plain form, where Kafka's tool does."""
+    """Print a table. apart: an empty line stands above the plain form, as in Kafka's tool."""
     if not stdout_is_terminal():
         if apart:
             click.echo()

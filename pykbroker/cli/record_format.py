@@ -52,7 +52,7 @@ DESERIALIZERS: Mapping[str, Deserializer] = {
 
 
 def deserializer(class_name: str) -> Deserializer:
-    """By the class name of Kafka's, with or without its package. Raises InvalidLine."""
+    """Return the deserializer for Kafka's class name, with or without its package. Raises InvalidLine."""
     found = DESERIALIZERS.get(class_name.rpartition(".")[2])
     if found is None:
         raise InvalidLine(f"Deserializer {class_name} is not one of {', '.join(DESERIALIZERS)}")

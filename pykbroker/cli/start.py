@@ -84,8 +84,9 @@ def key_values(overrides: tuple[str, ...]) -> dict[str, str]:
 
 
 def _allow_all_descriptors() -> None:
-    """As many open files as the system lets this user have, as the JVM does for Apache Kafka: shells begin with 1,024,
-    which is soon used up by segments and connections.
+    """Raise the limit of open files to what the system allows, as the JVM does for Apache Kafka.
+
+    Shells begin with 1,024, which segments and connections soon use up.
     """
     _, allowed = resource.getrlimit(resource.RLIMIT_NOFILE)
     with suppress(ValueError, OSError):  # where the system says "unlimited" and does not mean it, as macOS does

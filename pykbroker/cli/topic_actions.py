@@ -1,4 +1,4 @@
-"""What `pykbroker topics` does: list, describe, create, alter, delete."""
+"""Actions of `pykbroker topics`: list, describe, create, alter, delete."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `pykbroker transactions` does: list, describe, producers, find-hanging, abort."""
+"""Actions of `pykbroker transactions`: list, describe, producers, find-hanging, abort."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _NONE = "None"
 
 @dataclass(frozen=True, slots=True)
 class TransactionOptions:
-    """flags: those of the sub-command, by their names."""
+    """The options of a sub-command. flags: its own, by their names."""
 
     bootstrap_server: str
     command_config: Path | None

@@ -106,7 +106,7 @@ class Verification:
             yield finding
 
     def repair(self, *, salvage: bool) -> Iterator[str]:
-        """What was done; `damage` is then what is left."""
+        """Repair what the checks found, and tell each step; `damage` is then what is left."""
         before, self.damage = self.damage, []
         for check in self.checks:
             here = [each for each in before if Path(each.path).is_relative_to(check.report.path)]

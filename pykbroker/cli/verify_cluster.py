@@ -1,4 +1,4 @@
-"""What the metadata log says of topics, for `pykbroker verify`: read without opening it as a broker does."""
+"""The topics of the metadata log, for `pykbroker verify`, which reads the log without opening it as a broker does."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class _Unreadable(Exception):
 
 
 def read_cluster(disk: Disk, directories: Sequence[str]) -> Cluster:
-    """Its topics are None where none of the directories has a metadata log that can be read."""
+    """Read the cluster's topics; they are None where no directory has a metadata log that can be read."""
     topics = None
     for directory in directories:
         path = posixpath.join(directory, METADATA_LOG_DIRECTORY)
@@ -115,7 +115,7 @@ def _segments(names: Sequence[str]) -> list[str]:
 
 
 def _batches(disk: Disk, path: str, names: Sequence[str]) -> Iterator[FoundBatch]:
-    """Up to the end; damage in the last segment may be a torn tail, and ends them as well."""
+    """Iterate over the batches to the end; damage in the last segment may be a torn tail, and ends them as well."""
     for name in names:
         file = disk.open(posixpath.join(path, name))
         try:

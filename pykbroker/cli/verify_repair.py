@@ -1,4 +1,4 @@
-"""What `pykbroker verify --repair` and `--salvage` do with what the check found, directory by directory."""
+"""Repairs of `pykbroker verify --repair` and `--salvage`: what they do with the findings, directory by directory."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ EPOCH_MS = 1_700_000_000_000
 
 
 class SimulatedClock:
-    """Runs with Trio's clock; a node's clocks may be set apart from it and run at another rate, as machines' clocks do.
+    """A clock of a node, which runs with Trio's clock, or apart from it and at another rate, as machines' clocks do.
 
     Trio's own sleeps keep the true time: a node with a slow clock wakes too early, and one with a fast clock too late.
     """
@@ -24,5 +24,5 @@ class SimulatedClock:
         return round(trio.current_time() * 1000 * self._rate)
 
     def step_wall_ms(self, step_ms: int) -> None:
-        """Somebody sets the clock: timestamps and retention see it, deadlines do not."""
+        """Set the wall clock, as an operator does: timestamps and retention see it, deadlines do not."""
         self._wall_offset_ms += step_ms

@@ -1,4 +1,4 @@
-"""Runs a Trio program so that one seed gives one order of events, in every process.
+"""Deterministic runs of a Trio program: one seed gives one order of events, in every process.
 
 Trio shuffles the tasks of each step on purpose. Its own tests fix that with two private names, and this is the only
 file that touches its private parts; `check` fails where a new Trio has changed their meaning. Real threads, sockets,

@@ -60,7 +60,7 @@ class _Inode:
 
 
 def _torn(data: bytes, synced: bytes, rng: Random) -> bytes:
-    """What a crash makes of a file: its synced bytes where nothing was written since, and something of the rest."""
+    """Return what a crash makes of a file: its synced bytes where nothing was written since, and a part of the rest."""
     common = next((i for i, pair in enumerate(zip(data, synced, strict=False)) if pair[0] != pair[1]), None)
     if common is None:
         common = min(len(data), len(synced))
@@ -99,7 +99,7 @@ class _Directory:
 
 @dataclass(frozen=True, slots=True)
 class _NameChange:
-    """What a directory had under a name before."""
+    """The entry that a directory had under a name before a change."""
 
     directory: _Directory
     name: str
@@ -161,7 +161,7 @@ class SimulatedFile:
         return len(data)
 
     def _take_back(self, inode: _Inode, length: int) -> None:
-        """What was written before a write failed half way."""
+        """Take back what was written before a write failed half way."""
         if self._appended is None:
             self._disk.give_room_back(len(inode.data) - length)
             del inode.data[length:]
@@ -238,7 +238,7 @@ class SimulatedDisk:
         self._root.crash(self._rng)
 
     def process_died(self) -> None:
-        """Nobody holds locks any more; what was written is there, for the machine goes on."""
+        """Release all locks; what was written is there, for the machine goes on."""
         self._locked = set()
 
     def take_space(self, path: str, size: int) -> None:
@@ -264,7 +264,7 @@ class SimulatedDisk:
     # Names
 
     def _change(self, *changes: tuple[_Directory, str, _Inode | _Directory | None]) -> None:
-        """At once, and either all or none after a crash."""
+        """Change names at once; after a crash all or none of the changes are there."""
         self._journal.append([_NameChange(parent, name, parent.entries.get(name)) for parent, name, _ in changes])
         for parent, name, node in changes:
             parent.put(name, node)

@@ -32,7 +32,7 @@ CHANGES = SYNCS | {
 
 @dataclass(slots=True)
 class Fault:
-    """From its turn on, `times` operations of these kinds on a path with this text fail; None is for ever."""
+    """A fault of the disk: `times` operations of these kinds on a path with this text fail (None: all of them)."""
 
     number: int
     operations: frozenset[str] = CHANGES
@@ -110,7 +110,10 @@ class FaultyFile:
 
 
 class FaultyDisk:
-    """faults: what is to come, to be set at any time. operations: how many of `CHANGES` were attempted."""
+    """A disk with faults.
+
+    faults: those to come, to be set at any time. operations: the number of `CHANGES` that were attempted.
+    """
 
     def __init__(self, disk: Disk, rng: Random) -> None:
         self.rng = rng

@@ -1,4 +1,4 @@
-"""What lies between two hosts: one link for each direction, which may be cut, slow or lossy.
+"""Links between two hosts: one for each direction, which may be cut, slow or lossy.
 
 The faults are those that TCP lets a program see. A lost packet is sent again, so bytes come late and never go missing.
 Over a link that is cut nothing arrives and nobody is told; what was under way arrives some time after it is mended.
@@ -31,7 +31,7 @@ class LinkUser(Protocol):
 
 
 class Link:
-    """From one host to another. `is_cut` is changed by `set_cut` alone."""
+    """The link from one host to another. `set_cut` alone changes `is_cut`."""
 
     def __init__(self, rng: random.Random, longest_delay_s: float) -> None:
         self._rng = rng

@@ -55,7 +55,7 @@ class SimulatedTransport:
         return self._incoming.has_unread_bytes
 
     def half_close(self) -> None:
-        """As shutdown(SHUT_WR): the peer reads the end, and may go on to answer."""
+        """Close the sending side, as shutdown(SHUT_WR) does: the peer reads the end, and may go on to answer."""
         self._outgoing.close_writer()
 
     async def receive_into(self, view: memoryview) -> int:
@@ -120,7 +120,7 @@ class SimulatedAcceptor:
         self._changed.unpark_all()
 
     def close(self) -> None:
-        """Whoever was not accepted yet is turned away."""
+        """Close the port; connections that were not accepted yet are reset."""
         self._closed = True
         self._host.forget(self)
         self._changed.unpark_all()
@@ -166,7 +166,7 @@ class SimulatedHost:
         self._transports = []
 
     def lose_power(self) -> None:
-        """Its connections hang; once the machine runs again whoever sends something is told that they are gone."""
+        """Cut the machine's power: its connections hang, and are reset for senders once the machine runs again."""
         self.has_power = False
         self._network.refresh()
         for transport in self._transports:
@@ -211,12 +211,12 @@ class SimulatedNetwork:
     # Faults
 
     def cut(self, one: str, other: str) -> None:
-        """Nothing gets through between the two."""
+        """Cut both links between two hosts."""
         self.cut_one_way(one, other)
         self.cut_one_way(other, one)
 
     def cut_one_way(self, source: str, target: str) -> None:
-        """Nothing gets from source to target; what the target sends arrives, and it never learns that it did."""
+        """Cut the link from source to target; what the target sends arrives, and it never learns that it did."""
         self._cuts.add((source, target))
         self.refresh()
 
@@ -233,7 +233,7 @@ class SimulatedNetwork:
         self.refresh()
 
     def slow(self, source: str, target: str, *, delay_ms: float = 0.0, loss: float = 0.0) -> None:
-        """From now on each packet takes so much longer, and this share of them has to be sent again."""
+        """Make a link slow: each packet takes so much longer, and this share of them has to be sent again."""
         link = self.link(source, target)
         link.added_delay_s = delay_ms / 1000
         link.loss = loss
@@ -242,7 +242,7 @@ class SimulatedNetwork:
         return self.link(source, target).is_cut
 
     def refresh(self) -> None:
-        """What is cut, after a change of the cuts or of a machine's power."""
+        """Set which links are cut, after a change of the cuts or of a machine's power."""
         for (source, target), link in self._links.items():
             link.set_cut(self._is_cut(source, target))
 
@@ -299,7 +299,7 @@ class SimulatedNetwork:
         return self._rng.uniform(0, self._longest_delay_s)
 
     async def _shake_hands(self, source: SimulatedHost, target: SimulatedHost) -> None:
-        """Until a packet gets there and one back. Raises OSError when nobody waits for that any longer."""
+        """Wait until a packet gets there and one back. Raises OSError after the time-out of a connect."""
         ways = self.link(source.name, target.name), self.link(target.name, source.name)
         with trio.move_on_after(_CONNECT_TIMEOUT_S) as waiting:
             while any(link.is_cut for link in ways):

@@ -24,7 +24,7 @@ LOG_DIRECTORY = "/data"
 
 
 class SimulatedNode:
-    """Everything of a node that is not simulated is the real one. One seed gives one run, see `determinism`."""
+    """A real node on a simulated clock, network, disk and threads. One seed gives one run, see `determinism`."""
 
     def __init__(
         self,
@@ -36,7 +36,7 @@ class SimulatedNode:
         overrides: Mapping[str, str] | None = None,
         clock: SimulatedClock | None = None,
     ) -> None:
-        """name: of its machine in the network, whose links can be cut. overrides: its configuration."""
+        """Make the node. name: of its machine in the network, whose links can be cut. overrides: its configuration."""
         self._rng = rng
         self._host = network.of(name or f"machine of port {port}")
         self._tasks = SimulatedProcess()
@@ -88,7 +88,7 @@ class SimulatedNode:
         return ready
 
     def die_at(self, change: int | None, *, is_power_cut: bool = False) -> None:
-        """In front of the running process's change of this number to the disk; see `process.changes`. None: not."""
+        """Let the process die in front of its change of this number to the disk (`process.changes`). None: not."""
         self.process.dies_at = change
         self._is_power_cut = is_power_cut
 
@@ -128,7 +128,7 @@ class SimulatedNode:
         return self._tasks.is_paused
 
     async def _resume_at_the_end(self, tasks: SimulatedProcess) -> None:
-        """What is paused could not be cancelled."""
+        """Resume a paused process at the end, since it could not be cancelled."""
         try:
             await self._ended.wait()
         finally:
@@ -138,7 +138,7 @@ class SimulatedNode:
         self._die(is_power_cut=self._is_power_cut)
 
     def _die(self, *, is_power_cut: bool) -> None:
-        """Nothing of it reaches the network or the disk any more."""
+        """End the process: nothing of it reaches the network or the disk any more."""
         assert self._running is not None
         self.process.is_dead = True
         self._running.cancel()
@@ -154,11 +154,11 @@ class SimulatedNode:
         return self._ended.is_set()
 
     async def wait_until_ended(self) -> None:
-        """By itself, for its disk's sake."""
+        """Wait until the process has ended by itself, because of its disk."""
         await self._ended.wait()
 
     async def lose_power(self) -> None:
-        """As `crash`, of a node that has stopped or ended by itself."""
+        """Crash the machine of a node that has stopped or ended by itself."""
         await self._ended.wait()
         self.disk.crash()
 

@@ -14,7 +14,7 @@ _NOT_YET = math.inf
 
 
 class Pipe:
-    """Lies on `link`; what its reader tells its writer, that bytes were taken or nobody is there, goes over `back`."""
+    """One direction of a connection, on `link`. The reader's news, bytes taken or nobody there, goes over `back`."""
 
     def __init__(self, rng: random.Random, link: Link, back: Link, capacity_bytes: int) -> None:
         self._rng = rng
@@ -113,7 +113,7 @@ class Pipe:
             self._changed.unpark_all()
 
     def _is_refused(self) -> bool:
-        """Whoever writes to a reader that has gone is told so, where bytes and the answer get through."""
+        """Tell whether a write is refused: the reader has gone, and bytes and the answer get through."""
         if self._link.is_cut or self._back.is_cut:
             return False
         if self._is_reader_gone:
@@ -183,7 +183,7 @@ class Pipe:
         self._changed.unpark_all()
 
     def abort_writer(self) -> None:
-        """It has gone, and its machine tells the reader so, now or when the link is there again."""
+        """End the writer: its machine tells the reader so, now or when the link is there again."""
         self.reset_writer()
         self.twin.reset_reader()
         if self._link.is_cut:
@@ -193,6 +193,6 @@ class Pipe:
             self.twin.reset_writer()
 
     def forget_writer(self) -> None:
-        """Its machine has no power: the reader hears nothing, and nobody takes what it answers."""
+        """Forget the writer, whose machine has no power: the reader hears nothing, and nobody takes what it answers."""
         self._is_writer_gone = True
         self.twin._is_reader_gone = True

@@ -1,4 +1,4 @@
-"""Which tasks are one simulated process, so that it can be stopped as by SIGSTOP: nothing of it runs.
+"""The tasks of one simulated process, which can be stopped as by SIGSTOP: nothing of it runs.
 
 Its clocks go on, its connections stay, what it is sent waits in its buffers, and whoever connects is accepted by its
 machine. When it goes on, all timers that have run out meanwhile do so at once.

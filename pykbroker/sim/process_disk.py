@@ -15,11 +15,11 @@ from .faulty_disk import CHANGES
 
 
 class ProcessDied(BaseException):
-    """Not an `Exception`: no process lives to handle its own death."""
+    """The death of the process, which is no `Exception`: no process lives to handle its own death."""
 
 
 class ProcessDisk:
-    """on_death: what the world does when the process dies by itself, at change number `dies_at`."""
+    """The disk of one process. on_death: is called when the process dies by itself, at change number `dies_at`."""
 
     def __init__(self, disk: Disk, on_death: Callable[[], None]) -> None:
         self.disk = disk
@@ -31,7 +31,7 @@ class ProcessDisk:
         self._changes_later = 0
 
     def die_after_append(self, wanted: Callable[[str, bytes], bool], *, changes: int) -> None:
-        """So many changes behind the next append that is wanted, by path and bytes."""
+        """Let the process die so many changes behind the next append that `is_wanted` accepts, by path and bytes."""
         self._wanted = wanted
         self._changes_later = changes
 
@@ -150,7 +150,7 @@ class ProcessFile:
         return self._file.read_cached(position, size)
 
     def append(self, parts: Sequence[Buffer]) -> None:
-        """What takes several system calls may be there in part when the process dies."""
+        """Append; what takes several system calls may be there in part when the process dies."""
         for number in range(0, len(parts) or 1, IOV_MAX):
             was_dead = self._process.is_dead
             try:
