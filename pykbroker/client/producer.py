@@ -111,9 +111,9 @@ class Producer:
         self._sequences: dict[TopicPartition, int] = {}
         self._buffered_bytes = 0
         self._failure: ClientError | None = None
-        self._work = trio.Event()
-        self._full = trio.Event()
-        self._progress = trio.Event()
+        self._work = trio.lowlevel.ParkingLot()
+        self._full = trio.lowlevel.ParkingLot()
+        self._progress = trio.lowlevel.ParkingLot()
 
     async def send(
         self,
@@ -132,13 +132,13 @@ class Producer:
         record = Record(key, value, tuple(headers), self._now_ms() if timestamp_ms is None else timestamp_ms)
         target = await self._partition(topic, key, partition)
         while self._buffered_bytes >= BUFFER_MEMORY_BYTES and self._failure is None:
-            await self._progress.wait()
+            await self._progress.park()
         self._raise_failure()
         size_bytes = estimated_size(record)
         batch = self._open_batch(target, record.key, size_bytes)
         batch.append(record, size_bytes)
         self._buffered_bytes += size_bytes
-        self._work.set()
+        self._work.unpark_all()
         if len(batch.records) == 1:
             # A caller that never waits must not keep the sender from running.
             await trio.lowlevel.checkpoint()
@@ -149,7 +149,7 @@ class Producer:
         pending = [batch for queue in self._queues.values() for batch in queue]
         for batch in pending:
             batch.closed = True
-        self._full.set()
+        self._full.unpark_all()
         for batch in pending:
             await batch.done.wait()
         self._raise_failure()
@@ -158,12 +158,10 @@ class Producer:
         """The sender."""
         while True:
             if not self._queues:
-                self._work = trio.Event()
-                await self._work.wait()
+                await self._work.park()
             if self._linger_ms and not any(queue[0].closed for queue in self._queues.values()):
-                self._full = trio.Event()
                 with trio.move_on_after(self._linger_ms / 1000):
-                    await self._full.wait()
+                    await self._full.park()
             if not await self._send_heads():
                 await trio.sleep(RETRY_BACKOFF_MS / 1000)
 
@@ -187,7 +185,7 @@ class Producer:
             if queue[-1].size_bytes + size_bytes <= self._batch_size_bytes:
                 return queue[-1]
             queue[-1].closed = True
-            self._full.set()
+            self._full.unpark_all()
             topic = self._cluster.metadata.topics.get(target.topic)
             if key is None and topic is not None:
                 self._sticky.batch_is_full(target.topic, len(topic.partitions))
@@ -209,8 +207,7 @@ class Producer:
         async with trio.open_nursery() as nursery:
             for node, batches in by_leader.items():
                 nursery.start_soon(self._send_to, node, batches, results)
-        self._progress.set()
-        self._progress = trio.Event()
+        self._progress.unpark_all()
         return moved or any(results)
 
     async def _send_to(self, node: Node, batches: list[ProducerBatch], results: list[bool]) -> None:
