@@ -8,16 +8,13 @@ Times are those of a monotonic clock.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from pykbroker.protocol.errors import ErrorCode
 
 from .reads import NO_OFFSET
-
-if TYPE_CHECKING:
-    from .partition import Partition
 
 NO_BROKER_EPOCH = -1
 """Of who does not tell its epoch, as in Fetch before version 15; it is not compared then."""
@@ -72,15 +69,6 @@ class CommittedIsr:
     partition_epoch: int
 
 
-@dataclass(frozen=True, slots=True)
-class IsrRules:
-    """What partitions share. propose: has the controller asked; `Partition.isr_change_answered` is told the outcome."""
-
-    brokers: Brokers
-    lag_time_max_ms: int
-    propose: Callable[[Partition, IsrChange], None]
-
-
 class FetchTimes(Protocol):
     """A follower's fetch session, as `session_watch.Watching` is one."""
 
@@ -89,8 +77,8 @@ class FetchTimes(Protocol):
         """When its last request came."""
         ...
 
-    def partition_changed(self, partition: Partition) -> None:
-        """Something else speaks for the follower in this partition: the session is to say again what it has."""
+    def ask_again(self, in_sync: InSyncReplicas) -> None:
+        """Another request speaks for a follower of this partition: the session is to say again what it has."""
         ...
 
 
@@ -151,9 +139,10 @@ class InSyncReplicas:
     `maximal` are those that the high watermark waits for: with whom a pending change adds, and with whom it removes.
     """
 
-    def __init__(self, local_id: int, rules: IsrRules) -> None:
+    def __init__(self, local_id: int, brokers: Brokers, lag_time_max_ms: int) -> None:
         self._local_id = local_id
-        self._rules = rules
+        self._brokers = brokers
+        self._lag_time_max_ms = lag_time_max_ms
         self.committed: tuple[int, ...] = ()
         self.maximal: tuple[int, ...] = ()
         self.pending: IsrChange | None = None
@@ -208,6 +197,8 @@ class InSyncReplicas:
         now_ms: int,
         broker_epoch: int,
     ) -> None:
+        if follower.quiet_in is not None:
+            follower.quiet_in.ask_again(self)
         self._now_ms = max(self._now_ms, now_ms)
         follower.note_fetch(offset, log_start_offset, leader_end_offset, now_ms, broker_epoch)
 
@@ -231,7 +222,7 @@ class InSyncReplicas:
         """It speaks for an incarnation of the broker that is gone."""
         if broker_epoch == NO_BROKER_EPOCH:
             return False
-        live_epoch = self._rules.brokers.live_epoch(replica_id)
+        live_epoch = self._brokers.live_epoch(replica_id)
         return live_epoch is not None and broker_epoch < live_epoch
 
     def least_end_offset(self, log_end_offset: int) -> int:
@@ -246,12 +237,10 @@ class InSyncReplicas:
 
     def _is_joining(self, follower: FollowerState, log_end_offset: int) -> bool:
         """Otherwise it might never catch up with a high watermark that moves all the time."""
-        return follower.is_caught_up(log_end_offset, self._now_ms, self._rules.lag_time_max_ms) and self._may_join(
-            follower
-        )
+        return follower.is_caught_up(log_end_offset, self._now_ms, self._lag_time_max_ms) and self._may_join(follower)
 
     def _may_join(self, follower: FollowerState) -> bool:
-        brokers = self._rules.brokers
+        brokers = self._brokers
         if follower.broker_epoch is None or not brokers.may_join_isr(follower.replica_id):
             return False
         return follower.broker_epoch in (NO_BROKER_EPOCH, brokers.live_epoch(follower.replica_id))
@@ -278,7 +267,7 @@ class InSyncReplicas:
         if replica_id == self._local_id:
             return False
         follower = self.followers.get(replica_id)
-        return follower is None or not follower.is_caught_up(log_end_offset, now_ms, self._rules.lag_time_max_ms)
+        return follower is None or not follower.is_caught_up(log_end_offset, now_ms, self._lag_time_max_ms)
 
     def propose(self, isr: tuple[int, ...], leader_epoch: int, partition_epoch: int) -> IsrChange:
         """From now on the high watermark waits for both: the ISR that is, and the one that is asked for."""

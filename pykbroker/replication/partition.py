@@ -8,6 +8,7 @@ Who those are is kept in `isr`; what a follower fetches, and does with the answe
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Final, Protocol
 
 from pykbroker.protocol.errors import ApiError, ErrorCode
@@ -19,7 +20,7 @@ from pykbroker.storage.log.truncation import Truncation
 from pykbroker.storage.segments.validation import CheckedBatch
 from pykbroker.storage.segments.verification import NotVerified
 
-from .isr import NO_BROKER_EPOCH, CommittedIsr, FollowerState, InSyncReplicas, IsrChange, IsrRules
+from .isr import NO_BROKER_EPOCH, Brokers, CommittedIsr, FollowerState, InSyncReplicas, IsrChange
 from .reads import (
     NO_EPOCH,
     NO_OFFSET,
@@ -66,6 +67,17 @@ class PartitionWatcher(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class IsrRules:
+    """What the partitions of a node share. `propose` asks the controller for a change of the ISR;
+    `Partition.isr_change_answered` is told the outcome.
+    """
+
+    brokers: Brokers
+    lag_time_max_ms: int
+    propose: Callable[[Partition, IsrChange], None]
+
+
 class Partition:
     """A replica of one partition. Each state comes from `apply_state`; until the first one nobody leads.
 
@@ -95,7 +107,7 @@ class Partition:
         self._led_since_epoch = NO_EPOCH
         self.replicas: tuple[int, ...] = ()
         self.adding_replicas: tuple[int, ...] = ()
-        self.in_sync = InSyncReplicas(local_id, isr_rules)
+        self.in_sync = InSyncReplicas(local_id, isr_rules.brokers, isr_rules.lag_time_max_ms)
         self._isr_rules = isr_rules
         self.high_watermark = max(log.log_start_offset, min(high_watermark, log.log_end_offset))
         self.watchers: dict[PartitionWatcher, None] = {}
@@ -398,8 +410,6 @@ class Partition:
     ) -> bool:
         """Whether the high watermark is a later one now."""
         has_deleted = log_start_offset > follower.log_start_offset
-        if follower.quiet_in is not None:
-            follower.quiet_in.partition_changed(self)  # it no longer speaks for the follower, and has to ask again
         self.in_sync.note_fetch(follower, offset, log_start_offset, self.log.log_end_offset, now_ms, broker_epoch)
         isr = self.in_sync.growth(follower, self.high_watermark, self.leader_epoch_start_offset)
         if isr:

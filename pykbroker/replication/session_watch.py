@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from pykbroker.long_work import PORTION, LongWork
 from pykbroker.protocol.errors import ErrorCode
 
+from .isr import InSyncReplicas
 from .reads import FetchPartitionData
 
 if TYPE_CHECKING:
@@ -37,11 +38,11 @@ class Watching:
         self.fetched_ms = fetched_ms
         self._session: SessionWatch | None = session
         self._partitions: dict[PartitionKey, Partition] = {}
-        self._keys: dict[Partition, PartitionKey] = {}
+        self._keys: dict[InSyncReplicas, PartitionKey] = {}
 
     def add(self, key: PartitionKey, partition: Partition) -> None:
         self._partitions[key] = partition
-        self._keys[partition] = key
+        self._keys[partition.in_sync] = key
         partition.watchers[self] = None
 
     def remove(self, key: PartitionKey) -> None:
@@ -50,7 +51,10 @@ class Watching:
             self._let_go_of(partition)
 
     def partition_changed(self, partition: Partition) -> None:
-        key = self._keys.get(partition)
+        self.ask_again(partition.in_sync)
+
+    def ask_again(self, in_sync: InSyncReplicas) -> None:
+        key = self._keys.get(in_sync)
         if key is None:
             return  # Told already: another watcher, a coordinator that appends at once, has changed it once more.
         self.remove(key)
@@ -73,7 +77,7 @@ class Watching:
         return count
 
     def _let_go_of(self, partition: Partition) -> None:
-        del self._keys[partition]
+        del self._keys[partition.in_sync]
         partition.watchers.pop(self, None)
         partition.in_sync.end_quiet(self)
 

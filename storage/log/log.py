@@ -45,6 +45,7 @@ from ..segments.verification import NotVerified
 from .log_names import LogNames
 from .log_reads import LogReads, LogSlice
 from .log_segments import LogSegments
+from .log_state import LogState
 from .recovery import LogLoader
 from .recovery_progress import RecoveryProgress
 from .segment_replacement import SegmentReplacement
@@ -82,7 +83,7 @@ class AppendResult(NamedTuple):
     is_duplicate: bool = False
 
 
-class Log:
+class Log(LogState):
     """Made by `Log.open`."""
 
     def __init__(
@@ -101,12 +102,12 @@ class Log:
         are_names_durable: bool,
         rng: Random | None,
     ) -> None:
+        super().__init__(
+            log_start_offset=log_start_offset, log_end_offset=log_end_offset, recovery_point=recovery_point
+        )
         self.directory = directory
         self.config = config
         self.producers = producers
-        self.log_start_offset = log_start_offset
-        self.log_end_offset = log_end_offset
-        self.recovery_point = recovery_point
         self._has_been_compacted = has_been_compacted
         self._disk = disk
         self._epochs = epochs
@@ -120,14 +121,8 @@ class Log:
         """Held by the thread that makes new segments for a compaction, or has another process make them."""
         self.before_first_flush: Callable[[], None] = lambda: None
         """Makes durable what the directory holds beside the log, and must not be missing where records are there."""
-        self.is_being_truncated = False
-        self.truncations = 0
-        """How often records were taken back: whoever worked with them in a thread sees that they may be gone."""
         self._may_have_aborted = not all(segment.transaction_index.is_empty for segment in segments)
         self._replacement = SegmentReplacement(self._segments, producers)
-        self.before_truncation: Callable[[int], None] | None = None
-        """Is told to where, so that nobody takes what goes for damage after a crash."""
-        self.is_closed = False
         self._is_abandoned = False
 
     def __repr__(self) -> str:
@@ -535,7 +530,14 @@ class Log:
     @property
     def _parts(self) -> LogParts:
         return LogParts(
-            self._disk, self._epochs, self._segments, self._reads, self.producers, self._names, self._flushes
+            self._disk,
+            self._epochs,
+            self._segments,
+            self._reads,
+            self.producers,
+            self._names,
+            self._flushes,
+            self._replacement,
         )
 
     def skip_to(self, offset: int, *, now_ms: int) -> None:
@@ -592,7 +594,7 @@ class Log:
         due = list(takewhile(lambda segment: segment.latest_ms < least_ms, self._segments.all))
         if all(segment.unconfirmed is None for segment in due):
             return None
-        return TimestampConfirmation(self, due, least_ms)
+        return TimestampConfirmation(self, self._segments, due, least_ms)
 
     def delete_old_segments(self, high_watermark: int, now_ms: int) -> list[str]:
         """Put the segments out of use that `retention` says. Returns the files' paths: they are to be removed after

@@ -7,22 +7,21 @@ what is found there is taken over afterwards, where the log still has those segm
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from ..segments.segment import LogSegment, Unconfirmed
-
-if TYPE_CHECKING:
-    from .log import Log
+from .log_segments import LogSegments
+from .log_state import LogState
 
 
 class TimestampConfirmation:
-    """Of a log's segments from the oldest on: of those whose index says that they are older than `least_ms`."""
+    """One look at `due`, the log's oldest segments, whose time indexes say that they are older than `least_ms`."""
 
-    def __init__(self, log: Log, segments: Sequence[LogSegment], least_ms: int) -> None:
+    def __init__(self, log: LogState, segments: LogSegments, due: Sequence[LogSegment], least_ms: int) -> None:
         self._log = log
+        self._segments = segments
         self._truncations = log.truncations
         self._least_ms = least_ms
-        self._asked = [(each, each.unconfirmed) for each in segments]
+        self._asked = [(each, each.unconfirmed) for each in due]
         self._found: list[tuple[LogSegment, Unconfirmed, tuple[int, int]]] = []
 
     def read(self) -> None:
@@ -41,7 +40,7 @@ class TimestampConfirmation:
         log = self._log
         if log.is_closed or log.is_being_truncated or log.truncations != self._truncations:
             return True
-        present = set(map(id, log.segments))
+        present = set(map(id, self._segments.all))
         return any(id(segment) not in present for segment, _ in self._asked)
 
     def apply(self) -> None:

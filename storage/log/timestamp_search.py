@@ -12,7 +12,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple, TypeVar, cast
+from typing import NamedTuple, TypeVar, cast
 
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.records.batch import (
@@ -37,9 +37,7 @@ from ..files.steps import JOB_FAILURES, MEDIUM_BYTES, Job, Steps
 from ..segments.batch_scan import scan_batches, scan_headers
 from ..segments.segment import LOG_SUFFIX, LogSegment, TimestampAndOffset, record_timestamp
 from .log_segments import LogSegments
-
-if TYPE_CHECKING:
-    from .log import Log
+from .log_state import LogState
 
 T = TypeVar("T")
 
@@ -83,7 +81,7 @@ class _Records(NamedTuple):
 class TimestampSearch:
     """One lookup."""
 
-    def __init__(self, log: Log, segments: LogSegments, budget: CheckBudget) -> None:
+    def __init__(self, log: LogState, segments: LogSegments, budget: CheckBudget) -> None:
         self._log = log
         self._segments = segments
         self._budget = budget

@@ -12,8 +12,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from ..files.disk import Disk
 from ..files.errors import FileError
 from ..files.flush_turns import FlushTurns
 from ..producers.producer_replay import replay_producers
@@ -24,10 +24,8 @@ from ..segments.verification import NotVerified
 from .log_names import LogNames
 from .log_reads import LogReads
 from .log_segments import LogSegments
-
-if TYPE_CHECKING:
-    from ..files.disk import Disk
-    from .log import Log
+from .log_state import LogState
+from .segment_replacement import SegmentReplacement
 
 _SEGMENTS_AT_ONCE = 32
 """So many are put aside in one step on the event loop."""
@@ -44,12 +42,13 @@ class LogParts:
     producers: ProducerStateManager
     names: LogNames
     turns: FlushTurns
+    replacement: SegmentReplacement
 
 
 class Truncation(ABC):
     """Of a log that is cut off at `offset`."""
 
-    def __init__(self, log: Log, parts: LogParts, offset: int) -> None:
+    def __init__(self, log: LogState, parts: LogParts, offset: int) -> None:
         self.log = log
         self.offset = offset
         self._parts = parts
@@ -74,7 +73,7 @@ class Truncation(ABC):
             log.truncations += 1
             log.recovery_point = min(log.recovery_point, recovery_point)
         try:
-            log.cancel_replacement()
+            self._parts.replacement.cancel()
         except FileError:
             self.end()
             raise
@@ -166,7 +165,7 @@ class TruncationOfEpochs(Truncation):
 class TruncationOfRecords(Truncation):
     """As a follower does that disagrees with its leader."""
 
-    def __init__(self, log: Log, parts: LogParts, offset: int) -> None:
+    def __init__(self, log: LogState, parts: LogParts, offset: int) -> None:
         super().__init__(log, parts, offset)
         self._recovery_point = log.recovery_point
         self._start = offset
@@ -214,7 +213,7 @@ class TruncationOfRecords(Truncation):
 class TruncationOfAll(Truncation):
     """The log is empty and begins at `offset`. new_segment: makes the one that it has then."""
 
-    def __init__(self, log: Log, parts: LogParts, offset: int, new_segment: Callable[[], LogSegment]) -> None:
+    def __init__(self, log: LogState, parts: LogParts, offset: int, new_segment: Callable[[], LogSegment]) -> None:
         super().__init__(log, parts, offset)
         self._new_segment = new_segment
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from pykbroker.replication.isr import IsrChange, IsrRules
-from pykbroker.replication.partition import Partition
+from pykbroker.replication.isr import IsrChange
+from pykbroker.replication.partition import IsrRules, Partition
 
 LAG_TIME_MAX_MS = 30_000
 

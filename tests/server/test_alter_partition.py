@@ -13,8 +13,7 @@ from pykbroker.protocol.messages.brokers import (
     AlterPartitionResponsePartitionData,
     AlterPartitionResponseTopicData,
 )
-from pykbroker.replication.isr import IsrRules
-from pykbroker.replication.partition import Partition
+from pykbroker.replication.partition import IsrRules, Partition
 from pykbroker.server.replicas.alter_partition import IsrChanges
 from pykbroker.sim.disk import SimulatedDisk
 from pykbroker.storage.log.log import Log, LogConfig

@@ -13,7 +13,7 @@ import trio
 from pykbroker.replication.due_truncation import DueTruncation
 from pykbroker.replication.partition import Partition
 from pykbroker.storage.files.errors import CorruptLog, FileError
-from pykbroker.storage.log.log import Log
+from pykbroker.storage.log.log_state import LogState
 from pykbroker.storage.log.truncation import Truncation
 
 from ..runtime.threads import Threads
@@ -37,7 +37,7 @@ class LogTruncations:
     def __init__(self, threads: Threads, on_damage: Callable[[Partition, CorruptLog], None]) -> None:
         self._threads = threads
         self._on_damage = on_damage
-        self._under_way: dict[Log, trio.Event] = {}
+        self._under_way: dict[LogState, trio.Event] = {}
 
     async def run(self, due: DueTruncation) -> FileError | None:
         """What the disk refused, if it did."""

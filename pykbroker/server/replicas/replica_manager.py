@@ -20,8 +20,7 @@ from pykbroker.metadata.image import BROKER_RESOURCE, TOPIC_RESOURCE, ImageChang
 from pykbroker.metadata.partition_state import PartitionState
 from pykbroker.protocol.errors import ApiError, ErrorCode
 from pykbroker.protocol.uuids import RESERVED_DIRECTORIES, uuid_to_text
-from pykbroker.replication.isr import IsrRules
-from pykbroker.replication.partition import Partition
+from pykbroker.replication.partition import IsrRules, Partition
 from pykbroker.storage.directories.directory_names import parse_partition_directory
 from pykbroker.storage.directories.log_dirs import LogDirectory
 from pykbroker.storage.files.checkpoints import TopicPartition

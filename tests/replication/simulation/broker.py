@@ -41,8 +41,8 @@ from pykbroker.protocol.messages.offsets import (
 from pykbroker.replication.appended import Appended
 from pykbroker.replication.fetch_session import CachedPartition, FetchContext, FetchSessionCache
 from pykbroker.replication.follower import FetchSettings, Follower
-from pykbroker.replication.isr import CommittedIsr, IsrChange, IsrRules
-from pykbroker.replication.partition import ACKS_ALL, Partition
+from pykbroker.replication.isr import CommittedIsr, IsrChange
+from pykbroker.replication.partition import ACKS_ALL, IsrRules, Partition
 from pykbroker.replication.reads import FetchIsolation, FetchPartitionData
 from pykbroker.server.replicas.image_brokers import ImageBrokers
 from pykbroker.sim.disk import SimulatedDisk
