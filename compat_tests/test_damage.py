@@ -203,7 +203,7 @@ HARMLESS: list[Damage] = [garbage_in_the_indexes, zeros_behind_the_end, only_the
 
 
 @pytest.mark.parametrize("clean", [True, False], ids=["stopped", "killed"])
-def test_what_is_damaged_is_set_apart_and_everything_else_goes_on(tmp_path: Path, clean: bool) -> None:
+def test_what_is_damaged_is_quarantined_and_everything_else_goes_on(tmp_path: Path, clean: bool) -> None:
     """R17 to R21, each in a partition of its own."""
     broker = Pykbroker(tmp_path / "broker", SETTINGS)
     broker.start()

@@ -12,7 +12,7 @@ from pykbroker.protocol.schema import Message
 
 from . import wire
 from .events import Destination
-from .leader_state import Leader
+from .leader_state import LeaderState
 from .quorum_state import QuorumState
 from .voters import Endpoint
 from .wire import Known, Leadership
@@ -33,7 +33,7 @@ def check_leader(quorum: QuorumState, epoch: int) -> ErrorCode:
         return ErrorCode.FENCED_LEADER_EPOCH
     if epoch > quorum.epoch:
         return ErrorCode.UNKNOWN_LEADER_EPOCH
-    return ErrorCode.NONE if isinstance(quorum.state, Leader) else ErrorCode.NOT_LEADER_OR_FOLLOWER
+    return ErrorCode.NONE if isinstance(quorum.state, LeaderState) else ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 
 def handle_common(quorum: QuorumState, told: Leadership, error_code: int, source: Destination) -> bool | None:

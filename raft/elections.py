@@ -16,9 +16,9 @@ from .answers import KnownNow, handle_common, is_of_cluster, log_unexpected
 from .credible_epochs import LAST_EPOCH
 from .epochs import OffsetAndEpoch
 from .events import Destination
-from .leader_state import Leader
+from .leader_state import LeaderState
 from .quorum_state import QuorumState, Wanted
-from .states import Candidate, Follower, Prospective, Resigned, Unattached, Votes
+from .states import CandidateState, FollowerState, ProspectiveState, ResignedState, UnattachedState, Votes
 from .voters import NO_DIRECTORY, Endpoint, ReplicaKey
 
 logger = logging.getLogger(__name__)
@@ -76,7 +76,7 @@ class Elections:
     def _stand_instead(self) -> None:
         """Stand soon: a candidate lacks records that this log has, and cannot be elected."""
         state = self._quorum.state
-        if isinstance(state, Unattached) and self._quorum.leader_id is None:
+        if isinstance(state, UnattachedState) and self._quorum.leader_id is None:
             state.election_deadline_ms = min(state.election_deadline_ms, self._quorum.soon_ms())
 
     def _may_grant(self, candidate: ReplicaKey, *, pre_vote: bool) -> bool:
@@ -86,14 +86,14 @@ class Elections:
         """
         quorum_state, state = self._quorum, self._quorum.state
         match state:
-            case Leader():
+            case LeaderState():
                 return False
-            case Follower():
+            case FollowerState():
                 is_silent = quorum_state.now_ms >= state.fetch_deadline_ms  # who knows that it votes asks itself then
                 return pre_vote and (state.leader_is_gone or not state.has_fetched or is_silent)
-            case Candidate() | Resigned():
+            case CandidateState() | ResignedState():
                 return pre_vote
-            case Unattached() | Prospective():
+            case UnattachedState() | ProspectiveState():
                 if pre_vote:
                     return True
                 election = quorum_state.election
@@ -135,7 +135,7 @@ class Elections:
             return quorum.EndQuorumEpochResponse(error_code=ErrorCode.INVALID_REQUEST)
         error = self._told_by_leader(partition.leader_id, partition.leader_epoch, request.leader_endpoints)
         state = self._quorum.state
-        if error is ErrorCode.NONE and isinstance(state, Follower) and state.leader.node_id == partition.leader_id:
+        if error is ErrorCode.NONE and isinstance(state, FollowerState) and state.leader.node_id == partition.leader_id:
             state.leader_is_gone = True
             state.fetch_deadline_ms = self._quorum.now_ms + self._succession_backoff_ms(partition)
         return wire.end_quorum_epoch_response(known(), error)
@@ -196,13 +196,13 @@ class Elections:
         """
         asked = request.topics[0].partitions[0]
         state = self._quorum.state
-        if isinstance(state, Candidate) and not asked.pre_vote and asked.replica_epoch == self._quorum.epoch:
+        if isinstance(state, CandidateState) and not asked.pre_vote and asked.replica_epoch == self._quorum.epoch:
             state.votes.absent.add(source.node_id)
             self._count(source.node_id, granted=False, pre_vote=False)
 
     def _count(self, voter_id: int, *, granted: bool, pre_vote: bool) -> None:
         state = self._quorum.state
-        if not isinstance(state, Prospective if pre_vote else Candidate):
+        if not isinstance(state, ProspectiveState if pre_vote else CandidateState):
             return
         votes = state.votes
         if voter_id in votes.voters:
@@ -212,22 +212,22 @@ class Elections:
     def counted(self) -> None:
         """Draw the consequences of the votes so far; `leading` writes the first record of an elected leader."""
         state = self._quorum.state
-        if isinstance(state, Prospective):
+        if isinstance(state, ProspectiveState):
             if state.votes.is_won:
                 self._quorum.become_candidate()
             elif state.votes.is_lost:
                 self._give_up(state)
-        elif isinstance(state, Candidate) and state.votes.is_lost and state.backoff_deadline_ms is None:
+        elif isinstance(state, CandidateState) and state.votes.is_lost and state.backoff_deadline_ms is None:
             state.backoff_deadline_ms = self._quorum.now_ms + self._quorum.defeat_pause_ms(state)
 
-    def _give_up(self, state: Prospective) -> None:
+    def _give_up(self, state: ProspectiveState) -> None:
         """Return to the known leader, or wait for one, because no majority wants an election."""
         quorum_state = self._quorum
         if quorum_state.leader_id is not None and state.leader is not None:
             attempts = state.attempts
             quorum_state.become_follower(quorum_state.epoch, quorum_state.leader_id, state.leader)
             follower = quorum_state.state
-            assert isinstance(follower, Follower)
+            assert isinstance(follower, FollowerState)
             follower.attempts = attempts
         else:
             deadline_ms = quorum_state.now_ms + quorum_state.election_backoff_ms(state.attempts)
@@ -240,7 +240,7 @@ class Elections:
         told = wire.leadership(partition.leader_epoch, partition.leader_id, answer.node_endpoints)
         handled = handle_common(self._quorum, told, partition.error_code, source)
         state = self._quorum.state
-        if isinstance(state, Leader) and source.node_id in state.voters:
+        if isinstance(state, LeaderState) and source.node_id in state.voters:
             due_ms = self._quorum.now_ms + self._quorum.timeouts.begin_quorum_epoch_ms
             state.voters[source.node_id].begin_epoch_due_ms = due_ms
         if handled is not None:
@@ -252,7 +252,7 @@ class Elections:
         if partition is None:
             return log_unexpected(self._quorum, source, answer)
         state = self._quorum.state
-        if isinstance(state, Resigned):
+        if isinstance(state, ResignedState):
             state.unacknowledged.discard(source.node_id)
         told = wire.leadership(partition.leader_epoch, partition.leader_id, answer.node_endpoints)
         handled = handle_common(self._quorum, told, partition.error_code, source)
@@ -263,22 +263,22 @@ class Elections:
     def tick(self) -> None:
         quorum_state, now_ms = self._quorum, self._quorum.now_ms
         match quorum_state.state:
-            case Unattached() as state if quorum_state.may_stand and now_ms >= state.election_deadline_ms:
+            case UnattachedState() as state if quorum_state.may_stand and now_ms >= state.election_deadline_ms:
                 if quorum_state.voters.is_only(quorum_state.replica.key):
                     quorum_state.become_candidate()
                 else:
                     self._ask_for_pre_votes()
-            case Prospective() as state if now_ms >= state.election_deadline_ms:
+            case ProspectiveState() as state if now_ms >= state.election_deadline_ms:
                 self._give_up(state)
-            case Candidate() as state:
+            case CandidateState() as state:
                 deadline_ms = state.election_deadline_ms
                 if state.backoff_deadline_ms is not None:
                     deadline_ms = min(deadline_ms, state.backoff_deadline_ms)
                 if now_ms >= deadline_ms:
                     self._ask_for_pre_votes()
-            case Follower() as state if quorum_state.may_stand and now_ms >= state.fetch_deadline_ms:
+            case FollowerState() as state if quorum_state.may_stand and now_ms >= state.fetch_deadline_ms:
                 self._ask_for_pre_votes()
-            case Resigned() as state if now_ms >= state.election_deadline_ms:
+            case ResignedState() as state if now_ms >= state.election_deadline_ms:
                 quorum_state.become_unattached(min(quorum_state.epoch + 1, LAST_EPOCH), deadline_ms=now_ms)
             case _:
                 pass
@@ -292,28 +292,28 @@ class Elections:
 
     def deadline_ms(self) -> int | None:
         match self._quorum.state:
-            case Unattached() as state:
+            case UnattachedState() as state:
                 return state.election_deadline_ms if self._quorum.may_stand else None
-            case Prospective() as state:
+            case ProspectiveState() as state:
                 return state.election_deadline_ms
-            case Candidate() as state:
+            case CandidateState() as state:
                 if state.backoff_deadline_ms is not None:
                     return min(state.election_deadline_ms, state.backoff_deadline_ms)
                 return state.election_deadline_ms
-            case Follower() as state:
+            case FollowerState() as state:
                 return state.fetch_deadline_ms if self._quorum.may_stand else None
-            case Resigned() as state:
+            case ResignedState() as state:
                 return state.election_deadline_ms
             case _:
                 return None
 
     def wanted(self) -> list[Wanted]:
         match self._quorum.state:
-            case Prospective() as state:
+            case ProspectiveState() as state:
                 return self._votes_wanted(state.votes, pre_vote=True)
-            case Candidate() as state if state.backoff_deadline_ms is None:
+            case CandidateState() as state if state.backoff_deadline_ms is None:
                 return self._votes_wanted(state.votes, pre_vote=False)
-            case Resigned() as state:
+            case ResignedState() as state:
                 return self._farewells_wanted(state)
             case _:
                 return []
@@ -335,7 +335,7 @@ class Elections:
                 wanted.append((quorum_state.destination_of(voter), build))
         return wanted
 
-    def _farewells_wanted(self, state: Resigned) -> list[Wanted]:
+    def _farewells_wanted(self, state: ResignedState) -> list[Wanted]:
         quorum_state = self._quorum
         build = partial(wire.end_quorum_epoch_request, quorum_state.replica, quorum_state.epoch, state.successors)
         return [

@@ -19,35 +19,35 @@ from .answers import handle_common, log_unexpected
 from .control_records import decode_control_batch
 from .epochs import OffsetAndEpoch
 from .events import Append, Destination
-from .membership import Membership
 from .quorum_state import QuorumState, Wanted
 from .snapshot_fetch import SnapshotFetch
 from .snapshots import SnapshotId
-from .states import FetchingSnapshot, Follower, Unattached
+from .states import FetchingSnapshot, FollowerState, UnattachedState
+from .voter_changes import VoterChanges
 from .voters import InvalidVoters
 
 logger = logging.getLogger(__name__)
 
 
 class Following:
-    def __init__(self, quorum: QuorumState, snapshots: SnapshotFetch, membership: Membership) -> None:
+    def __init__(self, quorum: QuorumState, snapshots: SnapshotFetch, voter_changes: VoterChanges) -> None:
         self._quorum = quorum
         self._snapshots = snapshots
-        self._membership = membership
+        self._voter_changes = voter_changes
 
     def wanted(self) -> list[Wanted]:
         match self._quorum.state:
-            case Follower() as state:
+            case FollowerState() as state:
                 return self._wanted_of_leader(state)
-            case Unattached():
+            case UnattachedState():
                 return self._wanted_of_anyone()
             case _:
                 return []
 
-    def _wanted_of_leader(self, state: Follower) -> list[Wanted]:
+    def _wanted_of_leader(self, state: FollowerState) -> list[Wanted]:
         if state.fetch_elsewhere:
             return self._wanted_of_anyone()
-        update = self._membership.update_wanted(state)
+        update = self._voter_changes.update_wanted(state)
         if update is not None:
             return [update]
         if state.snapshot is not None:
@@ -77,13 +77,13 @@ class Following:
         that still hear from the leader reject the pre-vote.
         """
         quorum, state = self._quorum, self._quorum.state
-        if isinstance(state, Follower) and source == state.leader:
+        if isinstance(state, FollowerState) and source == state.leader:
             if not quorum.is_voter:
                 state.fetch_elsewhere = True
             elif connection_refused:
                 self._leader_is_gone(state)
 
-    def _leader_is_gone(self, state: Follower) -> None:
+    def _leader_is_gone(self, state: FollowerState) -> None:
         if not state.leader_is_gone:
             state.leader_is_gone = True
             backoff_ms = self._quorum.election_backoff_ms(state.attempts)
@@ -99,12 +99,12 @@ class Following:
         handled = handle_common(self._quorum, told, partition.error_code, source)
         if partition.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER:
             self._leader_declines(source)
-        if isinstance(self._quorum.state, Follower) and told.leader_id == self._quorum.leader_id:
+        if isinstance(self._quorum.state, FollowerState) and told.leader_id == self._quorum.leader_id:
             self._quorum.state.fetch_elsewhere = False
         if handled is not None:
             return handled and partition.error_code == ErrorCode.NONE
         state = self._quorum.state
-        if not isinstance(state, Follower):
+        if not isinstance(state, FollowerState):
             return False
         if partition.error_code != ErrorCode.NONE:
             return log_unexpected(self._quorum, source, partition.error_code)
@@ -116,10 +116,10 @@ class Following:
     def _leader_declines(self, source: Destination) -> None:
         """Treat a leader that says that it resigned from this epoch as gone."""
         state = self._quorum.state
-        if isinstance(state, Follower) and source == state.leader and self._quorum.is_voter:
+        if isinstance(state, FollowerState) and source == state.leader and self._quorum.is_voter:
             self._leader_is_gone(state)
 
-    def _take(self, state: Follower, partition: fetch.PartitionData) -> bool:
+    def _take(self, state: FollowerState, partition: fetch.PartitionData) -> bool:
         snapshot_id = partition.snapshot_id
         if partition.diverging_epoch.epoch >= 0:
             diverging = partition.diverging_epoch
@@ -155,7 +155,7 @@ class Following:
             quorum.truncate(offset)
         return True
 
-    def _begin_snapshot(self, state: Follower, snapshot_id: SnapshotId) -> bool:
+    def _begin_snapshot(self, state: FollowerState, snapshot_id: SnapshotId) -> bool:
         if not 0 <= snapshot_id.epoch <= self._quorum.epoch or snapshot_id.end_offset <= self._quorum.high_watermark:
             quorum, text = self._quorum, "raft node %d: offered %s, which is of no use"
             quorum.complain("snapshot", text, quorum.replica.node_id, snapshot_id)

@@ -44,7 +44,7 @@ class ReplicaProgress:
         self.leader_end_offset_at_fetch = leader_end_offset
 
 
-class Leader:
+class LeaderState:
     """The role of the leader.
 
     key: the leader's own replica. start_offset: the offset at which its epoch begins in the log.

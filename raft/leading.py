@@ -22,7 +22,7 @@ from .answers import KnownNow, check_leader, is_of_cluster
 from .epochs import OffsetAndEpoch
 from .events import ControlRecords, ReadRange
 from .fetch_sizes import MOST_SERVED_BYTES
-from .leader_state import Leader
+from .leader_state import LeaderState
 from .quorum_state import QuorumState, Wanted
 from .snapshots import SnapshotId
 from .voter_history import BOOTSTRAP_OFFSET
@@ -65,7 +65,7 @@ class Leading:
         level = KRaftVersionRecord(kraft_version=history.kraft_version)
         return [level, quorum.voters.with_voter(current).to_record()]
 
-    def _leader_change(self, leader: Leader) -> LeaderChangeMessage:
+    def _leader_change(self, leader: LeaderState) -> LeaderChangeMessage:
         return LeaderChangeMessage(
             leader_id=leader.key.node_id,
             voters=[LeaderChangeMessageVoter(voter_id=voter.node_id) for voter in self._quorum.voters],
@@ -101,7 +101,7 @@ class Leading:
     def _note_progress(self, waiting: WaitingFetch) -> None:
         """Note the progress of a fetcher: it has the log up to its fetch offset, if the two logs agree up to there."""
         quorum, leader = self._quorum, self._quorum.state
-        assert isinstance(leader, Leader)
+        assert isinstance(leader, LeaderState)
         if waiting.replica.node_id < 0 or self._divergence(waiting.asked) is not None:
             return
         progress = leader.progress_of(waiting.replica)
@@ -128,7 +128,7 @@ class Leading:
     def _answer(self, waiting: WaitingFetch) -> bool:
         """False where there is nothing to tell yet."""
         quorum, leader, asked = self._quorum, self._quorum.state, waiting.asked
-        assert isinstance(leader, Leader)
+        assert isinstance(leader, LeaderState)
         divergence = self._divergence(asked)
         high_watermark = -1 if leader.high_watermark is None else leader.high_watermark
         has_records = divergence is None and asked.fetch_offset < quorum.epochs.end_offset
@@ -149,7 +149,7 @@ class Leading:
 
     def serve_waiting(self) -> None:
         """Answer the fetches that need wait no longer; all of them in another role than leader."""
-        if isinstance(self._quorum.state, Leader):
+        if isinstance(self._quorum.state, LeaderState):
             self._waiting = {token: each for token, each in self._waiting.items() if not self._answer(each)}
             return
         for waiting in self._waiting.values():
@@ -165,14 +165,14 @@ class Leading:
 
     def advance_high_watermark(self) -> None:
         quorum, leader = self._quorum, self._quorum.state
-        if isinstance(leader, Leader) and leader.advance_high_watermark(quorum.durable_end_offset):
+        if isinstance(leader, LeaderState) and leader.advance_high_watermark(quorum.durable_end_offset):
             assert leader.high_watermark is not None
             quorum.high_watermark = max(quorum.high_watermark, leader.high_watermark)
 
     def tick(self) -> None:
         """Resign where no majority follows: the leader could not know of another one."""
         quorum, leader = self._quorum, self._quorum.state
-        if not isinstance(leader, Leader):
+        if not isinstance(leader, LeaderState):
             return
         leader.forget_silent_observers(quorum.now_ms)
         deadline_ms = leader.check_quorum_deadline_ms
@@ -181,12 +181,12 @@ class Leading:
 
     def resign(self) -> None:
         leader = self._quorum.state
-        if isinstance(leader, Leader):
+        if isinstance(leader, LeaderState):
             self._quorum.become_resigned(leader.successors())
 
     def deadline_ms(self) -> int | None:
         leader = self._quorum.state
-        if not isinstance(leader, Leader):
+        if not isinstance(leader, LeaderState):
             return None
         deadlines = [waiting.deadline_ms for waiting in self._waiting.values()]
         if leader.check_quorum_deadline_ms is not None:
@@ -198,7 +198,7 @@ class Leading:
     def wanted(self) -> list[Wanted]:
         """Voters who do not fetch are told who leads."""
         quorum, leader = self._quorum, self._quorum.state
-        if not isinstance(leader, Leader):
+        if not isinstance(leader, LeaderState):
             return []
         wanted: list[Wanted] = []
         for progress in leader.others():

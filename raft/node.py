@@ -45,18 +45,18 @@ from .events import (
 )
 from .fetch_sizes import KAFKA_FETCH_SIZES, FetchSizes
 from .following import Following
-from .leader_state import Leader
+from .leader_state import LeaderState
 from .leading import Leading
-from .membership import Membership
 from .outbox import Outbox
 from .peers import Sent
 from .quorum_state import QuorumState, Wanted
 from .raft_log import RaftLog
 from .replica import LocalReplica
 from .snapshot_fetch import SnapshotFetch
-from .states import Candidate
+from .states import CandidateState
 from .states import Role as Role
 from .timeouts import KAFKA_TIMEOUTS, Timeouts
+from .voter_changes import VoterChanges
 from .voters import Endpoint, VoterSet
 from .wire import FIRST_FETCH_VERSION
 
@@ -93,8 +93,8 @@ class RaftNode:
         )
         self._elections = Elections(self._quorum)
         self._snapshots = SnapshotFetch(self._quorum)
-        self._membership = Membership(self._quorum)
-        self._following = Following(self._quorum, self._snapshots, self._membership)
+        self._voter_changes = VoterChanges(self._quorum)
+        self._following = Following(self._quorum, self._snapshots, self._voter_changes)
         self._leading = Leading(self._quorum)
         self._stored_election = election
         self._handed_out_end = self._carried_out_end = log.end_offset
@@ -173,13 +173,13 @@ class RaftNode:
     def epoch_start_offset(self) -> int:
         """The offset at which the epoch begins that this node leads."""
         state = self._quorum.state
-        return state.epoch_start_offset if isinstance(state, Leader) else self.log_end_offset
+        return state.epoch_start_offset if isinstance(state, LeaderState) else self.log_end_offset
 
     @property
-    def leader_state(self) -> Leader | None:
+    def leader_state(self) -> LeaderState | None:
         """Return how far the others are, where this node leads: for DescribeQuorum."""
         state = self._quorum.state
-        return state if isinstance(state, Leader) else None
+        return state if isinstance(state, LeaderState) else None
 
     # Events
 
@@ -229,14 +229,14 @@ class RaftNode:
         """Return the time at which `tick` has something to do; None where only an event can bring that about."""
         if not self._is_started:
             return now_ms
-        deadlines = [self._elections.deadline_ms(), self._leading.deadline_ms(), self._membership.deadline_ms()]
+        deadlines = [self._elections.deadline_ms(), self._leading.deadline_ms(), self._voter_changes.deadline_ms()]
         deadlines += [self._quorum.peers.ready_ms(destination) for destination, _ in self._wanted()]
         return min((each for each in deadlines if each is not None), default=None)
 
     def propose(self, payload: object, count: int) -> Append:
         """Queues a batch of `count` records under the current epoch. Raises NotLeader."""
         assert count > 0
-        if not isinstance(self._quorum.state, Leader):
+        if not isinstance(self._quorum.state, LeaderState):
             raise NotLeader(self.leader_id)
         return self._quorum.append(payload, count)
 
@@ -271,7 +271,7 @@ class RaftNode:
         assert durable_end_offset <= max(self.log_end_offset, self._handed_out_end)
         quorum.made_durable(durable_end_offset)
         state = quorum.state
-        if isinstance(state, Candidate) and self._stored_election == quorum.election:
+        if isinstance(state, CandidateState) and self._stored_election == quorum.election:
             state.votes.grant(self.node_id)
         self._leading.advance_high_watermark()
         self._carried_out_end = quorum.within_log(self._handed_out_end)
@@ -289,11 +289,11 @@ class RaftNode:
     def _poll(self) -> None:
         """Act on time and votes, then send each request that may be sent."""
         self._leading.tick()
-        self._membership.high_watermark_advanced()
+        self._voter_changes.high_watermark_advanced()
         self._elections.tick()
-        self._membership.tick()
+        self._voter_changes.tick()
         state = self._quorum.state
-        if isinstance(state, Candidate) and state.votes.is_won:
+        if isinstance(state, CandidateState) and state.votes.is_won:
             self._leading.begin()
         for destination, build in self._wanted():
             if self._quorum.peers.ready_ms(destination) <= self._quorum.now_ms:
@@ -304,7 +304,7 @@ class RaftNode:
     def _wanted(self) -> list[Wanted]:
         if not self._is_started:
             return []
-        parts = (self._elections, self._leading, self._membership, self._following)
+        parts = (self._elections, self._leading, self._voter_changes, self._following)
         return [wanted for part in parts for wanted in part.wanted()]
 
     def _received(self, event: RequestReceived) -> None:
@@ -324,13 +324,13 @@ class RaftNode:
             case FetchSnapshotRequest():
                 outbox.respond(event.token, *self._snapshots.serve(request, known))
             case AddRaftVoterRequest():
-                self._membership.add_voter(event.token, request)
+                self._voter_changes.add_voter(event.token, request)
             case RemoveRaftVoterRequest():
-                self._membership.remove_voter(event.token, request)
+                self._voter_changes.remove_voter(event.token, request)
             case UpdateRaftVoterRequest():
-                outbox.respond(event.token, self._membership.update_voter(request, known))
+                outbox.respond(event.token, self._voter_changes.update_voter(request, known))
             case UpdateFeaturesRequest():
-                self._membership.upgrade(event.token, request)
+                self._voter_changes.upgrade(event.token, request)
             case _:
                 raise TypeError(f"{type(request).__name__} is not for raft")
 
@@ -348,8 +348,8 @@ class RaftNode:
             case FetchSnapshotRequest(), FetchSnapshotResponse():
                 return self._snapshots.answered(sent.destination, response)
             case ApiVersionsRequest(), ApiVersionsResponse():
-                return self._membership.supported_versions(sent.destination, response)
+                return self._voter_changes.supported_versions(sent.destination, response)
             case AddRaftVoterRequest() | RemoveRaftVoterRequest() | UpdateRaftVoterRequest(), Message():
-                return self._membership.update_answered(sent.destination, response)
+                return self._voter_changes.update_answered(sent.destination, response)
             case _:
                 return False

@@ -35,12 +35,12 @@ from .election_state import ElectionState
 from .epochs import EpochChain
 from .events import Append, ControlRecords, Destination
 from .fetch_sizes import FetchSizes
-from .leader_state import Leader
+from .leader_state import LeaderState
 from .outbox import Outbox
 from .peers import Peers
 from .raft_log import RaftLog
 from .replica import LocalReplica
-from .states import Candidate, Follower, Prospective, Resigned, Role, Unattached, Votes
+from .states import CandidateState, FollowerState, ProspectiveState, ResignedState, Role, UnattachedState, Votes
 from .timeouts import Timeouts
 from .voter_history import VoterSetHistory
 from .voters import Endpoint, ReplicaKey, Voter, VoterSet
@@ -51,15 +51,15 @@ logger = logging.getLogger(__name__)
 _SOON_MS = 50
 """Within which a voter stands that knows of no leader at all: pre-votes harm nobody, and chance keeps two apart."""
 
-State = Unattached | Prospective | Candidate | Leader | Follower | Resigned
+State = UnattachedState | ProspectiveState | CandidateState | LeaderState | FollowerState | ResignedState
 
 _ROLES: dict[type[State], Role] = {
-    Unattached: Role.UNATTACHED,
-    Prospective: Role.PROSPECTIVE,
-    Candidate: Role.CANDIDATE,
-    Leader: Role.LEADER,
-    Follower: Role.FOLLOWER,
-    Resigned: Role.RESIGNED,
+    UnattachedState: Role.UNATTACHED,
+    ProspectiveState: Role.PROSPECTIVE,
+    CandidateState: Role.CANDIDATE,
+    LeaderState: Role.LEADER,
+    FollowerState: Role.FOLLOWER,
+    ResignedState: Role.RESIGNED,
 }
 
 Wanted = tuple[Destination, Callable[[], Message]]
@@ -105,7 +105,7 @@ class QuorumState:
         """Up to where what is being made durable is still part of the log: it was truncated meanwhile."""
         self.leader_endpoint: Endpoint | None = None
         led = self.election.leader_id == replica.node_id and not self.voters.is_only(replica.key)
-        self.state: State = Resigned(0, [], set()) if led else Unattached(0)
+        self.state: State = ResignedState(0, [], set()) if led else UnattachedState(0)
         assert self.election.epoch >= self.epochs.last_epoch, "the log holds an epoch that quorum-state does not know"
 
     @property
@@ -179,7 +179,7 @@ class QuorumState:
         most_ms = min(_SOON_MS << min(attempts, 20), self.timeouts.election_backoff_max_ms)
         return self.rng.randrange(most_ms + 1)
 
-    def defeat_pause_ms(self, candidate: Candidate) -> int:
+    def defeat_pause_ms(self, candidate: CandidateState) -> int:
         """Return how long a defeated candidate waits before it stands again.
 
         Where all voters are there another one may have won, and needs a moment to say so: until then the others would
@@ -194,7 +194,7 @@ class QuorumState:
 
     def leader_destination(self) -> Destination | None:
         endpoint = self._leader_endpoint_on(self.replica.listener_name)
-        if self.leader_id is None or endpoint is None or isinstance(self.state, Resigned):
+        if self.leader_id is None or endpoint is None or isinstance(self.state, ResignedState):
             return None
         return Destination(self.leader_id, endpoint.host, endpoint.port)
 
@@ -203,12 +203,12 @@ class QuorumState:
     def start(self) -> None:
         """Begin with the stored state: follow the leader of before, or stand soon where nobody leads."""
         voter = self.voters.get(self.leader_id)
-        if isinstance(self.state, Resigned):
+        if isinstance(self.state, ResignedState):
             self.state.election_deadline_ms = self.soon_ms()
         elif voter is not None and voter.node_id != self.replica.node_id:
             self.become_follower(self.epoch, voter.node_id, voter.endpoint(self.replica.listener_name))
         elif not self.voters.is_only(self.replica.key):
-            self.state = Unattached(self.soon_ms())
+            self.state = UnattachedState(self.soon_ms())
 
     def become_unattached(self, epoch: int, leader_id: int | None = None, *, deadline_ms: int | None = None) -> None:
         """Enter the role without a leader to fetch from.
@@ -216,35 +216,39 @@ class QuorumState:
         leader_id: the leader, where it is known but not its address.
         """
         assert epoch >= self.epoch
-        attempts = self.state.attempts if isinstance(self.state, Unattached | Prospective | Candidate) else 0
+        attempts = (
+            self.state.attempts if isinstance(self.state, UnattachedState | ProspectiveState | CandidateState) else 0
+        )
         if deadline_ms is None:
-            if isinstance(self.state, Unattached | Prospective | Candidate):
+            if isinstance(self.state, UnattachedState | ProspectiveState | CandidateState):
                 deadline_ms = max(self.state.election_deadline_ms, self.now_ms)
             else:
                 deadline_ms = self.random_election_deadline_ms()
         self._set_epoch(epoch, leader_id)
-        self._enter(Unattached(deadline_ms, attempts))
+        self._enter(UnattachedState(deadline_ms, attempts))
 
     def become_prospective(self) -> None:
         assert self.may_stand
-        assert not isinstance(self.state, Leader)
+        assert not isinstance(self.state, LeaderState)
         attempts = (
-            self.state.attempts + 1 if isinstance(self.state, Unattached | Prospective | Candidate | Follower) else 1
+            self.state.attempts + 1
+            if isinstance(self.state, UnattachedState | ProspectiveState | CandidateState | FollowerState)
+            else 1
         )
         votes = Votes(self.voters)
         votes.grant(self.replica.node_id)
-        self._enter(Prospective(votes, self.random_election_deadline_ms(), attempts, self.leader_endpoint))
+        self._enter(ProspectiveState(votes, self.random_election_deadline_ms(), attempts, self.leader_endpoint))
 
     def become_candidate(self) -> None:
         """The own vote counts when it is durable."""
         assert self.may_stand
-        attempts = self.state.attempts if isinstance(self.state, Prospective) else 1
+        attempts = self.state.attempts if isinstance(self.state, ProspectiveState) else 1
         self.election = ElectionState(
             self.epoch + 1, voted_id=self.replica.node_id, voted_directory_id=self.replica.directory_id
         )
         self.leader_endpoint = None
         self.peers.reconnect_backoff.clear()  # enough voters are there, and whether the others are is of interest now
-        self._enter(Candidate(Votes(self.voters), self.random_election_deadline_ms(), attempts))
+        self._enter(CandidateState(Votes(self.voters), self.random_election_deadline_ms(), attempts))
 
     def become_follower(self, epoch: int, leader_id: int, endpoint: Endpoint) -> None:
         assert epoch >= self.epoch
@@ -253,28 +257,30 @@ class QuorumState:
         self.leader_endpoint = endpoint
         leader = Destination(leader_id, endpoint.host, endpoint.port)
         update_ms = self.now_ms + self.timeouts.fetch_ms if self.history.kraft_version < 1 else 0
-        self._enter(Follower(leader, self.now_ms + self.timeouts.fetch_ms, update_voter_deadline_ms=update_ms))
+        self._enter(FollowerState(leader, self.now_ms + self.timeouts.fetch_ms, update_voter_deadline_ms=update_ms))
 
-    def become_leader(self) -> Leader:
-        assert isinstance(self.state, Candidate)
+    def become_leader(self) -> LeaderState:
+        assert isinstance(self.state, CandidateState)
         assert self.epoch > self.epochs.last_epoch
         self.election = ElectionState(self.epoch, leader_id=self.replica.node_id)
         granting = sorted(self.state.votes.granted)
-        leader = Leader(self.replica.key, self.voters, granting, self.epochs.end_offset, self.timeouts, self.now_ms)
+        leader = LeaderState(
+            self.replica.key, self.voters, granting, self.epochs.end_offset, self.timeouts, self.now_ms
+        )
         self._enter(leader)
         return leader
 
     def become_resigned(self, successors: list[ReplicaKey]) -> None:
-        assert isinstance(self.state, Leader)
+        assert isinstance(self.state, LeaderState)
         unacknowledged = {voter.node_id for voter in self.other_voters()}
-        self._enter(Resigned(self.random_election_deadline_ms(), successors, unacknowledged))
+        self._enter(ResignedState(self.random_election_deadline_ms(), successors, unacknowledged))
 
     def grant_vote(self, candidate: ReplicaKey) -> None:
         """The one vote of this epoch."""
-        assert isinstance(self.state, Unattached | Prospective)
+        assert isinstance(self.state, UnattachedState | ProspectiveState)
         assert self.election.voted_id in (None, candidate.node_id)
         self.election = ElectionState(self.epoch, voted_id=candidate.node_id, voted_directory_id=candidate.directory_id)
-        if isinstance(self.state, Unattached):
+        if isinstance(self.state, UnattachedState):
             self.state.election_deadline_ms = self.random_election_deadline_ms()
 
     def follow(self, told: Leadership, *, by_leader: bool = False) -> bool:
@@ -284,7 +290,7 @@ class QuorumState:
         """
         leader_id, epoch = told.leader_id, told.epoch
         if leader_id == self.replica.node_id and leader_id is not None:
-            return isinstance(self.state, Leader) and epoch == self.epoch
+            return isinstance(self.state, LeaderState) and epoch == self.epoch
         if epoch == self.epoch and leader_id is not None and self.leader_id not in (None, leader_id):
             return False
         if leader_id is None:
@@ -299,7 +305,7 @@ class QuorumState:
         return True
 
     def _may_go_back(self, by_leader: bool) -> bool:
-        return isinstance(self.state, Unattached) or (by_leader and isinstance(self.state, Prospective))
+        return isinstance(self.state, UnattachedState) or (by_leader and isinstance(self.state, ProspectiveState))
 
     def believes(self, epoch: int, source: object, *, asked: bool) -> bool:
         """Tell whether a peer can have reached that epoch (see `credible_epochs`). source: who says it.
@@ -326,7 +332,7 @@ class QuorumState:
             self.election = replace(self.election, leader_id=leader_id)
 
     def _enter(self, state: State) -> None:
-        if type(state) is not type(self.state) or isinstance(state, Follower):
+        if type(state) is not type(self.state) or isinstance(state, FollowerState):
             logger.info(
                 "raft node %d: %s in epoch %d, leader %s",
                 self.replica.node_id,
@@ -352,7 +358,7 @@ class QuorumState:
                 self.history.note(append.base_offset + i, message)
         self.epochs.append(self.epoch, append.base_offset + count)
         self.outbox.appends.append(append)
-        if isinstance(payload, ControlRecords) and isinstance(self.state, Leader):
+        if isinstance(payload, ControlRecords) and isinstance(self.state, LeaderState):
             self.state.set_voters(self.voters, self.now_ms)
         return append
 

@@ -12,10 +12,10 @@ from . import wire
 from .answers import KnownNow, check_leader, handle_common, is_of_cluster, log_unexpected
 from .events import Destination, ReadRange, SnapshotChunk, SnapshotInstalled
 from .fetch_sizes import MOST_SERVED_BYTES
-from .leader_state import Leader
+from .leader_state import LeaderState
 from .quorum_state import QuorumState
 from .snapshots import SnapshotId
-from .states import Follower
+from .states import FollowerState
 from .voters import InvalidVoters, ReplicaKey
 
 logger = logging.getLogger(__name__)
@@ -56,7 +56,7 @@ class SnapshotFetch:
         if not 0 <= asked.position < size_bytes:
             return wire.fetch_snapshot_response(known(), ErrorCode.POSITION_OUT_OF_RANGE), None
         state = self._quorum.state
-        assert isinstance(state, Leader)
+        assert isinstance(state, LeaderState)
         state.heard_from(ReplicaKey(request.replica_id, asked.replica_directory_id), self._quorum.now_ms)
         response = wire.fetch_snapshot_response(known(), ErrorCode.NONE)
         piece = response.topics[0].partitions[0]
@@ -68,7 +68,7 @@ class SnapshotFetch:
 
     def request(self) -> Message:
         state = self._quorum.state
-        assert isinstance(state, Follower)
+        assert isinstance(state, FollowerState)
         assert state.snapshot is not None
         return wire.fetch_snapshot_request(
             self._quorum.replica,
@@ -90,11 +90,11 @@ class SnapshotFetch:
         if handled is not None:
             return handled and piece.error_code == ErrorCode.NONE
         state = self._quorum.state
-        if not isinstance(state, Follower) or state.snapshot is None:
+        if not isinstance(state, FollowerState) or state.snapshot is None:
             return False
         return self._take(state, piece)
 
-    def _take(self, state: Follower, piece: messages.FetchSnapshotResponsePartitionSnapshot) -> bool:
+    def _take(self, state: FollowerState, piece: messages.FetchSnapshotResponsePartitionSnapshot) -> bool:
         """Take a piece of the snapshot. After one that does not fit the node fetches the log again."""
         fetching = state.snapshot
         assert fetching is not None
@@ -129,7 +129,7 @@ class SnapshotFetch:
                 logger.error("raft node %d: the voters of %s: %s", quorum.replica.node_id, event.snapshot_id, error)
         quorum.durable_end_offset = event.snapshot_id.end_offset
         quorum.high_watermark = max(quorum.high_watermark, event.snapshot_id.end_offset)
-        if isinstance(quorum.state, Follower):
+        if isinstance(quorum.state, FollowerState):
             quorum.state.snapshot = None
             quorum.state.has_fetched = True
             quorum.state.fetch_deadline_ms = quorum.now_ms + quorum.timeouts.fetch_ms

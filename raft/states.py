@@ -26,7 +26,7 @@ class Role(Enum):
 
 
 @dataclass(slots=True)
-class Unattached:
+class UnattachedState:
     """Knows nobody to follow in this epoch. A voter asks for pre-votes when its time is over."""
 
     election_deadline_ms: int
@@ -61,7 +61,7 @@ class Votes:
 
 
 @dataclass(slots=True)
-class Prospective:
+class ProspectiveState:
     """A member that asks whether it would be elected, which binds nobody (pre-vote, KIP-996)."""
 
     votes: Votes
@@ -72,7 +72,7 @@ class Prospective:
 
 
 @dataclass(slots=True)
-class Candidate:
+class CandidateState:
     """A candidate in a new epoch. backoff_deadline_ms: when it stands again after a defeat."""
 
     votes: Votes
@@ -91,7 +91,7 @@ class FetchingSnapshot:
 
 
 @dataclass(slots=True)
-class Follower:
+class FollowerState:
     """A follower of a leader. leader_is_gone: it said so, or its port refuses, and others may be elected."""
 
     leader: Destination
@@ -109,7 +109,7 @@ class Follower:
 
 
 @dataclass(slots=True)
-class Resigned:
+class ResignedState:
     """Led this epoch and does not any more."""
 
     election_deadline_ms: int

@@ -289,7 +289,7 @@ class _Read:
             self._unverified.append((partition, unverified.check))
             return FetchPartitionData()
         except CorruptLog as damage:
-            self._replicas.set_apart(partition, damage)
+            self._replicas.quarantine(partition, damage)
             return _refusal(ErrorCode.KAFKA_STORAGE_ERROR)
         except FileError as failure:
             self._replicas.failures.in_log(partition.log, failure)

@@ -125,7 +125,7 @@ class _Lookup:
                 return found
             return await self._finish(found, steps, budget)
         except CorruptLog as damage:
-            self._replicas.set_apart(partition, damage)
+            self._replicas.quarantine(partition, damage)
         except FileError as failure:
             self._replicas.failures.in_log(partition.log, failure)
         return ListedOffset(ErrorCode.KAFKA_STORAGE_ERROR)

@@ -17,7 +17,7 @@ from pykbroker.protocol.descriptions.internal_topics import METADATA_TOPIC
 from pykbroker.protocol.records.batch import RecordBatchHeader
 from pykbroker.raft.election_state import ElectionState, InvalidQuorumState
 from pykbroker.storage.checks import index_files, text_files
-from pykbroker.storage.checks.batch_walk import BatchWalk, Found, FoundBatch, LegacyMessage, Unreadable
+from pykbroker.storage.checks.batch_walk import BatchWalk, Found, FoundBatch, FoundLegacyMessage, Unreadable
 from pykbroker.storage.checks.file_kinds import FileKind, FileName, parse_file_name
 from pykbroker.storage.checks.findings import Finding, FindingKind
 from pykbroker.storage.checks.index_files import AbortedEntry, EntryOrder, OffsetEntry, TimeEntry
@@ -166,7 +166,7 @@ def _checked_entries(
             yield from findings
             yield from (Entry(*each) for each in record_entries(found, topic, with_plain=options.with_records))
             yield from frame.note(found) if frame is not None else ()
-        elif isinstance(found, LegacyMessage):
+        elif isinstance(found, FoundLegacyMessage):
             fields = {name: value for name, value in found._asdict().items() if name != "data"}
             yield Entry("legacy_message", fields)
             yield from findings
@@ -183,7 +183,7 @@ def _last_offset(found: Found) -> int:
     match found:
         case FoundBatch():
             return found.header.last_offset
-        case LegacyMessage():
+        case FoundLegacyMessage():
             return found.offset
         case Unreadable():
             return MAX_OFFSET

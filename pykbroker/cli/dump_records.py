@@ -20,7 +20,7 @@ from pykbroker.protocol.descriptions.values import parse
 from pykbroker.protocol.records.batch import NO_SEQUENCE, Record, RecordBatchHeader, iter_records
 from pykbroker.protocol.records.errors import InvalidRecords
 from pykbroker.protocol.records.legacy import iter_legacy_records
-from pykbroker.storage.checks.batch_walk import FoundBatch, LegacyMessage
+from pykbroker.storage.checks.batch_walk import FoundBatch, FoundLegacyMessage
 
 from .batch_listing import without_empty_tags
 
@@ -48,7 +48,7 @@ def record_entries(batch: FoundBatch, topic: str | None, *, with_plain: bool) ->
         return
 
 
-def legacy_record_entries(message: LegacyMessage, topic: str | None) -> Iterator[tuple[str, dict[str, Any]]]:
+def legacy_record_entries(message: FoundLegacyMessage, topic: str | None) -> Iterator[tuple[str, dict[str, Any]]]:
     """The same for a message of an old format."""
     try:
         for record in iter_legacy_records(message.data):

@@ -13,7 +13,7 @@ from pykbroker.protocol.records.errors import InvalidRecords
 from pykbroker.raft.election_state import ElectionState
 from pykbroker.server.quorum.snapshot_format import InvalidSnapshot, decode_snapshot
 from pykbroker.storage.checks.batch_walk import BatchWalk, FoundBatch
-from pykbroker.storage.checks.directory_check import Cluster, TopicFacts
+from pykbroker.storage.checks.directory_check import ClusterFacts, TopicFacts
 from pykbroker.storage.checks.file_kinds import FileKind, parse_file_name
 from pykbroker.storage.directories.directory_names import METADATA_LOG_DIRECTORY
 from pykbroker.storage.directories.meta_properties import read_meta_properties
@@ -28,7 +28,7 @@ class _Unreadable(Exception):
     pass
 
 
-def read_cluster(disk: Disk, directories: Sequence[str]) -> Cluster:
+def read_cluster(disk: Disk, directories: Sequence[str]) -> ClusterFacts:
     """Read the cluster's topics; they are None where no directory has a metadata log that can be read."""
     topics = None
     for directory in directories:
@@ -41,7 +41,7 @@ def read_cluster(disk: Disk, directories: Sequence[str]) -> Cluster:
                 break
             topics = _topic_facts(image, node_id) if node_id is not None else None
             break
-    return Cluster(topics, ElectionState.from_json)
+    return ClusterFacts(topics, ElectionState.from_json)
 
 
 def _node_id(disk: Disk, directory: str) -> int | None:

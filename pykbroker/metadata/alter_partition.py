@@ -23,7 +23,7 @@ from pykbroker.protocol.schema import Message
 
 from .brokers import check_epoch
 from .controller_state import ControllerState
-from .elections import STEPS_PER_CHANGE, Elections
+from .elections import STEPS_PER_CHANGE, PartitionElections
 from .image import TopicState
 from .partition_change import RECOVERED, RECOVERING
 from .partition_state import NO_LEADER_CHANGE, PartitionState
@@ -45,7 +45,7 @@ def alter_partition(
         response.error_code = error.code
         return [], response
     records: list[Message] = []
-    elections = Elections(state)
+    elections = PartitionElections(state)
     for topic_data in request.topics:
         topic_id = bytes(topic_data.topic_id)
         topic = state.image.topic_by_id(topic_id)
@@ -66,7 +66,7 @@ def alter_partition(
 
 def _alter(
     state: ControllerState,
-    elections: Elections,
+    elections: PartitionElections,
     topic: TopicState | None,
     broker_id: int,
     wanted: AlterPartitionRequestPartitionData,

@@ -19,7 +19,7 @@ from pykbroker.protocol.schema import Message
 
 from .brokers import check_epoch
 from .controller_state import ControllerState
-from .elections import STEPS_PER_CHANGE, Elections, leader_and_isr_records
+from .elections import STEPS_PER_CHANGE, PartitionElections, leader_and_isr_records
 from .image import TopicState
 from .partition_index import PartitionKey
 
@@ -34,7 +34,7 @@ def assign_replicas_to_dirs(
     except ApiError as error:
         response.error_code = error.code
         return [], response
-    elections = Elections(state)
+    elections = PartitionElections(state)
     records: list[Message] = []
     lost: set[PartitionKey] = set()
     for directory in request.directories:

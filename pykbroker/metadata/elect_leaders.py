@@ -22,7 +22,7 @@ from pykbroker.protocol.messages.reassignments import (
 from pykbroker.protocol.schema import Message
 
 from .controller_state import ControllerState
-from .elections import STEPS_PER_CHANGE, Elections
+from .elections import STEPS_PER_CHANGE, PartitionElections
 from .image import TopicState
 from .partition_change import Election
 from .partition_index import PartitionKey
@@ -40,7 +40,7 @@ def elect_leaders(
     if request.election_type not in (PREFERRED, UNCLEAN):
         unknown = f"Unknown election type {request.election_type}"
         return [], (yield from error_response(request, ApiError(ErrorCode.INVALID_REQUEST, unknown)))
-    elections = Elections(state)
+    elections = PartitionElections(state)
     records: list[Message] = []
     response = ElectLeadersResponse()
     everything = request.topic_partitions is None
@@ -90,7 +90,7 @@ def _find(state: ControllerState, name: str, index: int) -> TopicState:
     return topic
 
 
-def _elect(elections: Elections, topic: TopicState, index: int, election_type: int) -> PartitionChangeRecord:
+def _elect(elections: PartitionElections, topic: TopicState, index: int, election_type: int) -> PartitionChangeRecord:
     """Raises ApiError."""
     partition = topic.partitions[index]
     preferred = election_type == PREFERRED
@@ -118,7 +118,7 @@ def elect_unclean(state: ControllerState) -> LongWork[list[PartitionChangeRecord
 def _elect_some(
     state: ControllerState, partitions: Iterable[PartitionKey], election: Election
 ) -> LongWork[list[PartitionChangeRecord]]:
-    elections = Elections(state)
+    elections = PartitionElections(state)
     records: list[PartitionChangeRecord] = []
     for topic_id, index in (yield from ordered(partitions)):
         yield STEPS_PER_CHANGE

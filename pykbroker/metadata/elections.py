@@ -23,7 +23,7 @@ STEPS_PER_CHANGE: Final = 12
 """Of work on one partition (`long_work`)."""
 
 
-class Elections:
+class PartitionElections:
     """What one operation knows of the cluster and of each topic's configuration, looked up once.
 
     gone: a broker that may not lead any more, though the image says it is active. back: one that may already.
@@ -86,7 +86,7 @@ def leader_and_isr_records(
 
     unclean: it is back after an unclean shutdown, and may have lost what it had in sync: nor is it eligible any more.
     """
-    elections = Elections(state, gone=gone, back=back)
+    elections = PartitionElections(state, gone=gone, back=back)
     records = []
     for topic_id, index in (yield from ordered(partitions)):
         topic = state.image.topic_by_id(topic_id)

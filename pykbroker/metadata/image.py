@@ -31,9 +31,9 @@ from pykbroker.protocol.messages.metadata_records import (
 )
 from pykbroker.protocol.schema import Message
 
-from .kept_records import RecordKey, client_quotas, keep, kinds, security_records
 from .partition_state import PartitionState
 from .registrations import BrokerRegistration, ControllerRegistration
+from .unsupported_records import RecordKey, client_quotas, keep, kinds, security_records
 
 METADATA_VERSION = "metadata.version"
 
@@ -134,7 +134,7 @@ class MetadataImage:
         self._topics_by_id: dict[bytes, TopicState] = {}
         self._brokers: dict[int, BrokerRegistration] = {}
         self._configs: dict[ConfigResource, dict[str, str]] = {}
-        self._kept: dict[RecordKey, Message] = {}
+        self._unsupported: dict[RecordKey, Message] = {}
         self._transaction: list[Message] | None = None
         self._generation = 0
         self._shared = False
@@ -177,9 +177,9 @@ class MetadataImage:
         default = self._configs.get((BROKER_RESOURCE, ""), _NO_CONFIGS)
         return {**default, **self._configs.get((BROKER_RESOURCE, str(broker_id)), _NO_CONFIGS)}
 
-    def unserved_kinds(self) -> list[str]:
-        """Of the records that mean nothing here, such as ACLs."""
-        return kinds(self._kept)
+    def unsupported_kinds(self) -> list[str]:
+        """The kinds of metadata in the image that this software does not serve, such as ACLs."""
+        return kinds(self._unsupported)
 
     def is_alive(self, broker_id: int) -> bool:
         broker = self._brokers.get(broker_id)
@@ -230,7 +230,7 @@ class MetadataImage:
             self._configs,
             self.features,
             self.next_producer_id,
-            self._kept,
+            self._unsupported,
         )
 
     def records(self) -> Iterator[Message]:
@@ -248,10 +248,10 @@ class MetadataImage:
         for (type_, name), configs in self._configs.items():
             for key, value in configs.items():
                 yield ConfigRecord(resource_type=type_, resource_name=name, name=key, value=value)
-        yield from client_quotas(self._kept)
+        yield from client_quotas(self._unsupported)
         if self.next_producer_id:
             yield ProducerIdsRecord(broker_id=-1, broker_epoch=-1, next_producer_id=self.next_producer_id)
-        yield from security_records(self._kept)
+        yield from security_records(self._unsupported)
 
     # Replaying.
 
@@ -284,7 +284,7 @@ class MetadataImage:
             name = type(record).__name__
             self.ignored_records[name] = self.ignored_records.get(name, 0) + 1
             self._own()
-            keep(self._kept, record)
+            keep(self._unsupported, record)
         else:
             self._own()
             apply(self, record, changes)
@@ -298,7 +298,7 @@ class MetadataImage:
             self._topics_by_id = dict(self._topics_by_id)
             self._brokers = dict(self._brokers)
             self._configs = dict(self._configs)
-            self._kept = dict(self._kept)
+            self._unsupported = dict(self._unsupported)
             self._shared = False
 
     def _topic_to_change(self, topic_id: bytes) -> tuple[TopicState, dict[int, PartitionState]]:

@@ -20,7 +20,7 @@ from pykbroker.protocol.messages.reassignments import (
 from pykbroker.protocol.schema import Message
 
 from .controller_state import ControllerState
-from .elections import STEPS_PER_CHANGE, Elections
+from .elections import STEPS_PER_CHANGE, PartitionElections
 from .image import TopicState
 from .partition_change import Election
 from .partition_state import PartitionState
@@ -34,7 +34,7 @@ def alter_partition_reassignments(
     response = AlterPartitionReassignmentsResponse(
         allow_replication_factor_change=request.allow_replication_factor_change, error_message=None
     )
-    elections = Elections(state)
+    elections = PartitionElections(state)
     records: list[Message] = []
     for topic in request.topics:
         answers = []
@@ -69,7 +69,7 @@ def _find(state: ControllerState, name: str, index: int) -> TopicState:
 
 def _change(
     state: ControllerState,
-    elections: Elections,
+    elections: PartitionElections,
     topic: TopicState,
     wanted: ReassignablePartition,
     *,
@@ -98,7 +98,7 @@ def _factor(partition: PartitionState) -> int:
     return len(going) if partition.is_reassigning else len(partition.replicas)
 
 
-def _cancel(elections: Elections, topic: TopicState, index: int) -> PartitionChangeRecord | None:
+def _cancel(elections: PartitionElections, topic: TopicState, index: int) -> PartitionChangeRecord | None:
     """Back to the replicas that the partition had. Raises ApiError."""
     partition = topic.partitions[index]
     if not partition.is_reassigning:

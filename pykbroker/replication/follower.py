@@ -67,7 +67,7 @@ class FetchSettings:
     backoff_ms: int = 1000
 
 
-class Throttle:
+class ReplicaQuota:
     """Which partitions may not be fetched for now (`quotas`); this one lets all pass."""
 
     def holds_back(self, partition: Partition, now_ms: int) -> bool:
@@ -94,7 +94,7 @@ class Follower:
         replica_id: int,
         settings: FetchSettings,
         on_disk_failure: Callable[[Partition, FileError], None],
-        throttle: Throttle | None = None,
+        throttle: ReplicaQuota | None = None,
         *,
         defer_truncations: bool = False,
     ) -> None:
@@ -103,7 +103,7 @@ class Follower:
         self._due: list[DueTruncation] = []
         self._settings = settings
         self._on_disk_failure = on_disk_failure
-        self._throttle = throttle or Throttle()
+        self._throttle = throttle or ReplicaQuota()
         self._session = FetchSessionHandler()
         self._followed: dict[PartitionKey, FollowedPartition] = {}
         self._changed: dict[PartitionKey, None] = {}

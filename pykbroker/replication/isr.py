@@ -83,7 +83,7 @@ class FetchTimes(Protocol):
 
 
 @dataclass(slots=True)
-class FollowerState:
+class Replica:
     """What the leader knows of one other replica; offsets are -1 before its first fetch of this leader epoch.
 
     last_caught_up_ms: the latest time of which is known that it had all that the leader had. quiet_in: it has all, and
@@ -146,7 +146,7 @@ class InSyncReplicas:
         self.committed: tuple[int, ...] = ()
         self.maximal: tuple[int, ...] = ()
         self.pending: IsrChange | None = None
-        self.followers: dict[int, FollowerState] = {}
+        self.followers: dict[int, Replica] = {}
         self._now_ms = _NEVER_MS
         """When something was heard last: appends are too many to ask for the time."""
 
@@ -156,7 +156,7 @@ class InSyncReplicas:
         """The partition is led here with these replicas. In a new epoch nothing is known of them yet."""
         known = {} if is_new_epoch else self.followers
         self.followers = {
-            replica_id: known.get(replica_id) or FollowerState(replica_id)
+            replica_id: known.get(replica_id) or Replica(replica_id)
             for replica_id in replicas
             if replica_id != self._local_id
         }
@@ -190,7 +190,7 @@ class InSyncReplicas:
 
     def note_fetch(
         self,
-        follower: FollowerState,
+        follower: Replica,
         offset: int,
         log_start_offset: int,
         leader_end_offset: int,
@@ -235,11 +235,11 @@ class InSyncReplicas:
                 least = follower.log_end_offset
         return least
 
-    def _is_joining(self, follower: FollowerState, log_end_offset: int) -> bool:
+    def _is_joining(self, follower: Replica, log_end_offset: int) -> bool:
         """Otherwise it might never catch up with a high watermark that moves all the time."""
         return follower.is_caught_up(log_end_offset, self._now_ms, self._lag_time_max_ms) and self._may_join(follower)
 
-    def _may_join(self, follower: FollowerState) -> bool:
+    def _may_join(self, follower: Replica) -> bool:
         brokers = self._brokers
         if follower.broker_epoch is None or not brokers.may_join_isr(follower.replica_id):
             return False
@@ -247,7 +247,7 @@ class InSyncReplicas:
 
     # Changes
 
-    def growth(self, follower: FollowerState, high_watermark: int, epoch_start_offset: int) -> tuple[int, ...]:
+    def growth(self, follower: Replica, high_watermark: int, epoch_start_offset: int) -> tuple[int, ...]:
         """The ISR with this follower, or nothing: it is in it, or is not to come into it yet."""
         if self.pending is not None or follower.replica_id in self.committed:
             return ()

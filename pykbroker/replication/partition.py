@@ -20,7 +20,7 @@ from pykbroker.storage.log.truncation import Truncation
 from pykbroker.storage.segments.validation import CheckedBatch
 from pykbroker.storage.segments.verification import NotVerified
 
-from .isr import NO_BROKER_EPOCH, Brokers, CommittedIsr, FollowerState, InSyncReplicas, IsrChange
+from .isr import NO_BROKER_EPOCH, Brokers, CommittedIsr, InSyncReplicas, IsrChange, Replica
 from .reads import (
     NO_EPOCH,
     NO_OFFSET,
@@ -406,7 +406,7 @@ class Partition:
         return data
 
     def _note_fetch(
-        self, follower: FollowerState, offset: int, log_start_offset: int, now_ms: int, broker_epoch: int
+        self, follower: Replica, offset: int, log_start_offset: int, now_ms: int, broker_epoch: int
     ) -> bool:
         """Whether the high watermark is a later one now."""
         has_deleted = log_start_offset > follower.log_start_offset

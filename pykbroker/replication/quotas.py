@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 
-from .follower import Throttle
+from .follower import ReplicaQuota
 from .partition import Partition
 
 LEADER_RATE = "leader.replication.throttled.rate"
@@ -64,7 +64,7 @@ def is_named(throttled: str, partition: int, broker_id: int) -> bool:
     return throttled.strip() == "*" or f"{partition}:{broker_id}" in (each.strip() for each in throttled.split(","))
 
 
-class ReplicationQuota(Throttle):
+class ReplicationQuota(ReplicaQuota):
     """One of the two rates of a broker. throttled: the topics' lists for this one."""
 
     def __init__(self, local_id: int, throttled: ThrottledReplicas, limit: RateLimit) -> None:

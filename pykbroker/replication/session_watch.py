@@ -3,7 +3,7 @@
 Kafka reads all partitions of a session at each Fetch request. Here the session watches what it has read; a request
 reads again what has changed since, what it names itself, and what is not settled: where the follower does not have all
 that the leader has, is not in sync, or was refused. Of every other partition it says what the last one said, and its
-time counts for them (`isr.FollowerState.quiet_in`), so that a quiet follower stays in sync.
+time counts for them (`isr.Replica.quiet_in`), so that a quiet follower stays in sync.
 
 A partition is watched up to its next change only, and no longer than the session lasts or its connection stands. What
 was watched before says nothing more of its follower, and is let go of in portions (`let_go`): a session may be large.

@@ -24,7 +24,7 @@ from .partitions import Partitions
 from .records import TransactionRecord
 from .requests import AddPartitions, MarkersWritten, TransactionRequestContext
 from .step import Step, TransactionTable
-from .timeouts import MOST_DECIDED, Timeouts
+from .timeouts import MOST_DECIDED, TransactionTimeouts
 from .transaction import Transaction
 
 TransactionRequest: TypeAlias = (
@@ -61,7 +61,7 @@ class TransactionShard:
         self._ends = EndTransactions(take_producer_id, coordinator_epoch)
         self._init_producer_ids = InitProducerIds(config, take_producer_id, self._ends)
         self._partitions = Partitions(config.max_record_bytes)
-        self._timeouts = Timeouts(config, self._table, self._ends)
+        self._timeouts = TransactionTimeouts(config, self._table, self._ends)
         self._to_carry_on: deque[str] | None = None
         """What was decided before this shard, and whose markers were not asked for yet."""
         self._kept_to_carry_on: deque[str] | None = None

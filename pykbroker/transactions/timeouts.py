@@ -23,7 +23,7 @@ MOST_REMOVED = 500
 _Due: TypeAlias = tuple[int | None, int | None, deque[str], deque[str]]
 
 
-class Timeouts:
+class TransactionTimeouts:
     def __init__(self, config: TransactionConfig, table: TransactionTable, ends: EndTransactions) -> None:
         self._config = config
         self._table = table

@@ -52,7 +52,7 @@ class FoundBatch(NamedTuple):
         return self.position + self.header.size_bytes
 
 
-class LegacyMessage(NamedTuple):
+class FoundLegacyMessage(NamedTuple):
     """A message of the formats 0 and 1, by its shape; perhaps a wrapper of several. `offset` is its last."""
 
     position: int
@@ -80,7 +80,7 @@ class Unreadable(NamedTuple):
         return self.end - self.position
 
 
-Found: TypeAlias = FoundBatch | LegacyMessage | Unreadable
+Found: TypeAlias = FoundBatch | FoundLegacyMessage | Unreadable
 
 
 class BatchWalk:
@@ -172,7 +172,7 @@ class BatchWalk:
             return False
         return self._next_offset <= header.base_offset < self._end_offset
 
-    def _legacy_at(self, position: int) -> LegacyMessage | None:
+    def _legacy_at(self, position: int) -> FoundLegacyMessage | None:
         head = self._read(position, MAGIC_OFFSET + 1)
         if len(head) <= MAGIC_OFFSET or head[MAGIC_OFFSET] not in (0, 1):
             return None
@@ -184,7 +184,7 @@ class BatchWalk:
         if decode_message_header(data) is None:
             return None
         offset, magic = int.from_bytes(head[:8], "big", signed=True), head[MAGIC_OFFSET]
-        return LegacyMessage(position, offset, size, magic, data, is_checksum_right(data))
+        return FoundLegacyMessage(position, offset, size, magic, data, is_checksum_right(data))
 
     # Looking for the next batch
 

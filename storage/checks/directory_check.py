@@ -1,7 +1,7 @@
 """Log directories as wholes: whose they are, their partitions, and the checkpoints against the logs.
 
-The caller holds the directories' locks, and says what the metadata log knows of topics (`Cluster`): the meaning of its
-records is not storage's business.
+The caller holds the directories' locks, and says what the metadata log knows of topics (`ClusterFacts`): the meaning of
+its records is not storage's business.
 """
 
 import posixpath
@@ -36,8 +36,8 @@ class TopicFacts:
 
 
 @dataclass(frozen=True, slots=True)
-class Cluster:
-    """What the metadata says. topics: None where it cannot be read. read_quorum_state: raises `ValueError`."""
+class ClusterFacts:
+    """What the metadata log says. topics: None where it cannot be read. read_quorum_state: raises `ValueError`."""
 
     topics: Mapping[str, TopicFacts] | None
     read_quorum_state: Callable[[bytes], object]
@@ -86,7 +86,7 @@ class DirectoryCheck:
         self,
         disk: Disk,
         path: str,
-        cluster: Cluster,
+        cluster: ClusterFacts,
         *,
         deep: bool = False,
         progress: Progress = lambda size: None,

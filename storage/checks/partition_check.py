@@ -31,7 +31,7 @@ from ..segments.segment import (
 )
 from ..segments.transaction_markers import find_marker
 from . import index_files
-from .batch_walk import FoundBatch, LegacyMessage
+from .batch_walk import FoundBatch, FoundLegacyMessage
 from .file_kinds import FileKind, FileName, parse_file_name
 from .findings import Finding, FindingKind
 from .index_files import EntryOrder, OffsetIndexComparison, TimeIndexComparison
@@ -266,9 +266,9 @@ class PartitionCheck:
         found = checked.found
         if checked.hole is not None:
             yield from self._hole(file.path, checked.hole, found.position)
-        if checked.findings or isinstance(found, LegacyMessage):
+        if checked.findings or isinstance(found, FoundLegacyMessage):
             indexes.stop_comparing()
-        if isinstance(found, LegacyMessage):
+        if isinstance(found, FoundLegacyMessage):
             self.report.batches += 1
             self.report.records += 1
         elif isinstance(found, FoundBatch):

@@ -14,7 +14,7 @@ from pykbroker.protocol.records.legacy import iter_legacy_records
 
 from ..files.disk import DiskFile
 from ..segments.indexes import MAX_RELATIVE_OFFSET
-from .batch_walk import LARGEST_BATCH_BYTES, BatchWalk, Found, FoundBatch, LegacyMessage, Unreadable
+from .batch_walk import LARGEST_BATCH_BYTES, BatchWalk, Found, FoundBatch, FoundLegacyMessage, Unreadable
 from .findings import Finding, FindingKind
 
 
@@ -69,7 +69,7 @@ class SegmentCheck:
             match found:
                 case FoundBatch():
                     yield self._check_batch(found, following)
-                case LegacyMessage():
+                case FoundLegacyMessage():
                     yield self._check_legacy(found)
                 case Unreadable():
                     self._chain.is_exact = False
@@ -143,7 +143,7 @@ class SegmentCheck:
             self._chain.epoch = epoch
         return None
 
-    def _check_legacy(self, message: LegacyMessage) -> Checked:
+    def _check_legacy(self, message: FoundLegacyMessage) -> Checked:
         chain, expected = self._chain, self._chain.next_offset
         complaint = None if message.is_crc_valid else "the checksum is not that of the bytes"
         if complaint is None and self._deep:
@@ -187,7 +187,7 @@ def check_batch_records(batch: FoundBatch, limit_bytes: int = LARGEST_BATCH_BYTE
     return None
 
 
-def _check_legacy_records(message: LegacyMessage) -> str | None:
+def _check_legacy_records(message: FoundLegacyMessage) -> str | None:
     try:
         for _ in iter_legacy_records(message.data, LARGEST_BATCH_BYTES):
             pass

@@ -21,7 +21,7 @@ from pykbroker.protocol.records.batch import (
     encode_batch_prefix,
 )
 
-from ..checks.batch_walk import LARGEST_BATCH_BYTES, FoundBatch, LegacyMessage, Unreadable
+from ..checks.batch_walk import LARGEST_BATCH_BYTES, FoundBatch, FoundLegacyMessage, Unreadable
 from ..checks.file_kinds import DAMAGED_SUFFIX
 from ..checks.segment_check import ChainState, SegmentCheck, check_batch_records
 from ..files.disk import Disk, DiskFile
@@ -94,10 +94,10 @@ class SegmentSalvage:
         for found, findings, _ in check:
             kinds.add(type(found))
             # Messages of the old formats cannot be found again behind bytes that make no sense.
-            self._may_take_out = plan.takes_out and not kinds >= {LegacyMessage, Unreadable}
+            self._may_take_out = plan.takes_out and not kinds >= {FoundLegacyMessage, Unreadable}
             if findings:
                 self._run.append((found.position, found.end))
-            elif isinstance(found, LegacyMessage):
+            elif isinstance(found, FoundLegacyMessage):
                 self._keep(found.position, found.end, self.next_offset, found.offset + 1, -1)
             elif isinstance(found, FoundBatch):
                 header = found.header

@@ -60,7 +60,7 @@ class _Aborted:
     is_seen: bool = False
 
 
-class TransactionFilter:
+class CleanedTransactionMetadata:
     """Told of every batch in order, it says whether the batch may go because of what became of its transaction."""
 
     def __init__(self, aborted: Iterable[AbortedTransaction], start_offset: int = 0) -> None:

@@ -36,7 +36,7 @@ from pykbroker.protocol.records.record_parts import (
 from ..files.disk import Buffer
 from ..producers.producer_entry import ProducerEntry
 from ..segments.transaction_index import TransactionIndex
-from .cleaned_transactions import TransactionFilter
+from .cleaned_transactions import CleanedTransactionMetadata
 from .key_offsets import KeyOffsetMap
 from .live_offsets import LiveOffsets, count_live, without_tombstones
 
@@ -73,7 +73,7 @@ class RecordFilter:
         self,
         keys: KeyOffsetMap,
         live: LiveOffsets,
-        transactions: TransactionFilter,
+        transactions: CleanedTransactionMetadata,
         producers: Mapping[int, LastRecord],
         *,
         now_ms: int,

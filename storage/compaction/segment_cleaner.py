@@ -21,7 +21,7 @@ from ..segments.log_config import LogConfig
 from ..segments.segment import LOG_SUFFIX, LogSegment
 from ..segments.transaction_index import AbortedTransaction
 from ..segments.verification import ExtentCheck
-from .cleaned_transactions import TransactionFilter, find_aborted_transactions
+from .cleaned_transactions import CleanedTransactionMetadata, find_aborted_transactions
 from .key_offsets import KeyOffsetMap
 from .live_offsets import LiveOffsets
 from .record_filter import LastRecord, RecordFilter, empty_batch
@@ -115,7 +115,7 @@ class SegmentCleaner:
         self._filter = RecordFilter(
             keys,
             live,
-            TransactionFilter(aborted),
+            CleanedTransactionMetadata(aborted),
             task.producers,
             now_ms=task.now_ms,
             delete_retention_ms=task.log_config.delete_retention_ms,
@@ -123,7 +123,7 @@ class SegmentCleaner:
         return keys.latest_offset + 1
 
     def _read_keys(self, keys: KeyOffsetMap, live: LiveOffsets, aborted: Sequence[AbortedTransaction]) -> None:
-        transactions = TransactionFilter(aborted, self._first_dirty)
+        transactions = CleanedTransactionMetadata(aborted, self._first_dirty)
         ends = [each.base_offset for each in self._segments[1:]] + [self._task.end_offset]
         for segment, next_offset in zip(self._segments, ends, strict=True):
             if next_offset <= self._first_dirty:
@@ -141,7 +141,7 @@ class SegmentCleaner:
             keys.latest_offset = next_offset - 1
 
     def _read_keys_of(
-        self, batch: RecordBatch, keys: KeyOffsetMap, live: LiveOffsets, transactions: TransactionFilter
+        self, batch: RecordBatch, keys: KeyOffsetMap, live: LiveOffsets, transactions: CleanedTransactionMetadata
     ) -> bool:
         """False where the keys do not fit any more."""
         header = batch.header

@@ -30,7 +30,7 @@ Offsets: TypeAlias = dict[TopicPartition, int]
 
 class DirectoryCheckpoints:
     """Made by `DirectoryCheckpoints.read`. The offsets are those of partitions whose logs are not open, as the files
-    had them, or as `set_apart` and `checkpoint_cleaned_offset` have changed them since.
+    had them, or as `quarantine` and `checkpoint_cleaned_offset` have changed them since.
     """
 
     def __init__(self, disk: Disk, path: str) -> None:
@@ -142,8 +142,8 @@ class DirectoryCheckpoints:
 
     # Writing
 
-    def set_apart(self, at: TopicPartition, recovery_point: int, high_watermark: int) -> None:
-        """The log is closed, and what is known of it is to stay in the files."""
+    def quarantine(self, at: TopicPartition, recovery_point: int, high_watermark: int) -> None:
+        """Keep the offsets of a damaged log, which is closed now, in the checkpoint files."""
         self.recovery_points[at] = recovery_point
         self.high_watermarks[at] = high_watermark
 

@@ -410,11 +410,11 @@ class LogDirectory:
         assert self.logs.get(at) is log, f"{log.directory} is not open here"
         return at
 
-    def set_apart(self, log: Log, high_watermark: int) -> None:
+    def quarantine(self, log: Log, high_watermark: int) -> None:
         """Take a damaged log out of use, as it is; what is known of it stays in the checkpoints."""
         at = self._at(log)
         del self.logs[at]
-        self._checkpoints.set_apart(at, log.recovery_point, high_watermark)
+        self._checkpoints.quarantine(at, log.recovery_point, high_watermark)
         self._abandon(at, log)
         self._unsynced_topic_ids.forget(log.directory)
         self.damaged.add(at)

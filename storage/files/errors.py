@@ -55,7 +55,7 @@ class CorruptLog(StorageError):
     """A partition's files contradict each other in a way that recovery cannot mend."""
 
 
-class IndexLies(CorruptLog):
+class CorruptIndex(CorruptLog):
     """An index contradicts the batches; it can be built anew from them."""
 
 

@@ -12,7 +12,7 @@ from functools import partial
 
 from ..files.cached_reads import WouldWait
 from ..files.disk import DiskFile
-from ..files.errors import CorruptLog, IndexLies
+from ..files.errors import CorruptIndex, CorruptLog
 from ..segments.leader_epochs import LeaderEpochs
 from ..segments.segment import LOG_SUFFIX, LogSegment
 from ..segments.transaction_index import AbortedTransaction
@@ -101,7 +101,7 @@ class LogReads:
                 found = segment.find_batch(offset, cached_only=cached_only)
             except WouldWait as uncached:
                 raise NotVerified(PageRead(segment, uncached, partial(self._read_from_disk.add, offset))) from None
-            except IndexLies as lie:
+            except CorruptIndex as lie:
                 _log.warning("building the index anew: %s", lie)
                 raise NotVerified(IndexCheck(segment)) from lie
             if found is not None:

@@ -13,7 +13,7 @@ from pykbroker.protocol.records.batch import RecordBatch, RecordBatchHeader
 
 from ..files.cached_reads import CachedFile
 from ..files.disk import Buffer, Disk, DiskFile
-from ..files.errors import CorruptLog, DiskFailed, FileError, IndexLies, NoRoom
+from ..files.errors import CorruptIndex, CorruptLog, DiskFailed, FileError, NoRoom
 from .batch_scan import scan_headers
 from .indexes import MAX_RELATIVE_OFFSET, OffsetIndex, TimeIndex
 from .log_config import LogConfig
@@ -403,7 +403,7 @@ class LogSegment:
         """What is left in front of the batch that holds `offset`; None where that and all behind it are not here.
 
         It loads the indexes: the segment is going to be active. For a thread, since that and the timestamps may mean to
-        read much. Raises `IndexLies`, `CorruptLog`, `FileError`.
+        read much. Raises `CorruptIndex`, `CorruptLog`, `FileError`.
         """
         self.offset_index.load()
         self.time_index.load()
@@ -510,7 +510,7 @@ class LogSegment:
     def find_batch(self, offset: int, *, cached_only: bool = False) -> tuple[int, RecordBatchHeader] | None:
         """The first batch whose last offset is `offset` or above: the one that holds it, unless there is a hole.
 
-        Raises `IndexLies`, `CorruptLog`, `FileError`, and `WouldWait` with `cached_only`.
+        Raises `CorruptIndex`, `CorruptLog`, `FileError`, and `WouldWait` with `cached_only`.
         """
         entry = self.offset_index.entry_for(offset, cached_only=cached_only)
         end = 0 if entry is None else entry[1]
@@ -524,7 +524,7 @@ class LogSegment:
                 return position, header
             end = position + header.size_bytes
         if entry is not None:
-            raise IndexLies(f"{self.offset_index.path} has a wrong position for offset {entry[0]}")
+            raise CorruptIndex(f"{self.offset_index.path} has a wrong position for offset {entry[0]}")
         if end != self.size:
             raise CorruptLog(f"{self.path(LOG_SUFFIX)} is damaged at position {end}: there is no batch")
         return None

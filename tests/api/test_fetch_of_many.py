@@ -10,7 +10,7 @@ import trio
 
 from pykbroker.api.fetch import fetch
 from pykbroker.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic, ReplicaState
-from pykbroker.replication.isr import FollowerState
+from pykbroker.replication.isr import Replica
 from pykbroker.replication.partition import Partition
 from pykbroker.server.runtime.turns import STEPS_PER_TURN
 from tests.api.api_node import ApiNode, in_virtual_time
@@ -44,7 +44,7 @@ def everything(node: ApiNode, **options: Any) -> FetchRequest:
     return request(node, *((index, 0) for index in range(MANY)), **options)
 
 
-def follower_state(node: ApiNode, index: int) -> FollowerState:
+def follower_state(node: ApiNode, index: int) -> Replica:
     return node.partition("apples", index).in_sync.followers[FOLLOWER]
 
 

@@ -186,7 +186,7 @@ def test_for_a_client_that_has_left_nothing_more_is_looked_for(node: ApiNode) ->
     in_virtual_time(run)
 
 
-def test_damage_that_a_lookup_finds_sets_the_partition_apart(node: ApiNode) -> None:
+def test_damage_that_a_lookup_finds_quarantines_the_partition(node: ApiNode) -> None:
     node.create_topic("apples")
     append_compressed(node, "apples")
     (path,) = node.path.glob("data/apples-0/*.log")

@@ -12,7 +12,7 @@ from typing import Any
 from unittest.mock import patch
 
 from pykbroker.raft.epochs import OffsetAndEpoch
-from pykbroker.raft.leader_state import Leader
+from pykbroker.raft.leader_state import LeaderState
 from pykbroker.raft.node import RaftNode
 from pykbroker.raft.quorum_state import QuorumState
 
@@ -46,7 +46,7 @@ def safe_quorum() -> Iterator[None]:
     quorum = Quorum()
     become_leader, advance = QuorumState.become_leader, RaftNode.advance
 
-    def become_a_good_one(self: QuorumState) -> Leader:
+    def become_a_good_one(self: QuorumState) -> LeaderState:
         leader = become_leader(self)
         quorum.elected(self)
         return leader

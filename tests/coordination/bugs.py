@@ -24,7 +24,7 @@ from pykbroker.storage.log.log import AppendResult, Log
 from pykbroker.storage.producers.producer_state import ProducerStateManager
 from pykbroker.transactions.effects import WriteMarkers
 from pykbroker.transactions.shard import TransactionShard
-from pykbroker.transactions.timeouts import Timeouts
+from pykbroker.transactions.timeouts import TransactionTimeouts
 from pykbroker.transactions.transaction import Transaction
 from tests.simulations import Bugs
 
@@ -209,7 +209,7 @@ def the_epoch_stays_when_another_producer_begins() -> Iterator[None]:
 
 @BUGS.plant(8)
 def transactions_never_time_out() -> Iterator[None]:
-    with patch.object(Timeouts, "_abort_timed_out", lambda self, step: True):
+    with patch.object(TransactionTimeouts, "_abort_timed_out", lambda self, step: True):
         yield
 
 

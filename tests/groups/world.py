@@ -109,7 +109,7 @@ class FakeReplicas:
         check.run()
         check.accept()
 
-    def set_apart(self, partition: Partition, damage: CorruptLog) -> None:
+    def quarantine(self, partition: Partition, damage: CorruptLog) -> None:
         raise damage
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import asdict
 from types import MethodType
 
-from pykbroker.raft.leader_state import Leader
+from pykbroker.raft.leader_state import LeaderState
 from pykbroker.raft.node import RaftNode
 from pykbroker.raft.quorum_state import QuorumState
 from pykbroker.raft.timeouts import Timeouts
@@ -112,7 +112,7 @@ def committed_by_one_too_few(node: SimulatedNode) -> None:
     def change(raft: RaftNode) -> None:
         become_leader = raft._quorum.become_leader
 
-        def become(self: QuorumState) -> Leader:
+        def become(self: QuorumState) -> LeaderState:
             leader = become_leader()
             leader.advance_high_watermark = lambda end: _commit_own(leader, end)  # type: ignore[method-assign]
             return leader
@@ -122,7 +122,7 @@ def committed_by_one_too_few(node: SimulatedNode) -> None:
     node.change_raft = change
 
 
-def _commit_own(leader: Leader, own_end_offset: int) -> bool:
+def _commit_own(leader: LeaderState, own_end_offset: int) -> bool:
     if own_end_offset <= max(leader.epoch_start_offset, leader.high_watermark or 0):
         return False
     leader.high_watermark = own_end_offset
@@ -151,7 +151,7 @@ def observers_counted(node: SimulatedNode) -> None:
     def change(raft: RaftNode) -> None:
         become_leader = raft._quorum.become_leader
 
-        def become(self: QuorumState) -> Leader:
+        def become(self: QuorumState) -> LeaderState:
             leader = become_leader()
             others = leader.others
             leader.others = lambda: iter([*others(), *leader.observers.values()])  # type: ignore[method-assign]
@@ -172,11 +172,11 @@ def epoch_of_a_peer_not_taken_up(node: SimulatedNode) -> None:
         def stay(
             self: QuorumState, epoch: int, leader_id: int | None = None, *, deadline_ms: int | None = None
         ) -> None:
-            if not isinstance(self.state, Leader):
+            if not isinstance(self.state, LeaderState):
                 become_unattached(epoch, leader_id, deadline_ms=deadline_ms)
 
         def refuse(self: QuorumState, told: object, *, by_leader: bool = False) -> bool:
-            return isinstance(self.state, Leader) or follow(told, by_leader=by_leader)  # type: ignore[arg-type]
+            return isinstance(self.state, LeaderState) or follow(told, by_leader=by_leader)  # type: ignore[arg-type]
 
         raft._quorum.become_unattached = MethodType(stay, raft._quorum)  # type: ignore[method-assign]
         raft._quorum.follow = MethodType(refuse, raft._quorum)  # type: ignore[method-assign]
@@ -188,7 +188,7 @@ def voters_changed_without_waiting(node: SimulatedNode) -> None:
     """Two sets need not share a majority any more."""
 
     def change(raft: RaftNode) -> None:
-        raft._membership._busy = lambda needs_level=1: None  # type: ignore[method-assign]
+        raft._voter_changes._ensure_idle = lambda needs_level=1: None  # type: ignore[method-assign]
 
     node.change_raft = change
 

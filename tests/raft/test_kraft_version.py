@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages.brokers import FeatureUpdateKey, UpdateFeaturesRequest, UpdateFeaturesResponse
-from pykbroker.raft.leader_state import Leader
+from pykbroker.raft.leader_state import LeaderState
 
 from .test_conversations import OurVoter
 from .voter_scenarios import Situation, add_voter, update_voter
@@ -47,5 +47,5 @@ def test_static_voters_tell_the_leader_of_themselves() -> None:
     assert voter.ask(update_voter(1, 1, voter.directory_id), 0).error_code == ErrorCode.NONE  # type: ignore[attr-defined]
     assert voter.ask(update_voter(1, 2), 0).error_code == ErrorCode.VOTER_NOT_FOUND  # type: ignore[attr-defined]
     leader = voter.raft.leader_state
-    assert isinstance(leader, Leader)
+    assert isinstance(leader, LeaderState)
     assert [each.directory_id for each in leader.described.values()] == [voter.directory_id]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pykbroker.protocol.messages.fetch import FetchRequest
 from pykbroker.raft.events import RequestReceived, RequestWithdrawn
-from pykbroker.raft.leader_state import MOST_OBSERVERS, OBSERVER_SESSION_MS, Leader
+from pykbroker.raft.leader_state import MOST_OBSERVERS, OBSERVER_SESSION_MS, LeaderState
 
 from .test_conversations import OurVoter
 from .voter_scenarios import Situation, fetch_from
@@ -14,7 +14,7 @@ FETCH = FetchRequest.__schema__.stable_versions.high
 
 def observed(voter: OurVoter) -> list[int]:
     leader = voter.raft.leader_state
-    assert isinstance(leader, Leader)
+    assert isinstance(leader, LeaderState)
     return [key.node_id for key in leader.observers]
 
 

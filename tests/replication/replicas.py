@@ -27,7 +27,7 @@ from pykbroker.protocol.messages.offsets import (
 )
 from pykbroker.protocol.records.batch import Record, encode_batch, iter_batches, iter_records
 from pykbroker.replication.fetch_session import CachedPartition, FetchSessionCache
-from pykbroker.replication.follower import FetchSettings, Follower, Throttle
+from pykbroker.replication.follower import FetchSettings, Follower, ReplicaQuota
 from pykbroker.replication.isr import CommittedIsr, IsrChange
 from pykbroker.replication.partition import Partition
 from pykbroker.replication.reads import FetchIsolation, FetchPartitionData
@@ -80,7 +80,7 @@ class Replica:
         self.partition.log.abandon()
         self.begin(high_watermark)
 
-    def follower_of(self, leader_id: int, *, throttle: Throttle | None = None) -> Follower:
+    def follower_of(self, leader_id: int, *, throttle: ReplicaQuota | None = None) -> Follower:
         """throttle: for a follower that begins anew with it."""
         if leader_id not in self.followers or throttle is not None:
             settings = FetchSettings(max_bytes=200)

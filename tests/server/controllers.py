@@ -12,7 +12,7 @@ from pykbroker.protocol.messages.api_versions import ApiVersion, ApiVersionsRequ
 from pykbroker.protocol.schema import Message
 from pykbroker.server.network.handlers import HandlerTable, RequestContext
 from pykbroker.server.network.listener import Listener
-from pykbroker.server.network.node_connections import Destination
+from pykbroker.server.network.node_connections import NodeAddress
 from pykbroker.server.network.receive_buffer import BufferPool
 from pykbroker.server.runtime.log_lines import RateLimitedLog
 from pykbroker.sim.clock import SimulatedClock
@@ -29,7 +29,7 @@ class TestController:
     __test__ = False
 
     def __init__(self, node_id: int, request_type: type[Message], answer: Answer) -> None:
-        self.destination = Destination(f"controller {node_id}", f"host{node_id}", 9093)
+        self.destination = NodeAddress(f"controller {node_id}", f"host{node_id}", 9093)
         self.asked: list[Any] = []
         self._request_type = request_type
         self._answer = answer

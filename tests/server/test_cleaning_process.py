@@ -23,7 +23,7 @@ from pykbroker.server.logs.cleaning_process import CleaningProcess, CleaningProc
 from pykbroker.storage.compaction.compaction import Cleaning, CleaningAborted, Uncleanable
 from pykbroker.storage.compaction.segment_cleaner import CleanerConfig
 from pykbroker.storage.files.disk import OsDisk
-from pykbroker.storage.files.errors import CorruptLog, DiskFailed, FileError, IndexLies, NoRoom, StorageError
+from pykbroker.storage.files.errors import CorruptIndex, CorruptLog, DiskFailed, FileError, NoRoom, StorageError
 from pykbroker.storage.log.log import AppendOrigin, Log
 from pykbroker.storage.segments.segment import LogSegment
 from tests.api.api_node import ApiNode, in_virtual_time
@@ -247,7 +247,7 @@ def test_what_nobody_has_read_since_the_start_is_checked_first(tmp_path: Path, p
         CleaningAborted("the broker stops"),
         Uncleanable("too little memory"),
         CorruptLog("damage"),
-        IndexLies("it lies"),
+        CorruptIndex("it lies"),
         DiskFailed("read", "/data/x", OSError(errno.EIO, "I/O error")),
         NoRoom("write", "/data/x", OSError(errno.ENOSPC, "no space")),
         DiskFailed("sync", "/data/x", OSError("without a number")),

@@ -22,7 +22,7 @@ from pykbroker.protocol.messages.brokers import (
 from pykbroker.protocol.messages.topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
 from pykbroker.protocol.schema import Message
 from pykbroker.server.network.handlers import CloseConnection, ConnectionState, HandlerTable, RequestContext
-from pykbroker.server.network.node_connections import Destination, NodeConnections
+from pykbroker.server.network.node_connections import NodeAddress, NodeConnections
 from pykbroker.server.quorum.controller_channel import ControllerChannel
 from pykbroker.server.quorum.forwarding import disclose, enclose_response
 from pykbroker.sim.determinism import run_deterministic
@@ -51,7 +51,7 @@ class LocalController:
 class World:
     def __init__(self) -> None:
         self.network = SimulatedNetwork(random.Random(1))
-        self.leader: Destination | None = None
+        self.leader: NodeAddress | None = None
 
     @asynccontextmanager
     async def channel(self, local: LocalController | None = None) -> AsyncIterator[ControllerChannel]:
@@ -175,7 +175,7 @@ def test_without_a_controller_the_answer_is_that_time_is_over() -> None:
 
 def test_a_refused_connection_is_tried_again_until_time_is_over() -> None:
     async def scenario(world: World) -> None:
-        world.leader = Destination("controller 2", "host2", 9093)
+        world.leader = NodeAddress("controller 2", "host2", 9093)
         async with world.channel() as channel:
             response = await channel.submit(REQUEST, timeout_ms=1000)
         assert response.error_code == ErrorCode.REQUEST_TIMED_OUT

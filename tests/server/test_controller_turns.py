@@ -10,7 +10,7 @@ import trio
 from trio.testing import wait_all_tasks_blocked
 
 from pykbroker.metadata import configs
-from pykbroker.metadata.elections import Elections
+from pykbroker.metadata.elections import PartitionElections
 from pykbroker.metadata.features import REGISTERED_FEATURES
 from pykbroker.metadata.image import TOPIC_RESOURCE, MetadataImage
 from pykbroker.metadata.partition_index import PartitionIndex
@@ -147,7 +147,7 @@ def test_others_run_while_what_a_broker_led_gets_other_leaders(work: WorkPerStep
             await join(quorum, broker_id)
         await create(quorum, "large", replicas=2)
         count_replays(work)
-        work.count(Elections, "change")
+        work.count(PartitionElections, "change")
         with work.watching():
             await beat(quorum, 2, **{want: True})
         topic = quorum.image.topic("large")
@@ -164,7 +164,7 @@ def test_others_run_while_partitions_get_leaders_again(work: WorkPerStep) -> Non
         await create(quorum, "large")
         await beat(quorum, 2, want_fence=True)
         count_replays(work)
-        work.count(Elections, "change")
+        work.count(PartitionElections, "change")
         with work.watching(at_least=PARTITIONS // 2):
             await beat(quorum, 2)
         topic = quorum.image.topic("large")

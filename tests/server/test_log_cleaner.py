@@ -77,8 +77,8 @@ def cleaner(
     def fail(directory: LogDirectory, failure: FileError) -> None:
         raise failure
 
-    def set_apart(at: TopicPartition, log: Log, damage: CorruptLog) -> None:
-        node.replicas.set_apart(node.partition(at.topic, at.partition), damage)
+    def quarantine(at: TopicPartition, log: Log, damage: CorruptLog) -> None:
+        node.replicas.quarantine(node.partition(at.topic, at.partition), damage)
 
     def last_stable_offset(at: object, log: Log) -> int | None:
         return next((each.last_stable_offset for each in node.replicas.partitions() if each.log is log), None)
@@ -90,7 +90,7 @@ def cleaner(
         threads=ThreadsWithEvents(step, event),
         last_stable_offset=last_stable_offset,
         on_failure=fail,
-        on_damage=set_apart,
+        on_damage=quarantine,
         new_workplace=new_workplace,
     )
 
@@ -198,7 +198,7 @@ def test_deletion_of_old_segments_aborts_a_cleaning(node: ApiNode) -> None:
     assert values(log) == [b"%d" % number for number in range(first, 20)]
 
 
-def test_a_damaged_log_is_set_apart_and_others_are_cleaned(node: ApiNode, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_damaged_log_is_quarantined_and_others_are_cleaned(node: ApiNode, caplog: pytest.LogCaptureFixture) -> None:
     create_compacted(node, "apples")
     create_compacted(node, "beets")
     apples, beets = fill(node, "apples", 40), fill(node, "beets")

@@ -75,7 +75,7 @@ def following_node(path: Path) -> tuple[ApiNode, bytes, Log]:
 def test_a_partition_does_not_change_its_leader_while_its_log_is_truncated(tmp_path: Path) -> None:
     node, topic_id, log = following_node(tmp_path)
     leader, threads = DivergingLeader(topic_id), HeldThreads()
-    node.replicas.truncations = LogTruncations(threads, node.replicas.failures.set_apart)
+    node.replicas.truncations = LogTruncations(threads, node.replicas.failures.quarantine)
     fetchers = ReplicaFetchers(
         node.config,
         leader,
@@ -119,7 +119,7 @@ def test_a_truncation_that_has_begun_comes_to_its_end_though_its_fetcher_is_stop
         node.config,
         DivergingLeader(topic_id),
         flush=node.replicas.flush,
-        truncate=LogTruncations(threads, node.replicas.failures.set_apart).run,
+        truncate=LogTruncations(threads, node.replicas.failures.quarantine).run,
         clock=node.clock,
         on_disk_failure=lambda partition, failure: None,
     )

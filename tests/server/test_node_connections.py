@@ -15,7 +15,7 @@ from pykbroker.protocol.messages.reassignments import (
     OngoingPartitionReassignment,
     OngoingTopicReassignment,
 )
-from pykbroker.server.network.node_connections import Destination, NodeConnections
+from pykbroker.server.network.node_connections import NodeAddress, NodeConnections
 from pykbroker.sim.determinism import run_deterministic
 from pykbroker.sim.network import SimulatedNetwork
 
@@ -32,7 +32,7 @@ def test_the_connection_to_a_node_that_moved_is_replaced_while_somebody_else_clo
         network = SimulatedNetwork(random.Random(1))
         here = TestController(2, AllocateProducerIdsRequest, _answers)
         there = TestController(3, AllocateProducerIdsRequest, _answers)
-        moved = Destination(here.destination.node, there.destination.host, there.destination.port)
+        moved = NodeAddress(here.destination.node, there.destination.host, there.destination.port)
         connections = NodeConnections(network, client_id="broker-1", request_timeout_ms=5_000)
         async with here.serving(network), there.serving(network):
             for steps in range(8):  # behind each of the first steps of the replacement
@@ -54,7 +54,7 @@ def test_nothing_is_kept_of_nodes_to_which_there_is_no_connection() -> None:
         connections = NodeConnections(network, client_id="broker-1", request_timeout_ms=5_000)
         for node_id in range(100):
             with pytest.raises(ConnectionRefused):
-                await connections.connection(Destination(f"controller {node_id}", "127.0.0.1", 1))
+                await connections.connection(NodeAddress(f"controller {node_id}", "127.0.0.1", 1))
         assert not connections._connecting
         async with here.serving(network):
             opened = await connections.connection(here.destination)

@@ -11,7 +11,7 @@ from pykbroker.protocol.records.batch import Record, encode_batch
 from pykbroker.protocol.records.control import ControlRecordType, EndTransactionMarker, encode_end_transaction_batch
 from pykbroker.protocol.uuids import uuid_to_text
 from pykbroker.sim.disk import SimulatedDisk
-from pykbroker.storage.checks.directory_check import Cluster, DirectoryCheck, TopicFacts, check_together
+from pykbroker.storage.checks.directory_check import ClusterFacts, DirectoryCheck, TopicFacts, check_together
 from pykbroker.storage.checks.findings import Finding, FindingKind
 from pykbroker.storage.directories.log_dirs import LogDirectory, format_directory
 from pykbroker.storage.files.checkpoints import TopicPartition
@@ -20,7 +20,7 @@ from tests.storage.batches import NOW_MS, batch, config, idempotent
 TOPIC_ID = bytes(range(16))
 PATH = "/data/one"
 SETTINGS = config(segment_bytes=1500, index_interval_bytes=300)
-CLUSTER = Cluster({"t": TopicFacts(TOPIC_ID, is_compacted=False, partitions=frozenset({0, 1}))}, lambda data: None)
+CLUSTER = ClusterFacts({"t": TopicFacts(TOPIC_ID, is_compacted=False, partitions=frozenset({0, 1}))}, lambda data: None)
 
 
 def write_directory(disk: SimulatedDisk, path: str = PATH, *, clean: bool = True, seed: int = 1) -> None:
@@ -48,11 +48,11 @@ def directory(disk: SimulatedDisk) -> str:
     return PATH
 
 
-def check(disk: SimulatedDisk, path: str = PATH, cluster: Cluster = CLUSTER) -> list[Finding]:
+def check(disk: SimulatedDisk, path: str = PATH, cluster: ClusterFacts = CLUSTER) -> list[Finding]:
     return list(DirectoryCheck(disk, path, cluster, deep=True).run())
 
 
-def damage(disk: SimulatedDisk, path: str = PATH, cluster: Cluster = CLUSTER) -> list[Finding]:
+def damage(disk: SimulatedDisk, path: str = PATH, cluster: ClusterFacts = CLUSTER) -> list[Finding]:
     return [finding for finding in check(disk, path, cluster) if finding.is_damage]
 
 
@@ -200,7 +200,9 @@ def test_a_missing_segment_is_a_hole(disk: SimulatedDisk, directory: str) -> Non
     (finding,) = damage(disk)
     assert finding.kind is FindingKind.HOLE
     assert finding.path == file(bases[2])
-    compacted = Cluster({"t": TopicFacts(TOPIC_ID, is_compacted=True, partitions=frozenset({0, 1}))}, lambda data: None)
+    compacted = ClusterFacts(
+        {"t": TopicFacts(TOPIC_ID, is_compacted=True, partitions=frozenset({0, 1}))}, lambda data: None
+    )
     assert damage(disk, cluster=compacted) == []
     disk.replace_file(f"{PATH}/cleaner-offset-checkpoint", b"0\n1\nt 0 1\n")
     assert damage(disk) == [], "it was compacted once"

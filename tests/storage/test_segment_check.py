@@ -7,7 +7,7 @@ import pytest
 from pykbroker.protocol.records.batch import Record, assemble_batch, encode_batch
 from pykbroker.protocol.records.compression import Compression
 from pykbroker.sim.disk import SimulatedDisk
-from pykbroker.storage.checks.batch_walk import FoundBatch, LegacyMessage, Unreadable
+from pykbroker.storage.checks.batch_walk import FoundBatch, FoundLegacyMessage, Unreadable
 from pykbroker.storage.checks.segment_check import ChainState, Checked, SegmentCheck
 from tests.legacy_messages import message, messages
 from tests.storage.batches import NOW_MS, batch
@@ -167,7 +167,7 @@ def test_messages_of_old_formats_are_checked_as_well(disk: SimulatedDisk, magic:
     old = messages([Record(b"key", b"value", (), NOW_MS, 100 + number) for number in range(8)], magic)
     found = check(disk, old + batch(1, base_offset=108))
     assert complaints(found) == []
-    assert [type(each.found) for each in found] == [LegacyMessage] * 5 + [FoundBatch]
+    assert [type(each.found) for each in found] == [FoundLegacyMessage] * 5 + [FoundBatch]
     size = len(message(Record(b"key", b"value", (), NOW_MS, 100), magic))
     changed = check(disk, old[: size - 1] + b"E" + old[size:] + batch(1, base_offset=108))
     assert complaints(changed) == ["at byte 0 (offset 100): the checksum is not that of the bytes"]

@@ -136,7 +136,7 @@ def test_a_flush_of_a_log_that_is_deleted_meanwhile_leaves_nothing_in_the_next_o
 
     with HeldSyncs("t-0", monkeypatch).during(log.flush) as threads:
         if is_damaged:
-            directory.set_apart(log, 0)
+            directory.quarantine(log, 0)
             directory.delete_damaged(AT)
         else:
             directory.delete_log(log)
@@ -197,7 +197,7 @@ def test_a_cleaning_of_a_log_that_is_deleted_meanwhile_leaves_nothing_in_the_nex
         cleaned = threads.submit(cleaning.clean, group)
         assert held.begun.wait(TIMEOUT_S)
         if is_damaged:
-            directory.set_apart(log, 0)
+            directory.quarantine(log, 0)
             directory.delete_damaged(AT)
         else:
             directory.delete_log(log)

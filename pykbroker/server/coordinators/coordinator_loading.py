@@ -33,7 +33,7 @@ class ReadReplicas(Protocol):
     """What of the node's replica manager is needed here."""
 
     async def verify(self, partition: Partition, check: Check) -> None: ...
-    def set_apart(self, partition: Partition, damage: CorruptLog) -> None: ...
+    def quarantine(self, partition: Partition, damage: CorruptLog) -> None: ...
 
 
 class CoordinatorLoading(Generic[ShardT]):
@@ -64,7 +64,7 @@ class CoordinatorLoading(Generic[ShardT]):
                 await self._replicas.verify(led.partition, unverified.check)
                 continue
             except CorruptLog as damage:
-                self._replicas.set_apart(led.partition, damage)
+                self._replicas.quarantine(led.partition, damage)
                 return False
             except FileError:
                 return False

@@ -37,7 +37,7 @@ from .coordinator_driver import CoordinatorDriver, Replicas
 from .coordinator_log import encode_batches, record_room_bytes
 from .group_topics import ImageTopics
 from .led_shard import MakeStep, Phase
-from .topic_regexes import TopicRegexes
+from .topic_regex_resolver import TopicRegexResolver
 from .waiting_members import WaitingMembers
 
 CONSUMER_OFFSETS = "__consumer_offsets"
@@ -70,7 +70,7 @@ class GroupCoordinator(CoordinatorDriver[GroupShard, GroupRequest, GroupRequestC
         self._broker_config = config
         self._config = group_config(config)
         self._rng = rng
-        self.topic_regexes = TopicRegexes(image, threads)
+        self.topic_regexes = TopicRegexResolver(image, threads)
         self._assignments = AssignmentThreads(threads)
         self.waiting_members = WaitingMembers()
         self._topics = ImageTopics(image)

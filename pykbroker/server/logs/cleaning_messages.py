@@ -14,7 +14,7 @@ from typing import NamedTuple, NoReturn
 from pykbroker.storage.compaction.record_filter import LastRecord
 from pykbroker.storage.compaction.segment_cleaner import CleanerConfig, CleaningAborted, CleaningTask, Uncleanable
 from pykbroker.storage.files.disk import Disk
-from pykbroker.storage.files.errors import CorruptLog, DiskFailed, FileError, IndexLies, NoRoom, StorageError
+from pykbroker.storage.files.errors import CorruptIndex, CorruptLog, DiskFailed, FileError, NoRoom, StorageError
 from pykbroker.storage.segments.leader_epochs import EpochEntry
 from pykbroker.storage.segments.log_config import LogConfig
 from pykbroker.storage.segments.segment import CLEANED_SUFFIX, LogSegment
@@ -99,7 +99,7 @@ class Failed(NamedTuple):
 
 _FILE_ERRORS = {kind.__name__: kind for kind in (DiskFailed, NoRoom)}
 _FAILURES: dict[str, type[StorageError]] = {
-    kind.__name__: kind for kind in (CleaningAborted, Uncleanable, CorruptLog, IndexLies)
+    kind.__name__: kind for kind in (CleaningAborted, Uncleanable, CorruptLog, CorruptIndex)
 }
 
 

@@ -181,11 +181,11 @@ class HostedLogs:
         if directory is not None:
             self.remove_later(directory, log, [directory.delete_log(log)])
 
-    def set_apart(self, log: Log, high_watermark: int) -> None:
+    def quarantine(self, log: Log, high_watermark: int) -> None:
         """Out of use at once, its files as they are."""
         directory = self.directory_of(log)
         if directory is not None:
-            directory.set_apart(log, high_watermark)
+            directory.quarantine(log, high_watermark)
 
     def delete_damaged(self, at: TopicPartition) -> None:
         """What was set apart, at the start or later. Raises `FileError`."""

@@ -35,7 +35,11 @@ ANONYMOUS = "User:ANONYMOUS"
 
 
 class CloseConnection(Exception):
-    """The peer sent what no client sends; Kafka closes the connection, and so do we. A handler may raise it too."""
+    """The request ends without a response, and its connection with it; the text goes to the log.
+
+    Kafka closes the connection in the same cases: for a request that it cannot read (`InvalidRequestException`), and
+    where a handler calls `RequestChannel.closeConnection`, as for a produce request with acks=0 that has failed.
+    """
 
 
 @dataclass(slots=True)

@@ -10,7 +10,7 @@ from pykbroker.metadata.image import MetadataImage
 from pykbroker.protocol.schema import Message
 
 from ..runtime.threads import Threads
-from .node_connections import Destination, NodeConnections
+from .node_connections import NodeAddress, NodeConnections
 from .transport import Network
 
 ResponseT = TypeVar("ResponseT", bound=Message)
@@ -52,12 +52,12 @@ class InterBroker:
             self._destination(node_id), request, response_type, purpose=purpose, timeout_ms=timeout_ms
         )
 
-    def _destination(self, node_id: int) -> Destination:
+    def _destination(self, node_id: int) -> NodeAddress:
         broker = self._image().brokers.get(node_id)
         endpoint = None if broker is None else broker.endpoint(self._listener_name)
         if endpoint is None:
             raise NoBrokerReachable(f"Broker {node_id} is not registered", retriable=True)
-        return Destination(_name(node_id), endpoint.host, endpoint.port)
+        return NodeAddress(_name(node_id), endpoint.host, endpoint.port)
 
     async def close(self, node_id: int, purpose: str = "") -> None:
         """Whoever still waits for an answer of this purpose gets ConnectionLost."""

@@ -22,8 +22,8 @@ ResponseT = TypeVar("ResponseT", bound=Message)
 
 
 @dataclass(frozen=True, slots=True)
-class Destination:
-    """node: as it is called in a log, such as "broker 2"."""
+class NodeAddress:
+    """The address of a node. node: its name in log lines, such as "broker 2"."""
 
     node: str
     host: str
@@ -40,12 +40,12 @@ class NodeConnections:
         self._threads = threads
         self._client_id = client_id
         self._request_timeout_ms = request_timeout_ms
-        self._open: dict[tuple[str, str], tuple[Destination, Connection]] = {}
+        self._open: dict[tuple[str, str], tuple[NodeAddress, Connection]] = {}
         self._connecting: dict[tuple[str, str], trio.Lock] = {}
 
     async def request(
         self,
-        destination: Destination,
+        destination: NodeAddress,
         request: Message,
         response_type: type[ResponseT],
         *,
@@ -59,7 +59,7 @@ class NodeConnections:
         connection = await self.connection(destination, purpose)
         return await connection.request(request, response_type, timeout_ms=timeout_ms)
 
-    async def connection(self, destination: Destination, purpose: str = "") -> Connection:
+    async def connection(self, destination: NodeAddress, purpose: str = "") -> Connection:
         """The open one, or a new one that knows the peer's versions. Raises ClientError."""
         key = destination.node, purpose
         connecting = self._connecting.setdefault(key, trio.Lock())
@@ -69,7 +69,7 @@ class NodeConnections:
         finally:
             self._forget(key)
 
-    async def _connected(self, key: tuple[str, str], destination: Destination) -> Connection:
+    async def _connected(self, key: tuple[str, str], destination: NodeAddress) -> Connection:
         known = self._open.get(key)
         if known is not None:
             if known[0] == destination and not known[1].is_closed:
@@ -94,7 +94,7 @@ class NodeConnections:
         if key not in self._open and connecting is not None and not connecting.locked():
             del self._connecting[key]
 
-    async def _connect(self, destination: Destination) -> Connection:
+    async def _connect(self, destination: NodeAddress) -> Connection:
         node = destination.node
         with trio.move_on_after(self._request_timeout_ms / 1000):
             try:

@@ -32,7 +32,7 @@ from ..network.client_memory import REQUEST_BYTES, ClientMemory
 from ..network.dispatch import Dispatcher
 from ..network.handlers import HandlerTable, NodeT
 from ..network.listener import ConnectionLimits, Listener
-from ..network.node_connections import Destination, NodeConnections
+from ..network.node_connections import NodeAddress, NodeConnections
 from ..network.receive_buffer import BufferPool
 from ..network.socket_transport import LISTEN_BACKLOG, SEND_BUFFER_BYTES, SocketOptions
 from ..network.transport import Acceptor, Network
@@ -348,11 +348,11 @@ async def _until(wait: Callable[[], Awaitable[None]]) -> AsyncIterator[None]:
         nursery.cancel_scope.cancel()
 
 
-def _leader_elsewhere(raft: RaftDriver) -> Destination | None:
+def _leader_elsewhere(raft: RaftDriver) -> NodeAddress | None:
     leader = raft.leader_endpoint
     if leader is None or leader.node_id == raft.node_id:
         return None
-    return Destination(f"controller {leader.node_id}", leader.host, leader.port)
+    return NodeAddress(f"controller {leader.node_id}", leader.host, leader.port)
 
 
 def _bound(listeners: Sequence[ListenerConfig], acceptors: Acceptors) -> tuple[BoundListener, ...]:

@@ -30,7 +30,7 @@ class UnservedSettings:
         if without_effect and without_effect != self._said_without_effect:
             _log.warning("these settings of the cluster have no effect in pykbroker: %s", ", ".join(without_effect))
         self._said_without_effect = without_effect
-        found = [*unserved(settings), *image.unserved_kinds()]
+        found = [*unserved(settings), *image.unsupported_kinds()]
         if found and found != self._said:
             _log.error("the cluster's metadata has what pykbroker does not serve, and nobody is kept out: %s", found)
         self._said = found

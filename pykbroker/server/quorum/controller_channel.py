@@ -23,7 +23,7 @@ from pykbroker.protocol.schema import Message
 
 from ..network.handlers import CloseConnection, RequestContext
 from ..network.large_requests import LARGE_FRAME_BYTES
-from ..network.node_connections import Destination, NodeConnections
+from ..network.node_connections import NodeAddress, NodeConnections
 from ..runtime.signal import Signal
 from ..runtime.threads import Threads
 from ..runtime.turns import Turn
@@ -65,7 +65,7 @@ class ControllerChannel:
         connections: NodeConnections,
         *,
         local: LocalController | None,
-        find: Callable[[], Destination | None],
+        find: Callable[[], NodeAddress | None],
         timeout_ms: int,
         threads: Threads,
     ) -> None:
@@ -74,9 +74,9 @@ class ControllerChannel:
         self._find = find
         self._timeout_ms = timeout_ms
         self._threads = threads
-        self._seen: tuple[bool, Destination | None] = (False, None)
+        self._seen: tuple[bool, NodeAddress | None] = (False, None)
         self._changed = Signal()
-        self._asking: dict[trio.CancelScope, Destination] = {}
+        self._asking: dict[trio.CancelScope, NodeAddress] = {}
 
     async def submit(self, request: Message, *, timeout_ms: int | None = None) -> Any:
         """The response to a request of this node itself."""
@@ -121,7 +121,7 @@ class ControllerChannel:
         self,
         request: Message,
         local: _Step | None,
-        elsewhere: Callable[[Destination], Awaitable[Message | None]],
+        elsewhere: Callable[[NodeAddress], Awaitable[Message | None]],
         timeout_ms: int | None,
     ) -> Message:
         timeout_ms = self._timeout_ms if timeout_ms is None else timeout_ms
@@ -141,7 +141,7 @@ class ControllerChannel:
         reason = f"No controller answered {name} within {timeout_ms} ms."
         return await _error_response(request, ApiError(ErrorCode.REQUEST_TIMED_OUT, reason))
 
-    async def _ask(self, leader: Destination, request: Message) -> Message | None:
+    async def _ask(self, leader: NodeAddress, request: Message) -> Message | None:
         key = request.__schema__.api_key
         assert key is not None
         purpose = _PURPOSES.get(ApiKey(key), "")
@@ -158,7 +158,7 @@ class ControllerChannel:
         return None
 
     async def _ask_for_client(
-        self, leader: Destination, context: RequestContext[object], request: Message
+        self, leader: NodeAddress, context: RequestContext[object], request: Message
     ) -> Message | None:
         header = context.header
         contents = request, header, context.principal, context.client_address

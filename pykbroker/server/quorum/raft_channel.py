@@ -19,7 +19,7 @@ from pykbroker.protocol.messages.quorum import VoteRequest
 from pykbroker.protocol.schema import Message
 from pykbroker.raft.events import OutgoingRequest, RequestFailed, ResponseReceived
 
-from ..network.node_connections import Destination, NodeConnections
+from ..network.node_connections import NodeAddress, NodeConnections
 from .foreign_peers import ForeignPeers
 
 _log = logging.getLogger(__name__)
@@ -45,7 +45,7 @@ class RaftChannel:
         node = f"controller {to.node_id}" if to.node_id >= 0 else f"bootstrap server {to.host}:{to.port}"
         purpose = "fetch" if isinstance(request, FetchRequest) else ""
         try:
-            response = await self._ask(Destination(node, to.host, to.port), request, purpose)
+            response = await self._ask(NodeAddress(node, to.host, to.port), request, purpose)
         except ClientError as error:
             _log.debug("%s to %s: %s", type(request).__name__, node, error)
             await self._connections.close(node, purpose)
@@ -60,7 +60,7 @@ class RaftChannel:
         to = outgoing.destination
         if to not in self.foreign:
             self.foreign.add(to, node, None)
-            self.foreign.add(to, node, await self._cluster_id_of(Destination(node, to.host, to.port)))
+            self.foreign.add(to, node, await self._cluster_id_of(NodeAddress(node, to.host, to.port)))
             own = self.foreign.own_cluster_id
             _log.error("%s, and this node of %s: check their directories", self.foreign.describe(to), own)
             if self.on_foreign is not None:
@@ -68,7 +68,7 @@ class RaftChannel:
         await trio.sleep(_FOREIGN_RETRY_S)
         return RequestFailed(outgoing.request_id)
 
-    async def _cluster_id_of(self, destination: Destination) -> str | None:
+    async def _cluster_id_of(self, destination: NodeAddress) -> str | None:
         """None where the controller does not tell."""
         request = DescribeClusterRequest(endpoint_type=_CONTROLLERS)
         try:
@@ -77,7 +77,7 @@ class RaftChannel:
             return None
         return None if answer.error_code else answer.cluster_id
 
-    async def _ask(self, destination: Destination, request: Message, purpose: str) -> Message:
+    async def _ask(self, destination: NodeAddress, request: Message, purpose: str) -> Message:
         key = request.__schema__.api_key
         assert key is not None
         answer = response_type(key)

@@ -33,7 +33,7 @@ from pykbroker.raft.events import (
     SnapshotChunk,
     SnapshotInstalled,
 )
-from pykbroker.raft.leader_state import Leader
+from pykbroker.raft.leader_state import LeaderState
 from pykbroker.raft.node import NotLeader, RaftNode
 from pykbroker.raft.snapshots import SnapshotId
 from pykbroker.raft.states import Role
@@ -157,7 +157,7 @@ class RaftDriver:
         return self._raft.kraft_version
 
     @property
-    def leader_state(self) -> Leader | None:
+    def leader_state(self) -> LeaderState | None:
         """How far the others are, where this node leads."""
         return self._raft.leader_state
 

@@ -13,7 +13,7 @@ from pykbroker.config import BrokerConfig
 from ..runtime.clock import Clock
 from ..runtime.turns import Turn
 from .alter_partition import Submit
-from .replica_fetcher import Brokers, ReplicaFetchers
+from .replica_fetcher import BrokerSender, ReplicaFetchers
 from .replica_manager import ReplicaManager, ReplicationCounts
 
 logger = logging.getLogger(__name__)
@@ -32,7 +32,7 @@ class NodeReplication:
     told: ReplicationCounts = field(default_factory=ReplicationCounts)
 
     @staticmethod
-    def of(config: BrokerConfig, replicas: ReplicaManager, brokers: Brokers, clock: Clock) -> NodeReplication:
+    def of(config: BrokerConfig, replicas: ReplicaManager, brokers: BrokerSender, clock: Clock) -> NodeReplication:
         fetchers = ReplicaFetchers(
             config,
             brokers,

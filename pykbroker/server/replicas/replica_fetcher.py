@@ -20,7 +20,7 @@ from pykbroker.protocol.messages.fetch import FetchRequest, FetchResponse
 from pykbroker.protocol.messages.offsets import ListOffsetsResponse
 from pykbroker.protocol.schema import Message
 from pykbroker.replication.due_truncation import DueTruncation
-from pykbroker.replication.follower import FetchSettings, Follower, Throttle
+from pykbroker.replication.follower import FetchSettings, Follower, ReplicaQuota
 from pykbroker.replication.partition import NO_LEADER, Partition
 from pykbroker.storage.files.errors import FileError
 
@@ -41,7 +41,7 @@ Flush: TypeAlias = Callable[[Partition, int], Awaitable[bool]]
 """Whether everything below the offset is on the disk: `ReplicaManager.flush`."""
 
 
-class Brokers(Protocol):
+class BrokerSender(Protocol):
     """The way to other brokers: `InterBroker`. Requests of one purpose have a connection of their own."""
 
     async def request(
@@ -75,7 +75,7 @@ class ReplicaFetcher:
         leader_id: int,
         number: int,
         follower: Follower,
-        brokers: Brokers,
+        brokers: BrokerSender,
         *,
         flush: Flush,
         truncate: Truncate,
@@ -214,13 +214,13 @@ class ReplicaFetchers:
     def __init__(
         self,
         config: BrokerConfig,
-        brokers: Brokers,
+        brokers: BrokerSender,
         *,
         flush: Flush,
         truncate: Truncate,
         clock: Clock,
         on_disk_failure: Callable[[Partition, FileError], None],
-        throttle: Throttle | None = None,
+        throttle: ReplicaQuota | None = None,
     ) -> None:
         self._throttle = throttle
         self._node_id = config.node_id

@@ -117,7 +117,7 @@ class ReplicaManager:
         self.record_checks = RecordChecks(threads)
         # A busy disk that lookups wait for stops no check.
         self.timestamp_lookups = RecordChecks(threads, beside=self.record_checks)
-        self.truncations = LogTruncations(threads, self.failures.set_apart)
+        self.truncations = LogTruncations(threads, self.failures.quarantine)
         self._flushes = LogFlushes(threads, self.failures.in_log, self._flushed)
         self._upkeep = LogUpkeep(
             config,
@@ -137,7 +137,7 @@ class ReplicaManager:
             threads=threads,
             last_stable_offset=self._last_stable_offset,
             on_failure=self.failures.in_directory,
-            on_damage=self.failures.set_apart_log,
+            on_damage=self.failures.quarantine_log,
             new_workplace=new_workplace,
         )
         self._on_placement = on_placement
@@ -215,7 +215,7 @@ class ReplicaManager:
             await self._threads.run(check.run)
         except CorruptLog as damage:
             if not check.is_overtaken:
-                self.set_apart(partition, damage)
+                self.quarantine(partition, damage)
         except FileError as failure:
             if not check.is_overtaken:
                 self.failures.in_log(partition.log, failure)
@@ -224,9 +224,9 @@ class ReplicaManager:
         else:
             check.accept()
 
-    def set_apart(self, partition: Partition, damage: CorruptLog) -> None:
+    def quarantine(self, partition: Partition, damage: CorruptLog) -> None:
         """Nothing is read or written there any more, and its files stay as they are; the others are not concerned."""
-        self.failures.set_apart(partition, damage)
+        self.failures.quarantine(partition, damage)
 
     # Following the metadata
 
@@ -351,7 +351,7 @@ class ReplicaManager:
                 at, topic.topic_id, self._log_config(topic.name), assigned, self.cordoned_log_directories
             )
             if log.latest_epoch is not None and log.latest_epoch > state.leader_epoch:
-                self.logs.set_apart(log, high_watermark)
+                self.logs.quarantine(log, high_watermark)
                 raise CorruptLog(
                     f"{log.directory} has records of leader epoch {log.latest_epoch}, and no leader of the partition "
                     f"has had one above {state.leader_epoch}"

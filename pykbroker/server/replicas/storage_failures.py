@@ -92,18 +92,18 @@ class StorageFailures:
 
     # Logs
 
-    def set_apart(self, partition: Partition, damage: CorruptLog) -> None:
-        """Nothing is read or written there any more, and its files stay as they are; the others are not concerned."""
+    def quarantine(self, partition: Partition, damage: CorruptLog) -> None:
+        """Take a partition with a damaged log out of use. Its files stay as they are, and other partitions go on."""
         if partition not in self._partitions:
             return
         log_damage(TopicPartition(partition.topic, partition.index), damage)
-        self._logs.set_apart(partition.log, partition.high_watermark)
+        self._logs.quarantine(partition.log, partition.high_watermark)
         self._partitions.lose(partition)
 
-    def set_apart_log(self, at: TopicPartition, log: Log, damage: CorruptLog) -> None:
+    def quarantine_log(self, at: TopicPartition, log: Log, damage: CorruptLog) -> None:
         partition = self._partitions.of_log(at, log)
         if partition is not None:
-            self.set_apart(partition, damage)
+            self.quarantine(partition, damage)
 
 
 def log_damage(at: TopicPartition, damage: CorruptLog) -> None:

@@ -8,7 +8,7 @@ from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages.control_records import KRaftVersionRecord
 from pykbroker.protocol.messages.voters import AddRaftVoterRequest, AddRaftVoterResponse
 from pykbroker.protocol.schema import Message
-from pykbroker.raft.leader_state import Leader
+from pykbroker.raft.leader_state import LeaderState
 from pykbroker.raft.node import Role
 from pykbroker.raft.replica import LocalReplica
 from pykbroker.raft.snapshots import SnapshotId
@@ -55,7 +55,7 @@ class Pair:
     def _is_observed(self) -> bool:
         assert self.voter.raft is not None
         leader = self.voter.raft.leader_state
-        progress = leader.observers.get(self.observer.replica.key) if isinstance(leader, Leader) else None
+        progress = leader.observers.get(self.observer.replica.key) if isinstance(leader, LeaderState) else None
         return progress is not None and progress.last_caught_up_ms is not None
 
     def wait(self, ms: float) -> None:

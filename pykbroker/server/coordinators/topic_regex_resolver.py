@@ -1,8 +1,9 @@
-"""Which topics members' regular expressions match: looked for in a thread, once for all who have the same expression.
+"""The topics that members' regular expressions match, looked for in a thread, once for all who have one expression.
 
-A `pykbroker.groups.consumer.regular_expressions.TopicRegexes` for all shards of a node. Kafka's counterpart is the
-executor of its `GroupMetadataManager`. What was found is kept until somebody wants it newer, for as many expressions as
-there is room for: it has to last until the members' next heartbeat, and is in their groups' records then.
+`TopicRegexResolver` serves all shards of a node; Kafka's has the same name, and the executor of `GroupMetadataManager`
+runs it. The shards see it as `pykbroker.groups.consumer.regular_expressions.TopicRegexes`. What was found is kept until
+somebody wants it newer, for as many expressions as there is room for: it has to last until the members' next heartbeat,
+and is in their groups' records then.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ MOST_WANTED = 1_000
 """Expressions that wait for their turn; whoever comes then asks again with its next heartbeat."""
 
 
-class TopicRegexes:
+class TopicRegexResolver:
     """image: the newest committed metadata."""
 
     def __init__(self, image: Callable[[], MetadataImage], threads: Threads) -> None:

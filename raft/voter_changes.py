@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from pykbroker.protocol.errors import ErrorCode
+from pykbroker.protocol.errors import ApiError, ErrorCode
 from pykbroker.protocol.messages import voters as messages
 from pykbroker.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from pykbroker.protocol.messages.brokers import UpdateFeaturesRequest, UpdateFeaturesResponse
@@ -23,9 +23,9 @@ from pykbroker.protocol.schema import Message
 from . import wire
 from .answers import KnownNow, check_leader, handle_common, is_of_cluster
 from .events import ControlRecords, Destination
-from .leader_state import Leader
+from .leader_state import LeaderState
 from .quorum_state import QuorumState, Wanted
-from .states import Follower
+from .states import FollowerState
 from .voters import KRAFT_VERSIONS, NO_DIRECTORY, Endpoint, ReplicaKey, Voter, VoterSet
 
 logger = logging.getLogger(__name__)
@@ -49,13 +49,9 @@ class PendingChange:
     last_offset: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Refusal:
-    error: ErrorCode
-    message: str
+class VoterChanges:
+    """The one change of the voters that the leader has under way, and what a follower asks the leader to change."""
 
-
-class Membership:
     def __init__(self, quorum: QuorumState) -> None:
         self._quorum = quorum
         self._pending: PendingChange | None = None
@@ -63,98 +59,115 @@ class Membership:
     # As the leader
 
     def add_voter(self, token: int, request: messages.AddRaftVoterRequest) -> None:
-        voter = self._voter_of(request.voter_id, request.voter_directory_id, request.listeners)
-        refusal = self._refusal(request.cluster_id)
-        if refusal is None and voter is None:
-            refusal = Refusal(ErrorCode.INVALID_REQUEST, "the request does not describe a voter with its endpoint")
-        refusal = refusal or self._busy()
-        if refusal is None and request.voter_id in self._quorum.voters:
-            refusal = Refusal(
-                ErrorCode.DUPLICATE_VOTER, f"node {request.voter_id} is one of the voters {self._quorum.voters.ids}"
-            )
-        if refusal is not None:
-            return self._respond(token, request, refusal)
-        deadline_ms = self._quorum.now_ms + self._quorum.timeouts.request_ms
-        self._pending = PendingChange(request, token, deadline_ms, voter)
+        try:
+            voter = self._new_voter(request)
+        except ApiError as error:
+            return self._respond(token, request, error)
+        self._pending = PendingChange(request, token, self._deadline_of_change_ms(), voter)
         return None
 
-    def remove_voter(self, token: int, request: messages.RemoveRaftVoterRequest) -> None:
-        key = ReplicaKey(request.voter_id, request.voter_directory_id)
-        refusal = self._refusal(request.cluster_id)
-        if refusal is None and (key.node_id < 0 or key.directory_id == NO_DIRECTORY):
-            refusal = Refusal(ErrorCode.INVALID_REQUEST, "the request does not describe a voter")
-        refusal = refusal or self._busy()
+    def _new_voter(self, request: messages.AddRaftVoterRequest) -> Voter:
+        """The voter that the request describes. Raises ApiError where it cannot be added now."""
+        self._ensure_leads(request.cluster_id)
+        voter = self._voter_of(request.voter_id, request.voter_directory_id, request.listeners)
+        if voter is None:
+            raise ApiError(ErrorCode.INVALID_REQUEST, "the request does not describe a voter with its endpoint")
+        self._ensure_idle()
         voters = self._quorum.voters
-        if refusal is None and (not voters.has(key) or len(voters) == 1):
-            refusal = Refusal(
-                ErrorCode.VOTER_NOT_FOUND, f"node {key.node_id} with that directory can't go from {voters.ids}"
-            )
-        if refusal is not None:
-            return self._respond(token, request, refusal)
-        deadline_ms = self._quorum.now_ms + self._quorum.timeouts.request_ms
-        self._pending = PendingChange(request, token, deadline_ms)
-        return self._write(self._pending, voters.without(key.node_id))
+        if request.voter_id in voters:
+            raise ApiError(ErrorCode.DUPLICATE_VOTER, f"node {request.voter_id} is one of the voters {voters.ids}")
+        return voter
+
+    def remove_voter(self, token: int, request: messages.RemoveRaftVoterRequest) -> None:
+        try:
+            voters = self._voters_without(request)
+        except ApiError as error:
+            return self._respond(token, request, error)
+        self._pending = PendingChange(request, token, self._deadline_of_change_ms())
+        return self._write(self._pending, voters)
+
+    def _voters_without(self, request: messages.RemoveRaftVoterRequest) -> VoterSet:
+        """The voters that are left without the one of the request. Raises ApiError where it cannot be removed now."""
+        key = ReplicaKey(request.voter_id, request.voter_directory_id)
+        self._ensure_leads(request.cluster_id)
+        if key.node_id < 0 or key.directory_id == NO_DIRECTORY:
+            raise ApiError(ErrorCode.INVALID_REQUEST, "the request does not describe a voter")
+        self._ensure_idle()
+        voters = self._quorum.voters
+        if not voters.has(key) or len(voters) == 1:
+            message = f"node {key.node_id} with that directory can't go from {voters.ids}"
+            raise ApiError(ErrorCode.VOTER_NOT_FOUND, message)
+        return voters.without(key.node_id)
 
     def update_voter(self, request: messages.UpdateRaftVoterRequest, known: KnownNow) -> Message:
-        """Answered at once, before it is committed, as by Kafka."""
-        error = self._update_voter(request)
+        """The response at once, before the change is committed, as from Kafka."""
+        code = ErrorCode.NONE
+        try:
+            self._update_voter(request)
+        except ApiError as error:
+            code = error.code
         now = known()
         leader = messages.CurrentLeader(leader_id=now.leader_id, leader_epoch=now.epoch)
         if now.endpoint is not None:
             leader.host, leader.port = now.endpoint.host, now.endpoint.port
-        return messages.UpdateRaftVoterResponse(error_code=error, current_leader=leader)
+        return messages.UpdateRaftVoterResponse(error_code=code, current_leader=leader)
 
-    def _update_voter(self, request: messages.UpdateRaftVoterRequest) -> ErrorCode:
+    def _update_voter(self, request: messages.UpdateRaftVoterRequest) -> None:
+        """Raises ApiError where nothing is changed."""
         quorum, feature = self._quorum, request.kraft_version_feature
-        if not is_of_cluster(quorum, request.cluster_id):
-            return ErrorCode.INCONSISTENT_CLUSTER_ID
-        error = check_leader(quorum, request.current_leader_epoch)
-        if error is not ErrorCode.NONE:
-            return error
+        self._ensure_leads(request.cluster_id, request.current_leader_epoch)
         versions = (feature.min_supported_version, feature.max_supported_version)
         voter = self._voter_of(request.voter_id, request.voter_directory_id, request.listeners)
         if voter is None or not 0 <= versions[0] <= versions[1]:
-            return ErrorCode.INVALID_REQUEST
-        busy = self._busy(needs_level=0)
-        if busy is not None:
-            return busy.error
+            raise ApiError(ErrorCode.INVALID_REQUEST)
+        self._ensure_idle(needs_level=0)
         if not versions[0] <= quorum.history.kraft_version <= versions[1]:
-            return ErrorCode.INVALID_REQUEST
+            raise ApiError(ErrorCode.INVALID_REQUEST)
         if not quorum.voters.has(voter.key):
-            return ErrorCode.VOTER_NOT_FOUND
+            raise ApiError(ErrorCode.VOTER_NOT_FOUND)
         if quorum.history.kraft_version < 1:
-            assert isinstance(quorum.state, Leader)
+            assert isinstance(quorum.state, LeaderState)
             quorum.state.described[voter.node_id] = replace(voter, kraft_versions=versions)
-            return ErrorCode.NONE
-        quorum.append(_record_of(quorum.voters.with_voter(replace(voter, kraft_versions=versions))), 1)
-        return ErrorCode.NONE
+        else:
+            quorum.append(_record_of(quorum.voters.with_voter(replace(voter, kraft_versions=versions))), 1)
 
     def upgrade(self, token: int, request: UpdateFeaturesRequest) -> None:
         """Raise `kraft.version` to the level that the request asks for; answer when the record is committed."""
         [update] = request.feature_updates
-        level, refusal = update.max_version_level, self._refusal(None)
-        refusal = refusal or self._busy(needs_level=0)
-        if refusal is None and level <= self._quorum.history.kraft_version:
+        level = update.max_version_level
+        try:
+            self._ensure_leads(None)
+            self._ensure_idle(needs_level=0)
+            if level <= self._quorum.history.kraft_version:
+                return self._respond(token, request, None)
+            voters = self._voters_of_level(level)
+        except ApiError as error:
+            return self._respond(token, request, error)
+        if request.validate_only:
             return self._respond(token, request, None)
-        voters = self._described_voters()
-        if refusal is None and not all(each.kraft_versions[0] <= level <= each.kraft_versions[1] for each in voters):
-            text = f"Invalid upgrade of {KRAFT_VERSION_FEATURE} to {level} because not all of the voters support it"
-            refusal = Refusal(ErrorCode.INVALID_UPDATE_VERSION, text)
-        if refusal is not None or request.validate_only:
-            return self._respond(token, request, refusal)
         logger.info(
             "raft node %d: the voters %s move to the log", self._quorum.replica.node_id, self._quorum.voters.ids
         )
         records = [KRaftVersionRecord(kraft_version=level), VoterSet(voters).to_record()]
         last_offset = self._quorum.append(ControlRecords(records), len(records)).base_offset + 1
-        deadline_ms = self._quorum.now_ms + self._quorum.timeouts.request_ms
-        self._pending = PendingChange(request, token, deadline_ms, last_offset=last_offset)
+        self._pending = PendingChange(request, token, self._deadline_of_change_ms(), last_offset=last_offset)
         return None
+
+    def _deadline_of_change_ms(self) -> int:
+        return self._quorum.now_ms + self._quorum.timeouts.request_ms
+
+    def _voters_of_level(self, level: int) -> list[Voter]:
+        """The voters as they described themselves. Raises ApiError where one of them does not support the level."""
+        voters = self._described_voters()
+        if not all(each.kraft_versions[0] <= level <= each.kraft_versions[1] for each in voters):
+            text = f"Invalid upgrade of {KRAFT_VERSION_FEATURE} to {level} because not all of the voters support it"
+            raise ApiError(ErrorCode.INVALID_UPDATE_VERSION, text)
+        return voters
 
     def _described_voters(self) -> list[Voter]:
         """Return the voters as they described themselves; the others as the voter set has them."""
         replica, leader = self._quorum.replica, self._quorum.state
-        described = dict(leader.described) if isinstance(leader, Leader) else {}
+        described = dict(leader.described) if isinstance(leader, LeaderState) else {}
         own = self._voter_of(replica.node_id, replica.directory_id, self._listeners())
         if own is not None:
             described[replica.node_id] = replace(own, kraft_versions=KRAFT_VERSIONS)
@@ -168,28 +181,31 @@ class Membership:
             return None
         return Voter(node_id, named[0].host, named[0].port, directory_id, endpoints)
 
-    def _refusal(self, cluster_id: str | None) -> Refusal | None:
+    def _ensure_leads(self, cluster_id: str | None, epoch: int | None = None) -> None:
+        """Raises ApiError unless this node leads the quorum of that cluster, in that epoch where one is given."""
         if not is_of_cluster(self._quorum, cluster_id):
             own = self._quorum.replica.cluster_id
-            return Refusal(ErrorCode.INCONSISTENT_CLUSTER_ID, f"the cluster is {own}, not {cluster_id}")
-        error = check_leader(self._quorum, self._quorum.epoch)
-        return None if error is ErrorCode.NONE else Refusal(error, "this node does not lead the quorum")
+            raise ApiError(ErrorCode.INCONSISTENT_CLUSTER_ID, f"the cluster is {own}, not {cluster_id}")
+        code = check_leader(self._quorum, self._quorum.epoch if epoch is None else epoch)
+        if code is not ErrorCode.NONE:
+            raise ApiError(code, "this node does not lead the quorum")
 
-    def _busy(self, needs_level: int = 1) -> Refusal | None:
-        """Tell whether another change is on its way, or what earlier leaders left is not committed yet."""
+    def _ensure_idle(self, needs_level: int = 1) -> None:
+        """Raises ApiError while another change is under way, or what earlier leaders left is not committed."""
         quorum, leader = self._quorum, self._quorum.state
-        assert isinstance(leader, Leader)
+        assert isinstance(leader, LeaderState)
         if self._pending is not None:
-            return Refusal(ErrorCode.REQUEST_TIMED_OUT, "another change of the voters is under way")
+            raise ApiError(ErrorCode.REQUEST_TIMED_OUT, "another change of the voters is under way")
         if leader.high_watermark is None:
-            return Refusal(ErrorCode.REQUEST_TIMED_OUT, "the leader has not committed anything in its epoch yet")
+            message = "the leader has not committed anything in its epoch yet"
+            raise ApiError(ErrorCode.REQUEST_TIMED_OUT, message)
         level = quorum.history.kraft_version
         if level < needs_level:
-            return Refusal(ErrorCode.UNSUPPORTED_VERSION, f"the voters can't be changed while kraft.version is {level}")
+            message = f"the voters can't be changed while kraft.version is {level}"
+            raise ApiError(ErrorCode.UNSUPPORTED_VERSION, message)
         offset = quorum.history.voters_offset
         if level > 0 and (offset is None or offset >= leader.high_watermark):
-            return Refusal(ErrorCode.REQUEST_TIMED_OUT, "the last change of the voters is not committed yet")
-        return None
+            raise ApiError(ErrorCode.REQUEST_TIMED_OUT, "the last change of the voters is not committed yet")
 
     def supported_versions(self, source: Destination, response: ApiVersionsResponse) -> bool:
         """Take the supported versions of the node that is to vote; its answer shows that it is there."""
@@ -198,27 +214,29 @@ class Membership:
             pending is None
             or pending.voter is None
             or pending.last_offset is not None
-            or not isinstance(leader, Leader)
+            or not isinstance(leader, LeaderState)
         ):
             return True
         if source.node_id != pending.voter.node_id:
             return True
         if response.error_code != ErrorCode.NONE:
-            self._finish(Refusal(ErrorCode.REQUEST_TIMED_OUT, f"its ApiVersions answer is error {response.error_code}"))
+            self._finish(
+                ApiError(ErrorCode.REQUEST_TIMED_OUT, f"its ApiVersions answer is error {response.error_code}")
+            )
             return False
         level, voter = quorum.history.kraft_version, pending.voter
         found = [each for each in response.supported_features if each.name == KRAFT_VERSION_FEATURE]
         versions = (found[0].min_version, found[0].max_version) if found else (0, 0)
         if not versions[0] <= level <= versions[1]:
             message = f"node {voter.node_id} supports kraft.version {versions[0]} to {versions[1]}, not {level}"
-            self._finish(Refusal(ErrorCode.INVALID_REQUEST, message))
+            self._finish(ApiError(ErrorCode.INVALID_REQUEST, message))
         elif not self._is_caught_up(leader, voter.key):
-            self._finish(Refusal(ErrorCode.REQUEST_TIMED_OUT, f"node {voter.node_id} lags behind"))
+            self._finish(ApiError(ErrorCode.REQUEST_TIMED_OUT, f"node {voter.node_id} lags behind"))
         else:
             self._write(pending, quorum.voters.with_voter(replace(voter, kraft_versions=versions)))
         return True
 
-    def _is_caught_up(self, leader: Leader, key: ReplicaKey) -> bool:
+    def _is_caught_up(self, leader: LeaderState, key: ReplicaKey) -> bool:
         progress = leader.observers.get(key)
         if progress is None or progress.last_caught_up_ms is None or progress.last_fetch_ms is None:
             return False
@@ -237,7 +255,7 @@ class Membership:
     def high_watermark_advanced(self) -> None:
         """A leader that is no voter any more has seen to its own replacement, and goes."""
         leader, pending = self._quorum.state, self._pending
-        if not isinstance(leader, Leader) or leader.high_watermark is None:
+        if not isinstance(leader, LeaderState) or leader.high_watermark is None:
             return
         if pending is not None and pending.last_offset is not None and leader.high_watermark > pending.last_offset:
             self._finish(None)
@@ -250,34 +268,34 @@ class Membership:
         pending = self._pending
         if pending is None:
             return
-        if not isinstance(self._quorum.state, Leader):
-            self._finish(Refusal(ErrorCode.NOT_LEADER_OR_FOLLOWER, "this node does not lead the quorum any more"))
+        if not isinstance(self._quorum.state, LeaderState):
+            self._finish(ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER, "this node does not lead the quorum any more"))
         elif self._quorum.now_ms >= pending.deadline_ms:
-            self._finish(Refusal(ErrorCode.REQUEST_TIMED_OUT, "the change of the voters takes too long"))
+            self._finish(ApiError(ErrorCode.REQUEST_TIMED_OUT, "the change of the voters takes too long"))
 
     def deadline_ms(self) -> int | None:
         return None if self._pending is None else self._pending.deadline_ms
 
-    def _finish(self, refusal: Refusal | None) -> None:
+    def _finish(self, error: ApiError | None) -> None:
         pending, self._pending = self._pending, None
         if pending is not None and pending.token is not None:
-            self._respond(pending.token, pending.request, refusal)
+            self._respond(pending.token, pending.request, error)
 
-    def _respond(self, token: int, request: Message, refusal: Refusal | None) -> None:
-        error = ErrorCode.NONE if refusal is None else refusal.error
-        message = None if refusal is None else refusal.message
+    def _respond(self, token: int, request: Message, error: ApiError | None) -> None:
+        code = ErrorCode.NONE if error is None else error.code
+        message = None if error is None else error.message
         response: Message
         if isinstance(request, messages.AddRaftVoterRequest):
-            response = messages.AddRaftVoterResponse(error_code=error, error_message=message)
+            response = messages.AddRaftVoterResponse(error_code=code, error_message=message)
         elif isinstance(request, UpdateFeaturesRequest):
-            response = UpdateFeaturesResponse(error_code=error, error_message=message)
+            response = UpdateFeaturesResponse(error_code=code, error_message=message)
         else:
-            response = messages.RemoveRaftVoterResponse(error_code=error, error_message=message)
+            response = messages.RemoveRaftVoterResponse(error_code=code, error_message=message)
         self._quorum.outbox.respond(token, response)
 
     # As a follower
 
-    def update_wanted(self, state: Follower) -> Wanted | None:
+    def update_wanted(self, state: FollowerState) -> Wanted | None:
         """Return the request that this node sends to the leader in the place of its next Fetch."""
         quorum = self._quorum
         if quorum.now_ms < state.update_voter_deadline_ms:
@@ -297,7 +315,7 @@ class Membership:
             return state.leader, partial(self._build, state, self._remove_request(own.key))
         return state.leader, partial(self._build, state, self._add_request())
 
-    def _build(self, state: Follower, request: Message) -> Message:
+    def _build(self, state: FollowerState, request: Message) -> Message:
         state.update_voter_deadline_ms = self._quorum.now_ms + self._quorum.timeouts.fetch_ms
         return request
 
@@ -339,7 +357,7 @@ class Membership:
         """Take the answer to UpdateRaftVoter. The node sends it again in a while, whatever the answer."""
         if isinstance(response, messages.UpdateRaftVoterResponse):
             state, is_known = self._quorum.state, response.error_code in (ErrorCode.NONE, ErrorCode.UNSUPPORTED_VERSION)
-            if isinstance(state, Follower) and source == state.leader and is_known:
+            if isinstance(state, FollowerState) and source == state.leader and is_known:
                 state.has_described_itself = True
             leader = response.current_leader
             endpoint = Endpoint("", leader.host, leader.port) if leader.host else None

@@ -1,7 +1,7 @@
-"""Metadata of what is not offered here: client quotas, ACLs, SCRAM credentials and delegation tokens.
+"""Metadata records that are kept but not served: client quotas, ACLs, SCRAM credentials and delegation tokens.
 
-A directory that Apache Kafka wrote may hold them. They mean nothing to this node, but a snapshot takes the place of the
-log, and must not lose them: the latest record of each is kept as it came.
+A directory that Apache Kafka wrote may hold such records. They mean nothing to this node, but a snapshot takes the
+place of the log and must not lose them: the latest record of each entity is kept as it came.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from pykbroker.protocol.messages.metadata_records import (
 from pykbroker.protocol.schema import Message
 
 RecordKey = tuple[type[Message], object]
-"""What a record says something about."""
+"""The entity that a record describes: the type of its record and its key."""
 
 _BEHIND_PRODUCER_IDS: Final = (AccessControlEntryRecord, UserScramCredentialRecord, DelegationTokenRecord)
 
@@ -35,7 +35,7 @@ _NAMES: Final[dict[type[Message], str]] = {
 
 
 def keep(kept: dict[RecordKey, Message], record: Message) -> None:
-    """Takes the next record of the log; of other types nothing is kept."""
+    """Keep the next record of the log, or remove what it removes. Records of other types are passed over."""
     match record:
         case ClientQuotaRecord():
             entity = frozenset((part.entity_type, part.entity_name) for part in record.entity)

@@ -13,9 +13,9 @@ import trio.testing
 from pykbroker.groups.consumer import regular_expressions
 from pykbroker.metadata.image import MetadataImage
 from pykbroker.protocol.messages.metadata_records import TopicRecord
-from pykbroker.server.coordinators import topic_regexes
+from pykbroker.server.coordinators import topic_regex_resolver
 from pykbroker.server.coordinators.group_coordinator import CONSUMER_OFFSETS
-from pykbroker.server.coordinators.topic_regexes import TopicRegexes
+from pykbroker.server.coordinators.topic_regex_resolver import TopicRegexResolver
 from pykbroker.sim.threads import SimulatedThreads
 from tests.api.api_node import in_virtual_time
 from tests.groups.consumer_requests import consumer_beat
@@ -29,7 +29,7 @@ class Looking:
         self.image = MetadataImage()
         self.runs: list[Any] = []
         self._threads = SimulatedThreads(Random(1))
-        self.regexes = TopicRegexes(lambda: self.image, self)
+        self.regexes = TopicRegexResolver(lambda: self.image, self)
         for name in ("orders", "payments"):
             self.create(name)
 
@@ -86,8 +86,8 @@ def test_what_is_no_expression_is_not_looked_for() -> None:
 
 
 def test_as_many_expressions_are_kept_and_wait_as_there_is_room_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(topic_regexes, "MOST_KEPT", 3)
-    monkeypatch.setattr(topic_regexes, "MOST_WANTED", 5)
+    monkeypatch.setattr(topic_regex_resolver, "MOST_KEPT", 3)
+    monkeypatch.setattr(topic_regex_resolver, "MOST_WANTED", 5)
 
     async def main(looking: Looking) -> None:
         asked = [f"o.*{number}" for number in range(10)]
@@ -111,7 +111,7 @@ def test_nothing_is_matched_on_the_event_loop(monkeypatch: pytest.MonkeyPatch) -
         matched.append(expression)
         return matching(expression, names)
 
-    for module in (regular_expressions, topic_regexes):
+    for module in (regular_expressions, topic_regex_resolver):
         monkeypatch.setattr(module, "matching_topics", match)
     world = World({"offsets.topic.num.partitions": "1", "group.consumer.assignment.interval.ms": "0"})
     run_in_thread = world.threads.run
