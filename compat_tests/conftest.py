@@ -51,12 +51,25 @@ def kind(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture(scope="session")
-def shared_broker(kind: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
-    broker = make_broker(kind, tmp_path_factory.mktemp(kind) / "shared", {})
-    broker.start()
-    yield broker
-    broker.close()
-    assert_all_went_well(broker)
+def shared_brokers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], Broker]]:
+    """Gives the one broker of a kind. Each worker of a parallel run has its own, which stays to the end of the run."""
+    running: dict[str, Broker] = {}
+
+    def of_kind(kind: str) -> Broker:
+        if kind not in running:
+            running[kind] = make_broker(kind, tmp_path_factory.mktemp(kind) / "shared", {})
+            running[kind].start()
+        return running[kind]
+
+    yield of_kind
+    for broker in running.values():
+        broker.close()
+        assert_all_went_well(broker)
+
+
+@pytest.fixture(scope="session")
+def shared_broker(kind: str, shared_brokers: Callable[[str], Broker]) -> Broker:
+    return shared_brokers(kind)
 
 
 @pytest.fixture

@@ -19,7 +19,8 @@ from .waiting import until
 Places = dict[int, tuple[int, int]]
 """By number: partition and offset."""
 
-_LAST_ONES_S = 180.0
+DELIVERY_S = 600
+"""How long they try, longer than clients do by default: a node may take minutes to start on a loaded machine."""
 
 
 class Steady(Protocol):
@@ -49,6 +50,7 @@ class ConfluentProducer:
                 "enable.idempotence": True,
                 "max.in.flight.requests.per.connection": in_flight,
                 "linger.ms": 1,
+                "message.timeout.ms": DELIVERY_S * 1000,
                 "queue.buffering.max.messages": 5000,
                 "reconnect.backoff.max.ms": 500,
             }
@@ -69,7 +71,7 @@ class ConfluentProducer:
             self._producer.poll(0)
             if self._pause_s:
                 self._stopping.wait(self._pause_s)
-        self._producer.flush(_LAST_ONES_S)
+        self._producer.flush(DELIVERY_S)
 
     def _delivered(self, error: Any, message: Any) -> None:
         if error is not None:
@@ -79,7 +81,7 @@ class ConfluentProducer:
 
     def finish(self) -> None:
         self._stopping.set()
-        self._thread.join(_LAST_ONES_S + 10)
+        self._thread.join(DELIVERY_S + 10)
         assert not self._thread.is_alive()
         assert not self._errors, self._errors[:3]
         assert len(self.acknowledged) == self.sent
@@ -93,7 +95,8 @@ class JavaProducer:
         self._errors: list[str] = []
         properties = directory / "java-producer.properties"
         # The tool sets `retries` to 0, with which the client would not be idempotent.
-        properties.write_text("retries=2147483647\nenable.idempotence=true\nreconnect.backoff.max.ms=500\n")
+        settings = ("retries=2147483647", "enable.idempotence=true", "reconnect.backoff.max.ms=500")
+        properties.write_text("\n".join((*settings, f"delivery.timeout.ms={DELIVERY_S * 1000}")))
         command = tool_command(
             Tool.VERIFIABLE_PRODUCER,
             *("--bootstrap-server", broker.bootstrap, "--topic", topic, "--command-config", str(properties)),
@@ -118,7 +121,7 @@ class JavaProducer:
         """It sends what it still has when it is terminated."""
         self._process.terminate()
         try:
-            self._process.wait(_LAST_ONES_S)
+            self._process.wait(DELIVERY_S)
         finally:
             self._process.kill()
         self._thread.join(10)
@@ -187,7 +190,7 @@ def read_numbers(
 
 
 def _end_offset(consumer: Consumer, partition: TopicPartition) -> int:
-    watermarks = consumer.get_watermark_offsets(partition, timeout=_LAST_ONES_S)
+    watermarks = consumer.get_watermark_offsets(partition, timeout=DELIVERY_S)
     assert watermarks is not None
     return watermarks[1]
 

@@ -11,12 +11,12 @@ import pytest
 
 from compat_tests.apache_kafka import find_java
 from compat_tests.apache_kafka.jars import cache_directory
-from compat_tests.conftest import broker, fresh_broker, kind, shared_broker, topic, unique
+from compat_tests.conftest import broker, fresh_broker, kind, shared_broker, shared_brokers, topic, unique
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["broker", "fresh_broker", "kind", "shared_broker", "spark", "topic", "unique"]
+__all__ = ["broker", "fresh_broker", "kind", "shared_broker", "shared_brokers", "spark", "topic", "unique"]
 
 SPARK_VERSION = "4.0.0"
 CONNECTOR = f"org.apache.spark:spark-sql-kafka-0-10_2.13:{SPARK_VERSION}"

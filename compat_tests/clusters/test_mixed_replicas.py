@@ -60,7 +60,7 @@ def test_replicas_of_both_kinds_are_alike_whoever_is_killed(new_cluster: NewClus
 
 def wait_for_more(producer: ConfluentProducer) -> None:
     enough = len(producer.acknowledged) + AT_A_TIME
-    until(lambda: len(producer.acknowledged) >= enough, "more is acknowledged", 120)
+    until(lambda: len(producer.acknowledged) >= enough, "more is acknowledged")
 
 
 def wait_until_all_are_in_sync(cluster: Cluster) -> None:
