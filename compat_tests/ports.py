@@ -8,14 +8,15 @@ it all the same, as often as the test starts one; without a server, connections 
 
 from __future__ import annotations
 
-import itertools
+import os
 import socket
 
-_held: list[socket.socket] = []
+_held: dict[int, int] = {}
+"""By port, the descriptor that holds it."""
 
 
 def take_ports(count: int) -> list[int]:
-    return [_port(_hold()) for _ in range(count)]
+    return [_hold() for _ in range(count)]
 
 
 def take_consecutive_ports(count: int) -> int:
@@ -23,28 +24,20 @@ def take_consecutive_ports(count: int) -> int:
     while True:
         taken = [_hold()]
         try:
-            for port in itertools.islice(itertools.count(_port(taken[0]) + 1), count - 1):
+            for port in range(taken[0] + 1, taken[0] + count):
                 taken.append(_hold(port))
         except (OSError, OverflowError):
-            for each in taken:
-                _held.remove(each)
-                each.close()
+            for port in taken:
+                os.close(_held.pop(port))
         else:
-            return _port(taken[0])
+            return taken[0]
 
 
-def _hold(port: int = 0) -> socket.socket:
+def _hold(port: int = 0) -> int:
     """Raises OSError where somebody has the port. SO_REUSEADDR comes after `bind`, which would otherwise share it."""
-    holder = socket.socket()
-    try:
+    with socket.socket() as holder:
         holder.bind(("127.0.0.1", port))
         holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    except BaseException:
-        holder.close()
-        raise
-    _held.append(holder)
-    return holder
-
-
-def _port(holder: socket.socket) -> int:
-    return int(holder.getsockname()[1])
+        port = int(holder.getsockname()[1])
+        _held[port] = holder.detach()
+    return port

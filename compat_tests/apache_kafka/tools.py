@@ -1,14 +1,22 @@
-"""Apache Kafka's command-line tools, each run in a JVM of its own with its output captured."""
+"""Apache Kafka's command-line tools with their output captured: in one JVM where that works, or each in its own."""
 
 import subprocess
+import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
+from compat_tests.waiting import DEADLINE_S
+
 from .class_archive import class_archive_options
 from .jars import class_path
 from .java import find_java
+
+try:
+    from .warm_jvm import ENTRY_POINTS, WarmJvm
+except ImportError:  # Py4J comes with pyspark
+    ENTRY_POINTS = {}
 
 # One short run each: a small heap, one collector thread, no optimising compiler. A second instead of two.
 JVM_OPTIONS = ("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", *class_archive_options())
@@ -66,17 +74,45 @@ class Output:
 
 
 def tool_command(tool: Tool, *arguments: str) -> list[str]:
-    return [find_java(), *JVM_OPTIONS, LOGGING, "-cp", class_path(), tool, *arguments]
+    return [*_java(), "-cp", class_path(), tool, *arguments]
 
 
 def run_tool(
-    tool: Tool, *arguments: str, stdin: bytes = b"", timeout_s: float = 120, allowed: Sequence[int] = (0,)
+    tool: Tool, *arguments: str, stdin: bytes = b"", timeout_s: float = DEADLINE_S, allowed: Sequence[int] = (0,)
 ) -> Output:
     """Runs the tool to its end. Raises ToolFailed where its exit code is not among the allowed."""
-    done = subprocess.run(
-        tool_command(tool, *arguments), input=stdin, capture_output=True, timeout=timeout_s, check=False
-    )
-    output = Output(done.returncode, done.stdout, done.stderr.decode(errors="replace"))
-    if done.returncode not in allowed:
+    is_warm = tool in ENTRY_POINTS and not stdin
+    output = _WARM.run(tool, arguments, timeout_s) if is_warm else _run(tool, arguments, stdin, timeout_s)
+    if output.returncode not in allowed:
         raise ToolFailed(f"{tool} {' '.join(arguments)}: {output}")
     return output
+
+
+def _run(tool: Tool, arguments: Sequence[str], stdin: bytes, timeout_s: float) -> Output:
+    command = tool_command(tool, *arguments)
+    done = subprocess.run(command, input=stdin, capture_output=True, timeout=timeout_s, check=False)
+    return Output(done.returncode, done.stdout, done.stderr.decode(errors="replace"))
+
+
+class _WarmTools:
+    """The JVM of this process, and the next one where a tool has ended it."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._jvm: WarmJvm | None = None
+
+    def run(self, tool: Tool, arguments: Sequence[str], timeout_s: float) -> Output:
+        with self._lock:
+            if self._jvm is not None and not self._jvm.is_alive:
+                self._jvm.close()
+                self._jvm = None
+            self._jvm = self._jvm or WarmJvm(_java(), class_path())
+            code, out, err = self._jvm.run(tool, arguments, timeout_s)
+        return Output(code, out, err.decode(errors="replace"))
+
+
+_WARM = _WarmTools()
+
+
+def _java() -> list[str]:
+    return [find_java(), *JVM_OPTIONS, LOGGING]

@@ -6,20 +6,14 @@ needed.
 """
 
 import sys
-import sysconfig
-from pathlib import Path
 from typing import Any
 
 from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
 
 from compat_tests.apache_kafka import class_path, find_java
+from compat_tests.apache_kafka.warm_jvm import py4j_jar
 
 NAME = "counting"
-
-
-def py4j_jar() -> str:
-    """Where the package's installation puts its jar."""
-    return str(next(Path(sysconfig.get_path("data"), "share", "py4j").glob("py4j*.jar")))
 
 
 def start(gateway: JavaGateway, bootstrap: str, source: str, target: str, directory: str) -> Any:
