@@ -60,7 +60,7 @@ def state_of(shard: GroupShard | TransactionShard) -> Any:
         table = shard._table  # type: ignore[reportPrivateUsage]
         return _frozen([table.by_id, sorted(table.ongoing), shard.next_deadline_ms()])
     deadlines = {key: entry[0] for key, entry in shard._deadlines._current.items()}
-    return _frozen([shard.groups, shard.offsets, shard.pending_offsets, deadlines, shard.next_deadline_ms()])
+    return _frozen([shard.groups, shard.offsets.committed, shard.offsets.pending, deadlines, shard.next_deadline_ms()])
 
 
 def _frozen(value: Any) -> Any:

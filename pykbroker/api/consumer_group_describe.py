@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from functools import partial
 
-from pykbroker.groups.consumer.consumer_descriptions import ConsumerGroupAsOfNow
-from pykbroker.groups.requests import DescribeConsumerGroup
+from pykbroker.groups.common.requests import DescribeConsumerGroup
+from pykbroker.groups.consumer.descriptions import ConsumerGroupAsOfNow
 from pykbroker.protocol.encoded_array import EncodedArray
 from pykbroker.protocol.errors import ApiError, ErrorCode
 from pykbroker.protocol.messages.consumer_groups import (

@@ -5,7 +5,7 @@ Served are versions 0 and 1: 1 brought regular expressions, and member ids that 
 
 from __future__ import annotations
 
-from pykbroker.groups.consumer.consumer_heartbeat_validation import MOST_NAMES
+from pykbroker.groups.consumer.heartbeat_validation import MOST_NAMES
 from pykbroker.protocol.errors import ApiError, ErrorCode
 from pykbroker.protocol.messages.consumer_groups import ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse
 from pykbroker.server.network.handlers import RequestContext

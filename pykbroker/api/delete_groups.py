@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pykbroker.groups.requests import DeleteGroup
+from pykbroker.groups.common.requests import DeleteGroup
 from pykbroker.protocol.errors import ApiError
 from pykbroker.protocol.messages.group_admin import DeletableGroupResult, DeleteGroupsRequest, DeleteGroupsResponse
 from pykbroker.server.network.handlers import RequestContext

@@ -8,7 +8,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterator
 
-from pykbroker.groups.requests import ListSomeGroups
+from pykbroker.groups.common.requests import ListSomeGroups
 from pykbroker.java_hash import place_in_a_table
 from pykbroker.protocol.errors import ApiError, ErrorCode
 from pykbroker.protocol.messages.group_admin import ListedGroup, ListGroupsRequest, ListGroupsResponse

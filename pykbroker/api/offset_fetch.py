@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-from pykbroker.groups.offsets.offset_requests import told_offset, unstable_offset
-from pykbroker.groups.requests import AllOffsets, FetchAllOffsets
+from pykbroker.groups.common.requests import FetchAllOffsets
+from pykbroker.groups.offsets.all_offsets import AllOffsets
+from pykbroker.groups.offsets.offsets import told_offset, unstable_offset
 from pykbroker.long_work import each_of
 from pykbroker.protocol.errors import ApiError, ErrorCode
 from pykbroker.protocol.messages.group_offsets import (

@@ -1,43 +1,55 @@
-"""Groups go on request: the group, and everything that was committed for it.
+"""Groups are deleted on request, with everything that was committed for them.
 
-A group with very many offsets goes in several steps, first its offsets and with the last of them the group. Nobody
-joins it meanwhile, so that what was begun is not refused in the middle because the group has members again. Whoever
-asked is answered at the end; the deletion goes on where nobody waits for that any more.
+A group with very many offsets is deleted in several steps: first its offsets, and with the last of them the group. No
+member can join it meanwhile, so that a deletion that has begun is not refused half-way because the group has members
+again. The request is answered at the end; the deletion goes on where the client does not wait for that any more.
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable, Mapping
 
 from pykbroker.kept_entries import KeptEntries
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.state_machine import Token
 
-from .administration import Administration
 from .common.context import Step
-from .consumer.group_types import Group
-from .offsets.offset_cleanup import OffsetCleanup
-from .requests import DeleteGroup
+from .common.group import Group
+from .common.requests import DeleteGroup
+from .offsets.offsets import Offsets
 
 MOST_OFFSETS = 500
-"""That are deleted in one step."""
+"""How many offsets are deleted in one step."""
 
 
 class GroupDeletions:
-    def __init__(self, groups: dict[str, Group], cleanup: OffsetCleanup, administration: Administration) -> None:
+    """delete_group: deletes an empty group that has no offsets any more, for the given cause."""
+
+    def __init__(
+        self, groups: Mapping[str, Group], offsets: Offsets, delete_group: Callable[[Group, str, Step], None]
+    ) -> None:
         self._groups = groups
-        self._cleanup = cleanup
-        self._administration = administration
+        self._offsets = offsets
+        self._delete_group = delete_group
         self._under_way: dict[str, tuple[Token, ...]] = {}
-        """By group: who waits for it."""
+        """By group: the requests that wait for its deletion."""
         self._kept: KeptEntries[str, tuple[Token, ...]] = KeptEntries(self._under_way.get, lambda tokens: tokens)
+        self._had_last_turn = False
 
     @property
     def next_group(self) -> str | None:
-        """One that is to go on going."""
+        """A group whose deletion has to go on."""
         return next(iter(self._under_way), None)
 
     def __contains__(self, group_id: str) -> bool:
-        """Whether the group is going: nobody can join it."""
+        """Whether the group is being deleted: no member can join it."""
         return group_id in self._under_way
+
+    def takes_turn(self, *, is_other_due: bool) -> bool:
+        """Whether a deletion goes on now. Where timeouts are due too it is every other time, so that sessions end in
+        time however large a group is."""
+        self._had_last_turn = not (is_other_due and self._had_last_turn)
+        return self._had_last_turn
 
     def begin_trial(self) -> None:
         """What changes from here on may be taken back by `end_trial`."""
@@ -62,13 +74,13 @@ class GroupDeletions:
             self.go_on(request.group_id, step)
 
     def go_on(self, group_id: str, step: Step) -> None:
-        """A part of a group that is going."""
+        """Deletes a part of the group."""
         self._kept.keep(group_id)
         group = self._groups.get(group_id)
-        if group is not None and not self._cleanup.delete_some(group_id, MOST_OFFSETS, step):
+        if group is not None and not self._offsets.delete_some(group_id, MOST_OFFSETS, step):
             step.because(f"group {group_id}: it is being deleted")
             return
         if group is not None:
-            self._administration.forget(group, "deleted by request", step)
+            self._delete_group(group, "deleted by request", step)
         for token in self._under_way.pop(group_id):
             step.answer(token, ErrorCode.NONE)

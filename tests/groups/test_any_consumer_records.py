@@ -10,10 +10,10 @@ import pytest
 from pykbroker.groups.common.config import GroupConfig
 from pykbroker.groups.common.context import GroupRequestContext
 from pykbroker.groups.common.records import BadRecord, CoordinatorRecord, decode_record
+from pykbroker.groups.common.requests import DeleteGroup, DescribeConsumerGroup, ListSomeGroups
 from pykbroker.groups.common.topics import FixedTopics
-from pykbroker.groups.consumer.consumer_descriptions import ConsumerGroupAsOfNow
 from pykbroker.groups.consumer.consumer_group import ConsumerGroup
-from pykbroker.groups.requests import DeleteGroup, DescribeConsumerGroup, ListSomeGroups
+from pykbroker.groups.consumer.descriptions import ConsumerGroupAsOfNow
 from pykbroker.groups.shard import GroupRequest, GroupShard
 from pykbroker.long_work import whole
 from pykbroker.protocol.messages.consumer_group_records import (

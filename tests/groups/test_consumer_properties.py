@@ -22,7 +22,7 @@ from pykbroker.groups.common.deadlines import RevocationTimeout, SessionTimeout
 from pykbroker.groups.common.records import decode_record
 from pykbroker.groups.consumer.assignment_tasks import ComputedAssignment
 from pykbroker.groups.consumer.consumer_group import ConsumerGroup
-from pykbroker.groups.consumer.consumer_member import UNREVOKED_PARTITIONS
+from pykbroker.groups.consumer.consumer_group_member import UNREVOKED_PARTITIONS
 from pykbroker.groups.shard import GroupRequest, GroupShard
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages.consumer_groups import ConsumerGroupHeartbeatResponse

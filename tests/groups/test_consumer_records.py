@@ -12,11 +12,10 @@ from pykbroker.groups.common.context import GroupRequestContext
 from pykbroker.groups.common.records import BadRecord, CoordinatorRecord, decode_record
 from pykbroker.groups.common.topics import FixedTopics
 from pykbroker.groups.consumer.consumer_group import ConsumerGroup
-from pykbroker.groups.consumer.consumer_member import UNKNOWN, ConsumerMember
+from pykbroker.groups.consumer.consumer_group_member import UNKNOWN, ConsumerGroupMember
 from pykbroker.groups.consumer.consumer_records import (
     assignment_record,
     group_epoch_record,
-    group_tombstones,
     member_record,
 )
 from pykbroker.groups.shard import GroupShard
@@ -71,7 +70,7 @@ def test_a_group_is_read_back_as_it_was() -> None:
     assert (again.assignment_epoch, again.assignment_timestamp_ms) == (known.assignment_epoch, 1)
     assert again.subscribed_topic_names == known.subscribed_topic_names == {"events": 2}
     assert [again.owner_of(T, each) for each in range(3)] == [known.owner_of(T, each) for each in range(3)]
-    emptied = shard_of(*records, *group_tombstones(known))
+    emptied = shard_of(*records, *known.tombstones())
     assert emptied.groups == {}
 
 
@@ -93,17 +92,20 @@ def test_a_state_of_a_later_kafka_is_kept_apart() -> None:
 
 def test_the_last_word_on_a_partition_counts() -> None:
     """The record by which `a` gave it up may be compacted away while the log is read."""
-    a, b = ConsumerMember(member_id="a", assigned={T: {0: 1}}), ConsumerMember(member_id="b", assigned={T: {0: 2}})
+    a, b = (
+        ConsumerGroupMember(member_id="a", assigned={T: {0: 1}}),
+        ConsumerGroupMember(member_id="b", assigned={T: {0: 2}}),
+    )
     shard = shard_of(assignment_record(GROUP, a), assignment_record(GROUP, b))
     assert group_of(shard).owner_of(T, 0) == "b"
-    newest = assignment_record(GROUP, ConsumerMember(member_id="a", assigned={T: {1: 3}}))
+    newest = assignment_record(GROUP, ConsumerGroupMember(member_id="a", assigned={T: {1: 3}}))
     shard.replay(newest.key, newest.value)
     assert [group_of(shard).owner_of(T, each) for each in range(2)] == ["b", "a"]
 
 
 def test_what_older_versions_wrote_of_topics_goes() -> None:
     """Kafka 4.0 kept the partitions of a group's topics in a record (KIP-1101)."""
-    member = ConsumerMember(member_id="a", rebalance_timeout_ms=1, subscribed_topic_names=("events",))
+    member = ConsumerGroupMember(member_id="a", rebalance_timeout_ms=1, subscribed_topic_names=("events",))
     key = ConsumerGroupPartitionMetadataKey(group_id=GROUP)
     shard = shard_of(
         group_epoch_record(GROUP, 3, 0),
@@ -116,7 +118,7 @@ def test_what_older_versions_wrote_of_topics_goes() -> None:
     assert not group_of(shard).has_partition_metadata_record
 
 
-@pytest.mark.parametrize("tombstone", list(group_tombstones(ConsumerGroup(GROUP))), ids=repr)
+@pytest.mark.parametrize("tombstone", list(ConsumerGroup(GROUP).tombstones()), ids=repr)
 def test_tombstones_of_what_is_not_there_are_passed_over(tombstone: CoordinatorRecord) -> None:
     assert shard_of(tombstone).groups == {}
 
@@ -131,7 +133,7 @@ def test_a_group_with_members_of_the_old_protocol_takes_no_records_of_the_new() 
 
 
 def test_a_group_does_not_go_before_its_members() -> None:
-    shard = shard_of(member_record(GROUP, ConsumerMember(member_id="a")))
+    shard = shard_of(member_record(GROUP, ConsumerGroupMember(member_id="a")))
     with pytest.raises(BadRecord, match="members"):
         shard.replay(ConsumerGroupMetadataKey(group_id=GROUP), None)
     assert group_of(shard).members

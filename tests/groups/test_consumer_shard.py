@@ -9,12 +9,12 @@ import pytest
 
 from pykbroker.groups.common.config import ConsumerGroupConfig, GroupConfig
 from pykbroker.groups.common.context import GroupRequestContext
+from pykbroker.groups.common.requests import DescribeConsumerGroup
 from pykbroker.groups.common.topics import FixedTopics
 from pykbroker.groups.consumer import topic_changes
-from pykbroker.groups.consumer.consumer_descriptions import ConsumerGroupAsOfNow
 from pykbroker.groups.consumer.consumer_group import ConsumerGroup
-from pykbroker.groups.consumer.consumer_member import ConsumerMember
-from pykbroker.groups.requests import DescribeConsumerGroup
+from pykbroker.groups.consumer.consumer_group_member import ConsumerGroupMember
+from pykbroker.groups.consumer.descriptions import ConsumerGroupAsOfNow
 from pykbroker.groups.shard import GroupRequest, GroupShard
 from pykbroker.long_work import whole
 from pykbroker.protocol.errors import ErrorCode
@@ -206,7 +206,7 @@ def test_a_heartbeat_that_says_the_same_writes_nothing() -> None:
 def test_only_groups_of_a_changed_topic_look_at_their_topics_again() -> None:
     talk = Talk()
     talk.join("a")
-    changes = talk.shard._topic_changes
+    changes = talk.shard.consumer._topic_changes
     assert not changes.concern(talk.group)
     talk.shard.on_topics_changed({"orders"})
     assert not changes.concern(talk.group)
@@ -222,7 +222,7 @@ def test_names_of_topics_that_changed_are_not_kept_for_ever(monkeypatch: pytest.
     monkeypatch.setattr(topic_changes, "MOST_NOTED", 10)
     talk = Talk()
     talk.join("a")
-    changes = talk.shard._topic_changes
+    changes = talk.shard.consumer._topic_changes
     talk.shard.on_topics_changed({"events"})
     for number in range(20):
         talk.shard.on_topics_changed({f"deleted-{number}"})
@@ -233,7 +233,7 @@ def test_names_of_topics_that_changed_are_not_kept_for_ever(monkeypatch: pytest.
 def test_a_change_of_a_topic_looks_at_no_group() -> None:
     talk = Talk()
     talk.join("a")
-    talk.shard.groups = talk.shard._consumer_records._groups = cast(Any, None)
+    talk.shard.groups = talk.shard.consumer._records._groups = cast(Any, None)
     talk.shard.on_topics_changed({"events"})
 
 
@@ -245,7 +245,7 @@ def test_members_are_described_in_the_order_of_kafkas_tables() -> None:
     assert list(whole(found.member_ids())) == ["member-2", "member-1"]
 
 
-class CountedMembers(dict[str, ConsumerMember]):
+class CountedMembers(dict[str, ConsumerGroupMember]):
     looked_at = 0
 
     def values(self) -> Any:

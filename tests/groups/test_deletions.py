@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pykbroker.groups import deletions
-from pykbroker.groups.requests import DeleteGroup
+from pykbroker.groups.common.requests import DeleteGroup
 from pykbroker.protocol.errors import ErrorCode
 
 from .consumer_requests import consumer_beat
@@ -45,7 +45,7 @@ def test_a_group_with_very_many_offsets_goes_in_several_steps() -> None:
     assert go_on(talk) == [10, 6], "the group goes with the last of its offsets"
     assert talk.answers["delete"] is ErrorCode.NONE
     assert GROUP not in talk.shard.groups
-    assert not talk.shard.offsets.count(GROUP)
+    assert not talk.shard.offsets.committed.count(GROUP)
 
 
 def test_one_with_few_goes_at_once() -> None:
@@ -82,7 +82,7 @@ def test_what_is_committed_and_what_is_pending_meanwhile_goes_too() -> None:
     go_on(talk)
     assert talk.answers["delete"] is ErrorCode.NONE
     assert GROUP not in talk.shard.groups
-    assert GROUP not in talk.shard.pending_offsets
+    assert GROUP not in talk.shard.offsets.pending
 
 
 def test_a_part_that_was_refused_is_made_again() -> None:
@@ -94,7 +94,7 @@ def test_a_part_that_was_refused_is_made_again() -> None:
         result = talk.shard.expire(0, 0)
         talk.shard.end_trial(is_kept=False)
         assert (len(result.records), len(result.completed)) == (6, 1)
-        assert talk.shard.offsets.count(GROUP) == 5
+        assert talk.shard.offsets.committed.count(GROUP) == 5
     go_on(talk)
     assert talk.answers["delete"] is ErrorCode.NONE
 

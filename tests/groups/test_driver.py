@@ -13,7 +13,7 @@ import trio.testing
 from pykbroker.groups.classic.classic_group import ClassicGroup
 from pykbroker.groups.common.context import GroupRequestContext
 from pykbroker.groups.common.records import CoordinatorRecord, group_metadata_record, offset_commit_record
-from pykbroker.groups.offsets import deleted_topics
+from pykbroker.groups.offsets import forgotten_topics
 from pykbroker.groups.shard import GroupShard
 from pykbroker.java_hash import abs_java_hash
 from pykbroker.protocol.errors import ApiError, ErrorCode
@@ -252,7 +252,7 @@ def test_a_long_log_is_read_in_pieces() -> None:
         assert await world.driver.wait_until_active(0)
         shard = world.driver.shard(0)
         assert shard is not None
-        (topic,) = shard.offsets.of_group(GROUP)
+        (topic,) = shard.offsets.committed.of_group(GROUP)
         assert [offset.offset for offset in topic[1].values()] == list(range(1200))
 
     in_world(main)
@@ -402,7 +402,7 @@ def test_a_topic_that_is_deleted_while_the_log_is_read_takes_its_offsets_along()
 def test_a_topic_that_very_many_groups_have_read_goes_in_parts_and_a_new_one_keeps_its_offsets(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(deleted_topics, "MOST_FORGOTTEN", 2)
+    monkeypatch.setattr(forgotten_topics, "MOST_FORGOTTEN", 2)
     monkeypatch.setattr(group_coordinator, "MOST_FORGOTTEN", 2)
     groups = [f"g{number}" for number in range(20)]
 
@@ -411,7 +411,9 @@ def test_a_topic_that_very_many_groups_have_read_goes_in_parts_and_a_new_one_kee
             assert await code_of_commit(world, group) == ErrorCode.NONE
         world.delete_topic("events")
         shards = [world.driver.shard(index) for index in world.driver.active_partitions]
-        left = [group for group in groups for shard in shards if shard is not None and shard.offsets.count(group)]
+        left = [
+            group for group in groups for shard in shards if shard is not None and shard.offsets.committed.count(group)
+        ]
         assert len(left) == 18, "the rest waits until others have had their turn"
         world.create_topic("events", 3)
         await code_of_commit(world, groups[-1])

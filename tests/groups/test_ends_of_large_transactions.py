@@ -12,10 +12,11 @@ from hypothesis import strategies as st
 
 from pykbroker.groups.common.context import GroupRequestContext
 from pykbroker.groups.common.records import offset_commit_record
+from pykbroker.groups.common.requests import FetchAllOffsets
 from pykbroker.groups.offsets import pending_offsets
-from pykbroker.groups.offsets.offsets import CommittedOffsets
+from pykbroker.groups.offsets.all_offsets import AllOffsets
+from pykbroker.groups.offsets.committed_offsets import CommittedOffsets
 from pykbroker.groups.offsets.pending_offsets import MOST_MOVED, PendingOffsets
-from pykbroker.groups.requests import AllOffsets, FetchAllOffsets
 from pykbroker.groups.shard import GroupShard
 from pykbroker.long_work import whole
 from pykbroker.protocol.errors import ErrorCode
@@ -149,9 +150,9 @@ def test_the_end_of_a_large_transaction_shares_the_loop(monkeypatch: pytest.Monk
         with_many_pending(shard)
         with work.watching():
             world.driver.complete_transaction(0, marker(coordinator_epoch=0, is_commit=is_commit))
-            while GROUP in shard.pending_offsets:
+            while GROUP in shard.offsets.pending:
                 await trio.lowlevel.checkpoint()
-        assert shard.offsets.count(GROUP) == (MANY if is_commit else 0)
+        assert shard.offsets.committed.count(GROUP) == (MANY if is_commit else 0)
 
     in_world(main)
 
@@ -161,7 +162,7 @@ def test_whoever_asks_right_behind_the_end_of_a_large_transaction_sees_all_of_it
         shard = shard_of(world)
         with_many_pending(shard)
         world.driver.complete_transaction(0, marker(coordinator_epoch=0, is_commit=True))
-        assert shard.offsets.count(GROUP) < MANY
+        assert shard.offsets.committed.count(GROUP) < MANY
         found: AllOffsets = await told(world, FetchAllOffsets(group_id=GROUP))
         offsets = whole(found.by_topic())["events"]
         assert [offsets[each].offset for each in range(MANY)] == list(range(MANY))
@@ -186,7 +187,7 @@ def test_what_is_moved_while_a_log_is_loaded_shares_the_loop(monkeypatch: pytest
         with work.watching():
             world.elect(0)
             assert await world.driver.wait_until_active(0)
-        assert GROUP not in shard_of(world).pending_offsets
-        assert shard_of(world).offsets.count(GROUP) == MANY
+        assert GROUP not in shard_of(world).offsets.pending
+        assert shard_of(world).offsets.committed.count(GROUP) == MANY
 
     in_world(main)

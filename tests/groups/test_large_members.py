@@ -11,8 +11,8 @@ import trio
 from pykbroker.api.leave_group import MEMBERS_AT_ONCE
 from pykbroker.groups.classic import classic_group
 from pykbroker.groups.classic.classic_group import PREPARING_REBALANCE, ClassicGroup
+from pykbroker.groups.classic.classic_groups import ClassicGroups
 from pykbroker.groups.classic.joins import MOST_METADATA_BYTES, MOST_PROTOCOLS
-from pykbroker.groups.classic.leaves import Leaves
 from pykbroker.groups.common.records import CoordinatorRecord
 from pykbroker.groups.common.subscription import _Walk, subscribed_topics
 from pykbroker.protocol.errors import ErrorCode
@@ -190,7 +190,7 @@ def test_a_member_of_any_size_gets_in_where_nobody_waits() -> None:
 def test_very_many_members_leave_some_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     count = 3 * MEMBERS_AT_ONCE
     work = WorkPerStep(monkeypatch, at_least=count, most=3 * MEMBERS_AT_ONCE)
-    work.count(Leaves, "_leave")
+    work.count(ClassicGroups, "_leave")
 
     async def main(world: World) -> None:
         parked = [world.start(f"c{each}", join(GROUP, rebalance=60_000), 3) for each in range(count)]

@@ -9,8 +9,8 @@ import pytest
 from pykbroker.groups.common import topics
 from pykbroker.groups.common.topics import FEW_TOPICS, FixedTopics, MetadataHash, topic_hash
 from pykbroker.groups.consumer.consumer_group import ConsumerGroup
-from pykbroker.groups.consumer.consumer_heartbeat_validation import MOST_NAMES
-from pykbroker.groups.consumer.consumer_member import in_order
+from pykbroker.groups.consumer.consumer_group_member import sorted_names
+from pykbroker.groups.consumer.heartbeat_validation import MOST_NAMES
 from pykbroker.long_work import whole
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages.metadata_records import RegisterBrokerRecord
@@ -92,7 +92,7 @@ def test_shards_share_what_is_known_of_topics() -> None:
         for index in (0, 1):
             shard = world.driver.shard(index)
             assert shard is not None
-            assert shard._metadata_hash is hashes
+            assert shard.consumer._metadata_hash is hashes
             world.resign(index)
         world.delete_topic("events")
         world.create_topic("events", 3)
@@ -130,5 +130,5 @@ def test_nobody_names_more_topics_than_a_step_can_do_with() -> None:
 
 
 @pytest.mark.parametrize("names", [[], ["a"], ["a", "b"], ["b", "a"], ["a", "a"], ["b", "a", "b", "c"]], ids=str)
-def test_names_are_kept_in_order_and_once(names: list[str]) -> None:
-    assert in_order(names) == tuple(sorted(set(names)))
+def test_names_are_kept_sorted_names_and_once(names: list[str]) -> None:
+    assert sorted_names(names) == tuple(sorted(set(names)))

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import initialize, invariant, precondition, rule
 
 from pykbroker.groups.classic.classic_group import ClassicGroup
-from pykbroker.groups.classic.embedded_protocol import read_assignment
+from pykbroker.groups.consumer.embedded_protocol import read_assignment
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages.groups import HeartbeatResponse, JoinGroupResponse, SyncGroupResponse
 

@@ -137,4 +137,4 @@ def test_offsets_of_a_topic_that_nobody_reads_expire_after_their_commit() -> Non
     other = commit(GROUP, {"u": {0: (1, "")}}, generation=EPOCH, member_id=MEMBER)
     talk.ask("other", other, 9)
     talk.advance(1000)
-    assert [name for name, _ in talk.shard.offsets.of_group(GROUP)] == ["t"]
+    assert [name for name, _ in talk.shard.offsets.committed.of_group(GROUP)] == ["t"]

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from pykbroker.groups.consumer.consumer_member import (
+from pykbroker.groups.consumer.consumer_group_member import (
     STABLE,
     UNKNOWN,
     UNRELEASED_PARTITIONS,
     UNREVOKED_PARTITIONS,
-    ConsumerMember,
+    ConsumerGroupMember,
 )
 from pykbroker.groups.consumer.reconciliation import Reconciliation
 
@@ -21,12 +21,12 @@ EPOCH = 5
 TARGET_EPOCH = 7
 
 
-def member(**fields: Any) -> ConsumerMember:
-    return ConsumerMember(**{"member_id": "m", "member_epoch": EPOCH, **fields})
+def member(**fields: Any) -> ConsumerGroupMember:
+    return ConsumerGroupMember(**{"member_id": "m", "member_epoch": EPOCH, **fields})
 
 
 def step(
-    before: ConsumerMember,
+    before: ConsumerGroupMember,
     target: Mapping[bytes, set[int]],
     *,
     owned: Mapping[bytes, set[int]] | None = None,
@@ -34,7 +34,7 @@ def step(
     taken: tuple[int, ...] = (),
     changed: bool = False,
     target_epoch: int = TARGET_EPOCH,
-) -> ConsumerMember | None:
+) -> ConsumerGroupMember | None:
     return Reconciliation(
         member=before,
         target_epoch=target_epoch,

@@ -13,8 +13,8 @@ from pykbroker.groups.classic.classic_group import COMPLETING_REBALANCE, EMPTY, 
 from pykbroker.groups.common.config import GroupConfig
 from pykbroker.groups.common.deadlines import Deadlines, SessionTimeout
 from pykbroker.groups.common.subscription import subscribed_topics
-from pykbroker.groups.offsets import deleted_topics
-from pykbroker.groups.offsets.deleted_topics import DeletedTopics
+from pykbroker.groups.offsets import forgotten_topics, offset_expiration
+from pykbroker.groups.offsets.forgotten_topics import DeletedTopics
 from pykbroker.groups.shard import GroupShard
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages.group_records import GroupMetadataKey, GroupMetadataValue, MemberMetadata
@@ -165,7 +165,7 @@ def test_every_change_says_why() -> None:
 
 
 def offsets_of(talk: Conversation, topic: str = "t") -> list[int]:
-    return [index for name, found in talk.shard.offsets.of_group(GROUP) if name == topic for index in found]
+    return [index for name, found in talk.shard.offsets.committed.of_group(GROUP) if name == topic for index in found]
 
 
 def test_offsets_without_members_expire_after_their_commit() -> None:
@@ -246,8 +246,8 @@ def test_offsets_of_deleted_topics_go_by_id_or_else_by_name() -> None:
 
 @pytest.mark.parametrize("groups", [1, 12])
 def test_very_many_offsets_of_a_deleted_topic_go_in_several_steps(monkeypatch: pytest.MonkeyPatch, groups: int) -> None:
-    monkeypatch.setattr(deleted_topics, "MOST_FORGOTTEN", 10)
-    monkeypatch.setattr(deleted_topics, "MOST_LOOKED_AT", 20)
+    monkeypatch.setattr(forgotten_topics, "MOST_FORGOTTEN", 10)
+    monkeypatch.setattr(forgotten_topics, "MOST_LOOKED_AT", 20)
     talk = Conversation()
     for number in range(groups):
         partitions = range(60 // groups)
@@ -271,11 +271,11 @@ def test_groups_that_have_nothing_of_a_deleted_topic_are_not_looked_at() -> None
         talk.ask(f"commit {number}", commit(f"g{number}", {"u": {0: (1, "")}}))
     assert not talk.shard.begin_to_forget(DeletedTopics({b"t" * 16: "t"}))
     talk.ask("commit", commit("g7", {"t": {0: (1, "")}}))
-    assert list(talk.shard.offsets.groups_by_topic.groups_of("t")) == ["g7"]
+    assert list(talk.shard.offsets.committed.groups_by_topic.groups_of("t")) == ["g7"]
 
 
 def test_a_part_of_a_deletion_that_was_refused_is_made_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(deleted_topics, "MOST_FORGOTTEN", 3)
+    monkeypatch.setattr(forgotten_topics, "MOST_FORGOTTEN", 3)
     talk = Conversation()
     talk.ask("commit", commit(GROUP, {"t": dict.fromkeys(range(5), (1, ""))}))
     deleted = DeletedTopics({b"t" * 16: "t"})
@@ -409,7 +409,7 @@ def test_very_many_sessions_that_end_together_end_in_several_steps(monkeypatch: 
 
 
 def test_very_many_offsets_of_one_group_expire_in_several_steps(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shard, "MOST_EXPIRED", 10)
+    monkeypatch.setattr(offset_expiration, "MOST_EXPIRED", 10)
     talk = cleaning()
     talk.ask("commit", commit(GROUP, {"t": dict.fromkeys(range(30), (1, "")), "u": dict.fromkeys(range(15), (1, ""))}))
     talk.now_ms += 900
@@ -424,7 +424,7 @@ def test_very_many_offsets_of_one_group_expire_in_several_steps(monkeypatch: pyt
 
 
 def test_of_very_many_offsets_of_one_group_those_in_use_stay(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shard, "MOST_EXPIRED", 10)
+    monkeypatch.setattr(offset_expiration, "MOST_EXPIRED", 10)
     talk = cleaning()
     talk.ask("commit", commit(GROUP, {"t": dict.fromkeys(range(30), (1, ""))}))
     talk.now_ms += 600
@@ -436,7 +436,7 @@ def test_of_very_many_offsets_of_one_group_those_in_use_stay(monkeypatch: pytest
 
 
 def test_very_many_offsets_expire_in_several_steps(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shard, "MOST_OFFSETS", 30)
+    monkeypatch.setattr(offset_expiration, "MOST_LOOKED_AT", 30)
     talk = cleaning()
     for number in range(20):
         talk.ask(f"commit {number}", commit(f"g{number}", {"t": dict.fromkeys(range(10), (1, ""))}))

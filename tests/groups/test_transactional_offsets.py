@@ -8,11 +8,12 @@ from typing import Any
 import pytest
 
 from pykbroker.groups.common.config import GroupConfig
-from pykbroker.groups.offsets import deleted_topics
-from pykbroker.groups.offsets.deleted_topics import DeletedTopics
-from pykbroker.groups.offsets.offsets import CommittedOffset
+from pykbroker.groups.common.requests import DeleteGroup, FetchAllOffsets
+from pykbroker.groups.offsets import forgotten_topics
+from pykbroker.groups.offsets.all_offsets import AllOffsets
+from pykbroker.groups.offsets.committed_offsets import CommittedOffset
+from pykbroker.groups.offsets.forgotten_topics import DeletedTopics
 from pykbroker.groups.offsets.pending_offsets import Place
-from pykbroker.groups.requests import AllOffsets, DeleteGroup, FetchAllOffsets
 from pykbroker.groups.shard import GroupShard
 from pykbroker.long_work import whole
 from pykbroker.protocol.errors import ErrorCode
@@ -286,7 +287,7 @@ def test_pending_offsets_of_a_deleted_topic_go_with_it() -> None:
 def test_offsets_of_a_deleted_topic_go_although_their_transaction_ends_meanwhile(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(deleted_topics, "MOST_LOOKED_AT", 1)
+    monkeypatch.setattr(forgotten_topics, "MOST_LOOKED_AT", 1)
     talk = Conversation()
     talk.ask("plain", commit(GROUP, {"t": {0: (1, "")}}))
     committing(talk, {1: 5})
@@ -303,7 +304,7 @@ def test_offsets_of_a_deleted_topic_go_although_their_transaction_ends_meanwhile
 
 
 def pending_in(shard: GroupShard) -> list[tuple[Place, list[CommittedOffset]]]:
-    pending = shard.pending_offsets
+    pending = shard.offsets.pending
     return [(place, list(pending.offsets_at(GROUP, *place))) for place in pending.places(GROUP)]
 
 
@@ -321,6 +322,6 @@ def test_a_shard_that_reads_the_records_back_has_the_same_offsets(ending: bool |
     if ending is not None:
         talk.shard.end_transaction(PRODUCER, is_commit=ending)
         loaded.end_transaction(PRODUCER, is_commit=ending)
-    assert list(loaded.offsets.of_group(GROUP)) == list(talk.shard.offsets.of_group(GROUP))
+    assert list(loaded.offsets.committed.of_group(GROUP)) == list(talk.shard.offsets.committed.of_group(GROUP))
     assert pending_in(loaded) == pending_in(talk.shard)
     assert list(loaded.groups) == list(talk.shard.groups)

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 import pytest
 
 from pykbroker.api import list_groups
-from pykbroker.groups.administration import Administration
+from pykbroker.groups import shard as shard_module
+from pykbroker.groups.common.group import Group
 from pykbroker.groups.common.records import offset_commit_record
-from pykbroker.groups.consumer.consumer_descriptions import ConsumerGroupAsOfNow
-from pykbroker.groups.consumer.consumer_member import ConsumerMember
+from pykbroker.groups.common.requests import FetchAllOffsets, ListSomeGroups
+from pykbroker.groups.consumer.consumer_group_member import ConsumerGroupMember
 from pykbroker.groups.consumer.consumer_records import assignment_record, member_record, member_tombstones
+from pykbroker.groups.consumer.descriptions import ConsumerGroupAsOfNow
 from pykbroker.groups.deletions import MOST_OFFSETS
-from pykbroker.groups.requests import ListSomeGroups
+from pykbroker.groups.offsets.all_offsets import AllOffsets
 from pykbroker.groups.shard import GroupShard
 from pykbroker.java_hash import place_in_a_table
 from pykbroker.protocol.compile import decode, encode
@@ -24,7 +26,7 @@ from pykbroker.protocol.messages.consumer_groups import (
     ConsumerGroupDescribeResponse,
     Member,
 )
-from pykbroker.protocol.messages.group_admin import DeleteGroupsRequest, ListGroupsRequest
+from pykbroker.protocol.messages.group_admin import DeleteGroupsRequest, ListGroupsRequest, ListGroupsResponse
 from pykbroker.protocol.messages.group_offsets import OffsetFetchRequest, OffsetFetchRequestGroup
 from pykbroker.protocol.messages.group_records import OffsetCommitValue
 from pykbroker.protocol.schema import Message
@@ -71,13 +73,13 @@ def test_groups_are_listed_in_the_order_of_kafkas_tables() -> None:
 
 def test_very_many_groups_are_listed_some_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[int] = []
-    list_some = Administration.list
+    list_some = shard_module.list_groups
 
-    def counted(administration: Administration, request: ListSomeGroups, *rest: Any) -> None:
+    def counted(groups: Mapping[str, Group], request: ListSomeGroups) -> ListGroupsResponse:
         asked.append(len(request.group_ids))
-        list_some(administration, request, *rest)
+        return list_some(groups, request)
 
-    monkeypatch.setattr(Administration, "list", counted)
+    monkeypatch.setattr(shard_module, "list_groups", counted)
 
     async def main(world: World) -> None:
         for number in range(MANY):
@@ -92,19 +94,20 @@ def test_very_many_groups_are_listed_some_at_a_time(monkeypatch: pytest.MonkeyPa
 
 def test_groups_of_a_partition_that_is_led_elsewhere_by_now_are_not_listed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(list_groups, "_GROUPS_AT_ONCE", 1)
-    list_some = Administration.list
+    list_some = shard_module.list_groups
 
     async def main(world: World) -> None:
         for number in range(3):
             add_offset(shard_of(world), f"a{number}", 0)
             add_offset(shard_of(world, 1), f"b{number}", 0)
 
-        def resign(administration: Administration, request: ListSomeGroups, *rest: Any) -> None:
-            list_some(administration, request, *rest)
+        def resign(groups: Mapping[str, Group], request: ListSomeGroups) -> ListGroupsResponse:
+            listed = list_some(groups, request)
             if request.group_ids[0].startswith("a") and 0 in world.driver.active_partitions:
                 world.resign(0)
+            return listed
 
-        monkeypatch.setattr(Administration, "list", resign)
+        monkeypatch.setattr(shard_module, "list_groups", resign)
         answer: Any = await world.call("c", ListGroupsRequest(), 5)
         assert answer.error_code == ErrorCode.NONE
         assert sorted(group.group_id for group in answer.groups) == ["b0", "b1", "b2"]
@@ -128,15 +131,16 @@ def in_world_with_many_offsets(main: Callable[[World, GroupShard], Awaitable[Non
 
 def test_all_offsets_of_a_group_are_told_in_turns_and_as_of_one_time(monkeypatch: pytest.MonkeyPatch) -> None:
     async def main(world: World, shard: GroupShard) -> None:
-        fetch_all = shard._offset_requests.fetch_all
+        fetch_all = shard.offsets.fetch_all
 
-        def fetch_and_change(*of_step: Any) -> None:
-            fetch_all(*of_step)
+        def fetch_and_change(request: FetchAllOffsets) -> AllOffsets:
+            fetched = fetch_all(request)
             for partition in (0, MANY - 1):
                 record = offset_commit_record(GROUP, "events", partition, None)
                 shard.replay(record.key, record.value)
+            return fetched
 
-        monkeypatch.setattr(shard._offset_requests, "fetch_all", fetch_and_change)
+        monkeypatch.setattr(shard.offsets, "fetch_all", fetch_and_change)
         (group,) = (await asked_in_turns(world, fetching_all(), 9)).groups
         (topic,) = group.topics
         assert [each.committed_offset for each in topic.partitions] == list(range(MANY))
@@ -160,7 +164,7 @@ def test_a_large_consumer_group_is_described_in_turns_and_as_of_one_time(monkeyp
         shard = shard_of(world)
         topics = {world.topic_ids["events"]: {0: 1}}
         for number in range(MANY):
-            member = ConsumerMember(member_id=f"m{number}", member_epoch=1, assigned=topics)
+            member = ConsumerGroupMember(member_id=f"m{number}", member_epoch=1, assigned=topics)
             for record in (member_record(GROUP, member), assignment_record(GROUP, member)):
                 shard.replay(record.key, record.value)
         describe = ConsumerGroupAsOfNow.describe_member
@@ -188,7 +192,7 @@ def test_a_group_with_very_many_offsets_is_deleted_while_others_are_served() -> 
         answered = world.start("c", DeleteGroupsRequest(groups_names=[GROUP]), 2)
         await world.sleep(0)
         assert await code_of_commit(world, "other") == ErrorCode.NONE
-        assert shard.offsets.count(GROUP) >= MANY - 4 * MOST_OFFSETS, "it is still going"
+        assert shard.offsets.committed.count(GROUP) >= MANY - 4 * MOST_OFFSETS, "it is still going"
         answer: Any = await answered
         assert answer.results[0].error_code == ErrorCode.NONE
         assert list(shard.groups) == ["other"]

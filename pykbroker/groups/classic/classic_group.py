@@ -1,44 +1,66 @@
 """One classic group: its members, its state, its generation. The model is Kafka's `ClassicGroup`.
 
-It knows the bookkeeping and the invariants between its parts, not when a rebalance starts or ends: that is `rebalance`.
+A classic group is EMPTY, or it is somewhere in a cycle of three states, which every rebalance goes through once:
+
+    EMPTY or STABLE -> PREPARING_REBALANCE -> COMPLETING_REBALANCE -> STABLE
+
+A member that joins, changes its protocols or leaves, and a session that ends, moves the group to PREPARING_REBALANCE.
+There each JoinGroup waits, in its member's `awaiting_join`, until all members have rejoined or the rebalance timeout is
+over; dynamic members that have not come by then are removed. Then the generation rises, a protocol is selected, and the
+JoinGroups are answered: the group is in COMPLETING_REBALANCE, or EMPTY where nobody is left. Now each SyncGroup waits
+in `awaiting_sync` until the leader's SyncGroup brings the assignment. The assignment is written, the SyncGroups are
+answered, and the group is STABLE. Any change before that leads back to PREPARING_REBALANCE. A group that is deleted is
+DEAD. `VALID_PREVIOUS_STATES` is the table of these moves.
+
+What must hold between steps:
+- A group with members has exactly one leader, which is one of them; a group without members has none.
+- `static_members` names a member for each instance id, and no member twice (KIP-345).
+- A member id in `pending_join_members` was handed out and is not a member's yet (KIP-394).
+- `awaiting_join` is set in PREPARING_REBALANCE only, `awaiting_sync` in COMPLETING_REBALANCE only.
+- In COMPLETING_REBALANCE and STABLE every member supports the selected protocol.
+- The generation never falls.
+
+The group keeps these rules and does not move by itself. `rebalance` decides when a rebalance starts and ends, `joins`
+and `classic_groups` decide which request asks for one, and deadlines are theirs too. Only what STABLE and EMPTY groups
+have is written (`classic_records`): a rebalance that is under way when a coordinator stops is forgotten.
 """
 
 from __future__ import annotations
 
 import copy
 from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from enum import Enum
-from typing import Final
+from typing import ClassVar, Final
 
 from pykbroker.protocol.errors import ErrorCode
-from pykbroker.protocol.messages.group_records import GroupMetadataValue, MemberMetadata
-from pykbroker.state_machine import BadRecord
 
-from ..common.records import CoordinatorRecord, group_metadata_record
+from ..common.group import Group, GroupType
+from ..common.records import NO_TIMESTAMP, CoordinatorRecord, group_metadata_record
 from ..common.subscription import CONSUMER_PROTOCOL_TYPE, subscribed_topics, topic_count
-from .member import ClassicMember
+from .classic_group_member import ClassicGroupMember
 
 UNKNOWN_MEMBER_ID: Final = ""
-NO_GENERATION: Final = -1
 
 MOST_TOPICS: Final = 100_000
 MOST_SUBSCRIPTION_BYTES: Final = 8 << 20
-"""Of all members together."""
+"""Limits for the subscriptions of all members together, above which nobody looks into them."""
 
 
 class ClassicGroupState(Enum):
     """The values are the names that ListGroups and DescribeGroups show."""
 
     EMPTY = "Empty"
-    """No members; offsets may be there. A group that only commits offsets is always here."""
+    """The group has no members; it may have offsets. A group that only commits offsets is always EMPTY."""
     PREPARING_REBALANCE = "PreparingRebalance"
-    """Members are joining; the JoinGroup answers are owed until all are here or time is up."""
+    """Members join; their JoinGroups are answered when all have joined, or when the rebalance timeout is over."""
     COMPLETING_REBALANCE = "CompletingRebalance"
-    """Members know the generation; the SyncGroup answers are owed until the leader's assignment is here."""
+    """Members know the generation; their SyncGroups are answered when the leader's assignment comes."""
     STABLE = "Stable"
+    """Every member has its part of the assignment."""
     DEAD = "Dead"
-    """Deleted; nobody finds the group any more."""
+    """The group was deleted, and no request finds it any more."""
 
 
 EMPTY, PREPARING_REBALANCE, COMPLETING_REBALANCE, STABLE, DEAD = ClassicGroupState
@@ -53,7 +75,10 @@ VALID_PREVIOUS_STATES: Final = {
 
 
 class ClassicGroup:
-    """state_cause: why the group is in its state, in words for an operator."""
+    """state_cause: why the group is in its state, in words for an operator. topics: what members are subscribed to;
+    None where that is not known."""
+
+    type: ClassVar[GroupType] = GroupType.CLASSIC
 
     def __init__(self, group_id: str, timestamp_ms: int, cause: str) -> None:
         self.group_id = group_id
@@ -65,9 +90,9 @@ class ClassicGroup:
         self.protocol_type: str | None = None
         self.protocol_name: str | None = None
         self.leader_id: str | None = None
-        self.members: dict[str, ClassicMember] = {}
+        self.members: dict[str, ClassicGroupMember] = {}
         self.static_members: dict[str, str] = {}
-        # Both in the order of arrival, so that nothing depends on the order of a set.
+        # Dicts keep the order of arrival, so that nothing depends on the order of a set.
         self.pending_join_members: dict[str, None] = {}
         self.pending_sync_members: dict[str, None] = {}
         self.new_member_added = False
@@ -79,11 +104,15 @@ class ClassicGroup:
 
     @property
     def is_simple(self) -> bool:
-        """Nobody ever joined: the group is there for its offsets."""
+        """Whether nobody ever joined: the group exists for its offsets."""
         return self.state is EMPTY and self.protocol_type is None and not self.pending_join_members
 
+    @property
+    def has_pending_members(self) -> bool:
+        return bool(self.pending_join_members)
+
     def copy(self) -> ClassicGroup:
-        """One that goes its own way. What members offer and are assigned is replaced and never changed."""
+        """A group that no later change reaches. Protocols and assignments of members are replaced, never changed."""
         other = copy.copy(self)
         other.members = {member_id: replace(member) for member_id, member in self.members.items()}
         other.static_members = dict(self.static_members)
@@ -94,11 +123,11 @@ class ClassicGroup:
     # Members
 
     def add_pending(self, member_id: str) -> None:
-        """Keeps a member id that was handed out (MEMBER_ID_REQUIRED) and has not come back yet."""
+        """Keeps a member id that was handed out with MEMBER_ID_REQUIRED, until its owner joins with it."""
         assert member_id not in self.members
         self.pending_join_members[member_id] = None
 
-    def add(self, member: ClassicMember) -> None:
+    def add(self, member: ClassicGroupMember) -> None:
         if member.group_instance_id is not None:
             assert member.group_instance_id not in self.static_members
             self.static_members[member.group_instance_id] = member.member_id
@@ -107,8 +136,8 @@ class ClassicGroup:
         self.members[member.member_id] = member
         self.pending_join_members.pop(member.member_id, None)
 
-    def remove(self, member_id: str) -> ClassicMember | None:
-        """Also forgets a pending id. The longest member becomes leader where the leader goes."""
+    def remove(self, member_id: str) -> ClassicGroupMember | None:
+        """Removes a member, or a pending member id. Where the leader goes, the oldest member becomes leader."""
         member = self.members.pop(member_id, None)
         if member is not None and member.group_instance_id is not None:
             del self.static_members[member.group_instance_id]
@@ -118,8 +147,8 @@ class ClassicGroup:
         self.pending_sync_members.pop(member_id, None)
         return member
 
-    def rename_static_member(self, member: ClassicMember, new_member_id: str) -> None:
-        """A static member came back under a new id: it keeps its assignment, and its place as leader."""
+    def rename_static_member(self, member: ClassicGroupMember, new_member_id: str) -> None:
+        """Gives a static member that came back its new id; it keeps its assignment, and the lead if it had it."""
         assert member.group_instance_id is not None
         old_member_id = member.member_id
         del self.members[old_member_id]
@@ -150,7 +179,7 @@ class ClassicGroup:
         return not self.pending_join_members and all(m.awaiting_join is not None for m in self.members.values())
 
     def supports_protocols(self, protocol_type: str, protocols: dict[str, bytes]) -> bool:
-        """Whether a member with these protocols could be in the group: one of them must be every member's."""
+        """Whether a member with these protocols may be in the group: every member must support one of them."""
         if self.state is EMPTY:
             return bool(protocol_type and protocols)
         if self.protocol_type != protocol_type:
@@ -158,7 +187,8 @@ class ClassicGroup:
         return any(all(name in member.protocols for member in self.members.values()) for name in protocols)
 
     def select_protocol(self) -> str:
-        """Each member votes for the first of its protocols that all support; the earliest vote decides a tie."""
+        """The protocol with most votes; the earliest vote decides a tie. A member votes for the first of its protocols
+        that all members support."""
         assert self.members
         voters = list(self.members.values())
         candidates = [name for name in voters[0].protocols if all(name in voter.protocols for voter in voters)]
@@ -166,7 +196,7 @@ class ClassicGroup:
         return votes.most_common(1)[0][0]
 
     def elect_joined_leader(self) -> bool:
-        """Leaves the lead to a member that has rejoined. False where nobody has, or nobody is there."""
+        """Gives the lead to a member that has rejoined. False where no member has."""
         if self.leader_id is None:
             return False
         if self.members[self.leader_id].awaiting_join is not None:
@@ -189,16 +219,16 @@ class ClassicGroup:
         self.generation_id += 1
         self.pending_sync_members.clear()
         self.protocol_name = self.select_protocol() if self.members else None
-        self.topics = self._subscribed_topics()
+        self.look_up_topics()
         self.transition_to(COMPLETING_REBALANCE if self.members else EMPTY, timestamp_ms, cause)
 
     def settle(self) -> None:
-        """For members that no rebalance has brought together: they are about to be given their assignments."""
+        """Makes a group STABLE whose members no rebalance has brought together; the caller sets their assignments."""
         assert self.state is EMPTY
         assert self.members
         self.state = STABLE
         self.protocol_name = self.select_protocol()
-        self.topics = self._subscribed_topics()
+        self.look_up_topics()
 
     # Topics
 
@@ -207,11 +237,17 @@ class ClassicGroup:
         return self.protocol_type == CONSUMER_PROTOCOL_TYPE
 
     def is_subscribed_to(self, topic: str) -> bool:
-        """Where a consumer group's subscriptions are not known, every topic counts as subscribed to."""
+        """Whether a member is subscribed to the topic; all topics count where consumers' subscriptions are unknown."""
         return self.uses_consumer_protocol if self.topics is None else topic in self.topics
 
+    def look_up_topics(self) -> None:
+        self.topics = self._subscribed_topics()
+
     def _subscribed_topics(self) -> frozenset[str] | None:
-        """Most members say the same. Of more topics than a group that can be written down names they are not known."""
+        """The topics that the members' metadata names; None where it names more than a group's record could hold.
+
+        Most members send equal metadata, which is read once.
+        """
         if not self.uses_consumer_protocol:
             return None
         assert self.protocol_name is not None or not self.members
@@ -230,83 +266,64 @@ class ClassicGroup:
             all_topics |= topics
         return frozenset(all_topics)
 
+    # Offsets
+
+    def validate_offset_commit(
+        self, member_id: str, instance_id: str | None, member_epoch: int, version: int
+    ) -> ErrorCode:
+        if member_epoch < 0 and self.state is EMPTY:
+            return ErrorCode.NONE
+        if member_epoch < 0 and not member_id and instance_id is None:
+            return ErrorCode.UNKNOWN_MEMBER_ID  # A group with members takes offsets from members only.
+        error_code = self._validate_generation(member_id, instance_id, member_epoch)
+        if error_code is ErrorCode.NONE and self.state is COMPLETING_REBALANCE:
+            return ErrorCode.REBALANCE_IN_PROGRESS
+        return error_code
+
+    def validate_txn_offset_commit(self, member_id: str, instance_id: str | None, member_epoch: int) -> ErrorCode:
+        """A producer need not say in whose name it commits; where it does, it is fenced with its consumer (KIP-447).
+
+        A rebalance that is under way does not matter.
+        """
+        names_nobody = not member_id and instance_id is None
+        if member_epoch < 0 and (names_nobody or self.state is EMPTY):
+            return ErrorCode.NONE
+        return self._validate_generation(member_id, instance_id, member_epoch)
+
+    def _validate_generation(self, member_id: str, instance_id: str | None, generation_id: int) -> ErrorCode:
+        error_code = self.validate_member(member_id, instance_id)
+        if error_code is ErrorCode.NONE and generation_id != self.generation_id:
+            return ErrorCode.ILLEGAL_GENERATION
+        return error_code
+
+    def validate_committed_partitions(
+        self, member_id: str, member_epoch: int, partitions: Iterable[tuple[bytes, int]]
+    ) -> ErrorCode:
+        """A member of the right generation may commit for any partition: the coordinator does not know the owners."""
+        return ErrorCode.NONE
+
+    def validate_offset_fetch(self, member_id: str | None, member_epoch: int) -> ErrorCode:
+        return ErrorCode.NONE
+
+    def validate_offset_delete(self) -> ErrorCode:
+        """Offsets of other protocols' groups are deleted only while the group is empty: subscriptions are unknown."""
+        is_in_use = self.state is not EMPTY and not self.uses_consumer_protocol
+        return ErrorCode.NON_EMPTY_GROUP if is_in_use else ErrorCode.NONE
+
+    def offset_unused_since_ms(self, commit_timestamp_ms: int) -> int | None:
+        if self.protocol_type is None:
+            return commit_timestamp_ms
+        if self.state is EMPTY:
+            since_ms = self.state_timestamp_ms
+            return commit_timestamp_ms if since_ms == NO_TIMESTAMP else since_ms
+        return commit_timestamp_ms if self.state is STABLE and self.topics is not None else None
+
     # Records
 
-    @property
-    def least_record_bytes(self) -> int:
-        """What members said and are assigned, without the rest of the record."""
-        name = self.protocol_name or ""
-        return sum(len(each.assignment) + len(each.protocols[name]) for each in self.members.values())
-
-    def record(self) -> CoordinatorRecord:
-        """The group as it is, for the log."""
-        return group_metadata_record(
-            self.group_id,
-            GroupMetadataValue(
-                protocol_type=self.protocol_type or "",
-                generation=self.generation_id,
-                protocol=self.protocol_name,
-                leader=self.leader_id,
-                current_state_timestamp=self.state_timestamp_ms,
-                members=[self._member_record(member) for member in self.members.values()],
-            ),
-        )
-
-    def record_of_creation(self) -> CoordinatorRecord:
-        """A new group before its first generation: its members are not written down until they have an assignment."""
-        value = GroupMetadataValue(
-            protocol_type="", generation=0, protocol=None, leader=None, current_state_timestamp=self.state_timestamp_ms
-        )
-        return group_metadata_record(self.group_id, value)
-
-    def _member_record(self, member: ClassicMember) -> MemberMetadata:
-        assert self.protocol_name is not None
-        return MemberMetadata(
-            member_id=member.member_id,
-            group_instance_id=member.group_instance_id,
-            client_id=member.client_id,
-            client_host=member.client_host,
-            rebalance_timeout=member.rebalance_timeout_ms,
-            session_timeout=member.session_timeout_ms,
-            subscription=member.protocols[self.protocol_name],
-            assignment=member.assignment,
-        )
-
-    @classmethod
-    def from_record(cls, group_id: str, value: GroupMetadataValue) -> ClassicGroup:
-        """The group as it was written: stable with its members, or empty. Raises BadRecord."""
-        _check(value)
-        group = cls(group_id, value.current_state_timestamp, "read from the log")
-        group.state = STABLE if value.members else EMPTY
-        group.generation_id = value.generation
-        group.protocol_type = value.protocol_type or None
-        group.protocol_name = value.protocol
-        group.leader_id = value.leader if value.members else None
-        for written in value.members:
-            group.add(_member_from_record(written, value.protocol))
-        group.topics = group._subscribed_topics()
-        return group
+    def tombstones(self) -> Iterable[CoordinatorRecord]:
+        return (group_metadata_record(self.group_id, None),)
 
 
-def _check(value: GroupMetadataValue) -> None:
-    """What every group that was written down holds to, and what the rules rely on."""
-    member_ids = {member.member_id for member in value.members}
-    instance_ids = [member.group_instance_id for member in value.members if member.group_instance_id is not None]
-    if len(member_ids) < len(value.members) or len(set(instance_ids)) < len(instance_ids):
-        raise BadRecord("the group has a member twice")
-    if value.members and (value.protocol is None or not value.protocol_type or value.leader not in member_ids):
-        raise BadRecord("the group has members, but not a protocol and a leader that is one of them")
-
-
-def _member_from_record(written: MemberMetadata, protocol_name: str | None) -> ClassicMember:
-    return ClassicMember(
-        member_id=written.member_id,
-        group_instance_id=written.group_instance_id,
-        client_id=written.client_id,
-        client_host=written.client_host,
-        rebalance_timeout_ms=written.session_timeout if written.rebalance_timeout == -1 else written.rebalance_timeout,
-        session_timeout_ms=written.session_timeout,
-        # Of the protocols that the member offered only the chosen one was written.
-        protocols={} if protocol_name is None else {protocol_name: bytes(written.subscription)},
-        assignment=bytes(written.assignment),
-    )
+def find_classic(groups: Mapping[str, Group], group_id: str) -> ClassicGroup | None:
+    group = groups.get(group_id)
+    return group if isinstance(group, ClassicGroup) else None

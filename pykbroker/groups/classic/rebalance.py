@@ -1,11 +1,11 @@
-"""How a classic group gets from one generation to the next, and who is thrown out on the way.
+"""How a classic group gets from one generation to the next, and which members it loses on the way.
 
-A rebalance has two phases. Joining: every member's JoinGroup is parked until all are here or the rebalance timeout is
-over. Syncing: every member's SyncGroup is parked until the leader's assignment is here. A group that was empty waits
-`group.initial.rebalance.delay.ms` for more members, again and again while they come (KIP-134).
+A rebalance has two phases. In the first, each member's JoinGroup waits until all members have joined or the rebalance
+timeout is over. In the second, each member's SyncGroup waits until the leader's assignment comes. A group that was
+empty waits `group.initial.rebalance.delay.ms` for more members, again and again while they come (KIP-134).
 
-The other rules (`joins`, `syncs`, `heartbeats`, `leaves`) decide when to ask for a rebalance; the model is the classic
-half of Kafka's `GroupMetadataManager`.
+`joins` and `classic_groups` decide when to ask for a rebalance. The model is the classic half of Kafka's
+`GroupMetadataManager`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from ..common.context import Step
 from ..common.deadlines import Deadlines, InitialDelay, RebalanceTimeout, SessionTimeout, SyncTimeout
 from ..common.records import CoordinatorRecord
 from .classic_group import COMPLETING_REBALANCE, EMPTY, PREPARING_REBALANCE, STABLE, UNKNOWN_MEMBER_ID, ClassicGroup
-from .member import ClassicMember
+from .classic_group_member import ClassicGroupMember
+from .classic_records import group_record, least_record_bytes
 
 
 class Rebalance:
@@ -29,7 +30,7 @@ class Rebalance:
     # Joining
 
     def start_or_complete_join(self, group: ClassicGroup, cause: str, step: Step) -> None:
-        """A member came, changed or left: start a rebalance, or see whether the one under way has all members."""
+        """Starts a rebalance after a member came, changed or left; one that is under way may be complete now."""
         if group.state is PREPARING_REBALANCE:
             self.complete_join_if_all_joined(group, cause, step)
         else:
@@ -52,7 +53,8 @@ class Rebalance:
             self._await_rejoins(group, step)
 
     def complete_join_if_all_joined(self, group: ClassicGroup, cause: str, step: Step) -> None:
-        """The first generation is left to the initial delay, which is there to wait for members not known yet."""
+        """Completes the joining phase if no member is missing. Only the initial rebalance delay completes it for a
+        group's first generation, because it waits for members that are not known yet."""
         if group.state is PREPARING_REBALANCE and group.previous_state is not EMPTY and group.has_all_members_joined:
             self._complete_join(group, cause, step)
 
@@ -82,7 +84,7 @@ class Rebalance:
         group.start_next_generation(step.timestamp_ms, cause)
         if group.state is EMPTY:
             step.because(f"group {group.group_id} is empty at generation {group.generation_id}: {cause}")
-            step.append(group.record())
+            step.append(group_record(group))
             return
         step.because(
             f"group {group.group_id} has {len(group.members)} members at generation {group.generation_id}: {cause}"
@@ -103,19 +105,20 @@ class Rebalance:
             step.because(f"group {group.group_id}: {', '.join(absent)} did not rejoin in time")
 
     def forget(self, group: ClassicGroup) -> None:
-        """The group is none of the classic protocol any more: no rebalance of it has a deadline."""
+        """Cancels the deadlines of a group that becomes a consumer group."""
         self._deadlines.cancel(RebalanceTimeout(group.group_id))
         self._deadlines.cancel(SyncTimeout(group.group_id, group.generation_id))
 
     # Syncing
 
     def stabilize(self, group: ClassicGroup, assignments: dict[str, bytes], step: Step) -> None:
-        """The leader's assignment is here: write it down, and let everyone who waits have its part."""
+        """Writes the leader's assignment, and answers each SyncGroup that waits with the member's part of it."""
         for member in group.members.values():
             member.assignment = assignments.get(member.member_id, b"")
-        record = group.record().in_bytes() if group.least_record_bytes <= self._config.max_record_bytes else None
+        least_bytes = least_record_bytes(group)
+        record = group_record(group).in_bytes() if least_bytes <= self._config.max_record_bytes else None
         if record is None or not self.fits(record):
-            size_bytes = group.least_record_bytes if record is None else record.size_bytes
+            size_bytes = least_bytes if record is None else record.size_bytes
             self._refuse_syncs(group, ErrorCode.UNKNOWN_SERVER_ERROR, step)
             self.start(group, f"the group is too large to be written down ({size_bytes} bytes)", step)
             return
@@ -128,7 +131,7 @@ class Rebalance:
                 member.awaiting_sync = None
                 self.keep_session(group, member, step)
 
-    def sync_answer(self, group: ClassicGroup, member: ClassicMember) -> SyncGroupResponse:
+    def sync_answer(self, group: ClassicGroup, member: ClassicGroupMember) -> SyncGroupResponse:
         return SyncGroupResponse(
             protocol_type=group.protocol_type, protocol_name=group.protocol_name, assignment=member.assignment
         )
@@ -152,7 +155,7 @@ class Rebalance:
         return record.size_bytes <= self._config.max_record_bytes
 
     def _refuse_syncs(self, group: ClassicGroup, error_code: ErrorCode, step: Step) -> None:
-        """The generation is over before its assignment is written down: whoever waits for it has to rejoin."""
+        """Answers the SyncGroups that wait for the assignment of a generation that is over: the members must rejoin."""
         for member in group.members.values():
             member.assignment = b""
             if member.awaiting_sync is not None:
@@ -162,22 +165,22 @@ class Rebalance:
 
     # Members
 
-    def keep_session(self, group: ClassicGroup, member: ClassicMember, step: Step) -> None:
-        """A sign of life: the session timeout starts anew."""
+    def keep_session(self, group: ClassicGroup, member: ClassicGroupMember, step: Step) -> None:
+        """Starts the member's session timeout anew, after a sign of life."""
         timeout_ms = self._config.new_member_join_timeout_ms if member.is_new else member.session_timeout_ms
         self._deadlines.schedule(SessionTimeout(group.group_id, member.member_id), step.now_ms + timeout_ms)
 
     def forget_session(self, group: ClassicGroup, member_id: str) -> None:
         self._deadlines.cancel(SessionTimeout(group.group_id, member_id))
 
-    def answer_join(self, group: ClassicGroup, member: ClassicMember, step: Step) -> None:
-        """Answers the member's parked JoinGroup, if there is one, with the group's generation."""
+    def answer_join(self, group: ClassicGroup, member: ClassicGroupMember, step: Step) -> None:
+        """Answers the member's JoinGroup, if one waits, with the group's generation."""
         if member.awaiting_join is not None:
             step.answer(member.awaiting_join, join_answer(group, member))
             member.awaiting_join = None
 
     def drop_member(self, group: ClassicGroup, member_id: str, step: Step) -> None:
-        """Removes the member; a request of it that is still parked learns that it is not known any more."""
+        """Removes the member. A request of it that waits is answered with UNKNOWN_MEMBER_ID."""
         self.forget_session(group, member_id)
         member = group.remove(member_id)
         if member is None:
@@ -200,8 +203,8 @@ class Rebalance:
             self.complete_join_if_all_joined(group, cause, step)
 
 
-def join_answer(group: ClassicGroup, member: ClassicMember) -> JoinGroupResponse:
-    """The generation as the member sees it: only the leader is told who else is there."""
+def join_answer(group: ClassicGroup, member: ClassicGroupMember) -> JoinGroupResponse:
+    """The generation as the member sees it: only the leader is told of the other members."""
     is_leader = group.leader_id == member.member_id
     return JoinGroupResponse(
         generation_id=group.generation_id,

@@ -1,6 +1,8 @@
 """What a request brings along besides its body, and what one step of the coordinator gathers.
 
-A `Step` is one `handle` or `expire`: rules append records to it, answer tokens and say why; it becomes a `Result`.
+A `Step` is one `handle` or `expire`: rules append records to it, answer tokens and say why; it becomes a `Result`. A
+request that is answered at once needs the context and the step; a request that may wait, or be answered between
+others, travels as a `Call`.
 """
 
 from __future__ import annotations
@@ -15,8 +17,9 @@ from .records import CoordinatorRecord
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupRequestContext:
-    """api_version: of the request on the wire; some rules depend on it. client_host: `/127.0.0.1`, as Kafka has it.
+    """Who sent a request, and in which version.
 
+    api_version: the version on the wire, on which some rules depend. client_host: `/127.0.0.1`, as Kafka writes it.
     is_loadable: whether Kafka could load all subscriptions of a JoinGroup; None where nobody has looked so far.
     """
 
@@ -28,10 +31,11 @@ class GroupRequestContext:
 
 @dataclass(slots=True)
 class Step:
-    """now_ms: monotonic, for deadlines. timestamp_ms: wall clock, for what is written down.
+    """What one `handle` or `expire` has brought about so far.
 
-    producer: id and epoch of the producer in whose transaction the records are. is_unfinished: the step did a part of
-    what there is to do, and is to be made again. prepared: batches that are encoded already, in front of the records.
+    now_ms: monotonic, for deadlines. timestamp_ms: wall clock, for what is written. producer: id and epoch of the
+    producer in whose transaction the records are. is_unfinished: the step did a part of the work and has to be made
+    again. prepared: batches that are encoded already; they go in front of the records.
     """
 
     now_ms: int
@@ -61,3 +65,15 @@ class Step:
             is_unfinished=self.is_unfinished,
             prepared=self.prepared,
         )
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A request on its way through the rules: the token that its answer goes to, who sent it, and the step it is in."""
+
+    token: Token
+    context: GroupRequestContext
+    step: Step
+
+    def answer(self, response: object) -> None:
+        self.step.answer(self.token, response)

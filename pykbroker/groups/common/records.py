@@ -23,6 +23,7 @@ from pykbroker.protocol.messages.group_records import (
 from pykbroker.protocol.schema import Message, MessageT
 from pykbroker.state_machine import BadRecord
 
+from .offset_record_bytes import NO_TIMESTAMP as NO_TIMESTAMP
 from .offset_record_bytes import key_bytes, read_key, read_value, value_bytes
 
 LEGACY_OFFSET_COMMIT_KEY = 0
@@ -33,8 +34,6 @@ GROUP_METADATA_VERSION = 3
 OFFSET_COMMIT_VERSION = 4
 OFFSET_COMMIT_VERSION_WITH_EXPIRY = 1
 """The one version that has `expire_timestamp`; used where the client set a retention time (OffsetCommit v2-4)."""
-
-NO_TIMESTAMP = -1
 
 CONSUMER_GROUP_TYPES: dict[type[Message], type[Message]] = {
     consumer.ConsumerGroupMetadataKey: consumer.ConsumerGroupMetadataValue,
@@ -115,7 +114,7 @@ class _RecordInBytes(CoordinatorRecord):
 
 @dataclass(frozen=True, slots=True)
 class EncodedRecord:
-    """One of which nobody needs more than its bytes; they were made in a thread."""
+    """A record that was encoded in a thread; only its bytes are needed."""
 
     encoded: tuple[bytes, bytes | None]
 
@@ -127,6 +126,10 @@ def offset_commit_record(
     group_id: str, topic: str, partition: int, value: OffsetCommitValue | None
 ) -> CoordinatorRecord:
     return CoordinatorRecord(OffsetCommitKey(group=group_id, topic=topic, partition=partition), value)
+
+
+def offset_tombstone(group_id: str, topic: str, partition: int) -> CoordinatorRecord:
+    return offset_commit_record(group_id, topic, partition, None)
 
 
 def group_metadata_record(group_id: str, value: GroupMetadataValue | None) -> CoordinatorRecord:
@@ -168,7 +171,7 @@ def _decode_value(type_: type[MessageT], data: bytes | None) -> MessageT | None:
 
 
 def _whole(type_: type[MessageT], version: int, data: bytes) -> MessageT:
-    """The message behind the leading int16, to the last byte."""
+    """The message that fills the bytes behind the leading int16. Raises BadRecord where bytes are left over."""
     message, end = decode(type_, version, data, 2)
     if end != len(data):
         raise BadRecord(f"{len(data) - end} bytes behind the end of {type_.__name__}")

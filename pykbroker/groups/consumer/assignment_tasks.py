@@ -1,8 +1,8 @@
 """A target assignment that is computed beside the event loop: all that the assignor is told, as values (KIP-1263).
 
 A task is made of a group as it is in one epoch, and may run in a thread. The group goes on meanwhile: members join,
-leave, and come back under other ids. What was computed is still good for those who are there then; whoever has come
-since waits for the next assignment, which the group's later epoch asks for.
+leave, and come back under other ids. The assignment is still good for the members that are there afterwards; a member
+that has come since waits for the next assignment, which the group's later epoch asks for.
 """
 
 from __future__ import annotations
@@ -14,35 +14,29 @@ from typing import Protocol
 from ..assignors import ASSIGNORS, MemberSubscription
 from ..assignors.model import Assignment, TopicDescriber
 from ..common.records import EncodedRecord
-from .consumer_group import (
-    NO_ASSIGNMENT,
-    ConsumerGroup,
-    Incarnation,
-    ResolvedRegularExpression,
-    TargetAssignment,
-    subscription,
-)
-from .consumer_member import ConsumerMember
+from .consumer_group import NO_ASSIGNMENT, ConsumerGroup, Incarnation
+from .consumer_group_member import ConsumerGroupMember
 from .consumer_records import target_record
+from .resolved_regular_expression import ResolvedRegularExpression, subscription
 
 _WEIGHT_OF_DIFFERENCES = 5
-"""What a partition costs where members' subscriptions differ, next to one where all say the same."""
+"""How much more a partition costs where members' subscriptions differ than where they are equal."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AssignmentTask:
-    """What is known of the group, and of its topics, is as it is now, for ever.
+    """A group and its topics as they were when the task was made; no later change reaches them.
 
-    incarnation: of the group, which another one of its id does not have. before: by member, the last target assignment.
-    topic_ids: of topics that somebody is subscribed to.
+    incarnation: of the group; another group of the same id has another one. before: by member, the last target
+    assignment. topic_ids: by name, of the topics that a member is subscribed to.
     """
 
     group_id: str
     incarnation: Incarnation
     group_epoch: int
     assignor: str
-    members: Mapping[str, ConsumerMember]
-    before: dict[str, TargetAssignment]
+    members: Mapping[str, ConsumerGroupMember]
+    before: dict[str, Assignment]
     resolved_regexes: Mapping[str, ResolvedRegularExpression]
     topic_ids: Mapping[str, bytes]
     topics: TopicDescriber
@@ -57,7 +51,7 @@ class AssignmentTask:
         return ComputedAssignment(self, targets, self._static_members())
 
     def _subscriptions(self) -> dict[str, MemberSubscription]:
-        """Most members of a group say the same."""
+        """By member. Members with equal subscriptions, as most of a group have, share the set of topic ids."""
         known: dict[tuple[tuple[str, ...], str], frozenset[bytes]] = {}
         subscriptions = {}
         for member_id, member in self.members.items():
@@ -76,7 +70,7 @@ class AssignmentTask:
         return subscriptions
 
     def run_in_thread(self, in_batches: Callable[[Sequence[EncodedRecord]], Sequence[bytes]]) -> ComputedAssignment:
-        """The records of those whose target is another one are encoded here, too."""
+        """Computes the assignment, and encodes the records of the members whose target has changed."""
         computed = self.run()
         changed = [member_id for member_id, each in computed.targets.items() if each is not self.before.get(member_id)]
         records = [
@@ -86,12 +80,12 @@ class AssignmentTask:
         return replace(computed, written=changed, batches=in_batches(records))
 
     def let_go(self) -> None:
-        """Of what is replaced by now: one after another, and in a thread, for these are very many small values."""
+        """Frees the former target assignment one value after another. To be called in a thread: there are very many."""
         while self.before:
             self.before.popitem()
 
     def failed(self) -> ComputedAssignment:
-        """Nothing came of it; the group asks again."""
+        """What a task comes to that has failed: the group asks again."""
         return ComputedAssignment(self, {}, {}, has_failed=True)
 
     def _static_members(self) -> dict[str, str]:
@@ -100,8 +94,11 @@ class AssignmentTask:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ComputedAssignment:
-    """targets: of every member that the group had. written: who has another one now, as far as its record is in the
-    batches, which are encoded already."""
+    """What a task has come to.
+
+    targets: of every member that the group had. written: the members whose target has changed and whose records are in
+    `batches`, which are encoded already.
+    """
 
     task: AssignmentTask
     targets: Mapping[str, Assignment]
@@ -110,8 +107,8 @@ class ComputedAssignment:
     written: Sequence[str] = ()
     batches: Sequence[bytes] = ()
 
-    def target_of(self, member: ConsumerMember) -> Assignment | None:
-        """None where the member came later. A static one that came back has what its former self was to have."""
+    def target_of(self, member: ConsumerGroupMember) -> Assignment | None:
+        """None where the member came later. A static member that came back has its former self's target."""
         former = member.member_id
         if former not in self.targets and member.instance_id is not None:
             former = self.static_members.get(member.instance_id, former)
@@ -119,17 +116,17 @@ class ComputedAssignment:
 
 
 class AssignmentOffload(Protocol):
-    """Who computes large assignments beside the event loop, and has them put into their groups afterwards."""
+    """Computes large assignments beside the event loop, and has them put into their groups afterwards."""
 
     @property
     def has_room(self) -> bool:
-        """Where there is none, a later heartbeat asks again."""
+        """Whether another task may begin; where none may, a later heartbeat asks again."""
         ...
 
     def begin(self, task: AssignmentTask) -> None: ...
 
 
 def size_of(group: ConsumerGroup, topics: TopicDescriber, topic_ids: frozenset[bytes]) -> int:
-    """What an assignment of the group costs, about: members and partitions."""
+    """About what an assignment of the group costs, in members and partitions."""
     size = len(group.members) + sum(topics.partition_count(topic_id) for topic_id in topic_ids)
     return size if group.is_homogeneous else size * _WEIGHT_OF_DIFFERENCES

@@ -1,29 +1,58 @@
-"""One group of the consumer protocol (KIP-848): its epochs, its members, and what everyone should have.
+"""One group of the consumer protocol (KIP-848): its epochs, its members, and what each of them should have.
 
-It changes by records only, those that the rules append and those that are read back, so that both give the same group.
-What is derived from members (who subscribes to what, who owns which partition) is kept up with each change. The model
-is Kafka's `ConsumerGroup`.
+Three numbers follow each other. The group epoch rises whenever a member comes, changes its
+subscription or leaves, and when the topics that members are subscribed to change. The assignment epoch is the group
+epoch for which the target assignment was computed; it catches up in a heartbeat, or later where an assignor works
+beside the event loop. A member's epoch catches up with the assignment epoch, one member at a time, each by its own
+heartbeats (`consumer_group_member` has the rules of that). So the state of the group is read from these numbers:
+
+    EMPTY        the group has no members
+    ASSIGNING    the assignment epoch is behind the group epoch
+    RECONCILING  a member is not STABLE in the assignment epoch yet
+    STABLE       every member has its part of the target assignment
+
+What must hold between steps:
+- A partition has one owner at most: the member that has it assigned, or must still confirm that it gave it up.
+- The group epoch and the assignment epoch never fall.
+- No member's epoch is above the assignment epoch, and the assignment epoch is not above the group epoch.
+- `static_members` names one member for each instance id.
+- Counts and owners that are derived from members are those of the members as they are.
+
+The group changes by records only, those that the rules append and those that are read back (`consumer_replay`), so that
+both give the same group. Nothing here decides when an epoch begins (`membership`, `member_progress`), computes a target
+assignment (`target_assignment`), moves a member towards it (`reconciliation`) or knows deadlines. The model is Kafka's
+`ConsumerGroup`.
 """
 
 from __future__ import annotations
 
 import copy
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
 from enum import Enum
-from typing import Final, TypeAlias
+from typing import ClassVar, Final
 
+from pykbroker.protocol.errors import ErrorCode
+
+from ..assignors.model import Assignment
+from ..common.group import Group, GroupType
+from ..common.records import CoordinatorRecord
 from ..common.subscription import CONSUMER_PROTOCOL_TYPE
-from .consumer_member import ConsumerMember
+from .consumer_group_member import ConsumerGroupMember
+from .consumer_records import (
+    group_tombstone,
+    member_tombstones,
+    partition_metadata_tombstone,
+    regex_record,
+    target_epoch_tombstone,
+)
+from .resolved_regular_expression import ResolvedRegularExpression, subscription
 
-TargetAssignment: TypeAlias = Mapping[bytes, frozenset[int]]
-"""Topic id to partitions."""
-
-NO_ASSIGNMENT: Final[TargetAssignment] = {}
+NO_ASSIGNMENT: Final[Assignment] = {}
 NO_EPOCH: Final = -1
 FIRST_EPOCH: Final = 1
-"""Of a group without members; 0 is what a member says that joins."""
+"""The epoch of a group without members; 0 is the epoch that a joining member sends."""
+FIRST_COMMIT_VERSION_WITH_MEMBER_EPOCH: Final = 9
 
 
 class ConsumerGroupState(Enum):
@@ -38,25 +67,18 @@ class ConsumerGroupState(Enum):
     DEAD = "Dead"
 
 
-@dataclass(frozen=True, slots=True)
-class ResolvedRegularExpression:
-    """version: of the metadata that was looked at. timestamp_ms: when, by the wall clock."""
-
-    topics: frozenset[str]
-    version: int
-    timestamp_ms: int
-
-
 class Incarnation:
-    """Tells a group from another one of its id, before or behind it. A copy is the same group."""
+    """Tells a group from earlier and later groups of the same id. A copy of a group has the same incarnation."""
 
 
 class ConsumerGroup:
-    """members: every one is a value; a change puts another in its place.
+    """members: values; a change puts another value in a member's place.
 
     subscribed_topic_names: how many members name a topic. subscribed_regexes: how many use an expression.
-    seen_topic_change: the newest change of topics when the group looked at its own last; `topic_changes` counts them.
+    seen_topic_change: the number of the newest topic change that the group has looked at (`topic_changes`).
     """
+
+    type: ClassVar[GroupType] = GroupType.CONSUMER
 
     def __init__(self, group_id: str) -> None:
         self.group_id = group_id
@@ -65,19 +87,19 @@ class ConsumerGroup:
         self.metadata_hash = 0
         self.assignment_epoch = FIRST_EPOCH
         self.assignment_timestamp_ms = 0
-        self.members: dict[str, ConsumerMember] = {}
+        self.members: dict[str, ConsumerGroupMember] = {}
         self.static_members: dict[str, str] = {}
-        self.target_assignment: dict[str, TargetAssignment] = {}
+        self.target_assignment: dict[str, Assignment] = {}
         self.resolved_regexes: dict[str, ResolvedRegularExpression] = {}
         self.subscribed_topic_names: Counter[str] = Counter()
         self.subscribed_regexes: Counter[str] = Counter()
         self.has_partition_metadata_record = False
-        """Written before KIP-1101, and due for a tombstone."""
+        """Whether the log has a record from before KIP-1101, which needs a tombstone."""
         self.seen_topic_change = 0
         self._owners: dict[bytes, dict[int, str]] = {}
 
     def copy(self) -> ConsumerGroup:
-        """One that goes its own way; members and assignments are values."""
+        """A group that no later change reaches. Members and assignments are values."""
         other = copy.copy(self)
         other.members = dict(self.members)
         other.static_members = dict(self.static_members)
@@ -107,35 +129,40 @@ class ConsumerGroup:
         return not self.members
 
     @property
+    def has_pending_members(self) -> bool:
+        """A consumer brings its own member id, or is given one as it joins."""
+        return False
+
+    @property
     def preferred_assignor(self) -> str | None:
-        """What most members ask for; None where nobody asks for any."""
+        """The assignor that most members ask for; None where no member asks for one."""
         votes = Counter(
             member.server_assignor for member in self.members.values() if member.server_assignor is not None
         )
         return votes.most_common(1)[0][0] if votes else None
 
-    def static_member(self, instance_id: str | None) -> ConsumerMember | None:
+    def static_member(self, instance_id: str | None) -> ConsumerGroupMember | None:
         member_id = None if instance_id is None else self.static_members.get(instance_id)
         return None if member_id is None else self.members.get(member_id)
 
     def partition_epoch(self, topic_id: bytes, partition: int) -> int:
-        """The epoch of the member that has the partition, or must still give it up; -1 where it is free."""
+        """The epoch of the partition's owner; -1 where the partition is free."""
         owner = self.owner_of(topic_id, partition)
         return NO_EPOCH if owner is None else self.members[owner].member_epoch
 
     def owner_of(self, topic_id: bytes, partition: int) -> str | None:
         return self._owners.get(topic_id, {}).get(partition)
 
-    def target_of(self, member: ConsumerMember) -> TargetAssignment:
-        """A static member that comes back has what its former self should have."""
+    def target_of(self, member: ConsumerGroupMember) -> Assignment:
+        """The member's part of the target assignment; a static member that came back has its former self's part."""
         if member.member_id in self.target_assignment or member.instance_id is None:
             return self.target_assignment.get(member.member_id, NO_ASSIGNMENT)
         return self.target_assignment.get(self.static_members.get(member.instance_id, ""), NO_ASSIGNMENT)
 
     # Subscriptions
 
-    def subscription_of(self, member: ConsumerMember) -> frozenset[str]:
-        """Topic names, those that the member's regular expression matched among them."""
+    def subscription_of(self, member: ConsumerGroupMember) -> frozenset[str]:
+        """Topic names, with those that the member's regular expression matched."""
         return subscription(member, self.resolved_regexes)
 
     def is_subscribed_to(self, topic: str) -> bool:
@@ -147,7 +174,7 @@ class ConsumerGroup:
 
     @property
     def topic_names(self) -> frozenset[str]:
-        """Everything that somebody is subscribed to."""
+        """The names of all topics that a member is subscribed to."""
         names = set(self.subscribed_topic_names)
         for expression in self.subscribed_regexes:
             resolved = self.resolved_regexes.get(expression)
@@ -165,13 +192,65 @@ class ConsumerGroup:
             not by_name and len(self.subscribed_regexes) == 1 and len(self.members) == self.subscribed_regexes.total()
         )
 
+    # Offsets
+
+    def validate_offset_commit(
+        self, member_id: str, instance_id: str | None, member_epoch: int, version: int
+    ) -> ErrorCode:
+        if member_epoch < 0 and self.is_empty:
+            return ErrorCode.NONE
+        member = self.members.get(member_id)
+        if member is None:
+            return ErrorCode.UNKNOWN_MEMBER_ID
+        if not member.uses_classic_protocol and version < FIRST_COMMIT_VERSION_WITH_MEMBER_EPOCH:
+            return ErrorCode.UNSUPPORTED_VERSION
+        return _stale_epoch(member) if member_epoch > member.member_epoch else ErrorCode.NONE
+
+    def validate_txn_offset_commit(self, member_id: str, instance_id: str | None, member_epoch: int) -> ErrorCode:
+        """Producers from before KIP-447 do not say for whom they commit; the others know generations only."""
+        if member_epoch < 0 and (self.is_empty or (not member_id and instance_id is None)):
+            return ErrorCode.NONE
+        member = self.members.get(member_id)
+        if member is None:
+            return ErrorCode.UNKNOWN_MEMBER_ID
+        return ErrorCode.ILLEGAL_GENERATION if member_epoch > member.member_epoch else ErrorCode.NONE
+
+    def validate_committed_partitions(
+        self, member_id: str, member_epoch: int, partitions: Iterable[tuple[bytes, int]]
+    ) -> ErrorCode:
+        """A member whose epoch has moved on may still commit for what it kept: the epoch counts in which a partition
+        was assigned to it (KIP-1251)."""
+        member = self.members.get(member_id)
+        if member is None or member_epoch == member.member_epoch:
+            return ErrorCode.NONE
+        for topic_id, partition in partitions:
+            assigned_in = member.assignment_epoch_of(topic_id, partition)
+            if assigned_in is None or member_epoch < assigned_in:
+                return _stale_epoch(member)
+        return ErrorCode.NONE
+
+    def validate_offset_fetch(self, member_id: str | None, member_epoch: int) -> ErrorCode:
+        """Everybody may read who does not claim to be a member."""
+        if member_id is None and member_epoch < 0:
+            return ErrorCode.NONE
+        member = self.members.get(member_id or "")
+        if member is None:
+            return ErrorCode.UNKNOWN_MEMBER_ID
+        return ErrorCode.NONE if member_epoch == member.member_epoch else _stale_epoch(member)
+
+    def validate_offset_delete(self) -> ErrorCode:
+        return ErrorCode.NONE
+
+    def offset_unused_since_ms(self, commit_timestamp_ms: int) -> int | None:
+        return commit_timestamp_ms
+
     # Changes
 
-    def put(self, member: ConsumerMember) -> None:
-        """Adds the member, or puts it in the place of what it was.
+    def put(self, member: ConsumerGroupMember) -> None:
+        """Adds the member, or replaces the value that the group had of it.
 
-        The last word on who owns a partition counts: while a log is read that is being compacted, what is newest of
-        one member may come before what made room for it.
+        The last record that assigns a partition decides its owner: in a compacted log, the newest record of one member
+        may come before the record by which another member made room for it.
         """
         old = self.members.get(member.member_id)
         if old is not None:
@@ -194,7 +273,7 @@ class ConsumerGroup:
         if old.instance_id is not None and self.static_members.get(old.instance_id) == member_id:
             del self.static_members[old.instance_id]
 
-    def _forget_traits(self, member: ConsumerMember) -> None:
+    def _forget_traits(self, member: ConsumerGroupMember) -> None:
         for name in member.subscribed_topic_names:
             _decrement(self.subscribed_topic_names, name)
         if member.subscribed_topic_regex:
@@ -208,15 +287,31 @@ class ConsumerGroup:
                 if not owners:
                     self._owners.pop(topic_id, None)
 
+    # Records
 
-def subscription(member: ConsumerMember, resolved: Mapping[str, ResolvedRegularExpression]) -> frozenset[str]:
-    """Topic names. resolved: what regular expressions match."""
-    names = frozenset(member.subscribed_topic_names)
-    expression = resolved.get(member.subscribed_topic_regex)
-    return names if expression is None else names | expression.topics
+    def tombstones(self) -> Iterator[CoordinatorRecord]:
+        by_member = [list(member_tombstones(self.group_id, member_id)) for member_id in self.members]
+        assignments, targets, members = zip(*by_member, strict=True) if by_member else ((), (), ())
+        yield from assignments
+        yield from targets
+        yield target_epoch_tombstone(self.group_id)
+        yield from members
+        for expression in self.resolved_regexes:
+            yield regex_record(self.group_id, expression, None)
+        yield partition_metadata_tombstone(self.group_id)
+        yield group_tombstone(self.group_id)
+
+
+def _stale_epoch(member: ConsumerGroupMember) -> ErrorCode:
+    return ErrorCode.ILLEGAL_GENERATION if member.uses_classic_protocol else ErrorCode.STALE_MEMBER_EPOCH
 
 
 def _decrement(counts: Counter[str], key: str) -> None:
     counts[key] -= 1
     if not counts[key]:
         del counts[key]
+
+
+def find_consumer(groups: Mapping[str, Group], group_id: str) -> ConsumerGroup | None:
+    group = groups.get(group_id)
+    return group if isinstance(group, ConsumerGroup) else None

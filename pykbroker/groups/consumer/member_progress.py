@@ -1,7 +1,7 @@
-"""How a request brings a consumer group and the member that sent it forward, whichever protocol the member speaks.
+"""What a request changes in a consumer group and in the member that sent it, whichever protocol the member speaks.
 
-The member is made or changed, and with it the group's epoch; the target assignment is computed where it is older than
-that epoch; the member goes its next step towards it. The model is what `consumerGroupHeartbeat` and
+The member is added or changed, and with it the group's epoch; the target assignment is computed where it is older than
+that epoch; the member takes its next step towards its target. The model is what `consumerGroupHeartbeat` and
 `classicGroupJoinToConsumerGroup` of Kafka's `GroupMetadataManager` have in common.
 """
 
@@ -13,9 +13,10 @@ from ..common.config import ConsumerGroupConfig
 from ..common.context import Step
 from ..common.topics import MetadataHash, TopicsView, topic_ids
 from .consumer_group import ConsumerGroup
-from .consumer_member import UNREVOKED_PARTITIONS, ConsumerMember
-from .consumer_membership import ConsumerMembership
-from .consumer_records import ConsumerRecords, assignment_record, member_record, partition_metadata_tombstone
+from .consumer_group_member import UNREVOKED_PARTITIONS, ConsumerGroupMember
+from .consumer_records import assignment_record, member_record, partition_metadata_tombstone
+from .consumer_replay import ConsumerRecords
+from .membership import ConsumerMembership
 from .reconciliation import Reconciliation, ReportedPartitions
 from .regular_expressions import RegularExpressions
 from .target_assignment import TargetAssignments
@@ -23,7 +24,7 @@ from .topic_changes import TopicChanges
 
 
 class MemberProgress:
-    """config_of: the settings of a group by its id; groups may have their own."""
+    """config_of: the settings of a group by its id."""
 
     def __init__(
         self,
@@ -48,19 +49,22 @@ class MemberProgress:
     def advance(
         self,
         group: ConsumerGroup,
-        before: ConsumerMember,
-        updated: ConsumerMember,
+        before: ConsumerGroupMember,
+        updated: ConsumerGroupMember,
         owned: ReportedPartitions | None,
         step: Step,
-    ) -> ConsumerMember | None:
-        """The member as it is then, or None where it has to start anew. before: what it was up to this request; it is
-        new where the group does not know it. owned: what it says that it has, if it says so."""
+    ) -> ConsumerGroupMember | None:
+        """The member after the request, or None where it has to start anew.
+
+        before: the member as it was up to the request. owned: the partitions that it reports, None where it reports
+        none.
+        """
         has_subscription_changed = self.put(group, before, updated, step)
         return self.go_on(group, updated.member_id, has_subscription_changed, owned, step)
 
-    def put(self, group: ConsumerGroup, before: ConsumerMember, updated: ConsumerMember, step: Step) -> bool:
-        """The first half of `advance`: the group knows the member as it is now, and is in another epoch where that
-        makes a difference. Whether the member's subscription is another."""
+    def put(self, group: ConsumerGroup, before: ConsumerGroupMember, updated: ConsumerGroupMember, step: Step) -> bool:
+        """The first half of `advance`: puts the member into the group, and begins an epoch where that changes what the
+        group is subscribed to. Whether the member's subscription has changed."""
         has_subscription_changed, starts_epoch = self._put(group, before, updated, step)
         starts_epoch |= self._regexes.refresh_if_due(group, step)
         if starts_epoch or self._topic_changes.concern(group):
@@ -74,16 +78,16 @@ class MemberProgress:
         has_subscription_changed: bool,
         owned: ReportedPartitions | None,
         step: Step,
-    ) -> ConsumerMember | None:
-        """The second half: the target assignment, and the member's next step towards it."""
+    ) -> ConsumerGroupMember | None:
+        """The second half of `advance`: the target assignment, and the member's next step towards it."""
         self._targets.update_if_due(group, self._config_of(group.group_id).assignment_interval_ms, step)
         return self._reconcile(group, group.members[member_id], has_subscription_changed, owned, step)
 
     def _put(
-        self, group: ConsumerGroup, before: ConsumerMember, updated: ConsumerMember, step: Step
+        self, group: ConsumerGroup, before: ConsumerGroupMember, updated: ConsumerGroupMember, step: Step
     ) -> tuple[bool, bool]:
-        """Whether its subscription is another now, and whether the group has to act on that at once: topics of an
-        expression that nobody had before are not known yet."""
+        """Whether the member's subscription has changed, and whether that begins an epoch at once. The topics of a new
+        expression are not known yet: they begin an epoch when they are."""
         if updated != before or updated.member_id not in group.members:
             self._records.change(member_record(group.group_id, updated), step)
             step.because(f"group {group.group_id}: {updated.member_id} subscribes to {_subscription(updated)}")
@@ -95,7 +99,7 @@ class MemberProgress:
         return True, has_other_names or not new_regex or new_regex in group.resolved_regexes
 
     def _refresh_metadata(self, group: ConsumerGroup, starts_epoch: bool, step: Step) -> None:
-        """A new subscription and a change of the topics that it means both start a new group epoch."""
+        """Begins an epoch after a new subscription, or where the topics of the group's subscriptions have changed."""
         if starts_epoch or self._metadata_hash.of(group.topic_names) != group.metadata_hash:
             self._membership.start_epoch(group, step)
         self._topic_changes.are_seen_by(group)
@@ -105,11 +109,11 @@ class MemberProgress:
     def _reconcile(
         self,
         group: ConsumerGroup,
-        member: ConsumerMember,
+        member: ConsumerGroupMember,
         has_subscription_changed: bool,
         owned: ReportedPartitions | None,
         step: Step,
-    ) -> ConsumerMember | None:
+    ) -> ConsumerGroupMember | None:
         if not has_subscription_changed and member.is_reconciled_to(group.assignment_epoch):
             return member
         current = Reconciliation(
@@ -132,7 +136,7 @@ class MemberProgress:
         return current
 
 
-def _subscription(member: ConsumerMember) -> str:
+def _subscription(member: ConsumerGroupMember) -> str:
     parts = [
         *member.subscribed_topic_names,
         *([member.subscribed_topic_regex] if member.subscribed_topic_regex else []),

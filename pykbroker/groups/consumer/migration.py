@@ -1,8 +1,8 @@
-"""A group changes its protocol while its members run (KIP-848): a classic group becomes a consumer group when somebody
-joins it who speaks the consumer protocol, and a classic one again when the last of these has gone.
+"""A group changes its type while its members run (KIP-848): a classic group becomes a consumer group when a member
+joins that speaks the consumer protocol, and a classic group again when the last such member has gone.
 
-Members of the classic protocol stay what they are; what they said when they joined is kept in their place in the
-consumer group, and they are told to rejoin. `group.consumer.migration.policy` says which way is open. The model is
+Members of the classic protocol go on speaking it: the consumer group keeps the protocols and the session timeout of
+their JoinGroup, and they are told to rejoin. `group.consumer.migration.policy` says which way is open. The model is
 Kafka's `ConsumerGroup.fromClassicGroup` and `ClassicGroup.fromConsumerGroup`, and what its `GroupMetadataManager` makes
 of them.
 """
@@ -11,40 +11,39 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 
-from pykbroker.protocol.errors import ErrorCode, MalformedMessage
+from pykbroker.protocol.errors import ApiError, ErrorCode, MalformedMessage
 from pykbroker.protocol.messages.consumer_group_records import ClassicMemberMetadata, ClassicProtocol
 from pykbroker.protocol.messages.groups import JoinGroupResponse, SyncGroupResponse
-from pykbroker.state_machine import Token
 
+from ..assignors.model import Assignment
 from ..classic.classic_group import ClassicGroup
-from ..classic.embedded_protocol import read_assignment, read_subscription, write_assignment
-from ..classic.member import ClassicMember
+from ..classic.classic_group_member import ClassicGroupMember
+from ..classic.classic_records import group_record
 from ..classic.rebalance import Rebalance, refused_join
 from ..common.config import GroupConfig
-from ..common.context import Step
+from ..common.context import Call, Step
 from ..common.deadlines import Deadlines, SessionTimeout, cancel_timeouts_of_member
+from ..common.group import Group
 from ..common.records import CoordinatorRecord, group_metadata_record
-from ..common.refusal import Refusal
 from ..common.subscription import CONSUMER_PROTOCOL_TYPE
 from ..common.topics import MetadataHash, TopicsView
-from .consumer_group import ConsumerGroup, TargetAssignment
-from .consumer_member import ConsumerMember
+from .consumer_group import ConsumerGroup
+from .consumer_group_member import ConsumerGroupMember
 from .consumer_records import (
-    ConsumerRecords,
     assignment_record,
     group_epoch_record,
-    group_tombstones,
     member_record,
     target_epoch_record,
     target_record,
 )
-from .group_types import Group
+from .consumer_replay import ConsumerRecords
+from .embedded_protocol import read_assignment, read_subscription, write_assignment
 
 UPGRADE, DOWNGRADE, BIDIRECTIONAL, DISABLED = "upgrade", "downgrade", "bidirectional", "disabled"
 
 
 class Migration:
-    """groups: the shard's, shared with it."""
+    """groups: the shard's groups of both types, shared with it."""
 
     def __init__(
         self,
@@ -70,8 +69,8 @@ class Migration:
 
     # Classic to consumer
 
-    def upgraded(self, group: ClassicGroup) -> ConsumerGroup | Refusal:
-        """The group as it would be. Nothing is changed yet."""
+    def upgraded(self, group: ClassicGroup) -> ConsumerGroup:
+        """The consumer group that the classic group would become. Raises ApiError. Changes nothing."""
         reason = self._why_not_upgraded(group)
         if reason is None:
             try:
@@ -84,7 +83,7 @@ class Migration:
                     "default assignor before re-attempting the upgrade"
                 )
         words = f"Cannot upgrade classic group {group.group_id} to consumer group because {reason}."
-        return Refusal(ErrorCode.GROUP_ID_NOT_FOUND, words)
+        raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, words)
 
     def _why_not_upgraded(self, group: ClassicGroup) -> str | None:
         if self._config.consumer_migration_policy not in (UPGRADE, BIDIRECTIONAL):
@@ -96,7 +95,7 @@ class Migration:
         return None
 
     def _converted(self, classic: ClassicGroup) -> ConsumerGroup:
-        """Everybody has what the leader assigned last, as of the generation. Who is in a rebalance comes again."""
+        """A consumer group whose members have what the leader assigned last, in an epoch that is the generation."""
         group = ConsumerGroup(classic.group_id)
         group.group_epoch = group.assignment_epoch = classic.generation_id
         for member in classic.members.values():
@@ -107,7 +106,7 @@ class Migration:
             metadata = member.protocols[protocol_name or next(iter(member.protocols))]
             subscription = read_subscription(metadata, self._topics)
             group.put(
-                ConsumerMember(
+                ConsumerGroupMember(
                     member_id=member.member_id,
                     member_epoch=classic.generation_id,
                     previous_member_epoch=classic.generation_id,
@@ -129,7 +128,8 @@ class Migration:
         return group
 
     def upgrade(self, classic: ClassicGroup, group: ConsumerGroup, step: Step) -> None:
-        """Puts what `upgraded` gave into the classic group's place. Whoever waits in a rebalance is told to rejoin."""
+        """Puts the group that `upgraded` gave in the classic group's place. Members that wait in a rebalance are told
+        to rejoin."""
         for member_id in list(classic.pending_join_members):
             self._rebalance.drop_member(classic, member_id, step)
         for member in classic.members.values():
@@ -148,8 +148,9 @@ class Migration:
 
     # Consumer to classic
 
-    def downgrade_without(self, group: ConsumerGroup, leaving: Collection[ConsumerMember], step: Step) -> bool:
-        """Whether the group is a classic one now: it may be, and nobody but the leaving speaks the new protocol."""
+    def downgrade_without(self, group: ConsumerGroup, leaving: Collection[ConsumerGroupMember], step: Step) -> bool:
+        """Makes the group a classic group where that is allowed and only leaving members speak the consumer protocol.
+        Whether it did."""
         gone = {member.member_id for member in leaving}
         for member in group.members.values():  # which ends at the first one, in most groups
             if not member.uses_classic_protocol and member.member_id not in gone:
@@ -163,26 +164,28 @@ class Migration:
         return classic is not None
 
     def downgrade_with(
-        self, group: ConsumerGroup, joining: ConsumerMember, generation_id: int, token: Token, step: Step
+        self, group: ConsumerGroup, joining: ConsumerGroupMember, generation_id: int, call: Call
     ) -> bool:
-        """The same where a static member has come back with the classic protocol. Its JoinGroup is answered at once:
-        where not everybody has what the target assignment says, with an epoch that is no generation of the group, and
-        the member joins again in the rebalance that begins.
+        """Makes the group a classic group after a static member came back with the classic protocol. Whether it did.
 
-        generation_id: the epoch of the group before the request, where that began another."""
+        The member's JoinGroup is answered at once. Where a member does not have its target assignment yet, the answer
+        has an epoch that is no generation of the group, and the member joins again in the rebalance that begins.
+        generation_id: the group's epoch before the request, where the request began another.
+        """
         members = list(group.members.values())
         if not self._may_be_classic(members):
             return False
         is_settled = all(member.is_reconciled_to(group.group_epoch) for member in members)
-        classic = self._downgrade(group, members, generation_id, step)
+        classic = self._downgrade(group, members, generation_id, call.step)
         if classic is None:
             return False
-        step.answer(token, _followers_answer(classic, joining))
+        call.answer(_followers_answer(classic, joining))
         if not is_settled:
-            self._rebalance.start(classic, "the last member of the consumer protocol is a classic one now", step)
+            cause = "the last member of the consumer protocol is a classic one now"
+            self._rebalance.start(classic, cause, call.step)
         return True
 
-    def _may_be_classic(self, members: Collection[ConsumerMember]) -> bool:
+    def _may_be_classic(self, members: Collection[ConsumerGroupMember]) -> bool:
         return (
             all(member.uses_classic_protocol for member in members)
             and self._config.consumer_migration_policy in (DOWNGRADE, BIDIRECTIONAL)
@@ -191,9 +194,9 @@ class Migration:
         )
 
     def _downgrade(
-        self, group: ConsumerGroup, staying: Collection[ConsumerMember], generation_id: int, step: Step
+        self, group: ConsumerGroup, staying: Collection[ConsumerGroupMember], generation_id: int, step: Step
     ) -> ClassicGroup | None:
-        """None, and nothing is changed, where the group is too large for the one record that a classic group is."""
+        """The classic group. None, with nothing changed, where it is too large for its one record."""
         classic = ClassicGroup(group.group_id, step.timestamp_ms, "it was a consumer group")
         classic.generation_id = generation_id
         classic.protocol_type = CONSUMER_PROTOCOL_TYPE
@@ -205,12 +208,12 @@ class Migration:
             assert classic.protocol_name is not None
             has = group.target_of(member) if member.is_reconciled_to(group.group_epoch) else _owned(member)
             known.assignment = write_assignment(has, known.protocols[classic.protocol_name], self._topics)
-        record_of_group = classic.record()
+        record_of_group = group_record(classic)
         if not self._rebalance.fits(record_of_group):
             return None
         for member_id in group.members:
             cancel_timeouts_of_member(self._deadlines, group.group_id, member_id)
-        for record in list(group_tombstones(group)):
+        for record in list(group.tombstones()):
             self._records.change(record, step)
         step.append(record_of_group)
         self._groups[group.group_id] = classic
@@ -223,9 +226,12 @@ class Migration:
         self._deadlines.schedule(SessionTimeout(group_id, member_id), step.now_ms + timeout_ms)
 
 
-def _owned(member: ConsumerMember) -> TargetAssignment:
-    """What the member may be reading from, until it comes to the rebalance that begins. Kafka writes its target down
-    all the same, and gives the rest to others when the group is upgraded before that."""
+def _owned(member: ConsumerGroupMember) -> Assignment:
+    """The partitions that the member may be reading, until it comes to the rebalance that begins.
+
+    Kafka writes the member's target instead, and then gives what the member still reads to others where the group is
+    upgraded before the rebalance.
+    """
     owned: dict[bytes, set[int]] = {}
     for partitions in (member.assigned, member.pending_revocation):
         for topic_id, each in partitions.items():
@@ -233,8 +239,8 @@ def _owned(member: ConsumerMember) -> TargetAssignment:
     return {topic_id: frozenset(each) for topic_id, each in owned.items()}
 
 
-def _share_a_protocol(members: Collection[ConsumerMember]) -> bool:
-    """Joining sees to it; a log may have been written by anybody."""
+def _share_a_protocol(members: Collection[ConsumerGroupMember]) -> bool:
+    """Whether one protocol is every member's. JoinGroup demands it; a log may have been written by another broker."""
     offered = [
         {protocol.name for protocol in member.classic.supported_protocols}
         for member in members
@@ -244,11 +250,11 @@ def _share_a_protocol(members: Collection[ConsumerMember]) -> bool:
 
 
 class _HasUserData(Exception):
-    """The members' own assignor put something into the assignments that the coordinator would lose."""
+    """The members' own assignor put user data into the assignments, which the coordinator would lose."""
 
 
-def _followers_answer(group: ClassicGroup, member: ConsumerMember) -> JoinGroupResponse:
-    """Without a leader: there is no assignment to be made."""
+def _followers_answer(group: ClassicGroup, member: ConsumerGroupMember) -> JoinGroupResponse:
+    """An answer without a leader, because there is no assignment to make."""
     return JoinGroupResponse(
         generation_id=member.member_epoch,
         protocol_type=group.protocol_type,
@@ -264,9 +270,9 @@ def classic_metadata(session_timeout_ms: int, protocols: dict[str, bytes]) -> Cl
     )
 
 
-def _classic_member(member: ConsumerMember) -> ClassicMember:
+def _classic_member(member: ConsumerGroupMember) -> ClassicGroupMember:
     assert member.classic is not None
-    return ClassicMember(
+    return ClassicGroupMember(
         member_id=member.member_id,
         group_instance_id=member.instance_id,
         client_id=member.client_id,

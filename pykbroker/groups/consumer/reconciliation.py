@@ -1,8 +1,8 @@
 """One member's next step from what it has to what it should have (KIP-848).
 
-First the member gives up what is not its any more, and stays in its epoch until it has confirmed that. Then it goes to
-the target's epoch and gets of the rest what is free; what others still have it gets later. The model is Kafka's
-`CurrentAssignmentBuilder`.
+First the member gives up the partitions that its target does not have, and stays in its epoch until it has confirmed
+that. Then it goes to the target's epoch and gets the other partitions that are free; those that other members still
+have it gets in later heartbeats. The model is Kafka's `CurrentAssignmentBuilder`.
 """
 
 from __future__ import annotations
@@ -11,38 +11,38 @@ from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from .consumer_group import TargetAssignment
-from .consumer_member import (
+from ..assignors.model import Assignment
+from .consumer_group_member import (
     STABLE,
     UNKNOWN,
     UNRELEASED_PARTITIONS,
     UNREVOKED_PARTITIONS,
-    ConsumerMember,
+    ConsumerGroupMember,
     OwnedPartitions,
 )
 
 ReportedPartitions: TypeAlias = Mapping[bytes, Set[int]]
-"""What a member says that it owns, by topic id."""
+"""The partitions that a member reports as its own, by topic id."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reconciliation:
     """topic_ids: what the member is subscribed to; of other topics it gets nothing.
 
-    owned: what the member reports, None where it does not. is_free: whether nobody has the partition or must still
-    give it up. has_subscription_changed: since the member's last heartbeat.
+    owned: what the member reports, None where it reports nothing. is_free: whether no member has the partition, or must
+    still give it up. has_subscription_changed: since the member's last heartbeat.
     """
 
-    member: ConsumerMember
+    member: ConsumerGroupMember
     target_epoch: int
-    target: TargetAssignment
+    target: Assignment
     topic_ids: frozenset[bytes]
     has_subscription_changed: bool
     owned: ReportedPartitions | None
     is_free: Callable[[bytes, int], bool]
 
-    def next(self) -> ConsumerMember | None:
-        """The member as it was where nothing can be done yet; None where it has to start anew, without partitions."""
+    def next(self) -> ConsumerGroupMember | None:
+        """The member after its step, unchanged where it can take none yet; None where it has to start anew."""
         member = self.member
         if member.state is UNKNOWN:
             return self._towards_target(self.target_epoch) if self.owned == {} else None
@@ -53,13 +53,13 @@ class Reconciliation:
         return self._towards_target(member.member_epoch)
 
     def _owns_any(self, partitions: OwnedPartitions) -> bool:
-        """A member that does not say what it owns may own everything."""
+        """Whether the member still owns one of the partitions; a member that does not report may own them all."""
         if self.owned is None:
             return True
         return any(not self.owned.get(topic_id, frozenset()).isdisjoint(each) for topic_id, each in partitions.items())
 
-    def _without_unsubscribed_topics(self) -> ConsumerMember:
-        """The target may still have them; it does not know of the member's change yet."""
+    def _without_unsubscribed_topics(self) -> ConsumerGroupMember:
+        """The member gives up topics that it has unsubscribed from, which its target may still have."""
         member = self.member
         kept = {topic_id: each for topic_id, each in member.assigned.items() if topic_id in self.topic_ids}
         if len(kept) == len(member.assigned):
@@ -74,7 +74,7 @@ class Reconciliation:
             )
         return member.in_epoch(member.member_epoch, assigned=kept)
 
-    def _towards_target(self, member_epoch: int) -> ConsumerMember:
+    def _towards_target(self, member_epoch: int) -> ConsumerGroupMember:
         kept: dict[bytes, dict[int, int]] = {}
         revoked: dict[bytes, dict[int, int]] = {}
         released: dict[bytes, list[int]] = {}
@@ -100,5 +100,5 @@ class Reconciliation:
         return self.member.in_epoch(self.target_epoch, state=state, assigned=kept, pending_revocation={})
 
     def _can_get(self, topic_id: bytes, partition: int) -> bool:
-        """What the member itself is giving up it may get back."""
+        """Whether the partition is free, or is one that the member itself is giving up."""
         return self.is_free(topic_id, partition) or partition in self.member.pending_revocation.get(topic_id, {})

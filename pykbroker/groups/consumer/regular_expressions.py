@@ -1,14 +1,14 @@
-"""Members that subscribe by a regular expression: which topics it means, for all members that have the same one.
+"""Members that subscribe by a regular expression: the topics that it matches, for all members with the same expression.
 
-The expression is RE2's, which takes linear time whatever somebody asks for, and it has to match a topic's whole name.
-Every topic counts, internal ones too; members who do not want these say so in the expression. What was found is a
-record of its own, so that whoever serves the group next need not look again. The model is Kafka's `TopicRegexResolver`,
-and `maybeUpdateRegularExpressions` of its `GroupMetadataManager`.
+Expressions are RE2's, which match in linear time, and an expression has to match a topic's whole name. Internal topics
+count too; members that do not want them say so in the expression. The topics that were found are a record of their own,
+so that the next coordinator of the group need not look again. The model is Kafka's `TopicRegexResolver`, and
+`maybeUpdateRegularExpressions` of its `GroupMetadataManager`.
 
-Matching ten thousand topics takes from tens of milliseconds to seconds. A broker has it done in a thread
-(`server.topic_regexes`), before the heartbeat that brings an expression, and between heartbeats where it is due again:
-then members hear of it a heartbeat later. Compiling cannot be left to a thread, which would keep the interpreter to
-itself; so how large a program may be is bounded (`MOST_PROGRAM_BYTES`), unlike Kafka's, which takes any.
+Matching ten thousand topics takes from tens of milliseconds to seconds. A broker does it in a thread
+(`server.coordinators.topic_regexes`), before the heartbeat that brings an expression, and between heartbeats where it
+is due again: then members hear of it a heartbeat later. Compiling would hold the interpreter even in a thread, so the
+size of a compiled program is bounded (`MOST_PROGRAM_BYTES`); Kafka's is not.
 """
 
 from __future__ import annotations
@@ -20,27 +20,30 @@ from typing import Final, Protocol, TypeAlias
 
 from ..common.context import Step
 from ..common.topics import TopicsView
-from .consumer_group import ConsumerGroup, ResolvedRegularExpression
-from .consumer_records import ConsumerRecords, regex_record
+from .consumer_group import ConsumerGroup
+from .consumer_records import regex_record
+from .consumer_replay import ConsumerRecords
+from .resolved_regular_expression import ResolvedRegularExpression
 
 SHORTEST_REFRESH_INTERVAL_MS: Final = 10_000
-"""However many topics are created one after the other, a group does not look for them more often than this."""
+"""The shortest time between two searches of one expression, however many topics are created meanwhile."""
 _SHOWN: Final = 1_000
 MAX_CHANGES: Final = 10_000
-"""That many changed topics are remembered; whoever has not looked for longer looks at all topics again."""
-
+"""How many changed topics are remembered. An expression that was resolved before them is matched with all topics."""
 
 MOST_PROGRAM_BYTES: Final = 1 << 19
-"""Which is compiled in ten milliseconds at most; `[\\pL\\pN.-]{0,20}` and two thousand names beside each other fit."""
+"""The largest program, which compiles in ten milliseconds at most. `[\\pL\\pN.-]{0,20}` fits, and so do two
+thousand names as alternatives."""
 LONGEST: Final = 32_768
-"""Characters; what is longer takes that time to be found too large."""
+"""The longest expression, in characters; a longer one would take that time to be found too large."""
 
 
 class TopicRegexes(Protocol):
-    """Looks for the topics that expressions match, elsewhere."""
+    """Looks for the topics that expressions match, beside the event loop."""
 
     def find(self, expression: str, least_version: int) -> ResolvedTopics | None:
-        """As of that version of the metadata or a later one; None where that is not known, and is looked for now."""
+        """The topics as of that version of the metadata, or a later one. None where they are not known yet: they are
+        looked for now."""
         ...
 
 
@@ -51,7 +54,7 @@ ResolvedTopics: TypeAlias = tuple[int, frozenset[str]]
 
 
 class RegularExpressions:
-    """regexes: who looks for topics; None where it is done here and now."""
+    """regexes: looks for topics; where it is None, topics are looked for at once."""
 
     def __init__(
         self,
@@ -68,23 +71,22 @@ class RegularExpressions:
         self._changed_in_version = self._known_since_version = topics.version
 
     def on_topics_changed(self, names: Iterable[str]) -> None:
-        """Some of them may be new."""
+        """Notes topics that were created, have changed or were deleted."""
         version = self._changed_in_version = self._topics.version
         self._changes.extend((version, name) for name in names)
         while len(self._changes) > MAX_CHANGES:
             self._known_since_version, _ = self._changes.popleft()
 
     def on_all_topics_changed(self) -> None:
-        """Any of them may be new."""
+        """Notes that any topic may have changed."""
         self._changed_in_version = self._known_since_version = self._topics.version
         self._changes.clear()
 
-    def invalid_reason(self, expression: str) -> str | None:
-        """Why the expression cannot be used, in words for whoever sent it; None where it can."""
-        return invalid_reason(expression)
-
     def refresh_if_due(self, group: ConsumerGroup, step: Step) -> bool:
-        """Comes in every heartbeat, when the member's own change is made. Whether what it found is anything new."""
+        """Resolves the group's expressions that are due. Whether one of them matches other topics now.
+
+        To be called in every heartbeat, after the member's own change.
+        """
         has_changed = False
         for expression in sorted(group.subscribed_regexes):
             before = group.resolved_regexes.get(expression)
@@ -114,7 +116,8 @@ class RegularExpressions:
         return step.timestamp_ms - resolved.timestamp_ms > self._refresh_interval_ms
 
     def _candidates(self, before: ResolvedRegularExpression | None, step: Step) -> Iterable[str]:
-        """Topics that may match; all where it is not known which have changed since, and every now and then."""
+        """Topics that may match: those that matched before and those that have changed since; all topics where the
+        changes are not known any more, or the last search is old."""
         if before is None or before.version < self._known_since_version or self._is_old(before, step):
             return self._topics.names
         changed = takewhile(lambda change: change[0] > before.version, reversed(self._changes))
@@ -123,7 +126,7 @@ class RegularExpressions:
 
 
 def invalid_reason(expression: str) -> str | None:
-    """Why the expression cannot be used, in words for whoever sent it; None where it can."""
+    """Why the expression is not valid, in words for the client; None where it is valid."""
     try:
         _predicate(expression)
     except ValueError as error:
@@ -132,7 +135,7 @@ def invalid_reason(expression: str) -> str | None:
 
 
 def matching_topics(expression: str, names: Iterable[str]) -> frozenset[str]:
-    """Nothing where another broker took an expression that is not valid here."""
+    """The names that match; none where another broker accepted an expression that is not valid here."""
     try:
         matches = _predicate(expression)
     except ValueError:
@@ -141,7 +144,10 @@ def matching_topics(expression: str, names: Iterable[str]) -> frozenset[str]:
 
 
 def _predicate(expression: str) -> Callable[[str], bool]:
-    """Raises ValueError. The library is loaded when somebody needs it; it keeps what it compiled last."""
+    """Whether a name matches. Raises ValueError where the expression is not valid.
+
+    The library is imported when the first expression comes. It caches what it compiled last.
+    """
     import re2
 
     if len(expression) > LONGEST:

@@ -1,8 +1,8 @@
-"""Who should have what: the target assignment of a consumer group (KIP-848), computed when the group has changed.
+"""The target assignment of a consumer group (KIP-848): what each member should have, computed when the group changed.
 
-It is due in a member's heartbeat, and not more often than the assignment interval says (KIP-1263); until then
-members go by the one that is there. A large one is computed beside the event loop, and put into the group when it is
-there (`assignment_tasks`). The model is Kafka's `TargetAssignmentBuilder`.
+A new target assignment is due in a member's heartbeat, and not more often than the assignment interval allows
+(KIP-1263); until then the old one holds. A large one is computed beside the event loop, and put into the group when it
+is done (`assignment_tasks`). The model is Kafka's `TargetAssignmentBuilder`.
 """
 
 from __future__ import annotations
@@ -14,11 +14,12 @@ from ..common.context import Step
 from ..common.topics import TopicsView, topic_ids
 from .assignment_tasks import AssignmentOffload, AssignmentTask, ComputedAssignment, size_of
 from .consumer_group import ConsumerGroup
-from .consumer_records import ConsumerRecords, target_epoch_record, target_record, target_tombstone
+from .consumer_records import target_epoch_record, target_record, target_tombstone
+from .consumer_replay import ConsumerRecords
 
 
 class TargetAssignments:
-    """offload: who computes what is large; None where that is to be done at once."""
+    """offload: computes large assignments; where it is None, they are computed at once."""
 
     def __init__(
         self,
@@ -34,7 +35,7 @@ class TargetAssignments:
         self._topics = topics
         self._offload = offload
         self._awaited: dict[str, AssignmentTask] = {}
-        """By group. What is computed for another task is not wanted any more."""
+        """By group: the task whose assignment will be taken. Those of other tasks are dropped."""
         self._kept: KeptEntries[str, AssignmentTask] = KeptEntries(self._awaited.get, lambda task: task)
 
     def begin_trial(self) -> None:
@@ -42,7 +43,7 @@ class TargetAssignments:
         self._kept.begin()
 
     def end_trial(self, *, is_kept: bool) -> None:
-        """is_kept: whether the changes stay. A task of a group that never was like that is nobody's."""
+        """is_kept: whether the changes stay. A task that the trial began is dropped where they do not."""
         for group_id, task in self._kept.end().items():
             if not is_kept:
                 self._awaited.pop(group_id, None)
@@ -59,7 +60,7 @@ class TargetAssignments:
         return not last_ms or not last_ms <= step.timestamp_ms < last_ms + interval_ms
 
     def update(self, group: ConsumerGroup, step: Step) -> None:
-        """At once, or later where it is a large one: members go by what is there until then."""
+        """Computes a small assignment at once, and has a large one computed; the old one holds until then."""
         offload = self._offload
         if self._is_awaited(group):
             return
@@ -94,7 +95,8 @@ class TargetAssignments:
         )
 
     def put_awaited(self, group: ConsumerGroup | None, computed: ComputedAssignment, step: Step) -> None:
-        """What was computed beside the event loop. Nothing happens where the group is not that one any more."""
+        """Takes an assignment that was computed beside the event loop; drops it where the group is not that group any
+        more."""
         task = computed.task
         if self._awaited.get(task.group_id) is not task:
             return
@@ -106,10 +108,11 @@ class TargetAssignments:
             self._put(group, computed, step)
 
     def _put(self, group: ConsumerGroup, computed: ComputedAssignment, step: Step) -> None:
-        """For the epoch that it was computed for: where the group is in a later one, the next assignment follows.
+        """Gives the group the target assignment of the epoch that it was computed for; where the group is in a later
+        epoch by now, the next assignment follows.
 
-        The record of the epoch is the last one: where a crash leaves a log with some of the targets only, the next
-        coordinator finds a group that needs an assignment. Whoever has a partition keeps others from it meanwhile.
+        The record of the epoch is the last one. So where a crash leaves a log with some of the targets only, the next
+        coordinator finds a group that needs an assignment; partitions stay with their owners until then.
         """
         self._put_prepared(group, computed, step)
         targets = group.target_assignment
@@ -122,7 +125,7 @@ class TargetAssignments:
         step.because(f"group {group.group_id}: new target assignment for epoch {epoch} by {computed.task.assignor}")
 
     def _put_prepared(self, group: ConsumerGroup, computed: ComputedAssignment, step: Step) -> None:
-        """What batches say that are encoded already, also of those who have left since."""
+        """Applies what the encoded batches say, and deletes the targets of members that have left since."""
         step.prepared = computed.batches
         for member_id in computed.written:
             if member_id in group.members:
@@ -131,6 +134,6 @@ class TargetAssignments:
                 step.append(target_tombstone(group.group_id, member_id))
 
     def assignor_of(self, group: ConsumerGroup) -> str:
-        """What most members ask for; what a member asked for in another configuration may not be offered any more."""
+        """The assignor that most members ask for, if it is still configured; else the default."""
         preferred = group.preferred_assignor
         return preferred if preferred in self._offered else self._default

@@ -1,6 +1,7 @@
-"""Which groups have to look at their topics again: noted by topic, and looked up by a group with its next heartbeat.
+"""Which topics have changed since a group looked at its own; a group asks with its next heartbeat.
 
-So a change costs nothing for the groups that it may concern, of which there may be a hundred thousand.
+Changes are noted by topic, so that a change costs nothing for the groups that it concerns: there may be a hundred
+thousand of them.
 """
 
 from __future__ import annotations
@@ -10,11 +11,11 @@ from collections.abc import Collection
 from .consumer_group import ConsumerGroup
 
 MOST_NOTED = 10_000
-"""Names of topics. Where there are more, every group looks again."""
+"""How many names of topics are kept. Where more have changed, every group looks again."""
 
 
 class TopicChanges:
-    """Each change has a number; a group keeps the number of the newest one when it looked."""
+    """Changes are numbered; a group keeps the number of the newest change that it has looked at."""
 
     def __init__(self) -> None:
         self._newest = 1
@@ -28,7 +29,7 @@ class TopicChanges:
             self._forget_names()
 
     def note_all(self) -> None:
-        """Every topic may be another."""
+        """Notes that any topic may have changed."""
         self._newest += 1
         self._forget_names()
 
@@ -37,7 +38,7 @@ class TopicChanges:
         self._newest_by_name.clear()
 
     def concern(self, group: ConsumerGroup) -> bool:
-        """Whether the group's topics have changed since it looked at them, if it ever did."""
+        """Whether the group's topics have changed since it looked at them, or it never did."""
         seen = group.seen_topic_change
         if seen == self._newest:
             return False

@@ -1,4 +1,4 @@
-"""Which groups have offsets of a topic, committed ones or pending ones: where to look when a topic is deleted."""
+"""The groups that have offsets of a topic, committed or pending, so that a deleted topic's offsets are found."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator
 
 
 class GroupsByTopic:
-    """A group is here as often as it was added and not removed since."""
+    """Counts for each topic how often a group was added and not removed since."""
 
     def __init__(self) -> None:
         self._groups: dict[str, dict[str, int]] = {}
@@ -24,7 +24,7 @@ class GroupsByTopic:
                 del self._groups[topic]
 
     def topics_among(self, names: Collection[str]) -> Iterator[str]:
-        """Those of which there are offsets, in the order of `names`."""
+        """The topics that have offsets, in the order of `names`."""
         return (name for name in names if name in self._groups)
 
     def groups_of(self, topic: str) -> Collection[str]:

@@ -1,106 +1,200 @@
-"""Committed offsets: the table of a shard.
+"""The offsets of a shard: OffsetFetch and OffsetDelete, records, and transactions; the door to this package.
 
-What is needed to expire offsets one day (commit time, a retention that the client asked for, the topic's id) is kept
-with each of them. How they are committed and read is `offset_requests`.
+Offsets change by their records only. A request appends records to its step, and the shard replays them here when the
+step is known to happen. The model is Kafka's `OffsetMetadataManager`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from itertools import chain, islice
 
+from pykbroker.protocol.errors import ErrorCode
+from pykbroker.protocol.messages.group_offsets import (
+    OffsetDeleteRequest,
+    OffsetDeleteRequestTopic,
+    OffsetDeleteResponse,
+    OffsetDeleteResponsePartition,
+    OffsetDeleteResponseTopic,
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchResponse,
+    OffsetFetchResponseGroup,
+    OffsetFetchResponsePartitions,
+    OffsetFetchResponseTopics,
+)
 from pykbroker.protocol.messages.group_records import OffsetCommitKey, OffsetCommitValue
 from pykbroker.protocol.schema import NO_UUID
 
-from ..common.records import NO_TIMESTAMP
-from .groups_by_topic import GroupsByTopic
+from ..common.config import GroupConfig
+from ..common.context import Step
+from ..common.group import Group
+from ..common.records import offset_tombstone
+from ..common.requests import FetchAllOffsets
+from ..common.topics import TopicsView
+from .all_offsets import AllOffsets
+from .committed_offsets import CommittedOffset, CommittedOffsets
+from .forgotten_topics import ForgottenTopics
+from .offset_commits import OffsetCommits, OnOffsetCommit
+from .offset_expiration import OffsetExpiration
+from .pending_offsets import PendingOffsets
+
+NO_OFFSET = -1
+NO_LEADER_EPOCH = -1
 
 
-@dataclass(slots=True, kw_only=True)
-class CommittedOffset:
-    """expire_timestamp_ms: set where the client asked for a retention time of its own, as OffsetCommit v2-4 could.
+class Offsets:
+    """groups: the shard's groups of all types, shared with it."""
 
-    order: grows with the place of its record in the log. What a transaction commits may be older than what is there.
-    It is a value, though not frozen: a hundred thousand of them are made while a coordinator loads.
-    """
+    def __init__(
+        self, config: GroupConfig, groups: Mapping[str, Group], topics: TopicsView, on_commit: OnOffsetCommit
+    ) -> None:
+        self._groups = groups
+        self.committed = CommittedOffsets()
+        self.pending = PendingOffsets(self.committed)
+        self.expiration = OffsetExpiration(config, groups, self.committed, self.pending)
+        self.forgotten_topics = ForgottenTopics(self.committed, self.pending)
+        commits = OffsetCommits(config, groups, topics, on_commit)
+        self.commit = commits.commit
+        self.commit_in_transaction = commits.commit_in_transaction
 
-    offset: int
-    leader_epoch: int
-    metadata: str
-    commit_timestamp_ms: int
-    expire_timestamp_ms: int | None = None
-    topic_id: bytes = NO_UUID
-    order: int = field(default=0, compare=False)
+    # OffsetFetch
 
-    @classmethod
-    def from_record(cls, value: OffsetCommitValue, order: int) -> CommittedOffset:
-        expires = value.expire_timestamp
-        return cls(
-            offset=value.offset,
-            leader_epoch=value.leader_epoch,
-            metadata=value.metadata,
-            commit_timestamp_ms=value.commit_timestamp,
-            expire_timestamp_ms=None if expires == NO_TIMESTAMP else expires,
-            topic_id=value.topic_id,
-            order=order,
+    def fetch(self, request: OffsetFetchRequest) -> OffsetFetchResponse:
+        """Takes and gives the form of v8+, a list of groups, whose topics have names."""
+        return OffsetFetchResponse(
+            groups=[self._fetch_group(group, request.require_stable) for group in request.groups]
         )
 
+    def _fetch_group(self, asked: OffsetFetchRequestGroup, require_stable: bool) -> OffsetFetchResponseGroup:
+        group = self._groups.get(asked.group_id)
+        if group is not None:
+            error_code = group.validate_offset_fetch(asked.member_id, asked.member_epoch)
+            if error_code is not ErrorCode.NONE:
+                return OffsetFetchResponseGroup(group_id=asked.group_id, error_code=error_code)
+        assert asked.topics is not None
+        topics = []
+        for topic in asked.topics:
+            partitions = [
+                self._fetch_partition(asked.group_id, topic.name, topic.topic_id, index, require_stable)
+                for index in topic.partition_indexes
+            ]
+            topics.append(OffsetFetchResponseTopics(name=topic.name, topic_id=topic.topic_id, partitions=partitions))
+        return OffsetFetchResponseGroup(group_id=asked.group_id, topics=topics)
 
-class CommittedOffsets:
-    """Every committed offset of a shard, by group, topic and partition; it changes by replaying records only. What a
-    transaction with very many offsets has committed comes to it some time after: `PendingOffsets.committed` knows both.
+    def _fetch_partition(
+        self, group_id: str, topic: str, topic_id: bytes, index: int, require_stable: bool
+    ) -> OffsetFetchResponsePartitions:
+        """A group that does not exist has no offsets, which is not an error. A topic does not have the offsets of an
+        earlier topic of its name."""
+        if require_stable and self.pending.is_pending(group_id, topic, index):
+            return unstable_offset(index)
+        committed = self.pending.committed(group_id, topic, index)
+        if committed is None or group_id not in self._groups or _differs(committed.topic_id, topic_id):
+            return _no_offset(index)
+        return told_offset(index, committed)
 
-    groups_by_topic: of pending offsets, too. last_order: of the newest offset, committed or pending.
-    """
+    def fetch_all(self, request: FetchAllOffsets) -> AllOffsets:
+        """All topics with a committed offset. A topic whose only offsets are pending does not count yet."""
+        group = self._groups.get(request.group_id)
+        if group is None:
+            return AllOffsets()
+        error_code = group.validate_offset_fetch(request.member_id, request.member_epoch)
+        if error_code is not ErrorCode.NONE:
+            return AllOffsets(error_code)
+        table = {name: dict(offsets) for name, offsets in self.committed.of_group(request.group_id)}
+        return AllOffsets(ErrorCode.NONE, table, self.pending.as_of_now(request.group_id))
 
-    def __init__(self) -> None:
-        self._by_group: dict[str, dict[str, dict[int, CommittedOffset]]] = {}
-        self.groups_by_topic = GroupsByTopic()
-        self.last_order = 0
+    # OffsetDelete
 
-    def get(self, group_id: str, topic: str, partition: int) -> CommittedOffset | None:
-        return self._by_group.get(group_id, {}).get(topic, {}).get(partition)
+    def delete(self, request: OffsetDeleteRequest, step: Step) -> OffsetDeleteResponse:
+        group = self._groups.get(request.group_id)
+        error_code = _validate_delete(request.group_id, group)
+        if group is None or error_code is not ErrorCode.NONE:
+            return OffsetDeleteResponse(error_code=error_code)
+        topics = [self._delete_topic(group, topic, step) for topic in request.topics]
+        step.because(f"group {group.group_id}: offsets deleted by request")
+        return OffsetDeleteResponse(topics=topics)
 
-    def of_group(self, group_id: str) -> Iterator[tuple[str, dict[int, CommittedOffset]]]:
-        yield from self._by_group.get(group_id, {}).items()
+    def _delete_topic(self, group: Group, topic: OffsetDeleteRequestTopic, step: Step) -> OffsetDeleteResponseTopic:
+        subscribed = group.is_subscribed_to(topic.name)
+        error_code = ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC if subscribed else ErrorCode.NONE
+        partitions = []
+        for partition in topic.partitions:
+            index = partition.partition_index
+            if not subscribed and self._exists(group.group_id, topic.name, index):
+                step.append(offset_tombstone(group.group_id, topic.name, index))
+            partitions.append(OffsetDeleteResponsePartition(partition_index=index, error_code=error_code))
+        return OffsetDeleteResponseTopic(name=topic.name, partitions=partitions)
 
-    def of_topic(self, group_id: str, topic: str) -> Mapping[int, CommittedOffset]:
-        return self._by_group.get(group_id, {}).get(topic, {})
+    def _exists(self, group_id: str, topic: str, index: int) -> bool:
+        """A pending offset counts: once it is deleted, its transaction commits none."""
+        is_committed = self.pending.committed(group_id, topic, index) is not None
+        return is_committed or self.pending.is_pending(group_id, topic, index)
 
-    def count(self, group_id: str) -> int:
-        return sum(map(len, self._by_group.get(group_id, {}).values()))
+    def delete_some(self, group_id: str, most: int, step: Step) -> bool:
+        """Deletes offsets of a group that is being deleted, with those that open transactions have committed for it.
+        Whether they are the last."""
+        committed = (place for place, _ in self.committed.offsets_of(group_id))
+        places = list(islice(chain(committed, self.pending.places(group_id)), most + 1))
+        for place in dict.fromkeys(places[:most]):
+            step.append(offset_tombstone(group_id, *place))
+        return len(places) <= most
 
-    def in_order(self, value: OffsetCommitValue) -> CommittedOffset:
-        """The offset of the record that is replayed now."""
-        self.last_order += 1
-        return CommittedOffset.from_record(value, self.last_order)
+    # Records
 
-    def put_if_newer(self, group_id: str, topic: str, partition: int, offset: CommittedOffset) -> None:
-        """A transaction has ended: what was committed behind its records stays."""
-        partitions = self._partitions(group_id, topic)
-        existing = partitions.get(partition)
-        if existing is None or existing.order < offset.order:
-            partitions[partition] = offset
+    def replay(self, producer_id: int | None, key: OffsetCommitKey, value: OffsetCommitValue | None) -> None:
+        """producer_id: of the producer in whose open transaction the record is; None for all others."""
+        if value is None:
+            self.committed.replay(key, None)
+            self.pending.drop(key.group, key.topic, key.partition)
+        elif producer_id is None:
+            self.committed.replay(key, value)
+        else:
+            self.pending.add(producer_id, key, value)
 
-    def replay(self, key: OffsetCommitKey, value: OffsetCommitValue | None) -> None:
-        if value is not None:
-            self._partitions(key.group, key.topic)[key.partition] = self.in_order(value)
-            return
-        topics = self._by_group.get(key.group, {})
-        partitions = topics.get(key.topic)
-        if partitions is None:
-            return
-        partitions.pop(key.partition, None)
-        if not partitions:
-            del topics[key.topic]
-            self.groups_by_topic.remove(key.topic, key.group)
-        if not topics:
-            del self._by_group[key.group]
+    # Trials
 
-    def _partitions(self, group_id: str, topic: str) -> dict[int, CommittedOffset]:
-        """To be filled: none of them is ever empty."""
-        try:
-            return self._by_group[group_id][topic]
-        except KeyError:
-            self.groups_by_topic.add(topic, group_id)
-            return self._by_group.setdefault(group_id, {}).setdefault(topic, {})
+    def begin_trial(self) -> None:
+        """What changes from here on may be taken back by `end_trial`."""
+        self.expiration.begin_trial()
+        self.forgotten_topics.begin_trial()
+
+    def end_trial(self, *, is_kept: bool) -> None:
+        self.expiration.end_trial(is_kept=is_kept)
+        self.forgotten_topics.end_trial(is_kept=is_kept)
+
+
+def told_offset(index: int, committed: CommittedOffset) -> OffsetFetchResponsePartitions:
+    return OffsetFetchResponsePartitions(
+        partition_index=index,
+        committed_offset=committed.offset,
+        committed_leader_epoch=committed.leader_epoch,
+        metadata=committed.metadata,
+    )
+
+
+def unstable_offset(index: int) -> OffsetFetchResponsePartitions:
+    """The client has to ask again when the open transaction has ended (KIP-447)."""
+    return _no_offset(index, ErrorCode.UNSTABLE_OFFSET_COMMIT)
+
+
+def _validate_delete(group_id: str, group: Group | None) -> ErrorCode:
+    if not group_id:
+        return ErrorCode.INVALID_GROUP_ID
+    return ErrorCode.GROUP_ID_NOT_FOUND if group is None else group.validate_offset_delete()
+
+
+def _no_offset(index: int, error_code: ErrorCode = ErrorCode.NONE) -> OffsetFetchResponsePartitions:
+    return OffsetFetchResponsePartitions(
+        partition_index=index,
+        committed_offset=NO_OFFSET,
+        committed_leader_epoch=NO_LEADER_EPOCH,
+        metadata="",
+        error_code=error_code,
+    )
+
+
+def _differs(topic_id: bytes, other: bytes) -> bool:
+    """Where either id is not known, the name decides."""
+    return topic_id != other and NO_UUID not in (topic_id, other)

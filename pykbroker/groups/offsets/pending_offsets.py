@@ -1,13 +1,12 @@
 """Offsets that were committed in transactions which have not ended yet (KIP-98, KIP-447).
 
-They count once their producer's transaction is committed. Until then their partitions are unstable: readers who asked
-for stable offsets have to wait, and nothing of these partitions expires. A tombstone takes pending offsets along. The
-model is the transactional half of Kafka's `OffsetMetadataManager`.
+Pending offsets count once their producer's transaction is committed. Until then their partitions are unstable: a
+request for stable offsets has to be repeated, and no offset of these partitions expires. A tombstone deletes pending
+offsets too. The model is the transactional half of Kafka's `OffsetMetadataManager`.
 
-A transaction may leave a hundred thousand offsets, and all of them count, or none does, from the moment of its end:
-`end` marks the transaction, and whoever reads an offset looks at these marks (`committed`, `is_pending`, `as_of_now`).
-The offsets are moved to the table of committed offsets afterwards, some at a time (`move_some`), which makes no
-difference to anybody who reads.
+A transaction may leave a hundred thousand offsets, and from the moment of its end all of them count, or none. So `end`
+only marks the transaction, and every read looks at these marks (`committed`, `is_pending`, `as_of_now`). The offsets
+are moved to the table of committed offsets afterwards, some at a time (`move_some`), which no read can tell.
 """
 
 from __future__ import annotations
@@ -16,22 +15,18 @@ from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import TypeAlias
 
 from pykbroker.protocol.messages.group_records import OffsetCommitKey, OffsetCommitValue
 
-from .offsets import CommittedOffset, CommittedOffsets
-
-Place: TypeAlias = tuple[str, int]
-"""Topic and partition, within one group."""
+from .committed_offsets import CommittedOffset, CommittedOffsets, Place
 
 MOST_MOVED = 1_000
-"""Offsets of transactions that have ended, in one step of about a millisecond."""
+"""How many offsets of ended transactions are moved in one step of about a millisecond."""
 
 
 @dataclass(slots=True, eq=False)
 class _Transaction:
-    """offsets: by group and place. end: which end of a transaction it was, counted from 1; 0 while it is open."""
+    """offsets: by group and place. end: the number of the transaction's end, counted from 1; 0 while it is open."""
 
     producer_id: int
     offsets: dict[str, dict[Place, CommittedOffset]] = field(default_factory=dict)
@@ -47,7 +42,7 @@ class _Transaction:
 
 @dataclass(frozen=True, slots=True)
 class PendingAsOfNow:
-    """What was pending in one group at one time. committed: offsets that count, and were not in the table yet."""
+    """The pending offsets of one group at one time. committed: offsets that counted and were not in the table yet."""
 
     committed: Sequence[Mapping[Place, CommittedOffset]]
     _transactions: Mapping[Place, tuple[_Transaction, ...]]
@@ -59,7 +54,7 @@ class PendingAsOfNow:
 
 
 class PendingOffsets:
-    """offsets: where they go when their transaction is committed."""
+    """offsets: the table that takes the offsets of committed transactions."""
 
     def __init__(self, offsets: CommittedOffsets) -> None:
         self._offsets = offsets
@@ -67,24 +62,24 @@ class PendingOffsets:
         self._open: dict[int, _Transaction] = {}
         """By producer."""
         self._ended: deque[_Transaction] = deque()
-        """Those with offsets that are not moved yet."""
+        """Transactions with offsets that are not moved yet."""
         self._ends = 0
-        # Open and ended ones, in the order of their first commit there; no dict and no tuple in it is ever empty.
+        # Open and ended transactions, in the order of their first commit at a place. No dict or tuple here is empty.
         self._transactions: dict[str, dict[Place, tuple[_Transaction, ...]]] = {}
 
     def __contains__(self, group_id: str) -> bool:
-        """Whether anything of the group is pending, or not moved yet."""
+        """Whether an offset of the group is pending, or not moved yet."""
         return group_id in self._transactions
 
     def is_pending(self, group_id: str, topic: str, partition: int) -> bool:
         return any(not each.end for each in self._transactions_at(group_id, (topic, partition)))
 
     def is_moving(self, group_id: str, topic: str, partition: int) -> bool:
-        """Whether anything there is pending, or not moved yet: the table alone does not say what counts."""
+        """Whether an offset there is pending, or not moved yet: then the table alone does not tell what counts."""
         return (topic, partition) in self._transactions.get(group_id, ())
 
     def committed(self, group_id: str, topic: str, partition: int) -> CommittedOffset | None:
-        """The offset that counts there: the newest one that is in the table or on its way to it."""
+        """The offset that counts there: the newest of those in the table and those not moved to it yet."""
         newest = self._offsets.get(group_id, topic, partition)
         place = topic, partition
         for transaction in self._transactions_at(group_id, place):
@@ -95,18 +90,18 @@ class PendingOffsets:
         return newest
 
     def as_of_now(self, group_id: str) -> PendingAsOfNow:
-        """What is pending in the group, and what is on its way to the table; unchanged for ever."""
+        """The group's offsets that are pending or not moved yet, as values that no later change reaches."""
         on_their_way = [each.offsets[group_id] for each in self._ended if each.is_commit and group_id in each.offsets]
         is_pending = any(group_id in each.offsets for each in self._open.values())
         transactions = self._transactions[group_id].copy() if is_pending else {}
         return PendingAsOfNow([offsets.copy() for offsets in on_their_way], transactions, self._ends)
 
     def places(self, group_id: str) -> Iterator[Place]:
-        """Where something is pending, or not moved yet."""
+        """The places of offsets that are pending, or not moved yet."""
         yield from self._transactions.get(group_id, ())
 
     def offsets_at(self, group_id: str, topic: str, partition: int) -> Iterator[CommittedOffset]:
-        """What producers wrote there in transactions that have not ended."""
+        """The offsets that open transactions have committed there."""
         place = topic, partition
         for transaction in self._transactions_at(group_id, place):
             if not transaction.end:
@@ -117,14 +112,14 @@ class PendingOffsets:
         return () if places is None else places.get(place, ())
 
     def add(self, producer_id: int, key: OffsetCommitKey, value: OffsetCommitValue) -> None:
-        """In a transaction the last commit of a partition counts."""
+        """Adds an offset to the producer's open transaction. The last commit of a partition counts."""
         group_id, place = key.group, (key.topic, key.partition)
         transaction = self._open.get(producer_id)
         if transaction is None:
             transaction = self._open[producer_id] = _Transaction(producer_id)
         offsets = transaction.offsets.setdefault(group_id, {})
         is_first = place not in offsets
-        offsets[place] = self._offsets.in_order(value)
+        offsets[place] = self._offsets.numbered(value)
         if is_first:
             places = self._transactions.setdefault(group_id, {})
             if place not in places:
@@ -132,7 +127,7 @@ class PendingOffsets:
             places[place] = (*places.get(place, ()), transaction)
 
     def drop(self, group_id: str, topic: str, partition: int) -> None:
-        """The partition's offset was deleted, whoever may still be about to commit one."""
+        """Drops the partition's pending offsets of all transactions: a tombstone has deleted its offset."""
         place = topic, partition
         for transaction in self._transactions_at(group_id, place):
             offsets = transaction.offsets[group_id]
@@ -144,8 +139,8 @@ class PendingOffsets:
             self._remove(transaction, group_id, place)
 
     def end(self, producer_id: int, *, is_commit: bool) -> None:
-        """The producer's transaction has ended. It may have written nothing here. Of one with very many offsets
-        `move_some` has to do the rest."""
+        """Ends the producer's transaction, if it has committed offsets here. For the rest of a large transaction
+        `move_some` has to be called."""
         transaction = self._open.pop(producer_id, None)
         if transaction is not None:
             self._ends += 1
@@ -154,7 +149,8 @@ class PendingOffsets:
             self.move_some()
 
     def move_some(self) -> bool:
-        """Of transactions that have ended some offsets go to the table, or are forgotten. Whether there are more."""
+        """Moves some offsets of committed transactions to the table, and drops some of aborted ones. Whether there are
+        more."""
         left = self._most_moved
         while self._ended and left > 0:
             left -= self._move(self._ended[0], left)
@@ -163,7 +159,7 @@ class PendingOffsets:
         return bool(self._ended)
 
     def _move(self, transaction: _Transaction, most: int) -> int:
-        """How many were looked at; fewer than `most` where there are no more."""
+        """How many offsets were looked at; fewer than `most` where there are no more."""
         if transaction.places_to_move is None:
             transaction.places_to_move = transaction.places()
         looked_at = 0

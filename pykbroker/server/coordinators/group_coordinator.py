@@ -21,7 +21,7 @@ from pykbroker.groups.common.context import GroupRequestContext
 from pykbroker.groups.common.records import CoordinatorRecord, EncodedRecord, decode_record
 from pykbroker.groups.common.topics import MetadataHash
 from pykbroker.groups.consumer.assignment_tasks import ComputedAssignment
-from pykbroker.groups.offsets.deleted_topics import MOST_FORGOTTEN, DeletedTopics
+from pykbroker.groups.offsets.forgotten_topics import MOST_FORGOTTEN, DeletedTopics
 from pykbroker.groups.shard import GroupRequest, GroupShard
 from pykbroker.metadata.image import ImageChanges, MetadataImage
 from pykbroker.protocol.messages.group_records import OffsetCommitKey

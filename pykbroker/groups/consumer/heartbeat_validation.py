@@ -1,4 +1,4 @@
-"""What a ConsumerGroupHeartbeat must look like, whatever the state of its group, and whether its epoch is the member's.
+"""The rules for the fields of a ConsumerGroupHeartbeat, and for its member epoch.
 
 The model is Kafka's `GroupCoordinatorService.throwIfConsumerGroupHeartbeatRequestIsInvalid`.
 """
@@ -7,36 +7,33 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from pykbroker.protocol.errors import ErrorCode
+from pykbroker.protocol.errors import ApiError, ErrorCode
 from pykbroker.protocol.messages.consumer_groups import ConsumerGroupHeartbeatRequest
 
-from ..common.refusal import Refusal
-from .consumer_member import JOINING_EPOCH, LEAVING_EPOCH, STATIC_LEAVING_EPOCH, ConsumerMember
+from .consumer_group_member import JOINING_EPOCH, LEAVING_EPOCH, STATIC_LEAVING_EPOCH, ConsumerGroupMember
 from .reconciliation import ReportedPartitions
 
 FIRST_VERSION_WITH_MEMBER_ID_OF_CLIENT = 1
 NO_REBALANCE_TIMEOUT = -1
 
 MOST_NAMES = 10_000
-"""Topics that one member names; it may use a regular expression for any number."""
+"""How many topics one member may name; a regular expression may match any number."""
 
 
-def validate_request(
-    request: ConsumerGroupHeartbeatRequest, version: int, assignors: Collection[str]
-) -> Refusal | None:
+def validate_request(request: ConsumerGroupHeartbeatRequest, version: int, assignors: Collection[str]) -> None:
+    """Raises ApiError."""
     wrong = _what_is_empty(request, version) or _what_misses(request)
     if wrong is not None:
-        return Refusal(ErrorCode.INVALID_REQUEST, wrong)
+        raise ApiError(ErrorCode.INVALID_REQUEST, wrong)
     if request.server_assignor is not None and request.server_assignor not in assignors:
         words = (
             f"ServerAssignor {request.server_assignor} is not supported. Supported assignors: {', '.join(assignors)}."
         )
-        return Refusal(ErrorCode.UNSUPPORTED_ASSIGNOR, words)
-    return None
+        raise ApiError(ErrorCode.UNSUPPORTED_ASSIGNOR, words)
 
 
 def _what_is_empty(request: ConsumerGroupHeartbeatRequest, version: int) -> str | None:
-    """Whoever joins by version 0 has no id yet (KIP-1082)."""
+    """A member that joins by version 0 has no id yet (KIP-1082)."""
     epoch = request.member_epoch
     has_member_id = version >= FIRST_VERSION_WITH_MEMBER_ID_OF_CLIENT or epoch > JOINING_EPOCH or epoch == LEAVING_EPOCH
     if has_member_id and not request.member_id.strip():
@@ -65,27 +62,26 @@ def _what_misses(request: ConsumerGroupHeartbeatRequest) -> str | None:
     return "MemberEpoch is invalid." if request.member_epoch < STATIC_LEAVING_EPOCH else None
 
 
-def validate_epoch(member: ConsumerMember, epoch: int, owned: ReportedPartitions | None) -> Refusal | None:
-    """The answer that brought the newest epoch may have been lost: the one before will do, as long as the member has
-    nothing that it was not given."""
+def validate_epoch(member: ConsumerGroupMember, epoch: int, owned: ReportedPartitions | None) -> None:
+    """The answer that brought the newest epoch may have been lost: the member may send the one before, as long as it
+    reports no partition that it was not given. Raises ApiError."""
     if epoch == JOINING_EPOCH or epoch == member.member_epoch:
-        return None
+        return
     if epoch > member.member_epoch:
-        return _fenced("greater", epoch, member)
-    if epoch == member.previous_member_epoch and _is_subset(owned, member):
-        return None
-    return _fenced("smaller", epoch, member)
+        raise _fenced("greater", epoch, member)
+    if epoch != member.previous_member_epoch or not _is_subset(owned, member):
+        raise _fenced("smaller", epoch, member)
 
 
-def _fenced(which: str, epoch: int, member: ConsumerMember) -> Refusal:
-    return Refusal(
+def _fenced(which: str, epoch: int, member: ConsumerGroupMember) -> ApiError:
+    return ApiError(
         ErrorCode.FENCED_MEMBER_EPOCH,
         f"The consumer group member has a {which} member epoch ({epoch}) than the one known by the group coordinator "
         f"({member.member_epoch}). The member must abandon all its partitions and rejoin.",
     )
 
 
-def _is_subset(owned: ReportedPartitions | None, member: ConsumerMember) -> bool:
+def _is_subset(owned: ReportedPartitions | None, member: ConsumerGroupMember) -> bool:
     if owned is None:
         return False
     return all(

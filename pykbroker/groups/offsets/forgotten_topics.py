@@ -1,9 +1,9 @@
-"""Offsets of topics that were deleted: they mean nothing in a new topic of the same name.
+"""Offsets of deleted topics are deleted, because they mean nothing in a new topic of the same name.
 
-A topic may have been read by a hundred thousand groups, so a shard forgets it in several steps. Meanwhile there may be
-a new topic of that name, with offsets of its own. Most offsets have the id of their topic; of the others those are of
-the deleted topic that were committed before its deletion was seen. A shard that was not there then, or has read its log
-anew since, does not know which those are, and keeps them.
+A hundred thousand groups may have read a topic, so a shard forgets it in several steps. Meanwhile a new topic of that
+name may have offsets of its own. Most offsets have the id of their topic. An offset without an id is the deleted
+topic's if it was committed before the shard saw the deletion; a shard that did not see it, or has loaded its log since,
+cannot tell, and keeps such offsets.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from pykbroker.kept_entries import KeptEntries
 from pykbroker.protocol.schema import NO_UUID
 
 from ..common.context import Step
-from ..common.records import offset_commit_record
-from .offsets import CommittedOffset, CommittedOffsets
+from ..common.records import offset_tombstone
+from .committed_offsets import CommittedOffset, CommittedOffsets
 from .pending_offsets import PendingOffsets
 
 MOST_LOOKED_AT = 2_000
 MOST_FORGOTTEN = 500
-"""Offsets in one step."""
+"""How many offsets one step looks at, and deletes."""
 
 GroupPlace = tuple[str, str, int]
 """Group, topic and partition."""
@@ -30,21 +30,21 @@ GroupPlace = tuple[str, str, int]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DeletedTopics:
-    """Topics that were deleted together. names: by id."""
+    """Topics that were deleted together. names: by topic id."""
 
     names: Mapping[bytes, str]
 
 
 @dataclass(slots=True)
 class _Progress:
-    """last_order: of the offsets that were there when the deletion was seen. places: where it was not looked yet."""
+    """last_order: the order of the newest offset when the deletion was seen. places: where nobody has looked yet."""
 
     last_order: int
     places: Iterator[GroupPlace]
 
 
 class ForgottenTopics:
-    """What a shard has still to forget."""
+    """The deleted topics whose offsets a shard has not deleted yet."""
 
     def __init__(self, offsets: CommittedOffsets, pending: PendingOffsets) -> None:
         self._offsets = offsets
@@ -53,7 +53,7 @@ class ForgottenTopics:
         self._kept: KeptEntries[DeletedTopics, _Progress] = KeptEntries(self._under_way.get, lambda progress: progress)
 
     def begin(self, deleted: DeletedTopics) -> bool:
-        """The deletion is seen now. Whether there is anything to forget."""
+        """Notes that the deletion is seen now. Whether there is an offset that may have to go."""
         if not any(self._offsets.groups_by_topic.topics_among(deleted.names.values())):
             return False
         self._under_way[deleted] = _Progress(self._offsets.last_order, self._places(deleted))
@@ -64,7 +64,7 @@ class ForgottenTopics:
         self._kept.begin()
 
     def end_trial(self, *, is_kept: bool) -> None:
-        """is_kept: whether the step did happen; else it is looked through everything again."""
+        """is_kept: whether the step did happen; else every offset is looked at again."""
         for deleted, progress in self._kept.end().items():
             if not is_kept:
                 self._under_way.pop(deleted, None)
@@ -72,14 +72,14 @@ class ForgottenTopics:
                     self._under_way[deleted] = _Progress(progress.last_order, self._places(deleted))
 
     def forget(self, deleted: DeletedTopics, step: Step) -> bool:
-        """A part of it. Whether that was the last."""
+        """Deletes a part of the offsets. Whether that was the last part."""
         self._kept.keep(deleted)
         progress = self._under_way.get(deleted)
         if progress is None:
             progress = self._under_way[deleted] = _Progress(0, self._places(deleted))
         gone, is_last = self._next_gone(deleted, progress)
         for group_id, topic, partition in gone:
-            step.append(offset_commit_record(group_id, topic, partition, None))
+            step.append(offset_tombstone(group_id, topic, partition))
         for group_id, count in Counter(group_id for group_id, _, _ in gone).items():
             step.because(f"group {group_id}: {count} offsets of deleted topics")
         if is_last:
@@ -97,12 +97,12 @@ class ForgottenTopics:
         return gone, True
 
     def _places(self, deleted: DeletedTopics) -> Iterator[GroupPlace]:
-        """Everything that may be of the topics; others may have it by the time that it is looked at."""
+        """All places that may have offsets of the topics; they may have others by the time that they are looked at."""
         groups_by_topic = self._offsets.groups_by_topic
         for topic in dict.fromkeys(groups_by_topic.topics_among(deleted.names.values())):
             for group_id in list(groups_by_topic.groups_of(topic)):
                 partitions = list(self._offsets.of_topic(group_id, topic))
-                pending = list(self._pending.places(group_id))  # a transaction may end before it is their turn
+                pending = list(self._pending.places(group_id))  # a transaction may end before its places are looked at
                 for partition in partitions:
                     yield group_id, topic, partition
                 for place in pending:
@@ -116,7 +116,7 @@ class ForgottenTopics:
 
 
 def _is_of(deleted: DeletedTopics, names: set[str], topic: str, offset: CommittedOffset, last_order: int) -> bool:
-    """Where an offset was committed without an id, its topic's name tells."""
+    """Whether the offset is a deleted topic's. For an offset without an id its topic's name and its order decide."""
     if offset.topic_id == NO_UUID:
         return topic in names and offset.order <= last_order
     return offset.topic_id in deleted.names

@@ -1,8 +1,8 @@
-"""ConsumerGroupHeartbeat (KIP-848): a member joins, says what it wants and has, hears what it should have, and leaves.
+"""ConsumerGroupHeartbeat (KIP-848): a member joins, reports what it owns, is told its assignment, and leaves.
 
-One request does up to three things: the member is made or changed, and with it the group's epoch; the target assignment
-is computed where it is older than that epoch; the member goes its next step towards it. The model is
-`consumerGroupHeartbeat` of Kafka's `GroupMetadataManager`.
+One request does up to three things. It adds or changes the member, and with it the group's epoch; it computes the
+target assignment where that is older than the group's epoch; and the member takes its next step towards its target. The
+model is `consumerGroupHeartbeat` of Kafka's `GroupMetadataManager`.
 """
 
 from __future__ import annotations
@@ -11,33 +11,31 @@ from collections.abc import Callable
 from dataclasses import replace
 from random import Random
 
-from pykbroker.protocol.errors import ErrorCode
+from pykbroker.protocol.errors import ApiError, ErrorCode
 from pykbroker.protocol.messages.consumer_groups import (
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,
     ConsumerGroupHeartbeatResponseAssignment,
     ConsumerGroupHeartbeatResponseTopicPartitions,
 )
-from pykbroker.state_machine import Token
 
 from ..classic.classic_group import ClassicGroup
 from ..common.config import ConsumerGroupConfig, GroupConfig
 from ..common.context import GroupRequestContext, Step
-from ..common.refusal import Refusal
-from .consumer_group import ConsumerGroup
-from .consumer_heartbeat_validation import NO_REBALANCE_TIMEOUT, validate_epoch, validate_request
-from .consumer_member import JOINING_EPOCH, LEAVING_EPOCH, STATIC_LEAVING_EPOCH, ConsumerMember, in_order
-from .consumer_membership import ConsumerMembership, new_member_id
+from ..common.group import Group
+from .consumer_group import ConsumerGroup, find_consumer
+from .consumer_group_member import JOINING_EPOCH, LEAVING_EPOCH, STATIC_LEAVING_EPOCH, ConsumerGroupMember, sorted_names
 from .consumer_records import member_record
-from .group_types import Group, find_consumer
+from .heartbeat_validation import NO_REBALANCE_TIMEOUT, validate_epoch, validate_request
 from .member_progress import MemberProgress
+from .membership import ConsumerMembership, new_member_id
 from .migration import Migration
 from .reconciliation import ReportedPartitions
-from .regular_expressions import RegularExpressions
+from .regular_expressions import invalid_reason
 
 
 class ConsumerHeartbeats:
-    """config_of: the settings of a group by its id; groups may have their own."""
+    """config_of: the settings of a group by its id."""
 
     def __init__(
         self,
@@ -46,7 +44,6 @@ class ConsumerHeartbeats:
         membership: ConsumerMembership,
         progress: MemberProgress,
         migration: Migration,
-        regexes: RegularExpressions,
         config_of: Callable[[str], ConsumerGroupConfig],
         rng: Random,
     ) -> None:
@@ -55,34 +52,31 @@ class ConsumerHeartbeats:
         self._membership = membership
         self._progress = progress
         self._migration = migration
-        self._regexes = regexes
         self._config_of = config_of
         self._rng = rng
 
     def heartbeat(
-        self, request: ConsumerGroupHeartbeatRequest, token: Token, context: GroupRequestContext, step: Step
-    ) -> None:
-        refusal = validate_request(request, context.api_version, self._config.consumer_assignors)
-        if refusal is not None:
-            answer = refused_heartbeat(refusal)
-        elif request.member_epoch in (LEAVING_EPOCH, STATIC_LEAVING_EPOCH):
-            answer = self._leave(request, step)
-        else:
-            answer = self._beat(request, context, step)
-        step.answer(token, answer)
+        self, request: ConsumerGroupHeartbeatRequest, context: GroupRequestContext, step: Step
+    ) -> ConsumerGroupHeartbeatResponse:
+        try:
+            validate_request(request, context.api_version, self._config.consumer_assignors)
+            if request.member_epoch in (LEAVING_EPOCH, STATIC_LEAVING_EPOCH):
+                return self._leave(request, step)
+            return self._beat(request, context, step)
+        except ApiError as error:
+            return refused_heartbeat(error)
 
     # Leaving
 
     def _leave(self, request: ConsumerGroupHeartbeatRequest, step: Step) -> ConsumerGroupHeartbeatResponse:
+        """Raises ApiError."""
         group = find_consumer(self._groups, request.group_id)
         if group is None:
-            return refused_heartbeat(self._not_found(request.group_id, "Group"))
+            raise self._not_found(request.group_id, "Group")
         if request.instance_id is None:
             member = self._membership.find_member(group, request.member_id, None, is_joining=False)
         else:
             member = self._membership.known_static_member(group, request.member_id, request.instance_id)
-        if isinstance(member, Refusal):
-            return refused_heartbeat(member)
         if request.member_epoch == STATIC_LEAVING_EPOCH:
             self._membership.leave_for_a_while(group, member, step)
         else:
@@ -94,23 +88,18 @@ class ConsumerHeartbeats:
     def _beat(
         self, request: ConsumerGroupHeartbeatRequest, context: GroupRequestContext, step: Step
     ) -> ConsumerGroupHeartbeatResponse:
+        """Raises ApiError. Everything is validated before anything changes."""
         is_joining = request.member_epoch == JOINING_EPOCH
         group = self._find_group(request.group_id, is_joining=is_joining)
-        if isinstance(group, Refusal):
-            return refused_heartbeat(group)
         if len(group.members) >= self._config.consumer_max_size and request.member_id not in group.members:
             words = f"The consumer group has reached its maximum capacity of {self._config.consumer_max_size} members."
-            return refused_heartbeat(Refusal(ErrorCode.GROUP_MAX_SIZE_REACHED, words))
+            raise ApiError(ErrorCode.GROUP_MAX_SIZE_REACHED, words)
         member_id = request.member_id or new_member_id(self._rng)
         owned = _reported(request)
         member = self._membership.find_member(group, member_id, request.instance_id, is_joining=is_joining)
-        if not isinstance(member, Refusal):
-            member = validate_epoch(member, request.member_epoch, owned) or member
-        if isinstance(member, Refusal):
-            return refused_heartbeat(member)
-        refusal = self._validate_regex(group, member, request) or self._validate_size(group, member, request, context)
-        if refusal is not None:
-            return refused_heartbeat(refusal)
+        validate_epoch(member, request.member_epoch, owned)
+        _validate_regex(group, member, request)
+        self._validate_size(group, member, request, context)
         self._enter_group(group, step)
         if is_joining and group.static_member(request.instance_id) is not None:
             member = self._membership.replace_static_member(group, member, member_id, step)
@@ -119,17 +108,18 @@ class ConsumerHeartbeats:
     def _carry_out(
         self,
         group: ConsumerGroup,
-        member: ConsumerMember,
+        member: ConsumerGroupMember,
         request: ConsumerGroupHeartbeatRequest,
         owned: ReportedPartitions | None,
         context: GroupRequestContext,
         step: Step,
     ) -> ConsumerGroupHeartbeatResponse:
+        """Raises ApiError where the member has to start anew; what it said of itself is written nevertheless."""
         config = self._config_of(group.group_id)
         current = self._progress.advance(group, member, _updated(member, request, context), owned, step)
         if current is None:
             words = "The consumer group member is in an unknown state. It must abandon all its partitions and rejoin."
-            return refused_heartbeat(Refusal(ErrorCode.FENCED_MEMBER_EPOCH, words))
+            raise ApiError(ErrorCode.FENCED_MEMBER_EPOCH, words)
         self._membership.keep_session(group, member.member_id, config.session_timeout_ms, step)
         return ConsumerGroupHeartbeatResponse(
             member_id=current.member_id,
@@ -138,19 +128,21 @@ class ConsumerHeartbeats:
             assignment=_told(current) if _is_to_be_told(request, member, current) else None,
         )
 
-    def _find_group(self, group_id: str, *, is_joining: bool) -> ConsumerGroup | Refusal:
-        """A classic group becomes one of the new protocol where somebody joins it who speaks that."""
+    def _find_group(self, group_id: str, *, is_joining: bool) -> ConsumerGroup:
+        """The group, a new one, or the one that a classic group would become. Raises ApiError. Changes nothing."""
         group = self._groups.get(group_id)
         if isinstance(group, ConsumerGroup):
             return group
         if is_joining and (group is None or group.is_empty):
             return ConsumerGroup(group_id)
-        return self._not_found(group_id) if not is_joining or group is None else self._migration.upgraded(group)
+        if is_joining and isinstance(group, ClassicGroup):
+            return self._migration.upgraded(group)
+        raise self._not_found(group_id)
 
-    def _not_found(self, group_id: str, kind: str = "Consumer group") -> Refusal:
+    def _not_found(self, group_id: str, kind: str = "Consumer group") -> ApiError:
         is_other = group_id in self._groups
         words = f"Group {group_id} is not a consumer group." if is_other else f"{kind} {group_id} not found."
-        return Refusal(ErrorCode.GROUP_ID_NOT_FOUND, words)
+        return ApiError(ErrorCode.GROUP_ID_NOT_FOUND, words)
 
     def _enter_group(self, group: ConsumerGroup, step: Step) -> None:
         known = self._groups.get(group.group_id)
@@ -158,42 +150,41 @@ class ConsumerHeartbeats:
             self._migration.upgrade(known, group, step)
         self._groups[group.group_id] = group
 
-    def _validate_regex(
-        self, group: ConsumerGroup, member: ConsumerMember, request: ConsumerGroupHeartbeatRequest
-    ) -> Refusal | None:
-        """What another member is subscribed to is known to be valid."""
-        expression = request.subscribed_topic_regex
-        if not expression or expression == member.subscribed_topic_regex or group.subscribed_regexes[expression]:
-            return None
-        reason = self._regexes.invalid_reason(expression)
-        return None if reason is None else Refusal(ErrorCode.INVALID_REGULAR_EXPRESSION, reason)
-
     def _validate_size(
         self,
         group: ConsumerGroup,
-        member: ConsumerMember,
+        member: ConsumerGroupMember,
         request: ConsumerGroupHeartbeatRequest,
         context: GroupRequestContext,
-    ) -> Refusal | None:
-        """What could not be written down must not be begun: all groups of the partition would be read anew."""
+    ) -> None:
+        """Raises ApiError for a member whose record is too large: a failed append makes all groups load again."""
         updated = _updated(member, request, context)
         if updated == member:
-            return None
+            return
         size_bytes = member_record(group.group_id, updated).size_bytes
-        if size_bytes <= self._config.max_record_bytes:
-            return None
-        words = f"The member's subscription takes {size_bytes} bytes, of {self._config.max_record_bytes} at most."
-        return Refusal(ErrorCode.UNKNOWN_SERVER_ERROR, words)
+        if size_bytes > self._config.max_record_bytes:
+            words = f"The member's subscription takes {size_bytes} bytes, of {self._config.max_record_bytes} at most."
+            raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, words)
 
 
-def refused_heartbeat(refusal: Refusal) -> ConsumerGroupHeartbeatResponse:
-    return ConsumerGroupHeartbeatResponse(error_code=refusal.error_code, error_message=refusal.message)
+def refused_heartbeat(error: ApiError) -> ConsumerGroupHeartbeatResponse:
+    return ConsumerGroupHeartbeatResponse(error_code=error.code, error_message=error.message)
+
+
+def _validate_regex(group: ConsumerGroup, member: ConsumerGroupMember, request: ConsumerGroupHeartbeatRequest) -> None:
+    """Raises ApiError. An expression that another member is subscribed to is known to be valid."""
+    expression = request.subscribed_topic_regex
+    if not expression or expression == member.subscribed_topic_regex or group.subscribed_regexes[expression]:
+        return
+    reason = invalid_reason(expression)
+    if reason is not None:
+        raise ApiError(ErrorCode.INVALID_REGULAR_EXPRESSION, reason)
 
 
 def _updated(
-    member: ConsumerMember, request: ConsumerGroupHeartbeatRequest, context: GroupRequestContext
-) -> ConsumerMember:
-    """What the request leaves out stays as it is."""
+    member: ConsumerGroupMember, request: ConsumerGroupHeartbeatRequest, context: GroupRequestContext
+) -> ConsumerGroupMember:
+    """The member as the request describes it. Fields that the request leaves out keep their values."""
     names, regex = request.subscribed_topic_names, request.subscribed_topic_regex
     timeout_ms = request.rebalance_timeout_ms
     return replace(
@@ -202,7 +193,7 @@ def _updated(
         rack_id=member.rack_id if request.rack_id is None else request.rack_id,
         rebalance_timeout_ms=member.rebalance_timeout_ms if timeout_ms == NO_REBALANCE_TIMEOUT else timeout_ms,
         server_assignor=member.server_assignor if request.server_assignor is None else request.server_assignor,
-        subscribed_topic_names=member.subscribed_topic_names if names is None else in_order(names),
+        subscribed_topic_names=member.subscribed_topic_names if names is None else sorted_names(names),
         subscribed_topic_regex=member.subscribed_topic_regex if regex is None else regex,
         client_id=context.client_id,
         client_host=context.client_host,
@@ -219,8 +210,10 @@ def _reported(request: ConsumerGroupHeartbeatRequest) -> ReportedPartitions | No
     return owned
 
 
-def _is_to_be_told(request: ConsumerGroupHeartbeatRequest, before: ConsumerMember, now: ConsumerMember) -> bool:
-    """Whoever joins or sends everything gets everything; others hear of changes."""
+def _is_to_be_told(
+    request: ConsumerGroupHeartbeatRequest, before: ConsumerGroupMember, now: ConsumerGroupMember
+) -> bool:
+    """Whether the answer has the assignment: for a member that joins or sends all fields, and where it changed."""
     has_subscription = request.subscribed_topic_names is not None or request.subscribed_topic_regex is not None
     is_full = (
         request.rebalance_timeout_ms != NO_REBALANCE_TIMEOUT
@@ -230,7 +223,7 @@ def _is_to_be_told(request: ConsumerGroupHeartbeatRequest, before: ConsumerMembe
     return request.member_epoch == JOINING_EPOCH or is_full or before.assigned != now.assigned
 
 
-def _told(member: ConsumerMember) -> ConsumerGroupHeartbeatResponseAssignment:
+def _told(member: ConsumerGroupMember) -> ConsumerGroupHeartbeatResponseAssignment:
     return ConsumerGroupHeartbeatResponseAssignment(
         topic_partitions=[
             ConsumerGroupHeartbeatResponseTopicPartitions(topic_id=topic_id, partitions=sorted(partitions))

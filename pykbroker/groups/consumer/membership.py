@@ -1,7 +1,7 @@
-"""How members come to and go from a consumer group: whose place a heartbeat speaks for, replaced, left, fenced.
+"""How members come to a consumer group and leave it: which member a request speaks for, replacement, fencing, timeouts.
 
-A dynamic member is known by its id, a static one by its instance id (KIP-345): it leaves its place for its next self.
-The model is the like-named parts of Kafka's `GroupMetadataManager`.
+A dynamic member is known by its member id. A static member is known by its instance id (KIP-345), and its next process
+takes its place. The models are the methods of Kafka's `GroupMetadataManager` that have the same names.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Collection
 from dataclasses import replace
 from random import Random
 
-from pykbroker.protocol.errors import ErrorCode
+from pykbroker.protocol.errors import ApiError, ErrorCode
 
 from ..common.context import Step
 from ..common.deadlines import (
@@ -22,12 +22,10 @@ from ..common.deadlines import (
     SessionTimeout,
     cancel_timeouts_of_member,
 )
-from ..common.refusal import Refusal
 from ..common.topics import MetadataHash
 from .consumer_group import ConsumerGroup
-from .consumer_member import STATIC_LEAVING_EPOCH, ConsumerMember, OwnedPartitions
+from .consumer_group_member import STATIC_LEAVING_EPOCH, ConsumerGroupMember, OwnedPartitions
 from .consumer_records import (
-    ConsumerRecords,
     assignment_record,
     group_epoch_record,
     member_record,
@@ -35,6 +33,7 @@ from .consumer_records import (
     regex_record,
     target_record,
 )
+from .consumer_replay import ConsumerRecords
 from .migration import Migration
 
 
@@ -47,47 +46,50 @@ class ConsumerMembership:
         self._metadata_hash = metadata_hash
         self._migration = migration
 
-    # Who speaks
+    # The member that a request speaks for
 
     def find_member(
         self, group: ConsumerGroup, member_id: str, instance_id: str | None, *, is_joining: bool
-    ) -> ConsumerMember | Refusal:
-        """The member in whose place the request speaks; one that is new where it is joining. Changes nothing."""
-        if instance_id is None:
-            member = group.members.get(member_id)
-            if member is not None or is_joining:
-                return member or ConsumerMember(member_id=member_id)
-            return Refusal(
-                ErrorCode.UNKNOWN_MEMBER_ID, f"Member {member_id} is not a member of group {group.group_id}."
-            )
-        member = group.static_member(instance_id)
-        if not is_joining:
+    ) -> ConsumerGroupMember:
+        """The member that the request speaks for; a new one where it is joining. Raises ApiError. Changes nothing."""
+        if instance_id is not None:
+            if is_joining:
+                return self._joining_static_member(group, member_id, instance_id)
             return self.known_static_member(group, member_id, instance_id)
+        member = group.members.get(member_id)
+        if member is None and not is_joining:
+            words = f"Member {member_id} is not a member of group {group.group_id}."
+            raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID, words)
+        return member or ConsumerGroupMember(member_id=member_id)
+
+    def _joining_static_member(self, group: ConsumerGroup, member_id: str, instance_id: str) -> ConsumerGroupMember:
+        member = group.static_member(instance_id)
         if member is None:
-            return group.members.get(member_id) or ConsumerMember(member_id=member_id)
+            return group.members.get(member_id) or ConsumerGroupMember(member_id=member_id)
         if not member.uses_classic_protocol and member.member_epoch != STATIC_LEAVING_EPOCH:
-            return Refusal(
+            raise ApiError(
                 ErrorCode.UNRELEASED_INSTANCE_ID,
                 f"Static member {member_id} with instance id {instance_id} cannot join the group because the instance "
                 f"id is owned by {member.member_id} member.",
             )
         return member
 
-    def known_static_member(self, group: ConsumerGroup, member_id: str, instance_id: str) -> ConsumerMember | Refusal:
+    def known_static_member(self, group: ConsumerGroup, member_id: str, instance_id: str) -> ConsumerGroupMember:
+        """Raises ApiError."""
         member = group.static_member(instance_id)
         if member is None:
-            return Refusal(ErrorCode.UNKNOWN_MEMBER_ID, f"Instance id {instance_id} is unknown.")
+            raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID, f"Instance id {instance_id} is unknown.")
         if member.member_id != member_id:
-            return Refusal(
+            raise ApiError(
                 ErrorCode.FENCED_INSTANCE_ID,
                 f"Static member {member_id} with instance id {instance_id} was fenced by member {member.member_id}.",
             )
         return member
 
     def replace_static_member(
-        self, group: ConsumerGroup, old: ConsumerMember, member_id: str, step: Step
-    ) -> ConsumerMember:
-        """The place goes to a new id with all that it has; epoch 0 says that the one who has it now has just come."""
+        self, group: ConsumerGroup, old: ConsumerGroupMember, member_id: str, step: Step
+    ) -> ConsumerGroupMember:
+        """Gives the member's place, with all that it has, to a new member id, in the epoch of a member that joins."""
         new = replace(old, member_id=member_id, member_epoch=0, previous_member_epoch=0)
         target = group.target_assignment.get(old.member_id, {})
         self.cancel_timeouts(group, old.member_id)
@@ -101,8 +103,8 @@ class ConsumerMembership:
 
     # Leaving
 
-    def leave_for_a_while(self, group: ConsumerGroup, member: ConsumerMember, step: Step) -> None:
-        """A static member that will be back: what it has is kept for it as long as its session lasts."""
+    def leave_for_a_while(self, group: ConsumerGroup, member: ConsumerGroupMember, step: Step) -> None:
+        """A static member leaves and will be back: it keeps what it has as long as its session lasts."""
         away = replace(
             member,
             member_epoch=STATIC_LEAVING_EPOCH,
@@ -112,8 +114,9 @@ class ConsumerMembership:
         self._records.change(assignment_record(group.group_id, away), step)
         step.because(f"group {group.group_id}: static member {member.instance_id} left for a while")
 
-    def remove(self, group: ConsumerGroup, members: Collection[ConsumerMember], cause: str, step: Step) -> None:
-        """Whoever stays learns of it by a new group epoch, or by a rebalance where all who stay are classic members."""
+    def remove(self, group: ConsumerGroup, members: Collection[ConsumerGroupMember], cause: str, step: Step) -> None:
+        """Removes the members. Those that stay learn of it by a new group epoch, or, where they all speak the classic
+        protocol, by a rebalance of the classic group that this one becomes."""
         names = ", ".join(member.member_id for member in members)
         step.because(f"group {group.group_id}: {names} is out: {cause}")
         if self._migration.downgrade_without(group, members, step):
@@ -131,7 +134,7 @@ class ConsumerMembership:
             self._records.change(regex_record(group.group_id, expression, None), step)
 
     def start_epoch(self, group: ConsumerGroup, step: Step) -> None:
-        """The group has changed: its target assignment is to be computed anew."""
+        """Raises the group's epoch, so that a new target assignment is computed."""
         metadata_hash = self._metadata_hash.of(group.topic_names)
         self._records.change(group_epoch_record(group.group_id, group.group_epoch + 1, metadata_hash), step)
         step.because(f"group {group.group_id} is in epoch {group.group_epoch}")
@@ -141,27 +144,29 @@ class ConsumerMembership:
     def keep_session(self, group: ConsumerGroup, member_id: str, timeout_ms: int, step: Step) -> None:
         self._deadlines.schedule(SessionTimeout(group.group_id, member_id), step.now_ms + timeout_ms)
 
-    def await_revocation(self, group: ConsumerGroup, member: ConsumerMember, step: Step) -> None:
+    def await_revocation(self, group: ConsumerGroup, member: ConsumerGroupMember, step: Step) -> None:
         timeout = RevocationTimeout(group.group_id, member.member_id, member.member_epoch)
         self._deadlines.schedule(timeout, step.now_ms + member.rebalance_timeout_ms)
 
-    def stop_awaiting_revocation(self, group: ConsumerGroup, member: ConsumerMember) -> None:
+    def stop_awaiting_revocation(self, group: ConsumerGroup, member: ConsumerGroupMember) -> None:
         self._deadlines.cancel(RevocationTimeout(group.group_id, member.member_id, member.member_epoch))
 
-    def await_rejoin(self, group: ConsumerGroup, member: ConsumerMember, step: Step) -> None:
-        """The time runs from the first time that it was told."""
+    def await_rejoin(self, group: ConsumerGroup, member: ConsumerGroupMember, step: Step) -> None:
+        """Starts the time in which a classic member has to rejoin, unless it runs already."""
         timeout = MemberRejoinTimeout(group.group_id, member.member_id)
         if timeout not in self._deadlines:
             self._deadlines.schedule(timeout, step.now_ms + member.rebalance_timeout_ms)
 
-    def await_sync(self, group: ConsumerGroup, member: ConsumerMember, session_timeout_ms: int, step: Step) -> None:
-        """It has rejoined."""
+    def await_sync(
+        self, group: ConsumerGroup, member: ConsumerGroupMember, session_timeout_ms: int, step: Step
+    ) -> None:
+        """Starts the time in which a classic member that has rejoined has to send SyncGroup."""
         self._deadlines.cancel(MemberRejoinTimeout(group.group_id, member.member_id))
         self.keep_session(group, member.member_id, session_timeout_ms, step)
         timeout = MemberSyncTimeout(group.group_id, member.member_id)
         self._deadlines.schedule(timeout, step.now_ms + member.rebalance_timeout_ms)
 
-    def stop_awaiting_sync(self, group: ConsumerGroup, member: ConsumerMember) -> None:
+    def stop_awaiting_sync(self, group: ConsumerGroup, member: ConsumerGroupMember) -> None:
         self._deadlines.cancel(MemberSyncTimeout(group.group_id, member.member_id))
 
     def cancel_timeouts(self, group: ConsumerGroup, member_id: str) -> None:
@@ -186,7 +191,7 @@ class ConsumerMembership:
 
 
 def _since_ever(owned: OwnedPartitions) -> dict[bytes, dict[int, int]]:
-    """Assigned in epoch 0: whatever epoch the member's next self commits in, it is not before that."""
+    """The partitions as assigned in epoch 0, so that the member's next process may commit in whichever epoch it is."""
     return {topic_id: dict.fromkeys(partitions, 0) for topic_id, partitions in owned.items()}
 
 

@@ -1,4 +1,4 @@
-"""A member of a classic group: what it said when it joined, and which of its requests is still owed an answer.
+"""A member of a classic group: what its JoinGroup said, and which of its requests waits for an answer.
 
 The model is Kafka's `ClassicGroupMember`.
 """
@@ -12,11 +12,10 @@ from pykbroker.state_machine import Token
 
 
 @dataclass(slots=True, kw_only=True)
-class ClassicMember:
-    """protocols: name to metadata, in the member's order of preference.
-
-    is_new: waits for its very first JoinGroup answer, so it does not know its id and cannot send heartbeats.
-    """
+class ClassicGroupMember:
+    """protocols: name to metadata, in the member's order of preference. awaiting_join, awaiting_sync: the JoinGroup
+    and the SyncGroup that wait. is_new: the member waits for its very first JoinGroup answer, so it does not know its
+    id and cannot send heartbeats."""
 
     member_id: str
     group_instance_id: str | None
@@ -36,11 +35,12 @@ class ClassicMember:
 
     @property
     def keeps_session(self) -> bool:
-        """A parked request stands for heartbeats, but for a new member's, which only its long first timeout bounds."""
+        """Whether a request that waits stands for heartbeats. A new member's does not: its long first timeout bounds
+        it."""
         return not self.is_new and (self.awaiting_join is not None or self.awaiting_sync is not None)
 
     def vote(self, candidates: Collection[str]) -> str:
-        """The first of its protocols that every member supports."""
+        """The first of the member's protocols that is among the candidates."""
         return next(name for name in self.protocols if name in candidates)
 
     def matches(self, protocols: dict[str, bytes]) -> bool:

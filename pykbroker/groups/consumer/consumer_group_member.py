@@ -1,6 +1,27 @@
-"""A member of a consumer group (KIP-848): what it said of itself, what it has, what it must give up, and its epochs.
+"""A member of a consumer group (KIP-848): its subscription, what it has, what it must give up, and its epochs.
 
-A value: every change makes a new one, and a new one comes from a record. The model is Kafka's `ConsumerGroupMember`.
+A member is a value: every change makes a new one, by a record. It moves through three states, and only its own
+heartbeats move it (`reconciliation`):
+
+    STABLE                 the member has its part of the target assignment, as of its epoch
+    UNREVOKED_PARTITIONS   the member was told to give up `pending_revocation`, and has not confirmed it
+    UNRELEASED_PARTITIONS  the member is in the target's epoch, and other members still hold what it should get
+
+A new target assignment that takes partitions from a member moves it to UNREVOKED_PARTITIONS; its epoch stays. When the
+member reports that it owns none of them any more, its epoch becomes the target's, and it gets those of its partitions
+that are free: all of them makes it STABLE, fewer make it UNRELEASED_PARTITIONS, and each heartbeat looks again. A
+member that loses nothing takes this second step at once.
+
+`member_epoch` is 0 for a member that joins, and -2 for a static member that has left for a while and keeps its place
+until its session ends. `previous_member_epoch` is what a member may still send whose answer was lost.
+
+What must hold: nobody else has what is in `assigned` or `pending_revocation`, and a member that is not
+UNREVOKED_PARTITIONS has nothing in `pending_revocation`.
+
+Deadlines are not kept here: `membership` removes a member whose session ends, or that does not give up its partitions
+within its rebalance timeout. UNKNOWN is a state that a later Kafka has written; such a member has to start anew. A
+member that speaks the classic protocol has `classic` set, and moves by JoinGroup, not by heartbeats
+(`classic_protocol_members`). The model is Kafka's `ConsumerGroupMember`.
 """
 
 from __future__ import annotations
@@ -22,7 +43,7 @@ from pykbroker.protocol.messages.consumer_group_records import (
 JOINING_EPOCH: Final = 0
 LEAVING_EPOCH: Final = -1
 STATIC_LEAVING_EPOCH: Final = -2
-"""A static member that will come back: it is kept until its session is over."""
+"""The epoch of a static member that will come back: it is kept until its session is over."""
 
 OwnedPartitions: TypeAlias = Mapping[bytes, Mapping[int, int]]
 """Topic id to partitions, each with the epoch in which it was assigned."""
@@ -32,22 +53,22 @@ class MemberState(IntEnum):
     """The values are those of Kafka's records."""
 
     STABLE = 0
-    """Has all of its target assignment, as of its epoch."""
+    """The member has its part of the target assignment, as of its epoch."""
     UNREVOKED_PARTITIONS = 1
-    """Was told to give up partitions and has not confirmed it; its epoch stays until then."""
+    """The member was told to give up partitions and has not confirmed it; its epoch stays until then."""
     UNRELEASED_PARTITIONS = 2
-    """Is in the epoch of the target assignment, but others have not given up yet what it should get."""
+    """The member is in the target's epoch, but other members have not given up yet what it should get."""
     UNKNOWN = 127
-    """Written by a later Kafka."""
+    """A state that a later Kafka has written."""
 
 
 STABLE, UNREVOKED_PARTITIONS, UNRELEASED_PARTITIONS, UNKNOWN = MemberState
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ConsumerMember:
-    """subscribed_topic_names: in the order of the alphabet, without repetitions. assigned and pending_revocation
-    together are what nobody else can have. classic: set where the member speaks the classic protocol."""
+class ConsumerGroupMember:
+    """subscribed_topic_names: sorted, without repetitions. classic: set where the member speaks the classic
+    protocol."""
 
     member_id: str
     member_epoch: int = 0
@@ -76,14 +97,19 @@ class ConsumerMember:
     def is_reconciled_to(self, target_assignment_epoch: int) -> bool:
         return self.state is STABLE and self.member_epoch == target_assignment_epoch
 
-    def in_epoch(self, member_epoch: int, **changes: object) -> ConsumerMember:
-        """The member in the given epoch; the one that it was in before is remembered."""
+    def in_epoch(self, member_epoch: int, **changes: object) -> ConsumerGroupMember:
+        """The member in the given epoch; its epoch of now becomes the previous one."""
         return replace(
             self,
             member_epoch=member_epoch,
             previous_member_epoch=self.member_epoch,
             **changes,  # type: ignore[arg-type]
         )
+
+    def assignment_epoch_of(self, topic_id: bytes, partition: int) -> int | None:
+        """The epoch in which the partition was assigned to the member; None where it does not have it."""
+        epoch = self.assigned.get(topic_id, {}).get(partition)
+        return self.pending_revocation.get(topic_id, {}).get(partition) if epoch is None else epoch
 
     # Records
 
@@ -109,21 +135,21 @@ class ConsumerMember:
             partitions_pending_revocation=_written(self.pending_revocation),
         )
 
-    def with_metadata(self, value: ConsumerGroupMemberMetadataValue) -> ConsumerMember:
+    def with_metadata(self, value: ConsumerGroupMemberMetadataValue) -> ConsumerGroupMember:
         return replace(
             self,
             instance_id=value.instance_id,
             rack_id=value.rack_id,
             client_id=value.client_id,
             client_host=value.client_host,
-            subscribed_topic_names=in_order(value.subscribed_topic_names),
+            subscribed_topic_names=sorted_names(value.subscribed_topic_names),
             subscribed_topic_regex=value.subscribed_topic_regex or "",
             rebalance_timeout_ms=value.rebalance_timeout_ms,
             server_assignor=value.server_assignor,
             classic=value.classic_member_metadata,
         )
 
-    def with_assignment(self, value: ConsumerGroupCurrentMemberAssignmentValue) -> ConsumerMember:
+    def with_assignment(self, value: ConsumerGroupCurrentMemberAssignmentValue) -> ConsumerGroupMember:
         return replace(
             self,
             member_epoch=value.member_epoch,
@@ -133,8 +159,8 @@ class ConsumerMember:
             pending_revocation=_read(value.partitions_pending_revocation, value.member_epoch),
         )
 
-    def without_assignment(self) -> ConsumerMember:
-        """As a tombstone of the assignment says: everything was given up by leaving."""
+    def without_assignment(self) -> ConsumerGroupMember:
+        """The member after a tombstone of its assignment: it gave up everything by leaving."""
         return replace(
             self,
             member_epoch=LEAVING_EPOCH,
@@ -145,8 +171,8 @@ class ConsumerMember:
         )
 
 
-def in_order(names: Sequence[str]) -> tuple[str, ...]:
-    """In the order of the alphabet, without repetitions."""
+def sorted_names(names: Sequence[str]) -> tuple[str, ...]:
+    """The names in the order of the alphabet, without repetitions."""
     if all(map(lt, names, islice(names, 1, None))):
         return tuple(names)
     return tuple(sorted(set(names)))
@@ -164,7 +190,8 @@ def _written(owned: OwnedPartitions) -> list[TopicPartitions]:
 
 
 def _read(written: list[TopicPartitions], member_epoch: int) -> dict[bytes, dict[int, int]]:
-    """Before KIP-1251 no assignment epochs were written: the member's own bounds them from above."""
+    """Partitions with their assignment epochs. Records from before KIP-1251 have none; the member's own epoch, which is
+    not below them, stands for them."""
     owned: dict[bytes, dict[int, int]] = {}
     for topic in written:
         epochs = topic.assignment_epochs

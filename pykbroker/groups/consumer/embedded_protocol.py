@@ -1,7 +1,7 @@
-"""What members of the classic protocol put into the bytes of JoinGroup and get in those of SyncGroup, read and written.
+"""The embedded consumer protocol: subscriptions in the bytes of JoinGroup, and assignments in those of SyncGroup.
 
-A coordinator looks into them where such members are in a consumer group (KIP-848): then it knows their subscriptions,
-and it is the coordinator who assigns. The model is Kafka's `ConsumerProtocol`.
+A coordinator reads and writes these bytes for members of the classic protocol in a consumer group (KIP-848), because
+there the coordinator assigns partitions, not a member. The model is Kafka's `ConsumerProtocol`.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from pykbroker.protocol.messages.consumer_protocol import (
 )
 from pykbroker.protocol.schema import MessageT
 
+from ..common.subscription import VERSION_PREFIX_BYTES
 from ..common.topics import TopicsView
 
-VERSION_PREFIX_BYTES = 2
 OLDEST_VERSION = 0
 NEWEST_VERSION = 3
 _INT16 = struct.Struct(">h")
@@ -29,7 +29,7 @@ _INT16 = struct.Struct(">h")
 
 @dataclass(frozen=True, slots=True)
 class EmbeddedSubscription:
-    """owned: by topic id, of the topics that exist. Empty in version 0, which cannot say."""
+    """owned: by topic id, of the topics that exist. It is empty in version 0, which has no field for it."""
 
     topic_names: tuple[str, ...]
     rack_id: str | None
@@ -48,8 +48,10 @@ def read_subscription(data: bytes, topics: TopicsView) -> EmbeddedSubscription:
 
 
 def read_assignment(data: bytes, topics: TopicsView) -> tuple[dict[bytes, frozenset[int]], bool]:
-    """The partitions, and whether there is something that only the members' own assignor understands. Nothing was
-    assigned to a member yet that has no bytes. Raises MalformedMessage."""
+    """The partitions by topic id, and whether there is user data, which only the members' own assignor understands.
+
+    Empty bytes are those of a member that nothing was assigned to yet. Raises MalformedMessage.
+    """
     if not data:
         return {}, False
     parsed = _read(ConsumerProtocolAssignment, data)
@@ -62,8 +64,8 @@ def read_assignment(data: bytes, topics: TopicsView) -> tuple[dict[bytes, frozen
 
 
 def write_assignment(partitions: Mapping[bytes, Iterable[int]], subscription: bytes, topics: TopicsView) -> bytes:
-    """In the version that the member's subscription has. What a log holds of a member need not be one: then the oldest,
-    which everybody reads."""
+    """The assignment in the version of the member's subscription. Where a log has other bytes in the subscription's
+    place, the version is the oldest one, which every client reads."""
     try:
         version = _version(subscription)
     except MalformedMessage:
@@ -80,7 +82,7 @@ def write_assignment(partitions: Mapping[bytes, Iterable[int]], subscription: by
 
 
 def _read(type_: type[MessageT], data: bytes) -> MessageT:
-    """What follows the end is of a later version, and means nothing here."""
+    """Bytes behind the end of the message belong to a later version, and are ignored."""
     message, _ = decode(type_, _version(data), data, VERSION_PREFIX_BYTES)
     return message
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 from pykbroker.java_hash import place_in_a_table
@@ -14,56 +14,28 @@ from pykbroker.protocol.messages.consumer_groups import (
     DescribedGroup,
     Member,
 )
-from pykbroker.state_machine import Token
 
-from ..common.context import Step
+from ..assignors.model import Assignment
+from ..common.group import Group
 from ..common.topics import TopicsView
-from ..requests import DescribeConsumerGroup
-from .consumer_group import NO_ASSIGNMENT, ConsumerGroup, TargetAssignment
-from .consumer_member import ConsumerMember
-from .group_types import Group
-from .target_assignment import TargetAssignments
+from .consumer_group import NO_ASSIGNMENT, ConsumerGroup
+from .consumer_group_member import ConsumerGroupMember
 
 CLASSIC_MEMBER_TYPE = 0
 CONSUMER_MEMBER_TYPE = 1
 
 
-class ConsumerDescriptions:
-    def __init__(self, groups: Mapping[str, Group], targets: TargetAssignments, topics: TopicsView) -> None:
-        self._groups = groups
-        self._targets = targets
-        self._topics = topics
-
-    def describe(self, request: DescribeConsumerGroup, token: Token, step: Step) -> None:
-        step.answer(token, self._as_of_now(request.group_id))
-
-    def _as_of_now(self, group_id: str) -> ConsumerGroupAsOfNow:
-        group = self._groups.get(group_id)
-        if isinstance(group, ConsumerGroup):
-            described = DescribedGroup(
-                group_id=group_id,
-                group_state=group.state.value,
-                group_epoch=group.group_epoch,
-                assignment_epoch=group.assignment_epoch,
-                assignor_name=self._targets.assignor_of(group),
-            )
-            return ConsumerGroupAsOfNow(described, group.members.copy(), group.target_assignment.copy(), self._topics)
-        words = f"Group {group_id} not found." if group is None else f"Group {group_id} is not a consumer group."
-        refused = DescribedGroup(group_id=group_id, error_code=ErrorCode.GROUP_ID_NOT_FOUND, error_message=words)
-        return ConsumerGroupAsOfNow(refused, {}, {}, self._topics)
-
-
 @dataclass(frozen=True, slots=True)
 class ConsumerGroupAsOfNow:
-    """A group at one time, however long it takes to tell about its members. group: without them."""
+    """A group at one time, however many turns it takes to describe its members. group: without members."""
 
     group: DescribedGroup
-    _members: Mapping[str, ConsumerMember]
-    _targets: Mapping[str, TargetAssignment]
+    _members: Mapping[str, ConsumerGroupMember]
+    _targets: Mapping[str, Assignment]
     _topics: TopicsView
 
     def member_ids(self) -> LongWork[Iterator[str]]:
-        """In the order in which Kafka lists them."""
+        """The member ids in the order in which Kafka lists them."""
         places: list[tuple[int, str]] = []
         for portion in portions(self._members, PORTION // 4):
             places += [(place_in_a_table(member_id), member_id) for member_id in portion]
@@ -71,7 +43,7 @@ class ConsumerGroupAsOfNow:
         return (member_id for _, member_id in (yield from ordered(places)))
 
     def steps_of(self, member_id: str) -> int:
-        """What it takes to describe the member and to encode that."""
+        """How many steps of long work it takes to describe the member and to encode the description."""
         member = self._members[member_id]
         each = [*member.assigned.values(), *member.pending_revocation.values(), *self._target_of(member).values()]
         return 5 + 2 * len(each) + sum(map(len, each)) // 8
@@ -92,11 +64,11 @@ class ConsumerGroupAsOfNow:
             member_type=CLASSIC_MEMBER_TYPE if member.uses_classic_protocol else CONSUMER_MEMBER_TYPE,
         )
 
-    def _target_of(self, member: ConsumerMember) -> TargetAssignment:
+    def _target_of(self, member: ConsumerGroupMember) -> Assignment:
         return self._targets.get(member.member_id, NO_ASSIGNMENT)
 
     def _told(self, *assignments: Mapping[bytes, Collection[int]]) -> ConsumerGroupDescribeResponseAssignment:
-        """Topics that were deleted have no name any more, and are left out."""
+        """The assignments together. Topics that were deleted have no name any more, and are left out."""
         together: dict[bytes, list[int]] = {}
         for assignment in assignments:
             for topic_id, partitions in assignment.items():
@@ -111,3 +83,21 @@ class ConsumerGroupAsOfNow:
                     )
                 )
         return ConsumerGroupDescribeResponseAssignment(topic_partitions=told)
+
+
+def group_as_of_now(
+    group: Group | None, group_id: str, assignor_of: Callable[[ConsumerGroup], str], topics: TopicsView
+) -> ConsumerGroupAsOfNow:
+    """assignor_of: the name of the assignor that the group uses."""
+    if isinstance(group, ConsumerGroup):
+        described = DescribedGroup(
+            group_id=group_id,
+            group_state=group.state.value,
+            group_epoch=group.group_epoch,
+            assignment_epoch=group.assignment_epoch,
+            assignor_name=assignor_of(group),
+        )
+        return ConsumerGroupAsOfNow(described, group.members.copy(), group.target_assignment.copy(), topics)
+    words = f"Group {group_id} not found." if group is None else f"Group {group_id} is not a consumer group."
+    refused = DescribedGroup(group_id=group_id, error_code=ErrorCode.GROUP_ID_NOT_FOUND, error_message=words)
+    return ConsumerGroupAsOfNow(refused, {}, {}, topics)

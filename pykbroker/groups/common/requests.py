@@ -1,0 +1,43 @@
+"""What handlers ask of a coordinator besides the requests of the protocol.
+
+One request of a client may concern a hundred thousand groups, or all offsets of a group; handlers split it and ask for
+a part at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pykbroker.protocol.messages.group_admin import ListGroupsRequest
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListSomeGroups:
+    """The groups among `group_ids` that exist and that the request asks for. Answered by a `ListGroupsResponse`."""
+
+    request: ListGroupsRequest
+    group_ids: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DescribeConsumerGroup:
+    """One group of a ConsumerGroupDescribe request. Answered by a `ConsumerGroupAsOfNow`."""
+
+    group_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeleteGroup:
+    """One group of a DeleteGroups request. Answered by an `ErrorCode` once the whole group is deleted."""
+
+    group_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FetchAllOffsets:
+    """All offsets that a group has committed. Answered by `AllOffsets`."""
+
+    group_id: str
+    member_id: str | None = None
+    member_epoch: int = -1

@@ -1,0 +1,146 @@
+"""The consumer groups of a shard (KIP-848): the rules of this package put together; the door to it.
+
+`heartbeat` serves members of the consumer protocol, `classic_members` those of the classic protocol in groups that have
+members. The model is the consumer half of Kafka's `GroupMetadataManager`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping
+from random import Random
+
+from ..classic.rebalance import Rebalance
+from ..common.config import ConsumerGroupConfig, GroupConfig
+from ..common.context import Step
+from ..common.deadlines import (
+    Deadlines,
+    InitialDelay,
+    MemberRejoinTimeout,
+    MemberSyncTimeout,
+    RebalanceTimeout,
+    RevocationTimeout,
+    SessionTimeout,
+    SyncTimeout,
+    Timeout,
+)
+from ..common.group import Group
+from ..common.topics import MetadataHash, TopicsView
+from .assignment_tasks import AssignmentOffload, ComputedAssignment
+from .classic_protocol_members import ClassicProtocolMembers
+from .consumer_group import ConsumerGroup, find_consumer
+from .consumer_group_member import UNREVOKED_PARTITIONS
+from .consumer_replay import ConsumerRecords
+from .descriptions import ConsumerGroupAsOfNow, group_as_of_now
+from .heartbeats import ConsumerHeartbeats
+from .member_progress import MemberProgress
+from .membership import ConsumerMembership
+from .migration import Migration
+from .regular_expressions import RegularExpressions, TopicRegexes
+from .target_assignment import TargetAssignments
+from .topic_changes import TopicChanges
+
+MOST_CHANGED_TOPICS = 200
+"""How many topics a shard is told by name that they have changed: there are many shards."""
+
+
+class ConsumerGroups:
+    """groups: the shard's groups of all types, shared with it. The other parameters are those of `GroupShard`."""
+
+    def __init__(
+        self,
+        config: GroupConfig,
+        groups: dict[str, Group],
+        deadlines: Deadlines,
+        rebalance: Rebalance,
+        rng: Random,
+        topics: TopicsView,
+        config_of: Callable[[str], ConsumerGroupConfig],
+        regexes: TopicRegexes | None,
+        assignments: AssignmentOffload | None,
+        metadata_hash: MetadataHash,
+    ) -> None:
+        self._groups: Mapping[str, Group] = groups
+        self._topics = topics
+        self._config_of = config_of
+        self._metadata_hash = metadata_hash
+        self._topic_changes = TopicChanges()
+        self._records = records = ConsumerRecords(groups)
+        self._targets = TargetAssignments(config, records, topics, assignments)
+        self._regexes = RegularExpressions(config.consumer_regex_refresh_interval_ms, topics, records, regexes)
+        migration = Migration(config, groups, records, deadlines, rebalance, topics, metadata_hash)
+        self._membership = membership = ConsumerMembership(records, deadlines, metadata_hash, migration)
+        progress = MemberProgress(
+            records,
+            membership,
+            self._targets,
+            topics,
+            metadata_hash,
+            self._topic_changes,
+            self._regexes,
+            config_of,
+        )
+        self.classic_members = ClassicProtocolMembers(config, membership, progress, migration, topics, rng)
+        self.heartbeat = ConsumerHeartbeats(config, groups, membership, progress, migration, config_of, rng).heartbeat
+        self.replay = records.replay
+
+    def find_with_members(self, group_id: str) -> ConsumerGroup | None:
+        """The consumer group of that id, if it has members. Classic requests may be those of its members."""
+        group = find_consumer(self._groups, group_id)
+        return None if group is None or group.is_empty else group
+
+    def describe(self, group_id: str) -> ConsumerGroupAsOfNow:
+        return group_as_of_now(self._groups.get(group_id), group_id, self._targets.assignor_of, self._topics)
+
+    # What comes from beside the requests
+
+    def on_topics_changed(self, names: Collection[str]) -> None:
+        """Topics were created, have more partitions, or were deleted: groups look at them again in their next
+        heartbeats. Where there are very many, every topic counts as changed."""
+        if len(names) > MOST_CHANGED_TOPICS:
+            self._metadata_hash.forget_all()
+            self._regexes.on_all_topics_changed()
+            self._topic_changes.note_all()
+            return
+        for name in names:
+            self._metadata_hash.forget(name)
+        self._regexes.on_topics_changed(names)
+        self._topic_changes.note(names)
+
+    def put_assignment(self, computed: ComputedAssignment, step: Step) -> None:
+        """Takes a target assignment that was computed beside the event loop; members hear of it one by one."""
+        self._targets.put_awaited(find_consumer(self._groups, computed.task.group_id), computed, step)
+
+    # Timers
+
+    def expire(self, group: ConsumerGroup, timeout: Timeout, step: Step) -> None:
+        """Timeouts of rebalances are left over from before a migration, and mean nothing."""
+        match timeout:
+            case SessionTimeout():
+                self._membership.expire_session(group, timeout.member_id, step)
+            case RevocationTimeout():
+                self._membership.expire_revocation(group, timeout, step)
+            case MemberRejoinTimeout():
+                self._membership.expire_classic_member(group, timeout.member_id, "JoinGroup", step)
+            case MemberSyncTimeout():
+                self._membership.expire_classic_member(group, timeout.member_id, "SyncGroup", step)
+            case InitialDelay() | RebalanceTimeout() | SyncTimeout():
+                pass
+
+    def begin_sessions(self, group: ConsumerGroup, step: Step) -> Iterator[None]:
+        """Gives each member of a group that was read back a full session timeout. Yields after each member."""
+        session_timeout_ms = self._config_of(group.group_id).session_timeout_ms
+        for member in group.members.values():
+            timeout_ms = session_timeout_ms if member.classic is None else member.classic.session_timeout_ms
+            self._membership.keep_session(group, member.member_id, timeout_ms, step)
+            if member.state is UNREVOKED_PARTITIONS and not member.uses_classic_protocol:
+                self._membership.await_revocation(group, member, step)
+            yield
+
+    # Trials
+
+    def begin_trial(self) -> None:
+        """What changes from here on may be taken back by `end_trial`."""
+        self._targets.begin_trial()
+
+    def end_trial(self, *, is_kept: bool) -> None:
+        self._targets.end_trial(is_kept=is_kept)

@@ -1,0 +1,30 @@
+"""ListGroups: the groups of both types that an administrator asks for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pykbroker.protocol.messages.group_admin import ListedGroup, ListGroupsResponse
+
+from .common.group import Group
+from .common.requests import ListSomeGroups
+
+
+def list_groups(groups: Mapping[str, Group], asked: ListSomeGroups) -> ListGroupsResponse:
+    """Filters are compared without regard to case; an empty filter lets every group through."""
+    request = asked.request
+    states = {state.lower() for state in request.states_filter}
+    types = {type_.lower() for type_ in request.types_filter}
+    listed = [
+        ListedGroup(
+            group_id=group.group_id,
+            protocol_type=group.protocol_type or "",
+            group_state=group.state.value,
+            group_type=group.type.value,
+        )
+        for group in map(groups.get, asked.group_ids)
+        if group is not None
+        and (not states or group.state.value.lower() in states)
+        and (not types or group.type.value.lower() in types)
+    ]
+    return ListGroupsResponse(groups=listed)
