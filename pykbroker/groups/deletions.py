@@ -23,7 +23,10 @@ MOST_OFFSETS = 500
 
 
 class GroupDeletions:
-    """delete_group: deletes an empty group that has no offsets any more, for the given cause."""
+    """The deletions of groups that have begun.
+
+    delete_group: deletes an empty group that has no offsets any more, for the given cause.
+    """
 
     def __init__(
         self, groups: Mapping[str, Group], offsets: Offsets, delete_group: Callable[[Group, str, Step], None]
@@ -52,7 +55,7 @@ class GroupDeletions:
         return self._had_last_turn
 
     def begin_trial(self) -> None:
-        """What changes from here on may be taken back by `end_trial`."""
+        """Begins a trial: `end_trial` may take back what changes from here on."""
         self._kept.begin()
 
     def end_trial(self, *, is_kept: bool) -> None:

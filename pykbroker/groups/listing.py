@@ -11,7 +11,8 @@ from .common.requests import ListSomeGroups
 
 
 def list_groups(groups: Mapping[str, Group], asked: ListSomeGroups) -> ListGroupsResponse:
-    """Filters are compared without regard to case; an empty filter lets every group through."""
+    """The groups that pass the filters of the request. Filters are compared without regard to case; an empty filter
+    lets every group through."""
     request = asked.request
     states = {state.lower() for state in request.states_filter}
     types = {type_.lower() for type_ in request.types_filter}

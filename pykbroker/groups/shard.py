@@ -74,7 +74,10 @@ GroupRequest: TypeAlias = JoinGroupRequest | SyncGroupRequest | LeaveGroupReques
 
 
 class GroupShard:
-    """groups and offsets may be read from outside; they change through the methods of this class only."""
+    """The groups and offsets of one partition of `__consumer_offsets`.
+
+    groups and offsets may be read from outside; they change through the methods of this class only.
+    """
 
     def __init__(
         self,
@@ -86,9 +89,12 @@ class GroupShard:
         assignments: AssignmentOffload | None = None,
         metadata_hash: MetadataHash | None = None,
     ) -> None:
-        """consumer_config_of: the settings of a consumer group by its id. regexes: looks for the topics that regular
+        """Builds a shard without groups.
+
+        consumer_config_of: the settings of a consumer group by its id. regexes: looks for the topics that regular
         expressions match; assignments: computes large assignments; where they are None, both is done at once.
-        metadata_hash: given where shards share one."""
+        metadata_hash: given where shards share one.
+        """
         self.config = config
         self.groups: dict[str, Group] = {}
         self._deadlines = Deadlines()
@@ -117,7 +123,9 @@ class GroupShard:
     def handle(
         self, request: GroupRequest, token: Token, now_ms: int, context: GroupRequestContext, timestamp_ms: int
     ) -> Result[CoordinatorRecord]:
-        """now_ms: monotonic, for deadlines. timestamp_ms: wall clock, for what is written.
+        """Carries out one request.
+
+        now_ms: monotonic, for deadlines. timestamp_ms: wall clock, for what is written.
 
         A join or a sync that has to wait, and a deletion of several steps, is answered by the result of a later step,
         under the same token.
@@ -206,12 +214,12 @@ class GroupShard:
     # Topics and assignments
 
     def on_topics_changed(self, names: Collection[str]) -> None:
-        """To be called when topics were created, have more partitions, or were deleted."""
+        """Notes topics that were created, have more partitions, or were deleted."""
         self.consumer.on_topics_changed(names)
 
     def begin_to_forget(self, deleted: DeletedTopics) -> bool:
-        """To be called when topics are deleted, before `forget_topics`: what was committed until now is theirs.
-        Whether there is an offset that may have to go."""
+        """Notes that topics are deleted: offsets that were committed until now are theirs. Whether there is an offset
+        that may have to go. The caller calls it before `forget_topics`."""
         return self.offsets.forgotten_topics.begin(deleted)
 
     def forget_topics(self, deleted: DeletedTopics, now_ms: int, timestamp_ms: int) -> Result[CoordinatorRecord]:
@@ -279,7 +287,8 @@ class GroupShard:
         self._are_sessions_begun = True
 
     def start_timers(self, now_ms: int, timestamp_ms: int) -> Result[CoordinatorRecord]:
-        """To be called once after `prepare_timers`; without that, sessions begin now."""
+        """Starts what time brings about. To be called once, after `prepare_timers`; without that, sessions begin
+        now."""
         step = Step(now_ms, timestamp_ms)
         self.offsets.expiration.start(now_ms)
         if not self._are_sessions_begun:
@@ -289,7 +298,7 @@ class GroupShard:
         return step.result()
 
     def _begin_sessions(self, step: Step) -> Iterator[None]:
-        """Yields after each member and each group."""
+        """Begins the sessions of all members. Yields after each member and each group."""
         for group in self.groups.values():
             if isinstance(group, ConsumerGroup):
                 yield from self.consumer.begin_sessions(group, step)
@@ -325,7 +334,7 @@ class GroupShard:
         self.offsets.replay(producer_id, key, value)
 
     def end_transaction(self, producer_id: int, is_commit: bool) -> None:
-        """The marker of the producer's transaction is in the log."""
+        """Ends the producer's transaction, whose marker is in the log."""
         self.offsets.pending.end(producer_id, is_commit=is_commit)
 
     def tidy_up(self) -> bool:
@@ -350,7 +359,7 @@ class GroupShard:
     # Trials
 
     def begin_trial(self) -> None:
-        """The next step may be taken back."""
+        """Begins a trial: the next step may be taken back."""
         self._kept.begin()
         self._deadlines.begin_trial()
         self.consumer.begin_trial()
@@ -358,7 +367,7 @@ class GroupShard:
         self._deletions.begin_trial()
 
     def end_trial(self, *, is_kept: bool) -> None:
-        """is_kept: whether the step did happen; else all is as it was before it."""
+        """Ends the trial of a step. is_kept: whether the step did happen; else all is as it was before it."""
         self._deadlines.end_trial(is_kept=is_kept)
         self.consumer.end_trial(is_kept=is_kept)
         self.offsets.end_trial(is_kept=is_kept)

@@ -1,7 +1,7 @@
-"""The assignors that the coordinator itself has: who gets which partitions of a group of the consumer protocol.
+"""The coordinator's assignors (KIP-848): which member of a consumer group gets which partitions.
 
-Pure functions over the values of `model`. `ASSIGNORS` is in the order of `group.consumer.assignors`' default: the first
-is taken where no member asks for another.
+Assignors are pure functions over the values of `model`. `ASSIGNORS` is in the order of the default of
+`group.consumer.assignors`: the first one is used where no member asks for another.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 """`uniform` for a group whose members' subscriptions differ.
 
-Members keep what they have. The rest goes to whoever has least of those that are subscribed to the topic. Then
-partitions move until no move makes the numbers more even: from a member to one that has at least two fewer, directly
-or by way of others (m1 gives one to m2, who gives another one to m3). Where no such chain is left, no other assignment
-is more even; Kafka's `UniformHeterogeneousAssignmentBuilder` looks at direct moves only.
+Members keep what they have. Each other partition goes to the subscriber of its topic that has fewest partitions. Then
+partitions move until no move makes the numbers more even: from a member to one that has at least two fewer, directly or
+through other members (m1 gives one to m2, and m2 gives another one to m3). Where no such chain is left, no other
+assignment is more even; Kafka's `UniformHeterogeneousAssignmentBuilder` looks at direct moves only.
 
-Racks decide between members that have equally few, and between partitions that may move.
+Racks decide between members that have equally few partitions, and between partitions that may move.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from .order import by_member_id
 from .target import merged
 
 Heap = list[tuple[int, int]]
-"""Of (number of partitions, member), one for each member. A number may be out of date: too small, where it counts."""
-Step = tuple[int, bytes, int]
-"""A partition of the topic goes from one member to another."""
+"""An entry (number of partitions, member) for each member. A number may be out of date, and is too small then."""
+Move = tuple[int, bytes, int]
+"""Giver, topic and taker of one partition."""
 
 
 class HeterogeneousAssignment:
-    """Members are indexes into `_ordered`, which is what decides where nothing else does."""
+    """Members are indexes into `_ordered`; the lower index decides where nothing else does."""
 
     def __init__(self, members: Mapping[str, MemberSubscription], topics: TopicDescriber) -> None:
         self._ordered = by_member_id(members)
@@ -57,7 +57,7 @@ class HeterogeneousAssignment:
     # Keeping and handing out
 
     def _keep(self) -> dict[bytes, list[int]]:
-        """Gives what nobody has."""
+        """Takes what members have and may keep. Returns the partitions of each topic that no member has."""
         unassigned = {topic_id: dict.fromkeys(range(count)) for topic_id, count in self._partition_counts.items()}
         for index, member in enumerate(self._members):
             for topic_id, partitions in sorted(member.assignment.items()):
@@ -70,7 +70,7 @@ class HeterogeneousAssignment:
         return {topic_id: list(partitions) for topic_id, partitions in unassigned.items()}
 
     def _topics_with_least_choice_last(self) -> list[bytes]:
-        """Kafka's order: most partitions per subscriber first, then fewest subscribers."""
+        """The topics in Kafka's order: most partitions per subscriber first, then fewest subscribers."""
 
         def key(topic_id: bytes) -> tuple[float, int, bytes]:
             count = len(self._subscribers[topic_id])
@@ -99,7 +99,7 @@ class HeterogeneousAssignment:
         return heaps
 
     def _in_rack(self, racks: frozenset[str], by_rack: Mapping[str | None, Heap], size: int, other: int) -> int:
-        """A member in one of the racks that has no more than `size`, or the other one."""
+        """A member in one of the racks with at most `size` partitions; `other` where there is none."""
         for rack in sorted(racks & by_rack.keys()):
             own_size, index = self._first(by_rack[rack])
             if own_size <= size:
@@ -107,7 +107,7 @@ class HeterogeneousAssignment:
         return other
 
     def _first(self, heap: Heap) -> tuple[int, int]:
-        """The member with fewest partitions. What others have got since is looked at when their turn comes."""
+        """The member with fewest partitions. Entries that are out of date are corrected when they come up."""
         while heap[0][0] != self._sizes[heap[0][1]]:
             heapq.heapreplace(heap, (self._sizes[heap[0][1]], heap[0][1]))
         return heap[0]
@@ -115,8 +115,11 @@ class HeterogeneousAssignment:
     # Balancing
 
     def _balance(self) -> None:
-        """The members with most come first. Whom no chain leads away from is settled, and so is everybody that it
-        could have given to: their sizes are less than two apart, and stay so. Who has given is never due to take."""
+        """Moves partitions along chains, from the members with most partitions first.
+
+        A member from which no chain leads is settled, and so are all members that it could have given to: their sizes
+        are less than two apart, and stay so. A member that has given never has to take.
+        """
         smallest: dict[bytes, Heap] = {}
         for topic_id, subscribers in self._subscribers.items():
             smallest[topic_id] = [(self._sizes[index], index) for index in subscribers]
@@ -135,9 +138,10 @@ class HeterogeneousAssignment:
                 for changed in (index, chain[-1][2]):
                     heapq.heappush(largest, (-self._sizes[changed], changed))
 
-    def _find_chain(self, start: int, smallest: Mapping[bytes, Heap], settled: list[bool]) -> list[Step]:
-        """The shortest one, or none; then everybody that was reached is settled."""
-        came_by: dict[int, Step | None] = {start: None}
+    def _find_chain(self, start: int, smallest: Mapping[bytes, Heap], settled: list[bool]) -> list[Move]:
+        """The shortest chain of moves from the member. Where there is none the list is empty, and every member that was
+        reached is settled."""
+        came_by: dict[int, Move | None] = {start: None}
         seen_topics: set[bytes] = set()
         queue = deque([start])
         limit = self._sizes[start] - 2
@@ -159,7 +163,7 @@ class HeterogeneousAssignment:
         return []
 
     def _topics_to_give(self, index: int) -> Iterator[bytes]:
-        """Those first that it has most partitions of."""
+        """The member's topics, those with most of its partitions first."""
         owned = self._owned[index]
         return iter(sorted(owned, key=lambda topic_id: (-len(owned[topic_id]), topic_id)))
 
@@ -173,7 +177,8 @@ class HeterogeneousAssignment:
         self._add(taker, topic_id, partition)
 
     def _cost_of_moving(self, giver: int, topic_id: bytes, taker: int, partition: int) -> tuple[int, int, int]:
-        """Stickiness first: best is what the taker had before, worst what the giver had."""
+        """A sort key. Stickiness decides first: a partition that the taker had before costs least, one that the giver
+        had costs most."""
         nothing: frozenset[int] = frozenset()
         was_givers = partition in self._members[giver].assignment.get(topic_id, nothing)
         was_takers = partition in self._members[taker].assignment.get(topic_id, nothing)
@@ -186,7 +191,7 @@ class HeterogeneousAssignment:
         self._sizes[index] += 1
 
 
-def _chain(came_by: Mapping[int, Step | None], index: int) -> list[Step]:
+def _chain(came_by: Mapping[int, Move | None], index: int) -> list[Move]:
     steps = []
     while (step := came_by[index]) is not None:
         steps.append(step)

@@ -1,7 +1,7 @@
-"""What an assignor of the consumer protocol is told, and what it answers (KIP-848).
+"""What an assignor of the consumer protocol is given, and what it returns (KIP-848).
 
-Pure values: who is in the group, what it is subscribed to and what it has by the last target assignment. The model is
-Kafka's `GroupSpec`, `SubscribedTopicDescriber` and `PartitionAssignor`.
+All of it is values: the members of the group, what each is subscribed to, and its part of the last target assignment.
+The models are Kafka's `GroupSpec`, `SubscribedTopicDescriber` and `PartitionAssignor`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Protocol, TypeAlias
 
 Assignment: TypeAlias = Mapping[bytes, frozenset[int]]
-"""One member's partitions by topic id. A topic without partitions is not in it."""
+"""One member's partitions by topic id. No topic in it is without partitions."""
 
 TopicPartition: TypeAlias = tuple[bytes, int]
 """Topic id and partition."""
@@ -19,9 +19,10 @@ TopicPartition: TypeAlias = tuple[bytes, int]
 
 @dataclass(frozen=True, slots=True)
 class MemberSubscription:
-    """topic_ids: of the topics that exist. assignment: the member's part of the last target assignment.
+    """What a member is subscribed to, and what it has.
 
-    rack_id, instance_id: None or empty where the member did not say.
+    topic_ids: of the topics that exist. assignment: the member's part of the last target assignment. rack_id,
+    instance_id: None or empty where the member has none.
     """
 
     topic_ids: frozenset[bytes]
@@ -32,7 +33,7 @@ class MemberSubscription:
 
 class TopicDescriber(Protocol):
     def partition_count(self, topic_id: bytes) -> int:
-        """0 for a topic that there is not."""
+        """0 for a topic that does not exist."""
         ...
 
     def racks(self, topic_id: bytes, partition: int) -> frozenset[str]:
@@ -43,13 +44,14 @@ class TopicDescriber(Protocol):
 class Assignor(Protocol):
     @property
     def name(self) -> str:
-        """As members ask for it (`group.remote.assignor`)."""
+        """The name by which members ask for the assignor (`group.remote.assignor`)."""
         ...
 
     def assign(
         self, members: Mapping[str, MemberSubscription], topics: TopicDescriber, is_homogeneous: bool
     ) -> dict[str, dict[bytes, frozenset[int]]]:
-        """The new target assignment, with every member in it. Neither chance nor the order of `members` counts.
+        """The new target assignment, with every member in it. It depends neither on chance nor on the order of
+        `members`.
 
         is_homogeneous: all members are subscribed to the same topics.
         """

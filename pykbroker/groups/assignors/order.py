@@ -1,4 +1,4 @@
-"""The order in which assignors go through members: a part of the result, so it is Java's."""
+"""The order in which assignors go through members. It is Java's, because the result depends on it."""
 
 from __future__ import annotations
 

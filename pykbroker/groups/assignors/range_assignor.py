@@ -1,8 +1,8 @@
 """`range`: each topic is cut into ranges of neighbouring partitions, one per member, in the same order for all topics.
 
 Members with the same subscriptions get the same partition numbers of topics with equally many partitions, so that these
-can be joined. What members have already does not count: the order of members is what keeps the ranges in their places.
-The answer is that of Kafka's `RangeAssignor`, partition by partition.
+can be joined. The assignor does not look at what members have already; the order of members keeps the ranges in their
+places. The result is that of Kafka's `RangeAssignor`, partition by partition.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class RangeAssignor:
 def _subscribers(
     members: Mapping[str, MemberSubscription], ordered: Sequence[str], is_homogeneous: bool
 ) -> Mapping[bytes, Sequence[str]]:
-    """By topic, and topics in an order that depends on nothing but their ids."""
+    """The subscribed members by topic. The order of topics depends on their ids only."""
     if is_homogeneous and ordered:
         return dict.fromkeys(sorted(members[ordered[0]].topic_ids), ordered)
     subscribers: dict[bytes, list[str]] = {}
@@ -42,7 +42,8 @@ def _subscribers(
 
 
 def _ranges(partition_count: int, member_count: int) -> Iterator[range]:
-    """One for each member who gets something; the first of them get one more where it does not come out even."""
+    """A range for each member that gets partitions. Where they cannot be divided evenly, the first members get one
+    more."""
     quota, extras = divmod(partition_count, member_count)
     start = 0
     for number in range(member_count):

@@ -1,4 +1,4 @@
-"""How an assignor's answer is put together."""
+"""Puts the partitions that an assignor gives to a member into a target assignment."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from .model import Assignment, TopicPartition
 
 
 def merged(before: Assignment, partitions: Iterable[TopicPartition]) -> dict[bytes, frozenset[int]]:
-    """By topic. A topic whose partitions are those from before keeps its very set: most members change little."""
+    """The partitions by topic. A topic whose partitions have not changed keeps the set it had: most members change
+    little."""
     by_topic: dict[bytes, list[int]] = {}
     for topic_id, partition in partitions:
         by_topic.setdefault(topic_id, []).append(partition)

@@ -1,9 +1,9 @@
 """`uniform`: every member gets equally many partitions, and keeps what it has as far as that allows.
 
-Where all members have the same subscriptions, as nearly always, each gets its quota: the partitions divided by the
-members, and one more for some. Then balance goes before stickiness, and that before racks: of what a member has to give
-up, partitions without a replica in its rack go first, and what is to be handed out goes to a member in the rack of a
-replica where one has room. `heterogeneous` is for groups whose subscriptions differ.
+Where all members have the same subscriptions, as in most groups, each gets its quota: the partitions divided by the
+members, and one more for some. Balance goes before stickiness, and stickiness before racks: a member that has too many
+gives up partitions without a replica in its rack first, and a free partition goes to a member in the rack of a replica
+if one has room. `heterogeneous` is for groups whose subscriptions differ.
 
 Kafka's `UniformAssignor` gives the same numbers of partitions. It moves more of them, and does not look at racks.
 """
@@ -57,7 +57,7 @@ class _HomogeneousAssignment:
         }
 
     def _keep(self) -> None:
-        """What members have and may have at all; the first one counts where two have the same partition."""
+        """Takes what members have and may have at all. Where two have the same partition, the first keeps it."""
         taken: set[TopicPartition] = set()
         for member_id in self._ordered:
             kept = [
@@ -70,7 +70,7 @@ class _HomogeneousAssignment:
             self._kept[member_id] = kept
 
     def _set_quotas(self) -> None:
-        """Those that have more than the others need not give up as long as somebody has to have more."""
+        """Gives the quotas that are one larger to members that have more than the quota, before others."""
         quota, extras = divmod(sum(self._partition_counts.values()), len(self._ordered))
         largest_first = sorted(self._ordered, key=lambda member_id: len(self._kept[member_id]) <= quota)
         for number, member_id in enumerate(largest_first):
@@ -80,8 +80,11 @@ class _HomogeneousAssignment:
             self._room[member_id] = max(room, 0)
 
     def _best(self, member_id: str, surplus: int) -> list[TopicPartition]:
-        """Without as many as `surplus` says, below zero: first those of other racks, then of the topics that it has
-        most of."""
+        """The partitions that the member keeps. It gives up partitions of other racks first, then those of topics that
+        it has most of.
+
+        surplus: how many it has to give up, as a number below zero.
+        """
         rack = self._racks.get(member_id)
         numbers: dict[bytes, int] = {}
         ranked = []
@@ -101,7 +104,8 @@ class _HomogeneousAssignment:
         ]
 
     def _fill_within_racks(self, unassigned: Sequence[TopicPartition]) -> list[TopicPartition]:
-        """Hands out what fits, partitions with the smallest choice of racks first; gives what is left."""
+        """Gives partitions to members in the rack of a replica, those with the fewest such racks first. Returns the
+        partitions that are left."""
         rooms: dict[str, deque[str]] = {}
         for member_id in self._ordered:
             if member_id in self._racks and self._room[member_id]:
@@ -119,7 +123,7 @@ class _HomogeneousAssignment:
         return left
 
     def _fill(self, unassigned: Iterable[TopicPartition]) -> None:
-        """In turns, so that everybody gets something of each topic."""
+        """Gives partitions to members in turns, so that every member gets some of each topic."""
         waiting = deque(member_id for member_id in self._ordered if self._room[member_id])
         for each in unassigned:
             self._give_next(waiting, each)

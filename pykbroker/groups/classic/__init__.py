@@ -1,1 +1,1 @@
-"""Classic groups: a state machine per group, rebalances by JoinGroup and SyncGroup."""
+"""Classic groups: one state machine for each group, and rebalances by JoinGroup and SyncGroup."""

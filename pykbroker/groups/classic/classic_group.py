@@ -75,8 +75,11 @@ VALID_PREVIOUS_STATES: Final = {
 
 
 class ClassicGroup:
-    """state_cause: why the group is in its state, in words for an operator. topics: what members are subscribed to;
-    None where that is not known."""
+    """A classic group. It keeps its own rules, and moves when `rebalance` says so.
+
+    state_cause: why the group is in its state, in words for an operator. topics: what members are subscribed to;
+    None where that is not known.
+    """
 
     type: ClassVar[GroupType] = GroupType.CLASSIC
 

@@ -13,9 +13,12 @@ from pykbroker.state_machine import Token
 
 @dataclass(slots=True, kw_only=True)
 class ClassicGroupMember:
-    """protocols: name to metadata, in the member's order of preference. awaiting_join, awaiting_sync: the JoinGroup
+    """A member of a classic group.
+
+    protocols: name to metadata, in the member's order of preference. awaiting_join, awaiting_sync: the JoinGroup
     and the SyncGroup that wait. is_new: the member waits for its very first JoinGroup answer, so it does not know its
-    id and cannot send heartbeats."""
+    id and cannot send heartbeats.
+    """
 
     member_id: str
     group_instance_id: str | None

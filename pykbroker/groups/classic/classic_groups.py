@@ -56,7 +56,10 @@ FIRST_VERSION_WITH_PROTOCOL = 5
 
 
 class ClassicGroups:
-    """groups: the shard's groups of all types, shared with it."""
+    """The classic groups of one shard.
+
+    groups: the shard's groups of all types, shared with it.
+    """
 
     def __init__(self, config: GroupConfig, groups: dict[str, Group], deadlines: Deadlines, rng: Random) -> None:
         self._config = config
@@ -104,7 +107,7 @@ class ClassicGroups:
     # Heartbeat
 
     def heartbeat(self, request: HeartbeatRequest, step: Step) -> HeartbeatResponse:
-        """The member is alive, and learns whether a rebalance is under way."""
+        """Keeps the member's session, and tells the member whether a rebalance is under way."""
         return HeartbeatResponse(error_code=self._heartbeat(request, step))
 
     def _heartbeat(self, request: HeartbeatRequest, step: Step) -> ErrorCode:
@@ -122,7 +125,7 @@ class ClassicGroups:
         return ErrorCode.REBALANCE_IN_PROGRESS if group.state is PREPARING_REBALANCE else ErrorCode.NONE
 
     def on_offset_commit(self, group_id: str, member_id: str, step: Step) -> None:
-        """A commit is a sign of life of the member, as a heartbeat is."""
+        """Keeps the member's session: a commit is a sign of life, as a heartbeat is."""
         group = find_classic(self._groups, group_id)
         if group is not None and group.state in (STABLE, PREPARING_REBALANCE) and member_id in group.members:
             self.rebalance.keep_session(group, group.members[member_id], step)
@@ -168,7 +171,8 @@ class ClassicGroups:
         return DescribeGroupsResponse(groups=described)
 
     def close(self, group: ClassicGroup, cause: str, step: Step) -> None:
-        """The empty group is being deleted: member ids that were handed out count for nothing any more."""
+        """Moves an empty group that is being deleted to DEAD. Member ids that were handed out count for nothing
+        then."""
         for member_id in list(group.pending_join_members):
             self.rebalance.drop_member(group, member_id, step)
         group.transition_to(DEAD, step.timestamp_ms, cause)
@@ -176,7 +180,7 @@ class ClassicGroups:
     # Timers
 
     def expire(self, group: ClassicGroup, timeout: Timeout, step: Step) -> None:
-        """Timeouts of the consumer protocol are left over from before a migration, and mean nothing."""
+        """Acts on a timeout of the group. Those of the consumer protocol are left over from before a migration."""
         match timeout:
             case SessionTimeout():
                 self.rebalance.expire_session(group, timeout.member_id, step)
@@ -210,7 +214,7 @@ class ClassicGroups:
     # Loading
 
     def replay(self, key: GroupMetadataKey, value: GroupMetadataValue | None) -> None:
-        """Raises BadRecord, and changes nothing then."""
+        """Applies a record that was read back. Raises BadRecord, and changes nothing then."""
         if value is not None:
             self._groups[key.group] = group_from_record(key.group, value)
         elif find_classic(self._groups, key.group) is not None:

@@ -42,7 +42,10 @@ MOST_METADATA_BYTES = 4 << 20
 
 
 class Joins:
-    """groups: the shard's groups, shared with it; a join adds one where the id is new."""
+    """The rules of JoinGroup for classic groups.
+
+    groups: the shard's groups, shared with it; a join adds one where the id is new.
+    """
 
     def __init__(
         self, config: GroupConfig, groups: dict[str, Group], deadlines: Deadlines, rebalance: Rebalance, rng: Random
@@ -54,7 +57,8 @@ class Joins:
         self._rng = rng
 
     def join(self, request: JoinGroupRequest, call: Call) -> None:
-        """A consumer group that has members is not asked here, but by `consumer.classic_protocol_members`."""
+        """Joins a classic group, which may be new. `consumer.classic_protocol_members` serves consumer groups that have
+        members."""
         error_code = validate_join(request, call.context, self._config)
         if error_code is not ErrorCode.NONE:
             call.answer(refused_join(error_code, request.member_id))
@@ -100,7 +104,8 @@ class Joins:
             self._join_known_member(group, request, call)
 
     def _has_room(self, group: ClassicGroup, member_id: str) -> bool:
-        """While members join, only those that wait are counted: in a full group the last to rejoin stay out."""
+        """Whether the group has room for the member. While members join, only those that wait are counted: in a full
+        group the last to rejoin stay out."""
         member = group.members.get(member_id)
         if group.state is PREPARING_REBALANCE:
             if member is not None and member.awaiting_join is not None:
@@ -119,7 +124,7 @@ class Joins:
             group.add_pending(member_id)
             timeout = SessionTimeout(group.group_id, member_id)
             self._deadlines.schedule(timeout, call.step.now_ms + request.session_timeout_ms)
-            call.step.because(f"group {group.group_id}: {member_id} may join now")
+            call.step.because(f"group {group.group_id}: {member_id} was handed out; the member has to join with it")
             call.answer(refused_join(ErrorCode.MEMBER_ID_REQUIRED, member_id))
         else:
             self._add_member(group, request, member_id, call)

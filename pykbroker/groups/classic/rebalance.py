@@ -23,6 +23,8 @@ from .classic_records import group_record, least_record_bytes
 
 
 class Rebalance:
+    """Moves classic groups from state to state, and keeps their deadlines."""
+
     def __init__(self, config: GroupConfig, deadlines: Deadlines) -> None:
         self._config = config
         self._deadlines = deadlines

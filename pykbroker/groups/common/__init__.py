@@ -1,1 +1,1 @@
-"""What groups of every kind are made of: records, subscriptions, deadlines, refusals."""
+"""What all groups share: the interface of a group, records, deadlines, settings, steps, and the view of topics."""

@@ -1,6 +1,6 @@
 """The settings that the rules of groups and offsets read, under Kafka's names.
 
-Only values that a rule needs stand here; where a partition of `__consumer_offsets` lives is the driver's business.
+Settings that no rule reads, as those of the topic `__consumer_offsets`, are the driver's.
 """
 
 from __future__ import annotations
@@ -8,24 +8,25 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 NEW_MEMBER_JOIN_TIMEOUT_MS = 5 * 60 * 1000
-"""How long a member that waits for its first JoinGroup answer is kept; it cannot send heartbeats yet (KIP-394)."""
+"""How long a member may wait for its first JoinGroup answer, in which time it cannot send heartbeats (KIP-394)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsumerGroupConfig:
-    """What may be different for each consumer group: the `group.consumer.…` of the broker, or the group's own."""
+    """Settings that each consumer group may have of its own; else they are the broker's `group.consumer.…`."""
 
     session_timeout_ms: int = 45_000
     heartbeat_interval_ms: int = 5_000
     assignment_interval_ms: int = 1_000
-    """How far apart target assignments are at least, so that many members that join together cost one (KIP-1263)."""
+    """The shortest time between two target assignments, so that many members that join together cost one (KIP-1263)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupConfig:
-    """Defaults are Kafka's. Times are in milliseconds, `offset_metadata_max_chars` in UTF-16 units as Java counts.
+    """The settings of all groups, with Kafka's defaults.
 
-    max_record_bytes: what a record's key and value may take together; what is larger could not be appended.
+    offset_metadata_max_chars: in UTF-16 units, as Java counts. max_record_bytes: the limit of a record's key and value
+    together, above which it could not be appended.
     """
 
     initial_rebalance_delay_ms: int = 3_000
@@ -39,11 +40,11 @@ class GroupConfig:
     new_member_join_timeout_ms: int = NEW_MEMBER_JOIN_TIMEOUT_MS
     consumer_max_size: int = 2**31 - 1
     consumer_assignors: tuple[str, ...] = ("uniform", "range")
-    """Names, the default first."""
+    """The names of the assignors that members may ask for, the default first."""
     consumer_assigned_at_once: int = 0
-    """Members and partitions of a group up to which a target assignment is computed in the heartbeat that is due for
-    one, where there is somebody who computes larger ones."""
+    """How many members and partitions a group may have for its target assignment to be computed in a heartbeat, and not
+    beside the event loop."""
     consumer_migration_policy: str = "bidirectional"
-    """Which way a group with members may change its protocol: upgrade, downgrade, bidirectional or disabled."""
+    """Which way a group with members may change its type: upgrade, downgrade, bidirectional or disabled."""
     consumer_regex_refresh_interval_ms: int = 600_000
     """How old the topics of a regular expression may be, if no topic has changed."""

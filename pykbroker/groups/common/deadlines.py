@@ -1,6 +1,6 @@
 """The timers of one shard: named timeouts, each with at most one deadline. The model is Kafka's `CoordinatorTimer`.
 
-Nothing fires by itself: `pop_due` hands out what is due, and the driver asks `next_ms` when to come back.
+No timer fires by itself: the driver asks `next_ms` when to call, and `pop_due` gives the timeouts that are due.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class SessionTimeout:
 
 @dataclass(frozen=True, slots=True)
 class InitialDelay:
-    """An empty group waited for more members to join; `remaining_ms` is how much longer it may wait in all."""
+    """An empty group has waited for more members to join. remaining_ms: how much longer it may wait in all."""
 
     group_id: str
     delay_ms: int
@@ -40,7 +40,7 @@ class InitialDelay:
 
 @dataclass(frozen=True, slots=True)
 class RebalanceTimeout:
-    """Not every member has rejoined in time. It shares the key of `InitialDelay`: a group is in one or the other."""
+    """Not every member has rejoined in time. The key is that of `InitialDelay`: a group is in one or the other."""
 
     group_id: str
 
@@ -63,7 +63,7 @@ class SyncTimeout:
 
 @dataclass(frozen=True, slots=True)
 class RevocationTimeout:
-    """A member of a consumer group has not given up its partitions in time; `member_epoch` is where it was told to."""
+    """A member of a consumer group has not given up its partitions in time. member_epoch: in which it was told to."""
 
     group_id: str
     member_id: str
@@ -109,7 +109,7 @@ Timeout: TypeAlias = (
 )
 
 _Entry: TypeAlias = tuple[int, int, Timeout]
-"""When it is due; a number that nobody else has, so that timeouts are never compared; and what is due."""
+"""The time in milliseconds, a number that no other entry has, so that timeouts are never compared, and the timeout."""
 
 
 class Deadlines:
@@ -141,11 +141,12 @@ class Deadlines:
         self._current.pop(key, None)
 
     def begin_trial(self) -> None:
-        """What changes from here on may be taken back by `end_trial`."""
+        """Begins a trial: `end_trial` may take back what changes from here on."""
         self._kept.begin()
 
     def end_trial(self, *, is_kept: bool) -> None:
-        """is_kept: whether the changes stay. What is put back may be behind others that are due at the same time."""
+        """Ends the trial of a step. is_kept: whether the changes stay. A deadline that is put back may come after
+        others of the same time."""
         for key, entry in self._kept.end().items():
             if not is_kept and self._current.get(key) is not entry:
                 self._current.pop(key, None)
@@ -179,7 +180,7 @@ class Deadlines:
 
 
 def cancel_timeouts_of_member(deadlines: Deadlines, group_id: str, member_id: str) -> None:
-    """All that a member of a consumer group can have."""
+    """Cancels all timeouts that a member of a consumer group can have."""
     for timeout in (
         SessionTimeout(group_id, member_id),
         RevocationTimeout(group_id, member_id, 0),

@@ -1,7 +1,8 @@
-"""The bytes of a committed offset in the form that is written today, put together and taken apart by hand.
+"""The bytes of a committed offset in the versions that are written today, encoded and decoded by hand.
 
-Nothing is written as often, and a coordinator that loads reads little else: this takes a quarter of what the generated
-codecs take. They are the truth and do whatever is unusual; each function here says None to that.
+No record is written as often, and a coordinator that loads reads little else: these functions take a quarter of the
+time of the generated codecs. The generated codecs define the format, and serve every unusual record, for which the
+functions here return None.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ _KEY_HEAD = struct.Struct(">hh")
 _SHORT = struct.Struct(">h")
 _INT = struct.Struct(">i")
 _VALUE_HEAD = struct.Struct(">hqiB")
-"""Version, offset, leader epoch, and the length of the metadata and one more, where that is one byte."""
+"""Version, offset, leader epoch, and the length of the metadata plus one, where that fits into one byte."""
 _VALUE_TAIL = struct.Struct(">qB")
 """Commit time, and how many tagged fields follow."""
 _TOPIC_ID = b"\x00\x10"

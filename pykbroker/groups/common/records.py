@@ -33,7 +33,7 @@ GROUP_METADATA_KEY = 2
 GROUP_METADATA_VERSION = 3
 OFFSET_COMMIT_VERSION = 4
 OFFSET_COMMIT_VERSION_WITH_EXPIRY = 1
-"""The one version that has `expire_timestamp`; used where the client set a retention time (OffsetCommit v2-4)."""
+"""The only version with `expire_timestamp`, for a client that sets a retention time (OffsetCommit v2-4)."""
 
 CONSUMER_GROUP_TYPES: dict[type[Message], type[Message]] = {
     consumer.ConsumerGroupMetadataKey: consumer.ConsumerGroupMetadataValue,
@@ -77,7 +77,7 @@ class UnknownRecord(BadRecord):
 
 @dataclass(frozen=True, slots=True)
 class CoordinatorRecord:
-    """value: None is a tombstone."""
+    """A record of `__consumer_offsets`. A value of None is a tombstone."""
 
     key: RecordKey
     value: RecordValue | None
@@ -95,7 +95,7 @@ class CoordinatorRecord:
         return key, value
 
     def in_bytes(self) -> CoordinatorRecord:
-        """The same record, which is not encoded again."""
+        """The same record with its bytes, so that it is not encoded again."""
         return _RecordInBytes(self.key, self.value, self.encode())
 
     @property
@@ -137,7 +137,7 @@ def group_metadata_record(group_id: str, value: GroupMetadataValue | None) -> Co
 
 
 def decode_record(key: bytes | None, value: bytes | None) -> CoordinatorRecord:
-    """Raises BadRecord."""
+    """The record of these bytes. Raises BadRecord."""
     if key is None:
         raise BadRecord("the record has no key")
     try:

@@ -1,8 +1,8 @@
 """The topics in a consumer's subscription.
 
-The coordinator looks into it for two purposes. It refuses OffsetDelete for a topic that is subscribed to: every version
-of the format begins as version 0 does, so it is read as version 0, whatever version it claims. And it lets nobody in
-whose subscription Apache Kafka could not load.
+The coordinator reads a subscription for two purposes. It refuses OffsetDelete for a topic that a member is subscribed
+to: every version of the format begins as version 0 does, so the bytes are read as version 0, whatever version they
+claim. And it refuses a member whose subscription Apache Kafka could not load.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _INT32 = struct.Struct(">i")
 
 
 def subscribed_topics(subscription: bytes) -> frozenset[str] | None:
-    """None where the bytes are not a subscription."""
+    """The names of the topics; None where the bytes are not a subscription."""
     try:
         parsed, _ = decode(ConsumerProtocolSubscription, 0, subscription, VERSION_PREFIX_BYTES)
     except MalformedMessage:
@@ -31,23 +31,23 @@ def subscribed_topics(subscription: bytes) -> frozenset[str] | None:
 
 
 def topic_count(subscription: bytes) -> int:
-    """How many topics the bytes say that they name."""
+    """How many topics the bytes claim to name."""
     if len(subscription) < VERSION_PREFIX_BYTES + _INT32.size:
         return 0
     return max(int(_INT32.unpack_from(subscription, VERSION_PREFIX_BYTES)[0]), 0)
 
 
 def is_loadable(subscription: bytes) -> bool:
-    """`look_if_loadable`, all in one go."""
+    """`look_if_loadable` in one turn."""
     return whole(look_if_loadable(subscription))
 
 
 def look_if_loadable(subscription: bytes) -> LongWork[bool]:
     """Whether Apache Kafka can load a group with such a member.
 
-    It takes bytes that end in front of a number for no subscription at all. But on a count or a length that cannot be
-    it fails, and with the member's group all others of that partition of `__consumer_offsets` are lost to it. Such a
-    member's JoinGroup is never answered there.
+    Kafka treats bytes that end in front of a number as no subscription. But it fails on an impossible count or length,
+    and then it cannot load any group of that partition of `__consumer_offsets`. Kafka never answers the JoinGroup of
+    such a member.
     """
     try:
         yield from _Walk(subscription).pass_subscription()
@@ -67,8 +67,8 @@ class _CannotBe(Exception):
 
 
 class _Walk:
-    """Over a subscription in the version that it claims, or the newest known one. There may be very many topics, and
-    more partitions of them."""
+    """Walks over a subscription in the version that it claims, or the newest known one, without building objects: there
+    may be very many topics and partitions."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data

@@ -1,7 +1,7 @@
 """What the rules of groups know of topics: a view of the metadata that the driver gives to a shard.
 
-The hash is how a group notices that its topics have changed (KIP-1101). Its bytes are Kafka's, XXH3 over the values in
-the order of `Utils.computeTopicHash`, so that whoever serves the group next finds the hash that it would have computed.
+A group notices by a hash that its topics have changed (KIP-1101). The hash is Kafka's, XXH3 over the values in the
+order of `Utils.computeTopicHash`, so that the next coordinator of the group, which may be Kafka's, computes the same.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ..assignors.model import TopicDescriber
 
 NO_HASH: Final = 0
 FEW_TOPICS: Final = 100
-"""Are hashed as soon as they are looked at."""
+"""Up to so many topics are hashed at once, and not in turns."""
 _HASH_VERSION: Final = 0
 _INT: Final = struct.Struct("<i")
 _LONG: Final = struct.Struct("<q")
@@ -28,11 +28,11 @@ _HEAD: Final = struct.Struct("<b8s8s")
 
 
 class TopicsView(Protocol):
-    """Always the newest state. It is an assignor's `TopicDescriber` too."""
+    """The newest state of all topics. A view is an assignor's `TopicDescriber`, too."""
 
     @property
     def version(self) -> int:
-        """Of the metadata; later ones are larger."""
+        """The version of the metadata; later versions are larger."""
         ...
 
     @property
@@ -42,22 +42,22 @@ class TopicsView(Protocol):
     def topic_name(self, topic_id: bytes) -> str | None: ...
 
     def partition_count(self, topic_id: bytes) -> int:
-        """0 for a topic that there is not."""
+        """0 for a topic that does not exist."""
         ...
 
     def replica_racks(self, topic_id: bytes) -> Iterable[tuple[str, ...]]:
-        """Of each partition in their order: the rack of each replica whose broker has one."""
+        """For each partition, in order, the rack of each replica whose broker has one."""
         ...
 
     def racks(self, topic_id: bytes, partition: int) -> frozenset[str]: ...
 
     def as_of_now(self) -> TopicDescriber:
-        """What is known now, unchanged for ever: it may be looked at in a thread."""
+        """The topics as they are now, which no later change reaches: a thread may read them."""
         ...
 
 
 class FixedTopics:
-    """Topics that do not change: name to id and number of partitions. Brokers have no racks."""
+    """Topics that do not change, on brokers without racks. topics: id and number of partitions by name."""
 
     def __init__(self, topics: Mapping[str, tuple[bytes, int]]) -> None:
         self._topics = topics
@@ -95,13 +95,14 @@ NO_TOPICS: Final = FixedTopics({})
 
 
 def topic_ids(topics: TopicsView, names: Iterable[str]) -> frozenset[bytes]:
-    """Of those that exist."""
+    """The ids of the topics that exist."""
     found = (topics.topic_id(name) for name in names)
     return frozenset(topic_id for topic_id in found if topic_id is not None)
 
 
 class MetadataHash:
-    """Hashes over topics; each topic's is kept until it changes. Shards of one node may share it."""
+    """Hashes over sets of topics. The hash of each topic is kept until the topic changes; shards of a node may share
+    it."""
 
     def __init__(self, topics: TopicsView) -> None:
         self._topics = topics
@@ -121,17 +122,17 @@ class MetadataHash:
         return len(self._forgotten) > FEW_TOPICS
 
     def learn_again(self) -> LongWork[None]:
-        """What was known, so that nobody has to hash very many topics at once."""
+        """Hashes again the topics that were known before they changed, so that no heartbeat has to hash very many."""
         while self._forgotten:
             yield self._learn(self._forgotten.popitem()[0])
 
     def learn(self, names: Iterable[str]) -> LongWork[None]:
-        """The same for topics that somebody is about to subscribe to."""
+        """Hashes topics that a member is about to subscribe to."""
         for name in names:
             yield self._learn(name)
 
     def _learn(self, name: str) -> int:
-        """How many steps it took."""
+        """Hashes a topic that is not known. Returns how many steps of long work that took."""
         topic_id = self._topics.topic_id(name)
         if topic_id is None or name in self._known:
             return 1
@@ -139,7 +140,7 @@ class MetadataHash:
         return 5 + self._topics.partition_count(topic_id) // 4
 
     def of(self, names: Iterable[str]) -> int:
-        """Over the topics that exist, in the order of their names."""
+        """The hash over the topics that exist, in the order of their names."""
         existing = sorted(name for name in names if self._topics.topic_id(name) is not None)
         if not existing:
             return NO_HASH
@@ -167,7 +168,8 @@ def topic_hash(topics: TopicsView, name: str) -> int:
 
 
 class _HashedRacks(dict[tuple[str, ...], bytes]):
-    """What the racks of a partition are in the hash. Of many partitions few have racks that no other has."""
+    """The racks of a partition as the hash takes them. They are kept, because most partitions share theirs with
+    others."""
 
     def __missing__(self, racks: tuple[str, ...]) -> bytes:
         self[racks] = hashed = b"".join(map(_rack, sorted(racks)))
@@ -184,7 +186,7 @@ def _xxh3(data: bytes) -> int:
 
 
 def _string(text: str) -> bytes:
-    """UTF-16 units, then how many."""
+    """The text's UTF-16 units, and behind them their number."""
     units = _units(text)
     return units + _INT.pack(len(units) // 2)
 

@@ -51,7 +51,8 @@ class AssignmentTask:
         return ComputedAssignment(self, targets, self._static_members())
 
     def _subscriptions(self) -> dict[str, MemberSubscription]:
-        """By member. Members with equal subscriptions, as most of a group have, share the set of topic ids."""
+        """The subscriptions by member. Members with equal subscriptions, as most of a group have, share the set of
+        topic ids."""
         known: dict[tuple[tuple[str, ...], str], frozenset[bytes]] = {}
         subscriptions = {}
         for member_id, member in self.members.items():
@@ -108,7 +109,8 @@ class ComputedAssignment:
     batches: Sequence[bytes] = ()
 
     def target_of(self, member: ConsumerGroupMember) -> Assignment | None:
-        """None where the member came later. A static member that came back has its former self's target."""
+        """The target of the member; None where it came later. A static member that came back has its former self's
+        target."""
         former = member.member_id
         if former not in self.targets and member.instance_id is not None:
             former = self.static_members.get(member.instance_id, former)

@@ -76,7 +76,7 @@ class ClassicProtocolMembers:
             call.answer(refused_join(error.code, UNKNOWN_MEMBER_ID))
 
     def _join(self, group: ConsumerGroup, request: JoinGroupRequest, member_id: str, call: Call) -> None:
-        """Raises ApiError."""
+        """Answers the request, or raises ApiError."""
         step = call.step
         protocols = protocols_of(request)
         self._validate_join(group, request, protocols)
@@ -117,7 +117,7 @@ class ClassicProtocolMembers:
         )
 
     def _validate_join(self, group: ConsumerGroup, request: JoinGroupRequest, protocols: Mapping[str, bytes]) -> None:
-        """Raises ApiError."""
+        """Raises ApiError for a member that may not join the group."""
         if self._migration.is_disabled:
             raise ApiError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
         if len(group.members) >= self._config.consumer_max_size and request.member_id not in group.members:
@@ -152,7 +152,7 @@ class ClassicProtocolMembers:
     def _sync(
         self, group: ConsumerGroup, request: SyncGroupRequest, context: GroupRequestContext, step: Step
     ) -> SyncGroupResponse:
-        """Raises ApiError."""
+        """The answer with the assignment. Raises ApiError."""
         member, classic = self._find(group, request.member_id, request.group_instance_id, request.generation_id)
         protocol = classic.supported_protocols[0]
         names = (request.protocol_type, request.protocol_name)
@@ -219,7 +219,7 @@ class ClassicProtocolMembers:
         return LeaveGroupResponse(members=answers)
 
     def _find_leaving(self, group: ConsumerGroup, leaving: MemberIdentity) -> ConsumerGroupMember:
-        """Raises ApiError."""
+        """The member that leaves. Raises ApiError."""
         if leaving.group_instance_id is None or leaving.member_id:
             return self._membership.find_member(group, leaving.member_id, leaving.group_instance_id, is_joining=False)
         member = group.static_member(leaving.group_instance_id)

@@ -72,7 +72,9 @@ class Incarnation:
 
 
 class ConsumerGroup:
-    """members: values; a change puts another value in a member's place.
+    """A consumer group, with what is derived from its members.
+
+    members: values; a change puts another value in a member's place.
 
     subscribed_topic_names: how many members name a topic. subscribed_regexes: how many use an expression.
     seen_topic_change: the number of the newest topic change that the group has looked at (`topic_changes`).

@@ -67,8 +67,11 @@ STABLE, UNREVOKED_PARTITIONS, UNRELEASED_PARTITIONS, UNKNOWN = MemberState
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsumerGroupMember:
-    """subscribed_topic_names: sorted, without repetitions. classic: set where the member speaks the classic
-    protocol."""
+    """A member of a consumer group, as a value.
+
+    subscribed_topic_names: sorted, without repetitions. classic: set where the member speaks the classic
+    protocol.
+    """
 
     member_id: str
     member_epoch: int = 0

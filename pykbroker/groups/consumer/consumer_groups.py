@@ -44,7 +44,10 @@ MOST_CHANGED_TOPICS = 200
 
 
 class ConsumerGroups:
-    """groups: the shard's groups of all types, shared with it. The other parameters are those of `GroupShard`."""
+    """The consumer groups of one shard.
+
+    groups: the shard's groups of all types, shared with it. The other parameters are those of `GroupShard`.
+    """
 
     def __init__(
         self,
@@ -113,7 +116,7 @@ class ConsumerGroups:
     # Timers
 
     def expire(self, group: ConsumerGroup, timeout: Timeout, step: Step) -> None:
-        """Timeouts of rebalances are left over from before a migration, and mean nothing."""
+        """Acts on a timeout of the group. Those of rebalances are left over from before a migration."""
         match timeout:
             case SessionTimeout():
                 self._membership.expire_session(group, timeout.member_id, step)
@@ -139,7 +142,7 @@ class ConsumerGroups:
     # Trials
 
     def begin_trial(self) -> None:
-        """What changes from here on may be taken back by `end_trial`."""
+        """Begins a trial: `end_trial` may take back what changes from here on."""
         self._targets.begin_trial()
 
     def end_trial(self, *, is_kept: bool) -> None:

@@ -40,19 +40,19 @@ def group_tombstone(group_id: str) -> CoordinatorRecord:
 
 
 def member_record(group_id: str, member: ConsumerGroupMember) -> CoordinatorRecord:
-    """What the member said of itself."""
+    """The record of the subscription and the other metadata of a member."""
     key = ConsumerGroupMemberMetadataKey(group_id=group_id, member_id=member.member_id)
     return CoordinatorRecord(key, member.metadata_value())
 
 
 def assignment_record(group_id: str, member: ConsumerGroupMember) -> CoordinatorRecord:
-    """What the member has."""
+    """The record of the current assignment of a member."""
     key = ConsumerGroupCurrentMemberAssignmentKey(group_id=group_id, member_id=member.member_id)
     return CoordinatorRecord(key, member.assignment_value())
 
 
 def target_record(group_id: str, member_id: str, target: Assignment) -> CoordinatorRecord:
-    """What the member should have."""
+    """The record of the target assignment of a member."""
     partitions = [TopicPartition(topic_id=topic_id, partitions=sorted(each)) for topic_id, each in target.items()]
     return CoordinatorRecord(
         ConsumerGroupTargetAssignmentMemberKey(group_id=group_id, member_id=member_id),
@@ -89,7 +89,7 @@ def partition_metadata_tombstone(group_id: str) -> CoordinatorRecord:
 
 
 def member_tombstones(group_id: str, member_id: str) -> Iterator[CoordinatorRecord]:
-    """The order counts: a member whose assignment is still there must not be removed."""
+    """The records that delete a member, in an order that counts: its assignment has to go first."""
     yield CoordinatorRecord(ConsumerGroupCurrentMemberAssignmentKey(group_id=group_id, member_id=member_id), None)
     yield target_tombstone(group_id, member_id)
     yield CoordinatorRecord(ConsumerGroupMemberMetadataKey(group_id=group_id, member_id=member_id), None)

@@ -41,7 +41,10 @@ GREATEST_EPOCH: Final = 2**30
 
 
 class ConsumerRecords:
-    """groups: the shard's groups of all types, shared with it."""
+    """Applies the records of consumer groups.
+
+    groups: the shard's groups of all types, shared with it.
+    """
 
     def __init__(self, groups: dict[str, Group]) -> None:
         self._groups = groups

@@ -88,7 +88,10 @@ class ConsumerGroupAsOfNow:
 def group_as_of_now(
     group: Group | None, group_id: str, assignor_of: Callable[[ConsumerGroup], str], topics: TopicsView
 ) -> ConsumerGroupAsOfNow:
-    """assignor_of: the name of the assignor that the group uses."""
+    """The group as it is now, or the error for a group that is none of this type.
+
+    assignor_of: the name of the assignor that the group uses.
+    """
     if isinstance(group, ConsumerGroup):
         described = DescribedGroup(
             group_id=group_id,

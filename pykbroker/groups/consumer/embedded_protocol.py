@@ -29,7 +29,10 @@ _INT16 = struct.Struct(">h")
 
 @dataclass(frozen=True, slots=True)
 class EmbeddedSubscription:
-    """owned: by topic id, of the topics that exist. It is empty in version 0, which has no field for it."""
+    """A consumer's subscription.
+
+    owned: by topic id, of the topics that exist. It is empty in version 0, which has no field for it.
+    """
 
     topic_names: tuple[str, ...]
     rack_id: str | None
@@ -37,7 +40,7 @@ class EmbeddedSubscription:
 
 
 def read_subscription(data: bytes, topics: TopicsView) -> EmbeddedSubscription:
-    """Raises MalformedMessage."""
+    """Decodes a subscription. Raises MalformedMessage."""
     parsed = _read(ConsumerProtocolSubscription, data)
     owned: dict[bytes, frozenset[int]] = {}
     for topic in parsed.owned_partitions:

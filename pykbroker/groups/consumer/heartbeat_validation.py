@@ -21,7 +21,7 @@ MOST_NAMES = 10_000
 
 
 def validate_request(request: ConsumerGroupHeartbeatRequest, version: int, assignors: Collection[str]) -> None:
-    """Raises ApiError."""
+    """Raises ApiError for fields that are missing, empty or not supported."""
     wrong = _what_is_empty(request, version) or _what_misses(request)
     if wrong is not None:
         raise ApiError(ErrorCode.INVALID_REQUEST, wrong)

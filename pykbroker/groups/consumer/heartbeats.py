@@ -35,7 +35,10 @@ from .regular_expressions import invalid_reason
 
 
 class ConsumerHeartbeats:
-    """config_of: the settings of a group by its id."""
+    """The rules of ConsumerGroupHeartbeat.
+
+    config_of: the settings of a group by its id.
+    """
 
     def __init__(
         self,
@@ -69,7 +72,7 @@ class ConsumerHeartbeats:
     # Leaving
 
     def _leave(self, request: ConsumerGroupHeartbeatRequest, step: Step) -> ConsumerGroupHeartbeatResponse:
-        """Raises ApiError."""
+        """Removes the member, or keeps its place where it will be back. Raises ApiError."""
         group = find_consumer(self._groups, request.group_id)
         if group is None:
             raise self._not_found(request.group_id, "Group")
@@ -88,7 +91,7 @@ class ConsumerHeartbeats:
     def _beat(
         self, request: ConsumerGroupHeartbeatRequest, context: GroupRequestContext, step: Step
     ) -> ConsumerGroupHeartbeatResponse:
-        """Raises ApiError. Everything is validated before anything changes."""
+        """Joins the member, or keeps its session. Raises ApiError. Everything is validated before anything changes."""
         is_joining = request.member_epoch == JOINING_EPOCH
         group = self._find_group(request.group_id, is_joining=is_joining)
         if len(group.members) >= self._config.consumer_max_size and request.member_id not in group.members:
@@ -114,7 +117,8 @@ class ConsumerHeartbeats:
         context: GroupRequestContext,
         step: Step,
     ) -> ConsumerGroupHeartbeatResponse:
-        """Raises ApiError where the member has to start anew; what it said of itself is written nevertheless."""
+        """Changes the group and the member as the request says. Raises ApiError where the member has to start anew; its
+        subscription is written nevertheless."""
         config = self._config_of(group.group_id)
         current = self._progress.advance(group, member, _updated(member, request, context), owned, step)
         if current is None:
@@ -172,7 +176,8 @@ def refused_heartbeat(error: ApiError) -> ConsumerGroupHeartbeatResponse:
 
 
 def _validate_regex(group: ConsumerGroup, member: ConsumerGroupMember, request: ConsumerGroupHeartbeatRequest) -> None:
-    """Raises ApiError. An expression that another member is subscribed to is known to be valid."""
+    """Raises ApiError for an expression that is not valid. One that another member is subscribed to is known to be
+    valid."""
     expression = request.subscribed_topic_regex
     if not expression or expression == member.subscribed_topic_regex or group.subscribed_regexes[expression]:
         return

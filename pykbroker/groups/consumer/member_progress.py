@@ -24,7 +24,10 @@ from .topic_changes import TopicChanges
 
 
 class MemberProgress:
-    """config_of: the settings of a group by its id."""
+    """The changes that requests of members make in a group.
+
+    config_of: the settings of a group by its id.
+    """
 
     def __init__(
         self,

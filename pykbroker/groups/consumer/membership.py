@@ -38,6 +38,8 @@ from .migration import Migration
 
 
 class ConsumerMembership:
+    """Adds, replaces and removes members of consumer groups, and keeps their deadlines."""
+
     def __init__(
         self, records: ConsumerRecords, deadlines: Deadlines, metadata_hash: MetadataHash, migration: Migration
     ) -> None:
@@ -75,7 +77,7 @@ class ConsumerMembership:
         return member
 
     def known_static_member(self, group: ConsumerGroup, member_id: str, instance_id: str) -> ConsumerGroupMember:
-        """Raises ApiError."""
+        """The static member of that instance id, if the member id is its own. Raises ApiError."""
         member = group.static_member(instance_id)
         if member is None:
             raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID, f"Instance id {instance_id} is unknown.")
@@ -118,7 +120,7 @@ class ConsumerMembership:
         """Removes the members. Those that stay learn of it by a new group epoch, or, where they all speak the classic
         protocol, by a rebalance of the classic group that this one becomes."""
         names = ", ".join(member.member_id for member in members)
-        step.because(f"group {group.group_id}: {names} is out: {cause}")
+        step.because(f"group {group.group_id}: {names} removed: {cause}")
         if self._migration.downgrade_without(group, members, step):
             return
         for member in members:
@@ -181,7 +183,7 @@ class ConsumerMembership:
     def expire_session(self, group: ConsumerGroup, member_id: str, step: Step) -> None:
         member = group.members.get(member_id)
         if member is not None:
-            self.remove(group, [member], "its session is over", step)
+            self.remove(group, [member], "no heartbeat within its session timeout", step)
 
     def expire_revocation(self, group: ConsumerGroup, timeout: RevocationTimeout, step: Step) -> None:
         member = group.members.get(timeout.member_id)

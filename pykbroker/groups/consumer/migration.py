@@ -43,7 +43,10 @@ UPGRADE, DOWNGRADE, BIDIRECTIONAL, DISABLED = "upgrade", "downgrade", "bidirecti
 
 
 class Migration:
-    """groups: the shard's groups of both types, shared with it."""
+    """Upgrades classic groups to consumer groups, and downgrades consumer groups to classic groups.
+
+    groups: the shard's groups of both types, shared with it.
+    """
 
     def __init__(
         self,

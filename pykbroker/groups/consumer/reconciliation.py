@@ -27,7 +27,9 @@ ReportedPartitions: TypeAlias = Mapping[bytes, Set[int]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reconciliation:
-    """topic_ids: what the member is subscribed to; of other topics it gets nothing.
+    """What decides one member's next step.
+
+    topic_ids: what the member is subscribed to; of other topics it gets nothing.
 
     owned: what the member reports, None where it reports nothing. is_free: whether no member has the partition, or must
     still give it up. has_subscription_changed: since the member's last heartbeat.

@@ -54,7 +54,10 @@ ResolvedTopics: TypeAlias = tuple[int, frozenset[str]]
 
 
 class RegularExpressions:
-    """regexes: looks for topics; where it is None, topics are looked for at once."""
+    """The regular expressions of a shard's consumer groups.
+
+    regexes: looks for topics; where it is None, topics are looked for at once.
+    """
 
     def __init__(
         self,

@@ -10,7 +10,10 @@ from .consumer_group_member import ConsumerGroupMember
 
 @dataclass(frozen=True, slots=True)
 class ResolvedRegularExpression:
-    """version: the version of the metadata in which topics were looked for. timestamp_ms: when, by the wall clock."""
+    """The topics that an expression matched.
+
+    version: the version of the metadata in which topics were looked for. timestamp_ms: when, by the wall clock.
+    """
 
     topics: frozenset[str]
     version: int

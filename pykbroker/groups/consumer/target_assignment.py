@@ -19,7 +19,10 @@ from .consumer_replay import ConsumerRecords
 
 
 class TargetAssignments:
-    """offload: computes large assignments; where it is None, they are computed at once."""
+    """Computes the target assignments of a shard's consumer groups.
+
+    offload: computes large assignments; where it is None, they are computed at once.
+    """
 
     def __init__(
         self,
@@ -39,11 +42,12 @@ class TargetAssignments:
         self._kept: KeptEntries[str, AssignmentTask] = KeptEntries(self._awaited.get, lambda task: task)
 
     def begin_trial(self) -> None:
-        """What changes from here on may be taken back by `end_trial`."""
+        """Begins a trial: `end_trial` may take back what changes from here on."""
         self._kept.begin()
 
     def end_trial(self, *, is_kept: bool) -> None:
-        """is_kept: whether the changes stay. A task that the trial began is dropped where they do not."""
+        """Ends the trial of a step. is_kept: whether the changes stay. A task that the trial began is dropped where
+        they do not."""
         for group_id, task in self._kept.end().items():
             if not is_kept:
                 self._awaited.pop(group_id, None)

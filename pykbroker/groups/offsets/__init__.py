@@ -1,1 +1,1 @@
-"""Committed offsets: plain and transactional commits, fetches, expiry."""
+"""Committed offsets: commits, plain and in transactions, fetches, deletion and expiry."""

@@ -13,8 +13,11 @@ from .pending_offsets import PendingAsOfNow
 
 @dataclass(frozen=True, slots=True)
 class AllOffsets:
-    """table: by topic and partition. pending: the offsets that open transactions may replace, and those that ended
-    transactions have not moved to the table yet."""
+    """The offsets of one group.
+
+    table: by topic and partition. pending: the offsets that open transactions may replace, and those that ended
+    transactions have not moved to the table yet.
+    """
 
     error_code: ErrorCode = ErrorCode.NONE
     table: dict[str, dict[int, CommittedOffset]] = field(default_factory=dict)

@@ -22,7 +22,9 @@ Place: TypeAlias = tuple[str, int]
 
 @dataclass(slots=True, kw_only=True)
 class CommittedOffset:
-    """expire_timestamp_ms: set where the client asked for a retention time of its own, as OffsetCommit v2-4 could.
+    """A committed offset.
+
+    expire_timestamp_ms: set where the client asked for a retention time of its own, as OffsetCommit v2-4 could.
 
     order: grows with the position of the record in the log; an offset that a transaction commits may be older than the
     one in the table. The class is a value, but not frozen, because a hundred thousand are made while a coordinator

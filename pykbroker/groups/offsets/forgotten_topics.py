@@ -37,7 +37,10 @@ class DeletedTopics:
 
 @dataclass(slots=True)
 class _Progress:
-    """last_order: the order of the newest offset when the deletion was seen. places: where nobody has looked yet."""
+    """How far a shard has come with forgetting topics.
+
+    last_order: the order of the newest offset when the deletion was seen. places: where nobody has looked yet.
+    """
 
     last_order: int
     places: Iterator[GroupPlace]
@@ -60,11 +63,11 @@ class ForgottenTopics:
         return True
 
     def begin_trial(self) -> None:
-        """What changes from here on may be taken back by `end_trial`."""
+        """Begins a trial: `end_trial` may take back what changes from here on."""
         self._kept.begin()
 
     def end_trial(self, *, is_kept: bool) -> None:
-        """is_kept: whether the step did happen; else every offset is looked at again."""
+        """Ends the trial of a step. is_kept: whether the step did happen; else every offset is looked at again."""
         for deleted, progress in self._kept.end().items():
             if not is_kept:
                 self._under_way.pop(deleted, None)
@@ -81,7 +84,7 @@ class ForgottenTopics:
         for group_id, topic, partition in gone:
             step.append(offset_tombstone(group_id, topic, partition))
         for group_id, count in Counter(group_id for group_id, _, _ in gone).items():
-            step.because(f"group {group_id}: {count} offsets of deleted topics")
+            step.because(f"group {group_id}: {count} offsets of deleted topics are deleted")
         if is_last:
             del self._under_way[deleted]
         return is_last

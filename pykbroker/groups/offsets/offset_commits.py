@@ -50,7 +50,7 @@ class OffsetCommits:
         self._on_commit = on_commit
 
     def commit(self, request: OffsetCommitRequest, context: GroupRequestContext, step: Step) -> OffsetCommitResponse:
-        """Every topic of the request has its name; from v10 on it has its id, too."""
+        """Commits offsets at once. Every topic of the request has its name; from v10 on it has its id, too."""
         error_code = self._validate(request, context)
         if error_code is not ErrorCode.NONE:
             return refused_commit(request, error_code)
@@ -72,7 +72,7 @@ class OffsetCommits:
         return OffsetCommitResponse(topics=topics)
 
     def commit_in_transaction(self, request: TxnOffsetCommitRequest, step: Step) -> TxnOffsetCommitResponse:
-        """The records are the producer's: they count when its transaction is committed."""
+        """Commits offsets that count when the producer's transaction is committed; the records are the producer's."""
         error_code = self._validate_in_transaction(request)
         if error_code is not ErrorCode.NONE:
             return refused_txn_commit(request, error_code)
@@ -96,7 +96,7 @@ class OffsetCommits:
     # Who may commit
 
     def _validate(self, request: OffsetCommitRequest, context: GroupRequestContext) -> ErrorCode:
-        """One partition that is another member's by now fences the whole commit."""
+        """The error of the whole request. One partition that is another member's by now fences the whole commit."""
         member_id, epoch = request.member_id, request.generation_id_or_member_epoch
         group = self._groups.get(request.group_id)
         if group is None:
@@ -117,7 +117,8 @@ class OffsetCommits:
         return group.validate_committed_partitions(member_id, epoch, partitions)
 
     def _validate_in_transaction(self, request: TxnOffsetCommitRequest) -> ErrorCode:
-        """The request has no topic ids, by which the partitions of members are known."""
+        """The error of the whole request, which has no topic ids: those by which members' partitions are known come
+        from the metadata."""
         if not request.group_id:
             return ErrorCode.INVALID_GROUP_ID
         member_id, epoch = request.member_id, request.generation_id

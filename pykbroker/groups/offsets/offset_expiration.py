@@ -25,7 +25,10 @@ MOST_EXPIRED = 500
 
 
 class OffsetExpiration:
-    """groups: the shard's. next_ms: when the next search begins or goes on; None before the timers have started."""
+    """Searches the groups of a shard for expired offsets, a part of them in each step.
+
+    groups: the shard's. next_ms: when the next search begins or goes on; None before the timers have started.
+    """
 
     def __init__(
         self, config: GroupConfig, groups: Mapping[str, Group], committed: CommittedOffsets, pending: PendingOffsets
@@ -111,11 +114,12 @@ class OffsetExpiration:
     # Trials
 
     def begin_trial(self) -> None:
-        """What changes from here on may be taken back by `end_trial`."""
+        """Begins a trial: `end_trial` may take back what changes from here on."""
         self._kept_next_ms = self.next_ms
 
     def end_trial(self, *, is_kept: bool) -> None:
-        """is_kept: whether the step did happen; else the search begins with the first group again."""
+        """Ends the trial of a step. is_kept: whether the step did happen; else the search begins with the first group
+        again."""
         if not is_kept:
             self.next_ms = self._kept_next_ms
             self._groups_left.clear()

@@ -44,7 +44,10 @@ NO_LEADER_EPOCH = -1
 
 
 class Offsets:
-    """groups: the shard's groups of all types, shared with it."""
+    """The committed and pending offsets of one shard.
+
+    groups: the shard's groups of all types, shared with it.
+    """
 
     def __init__(
         self, config: GroupConfig, groups: Mapping[str, Group], topics: TopicsView, on_commit: OnOffsetCommit
@@ -144,7 +147,10 @@ class Offsets:
     # Records
 
     def replay(self, producer_id: int | None, key: OffsetCommitKey, value: OffsetCommitValue | None) -> None:
-        """producer_id: of the producer in whose open transaction the record is; None for all others."""
+        """Applies a record of a committed offset.
+
+        producer_id: of the producer in whose open transaction the record is; None for all others.
+        """
         if value is None:
             self.committed.replay(key, None)
             self.pending.drop(key.group, key.topic, key.partition)
@@ -156,7 +162,7 @@ class Offsets:
     # Trials
 
     def begin_trial(self) -> None:
-        """What changes from here on may be taken back by `end_trial`."""
+        """Begins a trial: `end_trial` may take back what changes from here on."""
         self.expiration.begin_trial()
         self.forgotten_topics.begin_trial()
 

@@ -26,7 +26,10 @@ MOST_MOVED = 1_000
 
 @dataclass(slots=True, eq=False)
 class _Transaction:
-    """offsets: by group and place. end: the number of the transaction's end, counted from 1; 0 while it is open."""
+    """The offsets of one transaction.
+
+    offsets: by group and place. end: the number of the transaction's end, counted from 1; 0 while it is open.
+    """
 
     producer_id: int
     offsets: dict[str, dict[Place, CommittedOffset]] = field(default_factory=dict)
@@ -54,7 +57,10 @@ class PendingAsOfNow:
 
 
 class PendingOffsets:
-    """offsets: the table that takes the offsets of committed transactions."""
+    """The pending offsets of one shard.
+
+    offsets: the table that takes the offsets of committed transactions.
+    """
 
     def __init__(self, offsets: CommittedOffsets) -> None:
         self._offsets = offsets
