@@ -36,8 +36,8 @@ from pykbroker.replication.partition import Partition
 from pykbroker.server.coordinators.group_coordinator import GroupCoordinator
 from pykbroker.server.network.handlers import ConnectionState, HandlerTable, RequestContext
 from pykbroker.server.node.broker import Broker
+from pykbroker.server.node.composition.replicas import replica_manager
 from pykbroker.server.node.node_transactions import NodeTransactions
-from pykbroker.server.replicas.replica_manager import ReplicaManager
 from pykbroker.sim.clock import EPOCH_MS
 from pykbroker.sim.network import SimulatedNetwork
 from pykbroker.sim.threads import SimulatedThreads
@@ -151,7 +151,7 @@ class ApiNode:
             if log_dir not in unusable
         ]
         self.threads = SimulatedThreads(self.rng)
-        self.replicas = ReplicaManager(self.config, self.directories, clock=self.clock, threads=self.threads)
+        self.replicas = replica_manager(self.config, self.directories, clock=self.clock, threads=self.threads)
         controller, metadata = cast(Any, _Controller()), cast(Any, _Metadata(self))
         self.groups = GroupCoordinator(
             self.config,

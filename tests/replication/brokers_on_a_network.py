@@ -34,8 +34,8 @@ from pykbroker.replication.partition import Partition
 from pykbroker.server.network.dispatch import Dispatcher
 from pykbroker.server.network.listener import Listener
 from pykbroker.server.network.receive_buffer import BufferPool
+from pykbroker.server.node.composition.replicas import node_replication
 from pykbroker.server.node.handlers import HANDLERS
-from pykbroker.server.replicas.node_replication import NodeReplication
 from pykbroker.server.runtime.log_lines import RateLimitedLog
 from pykbroker.sim.network import SimulatedNetwork
 from tests.api.api_node import ApiNode
@@ -73,7 +73,7 @@ class BrokerNode:
         )
         refusals = RateLimitedLog(logging.getLogger("refusals"), self.api.clock)
         listener = Listener("PLAINTEXT", acceptor, dispatcher, limits(), BufferPool(), refusals)
-        replication = NodeReplication.of(
+        replication = node_replication(
             self.api.config, self.api.replicas, self.api.transactions.inter_broker, self.api.clock
         )
         for partition in self.api.replicas.partitions():

@@ -11,7 +11,7 @@ import trio
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages.brokers import AlterPartitionRequest, AlterPartitionResponse
 from pykbroker.replication.partition import Partition
-from pykbroker.server.replicas.node_replication import NodeReplication
+from pykbroker.server.node.composition.replicas import node_replication
 from tests.api.api_node import ApiNode, in_virtual_time
 from tests.server.work_per_step import WorkPerStep
 
@@ -42,7 +42,7 @@ class Controller:
 
 def while_replicating(node: ApiNode, controller: Controller, test: Callable[[], Awaitable[None]]) -> None:
     async def run() -> None:
-        replication = NodeReplication.of(node.config, node.replicas, node.transactions.inter_broker, node.clock)
+        replication = node_replication(node.config, node.replicas, node.transactions.inter_broker, node.clock)
         async with trio.open_nursery() as nursery:
             nursery.start_soon(replication.run, controller.submit, lambda: 1)
             await test()

@@ -13,6 +13,8 @@ from pykbroker.storage.files.errors import NoRoom
 from ..runtime.clock import Clock
 from ..runtime.log_lines import RateLimitedLog
 
+_log = logging.getLogger(__name__)
+
 _QUIET_MS = 1000
 """A small write may still fit where a large one did not: there is room when none was refused for so long."""
 
@@ -20,8 +22,8 @@ _QUIET_MS = 1000
 class FullDirectories:
     """False as long as there is none."""
 
-    def __init__(self, logger: logging.Logger, clock: Clock) -> None:
-        self._log = RateLimitedLog(logger, clock)
+    def __init__(self, clock: Clock) -> None:
+        self._log = RateLimitedLog(_log, clock)
         self._clock = clock
         self._refused_ms: dict[str, int] = {}
 

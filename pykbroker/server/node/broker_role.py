@@ -17,11 +17,10 @@ from ..network.transport import Network
 from ..quorum.auto_topic_creation import AutoTopicCreation
 from ..replicas.directory_assignments import DirectoryAssignments
 from ..replicas.log_moves import LogMoves
-from ..replicas.node_replication import NodeReplication
-from ..replicas.replica_manager import ReplicaManager
 from ..replicas.replica_selector import replica_selector
 from .broker import BoundListener, Broker, ClusterNode
 from .broker_lifecycle import BrokerIdentity, BrokerLifecycle
+from .composition.replicas import node_replication, replica_manager
 from .node_storage import NodeStorage
 from .node_transactions import NodeTransactions
 from .unserved_settings import UnservedSettings
@@ -42,7 +41,7 @@ class BrokerRole:
     ) -> None:
         config, clock, threads = node.config, node.clock, node.threads
         assignments = DirectoryAssignments(node.controller_channel, lambda: node.image, node.node_id)
-        replicas = ReplicaManager(
+        replicas = replica_manager(
             config,
             storage.directories,
             clock=clock,
@@ -89,7 +88,7 @@ class BrokerRole:
             replica_selector=replica_selector(config, lambda: node.image),
             advertised=tuple(advertised),
         )
-        self._replication = NodeReplication.of(config, replicas, transactions.inter_broker, clock)
+        self._replication = node_replication(config, replicas, transactions.inter_broker, clock)
         self.lifecycle = BrokerLifecycle(
             _identity(self.broker, storage),
             node.controller_channel,

@@ -92,7 +92,7 @@ class RaftDriver:
         self._wants_flush = Signal()
         self._flushing = trio.Lock()
         self._durable_end_offset = log.end_offset
-        self._full = FullDirectories(logger, clock)
+        self._full = FullDirectories(clock)
         self._refusal: NoRoom | None = None
         """Of what raft itself wants written, as long as there is no room for it."""
         self._wants_to_resign = False

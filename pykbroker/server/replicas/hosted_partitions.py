@@ -5,6 +5,7 @@ Which ones there are is decided by `replica_manager`; Kafka has the same map in 
 
 from __future__ import annotations
 
+import posixpath
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import Protocol, TypeVar
@@ -13,6 +14,8 @@ from pykbroker.metadata.image import MetadataImage, TopicState
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.schema import NO_UUID
 from pykbroker.replication.partition import Partition
+from pykbroker.storage.directories.directory_names import parse_partition_directory
+from pykbroker.storage.directories.log_dirs import LogDirectory
 from pykbroker.storage.files.checkpoints import TopicPartition
 from pykbroker.storage.log.log import Log
 
@@ -120,6 +123,31 @@ class HostedPartitions:
 
     def __contains__(self, partition: Partition) -> bool:
         return self.of_topic_id(partition.topic_id).get(partition.index) is partition
+
+    # What the work on logs asks and tells
+
+    def flushed(self, log: Log) -> None:
+        """What of the log only waited for the disk can be read now."""
+        at = parse_partition_directory(posixpath.basename(log.directory))
+        partition = None if at is None else self.of_log(at, log)
+        if partition is not None:
+            partition.flushed()
+
+    def begins_later(self, at: TopicPartition, log: Log) -> None:
+        """The log's start has moved, and its followers learn it."""
+        partition = self.of_log(at, log)
+        if partition is not None:
+            partition.notify()
+
+    def high_watermarks(self, directory: LogDirectory) -> dict[TopicPartition, int]:
+        hosted = {id(log): at for at, log in directory.logs.copy().items()}
+        return {
+            hosted[id(partition.log)]: partition.high_watermark for partition in self if id(partition.log) in hosted
+        }
+
+    def last_stable_offset(self, at: TopicPartition, log: Log) -> int | None:
+        partition = self.of_log(at, log)
+        return None if partition is None else partition.last_stable_offset
 
     # Changes
 

@@ -8,12 +8,10 @@ from dataclasses import dataclass, field
 
 import trio
 
-from pykbroker.config import BrokerConfig
-
 from ..runtime.clock import Clock
 from ..runtime.turns import Turn
 from .alter_partition import Submit
-from .replica_fetcher import BrokerSender, ReplicaFetchers
+from .replica_fetcher import ReplicaFetchers
 from .replica_manager import ReplicaManager, ReplicationCounts
 
 logger = logging.getLogger(__name__)
@@ -30,20 +28,6 @@ class NodeReplication:
     lag_time_max_ms: int
     clock: Clock
     told: ReplicationCounts = field(default_factory=ReplicationCounts)
-
-    @staticmethod
-    def of(config: BrokerConfig, replicas: ReplicaManager, brokers: BrokerSender, clock: Clock) -> NodeReplication:
-        fetchers = ReplicaFetchers(
-            config,
-            brokers,
-            flush=replicas.flush,
-            truncate=replicas.truncations.run,
-            clock=clock,
-            on_disk_failure=lambda partition, failure: replicas.failures.in_log(partition.log, failure),
-            throttle=replicas.quotas.follower,
-        )
-        replicas.replicate_with(fetchers)
-        return NodeReplication(replicas, fetchers, config.int("replica.lag.time.max.ms"), clock)
 
     async def run(self, submit: Submit, broker_epoch: Callable[[], int]) -> None:
         """Until it is cancelled. submit: asks the active controller. broker_epoch: of this broker's registration."""

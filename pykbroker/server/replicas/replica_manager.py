@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import posixpath
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 import trio
@@ -21,7 +21,6 @@ from pykbroker.metadata.partition_state import PartitionState
 from pykbroker.protocol.errors import ApiError, ErrorCode
 from pykbroker.protocol.uuids import RESERVED_DIRECTORIES, uuid_to_text
 from pykbroker.replication.partition import IsrRules, Partition
-from pykbroker.storage.directories.directory_names import parse_partition_directory
 from pykbroker.storage.directories.log_dirs import LogDirectory
 from pykbroker.storage.files.checkpoints import TopicPartition
 from pykbroker.storage.files.errors import CorruptLog, FileError, NoRoom
@@ -29,12 +28,11 @@ from pykbroker.storage.log.log import AppendOrigin, AppendResult, Log, LogConfig
 from pykbroker.storage.segments.validation import CheckedBatch
 from pykbroker.storage.segments.verification import Check
 
-from ..logs.cleaning_process import ThisThread
 from ..logs.full_directories import FullDirectories
 from ..logs.hosted_logs import HostedLogs
-from ..logs.log_cleaner import LogCleaner, NewWorkplace
+from ..logs.log_cleaner import LogCleaner
 from ..logs.log_flushes import LogFlushes
-from ..logs.log_loading import LogLoading, LogToOpen, OnLoading
+from ..logs.log_loading import LogLoading, LogToOpen
 from ..logs.log_truncations import LogTruncations
 from ..logs.log_upkeep import LogUpkeep
 from ..logs.logs_without_room import LogsWithoutRoom
@@ -45,7 +43,6 @@ from ..runtime.threads import Threads
 from ..runtime.turns import Turn
 from .alter_partition import IsrChanges
 from .hosted_partitions import HostedPartitions, LeadershipListener, ReplicationListener
-from .image_brokers import ImageBrokers
 from .replication_quotas import ReplicationQuotas
 from .storage_failures import StorageFailures, log_damage
 
@@ -71,75 +68,58 @@ class ReplicationCounts(NamedTuple):
 
 
 class ReplicaManager:
-    """Partitions by topic and index. `apply` is to be subscribed to the controller's driver.
+    """Partitions by topic and index. `apply` is to be subscribed to the metadata publisher.
 
-    on_placement: is told of a replica whose directory is not the one that the metadata names.
+    hosted: the partitions. loading, upkeep, cleaner, flushes, truncations: the work on their logs. record_checks,
+    timestamp_lookups: the work on the records of clients' requests. on_placement: is told of a replica whose directory
+    is not the one that the metadata names.
     """
 
     def __init__(
         self,
         config: BrokerConfig,
-        directories: Sequence[LogDirectory],
+        hosted: HostedPartitions,
+        logs: HostedLogs,
         *,
         clock: Clock,
         threads: Threads,
-        new_workplace: NewWorkplace = ThisThread,
-        on_loading: OnLoading | None = None,
+        loading: LogLoading,
+        upkeep: LogUpkeep,
+        cleaner: LogCleaner,
+        flushes: LogFlushes,
+        truncations: LogTruncations,
+        failures: StorageFailures,
+        full: FullDirectories,
+        record_checks: RecordChecks,
+        timestamp_lookups: RecordChecks,
+        isr_changes: IsrChanges,
+        isr_rules: IsrRules,
+        quotas: ReplicationQuotas,
         on_placement: OnPlacement | None = None,
     ) -> None:
         self._config = config
         self._node_id = config.node_id
         self._threads = threads
         self._clock = clock
-        self._hosted = HostedPartitions()
-        self.isr_changes = IsrChanges(config.node_id)
-        self.quotas = ReplicationQuotas(config, lambda: self._hosted.image)
-        self.leader_quota = self.quotas.leader
-        self._isr_rules = IsrRules(
-            ImageBrokers(lambda: self._hosted.image), config.int("replica.lag.time.max.ms"), self.isr_changes.propose
-        )
+        self._hosted = hosted
         # No call in between: each partition of each request asks one of these.
-        self.get_partition = self._hosted.get
-        self.get_partition_by_id = self._hosted.get_by_id
-        self.get_fetched_partition = self._hosted.get_fetched
-        self.logs = HostedLogs(
-            directories, clock=clock, producer_id_expiration_ms=config.int("producer.id.expiration.ms")
-        )
-        self._loading = LogLoading(
-            self.logs,
-            clock=clock,
-            threads=threads,
-            threads_per_directory=config.int("num.recovery.threads.per.data.dir"),
-            on_loading=on_loading,
-        )
-        self._full = FullDirectories(logger, clock)
-        self.failures = StorageFailures(self._hosted, self.logs, self._full, metadata_log_dir=config.metadata_log_dir)
-        self.record_checks = RecordChecks(threads)
-        # A busy disk that lookups wait for stops no check.
-        self.timestamp_lookups = RecordChecks(threads, beside=self.record_checks)
-        self.truncations = LogTruncations(threads, self.failures.quarantine)
-        self._flushes = LogFlushes(threads, self.failures.in_log, self._flushed)
-        self._upkeep = LogUpkeep(
-            config,
-            self.logs,
-            clock=clock,
-            threads=threads,
-            flushes=self._flushes,
-            full=self._full,
-            high_watermarks=self._high_watermarks,
-            on_failure=self.failures.in_directory,
-            on_new_start=self._begins_later,
-        )
-        self._cleaner = LogCleaner(
-            config,
-            self.logs,
-            clock=clock,
-            threads=threads,
-            last_stable_offset=self._last_stable_offset,
-            on_failure=self.failures.in_directory,
-            on_damage=self.failures.quarantine_log,
-            new_workplace=new_workplace,
-        )
+        self.get_partition = hosted.get
+        self.get_partition_by_id = hosted.get_by_id
+        self.get_fetched_partition = hosted.get_fetched
+        self.logs = logs
+        self._loading = loading
+        self._upkeep = upkeep
+        self._cleaner = cleaner
+        self._flushes = flushes
+        self.truncations = truncations
+        self.failures = failures
+        self._full = full
+        self.record_checks = record_checks
+        self.timestamp_lookups = timestamp_lookups
+        self.isr_changes = isr_changes
+        self._isr_rules = isr_rules
+        self.quotas = quotas
+        self.leader_quota = quotas.leader
         self._on_placement = on_placement
         self._has_image = False
         self._unapplied = 0
@@ -490,19 +470,6 @@ class ReplicaManager:
             if partition.log is log:
                 return log.recovery_point >= end_offset
 
-    def _flushed(self, log: Log) -> None:
-        """What of it only waited for the disk can be read now."""
-        at = parse_partition_directory(posixpath.basename(log.directory))
-        partition = None if at is None else self._hosted.of_log(at, log)
-        if partition is not None:
-            partition.flushed()
-
-    def _begins_later(self, at: TopicPartition, log: Log) -> None:
-        """Followers learn it."""
-        partition = self._hosted.of_log(at, log)
-        if partition is not None:
-            partition.notify()
-
     async def checkpoint_log_start_offsets(self, partitions: Iterable[Partition]) -> None:
         """Where these begin is durable when it returns, or the directory of one that is not is offline. One that comes
         to another directory meanwhile is looked for there.
@@ -518,15 +485,3 @@ class ReplicaManager:
     async def checkpoint(self) -> None:
         """Write down the high watermarks, as before a clean shutdown, which writes down the rest."""
         await self._upkeep.checkpoint_high_watermarks()
-
-    def _high_watermarks(self, directory: LogDirectory) -> dict[TopicPartition, int]:
-        hosted = {id(log): at for at, log in directory.logs.copy().items()}
-        return {
-            hosted[id(partition.log)]: partition.high_watermark
-            for partition in self._hosted
-            if id(partition.log) in hosted
-        }
-
-    def _last_stable_offset(self, at: TopicPartition, log: Log) -> int | None:
-        partition = self._hosted.of_log(at, log)
-        return None if partition is None else partition.last_stable_offset
