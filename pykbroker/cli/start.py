@@ -164,15 +164,14 @@ def _node(config: BrokerConfig, on_loading: OnLoading | None) -> Node:
     from pykbroker.api import HANDLERS
     from pykbroker.server.logs.cleaning_process import CleaningProcess
     from pykbroker.server.network.socket_transport import SocketNetwork
+    from pykbroker.server.node.environment import Environment
     from pykbroker.server.node.node import Node, socket_options
     from pykbroker.server.runtime.clock import SystemClock
     from pykbroker.server.runtime.threads import WorkerThreads
     from pykbroker.storage.files.disk import OsDisk
 
     threads = WorkerThreads()
-    return Node(
-        config,
-        handlers=HANDLERS,
+    environment = Environment(
         disk=OsDisk(),
         network=SocketNetwork(socket_options(config), threads),
         clock=SystemClock(),
@@ -181,3 +180,4 @@ def _node(config: BrokerConfig, on_loading: OnLoading | None) -> Node:
         new_workplace=CleaningProcess,
         on_loading=on_loading,
     )
+    return Node(config, HANDLERS, environment)

@@ -9,6 +9,7 @@ import trio
 
 from pykbroker.api import HANDLERS
 from pykbroker.config import BrokerConfig
+from pykbroker.server.node.environment import Environment
 from pykbroker.server.node.node import Node, Ready
 from pykbroker.storage.files.errors import StorageError
 
@@ -73,12 +74,14 @@ class SimulatedNode:
         self.die_at(dies_at, is_power_cut=is_power_cut)
         self._node = Node(
             self.config,
-            handlers=HANDLERS,
-            disk=self.process,
-            network=self._host,
-            clock=self.clock,
-            threads=SimulatedThreads(random.Random(self._rng.random())),
-            rng=random.Random(self._rng.random()),
+            HANDLERS,
+            Environment(
+                disk=self.process,
+                network=self._host,
+                clock=self.clock,
+                threads=SimulatedThreads(random.Random(self._rng.random())),
+                rng=random.Random(self._rng.random()),
+            ),
         )
         self._running = trio.CancelScope()
         self.failure = None

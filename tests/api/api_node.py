@@ -37,7 +37,7 @@ from pykbroker.server.coordinators.group_coordinator import GroupCoordinator
 from pykbroker.server.network.handlers import ConnectionState, HandlerTable, RequestContext
 from pykbroker.server.node.broker import Broker
 from pykbroker.server.node.composition.replicas import replica_manager
-from pykbroker.server.node.node_transactions import NodeTransactions
+from pykbroker.server.node.composition.transactions import node_transactions
 from pykbroker.sim.clock import EPOCH_MS
 from pykbroker.sim.network import SimulatedNetwork
 from pykbroker.sim.threads import SimulatedThreads
@@ -161,7 +161,7 @@ class ApiNode:
             threads=self.threads,
             rng=self.rng,
         )
-        self.transactions = NodeTransactions.of(
+        self.transactions = node_transactions(
             self.config,
             controller,
             self.replicas,
@@ -178,7 +178,6 @@ class ApiNode:
             node_id=self.node_id,
             cluster_id="test",
             clock=self.clock,
-            rng=self.rng,
             threads=self.threads,
             raft=cast(Any, _Quorum()),
             metadata=metadata,
@@ -190,7 +189,6 @@ class ApiNode:
             groups=self.groups,
             transactions=self.transactions,
             auto_topic_creation=cast(Any, None),
-            directory_assignments=cast(Any, None),
             log_moves=cast(Any, None),
             fetch_sessions=FetchSessionCache(self.rng, self.config.int("max.incremental.fetch.session.cache.slots")),
         )

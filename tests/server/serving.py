@@ -28,7 +28,7 @@ from pykbroker.server.runtime.threads import Threads, WorkerThreads
 from pykbroker.sim.clock import SimulatedClock
 from pykbroker.sim.determinism import run_deterministic
 from pykbroker.sim.network import SimulatedNetwork
-from pykbroker.storage.files.errors import DiskFailed
+from pykbroker.storage.files.errors import FileError
 from tests.server.inline_threads import InlineThreads
 
 refusals_log = logging.getLogger("pykbroker.refusals")
@@ -118,7 +118,7 @@ def dispatcher_of(
     return kind(None, handlers, threads or InlineThreads(), disk_failed=_unexpected)
 
 
-def _unexpected(failure: DiskFailed) -> None:
+def _unexpected(failure: FileError) -> None:
     raise failure
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from dataclasses import dataclass, field
 
 import trio
@@ -21,7 +20,6 @@ from ..quorum.controller_driver import ControllerDriver
 from ..quorum.image_conditions import ImageConditions
 from ..quorum.metadata_publisher import MetadataPublisher
 from ..quorum.raft_driver import RaftDriver
-from ..replicas.directory_assignments import DirectoryAssignments
 from ..replicas.fetch_waits import FetchWaits
 from ..replicas.log_moves import LogMoves
 from ..replicas.replica_manager import ReplicaManager
@@ -29,27 +27,6 @@ from ..runtime.clock import Clock
 from ..runtime.threads import Threads
 from ..runtime.turns import LongRequests
 from .node_transactions import NodeTransactions
-
-_SECURITY_PROTOCOL_IDS = {"PLAINTEXT": 0, "SSL": 1, "SASL_PLAINTEXT": 2, "SASL_SSL": 3}
-
-
-@dataclass(frozen=True, slots=True)
-class BoundListener:
-    """Where one listener is reachable, with the port that was really bound."""
-
-    name: str
-    host: str
-    port: int
-    security_protocol: str
-
-    @property
-    def security_protocol_id(self) -> int:
-        """As registrations have it."""
-        return _SECURITY_PROTOCOL_IDS[self.security_protocol]
-
-    def __str__(self) -> str:
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"{self.name}://{host}:{self.port}"
 
 
 @dataclass(slots=True)
@@ -60,7 +37,6 @@ class ClusterNode:
     node_id: int
     cluster_id: str
     clock: Clock
-    rng: random.Random
     threads: Threads
     raft: RaftDriver
     metadata: MetadataPublisher
@@ -83,13 +59,10 @@ class Broker(ClusterNode):
     groups: GroupCoordinator
     transactions: NodeTransactions
     auto_topic_creation: AutoTopicCreation
-    directory_assignments: DirectoryAssignments
     log_moves: LogMoves
     fetch_sessions: FetchSessionCache
     replica_selector: RackAwareReplicaSelector | None = None
     """Who refers consumers to replicas that are closer (`replica.selector.class`)."""
-    advertised: tuple[BoundListener, ...] = field(default=())
-    """What clients are told, one for each listener of the broker."""
     fetch_waits: FetchWaits = field(default_factory=FetchWaits)
     replica_turns: LongRequests = field(default_factory=LongRequests)
     """Of fetches by other brokers, so that replication does not stand behind a hundred long requests of clients."""

@@ -28,7 +28,7 @@ from ..quorum.controller_channel import ControllerChannel
 from ..runtime.clock import Clock
 from ..runtime.signal import Signal
 from ..runtime.startup_error import StartupError
-from .broker import BoundListener
+from .bound_listeners import BoundListener
 from .registered import registered_features, registered_listeners
 
 _log = logging.getLogger(__name__)

@@ -20,7 +20,7 @@ from pykbroker.protocol.messages.brokers import (
 
 from ..quorum.controller_channel import ControllerChannel
 from ..runtime.signal import Signal
-from .broker import BoundListener
+from .bound_listeners import BoundListener
 from .registered import registered_features, registered_listeners
 
 _log = logging.getLogger(__name__)

@@ -13,34 +13,23 @@ from random import Random
 from typing import TypeVar
 
 from pykbroker.config import BrokerConfig
-from pykbroker.metadata.controller import Controller
 from pykbroker.metadata.features import UnsupportedFeatureLevel, bootstrap_records
 from pykbroker.metadata.image import InconsistentMetadata
 from pykbroker.protocol.schema import Message
 from pykbroker.protocol.uuids import random_uuid, uuid_to_text
 from pykbroker.raft.election_state import InvalidQuorumState
-from pykbroker.raft.snapshots import RetentionLimits, SnapshotSchedule
-from pykbroker.raft.voters import Endpoint, InvalidVoters
+from pykbroker.raft.voters import InvalidVoters
 from pykbroker.storage.directories.log_dirs import LogDirectory
 from pykbroker.storage.files.disk import Disk
 from pykbroker.storage.files.errors import FileError, NoRoom
 from pykbroker.storage.segments.log_config import LogConfig
 
-from ..network.node_connections import NodeConnections
-from ..network.transport import Network
 from ..quorum.bootstrap_checkpoint import InvalidBootstrapCheckpoint, read_bootstrap_checkpoint
-from ..quorum.controller_driver import ControllerDriver
 from ..quorum.formatting import directory_paths, format_path, formatted_cluster_id, is_unformatted, partition_paths
 from ..quorum.metadata_log import MetadataLog
-from ..quorum.metadata_publisher import MetadataPublisher
 from ..quorum.metadata_remedy import remedy, telling
-from ..quorum.quorum_setup import append_linger_ms, raft_node
-from ..quorum.raft_channel import RaftChannel
-from ..quorum.raft_driver import RaftDriver
-from ..quorum.snapshot_generator import SnapshotGenerator
 from ..runtime.clock import Clock
 from ..runtime.startup_error import StartupError
-from ..runtime.threads import Threads
 
 _log = logging.getLogger(__name__)
 
@@ -48,7 +37,10 @@ T = TypeVar("T")
 
 
 class NodeStorage:
-    """directories: those of the partitions. broker_epoch: goes into the mark of a clean shutdown."""
+    """directories: those of the partitions. bootstrap: the first records of a metadata log that has none.
+
+    broker_epoch: goes into the mark of a clean shutdown.
+    """
 
     def __init__(
         self,
@@ -64,8 +56,8 @@ class NodeStorage:
         self.broker_epoch = -1
         self._opened = opened
         self._disk = disk
-        self._metadata_log = metadata_log
-        self._bootstrap = bootstrap
+        self.metadata_log = metadata_log
+        self.bootstrap = bootstrap
 
     @classmethod
     def open(cls, disk: Disk, config: BrokerConfig, *, clock: Clock, rng: Random) -> NodeStorage:
@@ -105,82 +97,19 @@ class NodeStorage:
         return cls(cluster_id, of_partitions, opened, disk, metadata_log, bootstrap)
 
     @property
+    def metadata_directory_id(self) -> bytes:
+        return self._opened[0].directory_id
+
+    @property
     def previous_broker_epoch(self) -> int:
         """Of the last run, where all directories were closed cleanly; -1 elsewhere."""
         epochs = {directory.previous_broker_epoch for directory in self.directories}
         return epochs.pop() if len(epochs) == 1 else -1
 
-    def raft_driver(
-        self,
-        config: BrokerConfig,
-        network: Network,
-        endpoints: Sequence[Endpoint],
-        *,
-        clock: Clock,
-        threads: Threads,
-        rng: Random,
-    ) -> RaftDriver:
-        """This node's part in the quorum, on its metadata log. Raises CorruptLog, FileError, StartupError.
-
-        endpoints: where others reach its controller, by listener.
-        """
-        with refusing_start(), telling(remedy(config)):
-            node = raft_node(
-                config,
-                self._metadata_log,
-                cluster_id=self.cluster_id,
-                directory_id=self._opened[0].directory_id,
-                endpoints=endpoints,
-                rng=rng,
-            )
-        timeout_ms = config.int("controller.quorum.request.timeout.ms")
-        connections = NodeConnections(network, client_id=f"raft-client-{config.node_id}", request_timeout_ms=timeout_ms)
-        return RaftDriver(
-            node,
-            self._metadata_log,
-            RaftChannel(connections, self.cluster_id),
-            clock=clock,
-            threads=threads,
-            append_linger_ms=append_linger_ms(config),
-        )
-
-    def metadata_publisher(self, config: BrokerConfig, raft: RaftDriver) -> MetadataPublisher:
-        """The image of what that log says."""
-        return MetadataPublisher(raft, self._metadata_log, remedy=remedy(config))
-
-    def controller_driver(
-        self, config: BrokerConfig, raft: RaftDriver, metadata: MetadataPublisher, *, clock: Clock, rng: Random
-    ) -> ControllerDriver:
-        """The controller that writes it."""
-        controller = Controller(config, node_id=config.node_id, cluster_id=self.cluster_id, rng=rng)
-        return ControllerDriver(
-            raft,
-            metadata,
-            controller,
-            clock=clock,
-            bootstrap=self._bootstrap,
-            max_idle_ms=config.int("metadata.max.idle.interval.ms"),
-        )
-
-    def snapshot_generator(self, config: BrokerConfig, *, clock: Clock, threads: Threads) -> SnapshotGenerator:
-        """For the image that the publisher follows the log with."""
-        return SnapshotGenerator(
-            self._metadata_log,
-            SnapshotSchedule(
-                config.int("metadata.log.max.record.bytes.between.snapshots"),
-                config.int("metadata.log.max.snapshot.interval.ms"),
-                clock.monotonic_ms(),
-            ),
-            RetentionLimits(config.int("metadata.max.retention.bytes"), config.int("metadata.max.retention.ms")),
-            delete_delay_ms=config.int("internal.metadata.delete.delay.millis"),
-            clock=clock,
-            threads=threads,
-        )
-
     def close(self) -> None:
         """A clean shutdown: everything is flushed and marked so. It blocks: for a thread."""
         try:
-            self._metadata_log.close()
+            self.metadata_log.close()
         except NoRoom:
             # Its records are durable; the next start has to look at it.
             self._opened[0].has_unclean_log = True

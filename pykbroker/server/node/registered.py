@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pykbroker.metadata.features import REGISTERED_FEATURES
 from pykbroker.protocol.messages.brokers import Feature, Listener
 
-from .broker import BoundListener
+from .bound_listeners import BoundListener
 
 
 def registered_listeners(listeners: Iterable[BoundListener]) -> list[Listener]:

@@ -1,6 +1,6 @@
-"""What a node brings along when it takes part in the metadata quorum: who it is, who votes, whom to ask, for how long.
+"""A node's part in the metadata quorum: who it is, who votes, whom it asks, and for how long it waits.
 
-From its configuration and its directory. The log may know better who votes.
+Configuration and directory say so at the start; the metadata log may know better who votes.
 """
 
 from __future__ import annotations
@@ -16,31 +16,53 @@ from pykbroker.raft.replica import LocalReplica
 from pykbroker.raft.timeouts import Timeouts
 from pykbroker.raft.voters import Endpoint, Voter, VoterSet
 
-from .metadata_log import MetadataLog
+from ...network.node_connections import NodeConnections
+from ...quorum.metadata_remedy import remedy, telling
+from ...quorum.raft_channel import RaftChannel
+from ...quorum.raft_driver import RaftDriver
+from ..bound_listeners import BoundListener
+from ..environment import Environment
+from ..node_storage import NodeStorage, refusing_start
 
 _log = logging.getLogger(__name__)
 
-APPEND_LINGER = "controller.quorum.append.linger.ms"
+_APPEND_LINGER = "controller.quorum.append.linger.ms"
 
 
-def raft_node(
-    config: BrokerConfig,
-    log: MetadataLog,
-    *,
-    cluster_id: str,
-    directory_id: bytes,
-    endpoints: Sequence[Endpoint],
-    rng: random.Random,
-) -> RaftNode:
-    """endpoints: of this node's controller listeners, as others reach them; none of a broker alone.
+def raft_driver(
+    config: BrokerConfig, storage: NodeStorage, environment: Environment, listeners: Sequence[BoundListener]
+) -> RaftDriver:
+    """Raft on this node's metadata log. Raises CorruptLog, FileError, StartupError.
 
-    Raises InvalidQuorumState, CorruptLog, FileError.
+    listeners: where others reach this node's controller; none of a broker alone.
     """
+    endpoints = [Endpoint(each.name, each.host, each.port) for each in listeners]
+    with refusing_start(), telling(remedy(config)):
+        node = _raft_node(config, storage, endpoints, environment.fork_rng())
+    timeout_ms = config.int("controller.quorum.request.timeout.ms")
+    connections = NodeConnections(
+        environment.network, client_id=f"raft-client-{config.node_id}", request_timeout_ms=timeout_ms
+    )
+    return RaftDriver(
+        node,
+        storage.metadata_log,
+        RaftChannel(connections, storage.cluster_id),
+        clock=environment.clock,
+        threads=environment.threads,
+        append_linger_ms=_append_linger_ms(config),
+    )
+
+
+def _raft_node(
+    config: BrokerConfig, storage: NodeStorage, endpoints: Sequence[Endpoint], rng: random.Random
+) -> RaftNode:
+    """Raises InvalidQuorumState, CorruptLog, FileError."""
+    log = storage.metadata_log
     is_controller = "controller" in config.roles
     replica = LocalReplica(
         config.node_id,
-        directory_id=directory_id,
-        cluster_id=cluster_id,
+        directory_id=storage.metadata_directory_id,
+        cluster_id=storage.cluster_id,
         endpoints=tuple(endpoints),
         may_vote=is_controller,
         auto_join=is_controller and config.bool("controller.quorum.auto.join.enable"),
@@ -92,9 +114,9 @@ def _bootstrap_servers(config: BrokerConfig) -> list[Endpoint]:
     return [Endpoint("", host, port) for host, port in config.quorum_bootstrap_servers]
 
 
-def append_linger_ms(config: BrokerConfig) -> int:
+def _append_linger_ms(config: BrokerConfig) -> int:
     """Where it was given: Kafka's 25 ms are 25 ms for every change of the metadata."""
-    return config.int(APPEND_LINGER) if APPEND_LINGER in config.originals else 0
+    return config.int(_APPEND_LINGER) if _APPEND_LINGER in config.originals else 0
 
 
 def _timeouts(config: BrokerConfig) -> Timeouts:

@@ -1,0 +1,49 @@
+"""Where a node is reachable: its configured listeners, with the ports that were really bound."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from pykbroker.config import Listener
+
+from ..network.transport import Acceptor
+
+Acceptors: TypeAlias = Mapping[str, Acceptor]
+"""By the names of their listeners."""
+
+_SECURITY_PROTOCOL_IDS = {"PLAINTEXT": 0, "SSL": 1, "SASL_PLAINTEXT": 2, "SASL_SSL": 3}
+
+
+@dataclass(frozen=True, slots=True)
+class BoundListener:
+    """Where one listener is reachable, with the port that was really bound."""
+
+    name: str
+    host: str
+    port: int
+    security_protocol: str
+
+    @property
+    def security_protocol_id(self) -> int:
+        """As registrations have it."""
+        return _SECURITY_PROTOCOL_IDS[self.security_protocol]
+
+    def __str__(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{self.name}://{host}:{self.port}"
+
+
+def bound(listeners: Sequence[Listener], acceptors: Acceptors) -> tuple[BoundListener, ...]:
+    """The listeners as they are advertised: this machine's name stands in place of all interfaces."""
+    return tuple(
+        BoundListener(
+            each.name,
+            each.host or socket.getfqdn(),
+            each.port or acceptors[each.name].address.port,
+            each.security_protocol,
+        )
+        for each in listeners
+    )

@@ -1,0 +1,109 @@
+"""What makes a node a broker: its replicas, groups and transactions, and its membership of the cluster."""
+
+from __future__ import annotations
+
+from pykbroker.protocol.uuids import random_uuid
+from pykbroker.replication.fetch_session import FetchSessionCache
+
+from ...coordinators.group_coordinator import GroupCoordinator
+from ...quorum.auto_topic_creation import AutoTopicCreation
+from ...replicas.directory_assignments import DirectoryAssignments
+from ...replicas.log_moves import LogMoves
+from ...replicas.replica_selector import replica_selector
+from ..bound_listeners import BoundListener
+from ..broker import Broker, ClusterNode
+from ..broker_lifecycle import BrokerIdentity, BrokerLifecycle
+from ..broker_role import BrokerRole
+from ..environment import Environment
+from ..node_storage import NodeStorage
+from ..unserved_settings import UnservedSettings
+from .replicas import node_replication, replica_manager
+from .transactions import node_transactions
+
+
+def broker_role(
+    node: ClusterNode, storage: NodeStorage, environment: Environment, advertised: tuple[BoundListener, ...]
+) -> BrokerRole:
+    """advertised: what clients are told, one for each listener."""
+    assignments = DirectoryAssignments(node.controller_channel, lambda: node.image, node.node_id)
+    broker = _broker(node, storage, environment, assignments)
+    replicas = broker.partitions
+    lifecycle = BrokerLifecycle(
+        _identity(node, storage, environment, advertised),
+        node.controller_channel,
+        lambda: node.image,
+        node.config,
+        node.clock,
+        offline_directories=lambda: replicas.failures.offline_directory_ids,
+    )
+    replicas.failures.on_offline = lifecycle.wake
+    replication = node_replication(node.config, replicas, broker.transactions.inter_broker, node.clock)
+    unserved = UnservedSettings(node.node_id)
+    for listener in (replicas.apply, broker.groups.apply, lifecycle.apply, unserved.apply):
+        node.metadata.subscribe(listener)
+    return BrokerRole(broker, replication, assignments, lifecycle)
+
+
+def _broker(
+    node: ClusterNode, storage: NodeStorage, environment: Environment, assignments: DirectoryAssignments
+) -> Broker:
+    config, clock, threads = node.config, node.clock, node.threads
+    replicas = replica_manager(
+        config,
+        storage.directories,
+        clock=clock,
+        threads=threads,
+        new_workplace=environment.new_workplace,
+        on_loading=environment.on_loading,
+        on_placement=assignments.note,
+    )
+    groups = GroupCoordinator(
+        config, replicas, image=lambda: node.image, clock=clock, threads=threads, rng=environment.fork_rng()
+    )
+    transactions = node_transactions(
+        config,
+        node.controller_channel,
+        replicas,
+        groups,
+        image=lambda: node.image,
+        network=environment.network,
+        clock=clock,
+        threads=threads,
+    )
+    replicas.subscribe(groups.topic, groups)
+    replicas.subscribe(transactions.coordinator.topic, transactions.coordinator)
+    session_slots = config.int("max.incremental.fetch.session.cache.slots")
+    return Broker(
+        config=config,
+        node_id=node.node_id,
+        cluster_id=node.cluster_id,
+        clock=clock,
+        threads=threads,
+        raft=node.raft,
+        metadata=node.metadata,
+        controller=node.controller,
+        controller_channel=node.controller_channel,
+        broker_watch=node.broker_watch,
+        image_conditions=node.image_conditions,
+        partitions=replicas,
+        groups=groups,
+        transactions=transactions,
+        auto_topic_creation=AutoTopicCreation(config, node.controller_channel, clock),
+        log_moves=LogMoves(replicas, assignments, clock=clock, threads=threads),
+        fetch_sessions=FetchSessionCache(environment.fork_rng(), session_slots),
+        replica_selector=replica_selector(config, lambda: node.image),
+    )
+
+
+def _identity(
+    node: ClusterNode, storage: NodeStorage, environment: Environment, advertised: tuple[BoundListener, ...]
+) -> BrokerIdentity:
+    return BrokerIdentity(
+        node_id=node.node_id,
+        cluster_id=node.cluster_id,
+        incarnation_id=random_uuid(environment.rng),
+        rack=node.config.optional_str("broker.rack"),
+        listeners=advertised,
+        log_directory_ids=tuple(directory.directory_id for directory in storage.directories),
+        previous_epoch=storage.previous_broker_epoch,
+    )

@@ -1,0 +1,124 @@
+"""A node, put together: what its roles ask for, and its listeners with the handlers behind them."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import count
+
+from pykbroker.config import BrokerConfig
+from pykbroker.config import Listener as ListenerConfig
+from pykbroker.protocol.uuids import random_uuid
+from pykbroker.storage.files.errors import FileError
+
+from ...network.client_memory import REQUEST_BYTES, ClientMemory
+from ...network.dispatch import Dispatcher
+from ...network.handlers import HandlerTable, NodeT
+from ...network.listener import ConnectionLimits, Listener
+from ...network.receive_buffer import BufferPool
+from ...quorum.snapshot_generator import SnapshotGenerator
+from ...runtime.log_lines import RateLimitedLog
+from ..bound_listeners import Acceptors, BoundListener, bound
+from ..broker import ClusterNode
+from ..broker_role import BrokerRole
+from ..controller_registration import ControllerRegistrar
+from ..environment import Environment
+from ..handlers import Handlers
+from ..node_storage import NodeStorage
+from .broker import broker_role
+from .quorum import cluster_node, snapshot_generator
+
+
+@dataclass(frozen=True, slots=True)
+class NodeParts:
+    """broker_role, registrar: None on a node without the broker role, or without the controller role."""
+
+    node: ClusterNode
+    broker_role: BrokerRole | None
+    registrar: ControllerRegistrar | None
+    snapshots: SnapshotGenerator
+    controller_listeners: list[Listener]
+    client_listeners: list[Listener]
+
+
+def compose(
+    config: BrokerConfig, handlers: Handlers, storage: NodeStorage, acceptors: Acceptors, environment: Environment
+) -> NodeParts:
+    """Raises CorruptLog, FileError, StartupError: raft takes up its state from the metadata log."""
+    listeners = config.listeners
+    of_controller = bound(listeners.advertised_controller, acceptors)
+    node = cluster_node(config, storage, environment, of_controller)
+    role = None
+    if "broker" in config.roles:
+        role = broker_role(node, storage, environment, bound(listeners.advertised, acceptors))
+    snapshots = snapshot_generator(config, storage, environment)
+    node.metadata.subscribe(snapshots.apply)
+    registrar = None if node.controller is None else _registrar(node, environment, of_controller)
+
+    disk_failed = _ignore if role is None else role.broker.partitions.failures.at_path
+    listening = _Listening(config, acceptors, environment, count(1), disk_failed)
+    return NodeParts(
+        node,
+        role,
+        registrar,
+        snapshots,
+        # Two pools: clients must not take a controller's memory.
+        listening.listeners(listeners.controller, node, handlers.controller),
+        [] if role is None else listening.listeners(listeners.client, role.broker, handlers.broker),
+    )
+
+
+def _registrar(node: ClusterNode, environment: Environment, listeners: Sequence[BoundListener]) -> ControllerRegistrar:
+    incarnation_id = random_uuid(environment.rng)
+    registrar = ControllerRegistrar(
+        node.node_id, incarnation_id, listeners, node.controller_channel, lambda: node.image
+    )
+    node.metadata.subscribe(registrar.apply)
+    return registrar
+
+
+@dataclass(frozen=True, slots=True)
+class _Listening:
+    """What all listeners of a node share. request_numbers: of the node's requests, whichever listener they come by."""
+
+    config: BrokerConfig
+    acceptors: Acceptors
+    environment: Environment
+    request_numbers: Iterator[int]
+    disk_failed: Callable[[FileError], None]
+
+    def listeners(
+        self, configured: Sequence[ListenerConfig], node: NodeT, handlers: HandlerTable[NodeT]
+    ) -> list[Listener]:
+        """Those of one kind, which share the memory for requests and the limits of connections."""
+        pool = BufferPool(_client_memory(self.config))
+        limits = _connection_limits(self.config)
+        refusals = RateLimitedLog(logging.getLogger(f"{Listener.__module__}.refusals"), self.environment.clock)
+        return [
+            Listener(each.name, self.acceptors[each.name], self._dispatcher(node, handlers), limits, pool, refusals)
+            for each in configured
+        ]
+
+    def _dispatcher(self, node: NodeT, handlers: HandlerTable[NodeT]) -> Dispatcher[NodeT]:
+        return Dispatcher(
+            node, handlers, self.environment.threads, disk_failed=self.disk_failed, numbers=self.request_numbers
+        )
+
+
+def _ignore(failure: FileError) -> None:
+    """A node without partitions sends no files."""
+
+
+def _connection_limits(config: BrokerConfig) -> ConnectionLimits:
+    return ConnectionLimits(
+        max_request_bytes=config.int("socket.request.max.bytes"),
+        max_idle_ms=config.int("connections.max.idle.ms"),
+        max_connections=config.int("max.connections"),
+        max_connections_per_ip=config.int("max.connections.per.ip"),
+    )
+
+
+def _client_memory(config: BrokerConfig) -> ClientMemory:
+    limit_bytes = config.int("queued.max.request.bytes")
+    return ClientMemory(limit_bytes if limit_bytes > 0 else REQUEST_BYTES)

@@ -1,0 +1,112 @@
+"""What every node has of the metadata quorum: raft, the image, the way to the controller, and maybe a controller."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+from pykbroker.config import BrokerConfig
+from pykbroker.metadata.controller import Controller
+from pykbroker.raft.snapshots import RetentionLimits, SnapshotSchedule
+
+from ...network.node_connections import NodeAddress, NodeConnections
+from ...quorum.broker_watch import BrokerWatch
+from ...quorum.controller_channel import ControllerChannel
+from ...quorum.controller_driver import ControllerDriver
+from ...quorum.image_conditions import ImageConditions
+from ...quorum.metadata_publisher import MetadataPublisher
+from ...quorum.metadata_remedy import remedy
+from ...quorum.raft_driver import RaftDriver
+from ...quorum.snapshot_generator import SnapshotGenerator
+from ..bound_listeners import BoundListener
+from ..broker import ClusterNode
+from ..environment import Environment
+from ..node_storage import NodeStorage
+from .raft import raft_driver
+
+
+def cluster_node(
+    config: BrokerConfig, storage: NodeStorage, environment: Environment, listeners: Sequence[BoundListener]
+) -> ClusterNode:
+    """listeners: where others reach this node's controller. Raises CorruptLog, FileError, StartupError."""
+    raft = raft_driver(config, storage, environment, listeners)
+    metadata = MetadataPublisher(raft, storage.metadata_log, remedy=remedy(config))
+    controller = None
+    if "controller" in config.roles:
+        controller = _controller_driver(config, storage, environment, raft, metadata)
+    channel = _controller_channel(config, environment, raft, controller)
+    watch = None
+    if controller is not None:
+        watch = BrokerWatch(config.node_id, environment.network, controller, lambda: metadata.image)
+        metadata.subscribe(watch.apply)
+        controller.watch(channel.leader_may_have_changed)
+        controller.watch(watch.activity_may_have_changed)
+    return ClusterNode(
+        config=config,
+        node_id=config.node_id,
+        cluster_id=storage.cluster_id,
+        clock=environment.clock,
+        threads=environment.threads,
+        raft=raft,
+        metadata=metadata,
+        controller=controller,
+        controller_channel=channel,
+        broker_watch=watch,
+        image_conditions=ImageConditions(metadata),
+    )
+
+
+def _controller_driver(
+    config: BrokerConfig,
+    storage: NodeStorage,
+    environment: Environment,
+    raft: RaftDriver,
+    metadata: MetadataPublisher,
+) -> ControllerDriver:
+    controller = Controller(config, node_id=config.node_id, cluster_id=storage.cluster_id, rng=environment.fork_rng())
+    return ControllerDriver(
+        raft,
+        metadata,
+        controller,
+        clock=environment.clock,
+        bootstrap=storage.bootstrap,
+        max_idle_ms=config.int("metadata.max.idle.interval.ms"),
+    )
+
+
+def _controller_channel(
+    config: BrokerConfig, environment: Environment, raft: RaftDriver, controller: ControllerDriver | None
+) -> ControllerChannel:
+    timeout_ms = config.int("request.timeout.ms")
+    channel = ControllerChannel(
+        NodeConnections(environment.network, client_id=f"broker-{config.node_id}", request_timeout_ms=timeout_ms),
+        local=controller,
+        find=partial(_leader_elsewhere, raft),
+        timeout_ms=timeout_ms,
+        threads=environment.threads,
+    )
+    raft.watch(channel.leader_may_have_changed)
+    return channel
+
+
+def _leader_elsewhere(raft: RaftDriver) -> NodeAddress | None:
+    leader = raft.leader_endpoint
+    if leader is None or leader.node_id == raft.node_id:
+        return None
+    return NodeAddress(f"controller {leader.node_id}", leader.host, leader.port)
+
+
+def snapshot_generator(config: BrokerConfig, storage: NodeStorage, environment: Environment) -> SnapshotGenerator:
+    """A listener of the image, which writes the snapshots that the metadata log may begin behind."""
+    return SnapshotGenerator(
+        storage.metadata_log,
+        SnapshotSchedule(
+            config.int("metadata.log.max.record.bytes.between.snapshots"),
+            config.int("metadata.log.max.snapshot.interval.ms"),
+            environment.clock.monotonic_ms(),
+        ),
+        RetentionLimits(config.int("metadata.max.retention.bytes"), config.int("metadata.max.retention.ms")),
+        delete_delay_ms=config.int("internal.metadata.delete.delay.millis"),
+        clock=environment.clock,
+        threads=environment.threads,
+    )

@@ -1,0 +1,66 @@
+"""What a broker needs for transactions: coordinator, markers, the way to other brokers, producer ids."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from pykbroker.config import BrokerConfig
+from pykbroker.metadata.image import MetadataImage
+
+from ...coordinators.group_coordinator import GroupCoordinator
+from ...coordinators.marker_appends import MarkerAppends
+from ...coordinators.producer_ids import ProducerIds
+from ...coordinators.transaction_coordinator import TransactionCoordinator
+from ...coordinators.transaction_markers import TransactionMarkers
+from ...coordinators.transaction_membership import TransactionMembership
+from ...network.inter_broker import InterBroker
+from ...network.transport import Network
+from ...quorum.controller_channel import ControllerChannel
+from ...replicas.replica_manager import ReplicaManager
+from ...runtime.clock import Clock
+from ...runtime.threads import Threads
+from ..node_transactions import NodeTransactions
+
+
+def node_transactions(
+    config: BrokerConfig,
+    controller: ControllerChannel,
+    replicas: ReplicaManager,
+    groups: GroupCoordinator,
+    *,
+    image: Callable[[], MetadataImage],
+    network: Network,
+    clock: Clock,
+    threads: Threads,
+) -> NodeTransactions:
+    """groups: takes the markers of transactions that commit offsets."""
+    node_id = config.node_id
+    inter_broker = InterBroker(
+        node_id,
+        network,
+        image=image,
+        listener_name=config.listeners.inter_broker_name,
+        request_timeout_ms=config.int("request.timeout.ms"),
+        threads=threads,
+    )
+    appends = MarkerAppends(replicas, groups, clock)
+    markers = TransactionMarkers(node_id, appends, inter_broker, image=image)
+    producer_ids = ProducerIds(controller, image, node_id)
+    coordinator = TransactionCoordinator(
+        config,
+        replicas,
+        markers,
+        take_producer_id=producer_ids.take,
+        image=image,
+        clock=clock,
+        threads=threads,
+    )
+    membership = TransactionMembership(
+        node_id,
+        coordinator,
+        inter_broker,
+        image=image,
+        retry_backoff_ms=config.int("add.partitions.to.txn.retry.backoff.ms"),
+        retry_backoff_max_ms=config.int("add.partitions.to.txn.retry.backoff.max.ms"),
+    )
+    return NodeTransactions(coordinator, membership, markers, appends, producer_ids, inter_broker)

@@ -1,0 +1,35 @@
+"""What a node runs on: the disk, network, clock, threads and chance of a process, or those of the simulated world."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+
+from pykbroker.storage.files.disk import Disk
+
+from ..logs.cleaning_process import ThisThread
+from ..logs.log_cleaner import NewWorkplace
+from ..logs.log_loading import OnLoading
+from ..network.transport import Network
+from ..runtime.clock import Clock
+from ..runtime.threads import Threads
+
+
+@dataclass(frozen=True, slots=True)
+class Environment:
+    """new_workplace: where a log is cleaned; another process has to see the same disk.
+
+    on_loading: is told how far the logs are opened, where that takes a while.
+    """
+
+    disk: Disk
+    network: Network
+    clock: Clock
+    threads: Threads
+    rng: random.Random
+    new_workplace: NewWorkplace = ThisThread
+    on_loading: OnLoading | None = None
+
+    def fork_rng(self) -> random.Random:
+        """A part's own chance, whatever the others draw meanwhile."""
+        return random.Random(self.rng.getrandbits(64))
