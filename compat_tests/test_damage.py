@@ -1,4 +1,4 @@
-"""Files that were damaged while a broker was down: pykbroker sets one partition apart, Apache Kafka serves or loses it.
+"""Files damaged while a broker was down: pykbroker quarantines one partition, Apache Kafka serves or loses it.
 
 pykbroker must start, serve the other partitions, and not the damaged ones; nothing is written over, and no offset is
 given out twice. What Apache Kafka 4.3.1 does is written down where it is the same every time and costs little.
@@ -230,7 +230,7 @@ def test_what_is_damaged_is_quarantined_and_everything_else_goes_on(tmp_path: Pa
             broker.stop()
             assert {path: path.read_bytes() for path in left} == left
         for each in HOPELESS:
-            lines = [line for line in broker.log_text().splitlines() if f"{each.__name__}-0 is set apart" in line]
+            lines = [line for line in broker.log_text().splitlines() if f"{each.__name__}-0 is quarantined" in line]
             assert len(lines) == 2, each
             assert str(broker.data_directory / f"{each.__name__}-0") in lines[0]
     finally:
@@ -272,7 +272,7 @@ def test_damage_in_committed_offsets_concerns_the_groups_of_its_partition(tmp_pa
         flip(path, path.stat().st_size - 3)
         broker.start()
         until(lambda: committed(broker, "well") == (ErrorCode.NONE, [7]), "the groups are loaded")
-        until(lambda: "is set apart" in broker.log_text(), "the damage is found")
+        until(lambda: "is quarantined" in broker.log_text(), "the damage is found")
         assert committed(broker, "hurt")[0] == ErrorCode.NOT_COORDINATOR
         assert f"{path} is damaged at position 0" in broker.log_text()
     finally:

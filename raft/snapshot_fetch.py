@@ -103,7 +103,11 @@ class SnapshotFetch:
         fits = piece.error_code == ErrorCode.NONE and snapshot_id == fetching.snapshot_id
         if not fits or piece.position != fetching.position or not isinstance(data, bytes | memoryview) or not data:
             logger.info(
-                "raft node %d: no more of %s: error %d", self._quorum.replica.node_id, fetching, piece.error_code
+                "raft node %d: the fetch of snapshot %s has ended at position %d: error %d",
+                self._quorum.replica.node_id,
+                fetching.snapshot_id,
+                fetching.position,
+                piece.error_code,
             )
             state.snapshot = None
             return False
@@ -126,7 +130,12 @@ class SnapshotFetch:
             try:
                 quorum.history.note(event.snapshot_id.end_offset - 1, message)
             except InvalidVoters as error:
-                logger.error("raft node %d: the voters of %s: %s", quorum.replica.node_id, event.snapshot_id, error)
+                logger.error(
+                    "raft node %d: the voters in snapshot %s cannot be used: %s",
+                    quorum.replica.node_id,
+                    event.snapshot_id,
+                    error,
+                )
         quorum.durable_end_offset = event.snapshot_id.end_offset
         quorum.high_watermark = max(quorum.high_watermark, event.snapshot_id.end_offset)
         if isinstance(quorum.state, FollowerState):

@@ -146,7 +146,9 @@ class VoterChanges:
         if request.validate_only:
             return self._respond(token, request, None)
         logger.info(
-            "raft node %d: the voters %s move to the log", self._quorum.replica.node_id, self._quorum.voters.ids
+            "raft node %d: the static voters %s are written to the log",
+            self._quorum.replica.node_id,
+            self._quorum.voters.ids,
         )
         records = [KRaftVersionRecord(kraft_version=level), VoterSet(voters).to_record()]
         last_offset = self._quorum.append(ControlRecords(records), len(records)).base_offset + 1
@@ -261,7 +263,7 @@ class VoterChanges:
             self._finish(None)
         offset = self._quorum.history.voters_offset
         if offset is not None and offset < leader.high_watermark and not leader.is_voter(leader.key):
-            logger.info("raft node %d: votes no more and resigns", self._quorum.replica.node_id)
+            logger.info("raft node %d: is no voter any more, and resigns", self._quorum.replica.node_id)
             self._quorum.become_resigned(leader.successors())
 
     def tick(self) -> None:

@@ -63,7 +63,7 @@ def standalone_kafka(directory: Path, log_dirs: str, number: int) -> BrokerProce
 KILLED = 1
 """The turn that ends with kill -9."""
 TROUBLE = re.compile(
-    r"corrupt|(?<!and )rebuilding|cutting off|truncating|WARN.*index|does not follow|set apart", re.IGNORECASE
+    r"corrupt|(?<!and )rebuilding|cutting off|truncating|WARN.*index|does not follow|quarantined", re.IGNORECASE
 )
 """Kafka writes of every log that it is "reloading from producer snapshot and rebuilding producer state"."""
 

@@ -66,7 +66,9 @@ def load_config(properties: Path | None, overrides: Mapping[str, str], directory
     if not any(key in config.originals for key in _LOG_DIRECTORY_KEYS):
         config = BrokerConfig.load(properties, values | {"log.dirs": DEFAULT_DATA_DIRECTORY})
     if config.unknown_keys:
-        _log.warning("nobody knows these settings, and they are ignored: %s", ", ".join(config.unknown_keys))
+        _log.warning(
+            "these settings are unknown, and ignored; check their spelling: %s", ", ".join(config.unknown_keys)
+        )
     if config.without_effect:
         _log.warning("these settings have no effect in pykbroker: %s", ", ".join(config.without_effect))
     return config

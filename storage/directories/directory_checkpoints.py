@@ -70,7 +70,7 @@ class DirectoryCheckpoints:
         try:
             self._written[name] = checkpoint.read()
         except CorruptLog as error:
-            _log.warning("starting without a checkpoint: %s", error)
+            _log.warning("starting without the offsets of a damaged checkpoint file: %s", error)
             self._missing.add(name)
         return dict(self._written.get(name, {}))
 

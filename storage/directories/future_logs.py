@@ -67,7 +67,7 @@ class FutureLogs:
         try:
             log = open_at(path)
         except CorruptLog as error:
-            _log.warning("copying %s anew: %s", at, error)
+            _log.warning("the copy of %s begins anew, since what there is of it is damaged: %s", at, error)
             self._disk.rename(path, deleted_future(path))
             log = open_at(self._new_path(at))
         write_topic_id(self._disk, log.directory, topic_id, sync=True)

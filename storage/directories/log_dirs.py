@@ -450,7 +450,7 @@ class LogDirectory:
         return target
 
     def delete_damaged(self, at: TopicPartition) -> str | None:
-        """As `delete_log`, for one that was set apart; None where nothing is left of it."""
+        """Delete a quarantined log as `delete_log` does; return None where nothing is left of it."""
         self.damaged.discard(at)
         self._checkpoints.forget(at)
         path = self._join(str(at))

@@ -142,7 +142,7 @@ class LogLoader:
         try:
             self._epochs.load(self._evidence.recovery_point)
         except CorruptLog as damage:
-            _log.warning("looking for the leader epochs in the batches: %s", damage)
+            _log.warning("reading the leader epochs from the batches, since their file cannot be used: %s", damage)
             return False
         return True
 
@@ -205,7 +205,7 @@ class LogLoader:
         for number, segment in enumerate(segments[: min(trusted, len(segments) - 1)]):
             if segment.open_inactive(segments[number + 1].base_offset):
                 continue
-            _log.warning("rebuilding the indexes of %s", segment.path(LOG_SUFFIX))
+            _log.warning("rebuilding the indexes of %s, which are missing or do not fit it", segment.path(LOG_SUFFIX))
             self._without_indexes.add(segment.base_offset)
             segment.rebuild_indexes()
             if segment.size != segment.file.size():

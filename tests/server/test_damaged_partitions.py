@@ -1,4 +1,4 @@
-"""A damaged partition is set apart with one line that says so; the others, and the next start, go on as ever."""
+"""A damaged partition is quarantined with one line that says so; the others, and the next start, go on as ever."""
 
 from __future__ import annotations
 
@@ -137,7 +137,9 @@ def test_damage_is_found_when_it_is_read_first(
     assert error == STORAGE_ERROR
     assert found == ALL[: len(found)]
     [line] = lines(caplog)
-    assert line.startswith(f"hurt-0 is set apart, and clients get KAFKA_STORAGE_ERROR for it: {node.path}/data/hurt-0")
+    assert line.startswith(
+        f"hurt-0 is quarantined, and clients get KAFKA_STORAGE_ERROR for it: {node.path}/data/hurt-0"
+    )
     assert produced(node, "hurt") == STORAGE_ERROR
     assert listed(node, "hurt", -1)[0] == STORAGE_ERROR
     assert read_all(node, "well", max_bytes) == (0, ALL)

@@ -211,7 +211,7 @@ def test_a_damaged_log_is_quarantined_and_others_are_cleaned(node: ApiNode, capl
         rounds = [clean_once(of) for _ in range(4)]
     assert rounds == [False, True, False, False]
     [record] = caplog.records
-    assert "apples-0 is set apart" in record.message
+    assert "apples-0 is quarantined" in record.message
     assert "wrong checksum" in record.message
     assert len(values(beets)) < 20
 

@@ -69,7 +69,9 @@ class CoordinatorLoading(Generic[ShardT]):
             except FileError:
                 return False
             if read_on <= offset:
-                _log.error("%s: nothing can be read at offset %d, what is behind it is lost", led.name, offset)
+                _log.error(
+                    "%s: nothing can be read at offset %d, so the state in later records is lost", led.name, offset
+                )
                 break
             offset = read_on
         return led.phase is Phase.LOADING

@@ -118,7 +118,12 @@ class MarkerQueues:
         try:
             response = await self._inter_broker.request(node_id, request, WriteTxnMarkersResponse, purpose=purpose)
         except ClientError as error:
-            _log.info("markers of %d transactions to broker %d: %s", len(taken), node_id, error)
+            _log.info(
+                "the markers of %d transactions have not reached broker %d, and are sent again: %s",
+                len(taken),
+                node_id,
+                error,
+            )
         else:
             results = {result.producer_id: result for result in response.markers}
             for queued in taken:

@@ -235,7 +235,7 @@ class _Writing:
         if error_code is not None and error_code in _FENCED:
             self.is_fenced = True
             _log.error(
-                "a marker of %s in %s-%d is refused for good: %s",
+                "the marker of transaction %s cannot be written in %s-%d, now or later: %s",
                 printable(self.effect.transactional_id),
                 at.topic,
                 at.partition,

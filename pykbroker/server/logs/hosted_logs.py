@@ -188,7 +188,7 @@ class HostedLogs:
             directory.quarantine(log, high_watermark)
 
     def delete_damaged(self, at: TopicPartition) -> None:
-        """What was set apart, at the start or later. Raises `FileError`."""
+        """Delete a log that was quarantined, at the start or later. Raises `FileError`."""
         for directory in self.directories:
             path = directory.delete_damaged(at) if at in directory.damaged else None
             if path is not None:
@@ -217,7 +217,11 @@ class HostedLogs:
         """What stood in the directories and belongs to no partition of this node keeps its bytes under another name."""
         for directory in list(self.directories):
             for at in list(directory.found):
-                logger.warning("%s in %s belongs to no topic of the cluster: put aside", at, directory.path)
+                logger.warning(
+                    "%s in %s belongs to no topic of the cluster: it is renamed to -stray, and may be removed",
+                    at,
+                    directory.path,
+                )
                 directory.delete_stray(at)
 
     def take_offline(self, directory: LogDirectory) -> None:

@@ -41,7 +41,7 @@ NewWorkplace = Callable[[], Workplace]
 
 class LogCleaner:
     """last_stable_offset: None where the log is no replica at the moment. on_failure: takes a directory offline.
-    on_damage: sets a log apart. new_workplace: where the reading and copying of one log at a time is done.
+    on_damage: quarantines a log. new_workplace: where the reading and copying of one log at a time is done.
     """
 
     def __init__(

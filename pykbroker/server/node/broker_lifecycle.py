@@ -181,7 +181,10 @@ class BrokerLifecycle:
                 heard_ms = self._clock.monotonic_ms()
             await trio.sleep(pause_s)
             pause_s = _LEAVING_RETRY_S
-        _log.warning("broker %d leaves without a word: no controller answers", self._node_id)
+        _log.warning(
+            "broker %d shuts down and no controller answers: others lead only when its session expires",
+            self._node_id,
+        )
 
     async def _register(self) -> None:
         deadline_ms = self._clock.monotonic_ms() + self._registration_timeout_ms
@@ -200,7 +203,7 @@ class BrokerLifecycle:
             elif error not in _WAITING_MAY_HELP or self._clock.monotonic_ms() >= deadline_ms:
                 reason = _REASONS.get(error, error.description)
                 raise RegistrationError(f"broker {self._node_id} cannot register: {reason} ({error.name})")
-            _log.info("broker %d is not registered yet: %s", self._node_id, error.name)
+            _log.info("broker %d is not registered yet, and tries again: %s", self._node_id, error.name)
             await trio.sleep(pause_s)
             pause_s = min(2 * pause_s, _LONGEST_RETRY_S)
 
@@ -217,7 +220,11 @@ class BrokerLifecycle:
             timeout_ms=self._session_timeout_ms if timeout_ms is None else timeout_ms,
         )
         if response.error_code:
-            _log.warning("heartbeat of broker %d: %s", self._node_id, code_of(response.error_code).name)
+            _log.warning(
+                "the controller answers the heartbeat of broker %d with %s",
+                self._node_id,
+                code_of(response.error_code).name,
+            )
         else:
             self._told_directories = frozenset(offline)
         return response

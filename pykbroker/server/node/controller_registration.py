@@ -72,7 +72,7 @@ class ControllerRegistrar:
         response: ControllerRegistrationResponse = await self._channel.submit(self._request())
         if response.error_code:
             error = code_of(response.error_code).name
-            _log.warning("controller %d is not registered: %s", self._node_id, error)
+            _log.warning("controller %d is not registered yet, and tries again: %s", self._node_id, error)
         return not response.error_code
 
     def _request(self) -> ControllerRegistrationRequest:

@@ -32,5 +32,7 @@ class UnservedSettings:
         self._said_without_effect = without_effect
         found = [*unserved(settings), *image.unsupported_kinds()]
         if found and found != self._said:
-            _log.error("the cluster's metadata has what pykbroker does not serve, and nobody is kept out: %s", found)
+            _log.error(
+                "the cluster's metadata has %s, which pykbroker does not serve: nobody is kept out by them", found
+            )
         self._said = found

@@ -130,7 +130,7 @@ class BrokerWatch:
         return None
 
     async def _fence(self, broker: BrokerRegistration) -> None:
-        _log.warning("broker %d is gone: its connection broke, and its ports refuse others", broker.id)
+        _log.warning("broker %d is fenced: its connection broke, and its ports refuse new ones", broker.id)
         last_word = BrokerHeartbeatRequest(
             broker_id=broker.id,
             broker_epoch=broker.epoch,
@@ -140,7 +140,11 @@ class BrokerWatch:
         )
         response: BrokerHeartbeatResponse = await self._controller.submit(last_word)
         if response.error_code:
-            _log.info("broker %d is not fenced: %s", broker.id, ErrorCode(response.error_code).name)
+            _log.info(
+                "broker %d is not fenced, the controller answers with %s",
+                broker.id,
+                ErrorCode(response.error_code).name,
+            )
 
 
 def _addresses(broker: BrokerRegistration) -> list[Address]:

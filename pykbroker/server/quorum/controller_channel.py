@@ -152,7 +152,7 @@ class ControllerChannel:
             except UnsupportedByBroker as error:
                 return await _error_response(request, ApiError(ErrorCode.UNSUPPORTED_VERSION, str(error)))
             except ClientError as error:
-                _log.info("%s to %s: %s", type(request).__name__, leader.node, error)
+                _log.info("no answer to %s from %s: %s", type(request).__name__, leader.node, error)
             finally:
                 del self._asking[scope]
         return None
@@ -180,7 +180,9 @@ class ControllerChannel:
             reason = f"error code {answer.error_code}"
         except MalformedMessage as error:
             reason = str(error)
-        _log.error("%s does not take what broker forwards: %s", leader.node, reason)
+        _log.error(
+            "%s does not accept the %s that this broker forwards: %s", leader.node, type(request).__name__, reason
+        )
         return await _error_response(request, ApiError(ErrorCode.UNKNOWN_SERVER_ERROR))
 
 

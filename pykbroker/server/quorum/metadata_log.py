@@ -135,7 +135,9 @@ class MetadataLog:
         if start is not None:
             snapshot_id = start[0]
             if log.log_end_offset < snapshot_id.end_offset:
-                _logger.warning("%r ends before its snapshot and begins anew at %d", log, snapshot_id.end_offset)
+                _logger.warning(
+                    "%r ends before its newest snapshot, and begins anew at offset %d", log, snapshot_id.end_offset
+                )
                 log.truncate_fully_and_start_at(snapshot_id.end_offset, now_ms=now_ms)
             oldest = next(each for each in snapshots.ids if each.end_offset >= log.log_start_offset)
             for path in snapshots.forget_before(oldest):

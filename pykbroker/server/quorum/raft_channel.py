@@ -89,7 +89,9 @@ class RaftChannel:
                     return _unsupported(answer)
             return await self._connections.request(destination, request, answer, purpose=purpose)
         except (UnsupportedByBroker, UnsupportedVersion) as error:
-            _log.warning("%s does not know %s as it is sent here: %s", destination.node, type(request).__name__, error)
+            _log.warning(
+                "%s supports no version of %s that this node sends: %s", destination.node, type(request).__name__, error
+            )
             return _unsupported(answer)
 
     async def aclose(self) -> None:

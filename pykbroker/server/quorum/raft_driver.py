@@ -387,7 +387,7 @@ class RaftDriver:
         while self._proposed and self._proposed[-1].next_offset > offset:
             self._proposed.pop()
         async with self._flushing:
-            logger.info("the metadata log is cut off at %d, where the leader's differs", offset)
+            logger.info("the metadata log is truncated at offset %d, where the leader's differs", offset)
             truncation = self._log.begin_truncation(offset)
             if truncation is not None:
                 await carry_out(truncation, self._threads)

@@ -66,7 +66,9 @@ class SnapshotGenerator:
             try:
                 await self._do_what_is_due(self._clock.monotonic_ms())
             except NoRoom as refusal:
-                _logger.error("no snapshot of the metadata, or no removal of older ones: %s", refusal)
+                _logger.error(
+                    "no snapshot of the metadata is written and no older one removed until there is room: %s", refusal
+                )
                 await trio.sleep(CLEANING_INTERVAL_MS / 1000)
             await self._wait()
 

@@ -85,7 +85,8 @@ class IsrChanges:
     def _take(self, response: AlterPartitionResponse, sent: dict[Partition, IsrChange]) -> bool:
         """False where something is to be asked for again, behind the others where it alone is refused."""
         if response.error_code:
-            logger.warning("the controller refuses to change in-sync replicas: %s", code_of(response.error_code).name)
+            error = code_of(response.error_code).name
+            logger.warning("the controller changes no in-sync replicas for this broker, and is asked again: %s", error)
             return False
         answers = {
             (bytes(topic.topic_id), each.partition_index): each

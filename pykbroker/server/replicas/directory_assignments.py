@@ -19,6 +19,7 @@ from pykbroker.protocol.messages.log_dirs import (
     AssignReplicasToDirsRequestTopicData,
     AssignReplicasToDirsResponse,
 )
+from pykbroker.protocol.uuids import uuid_to_text
 
 from ..quorum.controller_channel import ControllerChannel
 from ..runtime.signal import Signal
@@ -78,14 +79,16 @@ class DirectoryAssignments:
             )
         )
         if response.error_code:
-            _log.warning("the controller does not take directories: %s", ErrorCode(response.error_code).name)
+            error = ErrorCode(response.error_code).name
+            _log.warning("the controller does not assign replicas to log directories, and is asked again: %s", error)
             return False
         for directory in response.directories:
             for topic in directory.topics:
                 for each in topic.partitions:
                     if each.error_code:
                         error = ErrorCode(each.error_code).name
-                        _log.info("partition %d of %s: %s", each.partition_index, topic.topic_id.hex(), error)
+                        at = (each.partition_index, uuid_to_text(topic.topic_id))
+                        _log.info("partition %d of topic id %s is not assigned to a log directory: %s", *at, error)
         return True
 
 

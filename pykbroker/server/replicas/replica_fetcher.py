@@ -199,9 +199,9 @@ class ReplicaFetcher:
         if is_reached is self._is_reached:
             return
         if is_reached:
-            logger.info("follows broker %d", self.leader_id)
+            logger.info("the replica fetcher has reached broker %d", self.leader_id)
         else:
-            logger.warning("cannot follow broker %d: %s", self.leader_id, why)
+            logger.warning("the replica fetcher cannot reach broker %d, and tries again: %s", self.leader_id, why)
         self._is_reached = is_reached
 
 

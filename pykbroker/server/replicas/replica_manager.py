@@ -405,13 +405,13 @@ class ReplicaManager:
             await turn.took(_STEPS_PER_REMOVAL)
 
     def _remove_offline(self, topic_id: bytes, topic: TopicState) -> None:
-        """What was set apart goes with its topic."""
+        """Delete the quarantined logs of a topic together with the topic."""
         for index in sorted(index for offline_id, index in self._hosted.offline if offline_id == topic_id):
             self._hosted.offline.discard((topic_id, index))
             try:
                 self.logs.delete_damaged(TopicPartition(topic.name, index))
             except FileError as failure:
-                logger.error("%s-%d cannot be deleted: %s", topic.name, index, failure)
+                logger.error("the damaged log of %s-%d cannot be deleted: %s", topic.name, index, failure)
 
     def _apply_configs(self, changes: ImageChanges) -> None:
         """Live logs take their topic's new configuration; the broker's defaults concern all of them."""

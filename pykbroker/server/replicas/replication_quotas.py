@@ -48,5 +48,7 @@ class ReplicationQuotas:
         try:
             return float(int(text))
         except ValueError:
-            logger.warning("%s=%s is no number of bytes per second: nothing is throttled", key, text)
+            logger.warning(
+                "%s=%s is not a number of bytes per second, so replication is not throttled by it", key, text
+            )
             return None

@@ -1,4 +1,4 @@
-"""What becomes of partitions when their files fail: a directory goes offline, a damaged log is set apart.
+"""What becomes of partitions when their files fail: a directory goes offline, a damaged log is quarantined.
 
 Kafka's counterparts are `LogDirFailureChannel` and `ReplicaManager.handleLogDirFailure` (KIP-112).
 """
@@ -108,7 +108,7 @@ class StorageFailures:
 
 def log_damage(at: TopicPartition, damage: CorruptLog) -> None:
     logger.error(
-        "%s is set apart, and clients get KAFKA_STORAGE_ERROR for it: %s. Nothing was removed: look at it with "
+        "%s is quarantined, and clients get KAFKA_STORAGE_ERROR for it: %s. Nothing was removed: look at it with "
         "pykbroker dump, or stop the broker and run pykbroker verify on its log directories, which mends it when told "
         "(--repair, --salvage); or put a sound copy of its directory in its place, or delete the topic",
         at,

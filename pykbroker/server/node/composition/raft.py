@@ -82,7 +82,10 @@ def _raft_node(
         bootstrap=[] if configured else _bootstrap_servers(config),
     )
     if config.quorum_voters and node.voters.ids != sorted(config.quorum_voters):
-        _log.warning("controller.quorum.voters has no effect: the metadata log says that %s vote", node.voters.ids)
+        _log.warning(
+            "controller.quorum.voters has no effect and can be removed: the metadata log names the voters %s",
+            node.voters.ids,
+        )
     voters = None if configured or not is_controller else log.static_voters()
     if voters:
         _log.warning(
