@@ -1,14 +1,18 @@
-"""Who leads a partition now, for answers that send a client there (KIP-951)."""
+"""The current leader of a partition, for answers that send a client there (KIP-951) and spare it a Metadata request."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Generic, NamedTuple, TypeVar
 
 from pykbroker.metadata.partition_state import NO_LEADER
 from pykbroker.server.network.handlers import RequestContext
 from pykbroker.server.node.broker import Broker
 
 _NO_EPOCH = -1
+
+LeaderT = TypeVar("LeaderT")
+NodeT = TypeVar("NodeT")
 
 
 class LeaderNode(NamedTuple):
@@ -38,3 +42,29 @@ def current_leader(context: RequestContext[Broker], topic: str, index: int) -> C
         return CurrentLeader(state.leader, state.leader_epoch)
     node = LeaderNode(broker.id, endpoint.host, endpoint.port, broker.rack)
     return CurrentLeader(state.leader, state.leader_epoch, node)
+
+
+class CurrentLeaders(Generic[LeaderT, NodeT]):
+    """The leaders that one answer names. nodes: where they can be reached, each of them once.
+
+    leader_type and node_type are the `LeaderIdAndEpoch` and the `NodeEndpoint` of the answer's message.
+    """
+
+    def __init__(
+        self, context: RequestContext[Broker], leader_type: Callable[..., LeaderT], node_type: Callable[..., NodeT]
+    ) -> None:
+        self._context = context
+        self._leader_type = leader_type
+        self._node_type = node_type
+        self._named: set[int] = set()
+        self.nodes: list[NodeT] = []
+
+    def of(self, topic: str, topic_id: bytes, index: int) -> LeaderT:
+        """topic: the name, empty where the request names the topic by its id."""
+        name = topic or self._context.node.partitions.topic_name(topic_id) or ""
+        leader = current_leader(self._context, name, index)
+        node = leader.node
+        if node is not None and node.node_id not in self._named:
+            self._named.add(node.node_id)
+            self.nodes.append(self._node_type(**node._asdict()))
+        return self._leader_type(leader_id=leader.leader_id, leader_epoch=leader.leader_epoch)

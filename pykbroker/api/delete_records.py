@@ -22,8 +22,8 @@ from pykbroker.replication.reads import DeletedRecords
 from pykbroker.server.network.handlers import RequestContext
 from pykbroker.server.node.broker import Broker
 from pykbroker.server.node.handlers import handles
+from pykbroker.server.replicas.delayed_operation import PartitionChanges
 from pykbroker.server.replicas.replica_manager import ReplicaManager
-from pykbroker.server.replicas.waiters import PartitionChanges
 
 _NO_LOW_WATERMARK = -1
 _STEPS_OF_DELETION = 20

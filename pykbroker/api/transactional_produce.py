@@ -37,9 +37,15 @@ _COORDINATOR_IS_NOT_THERE = (
 class TransactionalProduce:
     """Made by `verify`, once the coordinator was asked."""
 
-    def __init__(self, verification: TransactionVerification | None, support: ClientSupport) -> None:
+    def __init__(
+        self,
+        verification: TransactionVerification | None,
+        support: ClientSupport,
+        headers: dict[Partition, RecordBatchHeader],
+    ) -> None:
         self._verification = verification
         self._support = support
+        self._headers = headers
 
     @staticmethod
     async def verify(
@@ -49,6 +55,7 @@ class TransactionalProduce:
         support = _support(version)
         verification: TransactionVerification | None = None
         producer = None
+        headers: dict[Partition, RecordBatchHeader] = {}
         for topic, data in _entries(request):
             await turn.took(_STEPS_OF_LOOK)
             header = None if data.records is None else _transactional_header(data.records)
@@ -65,22 +72,25 @@ class TransactionalProduce:
             partition = find(topic, data)
             if isinstance(partition, Partition) and partition.is_leader:
                 verification.begin(partition, header.base_sequence)
+                headers[partition] = header
         if verification is not None:
             await verification.ask()
-        return TransactionalProduce(verification, support)
+        return TransactionalProduce(verification, support, headers)
 
-    def check(self, partition: Partition, records: bytes | memoryview) -> None:
-        """In the moment of the append. Raises `ApiError`."""
-        verification = self._verification
+    def check(self, partition: Partition, records: bytes | memoryview) -> RecordBatchHeader | None:
+        """The header of the batch, at the moment of its append; None where it was not decoded. Raises `ApiError`."""
+        verification, header = self._verification, self._headers.get(partition)
         if verification is None or not verification.is_needed:
-            return
-        header = _transactional_header(records)
+            return header
+        if header is None:  # no part of a transaction, or in a partition that was not led here before
+            header = _transactional_header(records)
         if header is None:
-            return
+            return None
         error_code = verification.refusal(partition)
         if error_code is not ErrorCode.NONE:
             raise self._rejection(error_code)
         partition.log.producers.check_verified_batch(header, verification.guard(partition))
+        return header
 
     def _rejection(self, error_code: ErrorCode) -> ApiError:
         """Older clients may not know better than to give up where they could try again; NOT_ENOUGH_REPLICAS they know,

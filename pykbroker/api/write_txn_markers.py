@@ -22,7 +22,7 @@ from pykbroker.server.coordinators.marker_appends import AppendedMarker
 from pykbroker.server.network.handlers import RequestContext
 from pykbroker.server.node.broker import Broker
 from pykbroker.server.node.handlers import handles
-from pykbroker.server.replicas.waiters import PartitionChanges
+from pykbroker.server.replicas.delayed_operation import PartitionChanges
 
 APPENDED_AT_ONCE = 128
 """Markers in one turn of the event loop."""

@@ -25,6 +25,25 @@ class FetchIsolation(Enum):
 
 
 @dataclass(slots=True)
+class FetchParams:
+    """What a Fetch request asks of all its partitions; Kafka's class of this name. Not frozen, as the class below.
+
+    replica_id: the follower's, -1 for a consumer. replica_epoch: the follower's broker epoch. number: requests of the
+    node are numbered as they come.
+    """
+
+    replica_id: int
+    replica_epoch: int
+    max_wait_ms: int
+    min_bytes: int
+    max_bytes: int
+    isolation: FetchIsolation
+    rack_id: str
+    leader_only: bool
+    number: int
+
+
+@dataclass(slots=True)
 class FetchPartitionData:
     """One partition's part of a fetch; Kafka's class of this name. Not frozen, because it is made on the hot path.
 

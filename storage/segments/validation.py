@@ -145,17 +145,22 @@ def check_client_batch(records: Buffer | None, config: LogConfig, now_ms: int) -
 
 
 def check_at_once(
-    records: Buffer | None, config: LogConfig, now_ms: int, budget: CheckBudget
+    records: Buffer | None,
+    config: LogConfig,
+    now_ms: int,
+    budget: CheckBudget,
+    header: RecordBatchHeader | None = None,
 ) -> CheckedBatch | CheckSteps | None:
     """As `check_client_batch`, of a batch without a codec, and by what is left of this turn.
 
     The steps that follow, where that is not enough. None where something is unusual: all of `client_batch_steps`.
+    header: the batch's, where somebody has decoded it before.
     """
     if records is None or not RECORD_BATCH_OVERHEAD_BYTES < len(records) <= _COPIED_AT_ONCE_BYTES:
         return None
     if records[_CODEC_AT] & COMPRESSION_MASK or config.compression_type:
         return None
-    header = _check_bytes(records, config, budget)
+    header = _check_bytes(records, config, budget, header)
     data = bytes(records[RECORD_BATCH_OVERHEAD_BYTES:])
     walk = check_records_in_turns(
         data, len(data), header.records_count, budget, find_null_keys=config.compact, max_headers=MAX_HEADERS
@@ -170,17 +175,25 @@ def check_at_once(
     return None if checked.null_keys or _may_be_out_of_time(batch, config, now_ms) else batch
 
 
-def client_batch_steps(records: Buffer | None, config: LogConfig, now_ms: int, budget: CheckBudget) -> CheckSteps:
+def client_batch_steps(
+    records: Buffer | None,
+    config: LogConfig,
+    now_ms: int,
+    budget: CheckBudget,
+    header: RecordBatchHeader | None = None,
+) -> CheckSteps:
     """As `check_client_batch`, in turns. What a job raises is to be thrown in."""
-    header = _check_bytes(records, config, budget)
+    header = _check_bytes(records, config, budget, header)
     assert records is not None
     payload = memoryview(records)[RECORD_BATCH_OVERHEAD_BYTES:]
     return (yield from _records_steps(header, payload, config, now_ms, budget))
 
 
-def _check_bytes(records: Buffer | None, config: LogConfig, budget: CheckBudget) -> RecordBatchHeader:
+def _check_bytes(
+    records: Buffer | None, config: LogConfig, budget: CheckBudget, header: RecordBatchHeader | None
+) -> RecordBatchHeader:
     """What is in front of the records, and the checksum of all."""
-    header = _check_frame(records)
+    header = _check_frame(records, header)
     assert records is not None
     size = len(records)
     if crc32c(memoryview(records)[ATTRIBUTES_OFFSET:]) != header.crc:
@@ -195,10 +208,11 @@ def _check_bytes(records: Buffer | None, config: LogConfig, budget: CheckBudget)
     return header
 
 
-def _check_frame(records: Buffer | None) -> RecordBatchHeader:
+def _check_frame(records: Buffer | None, header: RecordBatchHeader | None) -> RecordBatchHeader:
     """One batch of format 2, whole, and nothing else."""
     if records is not None and len(records) >= RECORD_BATCH_OVERHEAD_BYTES and records[MAGIC_OFFSET] == MAGIC_VALUE_V2:
-        header = decode_batch_header(records)
+        if header is None:
+            header = decode_batch_header(records)
         if header.batch_length + LOG_OVERHEAD_BYTES == len(records):
             return header
     raise _frame_rejection(records)

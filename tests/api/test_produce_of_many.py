@@ -9,7 +9,7 @@ import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
 
-import pykbroker.api.produce
+import pykbroker.api.current_leader
 from pykbroker.api.produce import produce
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.replication.appended import Appended
@@ -119,14 +119,14 @@ def test_a_large_request_that_waits_for_a_check_lets_the_next_one_in(node: ApiNo
 def test_leaders_elsewhere_are_looked_up_in_turns(node: ApiNode, monkeypatch: pytest.MonkeyPatch) -> None:
     node.create_topic("pears", 3 * STEPS_PER_TURN, leader=2)
     looked_up = most_in_a_turn = 0
-    current_leader = pykbroker.api.produce.current_leader
+    current_leader = pykbroker.api.current_leader.current_leader
 
     def counted(*args: Any) -> Any:
         nonlocal looked_up
         looked_up += 1
         return current_leader(*args)
 
-    monkeypatch.setattr(pykbroker.api.produce, "current_leader", counted)
+    monkeypatch.setattr(pykbroker.api.current_leader, "current_leader", counted)
 
     async def others() -> None:
         nonlocal most_in_a_turn

@@ -18,7 +18,7 @@ from pykbroker.protocol.messages.transactions import EndTxnRequest
 from pykbroker.replication.appended import Appended
 from pykbroker.server.coordinators.group_coordinator import CONSUMER_OFFSETS
 from pykbroker.server.coordinators.transaction_coordinator import TRANSACTION_STATE
-from pykbroker.server.replicas.replica_manager import ReplicaManager
+from pykbroker.server.replicas.record_appends import RecordAppends
 from pykbroker.state_machine import Result
 from pykbroker.storage.log.log import AppendResult, Log
 from pykbroker.storage.producers.producer_state import ProducerStateManager
@@ -33,10 +33,10 @@ BUGS = Bugs()
 
 def _appends_late(topic: str) -> Any:
     """An append to the topic is told of at once and happens at the next one, or never where the process dies."""
-    append = ReplicaManager.append
+    append = RecordAppends.append
     held: dict[Any, tuple[Any, ...]] = {}
 
-    def append_late(self: ReplicaManager, partition: Any, records: Any, *rest: Any, **checked: Any) -> Any:
+    def append_late(self: RecordAppends, partition: Any, records: Any, *rest: Any, **checked: Any) -> Any:
         if partition.topic != topic:
             return append(self, partition, records, *rest, **checked)
         before = held.pop(partition, None)
@@ -48,7 +48,7 @@ def _appends_late(topic: str) -> Any:
             first_offset=end - 1, last_offset=end - 1, log_append_time_ms=-1, log_start_offset=0, size_bytes=0
         )
 
-    return patch.object(ReplicaManager, "append", append_late)
+    return patch.object(RecordAppends, "append", append_late)
 
 
 # Groups
@@ -223,7 +223,7 @@ def a_marker_counts_before_it_is_on_the_disk() -> Iterator[None]:
 
     with (
         patch("pykbroker.server.coordinators.marker_appends.Appended", WrittenIsEnough),
-        patch.object(ReplicaManager, "_flush_what_readers_lack", lambda self, partition: None),
+        patch.object(RecordAppends, "flush_what_readers_lack", lambda self, partition: None),
     ):
         yield
 

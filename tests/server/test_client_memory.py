@@ -20,7 +20,7 @@ from pykbroker.replication.partition import ACKS_ALL
 from pykbroker.server.network.client_memory import RESERVE_BYTES, ClientMemory
 from pykbroker.server.network.handlers import HandlerTable, RequestContext
 from pykbroker.server.network.receive_buffer import INITIAL_BYTES, BufferPool, ReceiveBuffer
-from pykbroker.server.replicas.waiters import PartitionChanges
+from pykbroker.server.replicas.delayed_operation import PartitionChanges
 from tests.server.serving import Client, Served, Server, eventually
 
 MIB = 1 << 20

@@ -38,7 +38,7 @@ from pykbroker.server.network.large_requests import IN_HAND_BYTES
 from pykbroker.server.network.receive_buffer import BufferPool, ReceiveBuffer
 from pykbroker.server.network.socket_transport import LISTEN_BACKLOG
 from pykbroker.server.network.transport import Address
-from pykbroker.server.replicas.waiters import PartitionChanges
+from pykbroker.server.replicas.delayed_operation import PartitionChanges
 from pykbroker.server.runtime.clock import SystemClock
 from pykbroker.server.runtime.log_lines import RateLimitedLog
 from pykbroker.sim.network import SimulatedAcceptor, SimulatedTransport

@@ -25,7 +25,7 @@ from pykbroker.transactions.effects import WriteMarkers
 from pykbroker.transactions.requests import MarkersWritten, TopicPartition
 
 from ..network.inter_broker import InterBroker
-from ..replicas.waiters import PartitionChanges
+from ..replicas.delayed_operation import PartitionChanges
 from ..runtime.log_lines import printable
 from .marker import Marker
 from .marker_appends import AppendedMarker, MarkerAppends

@@ -18,17 +18,14 @@ import trio
 from pykbroker.config import BrokerConfig
 from pykbroker.metadata.image import BROKER_RESOURCE, TOPIC_RESOURCE, ImageChanges, MetadataImage, TopicState
 from pykbroker.metadata.partition_state import PartitionState
-from pykbroker.protocol.errors import ApiError, ErrorCode
 from pykbroker.protocol.uuids import RESERVED_DIRECTORIES, uuid_to_text
 from pykbroker.replication.partition import IsrRules, Partition
 from pykbroker.storage.directories.log_dirs import LogDirectory
 from pykbroker.storage.files.checkpoints import TopicPartition
 from pykbroker.storage.files.errors import CorruptLog, FileError, NoRoom
-from pykbroker.storage.log.log import AppendOrigin, AppendResult, Log, LogConfig
-from pykbroker.storage.segments.validation import CheckedBatch
+from pykbroker.storage.log.log import Log, LogConfig
 from pykbroker.storage.segments.verification import Check
 
-from ..logs.full_directories import FullDirectories
 from ..logs.hosted_logs import HostedLogs
 from ..logs.log_cleaner import LogCleaner
 from ..logs.log_flushes import LogFlushes
@@ -43,6 +40,7 @@ from ..runtime.threads import Threads
 from ..runtime.turns import Turn
 from .alter_partition import IsrChanges
 from .hosted_partitions import HostedPartitions, LeadershipListener, ReplicationListener
+from .record_appends import RecordAppends
 from .replication_quotas import ReplicationQuotas
 from .storage_failures import StorageFailures, log_damage
 
@@ -70,9 +68,9 @@ class ReplicationCounts(NamedTuple):
 class ReplicaManager:
     """Partitions by topic and index. `apply` is to be subscribed to the metadata publisher.
 
-    hosted: the partitions. loading, upkeep, cleaner, flushes, truncations: the work on their logs. record_checks,
-    timestamp_lookups: the work on the records of clients' requests. on_placement: is told of a replica whose directory
-    is not the one that the metadata names.
+    hosted: the partitions. loading, upkeep, cleaner, flushes, truncations: the work on their logs. appends: how records
+    come there. record_checks, timestamp_lookups: the work on the records of clients' requests. on_placement: is told of
+    a replica whose directory is not the one that the metadata names.
     """
 
     def __init__(
@@ -89,7 +87,7 @@ class ReplicaManager:
         flushes: LogFlushes,
         truncations: LogTruncations,
         failures: StorageFailures,
-        full: FullDirectories,
+        appends: RecordAppends,
         record_checks: RecordChecks,
         timestamp_lookups: RecordChecks,
         isr_changes: IsrChanges,
@@ -113,7 +111,8 @@ class ReplicaManager:
         self._flushes = flushes
         self.truncations = truncations
         self.failures = failures
-        self._full = full
+        self.appends = appends
+        self.append = appends.append
         self.record_checks = record_checks
         self.timestamp_lookups = timestamp_lookups
         self.isr_changes = isr_changes
@@ -161,31 +160,6 @@ class ReplicaManager:
             under_min_isr=sum(partition.is_under_min_isr for partition in led),
             offline=len(self._hosted.offline),
         )
-
-    # Appending
-
-    def append(
-        self,
-        partition: Partition,
-        records: bytes | memoryview,
-        now_ms: int,
-        required_acks: int,
-        origin: AppendOrigin = AppendOrigin.CLIENT,
-        checked: CheckedBatch | None = None,
-    ) -> AppendResult:
-        """Kafka's `appendRecordsToLeader`. checked: by `record_checks`. Raises `ApiError`."""
-        try:
-            result = partition.append_as_leader(records, now_ms, required_acks, origin, checked)
-        except FileError as failure:
-            self.failures.in_log(partition.log, failure)
-            raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR) from failure
-        if not result.first_offset:
-            self._upkeep.begun(partition.log)
-        if self._full:
-            self.failures.written(partition.log)
-        if partition.lacks_flush:
-            self._flush_what_readers_lack(partition)  # even if whoever appends waits for nothing, or leaves
-        return result
 
     # Reading what was not read since the start
 
@@ -311,7 +285,7 @@ class ReplicaManager:
                 return
         elected = state.leader == self._node_id and state.leader_epoch > partition.leader_epoch
         partition.apply_state(state, self._clock.monotonic_ms())
-        self._flush_what_readers_lack(partition)
+        self.appends.flush_what_readers_lack(partition)
         self._hosted.tell(partition, is_elected=elected)
 
     def _open(self, topic: TopicState, index: int, state: PartitionState) -> Partition | None:
@@ -372,12 +346,7 @@ class ReplicaManager:
         partition.log = log
         self.logs.reconfigure(log, self._log_config(partition.topic))
         partition.flushed()  # more of it than of the other, perhaps
-        self._flush_what_readers_lack(partition)
-
-    def _flush_what_readers_lack(self, partition: Partition) -> None:
-        """A leader's high watermark waits for the disk, and perhaps nobody else will ask for a flush."""
-        if partition.is_leader and partition.lacks_flush:
-            self._upkeep.flush_soon(partition.log)
+        self.appends.flush_what_readers_lack(partition)
 
     def _assigned_directories(self, state: PartitionState) -> list[bytes]:
         """Where the controller has this node's replica: one, or none where the metadata is of before KIP-858."""
@@ -428,7 +397,7 @@ class ReplicaManager:
                 for partition in hosted.values():
                     self.logs.reconfigure(partition.log, config)
                     partition.flushed()  # or not to be flushed any more
-                    self._flush_what_readers_lack(partition)
+                    self.appends.flush_what_readers_lack(partition)
 
     def _log_config(self, topic: str) -> LogConfig:
         config = self._log_configs.get(topic)

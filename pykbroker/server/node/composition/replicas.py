@@ -21,6 +21,7 @@ from ...replicas.alter_partition import IsrChanges
 from ...replicas.hosted_partitions import HostedPartitions
 from ...replicas.image_brokers import ImageBrokers
 from ...replicas.node_replication import NodeReplication
+from ...replicas.record_appends import RecordAppends
 from ...replicas.replica_fetcher import BrokerSender, ReplicaFetchers
 from ...replicas.replica_manager import OnPlacement, ReplicaManager
 from ...replicas.replication_quotas import ReplicationQuotas
@@ -88,7 +89,7 @@ def replica_manager(
         flushes=flushes,
         truncations=LogTruncations(threads, failures.quarantine),
         failures=failures,
-        full=full,
+        appends=RecordAppends(failures, upkeep, full),
         record_checks=record_checks,
         # A busy disk that lookups wait for stops no check.
         timestamp_lookups=RecordChecks(threads, beside=record_checks),

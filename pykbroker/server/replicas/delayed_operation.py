@@ -1,0 +1,107 @@
+"""The wait of a request: until something changes, its time is over, or its client has left.
+
+Kafka's counterpart is `DelayedOperation` with its purgatory. Here a task waits: it is woken by each change, and looks
+for itself whether that is enough. Nothing polls, and a change that nobody waits for costs one look at an empty dict.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from types import TracebackType
+from typing import Protocol, Self
+
+import trio
+
+from pykbroker.replication.partition import Partition
+
+
+class WaitingClient(Protocol):
+    """The client that waits for an answer; `ConnectionState` is one."""
+
+    has_left: bool
+    give_up: Callable[[], None] | None
+
+
+class DelayedOperation:
+    """The wait of one task within a `with` block. When `client` has left, the time is over."""
+
+    __slots__ = ("_client", "_deadline", "_parked")
+
+    def __init__(self, *, timeout_ms: int, client: WaitingClient | None = None) -> None:
+        self._client = client
+        self._parked: trio.lowlevel.Task | None = None
+        self._deadline = trio.current_time() + timeout_ms / 1000
+
+    def __enter__(self) -> Self:
+        if self._client is not None:
+            self._client.give_up = self.give_up
+            if self._client.has_left:
+                self._deadline = -math.inf
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if self._client is not None:
+            self._client.give_up = None
+
+    def give_up(self) -> None:
+        """The time is over now."""
+        self._deadline = -math.inf
+        self._wake()
+
+    def _wake(self) -> None:
+        if self._parked is not None:
+            trio.lowlevel.reschedule(self._parked)
+            self._parked = None
+
+    async def _wait(self) -> None:
+        """Returns at the next `_wake`, or once the time is over."""
+        with trio.CancelScope(deadline=self._deadline):
+            self._parked = trio.lowlevel.current_task()
+            await trio.lowlevel.wait_task_rescheduled(self._abort)
+
+    def _abort(self, _raise_cancel: object) -> trio.lowlevel.Abort:
+        self._parked = None
+        return trio.lowlevel.Abort.SUCCEEDED
+
+
+class PartitionChanges(DelayedOperation):
+    """The wait for changes of partitions, which are watched within the block.
+
+    Changes that come between two waits are kept, so nothing is missed between reading and waiting.
+    """
+
+    __slots__ = ("_changed", "_partitions")
+
+    def __init__(
+        self, partitions: Iterable[Partition], *, timeout_ms: int, client: WaitingClient | None = None
+    ) -> None:
+        super().__init__(timeout_ms=timeout_ms, client=client)
+        self._partitions = tuple(dict.fromkeys(partitions))
+        self._changed: dict[Partition, None] = {}
+
+    def __enter__(self) -> Self:
+        for partition in self._partitions:
+            partition.watchers[self] = None
+        return super().__enter__()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        for partition in self._partitions:
+            del partition.watchers[self]
+        super().__exit__(kind, error, traceback)
+
+    def partition_changed(self, partition: Partition) -> None:
+        self._changed[partition] = None
+        self._wake()
+
+    async def next(self) -> list[Partition]:
+        """What has changed since the last call, in order of the changes; empty once the time is over."""
+        if not self._changed:
+            await self._wait()
+        changed = list(self._changed)
+        self._changed.clear()
+        return changed
