@@ -1,1 +1,3 @@
-"""The coordinators of groups and transactions: their driver, their shards, transaction markers, producer ids."""
+"""The coordinators of groups and transactions stand here: their driver, their shards, transaction markers, producer
+ids.
+"""

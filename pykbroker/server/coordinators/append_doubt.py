@@ -1,4 +1,5 @@
-"""Whether a coordinator's next append may be refused: then a step is a trial first, which is taken back where it is.
+"""Append doubt tells whether a coordinator's next append may be refused: then a step is a trial first, which is taken
+back where it is.
 
 Too few replicas in sync, or a leader that is none any more, are known before the append. Anything else is expected for
 a while after it has happened: a full disk, a record that is too large. So a log is read again because of a refusal once
@@ -18,7 +19,7 @@ LONGEST_RETRY_MS = 10_000
 
 
 class AppendDoubt:
-    """Of one partition, as long as it is led here in one epoch. Times are monotonic.
+    """The doubt is about one partition, as long as it is led here in one epoch. Times are monotonic.
 
     next_attempt_ms: when the coordinator tries again what nobody asks it for.
     """
@@ -31,7 +32,7 @@ class AppendDoubt:
 
     @property
     def is_certain(self) -> bool:
-        """It would be refused now."""
+        """Tell whether an append would be refused now."""
         return not self._partition.is_leader or self._partition.is_under_min_isr
 
     def exists(self, now_ms: int) -> bool:

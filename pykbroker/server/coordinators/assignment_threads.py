@@ -1,7 +1,7 @@
-"""Large target assignments of consumer groups, computed in threads (KIP-1263).
+"""Threads compute the large target assignments of consumer groups (KIP-1263).
 
-For all shards of a node: a task waits for its turn, is computed, and what came of it goes back to the shard that wanted
-it, if that is still there. Kafka's counterpart is the executor of its `GroupMetadataManager`.
+All shards of a node share them: a task waits for its turn, is computed, and what came of it goes back to the shard that
+wanted it, if that is still there. Kafka's counterpart is the executor of its `GroupMetadataManager`.
 """
 
 from __future__ import annotations
@@ -38,6 +38,8 @@ class _Wanted:
 
 
 class AssignmentThreads:
+    """The threads compute some assignments at a time, in the order in which they are wanted."""
+
     def __init__(self, threads: Threads) -> None:
         self._threads = threads
         self._waiting: deque[_Wanted] = deque()
@@ -53,13 +55,16 @@ class AssignmentThreads:
         in_batches: Callable[[Sequence[EncodedRecord]], Sequence[bytes]],
         put: Callable[[ComputedAssignment], None],
     ) -> None:
-        """in_batches: called in a thread with the records of the assignment. put: called on the event loop when all of
-        it is there."""
+        """Begin with an assignment when its turn has come.
+
+        in_batches: called in a thread with the records of the assignment. put: called on the event loop when all of it
+        is there.
+        """
         self._waiting.append(_Wanted(task, in_batches, put))
         self._more.set()
 
     async def run(self) -> None:
-        """Computes what is wanted until it is cancelled."""
+        """Compute what is wanted until it is cancelled."""
         async with trio.open_nursery() as nursery:
             for _ in range(AT_ONCE):
                 nursery.start_soon(self._compute_all)
@@ -86,7 +91,7 @@ class AssignmentThreads:
 
 
 class ShardAssignments:
-    """A `pykbroker.groups.consumer.assignment_tasks.AssignmentOffload` for one shard.
+    """The assignments of one shard: a `pykbroker.groups.consumer.assignment_tasks.AssignmentOffload`.
 
     encoding: gives what puts records into batches in a thread, of a size that the log takes now. put: what assignments
     go through.

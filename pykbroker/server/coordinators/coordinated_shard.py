@@ -1,4 +1,5 @@
-"""What a coordinator's driver asks of the rules and of the records that it drives; Kafka's `CoordinatorShard`.
+"""A coordinated shard is what a coordinator's driver asks of the rules and of the records that it drives; Kafka's
+`CoordinatorShard`.
 
 `pykbroker.groups` and `pykbroker.transactions` each have a shard of this shape. What `handle` and `expire` change is
 applied already when their result is there, and can be taken back where a trial was begun before; what is replayed was
@@ -17,11 +18,13 @@ ContextT_contra = TypeVar("ContextT_contra", contravariant=True)
 
 
 class EncodableRecord(Protocol):
+    """A record can be encoded as a key and a value."""
+
     def encode(self) -> tuple[bytes, bytes | None]: ...
 
 
 class LoggedRecord(EncodableRecord, Protocol):
-    """A record of an internal topic."""
+    """A logged record stands in an internal topic."""
 
     @property
     def key(self) -> Any: ...
@@ -30,7 +33,9 @@ class LoggedRecord(EncodableRecord, Protocol):
 
 
 class CoordinatedShard(Protocol[RequestT_contra, ContextT_contra]):
-    """now_ms is monotonic, timestamp_ms the wall clock that is written down."""
+    """A shard has the rules and the state of one partition. now_ms is monotonic, timestamp_ms the wall clock that is
+    written down.
+    """
 
     def handle(
         self, request: RequestT_contra, token: Token, now_ms: int, context: ContextT_contra, timestamp_ms: int
@@ -41,11 +46,11 @@ class CoordinatedShard(Protocol[RequestT_contra, ContextT_contra]):
     def expire(self, now_ms: int, timestamp_ms: int) -> Result[Any]: ...
 
     def begin_trial(self) -> None:
-        """What changes until `end_trial` may be taken back."""
+        """Begin a trial: what changes until `end_trial` may be taken back."""
         ...
 
     def end_trial(self, *, is_kept: bool) -> None:
-        """is_kept: whether the records of the step are in the log; else all is as it was."""
+        """End the trial. is_kept: whether the records of the step are in the log; else all is as it was."""
         ...
 
     def replay(self, key: Any, value: Any) -> None:
@@ -53,16 +58,17 @@ class CoordinatedShard(Protocol[RequestT_contra, ContextT_contra]):
         ...
 
     def replay_pending(self, producer_id: int, key: Any, value: Any) -> None:
-        """A record that counts once the producer's transaction is committed. Raises BadRecord."""
+        """Replay a record that counts once the producer's transaction is committed. Raises BadRecord."""
         ...
 
     def end_transaction(self, producer_id: int, is_commit: bool) -> None:
-        """What the producer left pending counts from now on, or never did."""
+        """End the producer's transaction: what it left pending counts from now on, or never did."""
         ...
 
     def tidy_up(self) -> bool:
-        """Does a part of what the ends of transactions leave to be done, which changes nothing for anybody who asks.
-        Whether there is more."""
+        """Tidy up a part of what the ends of transactions leave, which changes nothing for anybody who asks, and tell
+        whether there is more.
+        """
         ...
 
     def prepare_timers(self, now_ms: int) -> Iterator[None]:

@@ -1,11 +1,20 @@
-"""Drives a coordinator: one shard for each partition of its internal topic that this node leads.
+"""The coordinator driver runs one shard for each partition of its internal topic that this node leads.
 
-A shard's records are appended to its partition, and the answers of a step go out once the partition's high watermark
-is past them; every answer waits for what was appended before it, so nobody is told what could still be lost. When a
-partition becomes led here its log is read first (`coordinator_loading`), while others are served. Where an append may
-be refused a step is a trial, which is taken back with its records; only a refusal that nobody expected has the log read
-again. Kafka's counterpart is `CoordinatorRuntime`. What is coordinated is said by `group_coordinator` and
-`transaction_coordinator`.
+Kafka's counterpart is `CoordinatorRuntime`. What is coordinated is said by `group_coordinator` and
+`transaction_coordinator`. The rules are these:
+
+- A shard lives in one partition for one leader epoch. When the partition becomes led here its log is read first
+  (`coordinator_loading`), while other shards are served; when it is led elsewhere the shard is closed, and whoever
+  waits there learns NOT_COORDINATOR.
+- A step of a shard is a request, or what is due by time. Its records are appended to the partition as one batch, and
+  steps of one turn of the loop may share a batch (`shared_appends`).
+- The answers of a step go out once the partition's high watermark is past its records and all that was appended before
+  them, so nobody is told what could still be lost (`led_shard`). After `commit_timeout_ms` the answers are given up,
+  and the effects are not.
+- Where an append may be refused, a step is a trial, which is taken back with its records (`append_doubt`). A refusal
+  that nobody expected leaves the shard ahead of its log; then the shard is closed and the log read again.
+- Timers pause while it is certain that no record could be appended, and are tried again with a back-off where one was
+  refused. Steps that nobody asks for wait as postponed ones, in their order.
 """
 
 from __future__ import annotations
@@ -63,7 +72,7 @@ _SHOWN_CAUSE_CHARACTERS = 500
 
 
 class Replicas(Protocol):
-    """What of the node's replica manager is needed here."""
+    """The replicas are what is needed here of the node's replica manager."""
 
     def append(
         self,
@@ -80,9 +89,8 @@ class Replicas(Protocol):
 
 
 class CoordinatorDriver(ABC, Generic[ShardT, RequestT, ContextT]):
-    """The shards of one kind of coordinator on a node.
-
-    To be subscribed to its topic at the replica manager.
+    """The driver has the shards of one kind of coordinator on a node. It is to be subscribed to its topic at the
+    replica manager.
 
     image: the newest committed metadata; the number of partitions in it decides where a key lives.
     """
@@ -116,7 +124,7 @@ class CoordinatorDriver(ABC, Generic[ShardT, RequestT, ContextT]):
 
     @abstractmethod
     def new_shard(self, partition: Partition) -> ShardT:
-        """Of a partition that is led here from now on, with nothing in it."""
+        """Make the shard of a partition that is led here from now on, with nothing in it."""
 
     @abstractmethod
     def decode_record(self, key: bytes | None, value: bytes | None) -> LoggedRecord:
@@ -124,22 +132,22 @@ class CoordinatorDriver(ABC, Generic[ShardT, RequestT, ContextT]):
 
     @abstractmethod
     def describe(self, shard: ShardT) -> str:
-        """What there is in it, such as "3 groups"; empty for nothing."""
+        """Return what there is in the shard, such as "3 groups"; empty for nothing."""
 
     @abstractmethod
     def new_topic(self, most_replicas: int) -> CreatableTopic:
-        """As Kafka creates it, but with no more replicas than that: one node works out of the box."""
+        """Return the topic as Kafka creates it, but with no more replicas than that: one node works out of the box."""
 
     def carry_out(self, led: LedShard[ShardT], effect: object) -> None:
-        """An effect of a shard whose records are committed."""
+        """Carry out an effect of a shard whose records are committed."""
         raise AssertionError(f"no effects are known here, and {effect} is one")
 
     def level_of(self, result: Result[Any]) -> int:
-        """How the cause of a step is logged."""
+        """Return the level at which the cause of a step is logged."""
         return logging.INFO
 
     async def run_beside(self) -> None:
-        """What else has to run as long as the driver does."""
+        """Run what else has to run as long as the driver does."""
 
     # Where a key lives
 
@@ -149,7 +157,7 @@ class CoordinatorDriver(ABC, Generic[ShardT, RequestT, ContextT]):
         return None if topic is None else abs_java_hash(key) % len(topic.partitions)
 
     async def wait_until_active(self, index: int) -> bool:
-        """Waits while the partition's log is being read; False where this node does not serve it."""
+        """Wait while the partition's log is being read; False where this node does not serve it."""
         while (led := self._shards.get(index)) is not None and led.phase is Phase.LOADING:
             await led.loaded.wait()
         return led is not None and led.phase is Phase.ACTIVE
@@ -170,9 +178,9 @@ class CoordinatorDriver(ABC, Generic[ShardT, RequestT, ContextT]):
     # Requests
 
     async def submit(self, key: str, request: RequestT, context: ContextT) -> Any:
-        """The response to a request about one key. Raises ApiError.
+        """Return the response to a request about one key. Raises ApiError.
 
-        Whoever is cancelled meanwhile loses the answer, not the effect.
+        A caller that is cancelled meanwhile loses the answer, not the effect.
         """
         index = self.partition_for(key)
         if index is None:
@@ -180,7 +188,7 @@ class CoordinatorDriver(ABC, Generic[ShardT, RequestT, ContextT]):
         return await self.submit_to_partition(index, request, context)
 
     async def submit_to_partition(self, index: int, request: RequestT, context: ContextT) -> Any:
-        """The response of one shard. Raises ApiError."""
+        """Return the response of one shard. Raises ApiError."""
         led = self._active(index)
         if isinstance(led, ErrorCode):
             raise ApiError(led)
@@ -193,7 +201,7 @@ class CoordinatorDriver(ABC, Generic[ShardT, RequestT, ContextT]):
             led.forget(token)
 
     def tell(self, led: LedShard[ShardT], request: RequestT, context: ContextT) -> None:
-        """For what nobody waits to hear an answer to; a shard that is closed hears nothing more."""
+        """Submit a request whose answer nobody waits to hear; a shard that is closed hears nothing more."""
         if led.phase is not Phase.ACTIVE:
             return
         token = self._new_token()
@@ -226,7 +234,7 @@ class CoordinatorDriver(ABC, Generic[ShardT, RequestT, ContextT]):
         return appended
 
     async def _tidy_up(self, led: LedShard[ShardT]) -> None:
-        """Beside everything that the shard does, also where it cannot append anything."""
+        """Tidy up beside everything that the shard does, also where it cannot append anything."""
         while led.phase is Phase.ACTIVE and led.shard.tidy_up():
             await trio.lowlevel.checkpoint()
         led.is_tidied_up = False
@@ -249,13 +257,15 @@ class CoordinatorDriver(ABC, Generic[ShardT, RequestT, ContextT]):
         )
 
     def attempt(self, led: LedShard[ShardT], make: MakeStep[ShardT]) -> Result[Any] | None:
-        """A step that nobody asks for. None where nothing came of it: the shard is as it was, or its log is read."""
+        """Make a step that nobody asks for. None where nothing came of it: the shard is as it was,
+        or its log is read.
+        """
         if led.phase is not Phase.ACTIVE or led.postponed:
             return None
         return self._make_step(led, make)
 
     def postpone(self, led: LedShard[ShardT], make: MakeStep[ShardT]) -> None:
-        """To be done behind all that is postponed already, when the log is read and takes records."""
+        """Put the step behind all that is postponed already, to be made when the log is read and takes records."""
         current = self._shards.get(led.partition.index)
         if current is not None and current.partition is led.partition:
             current.postponed.append(make)
@@ -264,7 +274,7 @@ class CoordinatorDriver(ABC, Generic[ShardT, RequestT, ContextT]):
     def _make_step(
         self, led: LedShard[ShardT], make: MakeStep[ShardT], token: Token | None = None
     ) -> Result[Any] | None:
-        """token: of whoever asks for it, who is told where it is refused. None where it did not happen."""
+        """Make a step. None where it did not happen. token: of whoever asks for it, who is told where it is refused."""
         now_ms, timestamp_ms = self._clock.monotonic_ms(), self._clock.now_ms()
         if led.doubt.exists(now_ms):
             return self._try(led, make, token, now_ms, timestamp_ms) if self._append_held(led) else None
@@ -273,7 +283,7 @@ class CoordinatorDriver(ABC, Generic[ShardT, RequestT, ContextT]):
         return result if led.phase is Phase.ACTIVE else None
 
     def _take(self, led: LedShard[ShardT], result: Result[Any], now_ms: int, timestamp_ms: int) -> None:
-        """Appends the records of a step, and has its effects and answers follow once they are committed."""
+        """Append the records of a step, and have its effects and answers follow once they are committed."""
         self._tell_cause(led, result)
         step = HeldStep(result, now_ms)
         if self._held.wants(led, step):
@@ -290,7 +300,7 @@ class CoordinatorDriver(ABC, Generic[ShardT, RequestT, ContextT]):
     def _try(
         self, led: LedShard[ShardT], make: MakeStep[ShardT], token: Token | None, now_ms: int, timestamp_ms: int
     ) -> Result[Any] | None:
-        """A step that may be refused: only who asked for it hears of that, and nothing else has changed."""
+        """Make a step that may be refused: only its caller hears of that, and nothing else has changed."""
         log = led.partition.log
         end_offset_before = log.log_end_offset
         with led.held_back():
@@ -313,14 +323,16 @@ class CoordinatorDriver(ABC, Generic[ShardT, RequestT, ContextT]):
         return None
 
     def _append_held(self, led: LedShard[ShardT]) -> bool:
-        """False where that failed: what was made after it stands on what did not happen."""
+        """Append what is held. False where that failed: what was made after it stands on what did not happen."""
         steps = self._held.take(led)
         if led.phase is Phase.ACTIVE and steps:
             self._append_steps(led, steps, self._clock.now_ms())
         return led.phase is Phase.ACTIVE
 
     def _append_steps(self, led: LedShard[ShardT], steps: Sequence[HeldStep], timestamp_ms: int) -> None:
-        """All or none of them, but where they are more than one batch can hold. They are in the shard already."""
+        """Append all of the steps or none, but where they are more than one batch can hold. They are in the shard
+        already.
+        """
         results = [step.result for step in steps]
         refusal = self._append_results(led, results, timestamp_ms)
         if refusal is None:
@@ -351,7 +363,7 @@ class CoordinatorDriver(ABC, Generic[ShardT, RequestT, ContextT]):
     def _append_results(
         self, led: LedShard[ShardT], results: Sequence[Result[Any]], timestamp_ms: int
     ) -> ErrorCode | None:
-        """What was wrong."""
+        """Append the records of the results, and return what was wrong."""
         steps = [result.records for result in results if result.records]
         prepared = results[0].prepared  # nobody shares the append of such a step
         if not steps and not prepared:
@@ -378,12 +390,12 @@ class CoordinatorDriver(ABC, Generic[ShardT, RequestT, ContextT]):
     # Leadership
 
     def on_election(self, partition: Partition) -> None:
-        """The partition is led here, from now on or in a new leader epoch."""
+        """Load the partition, which is led here from now on or in a new leader epoch."""
         self._unload(partition.index)
         self._load(partition)
 
     def on_resignation(self, index: int) -> None:
-        """Another node leads it, or it is gone; perhaps it never was led here."""
+        """Unload the partition: another node leads it, or it is gone; perhaps it never was led here."""
         self._unload(index)
 
     def _unload(self, index: int) -> None:
@@ -408,7 +420,7 @@ class CoordinatorDriver(ABC, Generic[ShardT, RequestT, ContextT]):
         return led
 
     def _reload(self, led: LedShard[ShardT]) -> None:
-        """What the log does not have did not happen."""
+        """Read the partition's log again: what the log does not have did not happen."""
         self._held.take(led)
         led.close(ErrorCode.NOT_COORDINATOR)
         successor = self._load(led.partition)
@@ -418,7 +430,7 @@ class CoordinatorDriver(ABC, Generic[ShardT, RequestT, ContextT]):
     # The tasks
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        """Loads what is elected and runs the timers, until it is cancelled."""
+        """Load what is elected and run the timers, until the surrounding scope is cancelled."""
         try:
             async with trio.open_nursery() as self._nursery:
                 self._nursery.start_soon(self._held.run)
@@ -435,12 +447,16 @@ class CoordinatorDriver(ABC, Generic[ShardT, RequestT, ContextT]):
                 self._unload(index)
 
     async def _flush(self, led: LedShard[ShardT]) -> None:
-        """Where that fails the answers are given up in time, or the partition is not led here any more."""
+        """Flush what answers wait for. Where that fails the answers are given up in time, or the partition is not led
+        here any more.
+        """
         if await self._replicas.flush(led.partition, led.end_offset) and led.phase is Phase.ACTIVE:
             led.partition_changed(led.partition)
 
     async def _expire(self) -> None:
-        """Others have their turn behind each shard that has made steps: all of them may be due at the same time."""
+        """Make the steps that are due. Others have their turn behind each shard that has made steps: all of them may be
+        due at the same time.
+        """
         now_ms = self._clock.monotonic_ms()
         for led in list(self._shards.values()):
             if led.phase is Phase.ACTIVE:
@@ -449,8 +465,9 @@ class CoordinatorDriver(ABC, Generic[ShardT, RequestT, ContextT]):
                     await trio.lowlevel.checkpoint()
 
     def _make_own_steps(self, led: LedShard[ShardT], now_ms: int) -> bool:
-        """What is postponed, then what is due. Timers pause while it is certain that no record could be appended.
-        Whether there was anything; with many records the rest waits for the next time."""
+        """Make what is postponed, then what is due, and tell whether there was anything; with many records the rest
+        waits for the next time. Timers pause while it is certain that no record could be appended.
+        """
         led.is_paused = led.doubt.is_certain
         if led.is_paused or now_ms < led.doubt.next_attempt_ms:
             return False
@@ -472,7 +489,7 @@ class CoordinatorDriver(ABC, Generic[ShardT, RequestT, ContextT]):
         return bool(makes)
 
     def _own_steps(self, led: LedShard[ShardT], now_ms: int) -> list[MakeStep[ShardT]]:
-        """Between two parts of a long step timers have their turn: sessions end in time."""
+        """Choose the steps. Between two parts of a long step timers have their turn: sessions end in time."""
         makes: list[MakeStep[ShardT]] = list(islice(led.postponed, _POSTPONED_AT_ONCE))
         deadline_ms = led.shard.next_deadline_ms()
         if deadline_ms is None or deadline_ms > now_ms:
@@ -498,7 +515,7 @@ class CoordinatorDriver(ABC, Generic[ShardT, RequestT, ContextT]):
             self._unload(led.partition.index)
 
     async def _prepare_timers(self, led: LedShard[ShardT]) -> bool:
-        """False where the shard was closed meanwhile."""
+        """Prepare the timers in turns. False where the shard was closed meanwhile."""
         for _ in led.shard.prepare_timers(self._clock.monotonic_ms()):
             await trio.lowlevel.checkpoint()
             if led.phase is not Phase.LOADING:

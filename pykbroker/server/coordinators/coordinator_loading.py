@@ -1,8 +1,19 @@
-"""Reads the logs of shards that are to be led: many at the same time, piece by piece.
+"""Coordinator loading reads the logs of shards that are to be led: many at the same time, piece by piece.
 
-A piece is read and decoded in a thread, and applied in slices, between which whoever else has work gets the event loop.
-A few pieces are in memory at once, and each log waits its turn for the next: a short log is there soon however long the
-others are. A log that cannot be read now waits for itself alone.
+The rules are these:
+
+- Loading goes from the log's start to the end that the log has when loading begins; the shard appends nothing before it
+  is loaded.
+- A piece is read and decoded in a thread, and applied in slices, between which others get the event loop. A few pieces
+  are in memory at once, and each log waits its turn for the next: a short log is there soon however long the others
+  are.
+- Records may be deleted while the log is read; loading goes on at the new start.
+- A piece that was not checked since the start of the node is checked first, and read again. A damaged log is
+  quarantined; a failed disk ends the load, and whoever owns the directory says so. The shard never becomes active then.
+- A shard that is closed meanwhile ends its load at the next piece.
+
+Not handled here: what a record means to the shard (`Replayer`), and what follows a load (`coordinator_driver`). Kafka's
+counterpart is `CoordinatorLoaderImpl`.
 """
 
 from __future__ import annotations
@@ -30,14 +41,16 @@ PIECES_AT_ONCE = 4
 
 
 class ReadReplicas(Protocol):
-    """What of the node's replica manager is needed here."""
+    """The replicas are what is needed here of the node's replica manager."""
 
     async def verify(self, partition: Partition, check: Check) -> None: ...
     def quarantine(self, partition: Partition, damage: CorruptLog) -> None: ...
 
 
 class CoordinatorLoading(Generic[ShardT]):
-    """decode_record: a record from its key and value; raises BadRecord. It runs in threads."""
+    """The loading is shared by all shards of a coordinator. decode_record: makes a record of its key and value; raises
+    BadRecord. It runs in threads.
+    """
 
     def __init__(
         self,
@@ -51,7 +64,9 @@ class CoordinatorLoading(Generic[ShardT]):
         self._turns = trio.CapacityLimiter(PIECES_AT_ONCE)
 
     async def load(self, led: LedShard[ShardT], replayer: Replayer) -> bool:
-        """False where the shard was closed meanwhile, or its log is out of use: whoever owns the directory says so."""
+        """Load the shard. False where the shard was closed meanwhile, or its log is out of use: whoever owns the
+        directory says so.
+        """
         log = led.partition.log
         offset, end_offset = log.log_start_offset, log.log_end_offset
         while led.phase is Phase.LOADING and offset < end_offset:
@@ -77,7 +92,7 @@ class CoordinatorLoading(Generic[ShardT]):
         return led.phase is Phase.LOADING
 
     async def _load_piece(self, led: LedShard[ShardT], offset: int, end_offset: int, replayer: Replayer) -> int:
-        """Where to read on."""
+        """Load a piece, and return where to read on."""
         async with self._turns:
             if led.phase is not Phase.LOADING:
                 return end_offset

@@ -1,4 +1,5 @@
-"""Between a coordinator's records and the log of its partition: batches to append, and what a log holds, read back.
+"""The coordinator log stands between a coordinator's records and the log of its partition: batches to append, and what
+a log holds, read back.
 
 A record that cannot be understood, or that makes no sense, is told and passed over: one bad record of somebody must not
 keep a partition's groups or transactions from being served.
@@ -41,7 +42,7 @@ _SKIPPED_SHOWN = 10
 
 
 def record_room_bytes(max_batch_bytes: int) -> int:
-    """What the key and the value of one record may take together."""
+    """Return what the key and the value of one record may take together."""
     return max_batch_bytes - _BATCH_OVERHEAD_BYTES - _RECORD_OVERHEAD_BYTES
 
 
@@ -51,8 +52,8 @@ def encode_batches(
     max_bytes: int,
     producer: tuple[int, int] | None = None,
 ) -> list[bytes]:
-    """The records of a step are in one batch, so that they are there together or not at all; in more only where one
-    would be too large. Steps share a batch while it has room.
+    """Encode the records of steps. Those of a step are in one batch, so that they are there together or not at all; in
+    more only where one would be too large. Steps share a batch while it has room.
 
     producer: id and epoch of the one in whose transaction they are.
     """
@@ -91,7 +92,9 @@ def _parts(steps: Sequence[Sequence[EncodableRecord]], timestamp_ms: int, room_b
 
 @dataclass(frozen=True, slots=True)
 class DecodedRecord:
-    """producer_id: of the one in whose transaction it is, which has not ended here; None where it is in none."""
+    """A decoded record is one of the log's. producer_id: of the one in whose transaction it is, which has not ended
+    here; None where it is in none.
+    """
 
     offset: int
     size_bytes: int
@@ -101,20 +104,24 @@ class DecodedRecord:
 
 @dataclass(frozen=True, slots=True)
 class EndOfTransaction:
+    """The end of a transaction is a marker in the log."""
+
     producer_id: int
     is_commit: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Skipped:
-    """what: in words for an operator."""
+    """A part of the log is skipped. what: in words for an operator."""
 
     what: str
 
 
 @dataclass(slots=True)
 class DecodedPiece:
-    """items: in the order of the log. next_offset: where to read on, behind the last whole batch."""
+    """A piece of the log is decoded as a whole. items: in the order of the log. next_offset: where to read on, behind
+    the last whole batch.
+    """
 
     next_offset: int
     items: list[DecodedRecord | EndOfTransaction | Skipped] = field(default_factory=list)
@@ -123,7 +130,7 @@ class DecodedPiece:
 def decode_piece(
     data: bytes | memoryview, offset: int, decode_record: Callable[[bytes | None, bytes | None], LoggedRecord]
 ) -> DecodedPiece:
-    """What was read at `offset`. It may run in a thread. decode_record: raises BadRecord."""
+    """Decode what was read at `offset`. It may run in a thread. decode_record: raises BadRecord."""
     piece = DecodedPiece(offset)
     try:
         for batch in iter_batches(data, allow_partial=True):
@@ -167,7 +174,9 @@ def _decode(
 
 
 class Replayer:
-    """Feeds what was read from a partition's log into a shard: records, those of open transactions, and their ends."""
+    """The replayer feeds what was read from a partition's log into a shard: records, those of open transactions, and
+    their ends.
+    """
 
     def __init__(self, shard: CoordinatedShard[Any, Any], partition_name: str) -> None:
         self._shard = shard
@@ -176,7 +185,7 @@ class Replayer:
         self.skipped = 0
 
     def apply(self, piece: DecodedPiece) -> Iterator[None]:
-        """In slices: between two of them others may have the event loop."""
+        """Apply the piece in slices: between two of them others may have the event loop."""
         bytes_left = _SLICE_BYTES
         for item in piece.items:
             bytes_left -= _ITEM_BYTES

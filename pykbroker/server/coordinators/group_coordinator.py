@@ -1,4 +1,4 @@
-"""The group coordinator of a node: `pykbroker.groups` in the partitions of `__consumer_offsets` that it leads.
+"""The group coordinator of a node has `pykbroker.groups` in the partitions of `__consumer_offsets` that it leads.
 
 What has nothing to do with groups is in `coordinator_driver`. Kafka's counterpart is `GroupCoordinatorService`.
 """
@@ -44,7 +44,9 @@ CONSUMER_OFFSETS = "__consumer_offsets"
 
 
 class GroupCoordinator(CoordinatorDriver[GroupShard, GroupRequest, GroupRequestContext]):
-    """To be subscribed to `__consumer_offsets` at the replica manager, and with `apply` at the controller's driver."""
+    """The group coordinator is to be subscribed to `__consumer_offsets` at the replica manager, and with `apply` at the
+    controller's driver.
+    """
 
     topic = CONSUMER_OFFSETS
 
@@ -92,12 +94,12 @@ class GroupCoordinator(CoordinatorDriver[GroupShard, GroupRequest, GroupRequestC
         )
 
     def _encoding(self, partition: Partition) -> Callable[[Sequence[EncodedRecord]], Sequence[bytes]]:
-        """How records get into batches that the partition takes."""
+        """Return what puts records into batches that the partition takes."""
         timestamp_ms, max_bytes = self._clock.now_ms(), partition.log.config.max_message_bytes
         return lambda records: encode_batches([records], timestamp_ms, max_bytes) if records else ()
 
     def _put_assignment(self, partition: Partition, computed: ComputedAssignment) -> None:
-        """To whichever shard the partition has now: only the one that wanted it takes it."""
+        """Give the assignment to whichever shard the partition has now: only the one that wanted it takes it."""
         led = self._shards.get(partition.index)
         if led is None or led.partition is not partition:
             return
@@ -179,7 +181,7 @@ def _putting(computed: ComputedAssignment) -> MakeStep[GroupShard]:
 
 
 def _changed_topics(image: MetadataImage, changes: ImageChanges) -> set[str]:
-    """By name; where a broker came with another rack, any topic may be another."""
+    """Return the changed topics by name; where a broker came with another rack, any topic may be another."""
     if changes.brokers:
         return set(image.topics)
     names = {topic.name for topic in changes.deleted_topics.values()}

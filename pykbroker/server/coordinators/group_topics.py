@@ -1,4 +1,4 @@
-"""The topics of the newest metadata, as the rules of groups want to see them."""
+"""The rules of groups see the topics of the newest metadata through this view."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pykbroker.metadata.partition_state import PartitionState
 
 
 class ImageTopics:
-    """A `pykbroker.groups.common.topics.TopicsView`. image: gives the newest."""
+    """The topics are a `pykbroker.groups.common.topics.TopicsView`. image: gives the newest."""
 
     def __init__(self, image: Callable[[], MetadataImage]) -> None:
         self._image = image
@@ -36,7 +36,7 @@ class ImageTopics:
         return 0 if topic is None else len(topic.partitions)
 
     def replica_racks(self, topic_id: bytes) -> Iterable[tuple[str, ...]]:
-        """Without a call for each partition: there may be very many."""
+        """Return the racks of each partition's replicas without a call for each partition: there may be very many."""
         image = self._image()
         topic = image.topic_by_id(topic_id)
         if topic is None:
@@ -63,7 +63,7 @@ class ImageTopics:
 
 
 class _KnownRacks(dict[tuple[int, ...], tuple[str, ...]]):
-    """By replicas: of many partitions few have some that no other has."""
+    """The racks are known by replicas: of many partitions few have some that no other has."""
 
     def __init__(self, racks_of: Callable[[tuple[int, ...]], tuple[str, ...]]) -> None:
         super().__init__()

@@ -1,8 +1,24 @@
-"""One shard of a coordinator in the partition that it lives in, for one leader epoch: who waits for what.
+"""A led shard is one shard of a coordinator in the partition that it lives in, for one leader epoch: it knows who waits
+for what.
 
-Answers and effects of a step are due once the partition's high watermark is past everything that was appended before;
-`coordinator_driver` appends, loads and unloads. Where an append would be refused, timers pause, and steps that nobody
-asks for are postponed.
+The shard is in one of three phases:
+
+- LOADING: its log is being read. Requests are answered with COORDINATOR_LOAD_IN_PROGRESS, and steps that nobody asks
+  for are postponed.
+- ACTIVE: `open` came when the log was read. Steps are made, and the shard watches its partition.
+- CLOSED: `close` came, since the partition is led elsewhere, or the log did not take a step. Whoever waits learns the
+  error. A closed shard stays closed; a successor loads the log anew.
+
+What follows from a step waits for an `Appended`: the end of all that was appended by then, and the leader epoch. When
+the partition's high watermark is past it, and it is flushed where its topic wants that, the step's effects are carried
+out, and then its answers go out. Effects of all steps that are due come before answers, in their order, so that no
+answer overtakes an effect of its step. An effect may bring about the next step of the same shard: the outermost call
+sees to what is due then. Answers that wait for too long are given up; effects are not, since what is committed later
+has its effects then. Nothing is due any more once the leader was demoted.
+
+Where an append would be refused, timers pause, and steps that nobody asks for are postponed.
+
+Not handled here: appends, loading and unloading (`coordinator_driver`), and what a step is (`coordinated_shard`).
 """
 
 from __future__ import annotations
@@ -32,6 +48,8 @@ MakeStep: TypeAlias = Callable[[ShardT, int, int], Result[Any]]
 
 
 class Phase(Enum):
+    """The phase says whether the shard has read its log, and whether it is led."""
+
     LOADING = "loading"
     ACTIVE = "active"
     CLOSED = "closed"
@@ -39,7 +57,7 @@ class Phase(Enum):
 
 @dataclass(frozen=True, slots=True)
 class _Deferred:
-    """What follows from a step once everything that was appended by then is committed."""
+    """A deferred event follows from a step, once everything that was appended by then is committed."""
 
     appended: Appended
 
@@ -54,22 +72,25 @@ class _Deferred:
 
 @dataclass(frozen=True, slots=True)
 class _Effect(_Deferred):
+    """An effect is carried out before the answers of its step."""
+
     effect: object
 
 
 @dataclass(frozen=True, slots=True)
 class _Answers(_Deferred):
-    """deadline_ms: when the answers are given up."""
+    """The answers of a step go out together. deadline_ms: when they are given up."""
 
     deadline_ms: int
     completed: Sequence[Completion]
 
 
 class LedShard(Generic[ShardT]):
-    """carry_out: what is to be done with an effect that is due; it may bring about the next step of this shard.
+    """The led shard has two queues, of effects and of answers, and the callers that wait by their tokens.
 
-    resume: called when appends are possible again and timers are paused. postponed: steps that are to be made as soon
-    as their records can be appended.
+    carry_out: what is to be done with an effect that is due; it may bring about the next step of this shard. resume:
+    called when appends are possible again and timers are paused. postponed: steps that are to be made as soon as their
+    records can be appended.
     """
 
     def __init__(
@@ -110,7 +131,7 @@ class LedShard(Generic[ShardT]):
         self.loaded.set()
 
     def close(self, error_code: ErrorCode) -> None:
-        """Whoever still waits here learns `error_code`."""
+        """End the shard: whoever still waits here learns `error_code`."""
         self.phase = Phase.CLOSED
         self.partition.watchers.pop(self, None)
         self._effects.take_all()
@@ -124,7 +145,7 @@ class LedShard(Generic[ShardT]):
         return answer
 
     def forget(self, token: Token) -> None:
-        """Nobody waits for the answer any more; what the request did stays."""
+        """Forget a caller that no longer waits for the answer; what the request did stays."""
         del self._waiting[token]
 
     def refuse(self, completed: Sequence[Completion], error_code: ErrorCode) -> None:
@@ -139,7 +160,7 @@ class LedShard(Generic[ShardT]):
         self._appended = appended
 
     def complete(self, completed: Sequence[Completion], effects: Sequence[object], now_ms: int) -> None:
-        """Answers, behind the effects, as soon as all that was appended so far is committed."""
+        """Answer, behind the effects, as soon as all that was appended so far is committed."""
         for effect in effects:
             self._effects.add(_Effect(self._appended, effect))
         if completed:
@@ -156,7 +177,7 @@ class LedShard(Generic[ShardT]):
 
     @contextmanager
     def held_back(self) -> Iterator[None]:
-        """Nothing becomes due within: a step is half done, and the next one has to wait for it."""
+        """Let nothing become due within: a step is half done, and the next one has to wait for it."""
         assert not self._is_held_back
         self._is_held_back = True
         try:
@@ -171,13 +192,13 @@ class LedShard(Generic[ShardT]):
 
     @property
     def wants_flush(self) -> bool:
-        """Somebody waits for a flush: nobody is answered before the records are on the disk."""
+        """Tell whether somebody waits for a flush: nobody is answered before the records are on the disk."""
         first = self._answers.first, self._effects.first
         return any(each is not None and each.appended.lacks_flush for each in first)
 
     def _settle(self) -> None:
-        """An effect may append to this very partition: the one who is at work here already sees to what is due then,
-        so that no answer overtakes an effect of its step.
+        """Carry out and answer what is due. An effect may append to this very partition: the call that is at work here
+        already sees to what is due then, so that no answer overtakes an effect of its step.
         """
         if self._is_settling or self._is_held_back:
             return
@@ -208,6 +229,6 @@ class LedShard(Generic[ShardT]):
         return None if deadline_ms is None else max(deadline_ms, self.doubt.next_attempt_ms)
 
     def give_up_uncommitted(self, now_ms: int) -> None:
-        """Answers only: what is committed later has its effects then."""
+        """Give up answers only: what is committed later has its effects then."""
         for answers in self._answers.take_while(lambda first: first.deadline_ms <= now_ms):
             self.refuse(answers.completed, ErrorCode.COORDINATOR_NOT_AVAILABLE)

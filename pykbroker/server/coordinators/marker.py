@@ -1,4 +1,6 @@
-"""The end of a transaction as it is written into one partition: what a coordinator decided, and its control batch."""
+"""A marker is the end of a transaction as it is written into one partition: what a coordinator decided, and its control
+batch.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,9 @@ from pykbroker.protocol.records.control import ControlRecordType, EndTransaction
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Marker:
-    """transaction_version: 2 where a producer has a new epoch after each transaction, which is the marker's then."""
+    """The marker says how a producer's transaction ended. transaction_version: 2 where a producer has a new epoch after
+    each transaction, which is the marker's then.
+    """
 
     producer_id: int
     producer_epoch: int

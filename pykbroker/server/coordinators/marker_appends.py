@@ -1,7 +1,7 @@
-"""Transaction markers in the partitions that this node leads, whoever decided the transaction.
+"""Marker appends write transaction markers into the partitions that this node leads, whoever decided the transaction.
 
-The coordinator of this node and those of others (WriteTxnMarkers) come here. A partition of `__consumer_offsets` is
-its group coordinator's: what is pending there counts from the marker on.
+The coordinator of this node and those of others (WriteTxnMarkers) come here. A partition of `__consumer_offsets` is its
+group coordinator's: what is pending there counts from the marker on.
 """
 
 from __future__ import annotations
@@ -34,19 +34,21 @@ transaction is open for ever.
 
 
 class MarkerAppends:
+    """The appends go to the replica manager, or to the group coordinator for its own partitions."""
+
     def __init__(self, replicas: ReplicaManager, groups: GroupCoordinator, clock: Clock) -> None:
         self._replicas = replicas
         self._groups = groups
         self._clock = clock
 
     async def flush(self, markers: Iterable[AppendedMarker]) -> None:
-        """Those that a flush is due for. Whether it was done, `settled` tells."""
+        """Flush those markers that a flush is due for. Whether it was done, `settled` tells."""
         for marker in markers:
             if marker.lacks_flush:
                 await self._replicas.flush(marker.partition, marker.end_offset)
 
     def append(self, topic: str, index: int, marker: Marker) -> AppendedMarker | ErrorCode:
-        """The marker in one partition, or why it is not there."""
+        """Append the marker to one partition, or return why it is not there."""
         partition = self._replicas.get_partition(topic, index)
         if isinstance(partition, ErrorCode):
             return partition

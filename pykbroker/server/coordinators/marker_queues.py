@@ -1,4 +1,5 @@
-"""Markers on their way to brokers that lead partitions of decided transactions: a queue for each of these brokers.
+"""Marker queues bring markers to the brokers that lead partitions of decided transactions: a queue for each of these
+brokers.
 
 What waits in a queue goes in one WriteTxnMarkers request, as much as it may hold, and few requests to a broker are in
 flight, each on a connection of its own: the answer comes when all of its markers are replicated. So a broker that is
@@ -36,7 +37,7 @@ MOST_PARTITIONS = 1_000
 
 @dataclass(eq=False, slots=True)
 class _Queued:
-    """answer: None where it is not known what became of the marker."""
+    """A queued marker waits to be sent and answered. answer: None where it is not known what became of the marker."""
 
     marker: WritableTxnMarker
     answer: DeferredAnswer[WritableTxnMarkerResult | None] = field(default_factory=DeferredAnswer)
@@ -56,13 +57,13 @@ class _Queue:
         self._more.set()
 
     async def take(self) -> list[_Queued]:
-        """What goes in the next request, when there is anything."""
+        """Return what goes in the next request, when there is anything."""
         while not (taken := self._take_now()):
             await self._more.next()
         return taken
 
     def _take_now(self) -> list[_Queued]:
-        """In order. A producer has one marker in a request, since its answer names nothing else."""
+        """Take markers in their order. A producer has one marker in a request, since its answer names nothing else."""
         taken: list[_Queued] = []
         producer_ids: set[int] = set()
         room = MOST_PARTITIONS
@@ -79,19 +80,21 @@ class _Queue:
 
 
 class MarkerQueues:
+    """The queues of this node begin when a broker is asked first, and last as long as `run`."""
+
     def __init__(self, inter_broker: InterBroker) -> None:
         self._inter_broker = inter_broker
         self._queues: dict[int, _Queue] = {}
         self._nursery: trio.Nursery | None = None
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        """Sends what is asked for until it is cancelled."""
+        """Send what is asked for until the surrounding scope is cancelled."""
         async with trio.open_nursery() as self._nursery:
             task_status.started()
             await trio.sleep_forever()
 
     async def ask(self, node_id: int, marker: WritableTxnMarker) -> WritableTxnMarkerResult | None:
-        """What the broker says of it; None where it is not known what became of it."""
+        """Return what the broker says of the marker; None where it is not known what became of it."""
         queue = self._queue(node_id)
         queued = _Queued(marker)
         queue.put(queued)

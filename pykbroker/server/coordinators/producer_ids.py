@@ -1,4 +1,4 @@
-"""Producer ids for clients, out of blocks that the controller gives this broker: Kafka's `RPCProducerIdManager`."""
+"""Producer ids for clients come out of blocks that the controller gives this broker: Kafka's `RPCProducerIdManager`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _RETRY_S = 1.0
 
 
 class ProducerIds:
-    """What is left of a block is lost when the node ends, so that no id is given out twice."""
+    """The producer ids that are left of a block are lost when the node ends, so that no id is given out twice."""
 
     def __init__(self, controller: ControllerChannel, image: Callable[[], MetadataImage], node_id: int) -> None:
         self._controller = controller
@@ -29,7 +29,7 @@ class ProducerIds:
         self._wanted = Signal()
 
     async def generate(self) -> int | ErrorCode:
-        """A new id, or why there is none now."""
+        """Return a new id, or why there is none now."""
         while True:
             producer_id = self.take()
             if producer_id is not None:
@@ -39,7 +39,7 @@ class ProducerIds:
                 return error_code
 
     def take(self) -> int | None:
-        """A new id; None where the block is used up, which `run` sees to."""
+        """Return a new id; None where the block is used up, which `run` sees to."""
         if self._next == self._end:
             self._wanted.set()
             return None
@@ -47,12 +47,12 @@ class ProducerIds:
         return self._next - 1
 
     async def stock(self) -> ErrorCode:
-        """Until there is one to take, or what stands in the way."""
+        """Return when there is an id to take, or what stands in the way."""
         async with self._allocating:
             return ErrorCode.NONE if self._next < self._end else await self._allocate()
 
     async def run(self) -> None:
-        """Gets a new block for those who took and found none, until it is cancelled."""
+        """Get a new block for those who took and found none, until the surrounding scope is cancelled."""
         while True:
             await self._wanted.wait()
             error_code = await self.stock()

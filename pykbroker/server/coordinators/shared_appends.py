@@ -1,8 +1,8 @@
-"""Steps of a coordinator that are appended together: what arrives in one turn of the event loop shares a batch.
+"""Steps of a coordinator share an append: what arrives in one turn of the event loop is one batch.
 
-A hundred consumers that commit at the same time cost one batch, one write and one look at the high watermark. Kafka's
-`group.coordinator.append.linger.ms`: -1 is the end of the turn, more waits for more. No answer is late by that where
-nothing else is to be done: the turn ends at once.
+A hundred consumers that commit at the same time cost one batch, one write and one look at the high watermark. The
+setting is Kafka's `group.coordinator.append.linger.ms`: -1 is the end of the turn, more waits for more. No answer is
+late by that where nothing else is to be done: the turn ends at once.
 """
 
 from __future__ import annotations
@@ -25,14 +25,17 @@ AT_ONCE = 0
 
 @dataclass(frozen=True, slots=True)
 class HeldStep:
-    """now_ms: when it was made, by the monotonic clock."""
+    """A held step waits for its append. now_ms: when it was made, by the monotonic clock."""
 
     result: Result[Any]
     now_ms: int
 
 
 class SharedAppends(Generic[PlaceT]):
-    """append: what is held for a place, in the order in which it came; it takes it from here."""
+    """The steps are held by place, a place being a shard.
+
+    append: appends what is held for a place, in the order in which it came, and takes it from here.
+    """
 
     def __init__(self, linger_ms: int, append: Callable[[PlaceT], object]) -> None:
         self._linger_ms = linger_ms
@@ -42,8 +45,9 @@ class SharedAppends(Generic[PlaceT]):
         self._is_running = False
 
     def wants(self, place: PlaceT, step: HeldStep) -> bool:
-        """What a producer has in a transaction is a batch of its own, and so is what is encoded already; effects do not
-        wait for a turn; nor do answers that nothing was written for, unless the state that they tell of is still held.
+        """Tell whether the step is to be held. What a producer has in a transaction is a batch of its own, and so is
+        what is encoded already; effects do not wait for a turn; nor do answers that nothing was written for, unless the
+        state that they tell of is still held.
         """
         result = step.result
         if not self._is_running or self._linger_ms == AT_ONCE:
@@ -57,10 +61,11 @@ class SharedAppends(Generic[PlaceT]):
         self._work.set()
 
     def take(self, place: PlaceT) -> list[HeldStep]:
-        """What is held; it is the caller's from now on."""
+        """Return what is held; it is the caller's from now on."""
         return self._held.pop(place, [])
 
     async def run(self) -> None:
+        """Append what is held, turn by turn, until the surrounding scope is cancelled."""
         self._is_running = True
         try:
             while True:

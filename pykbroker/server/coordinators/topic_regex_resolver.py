@@ -26,7 +26,9 @@ MOST_WANTED = 1_000
 
 
 class TopicRegexResolver:
-    """image: the newest committed metadata."""
+    """The resolver keeps what was found for the expressions of a node's groups. image: the newest
+    committed metadata.
+    """
 
     def __init__(self, image: Callable[[], MetadataImage], threads: Threads) -> None:
         self._image = image
@@ -37,7 +39,9 @@ class TopicRegexResolver:
         self._more = Signal()
 
     def find(self, expression: str, least_version: int) -> ResolvedTopics | None:
-        """As of that version of the metadata or a later one; None where that is not known, and is looked for now."""
+        """Return the topics as of that version of the metadata or a later one; None where that is not known, and is
+        looked for now.
+        """
         found = self._found.pop(expression, None)
         if found is not None:
             self._found[expression] = found
@@ -48,7 +52,7 @@ class TopicRegexResolver:
         return None
 
     async def prepare(self, expression: str) -> Sequence[str]:
-        """Returns when `find` knows the expression's topics as they are now, or it is no expression; the topics."""
+        """Return when `find` knows the expression's topics as they are now, or it is no expression; the topics."""
         least_version = self._image().offset
         known = self._found.get(expression)
         if known is not None and known[0] >= least_version:
@@ -66,7 +70,7 @@ class TopicRegexResolver:
             self._more.set()
 
     async def run(self) -> None:
-        """Looks for what is wanted until it is cancelled."""
+        """Look for what is wanted until the surrounding scope is cancelled."""
         busy: set[str] = set()
         async with trio.open_nursery() as nursery:
             for _ in range(AT_ONCE):

@@ -1,4 +1,5 @@
-"""The transaction coordinator of a node: `pykbroker.transactions` in the partitions of `__transaction_state` it leads.
+"""The transaction coordinator of a node has `pykbroker.transactions` in the partitions of `__transaction_state` it
+leads.
 
 What has nothing to do with transactions is in `coordinator_driver`. Kafka's counterparts are `TransactionCoordinator`
 and `TransactionStateManager`.
@@ -37,9 +38,9 @@ _OWN_CONTEXT = TransactionRequestContext(api_version=0)
 
 
 class TransactionCoordinator(CoordinatorDriver[TransactionShard, TransactionRequest, TransactionRequestContext]):
-    """To be subscribed to `__transaction_state` at the replica manager.
+    """The transaction coordinator is to be subscribed to `__transaction_state` at the replica manager.
 
-    take_producer_id: a new one, or None where there is none now.
+    take_producer_id: gives a new one, or None where there is none now.
     """
 
     topic = TRANSACTION_STATE
@@ -94,7 +95,7 @@ class TransactionCoordinator(CoordinatorDriver[TransactionShard, TransactionRequ
         )
 
     def level_of(self, result: Result[TransactionRecord]) -> int:
-        """What producers ask for is daily business; what time does to them is told."""
+        """Return the level: what producers ask for is daily business; what time does to them is told."""
         return logging.DEBUG if result.completed else logging.INFO
 
     def carry_out(self, led: LedShard[TransactionShard], effect: object) -> None:

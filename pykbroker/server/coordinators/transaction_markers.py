@@ -1,7 +1,7 @@
-"""Carries out what a transaction coordinator has decided: markers in every partition of the transaction.
+"""Transaction markers carry out what a transaction coordinator has decided, in every partition of the transaction.
 
-What is led here is written at once, so that on one node a transaction is complete before its producer hears of it.
-The rest is tried again and again until it is there, or the coordinator is another one's; what others lead goes through
+What is led here is written at once, so that on one node a transaction is complete before its producer hears of it. The
+rest is tried again and again until it is there, or the coordinator is another one's; what others lead goes through
 `marker_queues`. Kafka's counterpart is `TransactionMarkerChannelManager`.
 """
 
@@ -44,7 +44,9 @@ _NOTHING_TO_END = (ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT, ErrorCode.UNSUPPORT
 
 
 class TransactionMarkers:
-    """image: the newest committed metadata, which says who leads what."""
+    """The markers of all decided transactions of this node go out from here. image: the newest committed metadata,
+    which says who leads what.
+    """
 
     def __init__(
         self,
@@ -61,7 +63,7 @@ class TransactionMarkers:
         self._nursery: trio.Nursery | None = None
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        """Until it is cancelled: where markers are written that could not be written at once."""
+        """Write the markers that could not be written at once, until the surrounding scope is cancelled."""
         async with trio.open_nursery() as self._nursery:
             await self._nursery.start(self._queues.run)
             task_status.started()
@@ -70,7 +72,9 @@ class TransactionMarkers:
     def write(
         self, effect: WriteMarkers, *, is_wanted: Callable[[], bool], written: Callable[[MarkersWritten], None]
     ) -> None:
-        """is_wanted: whether the coordinator that decided is one still. written: is told of partitions that have their
+        """Write the markers of one transaction.
+
+        is_wanted: whether the coordinator that decided is one still. written: told of partitions that have their
         marker, or exist no longer; perhaps before this returns.
         """
         writing = _Writing(effect, self._appends, self._image, self._node_id)
@@ -166,15 +170,16 @@ class _Writing:
         return not self.missing or self.is_fenced
 
     def write_here(self) -> Iterator[list[TopicPartition]]:
-        """What is led by this node, as far as it lasts at once; and what exists no longer. In slices, between which
-        others may have the event loop."""
+        """Write the markers that this node leads, in slices, between which others may have the event loop. A slice
+        gives the partitions whose marker lasts at once, or that exist no longer.
+        """
         missing = list(self.missing)
         for start in range(0, len(missing), WRITTEN_AT_ONCE):
             slice_ = [at for at in missing[start : start + WRITTEN_AT_ONCE] if at in self.missing]
             yield [at for at in slice_ if self._is_done(at, self._write_one_here(at))]
 
     def _write_one_here(self, at: TopicPartition) -> ErrorCode | None:
-        """None where there is nothing to say yet."""
+        """Return None where there is nothing to say yet."""
         state = self._image().partition(at.topic, at.partition)
         if state is None:
             return ErrorCode.NONE
@@ -190,7 +195,9 @@ class _Writing:
         return error_code
 
     def to_be_asked(self) -> dict[int, list[TopicPartition]]:
-        """By leader, without what it has been asked for already; a partition that has none has to wait."""
+        """Return the partitions by leader, without what it has been asked for already; a partition that has none has to
+        wait.
+        """
         found: dict[int, list[TopicPartition]] = {}
         for at in self.missing:
             state = self._image().partition(at.topic, at.partition)
@@ -216,8 +223,9 @@ class _Writing:
         ]
 
     async def wait(self, timeout_ms: int) -> None:
-        """Until one of the markers that are written here is replicated, or cannot be any more, or all is over, or the
-        time is."""
+        """Return when one of the markers that are written here is replicated, or cannot be any more, or all is over, or
+        the time is.
+        """
         unsettled = self.unsettled
         partitions = [each.partition for each in unsettled]
         with trio.CancelScope() as self._waiting, PartitionChanges(partitions, timeout_ms=timeout_ms) as changes:

@@ -1,4 +1,5 @@
-"""Whether partitions belong to a producer's transaction: asked at its coordinator, here or on another broker (KIP-890).
+"""The membership of partitions in a producer's transaction is asked for at its coordinator, here or on another broker
+(KIP-890).
 
 Kafka's counterpart is `AddPartitionsToTxnManager`.
 """
@@ -30,8 +31,9 @@ partition of `__transaction_state` whose replicas are slow keeps one of them."""
 
 
 class TransactionMembership:
-    """retry_backoff_ms, retry_backoff_max_ms: `add.partitions.to.txn.retry.backoff.(max.)ms`, for a transaction whose
-    predecessor is not complete.
+    """The membership is asked for again while the transaction's predecessor is not complete.
+
+    retry_backoff_ms, retry_backoff_max_ms: `add.partitions.to.txn.retry.backoff.(max.)ms`.
     """
 
     def __init__(
@@ -52,14 +54,14 @@ class TransactionMembership:
         self._retry_backoff_max_ms = retry_backoff_max_ms
 
     def retry_waits_s(self) -> Iterator[float]:
-        """How long to wait before each further question, while the transaction's predecessor is not complete."""
+        """Return how long to wait before each further question, while the transaction's predecessor is not complete."""
         waited_ms = 0
         while waited_ms < self._retry_backoff_max_ms:
             yield self._retry_backoff_ms / 1000
             waited_ms += self._retry_backoff_ms
 
     async def verify(self, request: AddPartitions) -> Mapping[TopicPartition, ErrorCode]:
-        """NONE for each partition that belongs to the transaction, or was added to it, as the request says."""
+        """Return NONE for each partition that belongs to the transaction, or was added to it, as the request says."""
         index = self._transactions.partition_for(request.transactional_id)
         state = None if index is None else self._image().partition(self._transactions.topic, index)
         if index is None or state is None or state.leader < 0:

@@ -1,7 +1,7 @@
-"""What members of groups have offered in JoinGroups that wait, all of a node together.
+"""Waiting members have offered something in JoinGroups that wait; here all of a node count together.
 
 A JoinGroup waits for the other members, for minutes perhaps, and what it offers is kept as long. Kafka has no bound but
-that of one request. Whoever comes with much where much is held already is to come again later; members that offer
+that of one request. A member that comes with much where much is held already is to come again later; members that offer
 little, as most do, always get in, since others wait for them.
 """
 
@@ -17,6 +17,8 @@ HELD_BYTES: Final = 64 << 20
 
 
 class WaitingMembers:
+    """The waiting members share a bound in bytes."""
+
     def __init__(self, limit_bytes: int = HELD_BYTES) -> None:
         self._limit_bytes = limit_bytes
         self.held_bytes = 0
@@ -26,7 +28,7 @@ class WaitingMembers:
 
     @contextmanager
     def holding(self, size: int) -> Iterator[None]:
-        """As long as the JoinGroup waits."""
+        """Count the offer as long as the JoinGroup waits."""
         self.held_bytes += size
         try:
             yield

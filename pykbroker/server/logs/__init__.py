@@ -1,1 +1,3 @@
-"""The logs of a node in their directories: loading, flushes, truncations, retention, the log cleaner."""
+"""The logs of a node stand in its log directories: here are loading, flushes, truncations, retention and the log
+cleaner.
+"""

@@ -1,6 +1,6 @@
-"""What a broker and the process that cleans logs for it say to each other: pickles with their length in front.
+"""A broker and the process that cleans logs for it exchange these messages: pickles with their length in front.
 
-Both ends are ours and of one version, and nobody else has these pipes.
+Both ends belong to one version of the program, and nobody else has these pipes.
 """
 
 from __future__ import annotations
@@ -25,6 +25,8 @@ _READ_BYTES = 1 << 16
 
 
 class SegmentDescription(NamedTuple):
+    """The description of a segment lets the other process open the same files."""
+
     base_offset: int
     size: int
     has_aborted_transactions: bool
@@ -33,7 +35,7 @@ class SegmentDescription(NamedTuple):
 
 
 class ReadKeys(NamedTuple):
-    """Begins a task. Answered with the offset up to which the keys are known."""
+    """The message begins a task, and is answered with the offset up to which the keys are known."""
 
     directory: str
     log_config: LogConfig
@@ -47,37 +49,45 @@ class ReadKeys(NamedTuple):
 
 
 class CleanGroup(NamedTuple):
-    """Of the task that was begun last. Answered with a `CleanedSegment`."""
+    """The message asks for a group of the task that was begun last, and is answered with a `CleanedSegment`."""
 
     base_offsets: Sequence[int]
 
 
 class CleanedSegment(NamedTuple):
+    """The cleaned segment is there, in files with `.cleaned` behind their names."""
+
     size: int
     max_timestamp: int
     offset_of_max_timestamp: int
 
 
 class Progressed(NamedTuple):
-    """So many bytes since the last time; to be answered with `GoOn` or `Abort` before anything else is done."""
+    """The message reports so many bytes since the last one, and is answered with `GoOn` or `Abort` before anything else
+    is done.
+    """
 
     size: int
 
 
 class GoOn(NamedTuple):
-    pass
+    """The message lets the task go on."""
 
 
 class Abort(NamedTuple):
+    """The message ends the task."""
+
     reason: str
 
 
 class Done(NamedTuple):
+    """The message says that what was asked for is done, and what came of it."""
+
     result: object
 
 
 class Failed(NamedTuple):
-    """An expected exception: the name of its class, and what it is made of."""
+    """The failure is an expected exception: the name of its class, and what it is made of."""
 
     kind: str
     arguments: Sequence[str]
@@ -127,7 +137,7 @@ def _describe_segment(segment: LogSegment) -> SegmentDescription:
 
 
 def understand(message: ReadKeys, disk: Disk) -> CleaningTask:
-    """With segments of its own for the same files. Raises `CorruptLog`, `FileError`."""
+    """Open the log's segments a second time, for the same files. Raises `CorruptLog`, `FileError`."""
 
     def segment_at(base_offset: int, name_suffix: str = "") -> LogSegment:
         return LogSegment(
@@ -168,7 +178,7 @@ def write_message(descriptor: int, message: object) -> None:
 
 
 class MessageReader:
-    """wait: is called before each read that may block."""
+    """The reader takes messages from a pipe. wait: called before each read that may block."""
 
     def __init__(self, descriptor: int, wait: Callable[[], None] = lambda: None) -> None:
         self._descriptor = descriptor

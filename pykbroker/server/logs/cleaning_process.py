@@ -1,8 +1,8 @@
-"""Where segments are read and copied for the log cleaner: in this process's thread, or in a process of its own.
+"""The log cleaner has segments read and copied in a thread of this process, or in a process of its own.
 
 In Python a thread that is busy keeps the event loop from running, and a gigabyte of records keeps it busy for seconds.
-The other process (`cleaning_worker`) has the files alone: what changes the log stays here. It is started when there is
-enough to do, and closed when nothing is due any more.
+The other process (`cleaning_worker`) has the files alone: what changes the log stays here. The process is started when
+there is enough to do, and closed when nothing is due any more.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ _END_S = 5
 
 
 class CleaningProcessLost(CleaningAborted):
-    """It could not be started, or has ended in the middle of its work."""
+    """The cleaning process could not be started, or has ended in the middle of its work."""
 
 
 class Workplace(Protocol):
-    """Where one cleaning at a time is worked on. Everything but `begin` may block."""
+    """A workplace works on one cleaning at a time. Everything but `begin` may block."""
 
     def begin(self, task: CleaningTask, progress: Progress) -> CleaningWork: ...
 
@@ -47,12 +47,12 @@ class Workplace(Protocol):
     def is_open(self) -> bool: ...
 
     def close(self) -> None:
-        """Until the next `begin` it takes up nothing."""
+        """Give back what the workplace holds; the next `begin` takes it up again."""
         ...
 
 
 class ThisThread:
-    """For disks that no other process knows, and for tests."""
+    """The calling thread does the work itself: for disks that no other process knows, and for tests."""
 
     is_open = False
 
@@ -64,7 +64,7 @@ class ThisThread:
 
 
 class CleaningProcess:
-    """For the disk of this machine."""
+    """A process of its own does the work, on the disk of this machine."""
 
     def __init__(self, *, worth_a_process_bytes: int = _WORTH_A_PROCESS_BYTES) -> None:
         self._worth_a_process_bytes = worth_a_process_bytes
@@ -96,7 +96,7 @@ class CleaningProcess:
         _wait(process)
 
     def request(self, message: object, progress: Progress) -> object:
-        """Raises what `CleaningWork` does, and `CleaningProcessLost`."""
+        """Raise what `CleaningWork` does, and `CleaningProcessLost`."""
         from .cleaning_messages import Done, Failed, Progressed
 
         try:

@@ -1,7 +1,8 @@
-"""The process that reads and copies segments for a broker's log cleaner; `cleaning_process` is the broker's end.
+"""The cleaning worker is the process that reads and copies segments for a broker's log cleaner; `cleaning_process` is
+the broker's end.
 
-It ends with its standard input, so that nothing is left of it when the broker is killed: a thread waits for that and
-for nothing else. It must not import Trio: it is started for each wave of cleanings.
+The process ends with its standard input, so that nothing is left of it when the broker is killed: a thread waits for
+that and for nothing else. The module must not import Trio: the process is started for each wave of cleanings.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Log directories that take no more: one line when that begins, one when it is over.
+"""A log directory that takes no more gets one line when that begins, and one when it is over.
 
-Nothing is decided by it. Each write is tried, and refused by the disk or not; who reads, or asks for metadata, notices
-nothing.
+Nothing is decided by it. Each write is tried, and the disk accepts or refuses it; requests that read, or ask for
+metadata, notice nothing.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _QUIET_MS = 1000
 
 
 class FullDirectories:
-    """False as long as there is none."""
+    """The set of full directories is false as long as there is none."""
 
     def __init__(self, clock: Clock) -> None:
         self._log = RateLimitedLog(_log, clock)

@@ -1,6 +1,6 @@
-"""The logs in all log directories of a node: where each is, and what is to be removed of it later.
+"""The hosted logs are all logs in the log directories of a node: where each is, and what is to be removed of it later.
 
-With `log_upkeep` it is what `LogManager` is in Kafka. Who leads a log's partition is the business of
+With `log_upkeep` the class is what `LogManager` is in Kafka. Who leads a log's partition is the business of
 `replica_manager`.
 """
 
@@ -27,7 +27,9 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Deletion:
-    """A log's directory, or files of a log, that were put out of use: to be removed when their time has come."""
+    """A deletion is a log's directory, or files of a log, that were put out of use: to be removed when their time has
+    come.
+    """
 
     directory: LogDirectory
     paths: tuple[str, ...]
@@ -35,7 +37,7 @@ class Deletion:
 
 
 class HostedLogs:
-    """The directories that work, and all logs in them.
+    """The hosted logs know the directories that work, and all logs in them.
 
     settings_changed: is set when a log is opened, reconfigured or to be removed.
     """
@@ -59,18 +61,18 @@ class HostedLogs:
             yield from directory.logs.copy().values()
 
     def directory_of(self, log: Log) -> LogDirectory | None:
-        """None where the directory is offline or the log deleted."""
+        """Return None where the directory is offline or the log deleted."""
         if log.is_closed:
             return None
         return next((each for each in self.directories if each.holds(log.directory)), None)
 
     def is_found(self, at: TopicPartition, topic_id: bytes) -> bool:
-        """Whether the log stood in one of the directories at the start."""
+        """Tell whether the log stood in one of the directories at the start."""
         return at in self._loaded or self.find(at, topic_id, ()) is not None
 
     def find(self, at: TopicPartition, topic_id: bytes, assigned: Container[bytes]) -> LogDirectory | None:
-        """Where it stood at the start, as long as it is not opened. A crash in the last moment of a move leaves it in
-        two directories; then it is in the one that the controller knows of.
+        """Return the directory that the log stood in at the start, as long as it is not opened. A crash in the last
+        moment of a move leaves it in two directories; then it is in the one that the controller knows of.
         """
         found = [each for each in self.directories if _is_in(each, at, topic_id)]
         if len(found) > 1:
@@ -150,7 +152,7 @@ class HostedLogs:
         cordoned: Callable[[], Container[str]],
         planned: Counter[LogDirectory],
     ) -> LogDirectory | None:
-        """Where a new log is to be, when `planned` are made first. None where something stands in its way."""
+        """Return the directory for a new log, when `planned` are made first. None where something stands in its way."""
         if not self.directories or any(each.knows(at) for each in self.directories):
             return None
         return self._directory_for_new(assigned, cordoned, planned)
@@ -163,7 +165,7 @@ class HostedLogs:
     def _directory_for_new(
         self, assigned: Collection[bytes], cordoned: Callable[[], Container[str]], planned: Counter[LogDirectory]
     ) -> LogDirectory:
-        """Where the controller wants it, else where there are the fewest."""
+        """Choose the directory that the controller wants, else the one with the fewest logs."""
         for directory in self.directories:
             if directory.directory_id in assigned:
                 return directory
@@ -176,13 +178,13 @@ class HostedLogs:
         self.settings_changed.set()
 
     def delete(self, log: Log) -> None:
-        """Out of use at once; its files go after `file.delete.delay.ms`. Raises `FileError`."""
+        """Put the log out of use at once; its files go after `file.delete.delay.ms`. Raises `FileError`."""
         directory = self.directory_of(log)
         if directory is not None:
             self.remove_later(directory, log, [directory.delete_log(log)])
 
     def quarantine(self, log: Log, high_watermark: int) -> None:
-        """Out of use at once, its files as they are."""
+        """Put the log out of use at once, and leave its files as they are."""
         directory = self.directory_of(log)
         if directory is not None:
             directory.quarantine(log, high_watermark)
@@ -196,25 +198,27 @@ class HostedLogs:
                 self.settings_changed.set()
 
     def delete_old_segments(self, directory: LogDirectory, log: Log, high_watermark: int) -> None:
-        """What retention allows is out of use at once; its files go as a deleted log's do. Raises `FileError`."""
+        """Put segments that retention allows to delete out of use at once; their files go as a deleted log's do. Raises
+        `FileError`.
+        """
         paths = log.delete_old_segments(high_watermark, self._clock.now_ms())
         if paths:
             logger.info("%s begins at offset %d now", log.directory, log.log_start_offset)
             self.remove_later(directory, log, paths)
 
     def remove_later(self, directory: LogDirectory, log: Log, paths: Sequence[str]) -> None:
-        """Files that were put out of use already."""
+        """Remove files that were put out of use already, after `file.delete.delay.ms`."""
         due_ms = self._clock.monotonic_ms() + log.config.file_delete_delay_ms
         self.deletions.append(Deletion(directory, tuple(paths), due_ms))
         self.settings_changed.set()
 
     def remove_now(self, directory: LogDirectory, paths: Sequence[str]) -> None:
-        """Nobody can be reading them."""
+        """Remove files that nobody can be reading."""
         self.deletions.append(Deletion(directory, tuple(paths), self._clock.monotonic_ms()))
         self.settings_changed.set()
 
     def put_strays_aside(self) -> None:
-        """What stood in the directories and belongs to no partition of this node keeps its bytes under another name."""
+        """Rename logs that stood in the directories and belong to no partition of this node; their bytes stay."""
         for directory in list(self.directories):
             for at in list(directory.found):
                 logger.warning(
@@ -225,7 +229,7 @@ class HostedLogs:
                 directory.delete_stray(at)
 
     def take_offline(self, directory: LogDirectory) -> None:
-        """Nothing is read or written there any more."""
+        """Stop every use of the directory: nothing is read or written there any more."""
         directory.take_offline()
         self.directories.remove(directory)
         self._loaded = {at: each for at, each in self._loaded.items() if each[0] is not directory}

@@ -1,4 +1,4 @@
-"""Cleans compacted logs, the dirtiest first, beside everything else (`LogCleaner`).
+"""The log cleaner cleans compacted logs, the dirtiest first, beside everything else (Kafka's `LogCleaner`).
 
 What reads and writes runs in threads, or where `cleaning_process` has it done; the log itself is changed on the event
 loop, between two steps. A log that is deleted or truncated meanwhile is left alone, and one that cannot be cleaned is
@@ -40,7 +40,9 @@ NewWorkplace = Callable[[], Workplace]
 
 
 class LogCleaner:
-    """last_stable_offset: None where the log is no replica at the moment. on_failure: takes a directory offline.
+    """The log cleaner works on all hosted logs of a node that are compacted.
+
+    last_stable_offset: None where the log is no replica at the moment. on_failure: takes a directory offline.
     on_damage: quarantines a log. new_workplace: where the reading and copying of one log at a time is done.
     """
 
@@ -76,7 +78,7 @@ class LogCleaner:
         self._is_stopping = False
 
     async def run(self) -> None:
-        """Until it is cancelled. A cleaning that is under way ends soon after that."""
+        """Clean until the surrounding scope is cancelled. A cleaning that is under way ends soon after that."""
         async with trio.open_nursery() as nursery:
             for _ in range(min(self._threads_count, _MOST_THREADS)):
                 nursery.start_soon(self._clean_forever)
@@ -168,7 +170,7 @@ class LogCleaner:
         return True
 
     async def _clean_groups(self, cleaning: Cleaning, directory: LogDirectory, log: Log) -> int:
-        """Returns how many bytes smaller the log has become."""
+        """Return how many bytes smaller the log has become."""
         freed_bytes = 0
         for group in await self._threads.run(cleaning.plan):
             segment = await self._threads.run(cleaning.clean, group)

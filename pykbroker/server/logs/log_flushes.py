@@ -1,8 +1,8 @@
-"""Group commit: one flush of a log at a time, and it serves everybody whose records were there when it began.
+"""One flush of a log at a time runs, and serves everybody whose records were there when it began: group commit.
 
-Who comes while one is under way waits for its end, and where that did not cover his records, for the next one. However
-many wait for a log, there is one flush that runs and at most one that is wanted. Where many logs are wanted at the same
-time they share threads: handing work to one costs as much as the sync itself.
+A caller that comes while one is under way waits for its end, and where that did not cover its records, for the next
+one. However many wait for a log, there is one flush that runs and at most one that is wanted. Where many logs are
+wanted at the same time they share threads: handing work to one costs as much as the sync itself.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _MOST_JOBS = 4
 
 
 class _Flush:
-    """failure: why nobody should try at once to do better."""
+    """A flush is waited for by everybody who wants it. failure: why nobody should try at once to do better."""
 
     __slots__ = ("done", "failure")
 
@@ -32,7 +32,10 @@ class _Flush:
 
 
 class LogFlushes:
-    """on_failure, on_success: told once for each flush what became of it, before anybody who waits for it goes on."""
+    """The log flushes of a node run in a few threads.
+
+    on_failure, on_success: told once for each flush what became of it, before anybody who waits for it goes on.
+    """
 
     def __init__(
         self,
@@ -48,7 +51,7 @@ class LogFlushes:
         self._free_jobs = trio.Semaphore(_MOST_JOBS)
 
     async def flush(self, log: Log, end_offset: int) -> bool:
-        """Whether everything that is below `end_offset` at the call is durable; else it cannot be now.
+        """Tell whether everything that is below `end_offset` at the call is durable; else it cannot be now.
 
         A truncation meanwhile may have taken it, and others may have appended there since: then nothing is known.
         """
@@ -68,7 +71,7 @@ class LogFlushes:
         return log.truncations == truncations and log.recovery_point >= end_offset
 
     async def _see_to(self, log: Log, flush: _Flush) -> None:
-        """Until the flush is under way: in a job of this task, or in that of another one that was earlier."""
+        """Return when the flush is under way: in a job of this task, or in that of another one that was earlier."""
         try:
             await self._acquire_job()
             try:

@@ -1,8 +1,8 @@
-"""Opening the logs that a node found at its start: several at a time, in threads (`LogManager.loadLogs`).
+"""Log loading opens the logs that a node found at its start: several at a time, in threads (`LogManager.loadLogs`).
 
 After a clean shutdown that is a look at each; after a crash whatever was not flushed is read and checked, which may
-take a while. How far it has come is told to whoever asked for it and else to the log. Nothing is served meanwhile.
-Later the logs of new partitions are made in the same way: files are what takes the time, and others want answers.
+take a while. How far it has come is told to `on_loading`, or else to the log. Nothing is served meanwhile. Later the
+logs of new partitions are made in the same way: files are what takes the time, and others want answers.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _MEASURED_AT_ONCE = 100
 
 @dataclass(frozen=True, slots=True)
 class LogToOpen:
-    """A partition of this node whose log stands in `directory`, or is to be made there."""
+    """A log to open belongs to a partition of this node and stands in `directory`, or is to be made there."""
 
     directory: LogDirectory
     at: TopicPartition
@@ -45,7 +45,10 @@ class LogToOpen:
 
 @dataclass(frozen=True, slots=True)
 class LoadProgress:
-    """bytes_to_check: of the logs that were not closed cleanly, as far as that is known by now."""
+    """The progress of a load counts logs and bytes.
+
+    bytes_to_check: of the logs that were not closed cleanly, as far as that is known by now.
+    """
 
     logs: int
     logs_opened: int
@@ -68,7 +71,10 @@ OnLoading = Callable[[LoadProgress], None]
 
 
 class LogLoading:
-    """on_loading: is told every moment from the first second on, and when it is done; else the log gets lines."""
+    """The loading opens logs in threads.
+
+    on_loading: told every moment from the first second on, and when the load is done; else the log gets lines.
+    """
 
     def __init__(
         self,
@@ -92,7 +98,9 @@ class LogLoading:
         self._measured: dict[TopicPartition, int] = {}
 
     async def load(self, logs: Sequence[LogToOpen]) -> None:
-        """At the start: returns when all are open or known to be unusable, and says how far it is meanwhile."""
+        """Open the logs of a start: return when all are open or known to be unusable, and say how
+        far it is meanwhile.
+        """
         started_ms = self._clock.monotonic_ms()
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._report)
@@ -122,7 +130,7 @@ class LogLoading:
             logger.info("%s after %.1f s", self._state(), took_ms / 1000)
 
     def _work_off(self, queue: deque[LogToOpen]) -> None:
-        """In a thread; others take from the same queue."""
+        """Open logs in a thread; other threads take from the same queue."""
         while not self._is_stopped:
             try:
                 found = queue.popleft()
@@ -139,7 +147,7 @@ class LogLoading:
         return self._is_stopped
 
     async def _stop_when_cancelled(self) -> None:
-        """What runs in a thread cannot be cancelled, it has to look."""
+        """Stop the threads when the load is cancelled: what runs in a thread cannot be cancelled, it has to look."""
         try:
             await trio.sleep_forever()
         finally:
@@ -159,7 +167,7 @@ class LogLoading:
                 await trio.sleep(LINE_INTERVAL_S)
 
     async def _measure(self) -> None:
-        """How much there is to check in the logs that nobody has begun with."""
+        """Return how much there is to check in the logs that nobody has begun with."""
         unclean = [queue for directory, queue in self._queues.items() if not directory.was_clean_shutdown]
         for number, found in enumerate(each for queue in unclean for each in list(queue)):
             if number % _MEASURED_AT_ONCE == 0:

@@ -1,7 +1,8 @@
-"""Truncations of logs that are in use: what waits for the disk or reads much runs in threads (`storage.truncation`).
+"""A truncation of a log that is in use waits for the disk or reads much in threads (`storage.truncation`).
 
-A partition whose log is being truncated is not fetched for, and must not change its leader meanwhile: who applies
-metadata waits for `settled` first, as Apache Kafka's fetcher threads and its replica manager wait for each other.
+A partition whose log is being truncated is not fetched for, and must not change its leader meanwhile: the task that
+applies metadata waits for `settled` first, as Apache Kafka's fetcher threads and its replica manager wait for each
+other.
 """
 
 from __future__ import annotations
@@ -20,7 +21,9 @@ from ..runtime.threads import Threads
 
 
 async def carry_out(truncation: Truncation, threads: Threads) -> None:
-    """Once begun it comes to its end, whoever is cancelled. Raises `FileError`, `CorruptLog`."""
+    """Truncate the log. Once begun the truncation comes to its end, whoever is cancelled. Raises `FileError`,
+    `CorruptLog`.
+    """
     with trio.CancelScope(shield=True):
         try:
             await threads.run(truncation.prepare)
@@ -32,7 +35,9 @@ async def carry_out(truncation: Truncation, threads: Threads) -> None:
 
 
 class LogTruncations:
-    """on_damage: is told of a partition whose files are not what they should be."""
+    """The truncations that are under way, by their logs. on_damage: told of a partition whose files are not what they
+    should be.
+    """
 
     def __init__(self, threads: Threads, on_damage: Callable[[Partition, CorruptLog], None]) -> None:
         self._threads = threads
@@ -40,7 +45,7 @@ class LogTruncations:
         self._under_way: dict[LogState, trio.Event] = {}
 
     async def run(self, due: DueTruncation) -> FileError | None:
-        """What the disk refused, if it did."""
+        """Truncate what is due, and return what the disk refused, if it did."""
         truncation = due.truncation
         if truncation is None:
             return None
@@ -57,7 +62,7 @@ class LogTruncations:
         return None
 
     async def settled(self, partitions: Iterable[Partition]) -> None:
-        """None of their logs is being truncated when it returns, nor about to be."""
+        """Return when none of the partitions' logs is being truncated, nor about to be."""
         concerned = list(partitions)
         while (busy := next((each for each in concerned if each.log.is_being_truncated), None)) is not None:
             ended = self._under_way.get(busy.log)

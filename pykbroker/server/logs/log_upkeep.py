@@ -1,6 +1,6 @@
-"""What happens to a node's logs by time: flushes, checkpoints, retention, the removal of what was deleted.
+"""The upkeep of a node's logs happens by time: flushes, checkpoints, retention, the removal of what was deleted.
 
-Whatever waits for the disk runs in threads, so that no request does; nothing here wakes up where nothing is due.
+Whatever waits for the disk runs in threads, so that no request does; no task wakes up where nothing is due.
 """
 
 from __future__ import annotations
@@ -36,8 +36,10 @@ _RETRY_FLUSHING_S = 1
 
 
 class LogUpkeep:
-    """high_watermarks: what a directory's checkpoint is to hold. on_failure: is told what became of a directory.
-    on_new_start: is told of a log that begins later than before.
+    """The upkeep does for all hosted logs what their settings and the broker's ask for by time.
+
+    high_watermarks: what a directory's checkpoint is to hold. on_failure: told what became of a directory.
+    on_new_start: told of a log that begins later than before.
     """
 
     def __init__(
@@ -69,7 +71,7 @@ class LogUpkeep:
         self._has_to_flush = Signal()
 
     async def run(self) -> None:
-        """Until it is cancelled."""
+        """Look after the logs until the surrounding scope is cancelled."""
         async with trio.open_nursery() as nursery:
             for key, step in (
                 ("log.flush.offset.checkpoint.interval.ms", self.checkpoint_recovery_points),
@@ -83,13 +85,15 @@ class LogUpkeep:
             await self._when_due()
 
     def begun(self, log: Log) -> None:
-        """It has its first records. Without the names of its directory and files, and its topic's id, a power cut would
-        take everything that comes before the first flush, which may be far away.
+        """Flush a log that has its first records. Without the names of its directory and files, and its topic's id, a
+        power cut would take everything that comes before the first flush, which may be far away.
         """
         self.flush_soon(log)
 
     def flush_soon(self, log: Log) -> None:
-        """Where `flush.messages` wants it on the disk it is tried again until it is: its readers wait for that."""
+        """Flush the log soon. Where `flush.messages` wants its records on the disk, the flush is tried again until they
+        are: readers wait for that.
+        """
         self._to_flush[log] = None
         self._has_to_flush.set()
 
@@ -113,7 +117,9 @@ class LogUpkeep:
         self.flush_soon(log)
 
     async def _every(self, interval_ms: int, step: Callable[[], Awaitable[None]]) -> None:
-        """For the first time after `log.initial.task.delay.ms` at the latest, when a start has settled."""
+        """Repeat the step: for the first time after `log.initial.task.delay.ms` at the latest, when a start has
+        settled.
+        """
         await trio.sleep(min(self._config.int("log.initial.task.delay.ms"), interval_ms) / 1000)
         while True:
             await step()
@@ -127,7 +133,7 @@ class LogUpkeep:
             await self._logs.settings_changed.wait(max(next_ms - self._clock.monotonic_ms(), 0) / 1000)
 
     async def _remove_deleted(self, now_ms: int) -> float:
-        """Returns when to look again."""
+        """Return when to look again."""
         logs = self._logs
         due = [each for each in logs.deletions if each.due_ms <= now_ms]
         logs.deletions = [each for each in logs.deletions if each.due_ms > now_ms]
@@ -174,7 +180,7 @@ class LogUpkeep:
                         break
 
     async def _confirm_timestamps(self, log: Log) -> bool:
-        """Whether the log is as it was: else it is looked at the next time. Raises `FileError`."""
+        """Tell whether the log is as it was: else it is looked at the next time. Raises `FileError`."""
         confirmation = log.timestamps_to_confirm(self._clock.now_ms())
         if confirmation is None:
             return True
@@ -224,7 +230,7 @@ class LogUpkeep:
             log.remove_expired_producers(now_ms)
 
     async def _in_thread(self, directory: LogDirectory, step: Callable[[Unpack[Ts]], object], *args: *Ts) -> bool:
-        """Whether it was done. What found no room is tried again at the next interval."""
+        """Tell whether it was done. What found no room is tried again at the next interval."""
         try:
             await self._threads.run(step, *args)
         except FileError as failure:

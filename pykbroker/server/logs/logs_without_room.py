@@ -1,4 +1,4 @@
-"""Logs that could not be opened for want of room alone: they are tried again."""
+"""A log that could not be opened for want of room alone is tried again."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _RETRY_S = 5
 
 
 class LogsWithoutRoom:
-    """By topic id and partition."""
+    """The logs without room are known by topic id and partition."""
 
     def __init__(self) -> None:
         self._waiting: set[tuple[bytes, int]] = set()
@@ -23,7 +23,7 @@ class LogsWithoutRoom:
         self._some_wait.set()
 
     async def run(self, open_again: Callable[[set[tuple[bytes, int]]], Awaitable[None]]) -> None:
-        """Until it is cancelled. What finds no room once more is to be added once more."""
+        """Try again until the surrounding scope is cancelled. What finds no room once more is to be added once more."""
         while True:
             await self._some_wait.wait()
             await trio.sleep(_RETRY_S)

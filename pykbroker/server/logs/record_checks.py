@@ -1,4 +1,5 @@
-"""Work on records that takes longer than a turn (`storage.steps`): its turns on the event loop, and its threads.
+"""Record checks are work on records that takes longer than a turn (`storage.steps`); it has turns on the event loop,
+and threads.
 
 Checks of clients' batches are such work, and lookups of timestamps.
 
@@ -37,11 +38,11 @@ _LARGE_COST = 80_000
 
 
 class NobodyWaits(Exception):
-    """Whoever wanted the check to be made is gone."""
+    """The client that wanted the check to be made is gone."""
 
 
 class RecordChecks:
-    """Those of one node, of one kind. beside: another kind, with which turns are shared, and nothing else."""
+    """The checks of one node, of one kind. beside: another kind, with which turns are shared, and nothing else."""
 
     def __init__(self, threads: Threads, *, beside: RecordChecks | None = None) -> None:
         self._threads = threads
@@ -85,7 +86,7 @@ class RecordChecks:
                 memory.leave(client, 0)
 
     async def _run(self, job: Job, steps: Steps[T], client: FairShare) -> Callable[[], Job | None]:
-        """How the check goes on behind its job."""
+        """Go on with the check behind its job."""
         await self._jobs.enter(client)
         try:
             result = await self._threads.run(job.run)
@@ -97,7 +98,7 @@ class RecordChecks:
             self._jobs.leave(client, _LARGE_COST if job.is_large else _MEDIUM_COST)
 
     async def _in_turn(self, work: Callable[[], T], budget: CheckBudget, client: FairShare) -> T:
-        """What the work comes to that uses up the units of a new turn."""
+        """Use up the units of a new turn, and return what the work comes to."""
         await self._turns.enter(client)
         budget.left = TURN_UNITS
         try:

@@ -1,1 +1,3 @@
-"""Listeners, connections and their transport; the dispatch of requests; connections between nodes."""
+"""The network wing has listeners, connections and their transport, the dispatch of requests, and connections between
+nodes.
+"""

@@ -1,10 +1,10 @@
-"""What connections may hold together: requests that are received or in hand, and answers that their peers do not take.
+"""Connections hold memory together: requests that are received or in hand, and answers that their peers do not take.
 
 `queued.max.request.bytes` is the bound on requests (Kafka's `MemoryPool`); it has a default here, because one process
-serves everybody. Who would go beyond it waits and reads nothing meanwhile, so that TCP holds its peer back. One holder
-at a time may go beyond, so that two halves of requests never wait for each other. A small request always gets its
-buffer: where that takes more than a reserve, and where somebody has waited for a second, `Listener` closes the
-greediest.
+serves everybody. A connection that would go beyond it waits and reads nothing meanwhile, so that TCP holds its peer
+back. One holder at a time may go beyond, so that two halves of requests never wait for each other. A small request
+always gets its buffer: where that takes more than a reserve, and where somebody has waited for a second, `Listener`
+closes the greediest.
 """
 
 from __future__ import annotations
@@ -20,7 +20,9 @@ RESERVE_BYTES = 32 << 20
 
 
 class ClientMemory:
-    """Of all connections of one listener, or of several. Its numbers are kept by buffers and connections."""
+    """The memory is that of all connections of one listener, or of several. Its numbers are kept by buffers and
+    connections.
+    """
 
     def __init__(self, request_limit_bytes: int = REQUEST_BYTES, answer_limit_bytes: int = ANSWER_BYTES) -> None:
         self.request_limit_bytes = request_limit_bytes
@@ -50,7 +52,7 @@ class ClientMemory:
         return self.request_bytes > self.request_limit_bytes + RESERVE_BYTES + self._beyond_bytes
 
     def admits(self, holder: object, more_bytes: int) -> bool:
-        """Whether a holder may take so much more now. If not it waits for `room` and asks again."""
+        """Tell whether a holder may take so much more now. If not it waits for `room` and asks again."""
         if self.request_bytes + more_bytes <= self.request_limit_bytes:
             return True
         if self._beyond not in (None, holder):

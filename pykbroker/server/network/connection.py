@@ -1,7 +1,24 @@
-"""One client connection: a request after another, in order, the next one not before the answer is sent.
+"""A client connection serves one request after another, in order, and reads the next one when the answer is sent.
 
 As in Kafka, a connection has one request in hand. That is the back-pressure: while an answer cannot be sent, nothing is
-read. There is no timer and no cancel scope per request; `Listener` watches over all connections with one task.
+read. There is no timer and no cancel scope per request; `Listener` watches over all connections with one task for each
+concern.
+
+A connection is in one of three phases, and its own task alone moves it from one to the next:
+
+- RECEIVING: bytes come into the receive buffer until a frame is whole. Only here does the connection wait for memory,
+  and here `finish` closes at once.
+- HANDLING: the dispatcher has the frame. The idle timer stands still, since the next move is the broker's. A client
+  that has left is noticed by `look_for_peer`, and a long poll is answered as if its time were over.
+- SENDING: the answer goes out as far as the peer takes it. The memory of a large answer counts from here until the peer
+  has it.
+
+After SENDING comes RECEIVING again, or the end: the peer has closed, has sent what no client sends, is idle for
+`connections.max.idle.ms`, is evicted for its memory, or the listener stops. A closed connection releases its buffer and
+its answer, and calls `state.when_closed` once.
+
+Not handled here: what a request means (`dispatch`, `handlers`), cutting bytes into frames (`receive_buffer`), and which
+connection has to go when memory is short (`listener`).
 """
 
 from __future__ import annotations
@@ -40,6 +57,8 @@ _PRODUCE = int(ApiKey.PRODUCE)
 
 
 class Phase(Enum):
+    """The phase says whose move is next: the peer's, the handler's, or the peer's that takes the answer."""
+
     RECEIVING = auto()
     HANDLING = auto()
     SENDING = auto()
@@ -52,6 +71,8 @@ _SENDING: Final = Phase.SENDING
 
 
 class Connection:
+    """The connection is served by one task, `serve`; the listener's keepers look at it and may close it."""
+
     __slots__ = (
         "_answer_bytes",
         "_buffer",
@@ -325,7 +346,7 @@ class Connection:
         return frame
 
     async def _rest(self) -> None:
-        """Until there is something to read."""
+        """Wait until there is something to read, without a turn and, unless a frame has begun, without a buffer."""
         self._came_alone = self._has_turn = False
         self._buffer.rest()
         self._unyielded_bytes = 0

@@ -1,4 +1,4 @@
-"""From a frame to a handler and back to bytes."""
+"""The dispatcher takes a frame, has its handler called, and gives the answer as bytes."""
 
 from __future__ import annotations
 
@@ -68,11 +68,11 @@ class Dispatcher(Generic[NodeT]):
         return OneAtATime(self._threads)
 
     async def next_turn(self, connection: ConnectionState) -> None:
-        """For a connection that receives or sends much, or one request right behind another."""
+        """Wait for a turn of a connection that receives or sends much, or one request right behind another."""
         await self._long.next_turn(connection.long_requests)
 
     def has_turn(self) -> bool:
-        """Whether a connection need not wait for its turn, because few have had one in this round of the loop."""
+        """Tell whether a connection need not wait for its turn, because few have had one in this round of the loop."""
         return self._long.has_turn()
 
     def answer(self, frame: memoryview, connection: ConnectionState) -> Awaitable[list[Part] | None]:

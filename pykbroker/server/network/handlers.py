@@ -1,4 +1,4 @@
-"""Handlers of requests, what they are given beside the request, and the tables in which listeners find them.
+"""Handlers serve requests; here is what they are given beside the request, and the tables in which listeners find them.
 
 A table is for one kind of listener, and its type says what its handlers may touch: those of `HandlerTable[NodeT]` take
 a `RequestContext[NodeT]`. What a node is, nobody here knows; the tables of a node stand in `node.handlers`.
@@ -44,7 +44,9 @@ class CloseConnection(Exception):
 
 @dataclass(slots=True)
 class ConnectionState:
-    """What a connection has told about itself."""
+    """The state of a connection is what its client has told about itself, and what the listener and a handler ask of
+    each other.
+    """
 
     listener_name: str
     client_address: str
@@ -74,11 +76,12 @@ class ConnectionState:
 
 @dataclass(slots=True, eq=False)  # frozen it would take three times as long to make, for each request
 class RequestContext(Generic[NodeT_co]):
-    """What a handler knows beside the request. Slices of the request are good until the handler returns.
+    """The context is what a handler knows beside the request. Slices of the request are good until the handler returns.
 
     node: a Broker on brokers' listeners, a ClusterNode on controllers'. listener: what is served beside this request.
-    turn: for handlers that loop over what the request names. admission: of a large request, to be left by who is about
-    to wait for others. number: the node's requests are numbered as they come, whichever is unpacked or handled first.
+    turn: for handlers that loop over what the request names. admission: of a large request, to be left before the
+    handler waits for others. number: the node's requests are numbered as they come, whichever is unpacked or handled
+    first.
     """
 
     node: NodeT_co
@@ -108,7 +111,9 @@ HandlerFunction: TypeAlias = Callable[[RequestContext[NodeT], RequestT], Awaitab
 
 @dataclass(frozen=True, slots=True)
 class Handler(Generic[NodeT_contra]):
-    """One served API. most_entries: of all lists in one request together; a client that sends more is closed."""
+    """A handler serves one API. most_entries: of all lists in one request together; a client that
+    sends more is closed.
+    """
 
     api_key: int
     request_type: type[Message]
@@ -122,7 +127,7 @@ class Handler(Generic[NodeT_contra]):
         return request
 
     def decode_few(self, version: int, frame: memoryview, body: int) -> Message | None:
-        """None where the request lists more than a few entries."""
+        """Return None where the request lists more than a few entries."""
         try:
             request, _ = decode(self.request_type, version, frame, body, objects_limit=FEW_ENTRIES)
         except TooManyElements:
@@ -131,7 +136,9 @@ class Handler(Generic[NodeT_contra]):
 
 
 class ServedApis(Protocol):
-    """What a listener serves, as its handlers see it: to be told to others, and not to be called."""
+    """The served APIs are what a listener advertises, as its handlers see it: to be told to others, and not to be
+    called.
+    """
 
     @property
     def kind(self) -> ListenerKind: ...

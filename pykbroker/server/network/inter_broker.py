@@ -1,4 +1,4 @@
-"""Requests of this broker to others of its cluster, which it finds by their ids in the metadata."""
+"""This broker sends requests to others of its cluster, which it finds by their ids in the metadata."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ ResponseT = TypeVar("ResponseT", bound=Message)
 
 
 class InterBroker:
-    """listener_name: `inter.broker.listener.name`, on which brokers talk to each other."""
+    """The way to other brokers is by their id. listener_name: `inter.broker.listener.name`, on which brokers talk to
+    each other.
+    """
 
     def __init__(
         self,
@@ -44,7 +46,8 @@ class InterBroker:
         purpose: str = "",
         timeout_ms: int | None = None,
     ) -> ResponseT:
-        """In the newest version that both know. Raises ClientError; whether the request arrived is not known then.
+        """Send the request in the newest version that both know, and return the response. Raises ClientError; whether
+        the request arrived is not known then.
 
         purpose: requests of one purpose share a connection, and are answered one by one.
         """
@@ -60,7 +63,7 @@ class InterBroker:
         return NodeAddress(_name(node_id), endpoint.host, endpoint.port)
 
     async def close(self, node_id: int, purpose: str = "") -> None:
-        """Whoever still waits for an answer of this purpose gets ConnectionLost."""
+        """Close the connection of this purpose; a request that still waits for its answer there gets ConnectionLost."""
         await self._connections.close(_name(node_id), purpose)
 
     async def aclose(self) -> None:

@@ -1,4 +1,4 @@
-"""Requests of many entries: how much of them is unpacked at a time.
+"""A request of many entries is unpacked when there is room for its objects.
 
 An entry of five bytes becomes an object of two hundred. A handler that takes turns keeps these objects while others
 have theirs, so a hundred connections with such requests would take gigabytes. So large requests of one API are in hand
@@ -36,7 +36,9 @@ MOSTLY_BYTES: Final = MEMBERS | {ApiKey.PRODUCE}
 
 
 class Admission:
-    """One large request in hand, until `leave`: at the latest when its answer is ready to be sent."""
+    """An admission keeps one large request in hand, until `leave`: at the latest when its answer is
+    ready to be sent.
+    """
 
     __slots__ = ("_requests", "_size")
 
@@ -45,13 +47,13 @@ class Admission:
         self._size = size
 
     def leave(self) -> None:
-        """The request's entries are let go. To be called as often as one likes."""
+        """Let the request's entries go. A second call does nothing."""
         size, self._size = self._size, 0
         self._requests.left(size)
 
 
 class LargeRequests:
-    """Those of one API on one listener."""
+    """The large requests of one API on one listener are let in by their sizes."""
 
     def __init__(self, limit_bytes: int = IN_HAND_BYTES) -> None:
         self._limit_bytes = limit_bytes
@@ -63,7 +65,7 @@ class LargeRequests:
         return self._in_hand_bytes
 
     async def enter(self, size: int) -> Admission:
-        """Returns when there is room, and whoever came before is let in."""
+        """Return when there is room, and every request that came before is let in."""
         if self._waiting or not self._has_room(size):
             await self._wait(size)
         else:

@@ -1,4 +1,4 @@
-"""One listener: accepts connections, closes the idle ones, and lets them finish at the end."""
+"""A listener accepts connections, closes the idle ones, and lets them finish at the end."""
 
 from __future__ import annotations
 
@@ -36,6 +36,8 @@ _unsent = attrgetter("unsent_bytes")
 
 @dataclass(frozen=True, slots=True)
 class ConnectionLimits:
+    """The limits of a listener's connections come from the broker's configuration."""
+
     max_request_bytes: int  # socket.request.max.bytes
     max_idle_ms: int  # connections.max.idle.ms; negative: no limit
     max_connections: int  # max.connections
@@ -44,6 +46,10 @@ class ConnectionLimits:
 
 
 class Listener:
+    """The listener has a task for each connection, and three keepers: for idle connections, for peers that have left,
+    and for memory.
+    """
+
     def __init__(
         self,
         name: str,
@@ -151,7 +157,8 @@ class Listener:
                     await trio.lowlevel.checkpoint()
 
     async def _keep_memory(self) -> None:
-        """While requests wait for memory: close those that hold some and bring nothing, the greediest first.
+        """Close connections while requests wait for memory: those that hold some and bring nothing, the greediest
+        first.
 
         Where all bring something and somebody has waited for long, the greediest of all has to go.
         """

@@ -1,4 +1,4 @@
-"""Connections to other nodes of the cluster: one to each for each purpose, opened when it is needed first.
+"""A node connects to other nodes of the cluster once for each purpose, when the connection is needed first.
 
 Who is asked for what is decided by others: `InterBroker` knows brokers by their ids, `ControllerChannel` the active
 controller by raft's word. Kafka's counterpart is the `NetworkClient` of a `NodeToControllerChannelManager`.
@@ -31,7 +31,10 @@ class NodeAddress:
 
 
 class NodeConnections:
-    """threads: for answers of many entries; where there are none, they are unpacked on the event loop."""
+    """The connections of this node to others are kept by destination and purpose.
+
+    threads: for answers of many entries; where there are none, they are unpacked on the event loop.
+    """
 
     def __init__(
         self, network: Network, *, client_id: str, request_timeout_ms: int, threads: Threads | None = None
@@ -52,7 +55,8 @@ class NodeConnections:
         purpose: str = "",
         timeout_ms: int | None = None,
     ) -> ResponseT:
-        """In the newest version that both know. Raises ClientError; whether the request arrived is not known then.
+        """Send the request in the newest version that both know, and return the response. Raises ClientError; whether
+        the request arrived is not known then.
 
         purpose: a peer answers the requests of one connection one by one, so what waits long has one of its own.
         """
@@ -82,7 +86,7 @@ class NodeConnections:
         return connection
 
     async def close(self, node: str, purpose: str = "") -> None:
-        """Whoever still waits for an answer on it gets ConnectionLost."""
+        """Close the connection; a request that still waits for its answer there gets ConnectionLost."""
         known = self._open.pop((node, purpose), None)
         self._forget((node, purpose))
         if known is not None:
@@ -129,7 +133,7 @@ class NodeConnections:
 
 
 class TransportStream(trio.abc.Stream):
-    """The node's network as the client package knows one."""
+    """The stream is the node's network as the client package knows one."""
 
     def __init__(self, transport: Transport) -> None:
         self._transport = transport

@@ -1,4 +1,4 @@
-"""Whether a file's bytes lie in the page cache, and how to bring them there.
+"""The page cache is probed for a file's bytes, which a thread brings there where they are missing.
 
 `sendfile` blocks on a page that is on disk only, and with it the whole event loop. `preadv` with `RWF_NOWAIT` answers
 without blocking; pages are probed at the distance of the kernel's read-ahead, not one by one. Where a file system does

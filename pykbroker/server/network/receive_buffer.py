@@ -1,4 +1,4 @@
-"""The bytes that a connection has received, cut into frames, in buffers that are borrowed only while they are needed.
+"""A receive buffer cuts the bytes of a connection into frames, in memory that is borrowed only while it is needed.
 
 A frame is handed out as a view into the buffer, without a copy. The rule for handlers: slices of a request are good
 until the handler returns. A slice that is still alive later is not overwritten: the buffer is left to its holder and a
@@ -40,9 +40,9 @@ class MalformedFrame(Exception):
 
 
 class BufferPool:
-    """Buffers that no connection holds. The one returned last is warm in the cache and goes out first.
+    """The pool has the buffers that no connection holds. The one returned last is warm in the cache and goes out first.
 
-    memory: what is lent, and what connections keep aside.
+    memory: counts what is lent, and what connections keep aside.
     """
 
     def __init__(self, memory: ClientMemory | None = None) -> None:
@@ -53,7 +53,9 @@ class BufferPool:
 
     @property
     def desk(self) -> memoryview:
-        """What `take` gives next. Bytes stay there until anybody else writes: whoever wants them takes it at once."""
+        """Return what `take` gives next. Bytes stay there until anybody else writes: a connection that wants them takes
+        it at once.
+        """
         if self._desk is None:
             self._desk = memoryview(self._take_free())
         return self._desk
@@ -78,7 +80,7 @@ class BufferPool:
 
 
 class ReceiveBuffer:
-    """Bytes in [_start, _end) of `_buffer` are received and not yet handed out."""
+    """The buffer holds received bytes in [_start, _end) of `_buffer` that are not yet handed out."""
 
     __slots__ = ("_buffer", "_copied", "_end", "_max_frame_bytes", "_memory", "_pool", "_start", "_stash", "_view")
 
@@ -114,7 +116,7 @@ class ReceiveBuffer:
         return view[start + 4 : end]
 
     def writable(self) -> memoryview | None:
-        """Where the next received bytes go; never empty. Report them with `wrote`.
+        """Return the room for the next received bytes; never empty. Report them with `wrote`.
 
         None where the buffer would have to grow and memory is short: ask again after `ClientMemory.room`.
         """
@@ -142,7 +144,7 @@ class ReceiveBuffer:
         self._end += count
 
     def rest(self) -> None:
-        """Nothing more is there to read: give the buffer back unless it holds a fair part of a frame."""
+        """Give the buffer back, since nothing more is there to read, unless it holds a fair part of a frame."""
         buffer = self._buffer
         if buffer is None:
             return
@@ -226,7 +228,7 @@ class ReceiveBuffer:
         return True
 
     def _grow(self, capacity: int) -> None:
-        """In its place where nobody looks at it: the system moves pages of a large block, and copies none."""
+        """Grow in place where nobody looks at the buffer: the system moves pages of a large block, and copies none."""
         assert self._buffer is not None
         assert not self._start
         if not self._is_exclusive():

@@ -1,7 +1,7 @@
-"""TCP sockets behind `Transport`: non-blocking first, then a wait in Trio; log slices go out by `sendfile`.
+"""TCP sockets are behind `Transport`: non-blocking first, then a wait in Trio; log slices go out by `sendfile`.
 
-It uses plain non-blocking sockets and `trio.lowlevel`: a stream object, a cancel scope or a lock per connection would
-cost more memory than the rest of an idle connection.
+The module uses plain non-blocking sockets and `trio.lowlevel`: a stream object, a cancel scope or a lock per connection
+would cost more memory than the rest of an idle connection.
 """
 
 from __future__ import annotations
@@ -45,7 +45,9 @@ second, then after two, and so on."""
 
 @dataclass(frozen=True, slots=True)
 class SocketOptions:
-    """A buffer size of -1 leaves it to the operating system, which then fits it to the traffic."""
+    """The options of a listener's sockets. A buffer size of -1 leaves it to the operating system, which then fits it to
+    the traffic.
+    """
 
     send_buffer_bytes: int = SEND_BUFFER_BYTES  # socket.send.buffer.bytes
     receive_buffer_bytes: int = -1  # socket.receive.buffer.bytes
@@ -53,6 +55,8 @@ class SocketOptions:
 
 
 class SocketTransport:
+    """The transport is one TCP connection."""
+
     __slots__ = ("_fd", "_socket", "_threads", "peer", "waits_for_peer")
 
     def __init__(self, connected: socket.socket, peer: Address, threads: Threads) -> None:
@@ -239,6 +243,8 @@ def _without_first_bytes(
 
 
 class SocketAcceptor:
+    """The acceptor is one listening TCP socket."""
+
     def __init__(self, listening: socket.socket, options: SocketOptions, threads: Threads) -> None:
         self._socket = listening
         self._options = options
@@ -272,7 +278,7 @@ class SocketAcceptor:
 
 
 class SocketNetwork:
-    """TCP on this machine's interfaces."""
+    """The network is TCP on this machine's interfaces."""
 
     def __init__(self, options: SocketOptions, threads: Threads) -> None:
         self._options = options

@@ -1,7 +1,7 @@
-"""The network as a seam: what a connection and a listener need of it, without sockets.
+"""A transport is a seam: what a connection and a listener need of the network, without sockets.
 
-`socket_transport` holds the real one, `pykbroker.sim.network` the simulated one; both pass the same contract test.
-A transport raises `trio.BrokenResourceError` where the peer has gone, and `trio.ClosedResourceError` after `close()`.
+`socket_transport` holds the real one, `pykbroker.sim.network` the simulated one; both pass the same contract test. A
+transport raises `trio.BrokenResourceError` where the peer has gone, and `trio.ClosedResourceError` after `close()`.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ import trio
 
 
 class Address(NamedTuple):
+    """An address is a host and a port; its text is as Kafka's logs show it."""
+
     host: str
     port: int
 
@@ -21,6 +23,8 @@ class Address(NamedTuple):
 
 
 class File(Protocol):
+    """A file has bytes that may go out without a copy."""
+
     @property
     def path(self) -> str: ...
 
@@ -30,7 +34,7 @@ class File(Protocol):
 
 
 class FileRegion(Protocol):
-    """Bytes that still lie in a file; `pykbroker.storage.log.log.LogSlice` is one."""
+    """A region is bytes that still lie in a file; `pykbroker.storage.log.log.LogSlice` is one."""
 
     @property
     def file(self) -> File: ...
@@ -48,14 +52,14 @@ Part: TypeAlias = bytes | bytearray | memoryview | FileRegion
 
 
 class Transport(Protocol):
-    """One byte stream to one peer. One task receives, one task sends; they may be the same."""
+    """A transport is one byte stream to one peer. One task receives, one task sends; they may be the same."""
 
     @property
     def peer(self) -> Address: ...
 
     @property
     def waits_for_peer(self) -> int:
-        """How often `send` had to wait until the peer took bytes; it tells a slow peer from a stuck one."""
+        """Return how often `send` had to wait until the peer took bytes; it tells a slow peer from a stuck one."""
         ...
 
     def receive_now(self, view: memoryview) -> int | None:
@@ -67,7 +71,7 @@ class Transport(Protocol):
         ...
 
     def has_peer_left(self) -> bool:
-        """Whether the peer sends no more, or is not there at all; also where it sent more that nobody has read."""
+        """Tell whether the peer sends no more, or is not there at all; also where it sent more that nobody has read."""
         ...
 
     @property
@@ -90,7 +94,7 @@ class Transport(Protocol):
 
 
 class Acceptor(Protocol):
-    """A port that is listened on."""
+    """An acceptor is a port that is listened on."""
 
     @property
     def address(self) -> Address: ...
@@ -107,6 +111,8 @@ class Acceptor(Protocol):
 
 
 class Network(Protocol):
+    """A network listens on ports and connects to those of others."""
+
     async def listen(self, host: str, port: int) -> Acceptor:
         """An empty host is every interface, port 0 any free port. Raises `OSError`."""
         ...

@@ -1,1 +1,3 @@
-"""The metadata quorum of a node: its raft driver, metadata log, snapshots, publisher, and the active controller."""
+"""The quorum wing keeps the cluster's metadata: the raft driver, the metadata log and its snapshots, the publisher, and
+the active controller.
+"""

@@ -1,4 +1,4 @@
-"""Topics that clients ask Metadata for and that are not there yet: the broker has the controller create them.
+"""The broker has the controller create topics that clients ask Metadata for and that are not there yet.
 
 The client does not wait: it is told UNKNOWN_TOPIC_OR_PARTITION and asks again, so that no Metadata hangs while there is
 no controller. Why a topic cannot be created stands in this broker's log alone. Kafka's counterpart is
@@ -31,6 +31,10 @@ _CREATED_OR_THERE: Final = (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS)
 
 
 class AutoTopicCreation:
+    """The creation of topics takes names from Metadata requests and sends them to the controller, one client's after
+    the other's.
+    """
+
     def __init__(self, config: BrokerConfig, controller: ControllerChannel, clock: Clock) -> None:
         self._controller = controller
         self._refusals = RateLimitedLog(_log, clock)
@@ -52,7 +56,9 @@ class AutoTopicCreation:
         self._news.set()
 
     async def run(self) -> None:
-        """Until it is cancelled. One client's names go in one request, the clients one after the other."""
+        """Send what is asked for until the surrounding scope is cancelled. One client's names go in one request, the
+        clients one after the other.
+        """
         while True:
             await self._news.wait()
             while self._requests:
@@ -73,5 +79,5 @@ class AutoTopicCreation:
 
 
 def _if_given(config: BrokerConfig, key: str) -> int:
-    """What this broker's properties say; -1, the controller's value, where they say nothing."""
+    """Return what this broker's properties say; -1, the controller's value, where they say nothing."""
     return config.int(key) if key in config.originals else -1

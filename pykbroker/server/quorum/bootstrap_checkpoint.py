@@ -1,6 +1,7 @@
-"""`bootstrap.checkpoint`: the records that a new cluster's metadata log opens with, left by whoever formatted the node.
+"""`bootstrap.checkpoint` has the records that a new cluster's metadata log opens with; formatting a node leaves it
+there.
 
-It is a snapshot in Kafka's format (KIP-630) that covers no offset.
+The file is a snapshot in Kafka's format (KIP-630) that covers no offset.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Sees that a broker's process is gone, long before `broker.session.timeout.ms`; Apache Kafka has no such thing.
+"""The broker watch sees that a broker's process is gone, long before `broker.session.timeout.ms`; Apache Kafka has no
+such thing.
 
 A process that dies leaves two traces that a pause or a partition does not: the connection that brought its heartbeats
 breaks, and the ports where this controller reached it refuse. Then the controller speaks the broker's last word, which
@@ -29,7 +30,9 @@ _CONNECT_TIMEOUT_S: Final = 1.0
 
 
 class BrokerWatch:
-    """Of one controller, active or not: whoever becomes active has to know where brokers could be reached."""
+    """The watch belongs to one controller, active or not: a controller that becomes active has to know where brokers
+    could be reached.
+    """
 
     def __init__(
         self, node_id: int, network: Network, controller: LocalController, image: Callable[[], MetadataImage]
@@ -46,7 +49,7 @@ class BrokerWatch:
         self._nursery: trio.Nursery | None = None
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        """Until it is cancelled."""
+        """Watch until the surrounding scope is cancelled."""
         async with trio.open_nursery() as nursery:
             self._nursery = nursery
             task_status.started()
@@ -56,7 +59,7 @@ class BrokerWatch:
                 self._nursery = None  # the connections of a node that ends are lost too
 
     def apply(self, image: MetadataImage, changes: ImageChanges) -> None:
-        """Tries out where a broker can be reached, once it serves."""
+        """Try out where a broker can be reached, once it serves."""
         for broker_id in changes.brokers:
             broker = image.brokers.get(broker_id)
             if broker is None:

@@ -1,4 +1,5 @@
-"""The way from this node to the active controller, which may be in the same process or on another node.
+"""The controller channel is the way from this node to the active controller, which may be in the same process or on
+another node.
 
 A request is tried again while there is no controller, with the next one when there is another, and is answered with
 REQUEST_TIMED_OUT when the time is over. As with Apache Kafka, one whose answer was lost with its connection is sent
@@ -46,7 +47,7 @@ _Step = Callable[[], Awaitable[Message | None]]
 
 
 class LocalController(Protocol):
-    """`ControllerDriver`, where this node is a controller."""
+    """The local controller is the `ControllerDriver`, where this node is a controller."""
 
     @property
     def is_active(self) -> bool: ...
@@ -55,9 +56,10 @@ class LocalController(Protocol):
 
 
 class ControllerChannel:
-    """find: where the active controller listens, as far as it is known here. threads: pack and unpack large requests.
+    """The channel sends requests of this node and of its clients to the active controller.
 
-    `leader_may_have_changed` is to be called when it may say something new, or the local controller becomes active.
+    find: where the active controller listens, as far as it is known here. threads: pack and unpack large requests.
+    `leader_may_have_changed` is to be called when `find` may say something new, or the local controller becomes active.
     """
 
     def __init__(

@@ -1,11 +1,24 @@
-"""Drives the controller: its rules are pure, this gives them the raft log, time, and callers that wait.
+"""The controller driver gives the pure rules of the controller the raft log, time, and callers that wait.
 
-It acts while this node leads the quorum, and forgets what is not committed when it no longer does. One task takes one
-step of the controller after another, as Kafka's `QuorumController` does in its thread: a request, or what is due. A
-step reads the controller's state, has its records appended as one batch, and replays them; a long one does so in many
-turns of the event loop, between which nobody else asks the controller for anything. What nodes ask comes before what
-clients ask, so that no client keeps a broker from showing that it lives. A request is answered when its records are
-committed and in the image, so whoever holds an answer sees its effect in every later read.
+Kafka's counterpart is `QuorumController`, whose event queue is one thread; here it is one task. The rules are these:
+
+- The controller is active while this node leads the quorum. It becomes active when the image has everything that
+  earlier leaders left in the log: what follows the first record of this epoch only this node can write. From then on
+  its state runs ahead of the image by what is not committed.
+- One step comes after another: a request, or what is due by time. A step reads the controller's state, has its records
+  appended as one atomic batch, and replays them. A long step takes many turns of the event loop, and nobody else asks
+  the controller for anything in between.
+- What nodes ask of their own accord comes before what clients ask, so that no client keeps a broker from showing that
+  it lives. A large request is cut into pieces, each of which is one step.
+- A request is answered when its records are committed and every listener of this node's image has seen them, so that
+  whoever holds an answer sees its effect in every later read; with `until_applied=False` when they are committed.
+- Where another node leads, or this node in a later epoch, the controller forgets its state. What is not committed, or
+  has not begun, is answered with NOT_CONTROLLER; the records may be committed all the same, and come from the log then.
+- A refused append has changed nothing: without room the request fails, and what is due is tried again later. A failed
+  disk ends the node, by way of the raft driver.
+
+Not handled here: what a request means (`metadata.controller`), elections and replication (`raft_driver`), the image
+(`metadata_publisher`), and the way from other nodes (`controller_channel`).
 """
 
 from __future__ import annotations
@@ -76,17 +89,17 @@ _STEPS_PER_REQUEST: Final = 200
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    """One step of the controller that waits for its records: end_offset is the log's end behind them."""
+    """A step of the controller waits for its records: end_offset is the log's end behind them."""
 
     end_offset: int
     completed: Sequence[Completion]
 
 
 class ControllerDriver:
-    """The controller of one node.
+    """The driver runs the controller of one node.
 
     bootstrap: the records that an empty log opens with. max_idle_ms: where other nodes follow the log, it gets a record
-    that says nothing whenever it was idle for so long, so that everybody knows how far he is; 0 is never.
+    that says nothing whenever it was idle for so long, so that every node knows how far it is; 0 is never.
     """
 
     def __init__(
@@ -126,15 +139,15 @@ class ControllerDriver:
 
     @property
     def is_active(self) -> bool:
-        """Whether this node's controller is the one that decides."""
+        """Tell whether this node's controller is the one that decides."""
         return self._epoch is not None
 
     def watch(self, watcher: Callable[[], None]) -> None:
-        """Calls `watcher` when `is_active` has changed. It must not wait."""
+        """Call `watcher` when `is_active` has changed. It must not wait."""
         self._watchers.append(watcher)
 
     async def submit(self, request: Message, *, until_applied: bool = True) -> Any:
-        """Returns the response to an admin request once what it did is committed and visible in this node's image.
+        """Return the response to an admin request once what it did is committed and visible in this node's image.
 
         NOT_CONTROLLER where another controller is the active one, or becomes it before; the effect may come all the
         same. Whoever is cancelled meanwhile loses the answer, not the effect.
@@ -156,7 +169,7 @@ class ControllerDriver:
         return await self._raft.answer(request, request.__schema__.stable_versions.high, "")
 
     async def _update_kraft_version(self, request: UpdateFeaturesRequest) -> Any:
-        """Which is raft's, with whatever else is to be updated: all of it is checked first."""
+        """Update `kraft.version`, which is raft's, with whatever else is to be updated: all of it is checked first."""
         updates, is_dry = request.feature_updates, request.validate_only
         checked = await self._submit(UpdateFeaturesRequest(feature_updates=updates, validate_only=True))
         if checked.error_code != ErrorCode.NONE:
@@ -196,7 +209,7 @@ class ControllerDriver:
         return merged(request, responses)
 
     def _begin(self, waiting: _Waiting) -> None:
-        """It gets its step when those before it have had theirs."""
+        """Put the piece in its queue: it gets its step when those before it have had theirs."""
         if self._epoch is None:
             waiting.complete(_not_controller(waiting.request))
             return
@@ -205,8 +218,8 @@ class ControllerDriver:
         self._news.set()
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        """Works until it is cancelled; started when a controller is active, and if it is this one, what that brought is
-        applied.
+        """Run the controller until the surrounding scope is cancelled; started when a controller is active, and if it
+        is this one, what that brought is applied.
 
         Where there is no room, requests that change something are refused, and a start waits. Where the disk fails
         nothing happens any more: the raft driver takes the node down. Raises UnsupportedFeatureLevel.
@@ -228,7 +241,9 @@ class ControllerDriver:
     # Coming and going
 
     def _may_act(self) -> bool:
-        """The image has everything in the log then: what follows the first record of this epoch only we can write."""
+        """Tell whether the image has everything in the log: what follows the first record of this epoch only this node
+        can write.
+        """
         return (
             self._epoch is None and self._raft.leads and self._metadata.applied_offset > self._raft.epoch_start_offset
         )
@@ -261,7 +276,7 @@ class ControllerDriver:
             self._forget_uncommitted()
 
     def _leads(self, epoch: int | None) -> bool:
-        """Whether this node has led the quorum all the time since it began to in that epoch."""
+        """Tell whether this node has led the quorum all the time since it began to in that epoch."""
         return self._raft.leads and self._raft.epoch == epoch
 
     def _on_raft_changed(self) -> None:
@@ -270,7 +285,7 @@ class ControllerDriver:
         self._on_committed()
 
     def _give_up(self) -> None:
-        """What is not committed is not known here any more. It may still come, and then from the log."""
+        """Forget what is not committed. It may still come, and then from the log."""
         leader = self._raft.leader_id
         logger.info("this controller is not active any more; the leader of epoch %d is %s", self._raft.epoch, leader)
         self._epoch = None
@@ -279,7 +294,9 @@ class ControllerDriver:
         self._tell()
 
     def _forget_uncommitted(self) -> None:
-        """And what has not begun yet is for another controller."""
+        """Answer those whose records are not committed, or whose step has not begun: their requests are for another
+        controller.
+        """
         tokens = [completion.token for step in self._uncommitted.take_all() for completion in step.completed]
         tokens += [waiting.token for queue in self._queues for waiting in queue]
         for token in tokens:
@@ -297,7 +314,7 @@ class ControllerDriver:
     # Steps
 
     async def _handle_next(self) -> None:
-        """Answered at once is what nothing can be done about."""
+        """Take the step of the next request. What nothing can be done about is answered at once."""
         waiting = next(queue for queue in self._queues if queue).popleft()
         if waiting.token not in self._waiting:
             return  # Whoever asked has gone before it was decided.
@@ -341,7 +358,7 @@ class ControllerDriver:
         return self._written_ms + self._max_idle_ms
 
     async def _take(self, result: Result[Message], epoch: int | None, level: int = logging.INFO) -> None:
-        """Proposes what a step of the controller wants recorded, and has it answered once that is committed.
+        """Propose what a step of the controller wants recorded, and have it answered once that is committed.
 
         epoch: in which the step began. Raises NotLeader, NoRoom, and nothing has happened; DiskFailed.
         """
@@ -373,7 +390,7 @@ class ControllerDriver:
         self._on_applied()
 
     def _on_applied(self) -> None:
-        """Answers those whose records every listener of the image has seen."""
+        """Answer those whose records every listener of the image has seen."""
         for step in self._unapplied.take_while(lambda step: step.end_offset <= self._metadata.applied_offset):
             self._answer(step, is_applied=True)
         self._news.set()
@@ -399,7 +416,7 @@ def _not_controller(request: Message) -> LongWork[Message]:
 
 
 class _Waiting:
-    """A caller of `submit` whose answer is still owed.
+    """A piece of a request waits for its step, and then for its answer.
 
     error: why nothing is done of the request that this is a piece of. decided: its step is over. answer: the response,
     or what makes it, in turns of the caller; its error is what the rules raised.

@@ -1,4 +1,4 @@
-"""Records of the metadata log as bytes, before it is known where in the log they will be."""
+"""Records of the metadata log are bytes here, before it is known where in the log they will be."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _STEPS_PER_RECORD: Final = 8
 
 @dataclass(frozen=True, slots=True)
 class EncodedRecords:
-    """What one atomic batch holds. payload: its records' bytes."""
+    """The encoded records are one atomic batch. payload: its records' bytes."""
 
     messages: Sequence[Message]
     payload: bytes

@@ -1,4 +1,5 @@
-"""Members of the quorum that turn out to be of another cluster: somebody set up one of the two wrongly.
+"""A foreign peer is a member of the quorum that turns out to be of another cluster: somebody set up one of the two
+wrongly.
 
 One of them alone does no harm, the others elect a leader without it. Where no majority is left of those that a node is
 to find the quorum with, it is that node which does not belong there, and it should not wait for ever. Apache Kafka's
@@ -15,7 +16,9 @@ from pykbroker.raft.events import Destination
 
 @dataclass(slots=True)
 class ForeignPeers:
-    """own_cluster_id: of this node. Each peer is known by where it listens, with the cluster id that it tells."""
+    """The foreign peers are known by where they listen, with the cluster id that each tells. own_cluster_id: of this
+    node.
+    """
 
     own_cluster_id: str | None
     _told: dict[tuple[str, int], tuple[str, str | None]] = field(default_factory=dict)
@@ -24,7 +27,7 @@ class ForeignPeers:
         return (peer.host, peer.port) in self._told
 
     def add(self, peer: Destination, name: str, cluster_id: str | None) -> None:
-        """cluster_id: None where it did not say."""
+        """Note a peer of another cluster. cluster_id: None where it did not say."""
         self._told[peer.host, peer.port] = (name, cluster_id)
 
     def discard(self, peer: Destination) -> None:
@@ -36,7 +39,7 @@ class ForeignPeers:
         return f"{name} at {peer.host}:{peer.port} is {theirs}"
 
     def refusal(self, quorum: Sequence[Destination]) -> str | None:
-        """Why this node can never find the quorum that it is configured for; None where it still may."""
+        """Return why this node can never find the quorum that it is configured for; None where it still may."""
         foreign = [each for each in quorum if each in self]
         if not foreign or len(quorum) - len(foreign) > len(quorum) // 2:
             return None

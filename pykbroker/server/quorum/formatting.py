@@ -1,4 +1,5 @@
-"""Formats a node's log directories: whose they are, and what the metadata log opens with. Kafka's `Formatter`.
+"""Formatting a node writes into its log directories whose they are, and what the metadata log opens with: Kafka's
+`Formatter`.
 
 `pykbroker format` does it on request, a node does it to what is unformatted when it starts. A directory that holds
 partitions but no `meta.properties` has lost it, and is left alone.

@@ -1,7 +1,7 @@
-"""A client's request in an Envelope, on its way from a broker to the active controller (KIP-590).
+"""An Envelope brings a client's request from a broker to the active controller (KIP-590).
 
-Kafka's counterparts are `ForwardingManager`, `EnvelopeUtils` and the serialized form of `KafkaPrincipal`. Bytes to
-values and back; who asks whom is decided elsewhere.
+Kafka's counterparts are `ForwardingManager`, `EnvelopeUtils` and the serialized form of `KafkaPrincipal`. The module
+turns bytes to values and back; who asks whom is decided elsewhere.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ _VERSION = struct.Struct(">h")
 
 @dataclass(frozen=True, slots=True)
 class Forwarded:
-    """What a broker passes on: body is where the request begins in data."""
+    """The forwarded request is what a broker passes on: body is where the request begins in data."""
 
     header: RequestHeader
     data: memoryview
@@ -67,7 +67,7 @@ class Forwarded:
 
 
 def enclose(request: Message, header: RequestHeader, principal: str, client_address: str) -> EnvelopeRequest:
-    """header: of the request as it came; principal: its type, a colon and its name."""
+    """Put the request in an Envelope. header: of the request as it came; principal: its type, a colon and its name."""
     kind, _, name = principal.partition(":")
     data = DefaultPrincipalData(type=kind, name=name)
     frame = encode_request(request, header.api_version, header.correlation_id, header.client_id)
@@ -113,7 +113,7 @@ def disclose_response(envelope: EnvelopeResponse, header: RequestHeader) -> Mess
 
 
 def has_error(response: Message, error_code: ErrorCode) -> bool:
-    """Whether the response, or the first level of its parts, has this error code."""
+    """Tell whether the response, or the first level of its parts, has this error code."""
     if getattr(response, "error_code", None) == error_code:
         return True
     arrays = (getattr(response, each.name) for each in response.__schema__.fields if each.is_array)

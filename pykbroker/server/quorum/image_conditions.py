@@ -1,4 +1,5 @@
-"""Waiting until this node's image of the metadata has something, such as a topic that the controller has just created.
+"""An image condition is waited for until this node's image of the metadata has something, such as a topic that the
+controller has just created.
 
 The controller may be elsewhere, and answers when its records are committed; here they arrive a moment later.
 """
@@ -16,7 +17,7 @@ from ..runtime.signal import Signal
 
 
 class Followed(Protocol):
-    """`MetadataPublisher`."""
+    """The followed metadata are those of the `MetadataPublisher`."""
 
     image: MetadataImage
 
@@ -24,13 +25,17 @@ class Followed(Protocol):
 
 
 class ImageConditions:
+    """The conditions are looked at whenever the image has changed."""
+
     def __init__(self, metadata: Followed) -> None:
         self._metadata = metadata
         self._changed = Signal()
         metadata.watch(self._on_applied)
 
     async def until(self, condition: Callable[[MetadataImage], bool], timeout_s: float) -> bool:
-        """Whether it came true in time. Listeners of the image have seen what made it so."""
+        """Wait for the condition, and tell whether it came true in time. Listeners of the image have seen what made it
+        so.
+        """
         with trio.move_on_after(timeout_s):
             while not condition(self._metadata.image):
                 await self._changed.next()

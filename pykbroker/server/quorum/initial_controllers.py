@@ -1,7 +1,8 @@
-"""The first voters of a dynamic quorum (KIP-853), as whoever formats a node names them, and where they are written.
+"""The initial controllers are the first voters of a dynamic quorum (KIP-853), as formatting a node names them.
 
 They stand in the log's first snapshot, which covers no record: `00000000000000000000-0000000000.checkpoint`. A quorum
-of static voters, or a node that is to join one, has no such file. Kafka's `DynamicVoters` and `Formatter`.
+of static voters, or a node that is to join one, has no such file. Kafka's counterparts are `DynamicVoters` and
+`Formatter`.
 """
 
 from __future__ import annotations
@@ -37,11 +38,13 @@ _FORM = re.compile(r"(?P<id>\d+)@(?:\[(?P<ipv6>[^\]]*)\]|(?P<host>[^:\[\]]*)):(?
 
 
 class InvalidInitialControllers(ValueError):
-    """One line that says which part is wrong."""
+    """The list of initial controllers is wrong; the text is one line that says which part."""
 
 
 @dataclass(frozen=True, slots=True)
 class InitialController:
+    """An initial controller is a voter with its endpoint and the id of its directory."""
+
     node_id: int
     host: str
     port: int
@@ -49,7 +52,7 @@ class InitialController:
 
 
 def parse_initial_controllers(text: str) -> dict[int, InitialController]:
-    """From `0@host:port:directory id,1@…`, by node id. Raises InvalidInitialControllers."""
+    """Parse `0@host:port:directory id,1@…`, by node id. Raises InvalidInitialControllers."""
     controllers: dict[int, InitialController] = {}
     for part in filter(None, map(str.strip, text.split(","))):
         controller = _parse(part)
@@ -76,7 +79,7 @@ def _parse(text: str) -> InitialController:
 
 
 def this_node_alone(config: BrokerConfig, rng: Random) -> dict[int, InitialController]:
-    """What `--standalone` says. Raises InvalidInitialControllers."""
+    """Return the only voter that `--standalone` asks for. Raises InvalidInitialControllers."""
     if "controller" not in config.roles:
         raise InvalidInitialControllers("--standalone is for a controller, and process.roles does not say so.")
     listener = next((each for each in config.listeners.controller if each.port), None)
@@ -90,7 +93,9 @@ def this_node_alone(config: BrokerConfig, rng: Random) -> dict[int, InitialContr
 def write_initial_controllers(
     disk: Disk, directory: str, controllers: Mapping[int, InitialController], listener_name: str, now_ms: int
 ) -> None:
-    """directory: the one of the metadata log, which is made. Durable when it returns. Raises FileError."""
+    """Write the voters' snapshot, durable on return. directory: the one of the metadata log, which is made. Raises
+    FileError.
+    """
     quorum = QuorumRecords()
     version = KRaftVersionRecord(version=0, kraft_version=DYNAMIC_KRAFT_VERSION)
     quorum.by_type[ControlRecordType.KRAFT_VERSION] = (
@@ -108,7 +113,7 @@ def write_initial_controllers(
 
 
 def holds_metadata_log(disk: Disk, path: str) -> bool:
-    """Whether the directory has more than what formatting leaves in it. Raises FileError."""
+    """Tell whether the directory has more than what formatting leaves in it. Raises FileError."""
     return any(not name.startswith(file_name(_BOOTSTRAP_SNAPSHOT)) for name in disk.list_directory(path))
 
 

@@ -1,7 +1,7 @@
-"""`__cluster_metadata-0` on disk: the metadata log's batches, its snapshots, and the `quorum-state` beside them.
+"""The metadata log is `__cluster_metadata-0` on disk: its batches, its snapshots, and the `quorum-state` beside them.
 
-Bytes only: what a record means is the business of `metadata`, who may write is raft's (`RaftNode`). One writer, the
-controller's driver. KIP-595, KIP-630, KIP-631.
+The module knows bytes only: what a record means is the business of `metadata`, who may write is raft's (`RaftNode`).
+There is one writer, the controller's driver. KIP-595, KIP-630, KIP-631.
 """
 
 from __future__ import annotations
@@ -50,12 +50,14 @@ _logger = logging.getLogger(__name__)
 
 
 class MetadataRecord(NamedTuple):
+    """A metadata record stands at an offset of the log."""
+
     offset: int
     message: Message
 
 
 class MetadataBatch(NamedTuple):
-    """One batch of the log. records: without the control records, which are raft's; those are in `control`.
+    """A batch of the log is atomic. records: without the control records, which are raft's; those are in `control`.
 
     Records can be taken once. They are decoded when they are taken, which raises CorruptLog for those that are damaged.
     """
@@ -68,7 +70,7 @@ class MetadataBatch(NamedTuple):
 
 
 class StartSnapshot(NamedTuple):
-    """The snapshot that the log continues."""
+    """The start snapshot is the one that the log continues."""
 
     id: SnapshotId
     messages: Sequence[Message]
@@ -76,7 +78,9 @@ class StartSnapshot(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class SnapshotHead:
-    """What is to be known of a snapshot before it is written. timestamp_ms: of the last record that it covers."""
+    """The head is what is to be known of a snapshot before it is written. timestamp_ms: of the last record that it
+    covers.
+    """
 
     id: SnapshotId
     timestamp_ms: int
@@ -85,7 +89,9 @@ class SnapshotHead:
 
 
 class MetadataLog:
-    """The log and, in the same directory, its snapshots and `quorum-state`. `start` is the snapshot to begin with."""
+    """The metadata log has, in the same directory, its snapshots and `quorum-state`. `start` is the snapshot to begin
+    with.
+    """
 
     def __init__(
         self, disk: Disk, log: Log, snapshots: MetadataSnapshots, start: tuple[SnapshotId, Snapshot] | None
@@ -111,7 +117,7 @@ class MetadataLog:
         machine_stayed_up: bool = False,
         now_ms: int,
     ) -> MetadataLog:
-        """Opens or creates it, and recovers what a crash left. Raises CorruptLog, FileError."""
+        """Open or create the log, and recover what a crash left. Raises CorruptLog, FileError."""
         open_log = partial(
             Log.open,
             disk,
@@ -158,7 +164,7 @@ class MetadataLog:
 
     @property
     def size_bytes(self) -> int:
-        """Without the snapshots."""
+        """The size of the log without the snapshots."""
         return self._log.size_bytes
 
     @property
@@ -171,7 +177,7 @@ class MetadataLog:
         return self.snapshots.ids[-1] if self.snapshots.ids else None
 
     def snapshot_size_bytes(self, snapshot_id: SnapshotId) -> int | None:
-        """None where there is no such snapshot. Raises FileError."""
+        """Return None where there is no such snapshot. Raises FileError."""
         return self.snapshots.size_bytes(snapshot_id) if snapshot_id in self.snapshots.ids else None
 
     def end_offset_for_epoch(self, epoch: int) -> tuple[int, int]:
@@ -179,7 +185,7 @@ class MetadataLog:
         return self._log.end_offset_for_epoch(epoch)
 
     def control_records(self) -> Iterator[tuple[int, Message]]:
-        """What the snapshot and the log behind it say of the quorum. For the start, once.
+        """Read what the snapshot and the log behind it say of the quorum. For the start, once.
 
         Raises CorruptLog, FileError.
         """
@@ -204,10 +210,10 @@ class MetadataLog:
             raise CorruptLog(f"{self._log.directory}: the control record at offset {offset}: {error}") from error
 
     def read_election(self, voter_ids: Sequence[int]) -> ElectionState:
-        """What was stored last; a voter that never stood for election knows nothing.
+        """Read the election that was stored last; a voter that never stood for election knows nothing.
 
-        voter_ids: whom this node is configured for; a snapshot that names voters knows better.
-        Raises InvalidQuorumState, also where the log is that of others.
+        voter_ids: whom this node is configured for; a snapshot that names voters knows better. Raises
+        InvalidQuorumState, also where the log is that of others.
         """
         election, known_voters = ElectionState(self.last_epoch), self.static_voters()
         if self._disk.exists(self._quorum_state):
@@ -267,11 +273,11 @@ class MetadataLog:
         return len(batch)
 
     def append_batch(self, batch: bytes | memoryview) -> None:
-        """One or more, as a leader made them; not durable before `flush`."""
+        """Append one batch or more, as a leader made them; not durable before `flush`."""
         self._log.append_as_follower(batch)
 
     def flush(self) -> None:
-        """Everything appended so far is durable when it returns; may run in a thread."""
+        """Make everything appended so far durable; may run in a thread."""
         self._log.flush()
 
     def read(self) -> Iterator[MetadataRecord]:
@@ -290,7 +296,7 @@ class MetadataLog:
 
     @property
     def begins_anew(self) -> bool:
-        """Whether `take_start` gives a snapshot."""
+        """Tell whether `take_start` gives a snapshot."""
         return self._start is not None
 
     def take_start(self) -> StartSnapshot | None:
@@ -303,7 +309,7 @@ class MetadataLog:
         return self._log.read(offset, max_bytes, min_one_batch=True).read()
 
     def begin_truncation(self, offset: int) -> Truncation | None:
-        """What is there and behind it is not what the leader has. Raises FileError."""
+        """Cut off what is at the offset and behind it: the leader has something else there. Raises FileError."""
         return self._log.begin_truncation(offset)
 
     def batches(self, offset: int, end: int) -> Iterator[MetadataBatch]:
@@ -329,7 +335,7 @@ class MetadataLog:
                 raise CorruptLog(f"{self._log.directory} has no whole batch at offset {offset}")
 
     def note_applied(self, batch: MetadataBatch) -> None:
-        """The image has it now, and the next snapshot will."""
+        """Note that the image has the batch now, as the next snapshot will."""
         self.uncovered_bytes += batch.size_bytes
         for record in batch.control:
             self._quorum.note(record)
@@ -343,7 +349,7 @@ class MetadataLog:
     # Snapshots
 
     def begin_snapshot(self, last_offset: int, now_ms: int) -> SnapshotHead:
-        """Of the state with everything up to last_offset, which is where a batch ends."""
+        """Begin a snapshot of the state with everything up to last_offset, which is where a batch ends."""
         batch = self._log.read(last_offset, 1, min_one_batch=True)
         header = decode_batch_header(batch.file.read_at(batch.position, RECORD_BATCH_OVERHEAD_BYTES))
         assert header.last_offset == last_offset, "a snapshot must not divide a batch"
@@ -351,7 +357,7 @@ class MetadataLog:
         return SnapshotHead(snapshot_id, header.max_timestamp, now_ms, self._quorum)
 
     def write_snapshot(self, head: SnapshotHead, messages: Iterable[Message]) -> int:
-        """For a thread: appends may go on beside it. Returns its size. Raises FileError."""
+        """Write the snapshot in a thread, and return its size: appends may go on beside it. Raises FileError."""
         portions = encode_snapshot(
             messages, epoch=head.id.epoch, timestamp_ms=head.timestamp_ms, now_ms=head.now_ms, quorum=head.quorum
         )
@@ -395,16 +401,16 @@ class MetadataLog:
         return paths + self.snapshots.forget_before(snapshot_id)
 
     def remove(self, paths: Sequence[str]) -> None:
-        """For a thread. Raises FileError."""
+        """Remove files in a thread. Raises FileError."""
         for path in paths:
             self._disk.remove(path)
 
     def close(self) -> None:
-        """At a clean shutdown: everything is durable and the files are in their final form."""
+        """Close the log at a clean shutdown: everything is durable and the files are in their final form."""
         self._log.close()
 
     def abandon(self) -> None:
-        """Closes the files as they are."""
+        """Close the files as they are."""
         self._log.abandon()
 
 

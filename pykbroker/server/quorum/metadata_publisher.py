@@ -1,10 +1,10 @@
-"""The cluster's metadata on one node: the image of what is committed, and those who follow it.
+"""The metadata publisher keeps the image of what is committed on one node, and tells those who follow it.
 
 Every node has one, whatever its roles. Records come from the raft driver; each listener has seen a change before
 anybody is told that it is there (`applied_offset`). Kafka's counterparts are `MetadataLoader` and its publishers.
 
-What is much takes many turns of the event loop. Readers see each batch of the log as a whole all the same: a large one
-is replayed into a fork of the image, which takes the image's place when it has all of the batch.
+A large change takes many turns of the event loop. Readers see each batch of the log as a whole all the same: a large
+one is replayed into a fork of the image, which takes the image's place when it has all of the batch.
 """
 
 from __future__ import annotations
@@ -38,10 +38,14 @@ Preparation = Callable[[MetadataImage, ImageChanges], Awaitable[None]]
 
 
 class MetadataPublisher:
-    """applied_offset: all listeners know what is in the metadata log below it."""
+    """The publisher replays the log into `image`. applied_offset: all listeners know what is in the metadata log below
+    it.
+    """
 
     def __init__(self, raft: RaftDriver, log: MetadataLog, *, remedy: str = VERIFY) -> None:
-        """remedy: what to do about a log that can't be applied, for the line that says so."""
+        """Begin with an empty image. remedy: what to do about a log that can't be applied, for the
+        line that says so.
+        """
         self.image = MetadataImage()
         self.applied_offset = 0
         self._raft = raft
@@ -57,22 +61,23 @@ class MetadataPublisher:
         raft.watch(self._on_raft_changed)
 
     def subscribe(self, listener: ImageListener) -> None:
-        """Calls `listener` with the image whenever it changed, before the answer to the request that changed it.
+        """Call `listener` with the image whenever it changed, before the answer to the request that changed it.
 
         Many changes at once come in portions, while the image is ahead already.
         """
         self._listeners.append(listener)
 
     def watch(self, watcher: Callable[[], None]) -> None:
-        """Calls `watcher` whenever `applied_offset` has grown. It must not wait."""
+        """Call `watcher` whenever `applied_offset` has grown. It must not wait."""
         self._watchers.append(watcher)
 
     async def run(
         self, prepare: Preparation | None = None, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
     ) -> None:
-        """Follows the log until it is cancelled; started when all that was committed by then is applied.
+        """Follow the log until the surrounding scope is cancelled; started when all that was committed by then is
+        applied.
 
-        prepare: is told before any listener, and waited for: with all that the log tells, and with every change later.
+        prepare: told before any listener, and waited for: with all that the log tells, and with every change later.
         Raises CorruptLog, FileError; StartupError, also later, where the cluster has another metadata.version.
         """
         while not self._raft.knows_high_watermark:
@@ -105,7 +110,7 @@ class MetadataPublisher:
         return self._replayed_offset < self._raft.high_watermark or self._log.begins_anew
 
     async def _replay(self) -> ImageChanges:
-        """Brings the image a piece closer to the high watermark. A snapshot that the log begins behind replaces it."""
+        """Bring the image a piece closer to the high watermark. A snapshot that the log begins behind replaces it."""
         try:
             with telling(self._remedy):
                 changes = await self._replay_committed()
@@ -133,8 +138,8 @@ class MetadataPublisher:
         return difference(before, image)
 
     async def _replay_batches(self) -> ImageChanges:
-        """As many as are replayed at once. The log is asked for no more behind a pause: by then it may begin behind
-        another snapshot.
+        """Replay as many batches as are replayed at once. The log is asked for no more behind a pause: by then it may
+        begin behind another snapshot.
         """
         changes = ImageChanges()
         size_bytes = 0

@@ -1,4 +1,4 @@
-"""What to do about a metadata log that is damaged, said in the line that says so.
+"""The remedy says what to do about a damaged metadata log, in the line that tells of the damage.
 
 A node of several has nothing in it that others lack; what it must not lose is its vote, in `quorum-state`. A quorum of
 one has `pykbroker verify`.

@@ -1,4 +1,4 @@
-"""The metadata log's snapshots as files: `<end offset>-<epoch>.checkpoint` in the directory of the log (KIP-630).
+"""The metadata log's snapshots are files, `<end offset>-<epoch>.checkpoint`, in the directory of the log (KIP-630).
 
 A file has its final name when all of it is durable, so one that is not whole was damaged later. Not here: which one to
 begin with (`metadata_log`), when to write or to delete one (`snapshot_generator`).
@@ -34,7 +34,9 @@ def file_name(snapshot_id: SnapshotId) -> str:
 
 
 class MetadataSnapshots:
-    """Opening it removes what a crash left half written or half deleted. Raises FileError."""
+    """The snapshots of one directory. Opening it removes what a crash left half written or half deleted. Raises
+    FileError.
+    """
 
     def __init__(self, disk: Disk, directory: str) -> None:
         self._disk = disk
@@ -147,7 +149,7 @@ class MetadataSnapshots:
         return stored
 
     def set_aside(self, snapshot_id: SnapshotId, error: InvalidSnapshot) -> None:
-        """It is damaged; from now on it is none of the snapshots."""
+        """Set a damaged snapshot aside; from now on it is none of the snapshots."""
         path = self.path(snapshot_id)
         _log.error("the metadata snapshot %s is damaged and set aside as %s: %s", path, DAMAGED_SUFFIX, error)
         self._disk.rename(path, path + DAMAGED_SUFFIX)

@@ -1,4 +1,4 @@
-"""What the leader of the metadata quorum tells of it: DescribeQuorum (KIP-595, KIP-836, KIP-853)."""
+"""The leader of the metadata quorum describes it: DescribeQuorum (KIP-595, KIP-836, KIP-853)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ NODES_SINCE = 2
 def describe_quorum(
     raft: RaftDriver, image: MetadataImage, request: DescribeQuorumRequest, clock: Clock
 ) -> DescribeQuorumResponse:
-    """As version 2 has it. Only the leader knows; others say that they do not lead."""
+    """Describe the quorum as version 2 of the API has it. Only the leader knows; others say that they do not lead."""
     asked = [(topic.topic_name, [each.partition_index for each in topic.partitions]) for topic in request.topics]
     if asked != [(METADATA_TOPIC, [PARTITION])]:
         code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
@@ -41,7 +41,7 @@ def describe_quorum(
 
 
 def leave_out_nodes(response: DescribeQuorumResponse) -> None:
-    """For versions before NODES_SINCE."""
+    """Leave out the nodes, for versions before NODES_SINCE."""
     response.nodes = []
     for topic in response.topics:
         for partition in topic.partitions:
@@ -50,7 +50,9 @@ def leave_out_nodes(response: DescribeQuorumResponse) -> None:
 
 
 def _refused(name: str, indexes: list[int], code: ErrorCode) -> DescribeQuorumResponseTopicData:
-    """Whoever asks for anything but the quorum's one partition learns nothing at all, as from Kafka."""
+    """Refuse all partitions: a request for anything but the quorum's one partition learns nothing at all, as from
+    Kafka.
+    """
     partitions = [
         DescribeQuorumResponsePartitionData(partition_index=index, error_code=code, error_message=code.description)
         for index in indexes
@@ -59,7 +61,7 @@ def _refused(name: str, indexes: list[int], code: ErrorCode) -> DescribeQuorumRe
 
 
 class _Quorum:
-    """As its leader, this node, sees it."""
+    """The quorum as its leader, this node, sees it."""
 
     def __init__(self, raft: RaftDriver, clock: Clock) -> None:
         self._raft = raft

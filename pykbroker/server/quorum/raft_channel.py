@@ -1,4 +1,4 @@
-"""Raft's requests to other nodes, over the network: an outgoing request in, the event that it comes to out.
+"""The raft channel sends raft's requests to other nodes, and gives the event that each comes to.
 
 Kafka's counterpart is `KafkaNetworkChannel`.
 """
@@ -30,9 +30,10 @@ _CONTROLLERS = 2
 
 
 class RaftChannel:
-    """A peer answers a connection's requests one by one: a vote does not wait for a fetch that waits for records.
+    """The channel has two connections to each peer: a peer answers a connection's requests one by one, and a vote does
+    not wait for a fetch that waits for records.
 
-    foreign: who answered last that it is of another cluster. on_foreign: is called when there is another one.
+    foreign: who answered last that it is of another cluster. on_foreign: called when there is another one.
     """
 
     def __init__(self, connections: NodeConnections, cluster_id: str | None = None) -> None:
@@ -56,7 +57,7 @@ class RaftChannel:
         return ResponseReceived(outgoing.request_id, response)
 
     async def _is_foreign(self, outgoing: OutgoingRequest, node: str) -> RequestFailed:
-        """Somebody set up one of the two wrongly, and until he mends that there is no hurry."""
+        """Tell of a peer of another cluster, and wait: there is no hurry until somebody mends the set-up."""
         to = outgoing.destination
         if to not in self.foreign:
             self.foreign.add(to, node, None)
@@ -69,7 +70,7 @@ class RaftChannel:
         return RequestFailed(outgoing.request_id)
 
     async def _cluster_id_of(self, destination: NodeAddress) -> str | None:
-        """None where the controller does not tell."""
+        """Return None where the controller does not tell."""
         request = DescribeClusterRequest(endpoint_type=_CONTROLLERS)
         try:
             answer = await self._connections.request(destination, request, DescribeClusterResponse)

@@ -1,9 +1,24 @@
-"""Carries out what raft asks of a node: the election and the log on disk, requests and answers, and time.
+"""The raft driver carries out what raft asks of a node: the election and the log on disk, requests and answers, and
+time.
 
-Raft is pure, this gives it the metadata log, the network, a clock and threads. One loop feeds it what came in and
-persists before it sends; a leader's batches that arrive while the disk is busy share the next fsync. Who may append
-what is the controller's business (`controller_driver`), what committed records mean that of `metadata_publisher`.
-Kafka's counterpart is `KafkaRaftClientDriver`.
+Raft is pure (`raft.node`); the driver gives it the metadata log, the network, a clock and threads. Kafka's counterpart
+is `KafkaRaftClientDriver`. The rules are these:
+
+- One task feeds raft: first the events that came in, in their order, then the time. What raft is ready for is carried
+  out until it wants nothing more.
+- Persist, then send. The election, a truncation, a piece of a snapshot and a follower's appends are on the disk before
+  the responses and requests of the same `Ready` go out. Only then raft is told how much is durable (`advance`).
+- A leader's batches are written by `propose` at once and go to followers while the disk works. Another task flushes;
+  batches that arrive meanwhile share the next flush. What is not durable here does not count towards the high
+  watermark.
+- A lack of room has changed nothing: a proposal is refused, and what raft itself wants written is tried again every
+  second, with proposals refused meanwhile. Any other failure of the disk ends the node.
+- A request of a peer waits under a token until raft answers it. A caller that is cancelled withdraws its request.
+- Watchers are called when role, epoch, leader, high watermark or majority have changed, and see them as they are at
+  that moment.
+
+Not handled here: who may append what (`controller_driver`), what committed records mean (`metadata_publisher`), and
+connections (`raft_channel`).
 """
 
 from __future__ import annotations
@@ -60,7 +75,7 @@ _RETRY_MS = 1000
 
 
 class RaftDriver:
-    """This node's part in the metadata quorum, as a voter or as one who only follows."""
+    """The driver is this node's part in the metadata quorum, as a voter or as an observer."""
 
     def __init__(
         self,
@@ -72,7 +87,9 @@ class RaftDriver:
         threads: Threads,
         append_linger_ms: int = 0,
     ) -> None:
-        """append_linger_ms: how long a leader waits for more to be written before it flushes."""
+        """Drive `raft` from now on. append_linger_ms: how long a leader waits for more to be
+        written before it flushes.
+        """
         self._raft = raft
         self._log = log
         self._channel = channel
@@ -114,12 +131,12 @@ class RaftDriver:
 
     @property
     def leader_endpoint(self) -> Destination | None:
-        """Where the leader's controller listener is; None where nobody leads that this node knows."""
+        """The leader's controller listener; None where nobody leads that this node knows."""
         return self._raft.leader_endpoint
 
     @property
     def has_peers(self) -> bool:
-        """Whether anybody follows this node, the leader."""
+        """Tell whether anybody follows this node, the leader."""
         leader = self._raft.leader_state
         return leader is not None and (len(leader.voters) > 1 or bool(leader.observers))
 
@@ -129,12 +146,14 @@ class RaftDriver:
 
     @property
     def high_watermark(self) -> int:
-        """Behind the last record that is known to be committed."""
+        """The offset behind the last record that is known to be committed."""
         return self._raft.high_watermark
 
     @property
     def knows_high_watermark(self) -> bool:
-        """Whether somebody said since the start what is committed; until then it is what the latest snapshot covers."""
+        """Tell whether a leader said since the start what is committed; until then it is what the latest snapshot
+        covers.
+        """
         return self.leads or self._raft.high_watermark != self._first_high_watermark
 
     @property
@@ -143,12 +162,12 @@ class RaftDriver:
 
     @property
     def epoch_start_offset(self) -> int:
-        """Of this node's first record as the leader of the epoch."""
+        """The offset of this node's first record as the leader of the epoch."""
         return self._raft.epoch_start_offset
 
     @property
     def leads(self) -> bool:
-        """Whether this node leads, and everything is committed that earlier leaders left in its log."""
+        """Tell whether this node leads, and everything is committed that earlier leaders left in its log."""
         return self._raft.role is Role.LEADER and self._raft.high_watermark > self._raft.epoch_start_offset
 
     @property
@@ -158,11 +177,13 @@ class RaftDriver:
 
     @property
     def leader_state(self) -> LeaderState | None:
-        """How far the others are, where this node leads."""
+        """The leader's state tells how far the others are; None where another node leads."""
         return self._raft.leader_state
 
     async def leave(self) -> None:
-        """Before a clean shutdown: who leads lets the others know, who need not wait for its silence then."""
+        """Let the others know before a clean shutdown that this leader goes: they need not wait for
+        its silence then.
+        """
         if self._raft.role is Role.LEADER and self.has_peers:
             self._wants_to_resign = True
             self._work.set()
@@ -171,17 +192,17 @@ class RaftDriver:
                     await self._changed.next()
 
     async def wait_until_alone(self) -> None:
-        """Until too few voters are there for a leader."""
+        """Return when too few voters are there for a leader."""
         while self._raft.has_majority:
             await self._changed.next()
 
     def watch(self, watcher: Callable[[], None]) -> None:
-        """Calls `watcher` whenever something of the above may have changed. It must not wait."""
+        """Call `watcher` whenever something of the above may have changed. It must not wait."""
         self._watchers.append(watcher)
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        """Takes part until it is cancelled. Raises CorruptLog, FileError; StartupError where the quorum is that of
-        another cluster.
+        """Take part until the surrounding scope is cancelled. Raises CorruptLog, FileError; StartupError where the
+        quorum is that of another cluster.
         """
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._flush_when_wanted)
@@ -208,7 +229,7 @@ class RaftDriver:
     # The leader's appends
 
     def propose(self, records: EncodedRecords) -> int:
-        """Appends one atomic batch and returns its first offset; it counts when it is committed.
+        """Append one atomic batch and return its first offset; it counts when it is committed.
 
         The log has the records before anybody acts on them, if only in the page cache: what it has no room for has not
         happened. Raises NotLeader, NoRoom; DiskFailed, after which `run` ends.
@@ -269,7 +290,7 @@ class RaftDriver:
         await self._work.wait(wait_s)
 
     async def _take_a_turn(self, nursery: trio.Nursery) -> None:
-        """What came in, what is due, and whatever raft wants then, until it wants nothing."""
+        """Feed raft what came in and what is due, and carry out what it wants then, until it wants nothing."""
         now_ms = self._clock.monotonic_ms()
         while self._events:
             self._raft.step(self._events.popleft(), now_ms)
@@ -346,7 +367,7 @@ class RaftDriver:
             self._refuse(refusal)
 
     def _refuse(self, why: str) -> None:
-        """Ends the start; whoever has been in the quorum since belongs there."""
+        """End the start; whoever has been in the quorum since belongs there."""
         if not self.knows_high_watermark:
             self._failure = StartupError(why)
             self._work.set()
@@ -396,7 +417,7 @@ class RaftDriver:
             self._durable_end_offset = min(self._durable_end_offset, offset)
 
     async def _flush_when_wanted(self) -> None:
-        """The leader's: what it appends goes to others at the same time."""
+        """Flush what the leader appends, while it goes to others at the same time."""
         while True:
             await self._wants_flush.wait()
             if self._append_linger_s:
@@ -413,7 +434,7 @@ class RaftDriver:
                 self._durable_end_offset = end_offset
 
     async def _when_there_is_room(self, step: Callable[[], object], *, in_thread: bool = False) -> None:
-        """Tries the step until it is not for lack of room that it fails. Raises DiskFailed."""
+        """Try the step until it is not for lack of room that it fails. Raises DiskFailed."""
         while True:
             try:
                 if in_thread:

@@ -1,6 +1,8 @@
-"""A snapshot of the metadata as bytes: a header record, the records that give the image, a footer record (KIP-630).
+"""A snapshot of the metadata is bytes here: a header record, the records that give the image, a footer record
+(KIP-630).
 
-What is in a `.checkpoint` file, in Kafka's format (`RecordsSnapshotWriter`). Without its footer it is not whole.
+The bytes are those of a `.checkpoint` file, in Kafka's format (`RecordsSnapshotWriter`). Without its footer it is not
+whole.
 """
 
 from __future__ import annotations
@@ -30,7 +32,8 @@ class InvalidSnapshot(Exception):
 
 @dataclass(slots=True)
 class QuorumRecords:
-    """The latest control records about the quorum itself (KIP-853): its `kraft.version`, and its voters.
+    """The quorum records are the latest control records about the quorum itself (KIP-853): its `kraft.version`, and its
+    voters.
 
     A quorum of static voters has none. Others are kept as they came, so that a snapshot does not lose the voters.
     """
@@ -38,7 +41,7 @@ class QuorumRecords:
     by_type: dict[ControlRecordType, tuple[bytes, bytes]] = field(default_factory=dict)
 
     def note(self, record: Record) -> None:
-        """Takes the next control record of the log or snapshot."""
+        """Take the next control record of the log or snapshot."""
         control_type = decode_control_key(record.key)
         if control_type is None or record.key is None or record.value is None:
             return
@@ -54,7 +57,7 @@ class QuorumRecords:
         return QuorumRecords(dict(self.by_type))
 
     def voter_ids(self) -> list[int] | None:
-        """None where the records say nothing of voters. Raises MalformedMessage."""
+        """Return None where the records say nothing of voters. Raises MalformedMessage."""
         if ControlRecordType.KRAFT_VOTERS not in self.by_type:
             return None
         _, value = self.by_type[ControlRecordType.KRAFT_VOTERS]
@@ -63,7 +66,7 @@ class QuorumRecords:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """timestamp_ms: of the last record of the log that it covers."""
+    """The snapshot is read whole. timestamp_ms: of the last record of the log that it covers."""
 
     timestamp_ms: int
     quorum: QuorumRecords

@@ -1,6 +1,7 @@
-"""Writes the image down as a snapshot when one is due, and lets go of the log that older snapshots needed.
+"""The snapshot generator writes the image down as a snapshot when one is due, and lets go of the log that older
+snapshots needed.
 
-It follows the image as a listener of the publisher. A snapshot is written in a thread from a view, while
+The generator follows the image as a listener of the publisher. A snapshot is written in a thread from a view, while
 requests change the image. Kafka's counterparts are `SnapshotGenerator`, `SnapshotEmitter` and the cleaner of
 `KafkaRaftClient`.
 """
@@ -28,7 +29,7 @@ _logger = logging.getLogger(__name__)
 
 
 class SnapshotGenerator:
-    """delete_delay_ms: how long the files stay that are out of use."""
+    """The generator belongs to one metadata log. delete_delay_ms: how long the files stay that are out of use."""
 
     def __init__(
         self,
@@ -55,13 +56,13 @@ class SnapshotGenerator:
         """Files out of use, with the time when they are to be removed."""
 
     def apply(self, image: MetadataImage, _changes: ImageChanges) -> None:
-        """Whatever the driver publishes is committed."""
+        """Note the image that the publisher tells of; whatever it tells is committed."""
         self._image = image
         if self._deadline_ms() != self._planned_ms:
             self._is_earlier.set()
 
     async def run(self) -> None:
-        """Until it is cancelled. Raises DiskFailed."""
+        """Write and clean up until the surrounding scope is cancelled. Raises DiskFailed."""
         while True:
             try:
                 await self._do_what_is_due(self._clock.monotonic_ms())
@@ -85,7 +86,7 @@ class SnapshotGenerator:
         await self._remove_deleted(now_ms)
 
     def _deadline_ms(self) -> int | None:
-        """Of the next snapshot, if nothing more comes."""
+        """Return when the next snapshot is due, if nothing more comes."""
         image, ids = self._image, self._log.snapshots.ids
         if image is None or image.in_transaction or (ids and image.offset < ids[-1].end_offset):
             return None

@@ -1,1 +1,3 @@
-"""What every wing of the server runs on: clock, threads, turns on the event loop, and what watches the loop."""
+"""The runtime is what every wing of the server stands on: clock, threads, signals, turns on the event loop, and the
+watch over the loop.
+"""

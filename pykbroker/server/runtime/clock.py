@@ -1,4 +1,4 @@
-"""Time as a seam: the wall clock and the monotonic clock of one node.
+"""A clock is a seam: it gives the wall clock and the monotonic clock of one node.
 
 Rules take `now_ms`; only code in `server` asks a clock. Waiting is `trio.sleep`, whose clock a simulation replaces too.
 """
@@ -10,6 +10,8 @@ from typing import Protocol
 
 
 class Clock(Protocol):
+    """A clock tells the time of one node. Simulations have clocks of their own."""
+
     def now_ms(self) -> int:
         """Milliseconds since the epoch: record timestamps and retention. It may jump."""
         ...
@@ -20,7 +22,7 @@ class Clock(Protocol):
 
 
 class SystemClock:
-    """The clocks of the operating system."""
+    """This clock reads the operating system's clocks."""
 
     def now_ms(self) -> int:
         return time.time_ns() // 1_000_000

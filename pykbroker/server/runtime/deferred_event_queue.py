@@ -1,4 +1,4 @@
-"""Events that wait until a log has got far enough: Kafka's `DeferredEventQueue` (server-common).
+"""A deferred event waits until a log has got far enough: Kafka's `DeferredEventQueue` (server-common).
 
 A driver appends the records of a step and puts what follows from them in the queue: an answer, an effect. Events stand
 in the order of their offsets, so the driver asks for the first one only, and a hundred thousand behind it cost nothing.
@@ -16,6 +16,8 @@ from typing import Generic, Protocol, TypeVar
 
 
 class DeferredEvent(Protocol):
+    """A deferred event knows the end of the log that it waits for."""
+
     @property
     def end_offset(self) -> int:
         """The end of the log behind the records that the event waits for."""

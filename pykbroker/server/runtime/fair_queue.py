@@ -1,9 +1,10 @@
-"""Places for the work of many clients. The next free place goes to the client that has had the least so far.
+"""The fair queue gives places for work to many clients: the next free place goes to the client that has had the least
+so far.
 
-Start-time fair queueing: `FairShare.used` of a client grows with what its work has cost. A client that was not here for
-a while begins where the others are (`FairLevel`), so that nobody saves up a claim, and whoever connects anew is not in
-front of those who have waited. Queues for the parts of one work have one level. Costs are counted and not timed, so
-that a simulation with one seed has one order of events.
+This is start-time fair queueing. `FairShare.used` of a client grows with what its work has cost. A client that was not
+here for a while begins where the others are (`FairLevel`), so that nobody saves up a claim, and a client that connects
+anew does not overtake those who have waited. Queues for the parts of one work share one level. Costs are counted and
+not timed, so that a simulation with one seed has one order of events.
 """
 
 from __future__ import annotations
@@ -15,7 +16,9 @@ import trio
 
 
 class FairShare:
-    """One client's account. A client waits in one place at a time, as a connection has one request in hand."""
+    """The share is one client's account. A client waits in one place at a time, as a connection has one request in
+    hand.
+    """
 
     __slots__ = ("used",)
 
@@ -24,7 +27,7 @@ class FairShare:
 
 
 class FairLevel:
-    """What a client has had that was there all the time and always wanted something."""
+    """The level is what a client has had that was there all the time and always wanted something."""
 
     __slots__ = ("value",)
 
@@ -33,7 +36,7 @@ class FairLevel:
 
 
 class FairQueue:
-    """So many places. Whoever has entered must leave."""
+    """The queue hands out so many places. A client that has entered must leave."""
 
     def __init__(self, places: int, level: FairLevel) -> None:
         self._free = places
@@ -50,7 +53,7 @@ class FairQueue:
         return len(self._waiting)
 
     async def enter(self, client: FairShare) -> None:
-        """Returns with a place, at once where one is free."""
+        """Return with a place, at once where one is free."""
         client.used = max(client.used, self._level.value)
         if self._free:
             self._free -= 1
@@ -68,7 +71,7 @@ class FairQueue:
             raise
 
     def leave(self, client: FairShare, cost: float) -> None:
-        """The place is free again, for whoever waits."""
+        """Give the place back, to the client that waits for it."""
         client.used += cost
         self._level.value += cost / (len(self._waiting) + 1)
         if self._waiting:

@@ -1,4 +1,4 @@
-"""Many waits at the same time, in few tasks: ten thousand tasks take the loop for as long as it takes to begin them."""
+"""Few tasks do many waits at the same time: to begin ten thousand tasks would hold the loop for long."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 async def in_few_tasks(entries: Iterable[T], work: Callable[[T], Awaitable[None]]) -> None:
-    """Returns when the work is done for each entry. A task has the next entry when it is done with one."""
+    """Return when the work is done for each entry. A task has the next entry when it is done with one."""
     waiting = list(entries)
     if len(waiting) == 1:
         await work(waiting[0])

@@ -1,4 +1,4 @@
-"""Memory that nobody uses goes back to the system, where the C library keeps it otherwise.
+"""Free memory goes back to the operating system, where the C library would keep it.
 
 glibc gives back what is free at the end of a heap, and each thread that decodes or decompresses has a heap of its own:
 one small object at its end keeps the tens of megabytes before it, for as long as the process lives. `malloc_trim` gives
@@ -31,13 +31,13 @@ _EVERY_S = 10.0
 
 
 def trimming() -> Callable[[], object] | None:
-    """glibc's `malloc_trim`, which keeps no byte more than it must; None with another C library."""
+    """Return a call of glibc's `malloc_trim` that keeps no byte more than it must; None with another C library."""
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
     return None if trim is None else lambda: trim(0)
 
 
 def map_large_blocks() -> None:
-    """Blocks from LARGE_BLOCK_BYTES on are mappings of their own from now on, with glibc."""
+    """Make blocks from LARGE_BLOCK_BYTES on mappings of their own from now on, with glibc."""
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt is not None:
         mallopt(_M_MMAP_THRESHOLD, LARGE_BLOCK_BYTES)
@@ -49,7 +49,9 @@ async def give_back_free_memory(
     trim: Callable[[], object] | None,
     sleep: Callable[[float], Awaitable[None]] = trio.sleep,
 ) -> None:
-    """Every ten seconds, until the surrounding scope is cancelled; returns at once where there is nothing to call."""
+    """Give back free memory every ten seconds, until the surrounding scope is cancelled; return at once where there is
+    nothing to call.
+    """
     while trim is not None:
         await sleep(_EVERY_S)
         await threads.run(trim)

@@ -1,4 +1,4 @@
-"""When the garbage collector goes over what: new objects while a broker serves, everything in quiet moments.
+"""The garbage collector goes over new objects while a broker serves, and over everything in quiet moments.
 
 A pass looks at each object of the generations that it is about, and nothing runs meanwhile: ten milliseconds beside
 70,000 objects. CPython has a full pass whenever what is there has grown by a quarter, so requests with many entries
@@ -35,7 +35,7 @@ _TOO_MANY_FOR_A_PASS = 10
 
 @contextmanager
 def no_full_collections() -> Iterator[None]:
-    """What an allocation may set off is a pass over the young generations."""
+    """Let allocations set off passes over the young generations only."""
     thresholds = gc.get_threshold()
     gc.set_threshold(thresholds[0], thresholds[1], _NEVER)
     try:
@@ -45,7 +45,7 @@ def no_full_collections() -> Iterator[None]:
 
 
 class Collector(Protocol):
-    """The module `gc`."""
+    """The collector is the module `gc`, or what a test has in its place."""
 
     def collect(self) -> int: ...
     def freeze(self) -> None: ...
@@ -54,7 +54,10 @@ class Collector(Protocol):
 
 
 class GarbageCollection:
-    """cpu_s: of the loop's thread. Times are those of a monotonic clock, in seconds."""
+    """The garbage collection decides when a pass over older objects comes.
+
+    cpu_s: the CPU time of the loop's thread. Times are those of a monotonic clock, in seconds.
+    """
 
     def __init__(
         self,
@@ -84,7 +87,9 @@ class GarbageCollection:
                 self._collect_new()
 
     def _collect_new(self) -> None:
-        """Very many new objects belong to what the broker has taken up, such as partitions: that is not looked at."""
+        """Look at new objects, unless they are very many: then they belong to what the broker has taken up, such as
+        partitions.
+        """
         collections = self._collector.get_count()[2]
         if collections < _WORTH_A_PASS:
             return

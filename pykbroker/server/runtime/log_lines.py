@@ -1,4 +1,6 @@
-"""How the broker writes its log: set-up for the command line, escaping of what peers sent, a bound on repetition."""
+"""The broker's log lines have their set-up for the command line, their escaping of what peers sent, and a bound on
+repetition here.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,7 @@ def write_log_to(stream: TextIO = sys.stderr, level: int = logging.INFO) -> None
 
 
 def printable(text: str | bytes | None) -> str:
-    """What a peer sent, in one line of ASCII: nobody writes our log but us."""
+    """Return what a peer sent as one line of ASCII: no peer writes lines into the broker's log."""
     if text is None:
         return "none"
     shown = ascii(text)[1:-1] if isinstance(text, str) else ascii(text)
@@ -30,11 +32,11 @@ def printable(text: str | bytes | None) -> str:
 
 
 class RepetitionFilter(logging.Filter):
-    """Of what one statement of the program says, so many lines in each `period_ms`; the next one tells how many were
-    left out.
+    """The filter lets so many lines of one statement of the program pass in each `period_ms`; the next one tells how
+    many were left out.
 
-    It stands behind all others: whatever a client can cause at will, in whichever module, fills no disk. Errors that
-    are no failed requests are of the node's own, each with another name in it, and get more room.
+    The filter stands behind all other bounds: whatever a client can cause at will, in whichever module, fills no disk.
+    Errors that are no failed requests are of the node's own, each with another name in it, and get more room.
     """
 
     def __init__(self, *, limit: int = 30, limit_of_errors: int = 1_000, period_ms: int = 10_000) -> None:
@@ -58,7 +60,7 @@ class RepetitionFilter(logging.Filter):
 
 
 class RateLimitedLog:
-    """At most `limit` lines in each `period_ms`; then one that says how many were left out."""
+    """The log takes at most `limit` lines in each `period_ms`, and then one that says how many were left out."""
 
     def __init__(self, logger: logging.Logger, clock: Clock, *, limit: int = 10, period_ms: int = 10_000) -> None:
         self._logger = logger

@@ -1,4 +1,5 @@
-"""Who held the event loop: the CPU of each step of a task, and one line for a step that took too long.
+"""The loop monitor tells who held the event loop: it knows the CPU of each step of a task, and writes a line for a step
+that took too long.
 
 Everything of a node runs on one loop, so a task that computes for long stops all clients. The monitor is an instrument
 of Trio and is called before each step: it reads the wall clock, and the thread's CPU time only when a millisecond has
@@ -38,7 +39,7 @@ _LOOK_EVERY_S = 0.001
 
 
 class Requester(Protocol):
-    """A connection, as far as it says whose request is in hand."""
+    """The requester is a connection, as far as it says whose request is in hand."""
 
     @property
     def client_address(self) -> str: ...
@@ -51,7 +52,7 @@ REQUESTER: ContextVar[Requester | None] = ContextVar("REQUESTER", default=None)
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """One step of a task that took longer than the bound."""
+    """A hold is one step of a task that took longer than the bound."""
 
     task: str
     request: str
@@ -65,7 +66,7 @@ class Hold:
 
 
 class LoopMonitor(trio.abc.Instrument):
-    """Install it by `watching`. `on_hold` is called on the loop, once for each step above `bound_ms`."""
+    """The monitor calls `on_hold` on the loop, once for each step above `bound_ms`. `watching` installs it."""
 
     def __init__(
         self,
@@ -90,7 +91,7 @@ class LoopMonitor(trio.abc.Instrument):
 
     @contextmanager
     def watching(self) -> Iterator[None]:
-        """Within a Trio program: what the loop does from now on."""
+        """Watch the loop of the running Trio program from now on."""
         self._thread = threading.get_ident()
         self._task = trio.lowlevel.current_task()
         self._wall_read_s, self._cpu_read_s = self._wall_s(), self._cpu_s()
@@ -125,7 +126,7 @@ class LoopMonitor(trio.abc.Instrument):
                 self._on_hold(hold)
 
     def _note_collection(self, phase: str, _info: dict[str, int]) -> None:
-        """Is called in whichever thread sets off a collection; another thread's CPU is not the loop's."""
+        """Note a collection, in whichever thread set it off; another thread's CPU is not the loop's."""
         if threading.get_ident() != self._thread:
             return
         if phase == "start":
@@ -155,7 +156,7 @@ def logging_holds(clock: Clock) -> Iterator[None]:
 
 
 def bound_ms() -> float:
-    """From the environment: tests ask for less than an operator wants to be told."""
+    """Return the bound from the environment: tests ask for less than an operator wants to be told."""
     return float(os.environ.get(BOUND_VARIABLE, DEFAULT_BOUND_MS))
 
 

@@ -1,4 +1,4 @@
-"""The error of a node that cannot start."""
+"""A startup error ends a node that cannot start."""
 
 
 class StartupError(Exception):

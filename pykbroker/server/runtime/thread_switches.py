@@ -1,4 +1,4 @@
-"""How long a thread may go on while the event loop waits for the interpreter.
+"""A thread gives the interpreter to the waiting event loop after a tenth of a millisecond.
 
 Large frames are decoded, and long answers encoded, in threads. Only one thread at a time runs Python, and CPython lets
 it go on for 5 ms after another one has asked. The loop gives the interpreter away at each of its system calls, a dozen
@@ -18,7 +18,7 @@ _SWITCH_INTERVAL_S = 0.0001
 
 @contextmanager
 def quick_switches() -> Iterator[None]:
-    """Whoever waits for the interpreter has it after a tenth of a millisecond."""
+    """Let threads switch after a tenth of a millisecond, within a `with` block."""
     before_s = sys.getswitchinterval()
     sys.setswitchinterval(_SWITCH_INTERVAL_S)
     try:

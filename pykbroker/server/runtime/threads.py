@@ -1,4 +1,4 @@
-"""Threads as a seam: where blocking work of one node goes (fsync, deletion, recovery, reads of cold pages).
+"""Threads are a seam: the blocking work of one node goes there (fsync, deletion, recovery, reads of cold pages).
 
 A thread hop costs about 55 µs, an append to the page cache 10 µs: the hot path stays on the event loop.
 """
@@ -15,13 +15,15 @@ Ts = TypeVarTuple("Ts")
 
 
 class Threads(Protocol):
+    """Threads run what blocks, away from the event loop."""
+
     async def run(self, fn: Callable[[Unpack[Ts]], T], *args: *Ts) -> T:
         """Call `fn` away from the event loop. Once started it runs to its end, whoever is cancelled meanwhile."""
         ...
 
 
 class WorkerThreads:
-    """Trio's worker threads, at most `limit` of this node's at a time."""
+    """These are Trio's worker threads, at most `limit` of this node's at a time."""
 
     def __init__(self, limit: int = 8) -> None:
         self._limiter = trio.CapacityLimiter(limit)
@@ -31,8 +33,8 @@ class WorkerThreads:
 
 
 class OneAtATime:
-    """For what runs Python all the time, in the order in which it comes. More of it at once would be no faster, and
-    would take the interpreter from the event loop more often.
+    """One call at a time runs in a thread, in the order of the calls, where each runs Python all the time. More of them
+    at once would be no faster, and would take the interpreter from the event loop more often.
     """
 
     def __init__(self, threads: Threads) -> None:

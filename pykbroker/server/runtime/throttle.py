@@ -1,4 +1,4 @@
-"""A limit of bytes per second for work that runs in threads (`Throttler`)."""
+"""A throttle limits the bytes per second of work that runs in threads (Kafka's `Throttler`)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ _LONGEST_SLEEP_S = 0.1
 
 
 class Throttle:
-    """Shared by all threads whose work counts together. It knows the time of its thread, not that of a simulation."""
+    """The throttle is shared by all threads whose work counts together. It knows the time of its thread, not that of a
+    simulation.
+    """
 
     def __init__(
         self,
@@ -26,7 +28,7 @@ class Throttle:
         self._free_s = 0.0
 
     def wait(self, size: int, give_up: Callable[[], bool]) -> None:
-        """Sleeps until the bytes so far are within the limit, or `give_up` says that nobody needs it any more."""
+        """Sleep until the bytes so far are within the limit, or `give_up` says that nobody needs the work any more."""
         with self._lock:
             self._free_s = max(self._free_s, self._monotonic()) + size / self._bytes_per_second
             free_s = self._free_s

@@ -1,4 +1,4 @@
-"""A handler's turn on the event loop. Whoever goes through what a request names gives others their turn in between.
+"""A handler that goes through what a request names takes turns on the event loop, and others have theirs in between.
 
 Behind its first turn a request is a long one. Of all long requests of a listener one at a time has its turn, that of
 the client that has had the least so far, and everybody else who is ready to run comes between two of them: with a
@@ -39,7 +39,7 @@ OrderedT = TypeVar("OrderedT", bound="SupportsRichComparison")
 
 
 class _Rounds(trio.abc.Instrument):
-    """Counts those of the running loop."""
+    """The instrument counts the rounds of the running loop."""
 
     def __init__(self) -> None:
         self.number = 0
@@ -52,7 +52,7 @@ _ROUNDS: Final = trio.lowlevel.RunVar[_Rounds]("rounds")
 
 
 def _round() -> int:
-    """The number of this round of the loop, in which each task that is ready to run has one step."""
+    """Return the number of this round of the loop, in which each task that is ready to run has one step."""
     try:
         return _ROUNDS.get().number
     except LookupError:
@@ -63,7 +63,9 @@ def _round() -> int:
 
 
 class LongRequests:
-    """Those of one listener: whose turn it is. Who has to wait for it has the only one of its round of the loop."""
+    """The long requests of one listener take turns here. A request that has to wait for its turn has the only one of
+    its round of the loop.
+    """
 
     def __init__(self) -> None:
         self._queue = FairQueue(1, FairLevel())
@@ -72,7 +74,7 @@ class LongRequests:
         """Of this round."""
 
     async def next_turn(self, client: FairShare) -> None:
-        """Returns when it is this request's turn, in a later round of the loop."""
+        """Return when it is this request's turn, in a later round of the loop."""
         await self._queue.enter(client)
         try:
             await trio.lowlevel.checkpoint()
@@ -82,7 +84,7 @@ class LongRequests:
             self._queue.leave(client, STEPS_PER_TURN)
 
     def has_turn(self) -> bool:
-        """Whether the caller may go on in this round, because few have had a turn in it and nobody waits for one."""
+        """Tell whether the caller may go on in this round: few have had a turn in it, and nobody waits for one."""
         return self._queue.has_free_place and self._begins_turn(_TURNS_WITHOUT_WAITING)
 
     def _begins_turn(self, most: int) -> bool:
@@ -94,7 +96,10 @@ class LongRequests:
 
 
 class Turn:
-    """One request's turns. is_long: it took more than one, so that its answer is a large one, too."""
+    """A turn belongs to one request, and is followed by the request's next one.
+
+    is_long: the request took more than one turn, so that its answer is a large one, too.
+    """
 
     __slots__ = ("_client", "_others", "_steps_left", "is_long")
 
@@ -105,12 +110,12 @@ class Turn:
         self.is_long = False
 
     async def took(self, steps: int = 1) -> None:
-        """So many steps are done; returns in the next turn, where this one is over."""
+        """Count so many steps as done, and return in the next turn where this one is over."""
         if self.ends_with(steps):
             await self.next()
 
     def ends_with(self, steps: int) -> bool:
-        """So many steps are done. Whether `next` is to follow: for those who seldom have to wait."""
+        """Count so many steps as done, and tell whether `next` is to follow: for those who seldom have to wait."""
         self._steps_left -= steps
         return self._steps_left <= 0
 
@@ -120,7 +125,7 @@ class Turn:
         await self._others.next_turn(self._client)
 
     async def through(self, work: Generator[int, None, T]) -> T:
-        """What the work comes to, whose every yield says how many steps it took."""
+        """Carry out the work, whose every yield says how many steps it took, and return what it comes to."""
         while True:
             try:
                 steps = next(work)
@@ -130,11 +135,11 @@ class Turn:
             await self.took(steps)
 
     async def ordered(self, entries: Iterable[OrderedT]) -> Iterator[OrderedT]:
-        """The entries sorted by the thousand, and merged as far as somebody asks."""
+        """Sort the entries by the thousand, and merge them as far as somebody asks."""
         return await self.through(ordered(entries))
 
     async def distinct(self, entries: Iterable[HashableT]) -> dict[HashableT, None]:
-        """The entries without repetition, in their order."""
+        """Return the entries without repetition, in their order."""
         found: dict[HashableT, None] = {}
         for portion in portions(entries):
             found.update(dict.fromkeys(portion))

@@ -107,7 +107,9 @@ def _configured_voters(config: BrokerConfig, endpoints: Sequence[Endpoint]) -> l
 
 
 def _is_own(server: Endpoint, endpoints: Sequence[Endpoint]) -> bool:
-    """As in the properties that Kafka comes with: `localhost:9093`, and the controller listens on port 9093."""
+    """Tell whether the voter is this node, as in the properties that Kafka comes with: `localhost:9093`, and the
+    controller listens on port 9093.
+    """
     return any(
         server.port == each.port and server.host in (each.host, "localhost", "127.0.0.1", "::1") for each in endpoints
     )
