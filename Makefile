@@ -13,6 +13,8 @@ BIN    := $(VENV)/bin
 
 .PHONY: run test check simulate chaos hostile bench clean system-packages
 .DELETE_ON_ERROR:
+# A test run starts hundreds of Python processes: modules are compiled once, whatever the environment says.
+unexport PYTHONDONTWRITEBYTECODE
 
 run: $(VENV)/.run-installed
 	@exec $(BIN)/pykbroker start

@@ -33,13 +33,21 @@ GROUPS = {
 GROUPS_OF_FIXTURES = {"spark": "spark", "shared_cluster": "cluster", "new_cluster": "clusters"}
 
 SECONDS: dict[str, int] = {
-    "compat_tests/chaos/test_chaos.py": 340,
-    "mixed clusters": 160,
-    "compat_tests/exactly_once/test_copies.py": 60,
+    "mixed clusters": 180,
+    "compat_tests/chaos/test_chaos.py": 150,
+    "compat_tests/exactly_once/test_copies.py": 100,
     "spark": 90,
-    "image": 60,
     "clusters": 80,
-    "cluster": 70,
+    "cluster": 60,
+    "image": 60,
+    "library": 60,
+    "compat_tests/test_legacy_messages.py": 35,
+    "compat_tests/exactly_once/test_streams.py": 20,
+    "compat_tests/taking_over/test_taking_over.py": 20,
+    "compat_tests/test_topic_ids.py": 20,
+    "compat_tests/test_transactions_in_files.py": 20,
+    "compat_tests/test_preallocation.py": 12,
+    "compat_tests/test_verify.py": 12,
 }
 """How long a group, or a test of a file, takes on a quiet machine: of those that take more than ten seconds."""
 

@@ -30,10 +30,10 @@ View = Mapping[str, object]
 
 
 def producer_of(broker: Broker, number: int) -> Producer:
-    producer = Producer(
-        {"bootstrap.servers": broker.bootstrap, "transactional.id": f"producer-{number}", "linger.ms": 0}
-    )
-    producer.init_transactions(30)
+    """Its transactions stay open for as long as Kafka allows: the last one is to outlive the test."""
+    settings = {"transactional.id": f"producer-{number}", "transaction.timeout.ms": 900_000, "linger.ms": 0}
+    producer = Producer({"bootstrap.servers": broker.bootstrap, **settings})
+    producer.init_transactions(DEADLINE_S)
     return producer
 
 
@@ -46,7 +46,7 @@ def write(broker: Broker) -> tuple[list[bytes], list[bytes]]:
     for number in range(TRANSACTIONS):
         producer = producers[number % PRODUCERS]
         if number >= PRODUCERS:
-            (producer.commit_transaction if number % 4 else producer.abort_transaction)(30)
+            (producer.commit_transaction if number % 4 else producer.abort_transaction)(DEADLINE_S)
         producer.begin_transaction()
         for each in range(5):
             # Whether it is to be committed is decided by the next transaction of this producer.
@@ -58,7 +58,7 @@ def write(broker: Broker) -> tuple[list[bytes], list[bytes]]:
             if is_committed:
                 committed.append(value)
     for producer in producers[:PRODUCERS]:
-        producer.commit_transaction(30)
+        producer.commit_transaction(DEADLINE_S)
     producers[PRODUCERS].begin_transaction()
     producers[PRODUCERS].produce(TOPIC, b"open", partition=0)
     assert producers[PRODUCERS].flush(DEADLINE_S) == 0

@@ -5,8 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, TopicCollection, TopicPartition
+from confluent_kafka import (
+    Consumer,
+    ConsumerGroupTopicPartitions,
+    KafkaError,
+    KafkaException,
+    TopicCollection,
+    TopicPartition,
+)
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ConfigSource
+
+from compat_tests.waiting import until
 
 from .cluster import Cluster
 from .topics import CALL_TIMEOUT_S, admin_client
@@ -53,8 +62,19 @@ def commit(cluster: Cluster, group: str, topic: str, offset: int, note: str) -> 
     """To partition 0, by a consumer that is not a member of the group."""
     consumer = Consumer({"bootstrap.servers": cluster.bootstrap, "group.id": group})
     try:
-        wanted = [TopicPartition(topic, 0, offset, metadata=note)]
-        (answered,) = consumer.commit(offsets=wanted, asynchronous=False)
-        assert answered.error is None, answered.error
+        wanted = TopicPartition(topic, 0, offset, metadata=note)
+        until(lambda: _is_committed(consumer, wanted), "the coordinator takes the offset")
     finally:
         consumer.close()
+
+
+def _is_committed(consumer: Consumer, offset: TopicPartition) -> bool:
+    """Apache Kafka names a coordinator a moment before that serves the group."""
+    try:
+        (answered,) = consumer.commit(offsets=[offset], asynchronous=False)
+    except KafkaException as refused:
+        if refused.args[0].code() in (KafkaError.NOT_COORDINATOR, KafkaError.COORDINATOR_LOAD_IN_PROGRESS):
+            return False
+        raise
+    assert answered.error is None, answered.error
+    return True
