@@ -15,7 +15,6 @@ from pykbroker.protocol.messages.transaction_admin import (
     ListTransactionsResponseTransactionState,
     TopicData,
 )
-from pykbroker.state_machine import Token
 
 from .step import Step
 from .transaction import STATES_BY_WIRE_NAME, Transaction, group_by_topic
@@ -56,7 +55,7 @@ class ListSomeTransactions:
     transactional_ids: Sequence[str]
 
 
-def list_transactions(request: ListSomeTransactions, token: Token, step: Step) -> None:
+def list_transactions(request: ListSomeTransactions, step: Step) -> ListTransactionsResponse:
     found = map(step.table.by_id.get, request.transactional_ids)
     listed = [
         ListTransactionsResponseTransactionState(
@@ -67,7 +66,7 @@ def list_transactions(request: ListSomeTransactions, token: Token, step: Step) -
         for transaction in found
         if transaction is not None and request.wanted.asks_for(transaction, step.timestamp_ms)
     ]
-    step.answer(token, ListTransactionsResponse(transaction_states=listed))
+    return ListTransactionsResponse(transaction_states=listed)
 
 
 def _pattern(pattern: str) -> Callable[[str], bool]:
@@ -83,9 +82,9 @@ def _pattern(pattern: str) -> Callable[[str], bool]:
     return lambda text: compiled.fullmatch(text) is not None
 
 
-def describe_transactions(request: DescribeTransactionsRequest, token: Token, step: Step) -> None:
+def describe_transactions(request: DescribeTransactionsRequest, step: Step) -> DescribeTransactionsResponse:
     described = [_describe(transactional_id, step) for transactional_id in request.transactional_ids]
-    step.answer(token, DescribeTransactionsResponse(transaction_states=described))
+    return DescribeTransactionsResponse(transaction_states=described)
 
 
 def _describe(transactional_id: str, step: Step) -> DescribeTransactionsResponseTransactionState:

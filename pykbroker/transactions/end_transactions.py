@@ -10,7 +10,6 @@ from collections.abc import Callable
 
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages.transactions import EndTxnRequest, EndTxnResponse
-from pykbroker.state_machine import Token
 
 from .effects import WriteMarkers
 from .requests import MarkersWritten, TransactionRequestContext
@@ -33,7 +32,7 @@ class EndTransactions:
         self._take_producer_id = take_producer_id
         self._coordinator_epoch = coordinator_epoch
 
-    def end(self, request: EndTxnRequest, token: Token, context: TransactionRequestContext, step: Step) -> None:
+    def end(self, request: EndTxnRequest, context: TransactionRequestContext, step: Step) -> EndTxnResponse:
         bumps_epoch = context.api_version >= _FIRST_VERSION_WITH_EPOCH_BUMP
         error_code = self._end(request, bumps_epoch, step)
         if error_code is ErrorCode.PRODUCER_FENCED and context.api_version < _FIRST_VERSION_WITH_PRODUCER_FENCED:
@@ -41,7 +40,7 @@ class EndTransactions:
         producer = (NO_PRODUCER_ID, NO_PRODUCER_EPOCH)
         if error_code is ErrorCode.NONE and bumps_epoch:
             producer = step.table.by_id[request.transactional_id].completed_producer
-        step.answer(token, EndTxnResponse(error_code=error_code, producer_id=producer[0], producer_epoch=producer[1]))
+        return EndTxnResponse(error_code=error_code, producer_id=producer[0], producer_epoch=producer[1])
 
     def _end(self, request: EndTxnRequest, bumps_epoch: bool, step: Step) -> ErrorCode:
         if not request.transactional_id:
@@ -164,7 +163,7 @@ class EndTransactions:
             )
         )
 
-    def markers_written(self, request: MarkersWritten, token: Token, step: Step) -> None:
+    def markers_written(self, request: MarkersWritten, step: Step) -> ErrorCode:
         """Note markers that are written; only the last one of a transaction makes a record."""
         transaction = step.table.find(request.transactional_id)
         if transaction is not None and _is_about(request, transaction):
@@ -173,7 +172,7 @@ class EndTransactions:
             if not transaction.partitions:
                 transaction.complete(step.timestamp_ms)
                 step.changed(transaction, "complete")
-        step.answer(token, ErrorCode.NONE)
+        return ErrorCode.NONE
 
 
 def _told_again(request: EndTxnRequest, transaction: Transaction) -> ErrorCode:

@@ -10,7 +10,6 @@ from collections.abc import Callable
 
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages.transactions import InitProducerIdRequest, InitProducerIdResponse
-from pykbroker.state_machine import Token
 
 from .config import TransactionConfig
 from .end_transactions import EndTransactions
@@ -37,18 +36,14 @@ class InitProducerIds:
         self._ends = ends
 
     def init(
-        self, request: InitProducerIdRequest, token: Token, context: TransactionRequestContext, step: Step
-    ) -> None:
+        self, request: InitProducerIdRequest, context: TransactionRequestContext, step: Step
+    ) -> InitProducerIdResponse:
         answer = self._refuse(request) or self._init(request, step)
         if isinstance(answer, Transaction):
-            response = InitProducerIdResponse(producer_id=answer.producer_id, producer_epoch=answer.producer_epoch)
-        else:
-            if answer is ErrorCode.PRODUCER_FENCED and context.api_version < _FIRST_VERSION_WITH_PRODUCER_FENCED:
-                answer = ErrorCode.INVALID_PRODUCER_EPOCH
-            response = InitProducerIdResponse(
-                error_code=answer, producer_id=NO_PRODUCER_ID, producer_epoch=NO_PRODUCER_EPOCH
-            )
-        step.answer(token, response)
+            return InitProducerIdResponse(producer_id=answer.producer_id, producer_epoch=answer.producer_epoch)
+        if answer is ErrorCode.PRODUCER_FENCED and context.api_version < _FIRST_VERSION_WITH_PRODUCER_FENCED:
+            answer = ErrorCode.INVALID_PRODUCER_EPOCH
+        return InitProducerIdResponse(error_code=answer, producer_id=NO_PRODUCER_ID, producer_epoch=NO_PRODUCER_EPOCH)
 
     def _refuse(self, request: InitProducerIdRequest) -> ErrorCode | None:
         if not request.transactional_id:

@@ -6,7 +6,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 from pykbroker.protocol.errors import ErrorCode
-from pykbroker.state_machine import Token
 
 from .requests import AddPartitions, PartitionsAdded, TopicPartition, TransactionRequestContext
 from .step import Step
@@ -22,13 +21,13 @@ class Partitions:
     def __init__(self, max_record_bytes: int) -> None:
         self._max_record_bytes = max_record_bytes
 
-    def add(self, request: AddPartitions, token: Token, context: TransactionRequestContext, step: Step) -> None:
+    def add(self, request: AddPartitions, context: TransactionRequestContext, step: Step) -> PartitionsAdded:
         errors = self._verify(request, step) if request.verify_only else self._add(request, step)
         if isinstance(errors, ErrorCode):
             if errors is ErrorCode.PRODUCER_FENCED and context.api_version < _FIRST_VERSION_WITH_PRODUCER_FENCED:
                 errors = ErrorCode.INVALID_PRODUCER_EPOCH
             errors = dict.fromkeys(request.partitions, errors)
-        step.answer(token, PartitionsAdded(errors))
+        return PartitionsAdded(errors)
 
     def _verify(self, request: AddPartitions, step: Step) -> dict[TopicPartition, ErrorCode] | ErrorCode:
         transaction = _find(request, step)

@@ -84,20 +84,23 @@ class TransactionShard:
         now_ms: monotonic, for deadlines. timestamp_ms: wall clock, for what is written, and how old it is.
         """
         step = self._begin_step(now_ms, timestamp_ms)
+        step.answer(token, self._answer(request, context, step))
+        return self._finish(step)
+
+    def _answer(self, request: TransactionRequest, context: TransactionRequestContext, step: Step) -> object:
         match request:
             case InitProducerIdRequest():
-                self._init_producer_ids.init(request, token, context, step)
+                return self._init_producer_ids.init(request, context, step)
             case AddPartitions():
-                self._partitions.add(request, token, context, step)
+                return self._partitions.add(request, context, step)
             case EndTxnRequest():
-                self._ends.end(request, token, context, step)
+                return self._ends.end(request, context, step)
             case MarkersWritten():
-                self._ends.markers_written(request, token, step)
+                return self._ends.markers_written(request, step)
             case ListSomeTransactions():
-                list_transactions(request, token, step)
+                return list_transactions(request, step)
             case DescribeTransactionsRequest():
-                describe_transactions(request, token, step)
-        return self._finish(step)
+                return describe_transactions(request, step)
 
     def next_deadline_ms(self) -> int | None:
         return self._timeouts.next_deadline_ms()
