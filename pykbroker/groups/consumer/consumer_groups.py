@@ -29,7 +29,7 @@ from .assignment_tasks import AssignmentOffload, ComputedAssignment
 from .classic_protocol_members import ClassicProtocolMembers
 from .consumer_group import ConsumerGroup, find_consumer
 from .consumer_group_member import UNREVOKED_PARTITIONS
-from .consumer_replay import ConsumerRecords
+from .consumer_replay import ConsumerReplay
 from .descriptions import ConsumerGroupAsOfNow, group_as_of_now
 from .heartbeats import ConsumerHeartbeats
 from .member_progress import MemberProgress
@@ -67,7 +67,7 @@ class ConsumerGroups:
         self._config_of = config_of
         self._metadata_hash = metadata_hash
         self._topic_changes = TopicChanges()
-        self._records = records = ConsumerRecords(groups)
+        self._records = records = ConsumerReplay(groups)
         self._targets = TargetAssignments(config, records, topics, assignments)
         self._regexes = RegularExpressions(config.consumer_regex_refresh_interval_ms, topics, records, regexes)
         migration = Migration(config, groups, records, deadlines, rebalance, topics, metadata_hash)

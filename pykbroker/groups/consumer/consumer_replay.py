@@ -40,7 +40,7 @@ from .resolved_regular_expression import ResolvedRegularExpression
 GREATEST_EPOCH: Final = 2**30
 
 
-class ConsumerRecords:
+class ConsumerReplay:
     """Applies the records of consumer groups.
 
     groups: the shard's groups of all types, shared with it.

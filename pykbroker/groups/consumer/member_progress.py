@@ -15,7 +15,7 @@ from ..common.topics import MetadataHash, TopicsView, topic_ids
 from .consumer_group import ConsumerGroup
 from .consumer_group_member import UNREVOKED_PARTITIONS, ConsumerGroupMember
 from .consumer_records import assignment_record, member_record, partition_metadata_tombstone
-from .consumer_replay import ConsumerRecords
+from .consumer_replay import ConsumerReplay
 from .membership import ConsumerMembership
 from .reconciliation import Reconciliation, ReportedPartitions
 from .regular_expressions import RegularExpressions
@@ -31,7 +31,7 @@ class MemberProgress:
 
     def __init__(
         self,
-        records: ConsumerRecords,
+        records: ConsumerReplay,
         membership: ConsumerMembership,
         targets: TargetAssignments,
         topics: TopicsView,

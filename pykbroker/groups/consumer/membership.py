@@ -33,7 +33,7 @@ from .consumer_records import (
     regex_record,
     target_record,
 )
-from .consumer_replay import ConsumerRecords
+from .consumer_replay import ConsumerReplay
 from .migration import Migration
 
 
@@ -41,7 +41,7 @@ class ConsumerMembership:
     """Adds, replaces and removes members of consumer groups, and keeps their deadlines."""
 
     def __init__(
-        self, records: ConsumerRecords, deadlines: Deadlines, metadata_hash: MetadataHash, migration: Migration
+        self, records: ConsumerReplay, deadlines: Deadlines, metadata_hash: MetadataHash, migration: Migration
     ) -> None:
         self._records = records
         self._deadlines = deadlines

@@ -36,7 +36,7 @@ from .consumer_records import (
     target_epoch_record,
     target_record,
 )
-from .consumer_replay import ConsumerRecords
+from .consumer_replay import ConsumerReplay
 from .embedded_protocol import read_assignment, read_subscription, write_assignment
 
 UPGRADE, DOWNGRADE, BIDIRECTIONAL, DISABLED = "upgrade", "downgrade", "bidirectional", "disabled"
@@ -52,7 +52,7 @@ class Migration:
         self,
         config: GroupConfig,
         groups: dict[str, Group],
-        records: ConsumerRecords,
+        records: ConsumerReplay,
         deadlines: Deadlines,
         rebalance: Rebalance,
         topics: TopicsView,

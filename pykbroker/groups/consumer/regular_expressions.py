@@ -22,7 +22,7 @@ from ..common.context import Step
 from ..common.topics import TopicsView
 from .consumer_group import ConsumerGroup
 from .consumer_records import regex_record
-from .consumer_replay import ConsumerRecords
+from .consumer_replay import ConsumerReplay
 from .resolved_regular_expression import ResolvedRegularExpression
 
 SHORTEST_REFRESH_INTERVAL_MS: Final = 10_000
@@ -63,7 +63,7 @@ class RegularExpressions:
         self,
         refresh_interval_ms: int,
         topics: TopicsView,
-        records: ConsumerRecords,
+        records: ConsumerReplay,
         regexes: TopicRegexes | None = None,
     ) -> None:
         self._regexes = regexes

@@ -15,7 +15,7 @@ from ..common.topics import TopicsView, topic_ids
 from .assignment_tasks import AssignmentOffload, AssignmentTask, ComputedAssignment, size_of
 from .consumer_group import ConsumerGroup
 from .consumer_records import target_epoch_record, target_record, target_tombstone
-from .consumer_replay import ConsumerRecords
+from .consumer_replay import ConsumerReplay
 
 
 class TargetAssignments:
@@ -27,7 +27,7 @@ class TargetAssignments:
     def __init__(
         self,
         config: GroupConfig,
-        records: ConsumerRecords,
+        records: ConsumerReplay,
         topics: TopicsView,
         offload: AssignmentOffload | None = None,
     ) -> None:
