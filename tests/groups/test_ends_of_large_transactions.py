@@ -71,7 +71,11 @@ class Table:
         return [self._seen_at(place) for place in PLACES], [self.all_of(group) for group in GROUPS]
 
     def _seen_at(self, place: tuple[str, str, int]) -> Any:
-        return self.pending.committed(*place), self.pending.is_pending(*place), list(self.pending.offsets_at(*place))
+        return (
+            self.pending.committed_offset(*place),
+            self.pending.is_pending(*place),
+            list(self.pending.offsets_at(*place)),
+        )
 
     def all_of(self, group: str) -> Any:
         table = {name: dict(offsets) for name, offsets in self.offsets.of_group(group)}

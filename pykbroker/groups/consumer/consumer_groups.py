@@ -94,7 +94,7 @@ class ConsumerGroups:
     def describe(self, group_id: str) -> ConsumerGroupAsOfNow:
         return group_as_of_now(self._groups.get(group_id), group_id, self._targets.assignor_of, self._topics)
 
-    # What comes from beside the requests
+    # Topics and assignments
 
     def on_topics_changed(self, names: Collection[str]) -> None:
         """Topics were created, have more partitions, or were deleted: groups look at them again in their next

@@ -155,7 +155,7 @@ class Migration:
         """Makes the group a classic group where that is allowed and only leaving members speak the consumer protocol.
         Whether it did."""
         gone = {member.member_id for member in leaving}
-        for member in group.members.values():  # which ends at the first one, in most groups
+        for member in group.members.values():  # in most groups the first one ends it
             if not member.uses_classic_protocol and member.member_id not in gone:
                 return False
         staying = [member for member in group.members.values() if member.member_id not in gone]

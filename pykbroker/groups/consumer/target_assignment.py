@@ -60,7 +60,7 @@ class TargetAssignments:
 
     def _is_due(self, group: ConsumerGroup, interval_ms: int, step: Step) -> bool:
         last_ms = group.assignment_timestamp_ms
-        # Where the clock was set back nobody waits until it is there again; Kafka does.
+        # After the clock was set back an assignment is due at once; Kafka waits until the clock has caught up.
         return not last_ms or not last_ms <= step.timestamp_ms < last_ms + interval_ms
 
     def update(self, group: ConsumerGroup, step: Step) -> None:

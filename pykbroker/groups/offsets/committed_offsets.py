@@ -56,10 +56,9 @@ class CommittedOffset:
 class CommittedOffsets:
     """Every committed offset of a shard, by group, topic and partition. It changes by replaying records only.
 
-    The offsets of a large transaction come into the table some time after its end: `PendingOffsets.committed` looks
-    at both. groups_by_topic: counts pending offsets, too. last_order: the order of the newest offset, committed or
-    pending.
-    """
+    The offsets of a large transaction come into the table some time after its end: `PendingOffsets.committed_offset`
+    looks at both. groups_by_topic: counts pending offsets, too. last_order: the order of the newest offset, committed
+    or pending. """
 
     def __init__(self) -> None:
         self._by_group: dict[str, dict[str, dict[int, CommittedOffset]]] = {}

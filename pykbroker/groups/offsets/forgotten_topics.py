@@ -112,7 +112,7 @@ class ForgottenTopics:
                     yield group_id, *place
 
     def _offsets_at(self, place: GroupPlace) -> Iterator[CommittedOffset]:
-        committed = self._pending.committed(*place)
+        committed = self._pending.committed_offset(*place)
         if committed is not None:
             yield committed
         yield from self._pending.offsets_at(*place)

@@ -98,7 +98,7 @@ class OffsetExpiration:
             step.because(f"group {group.group_id}: {len(places)} offsets expired")
 
     def _is_there_and_expired(self, group: Group, place: Place, step: Step) -> bool:
-        offset = self._pending.committed(group.group_id, *place)
+        offset = self._pending.committed_offset(group.group_id, *place)
         return offset is not None and self._is_expired(group, place, offset, step)
 
     def _is_expired(self, group: Group, place: Place, offset: CommittedOffset, step: Step) -> bool:

@@ -92,7 +92,7 @@ class Offsets:
         earlier topic of its name."""
         if require_stable and self.pending.is_pending(group_id, topic, index):
             return unstable_offset(index)
-        committed = self.pending.committed(group_id, topic, index)
+        committed = self.pending.committed_offset(group_id, topic, index)
         if committed is None or group_id not in self._groups or _differs(committed.topic_id, topic_id):
             return _no_offset(index)
         return told_offset(index, committed)
@@ -132,7 +132,7 @@ class Offsets:
 
     def _exists(self, group_id: str, topic: str, index: int) -> bool:
         """A pending offset counts: once it is deleted, its transaction commits none."""
-        is_committed = self.pending.committed(group_id, topic, index) is not None
+        is_committed = self.pending.committed_offset(group_id, topic, index) is not None
         return is_committed or self.pending.is_pending(group_id, topic, index)
 
     def delete_some(self, group_id: str, most: int, step: Step) -> bool:

@@ -5,8 +5,8 @@ request for stable offsets has to be repeated, and no offset of these partitions
 offsets too. The model is the transactional half of Kafka's `OffsetMetadataManager`.
 
 A transaction may leave a hundred thousand offsets, and from the moment of its end all of them count, or none. So `end`
-only marks the transaction, and every read looks at these marks (`committed`, `is_pending`, `as_of_now`). The offsets
-are moved to the table of committed offsets afterwards, some at a time (`move_some`), which no read can tell.
+only marks the transaction, and every read looks at these marks (`committed_offset`, `is_pending`, `as_of_now`). The
+offsets are moved to the table of committed offsets afterwards, some at a time (`move_some`), which no read can tell.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class PendingOffsets:
         """Whether an offset there is pending, or not moved yet: then the table alone does not tell what counts."""
         return (topic, partition) in self._transactions.get(group_id, ())
 
-    def committed(self, group_id: str, topic: str, partition: int) -> CommittedOffset | None:
+    def committed_offset(self, group_id: str, topic: str, partition: int) -> CommittedOffset | None:
         """The offset that counts there: the newest of those in the table and those not moved to it yet."""
         newest = self._offsets.get(group_id, topic, partition)
         place = topic, partition
