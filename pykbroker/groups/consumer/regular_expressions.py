@@ -6,9 +6,9 @@ so that the next coordinator of the group need not look again. The model is Kafk
 `maybeUpdateRegularExpressions` of its `GroupMetadataManager`.
 
 Matching ten thousand topics takes from tens of milliseconds to seconds. A broker does it in a thread
-(`server.coordinators.topic_regexes`), before the heartbeat that brings an expression, and between heartbeats where it
-is due again: then members hear of it a heartbeat later. Compiling would hold the interpreter even in a thread, so the
-size of a compiled program is bounded (`MOST_PROGRAM_BYTES`); Kafka's is not.
+(`server.coordinators.topic_regex_resolver`), before the heartbeat that brings an expression, and between heartbeats
+where it is due again: then members hear of it a heartbeat later. Compiling would hold the interpreter even in a thread,
+so the size of a compiled program is bounded (`MOST_PROGRAM_BYTES`); Kafka's is not.
 """
 
 from __future__ import annotations

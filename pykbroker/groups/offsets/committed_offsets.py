@@ -58,7 +58,8 @@ class CommittedOffsets:
 
     The offsets of a large transaction come into the table some time after its end: `PendingOffsets.committed_offset`
     looks at both. groups_by_topic: counts pending offsets, too. last_order: the order of the newest offset, committed
-    or pending. """
+    or pending.
+    """
 
     def __init__(self) -> None:
         self._by_group: dict[str, dict[str, dict[int, CommittedOffset]]] = {}
