@@ -1,7 +1,7 @@
 """API keys, and where the messages of each API are declared.
 
 A family's module is imported at the first use of one of its types, so that a broker does not load what it does not
-serve. Which of these APIs a broker serves is the table in `pykbroker.server.network.dispatch`, not this one.
+serve. Which of these APIs a broker serves is the table in `pykbroker.server.node.handlers`, not this one.
 
 Two deviations of Kafka's ApiVersions from the declarations belong to the server: Produce is advertised from version 0
 on, because librdkafka looks for it, and refused below version 3; versions marked as unstable are not advertised.

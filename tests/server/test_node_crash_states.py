@@ -26,7 +26,7 @@ def test_a_node_starts_on_whatever_a_crash_left_and_remembers_its_votes() -> Non
     storage = storage_of(disk)
     cluster_id = storage.cluster_id
     promises.append((len(disk.journal), cluster_id, 0, 0))
-    log = storage._metadata_log
+    log = storage.metadata_log
     for epoch in range(1, 5):
         log.store_election(ElectionState(epoch, voted_id=1), [1])
         promises.append((len(disk.journal), cluster_id, epoch, promises[-1][3]))
@@ -48,9 +48,9 @@ def test_a_node_starts_on_whatever_a_crash_left_and_remembers_its_votes() -> Non
             again = storage_of(state.disk(disk)[0])
             where = f"cut {cut}, {choice.label}"
             assert promised_id in (None, again.cluster_id), where
-            election = again._metadata_log.read_election([1])
-            assert election.epoch >= max(epoch, again._metadata_log.last_epoch), where
+            election = again.metadata_log.read_election([1])
+            assert election.epoch >= max(epoch, again.metadata_log.last_epoch), where
             assert election.epoch == 0 or election.voted_id == 1, where
-            assert again._metadata_log.end_offset >= end_offset, where
-            assert sum(1 for _ in again._metadata_log.read()) == again._metadata_log.end_offset, where
+            assert again.metadata_log.end_offset >= end_offset, where
+            assert sum(1 for _ in again.metadata_log.read()) == again.metadata_log.end_offset, where
     assert len(seen) >= 600

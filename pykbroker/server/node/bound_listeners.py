@@ -1,4 +1,4 @@
-"""Where a node is reachable: its configured listeners, with the ports that were really bound."""
+"""A node is reachable on its configured listeners, on the ports that were really bound."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from pykbroker.config import Listener
 from ..network.transport import Acceptor
 
 Acceptors: TypeAlias = Mapping[str, Acceptor]
-"""By the names of their listeners."""
+"""The acceptors of a node, by the names of their listeners."""
 
 _SECURITY_PROTOCOL_IDS = {"PLAINTEXT": 0, "SSL": 1, "SASL_PLAINTEXT": 2, "SASL_SSL": 3}
 
 
 @dataclass(frozen=True, slots=True)
 class BoundListener:
-    """Where one listener is reachable, with the port that was really bound."""
+    """The address of one listener, with the port that was really bound."""
 
     name: str
     host: str
@@ -28,7 +28,7 @@ class BoundListener:
 
     @property
     def security_protocol_id(self) -> int:
-        """As registrations have it."""
+        """The number of the security protocol in registrations."""
         return _SECURITY_PROTOCOL_IDS[self.security_protocol]
 
     def __str__(self) -> str:

@@ -1,4 +1,7 @@
-"""What handlers see of their node. It is built once per node; nothing here waits or decides."""
+"""Handlers see their node as a `ClusterNode` or, on brokers' listeners, as a `Broker`.
+
+Both are plain collections of a node's parts, made once by `composition`; nothing here waits or decides.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +34,7 @@ from .node_transactions import NodeTransactions
 
 @dataclass(slots=True)
 class ClusterNode:
-    """What every node has, whatever its roles. controller, broker_watch: None on a broker alone."""
+    """The parts that every node has, whatever its roles. controller, broker_watch: None without the controller role."""
 
     config: BrokerConfig
     node_id: int
@@ -62,9 +65,9 @@ class Broker(ClusterNode):
     log_moves: LogMoves
     fetch_sessions: FetchSessionCache
     replica_selector: RackAwareReplicaSelector | None = None
-    """Who refers consumers to replicas that are closer (`replica.selector.class`)."""
+    """The selector refers consumers to closer replicas (`replica.selector.class`); None where none is configured."""
     fetch_waits: FetchWaits = field(default_factory=FetchWaits)
     replica_turns: LongRequests = field(default_factory=LongRequests)
-    """Of fetches by other brokers, so that replication does not stand behind a hundred long requests of clients."""
+    """Other brokers' fetches have turns of their own: replication does not queue behind long requests of clients."""
     encoded_topics: EncodedTopicsOfNode = field(default_factory=EncodedTopicsOfNode)
     encoding_all_topics: trio.Lock = field(default_factory=trio.Lock)

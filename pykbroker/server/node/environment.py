@@ -1,4 +1,4 @@
-"""What a node runs on: the disk, network, clock, threads and chance of a process, or those of the simulated world."""
+"""A node runs on the disk, network, clock, threads and chance of its process, or on those of the simulated world."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ from ..runtime.threads import Threads
 
 @dataclass(frozen=True, slots=True)
 class Environment:
-    """new_workplace: where a log is cleaned; another process has to see the same disk.
+    """All that a node does not make itself.
 
-    on_loading: is told how far the logs are opened, where that takes a while.
+    new_workplace: where a log is cleaned; another process has to see the same disk. on_loading: is told how many logs
+    are opened, where that takes a while.
     """
 
     disk: Disk
@@ -31,5 +32,5 @@ class Environment:
     on_loading: OnLoading | None = None
 
     def fork_rng(self) -> random.Random:
-        """A part's own chance, whatever the others draw meanwhile."""
+        """A generator for one part, which draws the same numbers whatever the other parts draw."""
         return random.Random(self.rng.getrandbits(64))

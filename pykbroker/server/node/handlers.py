@@ -1,8 +1,9 @@
-"""What a node serves: a table of handlers for each kind of listener.
+"""A node serves what stands in two tables of handlers, one for each kind of listener.
 
 A module of `pykbroker.api` registers its handler here when it is imported; nothing of a node is in the tables. Brokers'
-listeners belong to nodes with the broker role, controllers' listeners also to nodes without it. So a handler that
-answers on the latter takes a `RequestContext[ClusterNode]`; type checkers refuse one that asks for a `Broker`.
+listeners belong to nodes with the broker role, controllers' listeners also to nodes without it. A handler that answers
+on controllers' listeners therefore takes a `RequestContext[ClusterNode]`, and type checkers refuse one that asks for a
+`Broker`. Kafka's counterparts are `KafkaApis` and `ControllerApis`.
 """
 
 from __future__ import annotations
@@ -14,13 +15,15 @@ from .broker import Broker, ClusterNode
 
 
 class Handlers:
+    """The handlers of both kinds of listeners."""
+
     def __init__(self) -> None:
         self.broker: HandlerTable[Broker] = HandlerTable("broker")
         self.controller: HandlerTable[ClusterNode] = HandlerTable("controller")
 
 
 HANDLERS = Handlers()
-"""Filled by importing `pykbroker.api`; constant from then on."""
+"""The import of `pykbroker.api` fills these tables; they are constant from then on."""
 
 handles = HANDLERS.broker.handles
 handles_on_controllers = HANDLERS.controller.handles

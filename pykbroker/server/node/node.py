@@ -1,7 +1,10 @@
-"""One node, broker or controller or both, on its log directories and listeners, from the start to a clean shutdown.
+"""A node, broker or controller or both, runs on its log directories and listeners from its start to its shutdown.
 
-It owns everything it starts. `run` ends in two ways: after `stop` everything is drained, closed and marked as cleanly
-shut down; when it is cancelled it just ends, as after a crash, and the next start recovers.
+The order of a start: the listeners are bound, the storage is opened, the parts are composed, controllers' listeners
+serve, raft and the image catch up, a controller and a broker register, and then clients' listeners serve.
+
+`run` ends in two ways. After `stop` everything is drained, closed and marked as cleanly shut down. When `run` is
+cancelled, it ends as after a crash, and the next start recovers.
 """
 
 from __future__ import annotations
@@ -34,7 +37,7 @@ class NeverServed(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Ready:
-    """What a node says when it serves."""
+    """A node serves, and tells its process where."""
 
     node_id: int
     cluster_id: str
@@ -48,7 +51,7 @@ class Ready:
 
 
 def socket_options(config: BrokerConfig) -> SocketOptions:
-    """Sizes where they were given: Kafka's defaults are those of slower days."""
+    """Sockets get sizes where the file gives them: Kafka's defaults are too small for today's networks."""
     given = config.originals
     return SocketOptions(
         send_buffer_bytes=config.int("socket.send.buffer.bytes")
@@ -64,6 +67,8 @@ def socket_options(config: BrokerConfig) -> SocketOptions:
 
 
 class Node:
+    """One node of a cluster. `composition` tells of what it consists."""
+
     def __init__(self, config: BrokerConfig, handlers: Handlers, environment: Environment) -> None:
         self._config = config
         self._handlers = handlers
@@ -71,7 +76,7 @@ class Node:
         self._stopping = trio.Event()
         self.serves = False
         self.stopped = trio.Event()
-        """Set when a clean shutdown is done."""
+        """Set when a clean shutdown is done, whether or not the node has served."""
 
     def stop(self) -> None:
         """Ask for a clean shutdown, also while it waits for its quorum; `run` returns when it is done."""
@@ -158,6 +163,7 @@ class Node:
 
 @contextmanager
 def _closing(acceptors: dict[str, Acceptor]) -> Iterator[dict[str, Acceptor]]:
+    """Close all acceptors at the end of the body."""
     try:
         yield acceptors
     finally:
@@ -167,7 +173,7 @@ def _closing(acceptors: dict[str, Acceptor]) -> Iterator[dict[str, Acceptor]]:
 
 @asynccontextmanager
 async def _until(wait: Callable[[], Awaitable[None]]) -> AsyncIterator[None]:
-    """What is in it is given up when the wait is over."""
+    """Cancel the body when `wait` returns before the body has ended."""
 
     async def give_up(scope: trio.CancelScope) -> None:
         await wait()

@@ -1,7 +1,6 @@
-"""What a node keeps on disk: its log directories and, in one of them, the metadata log.
+"""A node keeps its log directories on disk and, in one of them, the metadata log.
 
-Opening formats what is unformatted. `close` is the end of a clean shutdown; `release` alone leaves everything as a
-crash would.
+`open` formats what is unformatted. `close` ends a clean shutdown; `release` alone leaves everything as a crash would.
 """
 
 from __future__ import annotations
@@ -37,9 +36,10 @@ T = TypeVar("T")
 
 
 class NodeStorage:
-    """directories: those of the partitions. bootstrap: the first records of a metadata log that has none.
+    """The log directories and the metadata log of one node, locked and open until `release`.
 
-    broker_epoch: goes into the mark of a clean shutdown.
+    directories: those that hold partitions. bootstrap: the records with which the first controller of a cluster begins
+    an empty metadata log. broker_epoch: goes into the mark of a clean shutdown; -1 where the broker never had one.
     """
 
     def __init__(
@@ -47,7 +47,6 @@ class NodeStorage:
         cluster_id: str,
         directories: Sequence[LogDirectory],
         opened: Sequence[LogDirectory],
-        disk: Disk,
         metadata_log: MetadataLog,
         bootstrap: Sequence[Message],
     ) -> None:
@@ -55,7 +54,6 @@ class NodeStorage:
         self.directories = directories
         self.broker_epoch = -1
         self._opened = opened
-        self._disk = disk
         self.metadata_log = metadata_log
         self.bootstrap = bootstrap
 
@@ -94,7 +92,7 @@ class NodeStorage:
             raise
         # A metadata directory of its own is not in log.dirs and takes no partitions.
         of_partitions = [each for each in opened if each.path in partition_paths(config)]
-        return cls(cluster_id, of_partitions, opened, disk, metadata_log, bootstrap)
+        return cls(cluster_id, of_partitions, opened, metadata_log, bootstrap)
 
     @property
     def metadata_directory_id(self) -> bytes:
@@ -102,16 +100,16 @@ class NodeStorage:
 
     @property
     def previous_broker_epoch(self) -> int:
-        """Of the last run, where all directories were closed cleanly; -1 elsewhere."""
+        """The broker epoch of the last run, where all directories were closed cleanly; -1 elsewhere."""
         epochs = {directory.previous_broker_epoch for directory in self.directories}
         return epochs.pop() if len(epochs) == 1 else -1
 
     def close(self) -> None:
-        """A clean shutdown: everything is flushed and marked so. It blocks: for a thread."""
+        """Flush everything and mark it as cleanly shut down. The call blocks, so a thread makes it."""
         try:
             self.metadata_log.close()
         except NoRoom:
-            # Its records are durable; the next start has to look at it.
+            # The log's records are durable, and the next start has to look at it.
             self._opened[0].has_unclean_log = True
         for directory in self._opened:
             directory.close(broker_epoch=self.broker_epoch)
@@ -123,7 +121,7 @@ class NodeStorage:
 
 
 class _Paths:
-    """The directories of a node, less those whose disk fails: the others serve without them (KIP-112)."""
+    """The directories of a node, without those whose disk fails: the others serve without them (KIP-112)."""
 
     def __init__(self, config: BrokerConfig) -> None:
         self.usable = directory_paths(config)
@@ -146,7 +144,7 @@ class _Paths:
 
 @contextmanager
 def refusing_start() -> Iterator[None]:
-    """What the metadata says may be nothing that this node can run on."""
+    """Turn metadata that this node cannot run on into StartupError."""
     try:
         yield
     except (
@@ -160,7 +158,7 @@ def refusing_start() -> Iterator[None]:
 
 
 def _metadata_log_config(config: BrokerConfig) -> LogConfig:
-    """Retention is that of snapshots: without them nothing of the metadata log may go."""
+    """The configuration of the metadata log. Only snapshots let its beginning go, never size or age."""
     internal_segment_bytes = config.optional_int("internal.metadata.log.segment.bytes")
     return LogConfig(
         segment_bytes=internal_segment_bytes or config.int("metadata.log.segment.bytes"),

@@ -1,4 +1,4 @@
-"""What a node has for transactions: coordinator, markers, the way to other brokers, producer ids."""
+"""A node's parts for transactions at work: coordinator, markers, the way to other brokers, producer ids."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class NodeTransactions:
     inter_broker: InterBroker
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        """Until it is cancelled."""
+        """Run the coordinator, the markers and the supply of producer ids until cancelled."""
         try:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(self.producer_ids.run)

@@ -1,4 +1,4 @@
-"""What makes a node a broker: its replicas, groups and transactions, and its membership of the cluster."""
+"""The broker role adds replicas, groups and transactions to a node, and the membership in its cluster."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from .transactions import node_transactions
 def broker_role(
     node: ClusterNode, storage: NodeStorage, environment: Environment, advertised: tuple[BoundListener, ...]
 ) -> BrokerRole:
-    """advertised: what clients are told, one for each listener."""
+    """The broker role of this node. advertised: the addresses that clients are told, one for each listener."""
     assignments = DirectoryAssignments(node.controller_channel, lambda: node.image, node.node_id)
     broker = _broker(node, storage, environment, assignments)
     replicas = broker.partitions

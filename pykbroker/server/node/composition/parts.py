@@ -1,4 +1,4 @@
-"""A node, put together: what its roles ask for, and its listeners with the handlers behind them."""
+"""`compose` puts a node together: the parts that its roles ask for, and the listeners with their handlers."""
 
 from __future__ import annotations
 
@@ -32,7 +32,10 @@ from .quorum import cluster_node, snapshot_generator
 
 @dataclass(frozen=True, slots=True)
 class NodeParts:
-    """broker_role, registrar: None on a node without the broker role, or without the controller role."""
+    """All that `Node` starts and stops.
+
+    broker_role: None without the broker role. registrar: None without the controller role.
+    """
 
     node: ClusterNode
     broker_role: BrokerRole | None
@@ -80,7 +83,7 @@ def _registrar(node: ClusterNode, environment: Environment, listeners: Sequence[
 
 @dataclass(frozen=True, slots=True)
 class _Listening:
-    """What all listeners of a node share. request_numbers: of the node's requests, whichever listener they come by."""
+    """All listeners of a node share these. request_numbers: counts requests, whichever listener they come by."""
 
     config: BrokerConfig
     acceptors: Acceptors
@@ -91,7 +94,7 @@ class _Listening:
     def listeners(
         self, configured: Sequence[ListenerConfig], node: NodeT, handlers: HandlerTable[NodeT]
     ) -> list[Listener]:
-        """Those of one kind, which share the memory for requests and the limits of connections."""
+        """The listeners of one kind share the memory for requests and the limits of connections."""
         pool = BufferPool(_client_memory(self.config))
         limits = _connection_limits(self.config)
         refusals = RateLimitedLog(logging.getLogger(f"{Listener.__module__}.refusals"), self.environment.clock)

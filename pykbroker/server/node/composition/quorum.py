@@ -1,4 +1,4 @@
-"""What every node has of the metadata quorum: raft, the image, the way to the controller, and maybe a controller."""
+"""Every node has raft, the image and the way to the active controller; some have a controller."""
 
 from __future__ import annotations
 
@@ -28,7 +28,10 @@ from .raft import raft_driver
 def cluster_node(
     config: BrokerConfig, storage: NodeStorage, environment: Environment, listeners: Sequence[BoundListener]
 ) -> ClusterNode:
-    """listeners: where others reach this node's controller. Raises CorruptLog, FileError, StartupError."""
+    """The parts that every node has. Raises CorruptLog, FileError, StartupError.
+
+    listeners: where others reach this node's controller.
+    """
     raft = raft_driver(config, storage, environment, listeners)
     metadata = MetadataPublisher(raft, storage.metadata_log, remedy=remedy(config))
     controller = None
@@ -97,7 +100,7 @@ def _leader_elsewhere(raft: RaftDriver) -> NodeAddress | None:
 
 
 def snapshot_generator(config: BrokerConfig, storage: NodeStorage, environment: Environment) -> SnapshotGenerator:
-    """A listener of the image, which writes the snapshots that the metadata log may begin behind."""
+    """The generator of the snapshots behind which the metadata log may begin; a listener of the image."""
     return SnapshotGenerator(
         storage.metadata_log,
         SnapshotSchedule(

@@ -1,6 +1,6 @@
-"""A node's part in the metadata quorum: who it is, who votes, whom it asks, and for how long it waits.
+"""Raft is told who this node is, who votes, whom it asks, and for how long it waits.
 
-Configuration and directory say so at the start; the metadata log may know better who votes.
+The configuration and the metadata directory say so at the start; the metadata log may know better who votes.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _APPEND_LINGER = "controller.quorum.append.linger.ms"
 def raft_driver(
     config: BrokerConfig, storage: NodeStorage, environment: Environment, listeners: Sequence[BoundListener]
 ) -> RaftDriver:
-    """Raft on this node's metadata log. Raises CorruptLog, FileError, StartupError.
+    """The driver of raft on this node's metadata log. Raises CorruptLog, FileError, StartupError.
 
     listeners: where others reach this node's controller; none of a broker alone.
     """
@@ -97,7 +97,7 @@ def _raft_node(
 
 
 def _configured_voters(config: BrokerConfig, endpoints: Sequence[Endpoint]) -> list[Voter]:
-    """A controller that is told of nobody is a quorum of its own, for as long as its log says nothing else."""
+    """The voters of the configuration. A controller that is told of no other is a quorum of its own."""
     if config.quorum_voters:
         return [Voter(node_id, host, port) for node_id, (host, port) in config.quorum_voters.items()]
     others = [each for each in _bootstrap_servers(config) if not _is_own(each, endpoints)]
@@ -107,9 +107,7 @@ def _configured_voters(config: BrokerConfig, endpoints: Sequence[Endpoint]) -> l
 
 
 def _is_own(server: Endpoint, endpoints: Sequence[Endpoint]) -> bool:
-    """Tell whether the voter is this node, as in the properties that Kafka comes with: `localhost:9093`, and the
-    controller listens on port 9093.
-    """
+    """Whether a bootstrap server is this node, as in Kafka's own file: `localhost:9093`, and it listens on 9093."""
     return any(
         server.port == each.port and server.host in (each.host, "localhost", "127.0.0.1", "::1") for each in endpoints
     )
@@ -120,7 +118,7 @@ def _bootstrap_servers(config: BrokerConfig) -> list[Endpoint]:
 
 
 def _append_linger_ms(config: BrokerConfig) -> int:
-    """Where it was given: Kafka's 25 ms are 25 ms for every change of the metadata."""
+    """The linger that the file gives, or none: Kafka's default of 25 ms would delay every change of the metadata."""
     return config.int(_APPEND_LINGER) if _APPEND_LINGER in config.originals else 0
 
 

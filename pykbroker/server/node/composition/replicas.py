@@ -1,4 +1,4 @@
-"""The replicas of a broker: its partitions, the work on their logs, and the following of other leaders."""
+"""A broker's replicas are its partitions, the work on their logs, and the fetchers from other leaders."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def replica_manager(
     on_loading: OnLoading | None = None,
     on_placement: OnPlacement | None = None,
 ) -> ReplicaManager:
-    """The partitions in these log directories, which none is hosted in before the first image is applied."""
+    """The replica manager of these log directories. No partition is hosted before the first image is applied."""
     hosted = HostedPartitions()
     logs = HostedLogs(directories, clock=clock, producer_id_expiration_ms=config.int("producer.id.expiration.ms"))
     full = FullDirectories(clock)
@@ -91,7 +91,7 @@ def replica_manager(
         failures=failures,
         appends=RecordAppends(failures, upkeep, full),
         record_checks=record_checks,
-        # A busy disk that lookups wait for stops no check.
+        # Lookups that wait for a busy disk hold up no check.
         timestamp_lookups=RecordChecks(threads, beside=record_checks),
         isr_changes=isr_changes,
         isr_rules=isr_rules,
@@ -103,7 +103,7 @@ def replica_manager(
 def node_replication(
     config: BrokerConfig, replicas: ReplicaManager, brokers: BrokerSender, clock: Clock
 ) -> NodeReplication:
-    """brokers: the way to the leaders on other nodes."""
+    """The replication of this broker as a follower and as a leader. brokers: the way to leaders on other nodes."""
     fetchers = ReplicaFetchers(
         config,
         brokers,

@@ -1,4 +1,4 @@
-"""What a broker needs for transactions: coordinator, markers, the way to other brokers, producer ids."""
+"""Transactions need a coordinator, markers, the way to other brokers, and producer ids."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def node_transactions(
     clock: Clock,
     threads: Threads,
 ) -> NodeTransactions:
-    """groups: takes the markers of transactions that commit offsets."""
+    """A broker's parts for transactions. groups: takes the markers of transactions that commit offsets."""
     node_id = config.node_id
     inter_broker = InterBroker(
         node_id,
