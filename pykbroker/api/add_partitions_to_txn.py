@@ -77,7 +77,7 @@ async def _add_all(
 async def _partitions(
     context: RequestContext[Broker], transaction: AddPartitionsToTxnTransaction
 ) -> tuple[TopicPartition, ...]:
-    """Without repetition."""
+    """Return the partitions that the transaction names, each once."""
     named = (TopicPartition(topic.name, each) for topic in transaction.topics for each in topic.partitions)
     return tuple(await context.turn.distinct(named))
 

@@ -32,7 +32,7 @@ _ADVERTISED_SINCE = {ApiKey.PRODUCE: 0}
 """librdkafka before 2.x takes a broker that does not list Produce 0 for one without Produce; 0 to 2 are refused."""
 
 _OF_QUORUMS = {KRAFT_VERSION: REGISTERED_FEATURES[KRAFT_VERSION]}
-"""Who is to become a voter is asked for it first (KIP-853)."""
+"""A node that is to become a voter is asked for its versions first (KIP-853)."""
 
 
 @handles_on_all_nodes(ApiVersionsRequest)

@@ -1,4 +1,4 @@
-"""What a client may do, as the bit fields of KIP-430: bit n stands for the operation with the number n.
+"""The operations that a client may do are a bit field (KIP-430): bit n stands for the operation with the number n.
 
 There are no ACLs yet, so everybody may do everything. Operations and numbers: `org.apache.kafka.common.acl`.
 """
@@ -10,7 +10,7 @@ from enum import IntEnum
 from typing import Final
 
 NOT_ASKED: Final = -(1 << 31)
-"""What stands in the field if the request did not ask."""
+"""The field has this value if the request did not ask."""
 
 
 class Operation(IntEnum):

@@ -57,7 +57,7 @@ async def _describe(context: RequestContext[Broker], group_id: str, with_operati
 
 
 async def _members(context: RequestContext[Broker], found: ConsumerGroupAsOfNow) -> list[Member]:
-    """As bytes: ten thousand of them are too many objects, and would be let go all at once."""
+    """Encode the members at once: ten thousand are too many objects, and would be freed all at once."""
     members = EncodedArray(ConsumerGroupDescribeResponse, context.header.api_version)
     for member_id in await context.turn.through(found.member_ids()):
         members.add([found.describe_member(member_id)])

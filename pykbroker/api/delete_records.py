@@ -31,7 +31,7 @@ _STEPS_OF_DELETION = 20
 
 @dataclass(slots=True)
 class _Deletion:
-    """Of one partition's records; what its replicas are waited for."""
+    """One partition's records are deleted below `offset`, and the answer waits for its replicas."""
 
     partition: Partition
     offset: int
@@ -53,7 +53,7 @@ async def delete_records(context: RequestContext[Broker], request: DeleteRecords
 
 
 async def _offsets(context: RequestContext[Broker], request: DeleteRecordsRequest) -> dict[tuple[str, int], int]:
-    """Where a partition is named twice, the last offset counts, and is answered once."""
+    """A partition that is named twice is answered once, and its last offset counts."""
     offsets = {}
     for topic in request.topics:
         for each in topic.partitions:

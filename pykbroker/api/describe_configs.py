@@ -100,7 +100,7 @@ class _Description:
         return rows
 
     async def _known_keys(self, names: Sequence[str]) -> frozenset[str]:
-        """What is nobody's key names no row, however many of them there are."""
+        """A key that nobody has names no row, however many such keys there are."""
         known: set[str] = set()
         for portion in portions(names):
             known.update(name for name in portion if self._is_key(name))
@@ -142,7 +142,7 @@ class _Description:
 
 
 def _check(node: ClusterNode, resource: DescribeConfigsResource) -> None:
-    """Whether there is such a resource. Raises ApiError."""
+    """Return whether there is such a resource. Raises ApiError."""
     name = resource.resource_name
     if resource.resource_type == TOPIC_RESOURCE:
         reason = invalid_reason(name)

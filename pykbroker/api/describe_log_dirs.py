@@ -65,7 +65,7 @@ async def _asked(context: RequestContext[Broker], topics: Sequence[DescribableLo
 
 
 async def _space(context: RequestContext[Broker], directory: LogDirectory) -> DiskSpace | None:
-    """In a thread, because a disk that fails may let wait; None where it has failed."""
+    """Ask the disk in a thread, because a failing disk may take long; None where it has failed."""
     try:
         return await context.node.threads.run(directory.space)
     except FileError:
@@ -95,7 +95,7 @@ async def _topics(
 
 
 def _offset_lag(replicas: ReplicaManager, at: TopicPartition, log: Log, *, is_future: bool) -> int:
-    """How far the log is behind what is known to be replicated, or behind the log whose place it will take."""
+    """Return how far the log lags behind what is replicated, or behind the log whose place it will take."""
     partition = replicas.get_partition(at.topic, at.partition)
     if not isinstance(partition, Partition):
         return _UNKNOWN_LAG

@@ -65,7 +65,7 @@ async def describe_topic_partitions(
 
 
 async def _in_order(context: RequestContext[Broker], names: Iterable[str], cursor: Cursor | None) -> Iterator[str]:
-    """From the cursor on."""
+    """Return the topics from the cursor on."""
     wanted: list[str] = []
     for portion in portions(names):
         wanted += [name for name in portion if cursor is None or name >= cursor.topic_name]

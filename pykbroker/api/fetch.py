@@ -104,7 +104,7 @@ def _params(context: RequestContext[Broker], request: FetchRequest) -> FetchPara
 
 
 class _Sessions:
-    """Those that a connection spoke for last; when it ends they watch nothing any more, and may go on elsewhere."""
+    """A connection spoke for these sessions last; when it ends they watch nothing any more, and may go on elsewhere."""
 
     def __init__(self) -> None:
         self._watches: dict[SessionWatch, None] = {}

@@ -30,7 +30,7 @@ _STEPS_OF_KEY: Final = 6
 
 
 class CoordinatorType(IntEnum):
-    """What the request's key names."""
+    """The request's key names a group or a transactional id."""
 
     GROUP = 0
     TRANSACTION = 1

@@ -1,4 +1,4 @@
-"""What the handlers of group requests share: the way to the coordinator, and what does not come there."""
+"""The handlers of group requests share the way to the coordinator, and the answers that need none."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ async def submit(context: RequestContext[Broker], group_id: str, request: GroupR
 
 
 def has_consumer_groups(context: RequestContext[Broker]) -> bool:
-    """Whether the cluster has agreed on the consumer protocol (KIP-848)."""
+    """Return whether the cluster has agreed on the consumer protocol (KIP-848)."""
     broker = context.node
     return feature_level(broker.image, GROUP_VERSION) > 0 and "consumer" in broker.config.list(REBALANCE_PROTOCOLS)
 

@@ -42,7 +42,7 @@ async def list_groups(context: RequestContext[Broker], request: ListGroupsReques
 async def _groups_of_partition(
     context: RequestContext[Broker], request: ListGroupsRequest, index: int
 ) -> list[ListedGroup]:
-    """Those that are there now, as each is when its turn has come. Raises ApiError."""
+    """List the groups that exist now, each as it is when its turn has come. Raises ApiError."""
     driver = context.node.groups
     shard = driver.shard(index)
     if shard is None:
@@ -67,6 +67,6 @@ async def _in_order(turn: Turn, group_ids: list[str]) -> Iterator[str]:
 
 
 def _taken_from(entries: list[tuple[int, str]]) -> Iterator[tuple[int, str]]:
-    """From the end, one after the other: to forget a hundred thousand at once takes its time, too."""
+    """Drop the entries one by one from the end: to free a hundred thousand at once would hold the loop."""
     while entries:
         yield entries.pop()

@@ -131,7 +131,7 @@ class _Lookup:
         return ListedOffset(ErrorCode.KAFKA_STORAGE_ERROR)
 
     async def _finish(self, step: Job | None, steps: Steps[ListedOffset], budget: CheckBudget) -> ListedOffset:
-        """Where records have to be looked at."""
+        """Look at records, in turns and in threads."""
         connection = self._context.connection
         is_wanted = lambda: not connection.has_left  # noqa: E731
         try:

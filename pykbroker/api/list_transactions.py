@@ -46,7 +46,7 @@ async def list_transactions(
 async def _transactions_of_partition(
     context: RequestContext[Broker], wanted: TransactionFilter, index: int
 ) -> list[ListTransactionsResponseTransactionState]:
-    """Of the ids that are there now, each as it is when its turn has come. Raises ApiError."""
+    """List the transactional ids that exist now, each as it is when its turn has come. Raises ApiError."""
     coordinator = context.node.transactions.coordinator
     shard = coordinator.shard(index)
     if shard is None:

@@ -63,7 +63,7 @@ async def metadata(context: RequestContext[Broker], request: MetadataRequest) ->
 
 
 def controller_id(node: ClusterNode) -> int:
-    """To whom clients send admin requests: any live broker, since it passes them on to the controller (KIP-590)."""
+    """Clients send admin requests to any live broker, since it passes them on to the controller (KIP-590)."""
     if node.image.is_alive(node.node_id):
         return node.node_id
     return next((each.id for each in node.image.live_brokers), -1)
@@ -115,7 +115,7 @@ class _Description:
         self._unknown: list[MetadataResponseTopic] = []
 
     async def of_all(self) -> EncodedStructs:
-        """Whoever asks while it is encoded for somebody else waits for that."""
+        """A request that comes while all topics are encoded for another one waits for that."""
         found = self._known.find_all(self._broker.image)
         if found is not None:
             return found

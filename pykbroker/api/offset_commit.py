@@ -32,7 +32,7 @@ _TOPIC_IDS_SINCE = 10
 
 @handles(OffsetCommitRequest)
 async def offset_commit(context: RequestContext[Broker], request: OffsetCommitRequest) -> OffsetCommitResponse:
-    """What is not there is answered here, the rest by the coordinator; topics are answered in the order asked."""
+    """Partitions that do not exist are answered here, the others by the coordinator, in the order of the request."""
     commits = [await _Commit.of(context, topic) for topic in request.topics]
     for piece in in_pieces((each, each.known) for each in commits):
         topics = [
@@ -50,7 +50,7 @@ async def offset_commit(context: RequestContext[Broker], request: OffsetCommitRe
 
 @dataclass(slots=True)
 class _Commit:
-    """Of one topic's offsets. error_code: why the others are refused."""
+    """Answer the offsets of one topic. error_code: why the others are refused."""
 
     topic: OffsetCommitRequestTopic
     known: list[OffsetCommitRequestPartition]

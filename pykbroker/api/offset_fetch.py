@@ -38,7 +38,7 @@ _GROUPS_SINCE = 8
 _TOPIC_IDS_SINCE = 10
 _NO_OFFSET = -1
 _MOST_OFFSETS = 500_000
-"""In one answer. Who names one group again and again could ask for any number."""
+"""One answer has no more offsets: a request that names one group again and again could ask for any number."""
 _STEPS_OF_GROUP = 20
 _STEPS_OF_OFFSET = 4
 _STEPS_OF_TELLING = 2
@@ -59,7 +59,7 @@ async def offset_fetch(context: RequestContext[Broker], request: OffsetFetchRequ
 
 
 async def _fetch_all(context: RequestContext[Broker], request: OffsetFetchRequest) -> list[OffsetFetchResponseGroup]:
-    """All that a group has committed is asked for once, however often the group is named."""
+    """The offsets of a group are asked for once, however often the request names the group."""
     whole: dict[str, OffsetFetchResponseGroup] = {}
     groups = []
     offsets = 0
@@ -98,7 +98,7 @@ async def _fetch(
 async def _fetch_all_topics(
     context: RequestContext[Broker], asked: OffsetFetchRequestGroup, require_stable: bool
 ) -> OffsetFetchResponseGroup:
-    """All offsets are as they were at one time, however long it takes to tell them."""
+    """Return the offsets as they were at one time, however long it takes to tell them."""
     request = FetchAllOffsets(group_id=asked.group_id, member_id=asked.member_id, member_epoch=asked.member_epoch)
     group = OffsetFetchResponseGroup(group_id=asked.group_id)
     try:

@@ -35,7 +35,7 @@ def in_pieces(entries: Iterable[tuple[T, Sequence[Any]]]) -> Iterator[list[tuple
 
 
 def with_topics(request: RequestT, topics: list[Any] | None) -> RequestT:
-    """The same request for other topics."""
+    """Return the same request for other topics."""
     other = copy(request)
     other.topics = topics
     return other

@@ -229,7 +229,7 @@ class _Appends:
             check = again
 
     def _appended(self, partition: Partition, result: AppendResult) -> PartitionProduceResponse:
-        """At once behind the append."""
+        """Return the answer of an append, at once behind it."""
         answer = PartitionProduceResponse(
             index=partition.index,
             base_offset=result.first_offset,

@@ -1,4 +1,4 @@
-"""What members of the metadata quorum ask each other: Vote (52), BeginQuorumEpoch (53), EndQuorumEpoch (54),
+"""Members of the metadata quorum ask each other: Vote (52), BeginQuorumEpoch (53), EndQuorumEpoch (54),
 FetchSnapshot (59), UpdateRaftVoter (82) and Fetch (1) of the metadata log, on the controller listener alone; and what
 administrators ask, AddRaftVoter (80) and RemoveRaftVoter (81), which brokers forward (KIP-853).
 

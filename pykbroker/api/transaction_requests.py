@@ -1,4 +1,4 @@
-"""What the handlers of transaction requests share: the way to the coordinator."""
+"""The handlers of transaction requests share the way to the coordinator."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ async def submit(context: RequestContext[Broker], transactional_id: str, request
 async def submit_with_producer_id(
     context: RequestContext[Broker], transactional_id: str, request: TransactionRequest
 ) -> Any:
-    """For requests that may need a new producer id: there is one to take, if the controller has any.
+    """A request that may need a new producer id waits until there is one to take, if the controller has any.
 
     Raises ApiError.
     """

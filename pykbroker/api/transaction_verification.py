@@ -1,4 +1,4 @@
-"""Before records of a transaction are appended: do their partitions belong to it? (KIP-890)
+"""Records of a transaction are appended only where their partition belongs to the transaction (KIP-890).
 
 The first batch of a transaction in a partition waits for the transaction coordinator's word, so that no batch that
 comes late, behind its transaction's end, opens one that nobody would ever end. Clients of the second protocol leave
@@ -21,13 +21,13 @@ from pykbroker.transactions.requests import AddPartitions, TopicPartition
 
 
 class ClientSupport(Enum):
-    """What the version of a request says of its client."""
+    """The version of a request says what its client supports."""
 
     FIRST_ERRORS = 0
-    """It has never heard of TRANSACTION_ABORTABLE."""
+    """The client does not know TRANSACTION_ABORTABLE."""
     ABORTABLE_ERRORS = 1
     ADDING = 2
-    """It follows the second protocol: the broker adds its partitions."""
+    """The client follows the second protocol: the broker adds its partitions."""
 
 
 class TransactionVerification:

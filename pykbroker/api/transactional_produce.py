@@ -35,7 +35,7 @@ _COORDINATOR_IS_NOT_THERE = (
 
 
 class TransactionalProduce:
-    """Made by `verify`, once the coordinator was asked."""
+    """The coordinator was asked about these partitions; `verify` makes it."""
 
     def __init__(
         self,

@@ -38,7 +38,7 @@ _ERRORS_OF_VERIFICATION = {ErrorCode.NETWORK_EXCEPTION: ErrorCode.COORDINATOR_LO
 async def txn_offset_commit(
     context: RequestContext[Broker], request: TxnOffsetCommitRequest
 ) -> TxnOffsetCommitResponse:
-    """What is not there is answered here, the rest by the coordinator; topics are answered in the order asked."""
+    """Partitions that do not exist are answered here, the others by the coordinator, in the order of the request."""
     answers = [TxnOffsetCommitResponseTopic(name=topic.name) for topic in request.topics]
     split = [
         await take_out_unknown(context, topic.partitions, context.node.image.topic(topic.name))

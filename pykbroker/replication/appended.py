@@ -1,4 +1,4 @@
-"""What became of one append: it is committed, it is lost, or that is still open.
+"""An append is committed, or it is lost, or that is still open.
 
 An offset alone does not name an append. Its leader may be demoted, truncate it as a follower, and be elected again:
 then another record is at the offset, and is replicated in its place. So an append is lost for whoever waits as soon as
@@ -34,7 +34,7 @@ class Appended:
 
     @property
     def is_lost(self) -> bool:
-        """It may have been truncated, and nothing that is committed from now on says anything about it."""
+        """The append may have been truncated, and nothing that is committed from now on says anything about it."""
         return not self.partition.has_led_since(self.leader_epoch)
 
     @property
@@ -44,7 +44,7 @@ class Appended:
 
     @property
     def is_replicated(self) -> bool:
-        """Where it is not lost: every in-sync replica has it, as durably as its topic wants."""
+        """Every in-sync replica has the append, as durably as its topic wants; of no meaning where it is lost."""
         partition = self.partition
         return self.end_offset <= partition.high_watermark and not partition.log.lacks_flush(self.end_offset)
 
@@ -53,7 +53,7 @@ class Appended:
         return self.is_replicated and not self.is_lost
 
     def settled(self) -> ErrorCode | None:
-        """What `acks=all` is answered; None as long as that is open."""
+        """Return what `acks=all` is answered; None as long as that is open."""
         partition = self.partition
         if not partition.has_led_since(self.leader_epoch):
             return ErrorCode.NOT_LEADER_OR_FOLLOWER
@@ -63,7 +63,7 @@ class Appended:
 
 
 def is_settled_at_once(partition: Partition, end_offset: int) -> bool:
-    """At once behind an append: it is committed already, as with a single replica, and nobody has to wait."""
+    """The append is committed already, as with a single replica. To be asked at once behind the append."""
     return (
         end_offset <= partition.high_watermark and partition.has_min_isr and not partition.log.lacks_flush(end_offset)
     )

@@ -1,4 +1,4 @@
-"""What a follower's log has to lose before its partition is asked for again (`follower`).
+"""A follower's log has to lose records before its partition is asked for again (`follower`).
 
 A truncation waits for the disk, and may have to read a segment: whoever carries the follower's requests carries it out
 in its own way, a simulation at once and a node in threads.
@@ -27,7 +27,7 @@ class DueTruncation:
     then: Callable[[], None]
 
     def run(self) -> FileError | None:
-        """All of it, at once. Returns what the disk refused."""
+        """Truncate all of it at once. Returns what the disk refused."""
         try:
             if self.truncation is not None:
                 self.truncation.run()

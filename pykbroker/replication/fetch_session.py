@@ -28,7 +28,7 @@ MAX_EPOCH = 2**31 - 1
 MAX_SESSION_ID = 2**31 - 1
 TOPIC_IDS_SINCE_VERSION = 13
 MOST_PARTITIONS = 60_000
-"""Of all sessions: each partition takes some 450 bytes for as long as its session is kept."""
+"""All sessions have no more: each partition takes some 450 bytes for as long as its session is kept."""
 
 MOST_PARTITIONS_OF_ONE = 30_000
 """A session is read as a whole."""
@@ -106,7 +106,7 @@ class FetchContext(Protocol):
         ...
 
     def partitions(self) -> Iterable[CachedPartition]:
-        """What to read, in this order."""
+        """Return what to read, in this order."""
         ...
 
     def finish(self, answers: PartitionAnswers, now_ms: int) -> FetchAnswer:
@@ -114,7 +114,7 @@ class FetchContext(Protocol):
         ...
 
     def finish_in_portions(self, answers: PartitionAnswers, now_ms: int) -> LongWork[FetchAnswer]:
-        """The same for many answers, in `finish`'s place; yields the size of each portion."""
+        """Do the same for many answers, in `finish`'s place; yields the size of each portion."""
         ...
 
 
@@ -342,7 +342,7 @@ class WatchedContext:
     def was_read(
         self, partition: CachedPartition, hosted: Partition, data: FetchPartitionData, replica_id: int
     ) -> None:
-        """At once, so that no change of what is read is missed."""
+        """Watch what was read; at once behind the read, so that no change is missed."""
         key = self.session.key(partition)
         if not self.is_overtaken and self.session.cached.get(key) is partition:
             self.watch.was_read(key, hosted, data, replica_id, partition.request.fetch_offset)
@@ -350,7 +350,7 @@ class WatchedContext:
 
 @dataclass(slots=True, eq=False)
 class FetchSessionCache:
-    """All sessions of one broker, at most `max_slots` (`max.incremental.fetch.session.cache.slots`).
+    """A broker has at most `max_slots` sessions (`max.incremental.fetch.session.cache.slots`).
 
     Unlike in Kafka, there is a bound for what they hold together, too: of those that a new one may replace, the largest
     gives way.
@@ -362,9 +362,9 @@ class FetchSessionCache:
     evictions: int = 0
     partitions: int = 0
     _by_id: dict[int, FetchSession] = field(default_factory=dict)
-    """In the order of their last use, the longest unused first."""
+    """Sessions are in the order of their last use, the longest unused first."""
     _closed: list[SessionWatch] = field(default_factory=list)
-    """Of which something may still be watched."""
+    """Closed sessions of which something may still be watched."""
 
     def __len__(self) -> int:
         return len(self._by_id)
@@ -392,8 +392,8 @@ class FetchSessionCache:
         *,
         from_follower: bool = False,
     ) -> LongWork[FetchContext]:
-        """The same for a large request; yields the size of each portion. What comes in between with the epoch that it
-        named is refused: the session is in the next one from the beginning.
+        """Do the same for a large request; yields the size of each portion. A request that comes in between with the
+        epoch that this one named is refused: the session is in the next epoch from the beginning.
         """
         context = yield from self._new_context(request, version, topic_names, now_ms, from_follower=from_follower)
         if isinstance(context, IncrementalContext) and context.session.watch is not None:
@@ -449,7 +449,7 @@ class FetchSessionCache:
         return session
 
     def _update(self, session: FetchSession, request: FetchRequest, requested: Partitions) -> LongWork[bool]:
-        """Whether the session is still there: it is closed where there is no room for what is new in it."""
+        """Return whether the session is still there: it is closed where there is no room for what is new in it."""
         before = counted = len(session.cached)
         for steps in session.update_in_portions(request, requested):
             self.partitions += len(session.cached) - counted
@@ -465,7 +465,7 @@ class FetchSessionCache:
         return True
 
     def _make_room(self, privileged: bool, size: int, growing: FetchSession | None = None) -> bool:
-        """Whether so many partitions more find room, once larger sessions have given theirs up: consumers' first.
+        """Return whether so many more partitions find room, once larger sessions gave theirs up: consumers' first.
 
         growing: a session that has them already.
         """
@@ -490,7 +490,7 @@ class FetchSessionCache:
                 self._closed.append(session.watch)
 
     def let_go(self) -> LongWork[None]:
-        """Of what sessions watched that are closed. Several may be at it."""
+        """Let go of what closed sessions watched. Several tasks may do so at the same time."""
         while self._closed:
             watch = self._closed[-1]
             yield from watch.let_go()

@@ -25,7 +25,7 @@ class FetchSessionHandler:
         return self.epoch == INITIAL_EPOCH
 
     def answered(self, error_code: int, session_id: int) -> bool:
-        """Whether the answer's partitions count. They do not where the session is refused: it has to begin anew."""
+        """Return whether the answer's partitions count: a session that is refused has to begin anew."""
         if error_code:
             self.broken()
             if error_code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND:
@@ -42,5 +42,5 @@ class FetchSessionHandler:
         return True
 
     def broken(self) -> None:
-        """Whether the last request arrived is not known: the next one closes the session and opens another."""
+        """The last request may not have arrived: the next one closes the session and opens another."""
         self.epoch = INITIAL_EPOCH

@@ -51,7 +51,9 @@ NAMED_AT_ONCE = 1000
 """One request names so many partitions at most, and the next ones, which follow at once, the others. To name one, here
 and at the leader, takes some ten microseconds of the event loop."""
 _FIRST_BACKOFF_MS = 5
-"""Where the two do not know the same metadata; twice as long each time, up to `replica.fetch.backoff.ms`."""
+"""A follower waits so long where leader and follower do not know the same metadata; twice as long each time, up to
+`replica.fetch.backoff.ms`.
+"""
 _PARTITION_COST_BYTES = 4096
 """Beside the bytes of its records, in the count of what a turn has taken."""
 
@@ -68,22 +70,22 @@ class FetchSettings:
 
 
 class ReplicaQuota:
-    """Which partitions may not be fetched for now (`quotas`); this one lets all pass."""
+    """A throttle says which partitions may not be fetched for now (`quotas`); this one lets all pass."""
 
     def holds_back(self, partition: Partition, now_ms: int) -> bool:
         """The partition is throttled and the quota is used up."""
         return False
 
     def note(self, partition: Partition, size_bytes: int, now_ms: int) -> None:
-        """So much was received for it."""
+        """So many bytes were received for the partition."""
 
     def free_at_ms(self, now_ms: int) -> int:
-        """When it is worth asking again."""
+        """Return when it is worth asking again."""
         return now_ms
 
 
 class Follower:
-    """What this node follows of the partitions that one broker leads.
+    """This node follows these of the partitions that one broker leads.
 
     on_disk_failure: is told what happened to a partition's log. For one that is lost by it, `unfollow` follows.
     defer_truncations: they are to be carried out by whoever carries the requests.
@@ -107,9 +109,9 @@ class Follower:
         self._session = FetchSessionHandler()
         self._followed: dict[PartitionKey, FollowedPartition] = {}
         self._changed: dict[PartitionKey, None] = {}
-        """What the session has to be told of."""
+        """The session has to be told of these."""
         self._is_begun = False
-        """All that is followed was put there for a new session, of which no request has come yet."""
+        """All that is followed was put into `_changed` for a new session, of which no request has come yet."""
         self._in_session: dict[PartitionKey, None] = {}
         self._delayed: dict[PartitionKey, None] = {}
         self._seeking: dict[PartitionKey, None] = {}
@@ -128,7 +130,7 @@ class Follower:
     # Whom to follow
 
     def follow(self, partition: Partition) -> None:
-        """From its log's end on, in its leader epoch. Nothing new where it is followed in that epoch already."""
+        """Follow the partition from its log's end on, unless it is followed in its leader epoch already."""
         key = partition.topic_id, partition.index
         known = self._followed.get(key)
         if known is not None and known.partition is partition and known.leader_epoch == partition.leader_epoch:
@@ -152,15 +154,15 @@ class Follower:
     # Fetching
 
     def lacking_flush(self, now_ms: int) -> list[Partition]:
-        """What a request would tell the leader that this node has, and `flush.messages` wants on the disk first, for
-        the leader counts on it from then on. `next_request` is for the same now_ms, when there is nothing any more.
+        """Return the partitions that are to be flushed before the next request, because of `flush.messages`: the leader
+        counts on what a request tells. `next_request` is for the same now_ms, when there is nothing any more.
         """
         self._end_delays(now_ms)
         changed = [self._followed[key] for key in self._next_changes() if key in self._followed]
         return [each.partition for each in changed if each.is_ready and each.partition.lacks_flush]
 
     def not_flushed(self, partition: Partition, now_ms: int) -> None:
-        """It is not told of for a while."""
+        """The partition is not asked for for a while."""
         followed = self._followed.get((partition.topic_id, partition.index))
         if followed is not None and followed.partition is partition:
             self._delay(followed, now_ms)
@@ -193,7 +195,7 @@ class Follower:
         return bool(self._changed)
 
     def _next_changes(self) -> list[PartitionKey]:
-        """What the next request tells of; the rest waits for those behind it."""
+        """Return what the next request tells of; the rest waits for those behind it."""
         return list(islice(self._changed, NAMED_AT_ONCE))
 
     def _wait_between_requests_ms(self) -> int:
@@ -212,7 +214,7 @@ class Follower:
             self._changed[key] = None
 
     def _name_changes(self, request: FetchRequest, now_ms: int) -> None:
-        """What is new in the session, and what is not in it any more."""
+        """Return what is new in the session, and what is not in it any more."""
         topics: dict[bytes, FetchTopic] = {}
         forgotten: dict[bytes, ForgottenTopic] = {}
         for key in self._next_changes():
@@ -261,8 +263,8 @@ class Follower:
             pass
 
     def take_answer(self, response: FetchResponse, now_ms: int, wall_clock_ms: int) -> Iterator[None]:
-        """As `answered`, in turns: an answer may hold 100,000 small batches. Everything may change between two of them,
-        except that nothing is asked before the last one.
+        """Do as `answered`, in turns: an answer may hold 100,000 small batches. Between two turns everything may
+        change, except that nothing is asked before the last one.
         """
         error_code = response.error_code
         was_full = self._session.is_full
@@ -410,7 +412,7 @@ class Follower:
         return due
 
     def truncated(self, due: DueTruncation, failure: FileError | None, now_ms: int) -> None:
-        """It is done, or the disk has refused it."""
+        """The truncation is done, or the disk has refused it."""
         followed = due.followed
         if followed.state is not FollowingState.TRUNCATING or self._followed.get(followed.key) is not followed:
             return
@@ -426,7 +428,7 @@ class Follower:
         followed.partition.notify()
 
     def _truncate(self, followed: FollowedPartition, offset: int, why: str, now_ms: int) -> bool:
-        """Whether it is done by now."""
+        """Return whether the truncation is done by now."""
         partition = followed.partition
         log_end_offset, high_watermark = partition.log.log_end_offset, partition.high_watermark
 
@@ -491,7 +493,7 @@ class Follower:
     # Out of range
 
     def next_offsets_request(self) -> ListOffsetsRequest | None:
-        """For partitions of which the leader has nothing where this log ends; to be asked before the next fetch."""
+        """Return what is asked before the next fetch, of partitions whose leader has nothing where this log ends."""
         topics: dict[str, ListOffsetsTopic] = {}
         count = 0
         for key in self._seeking:
@@ -553,7 +555,7 @@ class Follower:
     # Waiting
 
     def next_deadline_ms(self) -> int | None:
-        """When to ask again where `next_request` has nothing to ask now."""
+        """Return when to ask again where `next_request` has nothing to ask now."""
         deadlines = [self._followed[key].delayed_until_ms for key in self._delayed]
         return min((each for each in deadlines if each is not None), default=None)
 
@@ -581,7 +583,7 @@ class Follower:
                 self._changed[key] = None
 
     def _hold_back(self, now_ms: int) -> None:
-        """Who is in sync is not held back: it would fall out of the ISR."""
+        """A replica that is in sync is not held back: it would fall out of the ISR."""
         for key in self._next_changes():
             followed = self._followed.get(key)
             if followed is None or followed.is_in_sync or not followed.is_ready:

@@ -1,4 +1,4 @@
-"""Who is in sync, as the leader of one partition sees it: Kafka's `Replica`, and what `Partition` knows of the ISR.
+"""The leader of a partition knows its in-sync replicas: Kafka's `Replica`, and what `Partition` knows of the ISR.
 
 Pure. The controller has the last word about the ISR: the leader proposes an `IsrChange` and goes on with the stricter
 of both sets, the maximal ISR, until it knows (KIP-497). A follower falls out when it was behind the leader's log end
@@ -17,7 +17,7 @@ from pykbroker.protocol.errors import ErrorCode
 from .reads import NO_OFFSET
 
 NO_BROKER_EPOCH = -1
-"""Of who does not tell its epoch, as in Fetch before version 15; it is not compared then."""
+"""A follower that does not tell its epoch, as in Fetch before version 15, has this one; it is not compared."""
 
 _NEVER_MS = -(1 << 62)
 
@@ -32,24 +32,24 @@ _METADATA_IS_NEWER = (
     ErrorCode.INVALID_REQUEST,
     ErrorCode.NEW_LEADER_ELECTED,
 )
-"""Whether the change was made is not known; the metadata will say how things stand."""
+"""With these errors the change may have been made or not; the metadata will say how things stand."""
 
 
 class Brokers(Protocol):
-    """What a leader has to know of the cluster's brokers."""
+    """A leader asks here about the cluster's brokers."""
 
     def live_epoch(self, broker_id: int) -> int | None:
         """The epoch of its registration; None where it is fenced or not registered."""
         ...
 
     def may_join_isr(self, broker_id: int) -> bool:
-        """It is registered, not fenced and not about to shut down."""
+        """The broker is registered, not fenced and not about to shut down."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class IsrChange:
-    """What the controller is asked for. broker_epochs: of each in `isr`, -1 where the leader does not know it."""
+    """The controller is asked for this. broker_epochs: of each in `isr`, -1 where the leader does not know it."""
 
     isr: tuple[int, ...]
     broker_epochs: tuple[int, ...]
@@ -74,7 +74,7 @@ class FetchTimes(Protocol):
 
     @property
     def fetched_ms(self) -> int:
-        """When its last request came."""
+        """The follower's last request came then."""
         ...
 
     def ask_again(self, in_sync: InSyncReplicas) -> None:
@@ -84,7 +84,7 @@ class FetchTimes(Protocol):
 
 @dataclass(slots=True)
 class Replica:
-    """What the leader knows of one other replica; offsets are -1 before its first fetch of this leader epoch.
+    """The leader keeps this of one other replica; offsets are -1 before its first fetch of this leader epoch.
 
     last_caught_up_ms: the latest time of which is known that it had all that the leader had. quiet_in: it has all, and
     every further request of that session says so again without naming the partition. last_request: the number of the
@@ -107,7 +107,7 @@ class Replica:
         return self.last_caught_up_ms if quiet_in is None else max(self.last_caught_up_ms, quiet_in.fetched_ms)
 
     def end_quiet(self) -> None:
-        """From now on only what is asked of the partition itself counts."""
+        """Only what is asked of the partition itself counts from now on."""
         if self.quiet_in is not None:
             self.last_caught_up_ms = self.caught_up_ms
             self.last_fetch_ms = max(self.last_fetch_ms, self.quiet_in.fetched_ms)
@@ -116,7 +116,7 @@ class Replica:
     def note_fetch(
         self, offset: int, log_start_offset: int, leader_end_offset: int, now_ms: int, broker_epoch: int
     ) -> None:
-        """It asks for what is at `offset`: so it has everything before."""
+        """The follower asks for what is at `offset`: so it has everything before."""
         self.end_quiet()
         if offset >= leader_end_offset:
             self.last_caught_up_ms = max(self.last_caught_up_ms, now_ms)
@@ -148,7 +148,7 @@ class InSyncReplicas:
         self.pending: IsrChange | None = None
         self.followers: dict[int, Replica] = {}
         self._now_ms = _NEVER_MS
-        """When something was heard last: appends are too many to ask for the time."""
+        """The leader heard something last then: appends are too many to ask for the time."""
 
     # Roles
 
@@ -179,7 +179,7 @@ class InSyncReplicas:
     # What followers tell
 
     def hears(self, replica_id: int, request_number: int) -> bool:
-        """Whether a request says what no newer one has said already; numbers are in the order of their arrival."""
+        """Return whether no newer request has spoken already; numbers are in the order of their arrival."""
         follower = self.followers.get(replica_id)
         if follower is None:
             return True
@@ -203,7 +203,7 @@ class InSyncReplicas:
         follower.note_fetch(offset, log_start_offset, leader_end_offset, now_ms, broker_epoch)
 
     def begin_quiet(self, replica_id: int, log_end_offset: int, session: FetchTimes) -> bool:
-        """Whether the replica has everything and is in sync, so that nothing is to be said of it before a change."""
+        """Return whether the replica has everything and is in sync: nothing is to be said of it before a change."""
         follower = self.followers.get(replica_id)
         if follower is None or follower.log_end_offset != log_end_offset:
             return False
@@ -219,14 +219,14 @@ class InSyncReplicas:
                 follower.end_quiet()
 
     def is_stale(self, replica_id: int, broker_epoch: int) -> bool:
-        """It speaks for an incarnation of the broker that is gone."""
+        """The request speaks for an incarnation of the broker that is gone."""
         if broker_epoch == NO_BROKER_EPOCH:
             return False
         live_epoch = self._brokers.live_epoch(replica_id)
         return live_epoch is not None and broker_epoch < live_epoch
 
     def least_end_offset(self, log_end_offset: int) -> int:
-        """What all have that must have it: the maximal ISR, and who is about to join it."""
+        """Return the end of what the maximal ISR has, and every follower that is about to join it."""
         least = log_end_offset
         for follower in self.followers.values():
             if follower.log_end_offset < least and (
@@ -270,7 +270,7 @@ class InSyncReplicas:
         return follower is None or not follower.is_caught_up(log_end_offset, now_ms, self._lag_time_max_ms)
 
     def propose(self, isr: tuple[int, ...], leader_epoch: int, partition_epoch: int) -> IsrChange:
-        """From now on the high watermark waits for both: the ISR that is, and the one that is asked for."""
+        """The high watermark waits from now on for both the committed ISR and the one that is asked for."""
         change = IsrChange(
             isr,
             tuple(self._broker_epoch(each) for each in isr),
@@ -288,7 +288,7 @@ class InSyncReplicas:
         return NO_BROKER_EPOCH if follower is None or follower.broker_epoch is None else follower.broker_epoch
 
     def refused(self, error_code: ErrorCode) -> bool:
-        """What becomes of the pending change; True where it is to be asked for again."""
+        """The controller refused the pending change; True where it is to be asked for again."""
         if error_code in _NOT_APPLIED:
             self.commit(self.committed)
             return False

@@ -45,7 +45,7 @@ _TXN_COMMITTED: Final = FetchIsolation.TXN_COMMITTED
 
 
 class LeaderAndIsr(Protocol):
-    """What the controller decided about one partition; `metadata.partition_state.PartitionState` is one."""
+    """The controller decided this about one partition; `metadata.partition_state.PartitionState` is one."""
 
     @property
     def leader(self) -> int: ...
@@ -69,7 +69,7 @@ class PartitionWatcher(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class IsrRules:
-    """What the partitions of a node share. `propose` asks the controller for a change of the ISR;
+    """The partitions of a node share these. `propose` asks the controller for a change of the ISR;
     `Partition.isr_change_answered` is told the outcome.
     """
 
@@ -111,7 +111,7 @@ class Partition:
         self._isr_rules = isr_rules
         self.high_watermark = max(log.log_start_offset, min(high_watermark, log.log_end_offset))
         self.watchers: dict[PartitionWatcher, None] = {}
-        """In order of their arrival, so that they wake in that order."""
+        """The watchers are in order of their arrival, so that they wake in that order."""
 
     def __repr__(self) -> str:
         return f"<Partition {self.topic}-{self.index} leader={self.leader} epoch={self.leader_epoch}>"
@@ -159,7 +159,7 @@ class Partition:
         self.notify()
 
     def _start_leader_epoch(self) -> None:
-        """From here on this log is the truth: what followers have beyond this offset of older epochs goes."""
+        """A new leader's log is the truth: followers truncate what they have beyond this offset of older epochs."""
         self.leader_epoch_start_offset = self.log.log_end_offset
         self.log.assign_epoch_start_offset(self.leader_epoch, self.leader_epoch_start_offset)
 
@@ -190,7 +190,7 @@ class Partition:
         return result
 
     def append_refusal(self, required_acks: int) -> ErrorCode:
-        """Why nobody may append here now, whatever he brings."""
+        """Return why nobody may append here now, whatever the records are; NONE where records may be appended."""
         if self.leader != self.local_id:
             return ErrorCode.NOT_LEADER_OR_FOLLOWER
         if required_acks == ACKS_ALL and self.is_under_min_isr:
@@ -203,7 +203,7 @@ class Partition:
 
     @property
     def has_min_isr(self) -> bool:
-        """As it stands once a pending change is made."""
+        """The ISR is large enough for acks=all, once a pending change is made."""
         in_sync = len(self.in_sync.maximal)
         return in_sync >= len(self.replicas) or in_sync >= self.log.config.min_insync_replicas
 
@@ -245,7 +245,7 @@ class Partition:
     # The in-sync replicas
 
     def maybe_shrink_isr(self, now_ms: int) -> None:
-        """To be called again and again: whoever has lagged for too long is not waited for any more."""
+        """A follower that has lagged for too long leaves the ISR. To be called again and again."""
         if not self.is_leader:
             return
         isr = self.in_sync.shrunk(self.log.log_end_offset, now_ms)
@@ -284,7 +284,7 @@ class Partition:
         last_fetched_epoch: int = NO_EPOCH,
         leader_only: bool = True,
     ) -> FetchPartitionData:
-        """What can be read at `offset`: whole batches as they lie in the log, at least one with `min_one_batch`.
+        """Read at `offset` whole batches as they lie in the log, at least one with `min_one_batch`.
 
         Raises `NotVerified` where that was not read since the start, and `CorruptLog`.
         """
@@ -408,7 +408,7 @@ class Partition:
     def _note_fetch(
         self, follower: Replica, offset: int, log_start_offset: int, now_ms: int, broker_epoch: int
     ) -> bool:
-        """Whether the high watermark is a later one now."""
+        """Return whether the high watermark has moved."""
         has_deleted = log_start_offset > follower.log_start_offset
         self.in_sync.note_fetch(follower, offset, log_start_offset, self.log.log_end_offset, now_ms, broker_epoch)
         isr = self.in_sync.growth(follower, self.high_watermark, self.leader_epoch_start_offset)
@@ -429,7 +429,7 @@ class Partition:
         return self.log.append_as_follower(records, max_leader_epoch=self.leader_epoch)
 
     def follow_watermarks(self, high_watermark: int, log_start_offset: int) -> bool:
-        """What the leader says of its own; whether that is news. A new leader may know less than the old one told."""
+        """Take over the leader's watermarks, and return whether they are news: a new leader may know less."""
         new = min(high_watermark, self.log.log_end_offset)
         has_news = new > self.high_watermark
         if has_news:
@@ -441,13 +441,13 @@ class Partition:
         return has_news
 
     def begin_truncation(self, offset: int) -> Truncation | None:
-        """What is at `offset` and behind is not what the leader has. Raises `FileError`."""
+        """Truncate what is at `offset` and behind, as the leader does not have it. Raises `FileError`."""
         truncation = self.log.begin_truncation(offset)
         self.high_watermark = min(self.high_watermark, offset)
         return truncation
 
     def begin_anew(self, offset: int, now_ms: int) -> Truncation:
-        """Nothing of this log is in the leader's; `begun_anew` is to follow. now_ms: the wall clock's.
+        """Begin the log anew, as nothing of it is in the leader's; `begun_anew` is to follow. now_ms: the wall clock's.
 
         Raises `FileError`.
         """
@@ -494,7 +494,7 @@ class Partition:
         *,
         leader_only: bool = True,
     ) -> ListedOffset:
-        """All steps of `list_offset_steps` at once."""
+        """Take all steps of `list_offset_steps` at once."""
         return run_steps(
             self.list_offset_steps(
                 timestamp, isolation, CheckBudget(), current_leader_epoch=current_leader_epoch, leader_only=leader_only

@@ -1,4 +1,4 @@
-"""How fast replicas that are not in sync may be copied (KIP-73): Kafka's `ReplicationQuotaManager`.
+"""A quota bounds how fast replicas that are not in sync are copied (KIP-73): Kafka's `ReplicationQuotaManager`.
 
 A broker has two rates, for what it sends as a leader and for what it fetches as a follower; a topic says which of its
 replicas they hold for. Who is in sync is never held back, or it would fall out of the ISR.
@@ -41,7 +41,7 @@ class RateLimit:
         self._windows.append((begin_ms, size_bytes))
 
     def free_at_ms(self, now_ms: int) -> int:
-        """When what was counted is within the rate, where nothing is added."""
+        """Return when the bytes so far are within the rate, if nothing is added."""
         self._forget(now_ms)
         if self.bytes_per_second is None or not self._windows:
             return now_ms
@@ -60,7 +60,7 @@ class RateLimit:
 
 
 def is_named(throttled: str, partition: int, broker_id: int) -> bool:
-    """Whether a topic's list names the replica."""
+    """Return whether a topic's list names the replica."""
     return throttled.strip() == "*" or f"{partition}:{broker_id}" in (each.strip() for each in throttled.split(","))
 
 
@@ -78,7 +78,7 @@ class ReplicationQuota(ReplicaQuota):
         return self._limit.bytes_per_second is not None
 
     def configure(self, bytes_per_second: float | None) -> None:
-        """Also when a topic's list may have changed."""
+        """Take new settings over. To be called as well when a topic's list may have changed."""
         self._limit.bytes_per_second = bytes_per_second
         self._known.clear()
 

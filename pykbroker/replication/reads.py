@@ -1,4 +1,4 @@
-"""What readers of a partition ask and get: isolation, the answers of fetches, offsets of timestamps and of epochs.
+"""The values that readers of a partition ask with and get: fetches, offsets of timestamps and of epochs.
 
 Values only; the rules are in `partition`.
 """
@@ -26,7 +26,7 @@ class FetchIsolation(Enum):
 
 @dataclass(slots=True)
 class FetchParams:
-    """What a Fetch request asks of all its partitions; Kafka's class of this name. Not frozen, as the class below.
+    """A Fetch request asks this of all its partitions; Kafka's class of this name. Not frozen, as the class below.
 
     replica_id: the follower's, -1 for a consumer. replica_epoch: the follower's broker epoch. number: requests of the
     node are numbered as they come.
@@ -64,7 +64,7 @@ class FetchPartitionData:
 
 @dataclass(frozen=True, slots=True)
 class EpochEndOffset:
-    """Where the largest epoch up to the one that was asked for ends; -1 and -1 where that is not known."""
+    """The largest epoch up to the one that was asked for ends here; -1 and -1 where that is not known."""
 
     error_code: ErrorCode = ErrorCode.NONE
     leader_epoch: int = NO_EPOCH

@@ -1,4 +1,4 @@
-"""Which replica a consumer is to read from: the closest one (KIP-392, `RackAwareReplicaSelector`).
+"""A consumer reads from the closest replica (KIP-392, `RackAwareReplicaSelector`).
 
 The leader tells it; the consumer then reads there up to that replica's high watermark, and comes back when it asks for
 what is not there.

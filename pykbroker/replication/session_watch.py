@@ -1,4 +1,4 @@
-"""Which partitions of a follower's fetch session are to be read: of a thousand, those where something has happened.
+"""A follower's fetch session reads only the partitions where something has happened.
 
 Kafka reads all partitions of a session at each Fetch request. Here the session watches what it has read; a request
 reads again what has changed since, what it names itself, and what is not settled: where the follower does not have all
@@ -30,7 +30,7 @@ _NEVER_MS = -(1 << 62)
 
 
 class Watching:
-    """What a session watches, or did: a `PartitionWatcher`. fetched_ms: when the last request came that counted."""
+    """A session watches these partitions, or did: a `PartitionWatcher`. fetched_ms: the last request that counted."""
 
     __slots__ = ("_keys", "_partitions", "_session", "fetched_ms")
 
@@ -69,7 +69,7 @@ class Watching:
         return self._partitions
 
     def let_go(self) -> int:
-        """Of some; how many there were."""
+        """Let go of some partitions; returns how many there were."""
         count = min(len(self._partitions), PORTION)
         for _ in range(count):
             _, partition = self._partitions.popitem()
@@ -91,7 +91,7 @@ class SessionWatch:
         self.speaker: object = None
         self._broker_epoch: int | None = None
         self._unsettled: dict[PartitionKey, None] = {}
-        """To be read by the next request, the one that has waited longest first."""
+        """The next request reads these, the one that has waited longest first."""
         self._level: dict[PartitionKey, None] = {}
         """Settled as soon as the answer that is being made counts."""
         self._changed: dict[PartitionKey, None] = {}
@@ -101,7 +101,7 @@ class SessionWatch:
     # A request comes
 
     def named(self, key: PartitionKey) -> None:
-        """It is new in the session, or what is asked of it is."""
+        """The partition is new in the session, or what is asked of it is."""
         self._unwatch(key)
         self._unsettled[key] = None
 
@@ -110,7 +110,7 @@ class SessionWatch:
         self._unsettled.pop(key, None)
 
     def begin(self, keys: Iterable[PartitionKey], broker_epoch: int, now_ms: int) -> None:
-        """After what it names. keys: all of the session; a follower that has registered anew is looked at anew.
+        """A request begins, behind what it names. keys: all of the session, for a follower that has registered anew.
 
         A request that still waits is overtaken, and looks up. `let_go` is to follow.
         """
@@ -131,7 +131,7 @@ class SessionWatch:
     def was_read(
         self, key: PartitionKey, partition: Partition, data: FetchPartitionData, replica_id: int, offset: int
     ) -> None:
-        """At once, so that no change is between the two. offset: what this session has said that the follower has."""
+        """Watch what was read, at once, so that no change is missed. offset: what the session says the follower has."""
         if self.is_closed:
             return
         self._unwatch(key)
@@ -145,7 +145,7 @@ class SessionWatch:
             self._unsettled[key] = None
 
     def changed(self, key: PartitionKey) -> None:
-        """What was watched is not as it was read."""
+        """The watched partition is not as it was read."""
         self._level.pop(key, None)
         self._unsettled[key] = None
         self._changed[key] = None
@@ -156,7 +156,7 @@ class SessionWatch:
             self.on_change()
 
     def take_changes(self) -> list[PartitionKey]:
-        """What has changed since the request came, or since the last call."""
+        """Return what has changed since the request came, or since the last call."""
         changed = list(self._changed)
         self._changed.clear()
         return changed
@@ -173,7 +173,7 @@ class SessionWatch:
     # It ends
 
     def release(self) -> None:
-        """Its connection is gone: nothing is watched before the session's next request, which asks for everything.
+        """The connection is gone: nothing is watched before the session's next request, which asks for everything.
         `let_go` may follow at any time.
         """
         watching = self._watching
@@ -190,7 +190,7 @@ class SessionWatch:
         self._wake()
 
     def let_go(self) -> LongWork[None]:
-        """Of what is watched no longer. Several may be at it."""
+        """Let go of what is watched no longer. Several tasks may do so at the same time."""
         while self._ended:
             if count := self._ended[-1].let_go():
                 yield count

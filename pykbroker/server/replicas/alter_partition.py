@@ -1,4 +1,4 @@
-"""Has the controller change in-sync replicas: what partitions propose goes out in one AlterPartition request at a time.
+"""The controller is asked to change in-sync replicas, in one AlterPartition request at a time.
 
 Kafka's counterpart is `AlterPartitionManager`, which sends all at once. Here a request names some thousand, so that
 neither it nor its answer holds the event loop: a broker may come back into many more. What is proposed and what an
@@ -54,7 +54,7 @@ class IsrChanges:
         self._work.set()
 
     async def run(self, submit: Submit, broker_epoch: Callable[[], int]) -> None:
-        """Until it is cancelled. broker_epoch: of this broker's registration."""
+        """Send proposals until the task is cancelled. broker_epoch: of this broker's registration."""
         while True:
             await self._work.wait()
             while self._pending:
@@ -113,7 +113,7 @@ class IsrChanges:
         answer: AlterPartitionResponsePartitionData,
         outcomes: _Outcomes,
     ) -> bool:
-        """Whether the change is to be asked for again."""
+        """Return whether the change is to be asked for again."""
         if answer.error_code:
             error_code = code_of(answer.error_code)
             again = partition.isr_change_answered(change, error_code)
@@ -126,8 +126,8 @@ class IsrChanges:
 
 
 class _Outcomes:
-    """What the log says of an answer: one line for all to whom the same happened. A broker that comes back may come
-    back into thousands of partitions.
+    """The log has one line for all partitions with the same answer. A broker may come back into
+    thousands of partitions.
     """
 
     def __init__(self) -> None:

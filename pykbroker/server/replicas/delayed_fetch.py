@@ -25,7 +25,7 @@ from .fetch_waits import FetchWaits
 from .partition_reads import PartitionReads, Reads, refusal
 
 _READ_AT_ONCE: Final = 100
-"""In less than one turn: what changes between the read and the wait for it would be missed."""
+"""So many reads take less than one turn: no change between a read and the wait for it is missed."""
 
 _NOT_HERE = (ErrorCode.UNKNOWN_TOPIC_ID, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
 _NONE: Final = ErrorCode.NONE  # from its enumeration it takes Python 3.11 as long as a call
@@ -62,7 +62,7 @@ class DelayedFetch:
         self._max_wait_ms = params.max_wait_ms
 
     def answers(self, context: FetchContext) -> Awaitable[PartitionAnswers]:
-        """What the answer may name, when it is due."""
+        """Return what the answer may name, when it is due."""
         watched = context.watched
         if watched is not None:
             return self._of_session(watched, context.partitions())
@@ -86,7 +86,7 @@ class DelayedFetch:
         return reads + missing
 
     async def _of_many(self, wanted: list[CachedPartition]) -> PartitionAnswers:
-        """In several turns: what changes after it was read, and before the last one is, is watched already."""
+        """Read in several turns, and watch from before the first read, so that no change in between is missed."""
         hosted, missing = await self._found(wanted)
         with PartitionChanges(hosted, timeout_ms=self._max_wait_ms, client=self._client) as changes:
             reads = await self._reads.read(hosted.values())
@@ -98,7 +98,7 @@ class DelayedFetch:
         return reads + missing
 
     async def _of_session(self, watched: WatchedContext, unsettled: Iterable[CachedPartition]) -> PartitionAnswers:
-        """Of a follower's session only what has changed is read and answered."""
+        """Read and answer what has changed in a follower's session."""
         session, self._reads.watched = watched.session, watched
         reads = await self._reads.read(unsettled)
         hosted = _hosted(reads)
@@ -137,12 +137,12 @@ class DelayedFetch:
         )
 
     def _places(self, reads: Reads) -> dict[Partition, int]:
-        """Where the read of each hosted partition is."""
+        """Return where the read of each hosted partition is."""
         found = ((self._reads.find(cached), number) for number, (cached, _) in enumerate(reads))
         return {partition: number for partition, number in found if isinstance(partition, Partition)}
 
     async def _found(self, wanted: list[CachedPartition]) -> tuple[dict[Partition, CachedPartition], Reads]:
-        """What is hosted here, and the answers for what is not."""
+        """Return the partitions that are hosted here, and the answers for the others."""
         hosted: dict[Partition, CachedPartition] = {}
         missing = []
         for cached in wanted:
@@ -155,7 +155,7 @@ class DelayedFetch:
         return hosted, missing
 
     def _room(self, partitions: int) -> AbstractContextManager[None]:
-        """To wait in: a large request is in hand no longer, and what it holds counts as waiting."""
+        """Enter the room to wait in: a large request is in hand no longer, and what it holds counts as waiting."""
         if self._admission is not None:
             self._admission.leave()
         return self._waits.room(partitions)
@@ -191,7 +191,7 @@ class SessionChanges(DelayedOperation):
         super().__exit__(kind, error, traceback)
 
     async def next(self) -> list[PartitionKey]:
-        """What has changed since it was read, in order of the changes; empty once the time is over."""
+        """Return what has changed since it was read, in order of the changes; nothing once the time is over."""
         changed = self._take()
         if not changed and not self._context.is_overtaken:
             await self._wait()

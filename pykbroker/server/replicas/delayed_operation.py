@@ -99,7 +99,7 @@ class PartitionChanges(DelayedOperation):
         self._wake()
 
     async def next(self) -> list[Partition]:
-        """What has changed since the last call, in order of the changes; empty once the time is over."""
+        """Return what has changed since the last call, in order of the changes; nothing once the time is over."""
         if not self._changed:
             await self._wait()
         changed = list(self._changed)

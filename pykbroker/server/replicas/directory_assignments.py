@@ -54,7 +54,7 @@ class DirectoryAssignments:
         await told.wait()
 
     async def run(self) -> None:
-        """Until it is cancelled; begins when the broker is registered."""
+        """Send assignments until the task is cancelled; the broker is registered before."""
         while True:
             await self._news.wait()
             while self._wanted:

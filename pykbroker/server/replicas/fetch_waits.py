@@ -1,4 +1,4 @@
-"""How much of waiting Fetch requests is kept. Each of its partitions takes a kilobyte as long as a request waits.
+"""Fetch requests that wait hold a bounded number of partitions together, of a kilobyte each.
 
 A request of few partitions always waits. The others wait as long as all together name no more than so many; then the
 greediest of them is answered at once with what there is, be it the new one.
@@ -19,7 +19,7 @@ _ROOM_FOR_FEW: Final = nullcontext()
 
 
 class FetchWaits:
-    """Those of one node."""
+    """The waiting Fetch requests of one node."""
 
     def __init__(self, most_partitions: int = MOST_PARTITIONS) -> None:
         self._most = most_partitions
@@ -27,7 +27,7 @@ class FetchWaits:
         self.partitions = 0
 
     def room(self, partitions: int) -> AbstractContextManager[None]:
-        """What is done within is broken off when its room goes to a smaller request."""
+        """Enter a scope that is cancelled when its room goes to a smaller request."""
         return _ROOM_FOR_FEW if partitions <= FEW_PARTITIONS else self._room(partitions)
 
     @contextmanager

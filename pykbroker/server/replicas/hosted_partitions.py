@@ -25,26 +25,26 @@ _NONE: Mapping[int, Partition] = MappingProxyType({})
 
 
 class LeadershipListener(Protocol):
-    """Who lives in the partitions of an internal topic: a coordinator."""
+    """A coordinator lives in the partitions of an internal topic and is told of their leaders."""
 
     def on_election(self, partition: Partition) -> None:
         """The partition is led here, from now on or in a new leader epoch."""
         ...
 
     def on_resignation(self, index: int) -> None:
-        """It is led elsewhere, or it is gone. Also called where it was never led here."""
+        """The partition is led elsewhere, or it is gone. Also called where it was never led here."""
         ...
 
 
 class ReplicationListener(Protocol):
-    """Who copies partitions from their leaders."""
+    """The replica fetchers copy partitions from their leaders."""
 
     def applied(self, partition: Partition) -> None:
-        """Its state was applied: it is led here, elsewhere or by nobody."""
+        """The partition's state was applied: it is led here, elsewhere or by nobody."""
         ...
 
     def removed(self, partition: Partition) -> None:
-        """It is not hosted here any more."""
+        """The partition is not hosted here any more."""
         ...
 
 
@@ -81,7 +81,7 @@ class HostedPartitions:
         return ErrorCode.UNKNOWN_TOPIC_ID if topic is None else self._why_missing(topic, index)
 
     def get_fetched(self, topic: str | None, topic_id: bytes, index: int) -> Partition | ErrorCode:
-        """As a fetch session knows a partition: by name, and since version 13 also by the id that had the name."""
+        """Find a partition of a fetch session: by name, and since version 13 also by the id that had the name."""
         if topic_id == NO_UUID:
             return self.get(topic or "", index)
         hosted = self._by_id.get(topic_id)
@@ -127,7 +127,7 @@ class HostedPartitions:
     # What the work on logs asks and tells
 
     def flushed(self, log: Log) -> None:
-        """What of the log only waited for the disk can be read now."""
+        """Records of the log that only waited for the disk can be read now."""
         at = parse_partition_directory(posixpath.basename(log.directory))
         partition = None if at is None else self.of_log(at, log)
         if partition is not None:
@@ -156,7 +156,7 @@ class HostedPartitions:
         self._by_name.setdefault(partition.topic, {})[partition.index] = partition
 
     def remove(self, partition: Partition) -> None:
-        """Whoever waits for it learns it at once."""
+        """Remove the partition; every request that waits for it learns so at once."""
         _remove(self._by_id, partition.topic_id, partition.index)
         _remove(self._by_name, partition.topic, partition.index)
         partition.resign()
@@ -179,7 +179,7 @@ class HostedPartitions:
                 listener.on_election(partition)
 
     def tell(self, partition: Partition, *, is_elected: bool) -> None:
-        """Its state was applied. is_elected: it is led here, and was not in this epoch."""
+        """Tell the listeners that a state was applied. is_elected: it is led here, and was not in this epoch."""
         if self.replication is not None:
             self.replication.applied(partition)
         listener = self._listeners.get(partition.topic)

@@ -1,4 +1,4 @@
-"""What partitions have to know of the cluster's brokers, from the newest metadata (`KRaftMetadataCache`)."""
+"""Partitions learn about the cluster's brokers from the newest metadata (`KRaftMetadataCache`)."""
 
 from __future__ import annotations
 

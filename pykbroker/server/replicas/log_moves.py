@@ -32,7 +32,7 @@ _log = logging.getLogger(__name__)
 
 _COPY_BYTES = 1 << 20
 _INLINE_BYTES = 64 << 10
-"""So much is copied between two appends, when the copy takes over."""
+"""The copy takes over when no more bytes are left than can be copied between two appends."""
 _MOST_AT_ONCE = 2
 """More would only share the disks."""
 
@@ -43,7 +43,7 @@ class Move:
     destination: LogDirectory
     copy: LogCopy | None = None
     start_offset: int = 0
-    """Where the copy begins, as the destination's checkpoint has it."""
+    """The copy begins here, as the destination's checkpoint has it."""
     scope: trio.CancelScope = field(default_factory=trio.CancelScope)
     ended: trio.Event = field(default_factory=trio.Event)
 
@@ -69,17 +69,17 @@ class LogMoves:
         self._threads = threads
         self._moves: dict[Partition, Move] = {}
         self._latest: dict[Partition, Move] = {}
-        """Those of `_moves`, and those that were taken back and whose copies are not gone yet."""
+        """The moves under way, and those that were taken back and whose copies are not gone yet."""
         self._limiter = trio.CapacityLimiter(_MOST_AT_ONCE)
         self._nursery: trio.Nursery | None = None
 
     @property
     def copies(self) -> Mapping[Log, LogCopy]:
-        """Those under way, by the log that they become."""
+        """Return the moves under way, by the log that they become."""
         return {move.copy.log: move.copy for move in self._moves.values() if move.copy is not None}
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        """Until it is cancelled. Copies that an earlier run has begun go on."""
+        """Move logs until the task is cancelled. Copies that an earlier run has begun go on."""
         async with trio.open_nursery() as nursery:
             self._nursery = nursery
             self._resume()
@@ -233,7 +233,7 @@ class LogMoves:
             raise _Gone("a log directory is offline")
 
     def _take_over(self, move: Move, copy: LogCopy) -> bool:
-        """Without a pause for others: the last few bytes, and then the copy is the log. False where more is missing.
+        """Copy the last few bytes without a pause, so that the copy becomes the log. False where more is missing.
 
         What is durable in the source is durable in the copy before: a crash may leave either in the log's place.
         """

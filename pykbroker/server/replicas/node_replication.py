@@ -1,4 +1,4 @@
-"""What a node does for replication besides answering: it follows other leaders, and keeps its own followers' ISR."""
+"""A node follows other leaders, and keeps the ISR of the partitions that it leads."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ logger = logging.getLogger(__name__)
 
 _COUNT_INTERVAL_S = 5
 _STEPS_PER_LOOK = 6
-"""At one partition's followers; more where somebody is to be told."""
+"""The look at one partition's followers takes so many steps; more where somebody is to be told."""
 
 
 @dataclass(slots=True)
@@ -30,7 +30,7 @@ class NodeReplication:
     told: ReplicationCounts = field(default_factory=ReplicationCounts)
 
     async def run(self, submit: Submit, broker_epoch: Callable[[], int]) -> None:
-        """Until it is cancelled. submit: asks the active controller. broker_epoch: of this broker's registration."""
+        """Replicate until the task is cancelled. submit: asks the controller. broker_epoch: the registration's."""
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self.fetchers.run, broker_epoch)
             nursery.start_soon(self.replicas.isr_changes.run, submit, broker_epoch)

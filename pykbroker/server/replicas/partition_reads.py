@@ -73,13 +73,13 @@ class PartitionReads:
         self._max_bytes = params.max_bytes
         self._unverified: list[tuple[Partition, Check]] = []
         self._counts = True
-        """What a follower asks for is what it has, as long as this is the first look (`Partition.read_as_replica`)."""
+        """The offset that a follower asks for is what it has, at the first look alone (`Partition.read_as_replica`)."""
 
     def find(self, cached: CachedPartition) -> Partition | ErrorCode:
         return self._replicas.get_fetched_partition(cached.topic, cached.topic_id, cached.partition)
 
     async def read(self, wanted: Iterable[CachedPartition]) -> Reads:
-        """Up to max_bytes over all; the first partition that has something gives a batch however large it is."""
+        """Read up to max_bytes over all; the first partition that has something gives a batch however large it is."""
         reads = await self._read_all(wanted)
         while self._unverified:
             await self._verify()
@@ -87,7 +87,7 @@ class PartitionReads:
         return reads
 
     async def read_again(self, reads: Reads, numbers: list[int]) -> None:
-        """What has changed; of a thousand partitions the others are as they were."""
+        """Read again the partitions that have changed; of a thousand the others are as they were."""
         while True:
             self._unverified.clear()
             for count, number in enumerate(numbers, 1):
@@ -186,14 +186,14 @@ class PartitionReads:
         return data
 
     def _throttled(self, partition: Partition, max_bytes: int, min_one_batch: bool) -> tuple[int, bool]:
-        """Nothing is read where the quota holds the follower back. Its offset counts all the same."""
+        """Read nothing where the quota holds the follower back. Its offset counts all the same."""
         is_in_sync = self._params.replica_id in partition.isr
         if is_in_sync or not self._quota.holds_back(partition, self._clock.monotonic_ms()):
             return max_bytes, min_one_batch
         return 0, False
 
     async def note_sent(self, answers: PartitionAnswers) -> None:
-        """What goes to a follower counts for the quota, whoever is in sync."""
+        """Records that go to a follower count for the quota, whoever is in sync."""
         if not self._quota.is_set:
             return
         for cached, data in answers:

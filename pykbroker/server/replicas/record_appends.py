@@ -76,7 +76,7 @@ class ProducingClient(Protocol):
 
 
 class TransactionCheck(Protocol):
-    """What a request with a transactional id asks in front of each append."""
+    """A request with a transactional id is checked in front of each append."""
 
     def check(self, partition: Partition, records: bytes | memoryview) -> RecordBatchHeader | None:
         """The batch's header, where it was decoded before. Raises `ApiError` where the partition is not verified."""
@@ -131,7 +131,7 @@ class ProduceAppends:
         self._admission = admission
 
     def append(self, partition: Partition, records: bytes | memoryview) -> AppendResult | LongCheck:
-        """Most batches are checked and appended at once; what takes longer is to `finish`. Raises `ApiError`."""
+        """Append the batch, or return a check that takes longer and is to `finish`. Raises `ApiError`."""
         refusal = partition.append_refusal(self._required_acks)
         if refusal is not _NONE:
             raise ApiError(refusal)

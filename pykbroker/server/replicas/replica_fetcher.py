@@ -35,10 +35,10 @@ _INTERRUPTIONS_APART_MS = 1000
 ResponseT = TypeVar("ResponseT", bound=Message)
 
 Truncate: TypeAlias = Callable[[DueTruncation], Awaitable[FileError | None]]
-"""What the disk refused of it: `LogTruncations.run`."""
+"""The truncation returns what the disk refused of it: `LogTruncations.run`."""
 
 Flush: TypeAlias = Callable[[Partition, int], Awaitable[bool]]
-"""Whether everything below the offset is on the disk: `ReplicaManager.flush`."""
+"""The flush returns whether everything below the offset is on the disk: `ReplicaManager.flush`."""
 
 
 class BrokerSender(Protocol):
@@ -103,7 +103,7 @@ class ReplicaFetcher:
         self._news.set()
 
     def interrupt(self) -> None:
-        """It has a new partition to follow, whose producers wait: the leader may have nothing to tell for
+        """The fetcher has a new partition to follow, whose producers wait: the leader may have nothing to tell for
         `replica.fetch.wait.max.ms`. Many that come one by one do not break a conversation each.
         """
         self._news.set()
@@ -150,7 +150,7 @@ class ReplicaFetcher:
             self._note_reached(True)
 
     async def _truncate_what_is_due(self) -> None:
-        """Without a pause in front: from when it is due on, others wait for it (`LogTruncations.settled`)."""
+        """Truncate without a pause in front: others wait as soon as it is due (`LogTruncations.settled`)."""
         while due := self.follower.truncations_due():
             with trio.CancelScope(shield=True):
                 await in_few_tasks(due, self._truncate_one)
@@ -206,7 +206,7 @@ class ReplicaFetcher:
 
 
 class ReplicaFetchers:
-    """All fetchers of a node, and which partition each has. A `hosted_partitions.ReplicationListener`.
+    """The fetchers of a node share its partitions. This is a `hosted_partitions.ReplicationListener`.
 
     Nothing is fetched before `run`.
     """
@@ -238,7 +238,7 @@ class ReplicaFetchers:
         self._broker_epoch: Callable[[], int] = lambda: -1
 
     def applied(self, partition: Partition) -> None:
-        """It may have another leader, or another leader epoch."""
+        """The partition may have another leader, or another leader epoch."""
         leader = partition.leader
         if leader in (NO_LEADER, self._node_id):
             self.removed(partition)
@@ -258,7 +258,7 @@ class ReplicaFetchers:
             fetcher.wake()
 
     def removed(self, partition: Partition) -> None:
-        """It is followed no longer."""
+        """The partition is followed no longer."""
         key = self._fetcher_of.pop(partition, None)
         if key is None:
             return
@@ -286,7 +286,7 @@ class ReplicaFetchers:
         return fetcher
 
     async def run(self, broker_epoch: Callable[[], int]) -> None:
-        """Until it is cancelled. broker_epoch: of this process's registration, which leaders compare (KIP-903)."""
+        """Fetch until the task is cancelled. broker_epoch: the registration's, which leaders compare (KIP-903)."""
         self._broker_epoch = broker_epoch
         try:
             async with trio.open_nursery() as self._nursery:

@@ -54,7 +54,7 @@ _STEPS_PER_CONFIG = 40
 
 
 OnPlacement = Callable[[bytes, int, bytes], None]
-"""With topic id, partition and directory id."""
+"""The callback gets the topic id, the partition and the directory id."""
 
 
 class ReplicationCounts(NamedTuple):
@@ -124,7 +124,7 @@ class ReplicaManager:
         self._unapplied = 0
         """Partitions of the first image that are still to be applied: it may come in portions."""
         self._log_configs: dict[str, LogConfig] = {}
-        """By topic, for one `prepare` and what is applied of it: a topic's partitions share it."""
+        """A topic's partitions share a config, for one `prepare` and what is applied of it."""
         self._without_room = LogsWithoutRoom()
 
     # Finding
@@ -134,7 +134,7 @@ class ReplicaManager:
         return None if topic is None else topic.name
 
     def log_directories(self) -> dict[str, LogDirectory | None]:
-        """Those of the configuration, by absolute path; None where one is offline."""
+        """Return the configured directories by absolute path; None where one is offline."""
         online = {directory.path: directory for directory in self.logs.directories}
         return {posixpath.abspath(path): online.get(path) for path in partition_paths(self._config)}
 
@@ -149,11 +149,11 @@ class ReplicaManager:
         return frozenset(map(posixpath.abspath, paths))
 
     def partitions(self) -> list[Partition]:
-        """As they are now: to go through in turns, in which some may go and others come."""
+        """Return the partitions as they are now: while a caller goes through them in turns, some go and others come."""
         return list(self._hosted)
 
     def replication_counts(self) -> ReplicationCounts:
-        """How many partitions are not as they should be: of those led here, and those whose logs cannot be used."""
+        """Count the partitions that lack replicas, of those led here, and those whose logs cannot be used."""
         led = [partition for partition in self._hosted if partition.is_leader]
         return ReplicationCounts(
             under_replicated=sum(partition.is_under_replicated for partition in led),
@@ -179,7 +179,7 @@ class ReplicaManager:
             check.accept()
 
     def quarantine(self, partition: Partition, damage: CorruptLog) -> None:
-        """Nothing is read or written there any more, and its files stay as they are; the others are not concerned."""
+        """Take a damaged partition out of use: its files stay as they are, and the others are not concerned."""
         self.failures.quarantine(partition, damage)
 
     # Following the metadata
@@ -189,7 +189,7 @@ class ReplicaManager:
         self._hosted.subscribe(topic, listener)
 
     def replicate_with(self, replication: ReplicationListener) -> None:
-        """It learns from now on who leads what is hosted here."""
+        """Tell `replication` from now on who leads what is hosted here."""
         self._hosted.replication = replication
 
     async def prepare(self, image: MetadataImage, changes: ImageChanges) -> None:
@@ -217,7 +217,7 @@ class ReplicaManager:
                 yield partition
 
     async def _found_logs(self, image: MetadataImage, changes: ImageChanges) -> list[LogToOpen]:
-        """In turns: at the start that is everything."""
+        """Find the logs in turns: at the start they are all of the node's."""
         turn, found = Turn(), []
         for at, topic_id, state in self._unopened(image, changes):
             directory = self.logs.find(at, topic_id, self._assigned_directories(state))
@@ -342,14 +342,14 @@ class ReplicaManager:
             )
 
     def replace_log(self, partition: Partition, log: Log) -> None:
-        """The same records in another directory: from now on this is the partition's log."""
+        """Use another log from now on, which has the same records in another directory."""
         partition.log = log
         self.logs.reconfigure(log, self._log_config(partition.topic))
         partition.flushed()  # more of it than of the other, perhaps
         self.appends.flush_what_readers_lack(partition)
 
     def _assigned_directories(self, state: PartitionState) -> list[bytes]:
-        """Where the controller has this node's replica: one, or none where the metadata is of before KIP-858."""
+        """Return where the controller has this node's replica: one directory, or none in metadata of before KIP-858."""
         pairs = zip(state.replicas, state.directories, strict=False)
         return [directory for replica, directory in pairs if replica == self._node_id]
 
@@ -410,7 +410,7 @@ class ReplicaManager:
     # By time, and the end
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        """Until it is cancelled. Raises `FileError` when no log directory is left to work with."""
+        """Run upkeep and cleaner until the task is cancelled. Raises `FileError` when no log directory is left."""
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._upkeep.run)
             nursery.start_soon(self._cleaner.run)
@@ -428,7 +428,7 @@ class ReplicaManager:
             await trio.lowlevel.checkpoint()
 
     async def flush(self, partition: Partition, end_offset: int) -> bool:
-        """Whether everything below `end_offset` is durable; one flush serves all who wait for the log.
+        """Return whether everything below `end_offset` is durable; one flush serves all who wait for the log.
 
         Where the log moves to another directory meanwhile, what is there counts. Whether the records below `end_offset`
         are still those of the caller is not said here (`replication.appended`).
@@ -440,7 +440,7 @@ class ReplicaManager:
                 return log.recovery_point >= end_offset
 
     async def checkpoint_log_start_offsets(self, partitions: Iterable[Partition]) -> None:
-        """Where these begin is durable when it returns, or the directory of one that is not is offline. One that comes
+        """Write down where the logs begin. What is not durable then is in a directory that is offline; a log that comes
         to another directory meanwhile is looked for there.
         """
         left = list(partitions)

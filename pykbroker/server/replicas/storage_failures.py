@@ -1,4 +1,4 @@
-"""What becomes of partitions when their files fail: a directory goes offline, a damaged log is quarantined.
+"""Partitions go out of use when their files fail: a directory goes offline, a damaged log is quarantined.
 
 Kafka's counterparts are `LogDirFailureChannel` and `ReplicaManager.handleLogDirFailure` (KIP-112).
 """
@@ -37,9 +37,9 @@ class StorageFailures:
         self._last: DiskFailed | None = None
         self._no_directory_left = trio.Event()
         self.offline_directory_ids: list[bytes] = []
-        """Of those that have failed since the start."""
+        """The directories that have failed since the start."""
         self.on_offline: Callable[[], None] | None = None
-        """Is called when there is another one."""
+        """The callback is told when another directory has failed."""
 
     async def raise_last(self) -> None:
         """Raises `DiskFailed` when no log directory is left to work with."""
@@ -55,13 +55,13 @@ class StorageFailures:
             self.in_directory(directory, failure)
 
     def at_path(self, failure: FileError) -> None:
-        """Where only the failure knows in which directory it was."""
+        """A disk failed at a path, and only the failure knows in which directory that is."""
         for directory in list(self._logs.directories):
             if failure.path.startswith(directory.path + "/"):
                 self.in_directory(directory, failure)
 
     def in_directory(self, directory: LogDirectory, failure: FileError) -> None:
-        """It goes offline, unless it was only for want of room, or of a descriptor."""
+        """The directory goes offline, unless only room or a descriptor was wanting."""
         if isinstance(failure, DiskFailed):
             self._take_offline(directory, failure)
         elif isinstance(failure, NoRoom):
