@@ -84,7 +84,7 @@ Found: TypeAlias = FoundBatch | FoundLegacyMessage | Unreadable
 
 
 class BatchWalk:
-    """Over the bytes from `position` to `end`.
+    """A walk over the bytes from `position` to `end`.
 
     base_offset, end_offset: between them are the offsets of the file; what lies outside is not taken for a batch when
     the next one is looked for.
@@ -164,7 +164,7 @@ class BatchWalk:
         return crc
 
     def _may_go_on_at(self, position: int) -> bool:
-        """Whether the file ends there, or something follows that has the shape of a batch."""
+        """Tell whether the file ends there, or something follows that has the shape of a batch."""
         if position == self._end:
             return True
         header = self._header_at(position)

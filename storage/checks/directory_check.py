@@ -28,7 +28,7 @@ _MARKED_DIRECTORY = re.compile(r".*\.[0-9a-f]{32}-(delete|stray|future)")
 
 @dataclass(frozen=True, slots=True)
 class TopicFacts:
-    """partitions: those that this node has a replica of."""
+    """The facts about a topic. partitions: those that this node has a replica of."""
 
     topic_id: bytes
     is_compacted: bool
@@ -37,7 +37,7 @@ class TopicFacts:
 
 @dataclass(frozen=True, slots=True)
 class ClusterFacts:
-    """What the metadata log says. topics: None where it cannot be read. read_quorum_state: raises `ValueError`."""
+    """The facts of the metadata log. topics: None where it cannot be read. read_quorum_state: raises `ValueError`."""
 
     topics: Mapping[str, TopicFacts] | None
     read_quorum_state: Callable[[bytes], object]
@@ -66,7 +66,7 @@ def is_log_directory(name: str) -> bool:
 
 
 def segment_bytes(disk: Disk, path: str) -> int:
-    """What a check of the directory has to read, by the sizes of the segments. Raises `FileError`."""
+    """Return the bytes that a check of the directory has to read, by the sizes of the segments. Raises `FileError`."""
     total = 0
     for name in disk.list_directory(path):
         directory = posixpath.join(path, name)
@@ -124,7 +124,7 @@ class DirectoryCheck:
         yield from self._check_metadata_log() if name == METADATA_LOG_DIRECTORY else self._check_partition(name)
 
     def facts_of_log(self, name: str) -> PartitionFacts:
-        """Of a directory below this one."""
+        """Return the facts about the log in a directory below this one."""
         at = parse_partition_directory(name)
         if at is not None:
             return self._facts_of(at)
@@ -137,7 +137,7 @@ class DirectoryCheck:
         )
 
     def _end_of_oldest_snapshot(self, directory: str) -> int | None:
-        """Where the metadata log begins, whatever its first segment still holds."""
+        """Return where the metadata log begins, whatever its first segment still holds."""
         known = filter(None, map(parse_file_name, self._disk.list_directory(directory)))
         snapshots = [each for each in known if each.kind is FileKind.METADATA_SNAPSHOT and each.is_in_use]
         return min((each.base_offset or 0 for each in snapshots), default=None)
@@ -222,7 +222,7 @@ class DirectoryCheck:
         self.report.partitions[at] = check.report
 
     def _check_metadata_log(self) -> Iterator[Finding]:
-        """It has no checkpoints. Its start is told by its segments, or by a snapshot that stands for what is gone."""
+        """Check the metadata log, which has no checkpoints: its segments or a snapshot tell its start."""
         directory = self._join(METADATA_LOG_DIRECTORY)
         facts = self.facts_of_log(METADATA_LOG_DIRECTORY)
         check = PartitionCheck(self._disk, directory, facts, deep=self._deep, progress=self._progress)
@@ -287,7 +287,7 @@ _MARKS = {
 
 
 def check_together(disk: Disk, reports: Sequence[DirectoryReport]) -> Iterator[Finding]:
-    """What several directories of one node have to agree on. Raises `FileError`."""
+    """Check what several directories of one node have to agree on. Raises `FileError`."""
     seen: dict[tuple[str, str], str] = {}
     owners: dict[TopicPartition, str] = {}
     first: Mapping[str, object] | None = None

@@ -1,4 +1,4 @@
-"""What a file in a log directory is, by its name."""
+"""The kinds of files in a log directory, by their names."""
 
 import re
 from enum import StrEnum
@@ -65,7 +65,10 @@ _LAST_SUFFIX = re.compile(r"(\.\d+-\d+)?(\.(deleted|cleaned|swap|damaged|tmp|par
 
 
 class FileName(NamedTuple):
-    """base_offset: None where the name does not begin with one. is_in_use: no suffix says that it is on its way."""
+    """What a file's name tells.
+
+    base_offset: None where the name does not begin with one. is_in_use: no suffix says that the file is on its way.
+    """
 
     kind: FileKind
     base_offset: int | None
@@ -73,7 +76,7 @@ class FileName(NamedTuple):
 
 
 def parse_file_name(name: str) -> FileName | None:
-    """None for a file of no known kind."""
+    """Return None for a file of no known kind."""
     plain = _LAST_SUFFIX.sub("", name)
     kind = _BY_NAME.get(plain)
     if kind is None:

@@ -1,4 +1,4 @@
-"""What a check found: where it is, what is wrong, and what kind of mending it takes."""
+"""The findings of a check: where each is, what is wrong, and which repair it takes."""
 
 from enum import StrEnum
 from typing import NamedTuple
@@ -42,7 +42,10 @@ class FindingKind(StrEnum):
 
 
 class Finding(NamedTuple):
-    """position: of the first byte concerned. offset: of the first record concerned. end: behind the last byte."""
+    """One finding.
+
+    position: of the first byte concerned. offset: of the first record concerned. end: behind the last byte.
+    """
 
     path: str
     kind: FindingKind
@@ -56,7 +59,7 @@ class Finding(NamedTuple):
         return self.kind.is_damage
 
     def __str__(self) -> str:
-        """Without the path."""
+        """Return the finding as text, without the path."""
         place = "" if self.position is None else f"at byte {self.position}"
         if self.offset is not None:
             place += f" (offset {self.offset})" if place else f"at offset {self.offset}"

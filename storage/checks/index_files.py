@@ -54,7 +54,7 @@ ENTRY_SIZES = {
 
 
 def used_size(file: DiskFile) -> int:
-    """Up to the zeros at the end."""
+    """Return the size up to the zeros at the end."""
     end = file.size()
     step = 65536
     while end:
@@ -98,7 +98,7 @@ READERS: dict[str, Callable[[DiskFile, int], Iterator[OffsetEntry | TimeEntry | 
 
 
 def check_size(file: DiskFile, entry_size: int) -> Finding | None:
-    """Whether the file holds whole entries, and perhaps zeros."""
+    """Tell whether the file holds whole entries, and perhaps zeros."""
     size, used = file.size(), used_size(file)
     rest = size % entry_size
     if not rest or used <= size - rest:
@@ -108,7 +108,7 @@ def check_size(file: DiskFile, entry_size: int) -> Finding | None:
 
 
 class EntryOrder:
-    """Whether entries ascend as they must; one after the other."""
+    """The check that entries ascend as they must, one after the other."""
 
     def __init__(self, path: str, base_offset: int) -> None:
         self._path = path

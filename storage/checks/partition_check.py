@@ -48,7 +48,7 @@ Progress = Callable[[int], None]
 
 @dataclass(frozen=True, slots=True)
 class PartitionFacts:
-    """What others say of the partition; None: nothing is known.
+    """The facts about a partition from outside of its files; None: nothing is known.
 
     was_clean_shutdown: then all of it must be whole, otherwise what is below the recovery point.
     machine_stayed_up: since it was written.
@@ -74,7 +74,7 @@ class PartitionFacts:
 
 @dataclass(slots=True)
 class PartitionReport:
-    """What the log holds. epochs: as its batches tell them."""
+    """The contents of a log. epochs: as its batches tell them."""
 
     path: str
     segments: int = 0
@@ -111,7 +111,7 @@ class PartitionCheck:
         self._open_transactions: set[int] = set()
 
     def run(self) -> Iterator[Finding]:
-        """What the operating system refuses is a finding as well."""
+        """Run the check. A refusal of the operating system is a finding as well."""
         try:
             names = self._disk.list_directory(self._directory)
             yield from self._check_identity(names)
@@ -163,7 +163,7 @@ class PartitionCheck:
                 yield from check_metadata_snapshot(self._disk, self._join(name))
 
     def _orphaned_index(self, name: str, base_offset: int, names: Sequence[str], bases: set[int]) -> Finding:
-        """Whoever removes a segment in front of others leaves its data under another name at first."""
+        """Tell whether an index belongs to a segment that is being removed, whose data have another name already."""
         log_name = offset_file_name(base_offset, LOG_SUFFIX)
         if base_offset < max(bases, default=0) and log_name + DELETED_SUFFIX not in names:
             return Finding(self._join(log_name), FindingKind.HOLE, f"it is missing, and {name} is still there")
@@ -229,7 +229,7 @@ class PartitionCheck:
             file.close()
 
     def _is_flushed(self, end_offset: int | None) -> bool:
-        """Of a segment that ends there, whether a start after a crash trusts it."""
+        """Tell whether a start after a crash trusts a segment that ends there."""
         recovery_point = self._facts.recovery_point
         return end_offset is not None and recovery_point is not None and end_offset <= recovery_point
 
@@ -279,7 +279,7 @@ class PartitionCheck:
                 yield from self._note_epoch(found.header, file.path, found.position)
 
     def _tail(self, findings: Sequence[Finding], file: DiskFile, end: int) -> Finding:
-        """What stands behind the last sound batch of the log, as one finding. The rule is that of recovery."""
+        """Return what stands behind the last sound batch of the log, as one finding. The rule is that of recovery."""
         first, next_offset = findings[0], self._chain.next_offset or 0
         position = first.position or 0
         is_torn = is_zero(file, position, end) or is_cut_short(file, position, end)
@@ -348,7 +348,7 @@ class SegmentIndexes:
     def __init__(
         self, disk: Disk, directory: str, base_offset: int, names: set[str], open_transactions: set[int]
     ) -> None:
-        """open_transactions: of these producers; it goes on to the next segment."""
+        """Begin with a segment. open_transactions: of the producers; they go on to the next segment."""
         self._directory = directory
         self._base_offset = base_offset
         self._open_transactions = open_transactions
@@ -372,7 +372,7 @@ class SegmentIndexes:
         return posixpath.join(self._directory, offset_file_name(self._base_offset, suffix))
 
     def _own_findings(self, suffix: str, file: DiskFile) -> Iterator[Finding]:
-        """What is wrong with the file whatever the log says."""
+        """Return what is wrong with the file whatever the log says."""
         finding = index_files.check_size(file, index_files.ENTRY_SIZES[suffix])
         if finding is not None:
             yield finding
@@ -388,7 +388,7 @@ class SegmentIndexes:
             file.close()
 
     def stop_comparing(self) -> None:
-        """Behind damage the log cannot tell any more whether the indexes are right."""
+        """Stop comparing indexes: behind damage the log cannot tell any more whether they are right."""
         self._is_comparable = False
 
     def note(self, batch: FoundBatch) -> None:

@@ -36,7 +36,7 @@ _OF_THE_LOG = (FindingKind.BATCH, FindingKind.HOLE, FindingKind.LOST)
 
 
 def reached_offset(report: DirectoryReport, at: TopicPartition) -> int:
-    """Up to where the partition's offsets were given out, as the checkpoints tell."""
+    """Return the offset up to which offsets were given out, as the checkpoints tell."""
     names = (RECOVERY_POINT, HIGH_WATERMARK, LOG_START_OFFSET)
     return max(report.offsets.get(name, {}).get(at, 0) for name in names)
 
@@ -81,7 +81,7 @@ class PartitionRepair:
             yield from self._write_topic_id()
 
     def write_epochs(self, report: PartitionReport) -> Iterator[str]:
-        """Of a log whose batches are sound, or as sound as they get."""
+        """Write the epochs of a log whose batches are sound, or as sound as they get."""
         start_offset = max(self._facts.log_start_offset or 0, report.first_offset)
         entries = [(epoch, max(start, start_offset)) for epoch, start in report.epochs]
         entries = [entry for at, entry in enumerate(entries) if at + 1 == len(entries) or entries[at + 1][1] > entry[1]]
@@ -174,7 +174,7 @@ class PartitionRepair:
         segment.close()
 
     def _write_topic_id(self) -> Iterator[str]:
-        """Only where the file says nothing: another topic's id may be right, and the directory a stray one."""
+        """Write the topic id where the file says nothing; another id may be right, and the directory a stray one."""
         if self._facts.topic_id is not None and read_topic_id(self._disk, self._directory) is None:
             write_topic_id(self._disk, self._directory, self._facts.topic_id, sync=True)
             yield f"{posixpath.join(self._directory, PARTITION_METADATA)}: written with the topic id of the metadata"

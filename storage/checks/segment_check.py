@@ -27,7 +27,7 @@ class Checked(NamedTuple):
 
 
 class ChainState:
-    """Where a log has come to: the least offset and the least epoch of the next batch. None: not known yet.
+    """The state of a chain of batches: the least offset and the least epoch of the next one. None: not known yet.
 
     is_exact: no damage is before it, so a higher offset means a hole.
     """
@@ -52,7 +52,10 @@ class SegmentCheck:
         size: int | None = None,
         deep: bool = False,
     ) -> None:
-        """end_offset: where the next segment begins. deep: read every record, not only control records."""
+        """Check a segment.
+
+        end_offset: where the next segment begins. deep: read every record, not only control records.
+        """
         self._path = file.path
         self._base_offset = base_offset
         self._chain = chain
@@ -168,7 +171,7 @@ def _with_following(walk: Iterable[Found]) -> Iterator[tuple[Found, Found | None
 
 
 def check_batch_records(batch: FoundBatch, limit_bytes: int = LARGEST_BATCH_BYTES) -> str | None:
-    """What is wrong with the records of a batch whose header is sound; None where they are as they should be."""
+    """Return what is wrong with the records of a batch whose header is sound; None where nothing is."""
     header = batch.header
     if batch.data is None:
         return f"a batch of {header.size_bytes} bytes is too large to be read"

@@ -53,8 +53,9 @@ class Piece(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class SalvagePlan:
-    """end_offset: where the next segment begins. reached_offset: where the log had come to, at least.
+    """The plan of a segment's salvage.
 
+    end_offset: where the next segment begins. reached_offset: where the log had come to, at least.
     takes_out: damage that cannot be mended goes; otherwise it stays. may_have_holes: as compaction makes them.
     epochs: epoch and start offset, as the log's checkpoint has them.
     """
@@ -78,7 +79,7 @@ class SegmentSalvage:
     """`pieces` is what the segment is made of anew; it holds what is changed, not the file."""
 
     def __init__(self, file: DiskFile, plan: SalvagePlan, epoch: int) -> None:
-        """epoch: of the last batch in front of the segment."""
+        """Salvage a segment. epoch: of the last batch in front of it."""
         self.pieces: list[Piece] = []
         self.next_offset = plan.base_offset
         self.epoch = epoch
@@ -134,7 +135,7 @@ class SegmentSalvage:
                 self._fill(size, plan.end_offset)
 
     def _claimed_end(self, start: int, end: int) -> int:
-        """Where a damaged batch at the end of the log says that it ends, if that may be true."""
+        """Return where a damaged batch at the end of the log says that it ends, if that may be true."""
         if end - start < RECORD_BATCH_OVERHEAD_BYTES:
             return self.next_offset
         header = decode_batch_header(self._file.read_at(start, RECORD_BATCH_OVERHEAD_BYTES))

@@ -1,4 +1,4 @@
-"""Whether a snapshot of the metadata log is whole: a header record, the records, a footer record (KIP-630)."""
+"""The check that a snapshot of the metadata log is whole: a header record, the records, a footer record (KIP-630)."""
 
 from collections.abc import Iterator
 

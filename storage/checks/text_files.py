@@ -57,7 +57,7 @@ def _shown(text: str) -> str:
 
 
 def _number(text: str) -> int:
-    """As Java reads one; raises `ValueError`."""
+    """Read a number as Java does; raises `ValueError`."""
     if not text.isascii() or len(text) > 20 or not text.removeprefix("-").isdigit():
         raise ValueError(text)
     return int(text)

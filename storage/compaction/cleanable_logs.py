@@ -1,4 +1,4 @@
-"""Which log needs cleaning most, and how far it may be cleaned (`LogCleanerManager`)."""
+"""The choice of the log that needs cleaning most, and how far it may be cleaned (`LogCleanerManager`)."""
 
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
@@ -12,7 +12,7 @@ from ..segments.segment import LogSegment
 
 @dataclass(frozen=True, slots=True)
 class CleanableLog:
-    """From `first_dirty_offset` on nothing was cleaned yet; nothing at `end_offset` and behind may be."""
+    """A log to clean from `first_dirty_offset` on, up to `end_offset`."""
 
     log: Log
     first_dirty_offset: int
@@ -34,14 +34,15 @@ class CleanableLog:
 
 
 def dirtiest(logs: Iterable[CleanableLog]) -> CleanableLog | None:
-    """Of those that are due."""
+    """Return the dirtiest of the logs that are due."""
     return max((each for each in logs if each.is_due), key=lambda each: each.dirty_ratio, default=None)
 
 
 def find_cleanable(log: Log, cleaned_offset: int | None, last_stable_offset: int, now_ms: int) -> CleanableLog:
-    """cleaned_offset: where the last cleaning ended, None before the first.
+    """Find how far a log may be cleaned.
 
-    Raises `FileError`, where `max.compaction.lag.ms` asks for a look into the segments.
+    cleaned_offset: where the last cleaning ended, None before the first. Raises `FileError`, where
+    `max.compaction.lag.ms` asks for a look into the segments.
     """
     segments = list(log.segments)
     first_dirty = log.log_start_offset if cleaned_offset is None else max(cleaned_offset, log.log_start_offset)

@@ -1,4 +1,4 @@
-"""Which transactions of a log were aborted, and what cleaning may drop of them (`CleanedTransactionMetadata`).
+"""The aborted transactions of a log, and what cleaning may drop of them (`CleanedTransactionMetadata`).
 
 The records of an aborted transaction go at once. The marker that ended a transaction goes after its records, since
 without it they would belong to a transaction that is still open.
@@ -54,7 +54,7 @@ def find_aborted_transactions(
 
 @dataclass(slots=True)
 class _Aborted:
-    """is_seen: whether some of its batches are still there."""
+    """An aborted transaction. is_seen: whether some of its batches are still there."""
 
     transaction: AbortedTransaction
     is_seen: bool = False
@@ -64,7 +64,7 @@ class CleanedTransactionMetadata:
     """Told of every batch in order, it says whether the batch may go because of what became of its transaction."""
 
     def __init__(self, aborted: Iterable[AbortedTransaction], start_offset: int = 0) -> None:
-        """start_offset: where the first batch is."""
+        """Begin at the first batch. start_offset: of that batch."""
         self._coming = deque(transaction for transaction in aborted if transaction.last_offset >= start_offset)
         self._aborted: dict[int, _Aborted] = {}
         """By producer."""
@@ -85,7 +85,7 @@ class CleanedTransactionMetadata:
         return False
 
     def may_drop_control(self, batch: RecordBatch) -> bool:
-        """Whether nothing is left of what it ended. Control records of other kinds stay."""
+        """Tell whether nothing is left of what it ended. Control records of other kinds stay."""
         header = batch.header
         self._begin_until(header.last_offset)
         if not header.records_count:

@@ -131,5 +131,5 @@ class Cleaning:
 
     @property
     def is_overtaken(self) -> bool:
-        """Somebody else removed segments that were still to be cleaned; their files cannot be read any more."""
+        """Tell whether segments were removed that were still to be cleaned; their files cannot be read any more."""
         return self._log.is_closed or any(each.is_deleted for each in self._segments)

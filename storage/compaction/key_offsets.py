@@ -40,12 +40,15 @@ _hash = _choose_hash()
 
 
 def slots_in(memory_bytes: int) -> int:
-    """How many slots fit: a power of two, which lets every probe sequence meet every slot."""
+    """Return how many slots fit: a power of two, which lets every probe sequence meet every slot."""
     return 1 << max(memory_bytes // SLOT_BYTES, 2).bit_length() - 1
 
 
 class KeyOffsetMap:
-    """latest_offset: up to where the log's keys are in here; -1 where none are."""
+    """A map from keys to their latest offsets.
+
+    latest_offset: up to where the log's keys are in it; -1 where none are.
+    """
 
     def __init__(self, *, memory_bytes: int, load_factor: float, expected_keys: int, reserved_bytes: int = 0) -> None:
         """No more memory is taken than `expected_keys` need. reserved_bytes: of what the table leaves, for others."""
@@ -59,7 +62,7 @@ class KeyOffsetMap:
 
     @property
     def size_bytes(self) -> int:
-        """Of the table, if it comes to that."""
+        """The size of the table, if it comes to that."""
         return self._slots * SLOT_BYTES
 
     def put(self, keys: Sequence[bytes], offsets: Sequence[int]) -> list[int] | None:

@@ -1,6 +1,6 @@
-"""Which records of a log's dirty part are the latest of their keys: a byte for each of its offsets (`LiveOffsets`).
+"""The records of a log's dirty part that are the latest of their keys, as a byte for each offset (`LiveOffsets`).
 
-What reading the keys finds out anyway. With it the second pass need not look into a batch to know that none of it
+Reading the keys finds that out anyway. With it the second pass need not look into a batch to know that none of it
 stays, or all of it.
 """
 
@@ -14,10 +14,10 @@ _GONE = WITHOUT_KEY
 
 
 class LiveOffsets:
-    """Of an offset: one of the kinds in `record_parts`, or none of them where nothing was said."""
+    """The kind of each offset, of those in `record_parts`; none where nothing was said."""
 
     def __init__(self, first_offset: int, max_bytes: int) -> None:
-        """Of what does not fit into `max_bytes` nothing is known."""
+        """Make room for at most `max_bytes` offsets; nothing is known of the others."""
         self._first_offset = first_offset
         self._max_bytes = max_bytes
         self._kinds = bytearray()

@@ -1,4 +1,4 @@
-"""What cleaning keeps of a batch (`Cleaner.cleanInto`, `MemoryRecords.filterTo`).
+"""The filter for what cleaning keeps of a batch (`Cleaner.cleanInto`, `MemoryRecords.filterTo`).
 
 A batch keeps its first and last offset whatever goes from between, and is copied as it is where nothing goes. A batch
 that holds tombstones, or a marker of a transaction whose records are all gone, is given the time from when on it may
@@ -42,7 +42,7 @@ from .live_offsets import LiveOffsets, count_live, without_tombstones
 
 
 class LastRecord(NamedTuple):
-    """Where an active producer's last data is; None where its last batch was a marker."""
+    """The record says where an active producer's last data is; None where its last batch was a marker."""
 
     data_offset: int | None
     producer_epoch: int
@@ -56,7 +56,7 @@ def last_records(producers: Mapping[int, ProducerEntry]) -> dict[int, LastRecord
 
 
 class _Kept(NamedTuple):
-    """What stays of a batch. has_tombstones: or a marker, which may go later as well."""
+    """The part of a batch that stays. has_tombstones: or a marker, which may go later as well."""
 
     records_count: int
     offset_deltas: Iterable[int]
@@ -67,7 +67,7 @@ _NOTHING = _Kept(0, (), False)
 
 
 class RecordFilter:
-    """Must see every batch of the log in order, from its first segment on."""
+    """A filter that must see every batch of the log in order, from its first segment on."""
 
     def __init__(
         self,
@@ -87,7 +87,7 @@ class RecordFilter:
         self._delete_retention_ms = delete_retention_ms
 
     def begin_segment(self, index: TransactionIndex) -> None:
-        """What stays goes into another segment from here on; `index` is that segment's."""
+        """Begin another segment, into which goes what stays; `index` is that segment's."""
         self._transactions.index = index
 
     def clean(self, batch: RecordBatch) -> Buffer | None:
@@ -174,7 +174,7 @@ class RecordFilter:
         return header.has_delete_horizon and header.base_timestamp <= self._now_ms
 
     def _is_last_of_producer(self, header: RecordBatchHeader) -> bool:
-        """It holds the last sequence, or the last epoch, of a producer that may still go on."""
+        """Tell whether a batch holds the last sequence or epoch of a producer that may still go on."""
         last = self._producers.get(header.producer_id) if header.has_producer_id else None
         if last is None:
             return False
@@ -184,7 +184,7 @@ class RecordFilter:
 
 
 def empty_batch(header: RecordBatchHeader) -> bytes:
-    """Nothing but the header: the offsets and sequences of what was there."""
+    """Return a batch of nothing but the header: the offsets and sequences of what was there."""
     return assemble_batch(
         b"",
         base_offset=header.base_offset,
@@ -215,7 +215,7 @@ def _rewrite(batch: RecordBatch, deltas: Iterable[int], horizon_ms: int | None) 
 
 
 def _encode(header: RecordBatchHeader, records: Sequence[Record], horizon_ms: int | None) -> bytes:
-    """As `_rewrite`, of messages of the old formats."""
+    """Encode messages of the old formats, as `_rewrite` does batches."""
     timestamps = [record.timestamp for record in records]
     base_timestamp = _base_timestamp(header, timestamps[0], horizon_ms)
     payload = b"".join(

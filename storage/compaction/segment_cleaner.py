@@ -39,7 +39,10 @@ class Uncleanable(StorageError):
 
 @dataclass(frozen=True, slots=True)
 class CleanerConfig:
-    """memory_bytes: for the keys of one log at a time, `log.cleaner.dedupe.buffer.size` by the number of threads."""
+    """The cleaner's settings.
+
+    memory_bytes: for the keys of one log, `log.cleaner.dedupe.buffer.size` by the number of threads.
+    """
 
     memory_bytes: int
     load_factor: float
@@ -51,7 +54,7 @@ Progress = Callable[[int], None]
 
 @dataclass(frozen=True, slots=True)
 class CleaningTask:
-    """What is to be cleaned: from `first_dirty_offset` on, up to `end_offset`, where a segment begins.
+    """The task of a cleaning: from `first_dirty_offset` on, up to `end_offset`, where a segment begins.
 
     segments: all of the log, since a marker far behind may end a transaction; what nobody has read since the start is
     checked first. epochs: those of the log. producers: the active ones.
@@ -78,7 +81,7 @@ class CleaningWork(Protocol):
     """A task under way, in this thread or elsewhere. Both raise `CleaningAborted`, `CorruptLog`, `FileError`."""
 
     def read_keys(self) -> int:
-        """Returns the offset up to which the keys are known; raises `Uncleanable` where that is no batch further."""
+        """Return the offset up to which the keys are known; raises `Uncleanable` where that is no batch further."""
         ...
 
     def clean(self, group: Sequence[LogSegment]) -> LogSegment:
@@ -87,7 +90,7 @@ class CleaningWork(Protocol):
 
 
 class SegmentCleaner:
-    """Does it here and now."""
+    """The cleaner that works in this thread."""
 
     def __init__(self, task: CleaningTask, progress: Progress) -> None:
         self._task = task
@@ -169,7 +172,7 @@ class SegmentCleaner:
         return True
 
     def _batches(self, segment: LogSegment, position: int = 0) -> Iterator[RecordBatch]:
-        """Whoever looks into one checks it: what is damaged must not be copied under a new checksum."""
+        """Iterate over the batches and check each: what is damaged must not be copied under a new checksum."""
         end = segment.size
         for at, batch in scan_batches(segment.file, position, end):
             yield batch

@@ -51,7 +51,7 @@ class DirectoryCheckpoints:
 
     @classmethod
     def read(cls, disk: Disk, path: str) -> Self:
-        """Of the log directory at this path. Raises `FileError`."""
+        """Read the checkpoints of the log directory at this path. Raises `FileError`."""
         checkpoints = cls(disk, path)
         checkpoints.recovery_points = checkpoints._read(RECOVERY_POINT)
         checkpoints.log_start_offsets = checkpoints._read(LOG_START_OFFSET)
@@ -83,7 +83,7 @@ class DirectoryCheckpoints:
         return at in self.recovery_points or at in self.high_watermarks
 
     def known_high_watermark(self, at: TopicPartition) -> int | None:
-        """None where there are checkpoints, but not the one that would tell."""
+        """Return None where there are checkpoints, but not the one that would tell."""
         if HIGH_WATERMARK in self._missing and RECOVERY_POINT not in self._missing:
             return None
         return self.high_watermarks.get(at, 0)
@@ -92,7 +92,7 @@ class DirectoryCheckpoints:
         return self._written.get(RECOVERY_POINT, {}).get(at, 0)
 
     def is_written(self, at: TopicPartition) -> bool:
-        """Whether one of the files names the partition."""
+        """Tell whether one of the files names the partition."""
         return any(at in written for written in self._written.values())
 
     # Taking back
@@ -134,7 +134,7 @@ class DirectoryCheckpoints:
             self._change(name, lambda written: {**written, at: offset} if written.get(at, 0) > offset else written)
 
     def lower_high_watermarks(self, end_offsets: Mapping[TopicPartition, int]) -> None:
-        """What a power cut took is not to be missed at the next start, which trusts the high watermarks once more."""
+        """Lower the high watermarks of logs to their ends: a start must not miss again what a power cut took."""
         self._change(
             HIGH_WATERMARK,
             lambda written: {at: min(offset, end_offsets.get(at, offset)) for at, offset in written.items()},
@@ -148,14 +148,16 @@ class DirectoryCheckpoints:
         self.high_watermarks[at] = high_watermark
 
     def write_recovery_points(self, logs: Mapping[TopicPartition, Log]) -> None:
-        """As they are when it is this one's turn: a log may be truncated before."""
+        """Write the recovery points as they are in this writer's turn: a log may be truncated before."""
         with self._writing:
             self._write(
                 RECOVERY_POINT, {**self.recovery_points, **{at: log.recovery_point for at, log in logs.items()}}
             )
 
     def write_log_start_offsets(self, logs: Mapping[TopicPartition, Log]) -> None:
-        """Only of logs that start within a segment: the others' files tell. Nothing is written where nothing moved.
+        """Write the start offsets of logs that start within a segment: the others' files tell theirs.
+
+        Nothing is written where nothing moved.
 
         A log must not end before its start, where a crash takes what was not flushed: so that is flushed first.
         """
@@ -175,7 +177,7 @@ class DirectoryCheckpoints:
                 self._write(LOG_START_OFFSET, log_start_offsets)
 
     def write_start_of_copy(self, at: TopicPartition, offset: int, is_wanted: Callable[[], bool]) -> None:
-        """Of a log that is not here yet. is_wanted: as it is when it is this one's turn."""
+        """Write the start of a log that is not here yet. is_wanted: as it is when it is this one's turn."""
         with self._writing:
             if _put(self.log_start_offsets, at, offset, is_wanted):
                 self._write(LOG_START_OFFSET, {**self._written.get(LOG_START_OFFSET, {}), at: offset})
@@ -183,8 +185,9 @@ class DirectoryCheckpoints:
     def write_high_watermarks(
         self, high_watermarks: Mapping[TopicPartition, int], unopened: Collection[TopicPartition], lowerings: int
     ) -> None:
-        """Of all open logs; those that are not open keep what they had. Of one that was truncated since there were so
-        many `lowerings`, the file knows better.
+        """Write the high watermarks of all open logs; those that are not open keep what they had.
+
+        Of one that was truncated since there were so many `lowerings`, the file knows better.
         """
         kept = {at: self.high_watermarks[at] for at in unopened if at in self.high_watermarks}
         with self._writing:
@@ -196,20 +199,23 @@ class DirectoryCheckpoints:
             self._write(HIGH_WATERMARK, offsets)
 
     def write_cleaned_offset(self, at: TopicPartition, offset: int, is_wanted: Callable[[], bool]) -> None:
-        """is_wanted: as it is when it is this one's turn."""
+        """Write how far a log was cleaned. is_wanted: as it is in this writer's turn."""
         with self._writing:
             if _put(self.cleaned_offsets, at, offset, is_wanted):
                 self._write(CLEANED_OFFSET, dict(self.cleaned_offsets))
 
     def _change(self, name: str, change: Callable[[Offsets], Offsets]) -> None:
-        """What the file holds into something else, where that is something else."""
+        """Change what the file holds; nothing is written where nothing changes."""
         with self._writing:
             written = self._written.get(name)
             if written and (changed := change(written)) != written:
                 self._write(name, changed)
 
     def _write(self, name: str, offsets: Offsets) -> None:
-        """By whoever holds `_writing`: what is written is found out in the same turn, or another one's is lost."""
+        """Write the file.
+
+        The caller holds `_writing`, and found out what to write in the same turn; else another's is lost.
+        """
         self._file(name).write(offsets)
         self._written[name] = offsets
 

@@ -1,4 +1,4 @@
-"""What the names in a log directory say: partitions, copies for another directory, and what is on its way out.
+"""The names in a log directory: partitions, copies for another directory, and what is on its way out.
 
 Kafka's counterparts are in `UnifiedLog` and `LocalLog`.
 """
@@ -24,7 +24,7 @@ _DELETED_DIRECTORY = re.compile(r"(?P<partition>.+)\.[0-9a-f]{32}" + DELETE_SUFF
 
 
 def parse_partition_directory(name: str) -> TopicPartition | None:
-    """None for anything else that stands in a log directory."""
+    """Return None for anything else that stands in a log directory."""
     match = _PARTITION_DIRECTORY.fullmatch(name)
     if match is None or name == METADATA_LOG_DIRECTORY:
         return None
@@ -32,7 +32,7 @@ def parse_partition_directory(name: str) -> TopicPartition | None:
 
 
 def partition_of_future(name: str) -> int | None:
-    """None for anything but a copy; its topic is told by its id, since the name may be shortened."""
+    """Return None for anything but a copy; its topic is told by its id, since the name may be shortened."""
     match = _FUTURE_DIRECTORY.fullmatch(name)
     return None if match is None else int(match["partition"])
 
@@ -53,7 +53,7 @@ def name_aside(at: TopicPartition, suffix: str, rng: Random) -> str:
 
 
 def has_room_for_future_name(topic: str, partition: int) -> bool:
-    """Whether a copy can bear the whole name, without which Kafka would not know whose it is: it refuses the move."""
+    """Tell whether a copy's name has room for all of the partition's; Kafka refuses the move otherwise."""
     return len(f"{topic}-{partition}.") + 32 + len(FUTURE_SUFFIX) <= _MAX_NAME_BYTES
 
 

@@ -19,7 +19,7 @@ _log = logging.getLogger(__name__)
 
 
 class FutureLogs:
-    """is_clean: those of the earlier run were closed cleanly."""
+    """Logs on their way to this directory. is_clean: those of the earlier run were closed cleanly."""
 
     def __init__(self, disk: Disk, path: str, *, rng: Random, is_clean: bool) -> None:
         self.logs: dict[TopicPartition, Log] = {}

@@ -77,7 +77,7 @@ def format_directory(
 
 
 def make_durable_directory(disk: Disk, path: str) -> None:
-    """With its parents: each of those that are new is a name that a crash could take, with all that is in it."""
+    """Make a directory and its new parents, with durable names: a crash could take a name with all that is in it."""
     unsynced = [path]
     while (parent := posixpath.dirname(unsynced[-1])) not in ("", "/") and not disk.is_directory(parent):
         unsynced.append(parent)
@@ -197,17 +197,17 @@ class LogDirectory:
 
     @property
     def previous_broker_epoch(self) -> int:
-        """Of the run that ended with a clean shutdown, or -1."""
+        """The broker epoch of the run that ended with a clean shutdown, or -1."""
         return self._marks.previous_broker_epoch
 
     @property
     def machine_stayed_up(self) -> bool:
-        """Since the logs were last written to: then nothing is missing that was never flushed."""
+        """Tell whether the machine ran on since the logs were last written to: then no write is missing."""
         return self._marks.machine_stayed_up
 
     @property
     def high_watermarks(self) -> Mapping[TopicPartition, int]:
-        """As the checkpoint had them at the start."""
+        """The high watermarks as the checkpoint had them at the start."""
         return self._checkpoints.high_watermarks
 
     @property
@@ -215,12 +215,12 @@ class LogDirectory:
         return self._join(METADATA_LOG_DIRECTORY)
 
     def holds(self, path: str) -> bool:
-        """Whether it is the path of something that stands directly in this directory."""
+        """Tell whether it is the path of something that stands directly in this directory."""
         name = posixpath.basename(path)
         return bool(name) and self._join(name) == path
 
     def space(self) -> DiskSpace:
-        """Of the volume. Raises `FileError`; may run in a thread."""
+        """Return the space of the volume. Raises `FileError`; may run in a thread."""
         return self._disk.space(self.path)
 
     @property
@@ -321,9 +321,7 @@ class LogDirectory:
         return self.futures.open(at, topic_id, config, now_ms=now_ms)
 
     def _forget_what_is_gone(self, at: TopicPartition) -> None:
-        """Whatever the checkpoints say of a log that is neither here nor missed: be it one that was deleted, or a copy
-        that did not become one.
-        """
+        """Forget what the checkpoints say of logs that are neither here nor missed: deleted ones, and lost copies."""
         if self._is_here(at):
             return
         self._checkpoints.forget(at)
@@ -357,13 +355,13 @@ class LogDirectory:
         return path
 
     def sync_names(self) -> None:
-        """May run in a thread."""
+        """Make the directory's names durable. May run in a thread."""
         promotions = self._promotions
         self._disk.sync_directory(self.path)
         self._synced_promotions = max(self._synced_promotions, promotions)
 
     def bytes_to_check(self, at: TopicPartition) -> int:
-        """What recovery would read of a log that was found and is not open yet; nothing after a clean shutdown."""
+        """Return how much recovery would read of a log that is not open yet; nothing after a clean shutdown."""
         if self.was_clean_shutdown:
             return 0
         path = self._join(str(at))
@@ -378,12 +376,14 @@ class LogDirectory:
         return size
 
     def knows(self, at: TopicPartition) -> bool:
-        """Whether there is a log of this name, or was one: of any topic, open, found or damaged."""
+        """Tell whether there is a log of this name, or was one: of any topic, open, found or damaged."""
         return any(at in names for names in (self.logs, self.found, self.damaged)) or self._checkpoints.knows(at)
 
     def _is_of_other_topic(self, found: FoundLog, topic_id: bytes) -> bool:
-        """Without a topic id it may be a power cut's leftover of an earlier topic, whose records nobody was promised:
-        the id is durable before records are. Elsewhere the id is lost, and the log is not.
+        """Tell whether a log is another topic's.
+
+        One without a topic id may be a power cut's leftover of an earlier topic, whose records nobody was promised: the
+        id is durable before records are. Elsewhere the id is lost, and the log is not.
         """
         if found.topic_id is not None:
             return not found.is_of(topic_id)
@@ -457,7 +457,7 @@ class LogDirectory:
         return self._put_aside(path, at, DELETE_SUFFIX) if self._disk.is_directory(path) else None
 
     def _put_stray_aside(self, at: TopicPartition) -> str:
-        """Its name may have another log next, which its offsets say nothing about."""
+        """Put a stray log aside: another log may have its name next, about which its offsets say nothing."""
         self._checkpoints.forget(at)
         self._checkpoints.forget_in_files([at])
         return self._put_aside(self._join(str(at)), at, STRAY_SUFFIX)
@@ -501,8 +501,10 @@ class LogDirectory:
         self._checkpoints.write_recovery_points(logs)
 
     def checkpoint_log_start_offsets(self) -> None:
-        """May flush logs. May run in a thread. What the file knows already of a log that came from another directory is
-        of use when that log is found here: so its name is made durable, too.
+        """Write the start offsets of logs. May flush logs, and may run in a thread.
+
+        The start of a log that came from another directory counts when that log is found here: so its name is made
+        durable, too.
         """
         logs = self.logs.copy()
         if self._synced_promotions != self._promotions:
@@ -511,13 +513,13 @@ class LogDirectory:
 
     @property
     def lowerings(self) -> int:
-        """How often the checkpoints were lowered for a truncation."""
+        """Return how often the checkpoints were lowered for a truncation."""
         return self._checkpoints.lowerings
 
     def checkpoint_high_watermarks(
         self, high_watermarks: dict[TopicPartition, int], lowerings: int | None = None
     ) -> None:
-        """Of all open logs; logs that are not opened yet keep what they had. May run in a thread.
+        """Write the high watermarks of all open logs; logs that are not opened yet keep theirs. May run in a thread.
 
         lowerings: how many there were when somebody looked at the high watermarks; None for now.
         """
@@ -526,22 +528,22 @@ class LogDirectory:
         )
 
     def cleaned_offset(self, at: TopicPartition) -> int | None:
-        """Up to where compaction has come."""
+        """Return the offset up to which compaction has come."""
         return self._checkpoints.cleaned_offsets.get(at)
 
     def checkpoint_cleaned_offset(self, at: TopicPartition, log: Log, offset: int) -> None:
-        """Of the log, or of a copy that is to become one; nothing where it is neither any more. May run in a thread."""
+        """Write how far a log, or a copy that is to become one, was cleaned; nothing where it is neither any more."""
         self._checkpoints.write_cleaned_offset(at, offset, lambda: self._has(at, log))
 
     def checkpoint_start_of_copy(self, at: TopicPartition, log: Log, offset: int) -> None:
-        """Where a copy begins that is to become the log: records were deleted from that. May run in a thread."""
+        """Write where a copy begins that is to become a log with deleted records. May run in a thread."""
         self._checkpoints.write_start_of_copy(at, offset, lambda: self._has(at, log))
 
     def _has(self, at: TopicPartition, log: Log) -> bool:
         return log in (self.logs.get(at), self.futures.logs.get(at))
 
     def take_offline(self) -> None:
-        """Its disk has failed: nothing is written there any more, and the next start recovers what is there."""
+        """Take the directory offline, whose disk has failed: nothing is written until a start recovers it."""
         self.is_offline = True
         for log in self._all_logs():
             log.abandon()

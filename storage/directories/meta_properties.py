@@ -21,7 +21,7 @@ class MetaProperties:
 
 
 def read_meta_properties(disk: Disk, directory: str) -> MetaProperties | None:
-    """None where the directory is not formatted. Raises `InconsistentDirectory` where the file says nothing sound."""
+    """Return None where the directory is not formatted. Raises `InconsistentDirectory` for a damaged file."""
     path = posixpath.join(directory, FILE_NAME)
     if not disk.exists(path):
         return None

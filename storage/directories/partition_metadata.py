@@ -14,7 +14,7 @@ FILE_NAME = "partition.metadata"
 
 
 def read_topic_id(disk: Disk, directory: str) -> bytes | None:
-    """None where the file is missing or damaged.
+    """Return None where the file is missing or damaged.
 
     It is written without a sync, since many are when a topic is created; so a crash may leave anything of it.
     """
@@ -34,7 +34,7 @@ def read_topic_id(disk: Disk, directory: str) -> bytes | None:
 
 
 def sync_topic_id(disk: Disk, directory: str) -> None:
-    """What `write_topic_id` wrote without a sync; it takes no room, unlike writing it once more."""
+    """Sync what `write_topic_id` wrote; unlike writing it once more that takes no room."""
     file = disk.open(posixpath.join(directory, FILE_NAME))
     try:
         file.sync()
@@ -49,9 +49,10 @@ def write_topic_id(disk: Disk, directory: str, topic_id: bytes, *, sync: bool) -
 
 
 class UnsyncedTopicIds:
-    """Of partitions that were created lately, by the paths of their directories: a sync for each would make creating
-    topics slow. Records that are durable must not turn up in another topic of the same name, so the id is made durable
-    before they are.
+    """The topic ids of partitions that were created lately, by the paths of their directories.
+
+    A sync for each would make the creation of topics slow. Records that are durable must not turn up in another topic
+    of the same name, so the id is made durable before they are.
     """
 
     def __init__(self, disk: Disk) -> None:
@@ -68,11 +69,11 @@ class UnsyncedTopicIds:
         self._topic_ids.pop(path, None)
 
     def forget_all(self) -> None:
-        """They are durable."""
+        """Forget all ids: they are durable."""
         self._topic_ids.clear()
 
     def sync(self, path: str) -> None:
-        """May run in a thread, as a part of the log's first flush. Raises `FileError`."""
+        """Sync the topic id. May run in a thread, as a part of the log's first flush. Raises `FileError`."""
         topic_id = self._topic_ids.get(path)
         if topic_id is None:
             return

@@ -1,4 +1,4 @@
-"""How a log directory was left: the files `.kafka_cleanshutdown` and `.boot-id`.
+"""The marks of how a log directory was left: the files `.kafka_cleanshutdown` and `.boot-id`.
 
 The first one is Kafka's (`CleanShutdownFileHandler`, KIP-966 for the broker epoch in it), the second ours alone.
 """
@@ -30,7 +30,7 @@ class ShutdownMarks:
 
     @classmethod
     def take(cls, disk: Disk, path: str) -> Self:
-        """Of the log directory at this path. Raises `FileError`."""
+        """Take the marks of the log directory at this path. Raises `FileError`."""
         marks = cls(disk, path)
         marks._take_clean_shutdown()
         marks._compare_boot_ids()

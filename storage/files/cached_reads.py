@@ -1,4 +1,4 @@
-"""Reads that never wait for the disk: what is not in memory is named instead, for a thread to bring it there.
+"""The reads that never wait for the disk: what is not in memory is named instead, for a thread to bring it there.
 
 The event loop looks up where a batch begins; a page of an old segment or of its index that has to come from a busy disk
 would stop everybody meanwhile.
@@ -27,7 +27,10 @@ class WouldWait(Exception):
 
 
 class CachedFile:
-    """wait: where the file is closed before anybody waits for its bytes."""
+    """A file that is read from memory or not at all.
+
+    wait: where the file is closed before anybody waits for its bytes.
+    """
 
     def __init__(self, file: DiskFile, wait: Callable[[], object] | None = None) -> None:
         self._file = file

@@ -34,7 +34,7 @@ _RWF_NOWAIT: int = getattr(os, "RWF_NOWAIT", 0)
 
 
 class DiskSpace(NamedTuple):
-    """usable_bytes: what this process may still write."""
+    """The space of a volume. usable_bytes: what this process may still write."""
 
     total_bytes: int
     usable_bytes: int
@@ -57,7 +57,7 @@ class DiskFile(Protocol):
         ...
 
     def read_cached(self, position: int, size: int) -> bytes | None:
-        """As `read_at`, but None where it would have to wait for a disk. Where nobody can tell it waits."""
+        """Read as `read_at` does, but return None where that would wait for a disk. Where nobody can tell it waits."""
         ...
 
     def append(self, parts: Sequence[Buffer]) -> None:
@@ -69,13 +69,13 @@ class DiskFile(Protocol):
     def truncate(self, size: int) -> None: ...
 
     def preallocate(self, size: int) -> None:
-        """Only for an empty file: it is so long from now on, in zeros. While it is open, appends still go behind what
+        """Make an empty file so long, in zeros. While it is open, appends still go behind what
         was appended, and `size` is what was appended, until `truncate` says where the file ends.
         """
         ...
 
     def end_of_data(self) -> int:
-        """Behind it are only zeros that were never written, as in a preallocated file; before it may be some, too."""
+        """Return the end of data: behind it are only zeros that were never written; before it may be some, too."""
         ...
 
     def sync(self) -> None:
@@ -83,13 +83,15 @@ class DiskFile(Protocol):
         ...
 
     def check_written(self) -> None:
-        """Behind a `Disk.sync_volume`: raises `DiskFailed` where a write did not come to the disk. It makes nothing
-        durable, and so costs nothing: each sync sends the device a flush, even where nothing is left to be written.
+        """Raise `DiskFailed` where a write did not come to the disk, behind a `Disk.sync_volume`.
+
+        It makes nothing durable, and so costs nothing: each sync sends the device a flush, even where nothing is left
+        to be written.
         """
         ...
 
     def close(self) -> None:
-        """May be called again."""
+        """Close the file. The call may be repeated."""
         ...
 
 
@@ -99,7 +101,7 @@ class DiskLock(Protocol):
 
 class Disk(Protocol):
     def open(self, path: str, *, create: bool = False) -> DiskFile:
-        """For reading and appending; the file must be there unless `create` says otherwise."""
+        """Open a file for reading and appending; the file must be there unless `create` says otherwise."""
         ...
 
     def exists(self, path: str) -> bool: ...
@@ -110,11 +112,11 @@ class Disk(Protocol):
         ...
 
     def make_directory(self, path: str) -> None:
-        """With its parents; no error where it is there already."""
+        """Make a directory with its parents; no error where it is there already."""
         ...
 
     def modified_ms(self, path: str) -> int | None:
-        """When a file was written to last, by the wall clock; None on a disk that keeps no times."""
+        """Return when a file was written to last, by the wall clock; None on a disk that keeps no times."""
         ...
 
     def read_file(self, path: str) -> bytes: ...
@@ -127,7 +129,7 @@ class Disk(Protocol):
         ...
 
     def rename(self, source: str, target: str) -> None:
-        """Replaces a target file."""
+        """Replace a target file."""
         ...
 
     def remove(self, path: str) -> None:
@@ -135,7 +137,7 @@ class Disk(Protocol):
         ...
 
     def remove_directory(self, path: str) -> None:
-        """With everything in it; no error where there is none."""
+        """Remove a directory with everything in it; no error where there is none."""
         ...
 
     def sync_directory(self, path: str) -> None: ...
@@ -153,7 +155,7 @@ class Disk(Protocol):
         ...
 
     def space(self, path: str) -> "DiskSpace":
-        """Of the volume that holds the directory."""
+        """Return the space of the volume that holds the directory."""
         ...
 
     def lock(self, path: str) -> DiskLock:
@@ -250,7 +252,7 @@ class OsDiskFile:
             raise DiskFailed("take back a part of a write to", self.path, error) from error
 
     def _append_at(self, position: int, parts: Sequence[Buffer]) -> None:
-        """Into the zeros of a preallocated file."""
+        """Append into the zeros of a preallocated file."""
 
         def write(group: Sequence[Buffer], done: int) -> int:
             return os.pwritev(self._descriptor, group, position + done)
@@ -277,7 +279,7 @@ class OsDiskFile:
             raise file_error("truncate", self.path, error) from error
 
     def preallocate(self, size: int) -> None:
-        """As Kafka does it: the length is set, blocks come with the data."""
+        """Preallocate as Kafka does: the length is set, blocks come with the data."""
         try:
             assert not os.fstat(self._descriptor).st_size, "what is there would be written over"
             os.ftruncate(self._descriptor, size)
@@ -316,7 +318,7 @@ class OsDiskFile:
 
 
 def _set_append_mode(descriptor: int, on: bool) -> None:
-    """In append mode Linux writes to the file's end whatever position is given."""
+    """Set the append mode, in which Linux writes to the file's end whatever position is given."""
     flags = fcntl.fcntl(descriptor, fcntl.F_GETFL)
     fcntl.fcntl(descriptor, fcntl.F_SETFL, flags | os.O_APPEND if on else flags & ~os.O_APPEND)
 

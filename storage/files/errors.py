@@ -1,4 +1,4 @@
-"""What can go wrong between a log and its files. A client whose records are refused gets an `ApiError`."""
+"""Errors between a log and its files. A client whose records are refused gets an `ApiError`."""
 
 import errno
 
@@ -24,8 +24,9 @@ class DiskFailed(FileError):
 
 
 class NoRoom(FileError):
-    """Nothing is broken and nothing has changed: the disk is full, a quota or a limit is reached, or the process has
-    no descriptor left. The same may be tried again later, and the directory stays online.
+    """A write without room: the disk is full, a quota or a limit is reached, or the process has no descriptor left.
+
+    Nothing is broken and nothing has changed. The same may be tried again later, and the directory stays online.
     """
 
 

@@ -1,6 +1,6 @@
-"""What keeps the flushes of a log, which run in threads, out of each other's way and out of that of a truncation.
+"""Turns of the flushes of a log, which run in threads, among each other and with truncations.
 
-The one place of `storage` that knows of threads: it starts none, but whoever calls `Log.flush` does.
+This is the one place of `storage` that knows of threads: it starts none, but whoever calls `Log.flush` does.
 """
 
 from threading import Lock
@@ -12,7 +12,9 @@ Turn = Lock
 
 
 class FlushTurns:
-    """turn: held by the flush that is under way. moving: by whoever reads and then moves the recovery point, never for
+    """The turns of one log.
+
+    turn: held by the flush that is under way. moving: by whoever reads and then moves the recovery point, never for
     long. failure: of the sync after which nothing of the log is synced any more.
     """
 

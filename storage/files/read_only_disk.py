@@ -18,7 +18,7 @@ class ReadOnlyDisk(OsDisk):
             raise DiskFailed("open", path, error) from error
 
     def lock(self, path: str) -> OsDiskLock:
-        """Where there is no lock file, or none may be opened for writing, only the lock of the directory is taken."""
+        """Lock the directory alone where there is no lock file, or none may be opened for writing."""
         if os.path.exists(path):
             try:
                 return super().lock(path)

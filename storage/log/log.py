@@ -66,7 +66,7 @@ PRODUCER_ID_EXPIRATION_MS = 24 * 60 * 60 * 1000
 
 
 class AppendOrigin(Enum):
-    """Who made the records: a client's are checked to the last bit, a coordinator's are our own."""
+    """The maker of the records: a client's are checked to the last bit, a coordinator's are our own."""
 
     CLIENT = 0
     COORDINATOR = 1
@@ -199,17 +199,17 @@ class Log(LogState):
 
     @property
     def segments(self) -> Sequence[LogSegment]:
-        """In order of their offsets; the last one is active."""
+        """The segments in order of their offsets; the last one is active."""
         return self._segments.all
 
     @property
     def first_unstable_offset(self) -> int | None:
-        """Where the earliest open transaction begins, or the log where that is deleted in part."""
+        """The offset at which the earliest open transaction begins, or the log where that is deleted in part."""
         offset = self.producers.first_unstable_offset
         return None if offset is None else max(offset, self.log_start_offset)
 
     def first_undecided_offset(self, high_watermark: int) -> int | None:
-        """As `first_unstable_offset`, with transactions whose marker is not below the high watermark among them."""
+        """Return `first_unstable_offset`, but with transactions whose marker is not below the high watermark."""
         offset = self.producers.first_undecided_offset(high_watermark)
         return None if offset is None else max(offset, self.log_start_offset)
 
@@ -365,7 +365,7 @@ class Log(LogState):
         return AppendResult(first_offset, self.log_end_offset - 1, -1, self.log_start_offset, size)
 
     def _append_replicated(self, batches: Sequence[RecordBatch], now_ms: int | None) -> None:
-        """In one write, into one segment."""
+        """Append batches of a leader in one write, into one segment."""
         headers = [batch.header for batch in batches]
         size = sum(header.size_bytes for header in headers)
         last_offset = headers[-1].last_offset
@@ -384,7 +384,7 @@ class Log(LogState):
     # Segments
 
     def _make_room(self, size: int, last_offset: int, max_timestamp: int, now_ms: int) -> LogSegment:
-        """Returns the segment that takes the bytes."""
+        """Return the segment that takes the bytes."""
         if size > self.config.segment_bytes:
             raise ApiError(
                 ErrorCode.RECORD_LIST_TOO_LARGE,
@@ -441,7 +441,7 @@ class Log(LogState):
         min_one_batch: bool = True,
         defer_checks: bool = False,
     ) -> LogSlice:
-        """From the batch that holds `offset`, what lies in one segment, below `max_offset` and in `max_bytes`.
+        """Read from the batch that holds `offset`: what lies in one segment, below `max_offset` and in `max_bytes`.
 
         The first batch comes whole with `min_one_batch`, and not at all where it does not fit otherwise.
         defer_checks: what was not read since the start is to be checked by the caller, perhaps in a thread.
@@ -497,8 +497,10 @@ class Log(LogState):
     # Truncation
 
     def begin_truncation(self, offset: int) -> Truncation | None:
-        """To forget what is at `offset` and behind, as a follower does that disagrees with its leader. None where there
-        is nothing. Who gets one goes through its steps, and ends it, before anybody appends. Raises `FileError`.
+        """Begin to forget what is at `offset` and behind, as a follower does that disagrees with its leader.
+
+        Return None where there is nothing. The caller goes through its steps, and ends it, before anybody appends.
+        Raises `FileError`.
         """
         if offset >= self.log_end_offset:
             has_more = self._epochs.truncate_from_end(offset)
@@ -511,7 +513,7 @@ class Log(LogState):
         return truncation
 
     def begin_anew(self, offset: int, *, now_ms: int) -> Truncation:
-        """To forget everything: the log is going to be empty and to begin at `offset`. As `begin_truncation`."""
+        """Begin to forget everything, as `begin_truncation` does: the log will be empty and begin at `offset`."""
         truncation = TruncationOfAll(self, self._parts, offset, lambda: self._new_segment(offset, now_ms))
         truncation.begin(0)
         self._epochs.clear()
@@ -586,7 +588,7 @@ class Log(LogState):
     # Retention
 
     def timestamps_to_confirm(self, now_ms: int) -> TimestampConfirmation | None:
-        """What is to be read, in a thread, before `delete_old_segments` finds out by itself which segments are old."""
+        """Return what a thread has to read before `delete_old_segments` may find out which segments are old."""
         config = self.config
         if not config.delete or config.retention_ms < 0 or self.is_being_truncated:
             return None
@@ -645,7 +647,7 @@ class Log(LogState):
     # Compaction
 
     def new_cleaned_segment(self, group: Sequence[LogSegment]) -> LogSegment:
-        """To be created, and filled with what stays of the group, in a thread or in another process."""
+        """Return the segment to be filled with what stays of the group, in a thread or in another process."""
         return LogSegment(
             self._disk,
             self.directory,
@@ -664,17 +666,17 @@ class Log(LogState):
         return not self.is_closed and not self.is_being_truncated and self._replacement.begin(new, old)
 
     def finish_replacement(self, new: LogSegment) -> list[str] | None:
-        """Returns the paths of the old files, to be removed once the names are durable. None where the replacement was
+        """Return the paths of the old files, to be removed once the names are durable. None where the replacement was
         cancelled meanwhile.
         """
         return None if self.is_closed else self._replacement.finish(new)
 
     def cancel_replacement(self) -> None:
-        """Before the log loses segments: a new one must not bring anything back."""
+        """Cancel a replacement before the log loses segments: a new one must not bring anything back."""
         self._replacement.cancel()
 
     def sync_names(self) -> None:
-        """May run in a thread."""
+        """Make the names of the log's files durable. May run in a thread."""
         self._names.sync()
 
     # Durability
@@ -684,14 +686,15 @@ class Log(LogState):
         return self.log_end_offset - self.recovery_point
 
     def lacks_flush(self, end_offset: int) -> bool:
-        """Whether `flush.messages` wants what is below end_offset on the disk, and it is not known to be there."""
+        """Tell whether `flush.messages` wants what is below end_offset on the disk, and it is not known to be there."""
         return end_offset - self.recovery_point >= self.config.flush_messages
 
     def flush(self) -> None:
-        """Everything appended before the call is durable when it returns, names included; the recovery point is there.
+        """Flush the log: what was appended before the call is durable when it returns, names included.
 
-        May run in threads, one at a time is carried out. Raises `NoRoom`, and `DiskFailed`: once a sync has failed
-        nothing is synced any more, since the next one would find nothing wrong with pages that never came to the disk.
+        The recovery point moves there. May run in threads, one at a time is carried out. Raises `NoRoom`, and
+        `DiskFailed`: once a sync has failed nothing is synced any more, since the next one would find nothing wrong
+        with pages that never came to the disk.
         """
         with self._flushes.turn:
             if self._is_abandoned:
@@ -712,7 +715,7 @@ class Log(LogState):
         return self._flushes.turn.locked() or self.cleaning.locked()
 
     def await_threads(self) -> None:
-        """Returns when what was under way has ended. For threads, and logs that are abandoned."""
+        """Return when what was under way has ended. For threads, and logs that are abandoned."""
         for turn in (self._flushes.turn, self.cleaning):
             with turn:
                 pass
@@ -764,13 +767,13 @@ class Log(LogState):
 
     @property
     def lacks_close(self) -> bool:
-        """Whether `close` has anything to write down."""
+        """Tell whether `close` has anything to write down."""
         end = self.log_end_offset
         is_known = self.producers.end_offset <= self.producers.last_snapshot_offset and end <= self.recovery_point
         return bool(end) and (not is_known or self._epochs.lacks_write(end + 1))
 
     def begin_close(self) -> None:
-        """As `close`, where many logs are closed at once: what it writes is durable when the volume was synced.
+        """Begin to close one of many logs: what it writes is durable when the volume was synced.
 
         Then `replace_staged` is to follow, and `finish_close` when its names are durable, too. Raises as `close` does.
         """
@@ -787,11 +790,11 @@ class Log(LogState):
                 self._epochs.write(0)
 
     def replace_staged(self) -> bool:
-        """Whether there is a new name."""
+        """Tell whether there is a new name."""
         return self._epochs.replace_staged()
 
     def finish_close(self) -> None:
-        """Only the records are asked for: who has had a file open is told of a write of theirs that failed."""
+        """Finish closing. Only the files of records are asked for writes that failed: they were open all the time."""
         with self._flushes.turn:
             if self.log_end_offset > self.recovery_point:
                 for segment in self._segments.since(self.recovery_point):

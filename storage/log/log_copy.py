@@ -24,11 +24,11 @@ class LogCopy:
 
     @property
     def offset_lag(self) -> int:
-        """How many offsets are still to be copied."""
+        """Return how many offsets are still to be copied."""
         return max(self.source.log_end_offset - self.log.log_end_offset, 0)
 
     def next_slice(self, max_bytes: int, *, now_ms: int) -> LogSlice | None:
-        """Of the source, what is to be appended next: one batch at least. None where nothing is missing.
+        """Return the slice of the source that is appended next, one batch at least; None where nothing is missing.
 
         Raises `FileError`, `CorruptLog`.
         """
@@ -48,7 +48,9 @@ class LogCopy:
         return found
 
     def append(self, data: LogSlice) -> None:
-        """May run in a thread. Raises `FileError`, and `CorruptLog` where the source is not what it should be.
+        """Append a slice.
+
+        May run in a thread. Raises `FileError`, and `CorruptLog` where the source is not what it should be.
 
         Nothing is appended where the source was truncated since `next_slice`: other batches may lie at the place.
         """
@@ -67,7 +69,7 @@ class LogCopy:
             log.truncate_to(end)
 
     def _end_of_latest_epoch(self) -> int:
-        """Where the copy's latest epoch, or the source's latest before it, ends in both."""
+        """Return where the copy's latest epoch, or the source's latest before it, ends in both."""
         log = self.log
         end = min(log.log_end_offset, self.source.log_end_offset)
         epoch = log.latest_epoch

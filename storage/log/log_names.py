@@ -1,4 +1,4 @@
-"""Which names of a log's files, and of its directory, a power cut may still take back.
+"""The names of a log's files, and of its directory, that a power cut may still take back.
 
 A file is durable only together with the directory entry that names it (`LocalLog.flush` syncs the directory, too).
 """
@@ -10,7 +10,7 @@ from ..files.disk import Disk
 
 
 class LogNames:
-    """are_durable: as far as anybody knows at the start."""
+    """The names of one log. are_durable: as far as anybody knows at the start."""
 
     def __init__(self, disk: Disk, directory: str, *, are_durable: bool) -> None:
         self._disk = disk
@@ -30,12 +30,13 @@ class LogNames:
         self.changes += 1
 
     def sync(self) -> None:
-        """Of the files only."""
+        """Make the names of the files durable, and not the directory's."""
         self._disk.sync_directory(self._directory)
 
     def sync_changes(self, changes: int, before_first: Callable[[], None]) -> None:
-        """So many, and once the name of the directory, which may be new. before_first: makes durable what must be there
-        before anything of the log is.
+        """Make so many names durable, and once that of the directory, which may be new.
+
+        before_first: makes durable what must be there before anything of the log is.
         """
         if changes == self._synced_changes:
             return

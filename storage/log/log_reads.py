@@ -36,7 +36,7 @@ class LogSlice:
 
 
 class LogReads:
-    """may_have_holes: offsets may be missing, since compaction took them."""
+    """Finding and reading in a log. may_have_holes: offsets may be missing, since compaction took them."""
 
     def __init__(self, segments: LogSegments, epochs: LeaderEpochs, *, may_have_holes: bool) -> None:
         self.may_have_holes = may_have_holes
@@ -48,7 +48,7 @@ class LogReads:
     def read(
         self, offset: int, limit_offset: int | None, max_bytes: int, min_one_batch: bool, *, cached_only: bool
     ) -> LogSlice:
-        """As `Log.read` does, of an offset that the log has. limit_offset: None for the log's end.
+        """Read as `Log.read` does, from an offset that the log has. limit_offset: None for the log's end.
 
         Raises `NotVerified`, `CorruptLog`.
         """
@@ -114,7 +114,7 @@ class LogReads:
         return self._segments.active, self._segments.active.size
 
     def _end_position(self, segment: LogSegment, end_offset: int) -> int:
-        """Where the batches below `end_offset` end in this segment."""
+        """Return where the batches below `end_offset` end in this segment."""
         end_segment, end_position = self._segments.recent.get(end_offset) or self._find(end_offset)
         if end_segment is segment:
             return end_position
@@ -135,7 +135,7 @@ class LogReads:
         return found
 
     def upper_bound_of(self, start_offset: int, records: LogSlice) -> int | None:
-        """As near behind the last of the records as the offset index tells; None for the log's end."""
+        """Return an offset as near behind the last record as the offset index tells; None for the log's end."""
         segments = self._segments.all
         for number in range(self._segments.number_of(start_offset), len(segments)):
             segment = segments[number]

@@ -47,14 +47,14 @@ class LogSegments:
         return segments[_number_of(offset, segments) :]
 
     def has(self, segments: Sequence[LogSegment]) -> bool:
-        """As neighbours, and none of them active."""
+        """Tell whether these are neighbours in the log, and none of them active."""
         if segments[0] not in self.all:
             return False
         first = self.all.index(segments[0])
         return self.all[first:-1][: len(segments)] == list(segments)
 
     def note_batch(self, base_offset: int, position: int) -> None:
-        """It was appended to the active segment."""
+        """Note a batch that was appended to the active segment."""
         recent = self.recent
         if len(recent) >= _RECENT_BATCHES:
             # Many at once: to find a dictionary's first key is to pass all that were deleted in front of it.
@@ -75,13 +75,13 @@ class LogSegments:
         self._rolled.append(self.active)
 
     def note_synced(self, rolled: Sequence[LogSegment]) -> None:
-        """Their indexes are durable."""
+        """Note segments whose indexes are durable."""
         for segment in rolled:
             if segment in self._rolled:
                 self._rolled.remove(segment)
 
     def replace_active(self, segment: LogSegment) -> None:
-        """By an empty one that begins elsewhere."""
+        """Replace the active segment by an empty one that begins elsewhere."""
         self.all[-1] = self.active = segment
 
     def last_behind(self, offset: int) -> LogSegment | None:
@@ -90,7 +90,7 @@ class LogSegments:
         return last if len(self.all) > 1 and last.base_offset > offset else None
 
     def drop_last(self) -> None:
-        """Its files are out of use; the one before it is active."""
+        """Drop the last segment, whose files are out of use; the one before it is active."""
         self._forget([self.all.pop()])
         self.active = self.all[-1]
         self._rolled = [segment for segment in self._rolled if segment is not self.active]

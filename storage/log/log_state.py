@@ -1,4 +1,4 @@
-"""What of a log moves while it is in use: where it begins and ends, how much is durable, and what was taken back.
+"""The moving state of a log: where it begins and ends, how much is durable, and what was taken back.
 
 A truncation and a search by timestamp work beside appends and reads, and need this much of a `Log`.
 """

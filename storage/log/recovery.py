@@ -55,7 +55,7 @@ class LoadedLog:
 
 
 class LogLoader:
-    """Loads one log. `producers` and `epochs` are filled on the way."""
+    """The loader of one log. `producers` and `epochs` are filled on the way."""
 
     def __init__(
         self,
@@ -156,7 +156,7 @@ class LogLoader:
     def _await_checks(
         self, trusted: Sequence[LogSegment], segments: Sequence[LogSegment], next_offset: int | None
     ) -> None:
-        """What was not read now is checked before it is served."""
+        """Leave the check of what was not read now for the time before it is served."""
         for number, segment in enumerate(trusted):
             is_last = number + 1 == len(segments)
             segment.extents = VerifiedExtents(
@@ -254,7 +254,10 @@ class LogLoader:
         return next_offset
 
     def _note_evidence(self, segments: Sequence[LogSegment]) -> None:
-        """What the log's own files tell of how far it had come; after a power cut names may be there without data."""
+        """Note what the log's own files tell of how far it had come.
+
+        After a power cut names may be there without data.
+        """
         offsets = [segments[-1].base_offset, *self._producers.snapshot_offsets()]
         latest = self._epochs.entries[-1:]
         offsets += [entry.start_offset for entry in latest]
@@ -311,7 +314,7 @@ class LogLoader:
         return None if is_last and header.partition_leader_epoch > known else known
 
     def _may_skip(self, offset: int) -> bool:
-        """Whether the log may have gone on behind this offset: a follower that truncates within a batch does so."""
+        """Tell whether the log may have gone on behind this offset, as after a follower's truncation within a batch."""
         return self._may_have_holes or not (
             self._evidence.is_nothing_unflushed or offset < (self._evidence.high_watermark or 0)
         )
@@ -352,7 +355,7 @@ class LogLoader:
                 self._producers.remove_snapshot(offset)
 
     def _make_durable(self, segments: Sequence[LogSegment]) -> None:
-        """Before anybody sees what was found: another crash must neither take it away nor bring back what was cut off.
+        """Make durable what was found: another crash must neither take it away nor bring the rest back.
 
         The recovery point stays where it is until the log is flushed.
         """
@@ -412,7 +415,7 @@ class LogLoader:
         replay_producers(self._producers, segments, end_offset)
 
     def _rebuild_transaction_index(self, segment: LogSegment, before: Sequence[LogSegment]) -> None:
-        """With producers of its own, from the last snapshot in front of it."""
+        """Rebuild the index with producers of its own, from the last snapshot in front of it."""
         producers = self._producers.another()
         producers.load_latest_snapshot(self._log_start_offset, segment.base_offset, self._now_ms, remove_others=False)
         replay_producers(producers, before, segment.base_offset)

@@ -1,4 +1,4 @@
-"""How far the check of one log's batches has come, for whoever waits for it or wants it to end.
+"""The progress of the check of one log's batches, for those who wait for it or want it to end.
 
 The thread that recovers the log counts; others read the counts, and may ask it to stop, at any time.
 """
@@ -9,11 +9,11 @@ from ..files.errors import StorageError
 
 
 class RecoveryStopped(StorageError):
-    """Somebody asked for it. The files are as a crash at that moment would have left them."""
+    """Recovery was asked to stop. The files are as a crash at that moment would have left them."""
 
 
 class RecoveryProgress:
-    """is_stopped: asked at every batch."""
+    """The progress of one recovery. is_stopped: asked at every batch."""
 
     __slots__ = ("_is_stopped", "bytes_checked", "bytes_to_check")
 

@@ -21,8 +21,9 @@ class SegmentReplacement:
         self._under_way: tuple[LogSegment, Sequence[LogSegment]] | None = None
 
     def begin(self, new: LogSegment, old: Sequence[LogSegment]) -> bool:
-        """From now on recovery lets the new segment take the others' place, which are neighbours. False where the log
-        does not have them any more.
+        """Begin: from now on recovery lets the new segment take the place of the others, which are neighbours.
+
+        Return False where the log does not have them any more.
         """
         if not self._segments.has(old):
             return False
@@ -31,7 +32,7 @@ class SegmentReplacement:
         return True
 
     def finish(self, new: LogSegment) -> list[str] | None:
-        """Returns the paths of the old files. None where it was cancelled meanwhile. Raises `DiskFailed`."""
+        """Return the paths of the old files. None where it was cancelled meanwhile. Raises `DiskFailed`."""
         if self._under_way is None or self._under_way[0] is not new:
             return None
         old = self._under_way[1]

@@ -1,4 +1,4 @@
-"""Whether segments are as old as their time indexes say, by their batches: nothing is deleted because an index lies.
+"""The confirmation by batches that segments are as old as their indexes say: no wrong index makes retention delete.
 
 A start takes the index's word. Before retention deletes for the first time, what is about to go is read, in a thread;
 what is found there is taken over afterwards, where the log still has those segments.
@@ -25,7 +25,10 @@ class TimestampConfirmation:
         self._found: list[tuple[LogSegment, Unconfirmed, tuple[int, int]]] = []
 
     def read(self) -> None:
-        """For a thread. Raises as reads do, where the files are not what they were, too: see `is_overtaken`."""
+        """Read the batches, in a thread.
+
+        Raises as reads do, where the files are not what they were, too: see `is_overtaken`.
+        """
         for segment, unconfirmed in self._asked:
             if unconfirmed is None:
                 continue
@@ -44,6 +47,6 @@ class TimestampConfirmation:
         return any(id(segment) not in present for segment, _ in self._asked)
 
     def apply(self) -> None:
-        """Where it is not overtaken."""
+        """Apply what was found, where that is not overtaken."""
         for segment, unconfirmed, found in self._found:
             segment.confirm(unconfirmed, found)

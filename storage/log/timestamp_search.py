@@ -64,7 +64,7 @@ class _Wanted(NamedTuple):
 
 
 class _Place(NamedTuple):
-    """Where a batch begins. header: None where the headers have to be read on from there."""
+    """The place of a batch. header: None where the headers have to be read on from there."""
 
     position: int
     header: RecordBatchHeader | None
@@ -140,7 +140,7 @@ def _max_timestamp(segment: LogSegment) -> int:
 
 
 class _InSegment:
-    """As much of a segment as there was at the beginning."""
+    """The search in as much of a segment as there was at the beginning."""
 
     def __init__(self, segment: LogSegment, budget: CheckBudget, is_overtaken: Callable[[], bool]) -> None:
         self._segment = segment
@@ -251,7 +251,7 @@ class _InSegment:
 def _next_place(
     file: DiskFile, entry: tuple[int, int] | None, position: int, end: int, wanted: _Wanted
 ) -> _Place | None:
-    """From `position` on the next batch that may hold what is wanted; None where there is none.
+    """Return the next batch from `position` on that may hold what is wanted; None where there is none.
 
     entry: what an index says of the batch at `position`. Where it lies, the segment is read from its beginning.
     """
@@ -281,7 +281,7 @@ def _read_records(file: DiskFile, position: int, header: RecordBatchHeader, limi
 def _first_in_message(
     file: DiskFile, position: int, header: RecordBatchHeader, wanted: _Wanted
 ) -> TimestampAndOffset | None:
-    """In a message of format 0 or 1, which nobody sends any more."""
+    """Search in a message of format 0 or 1, which nobody sends any more."""
     [(_, message)] = scan_batches(file, position, position + header.size_bytes)
     message.ensure_valid()
     for record in iter_records(message):

@@ -1,6 +1,6 @@
-"""Whether transaction indexes tell what the log tells, and new ones where they do not.
+"""The check that transaction indexes tell what the log tells, and new ones where they do not.
 
-Kafka looks at an index's offsets only. What is asked for here costs a few reads per aborted transaction: its marker
+Kafka looks at an index's offsets only. This check costs a few reads per aborted transaction: its marker
 must be where the index says, and its first batch too, unless compaction took it. An index that is gone without a trace
 is found only where the segment's other indexes are gone as well, or where the segment is recovered: as in Kafka.
 """
@@ -54,7 +54,10 @@ def _is_sound(segments: Sequence[LogSegment], number: int) -> bool:
 
 
 def _are_plausible(transactions: Sequence[AbortedTransaction], base_offset: int) -> bool:
-    """From the last one on: what was open behind a marker ends behind it, so the last stable offset is before that."""
+    """Tell whether the entries are plausible, from the last one on.
+
+    A transaction that was open at a marker ends behind it, so the last stable offset is before that.
+    """
     earliest_later = None
     later_offset = None
     for each in reversed(transactions):
@@ -87,7 +90,7 @@ def _has_marker(segment: LogSegment, transaction: AbortedTransaction) -> bool:
 
 
 def _has_beginning(segments: Sequence[LogSegment], transaction: AbortedTransaction) -> bool:
-    """Where the batch is not there any more, there is nothing to compare with."""
+    """Tell whether the first batch is right, or is not there any more to compare with."""
     first_offset = transaction.first_offset
     for segment in reversed(segments):
         if segment.base_offset <= first_offset:

@@ -33,7 +33,7 @@ _SEGMENTS_AT_ONCE = 32
 
 @dataclass(frozen=True, slots=True)
 class LogParts:
-    """What a truncation changes of a log."""
+    """The parts of a log that a truncation changes."""
 
     disk: Disk
     epochs: LeaderEpochs
@@ -46,7 +46,7 @@ class LogParts:
 
 
 class Truncation(ABC):
-    """Of a log that is cut off at `offset`."""
+    """The truncation of a log that is cut off at `offset`."""
 
     def __init__(self, log: LogState, parts: LogParts, offset: int) -> None:
         self.log = log
@@ -66,7 +66,7 @@ class Truncation(ABC):
             self.end()
 
     def begin(self, recovery_point: int) -> None:
-        """recovery_point: not above what stays."""
+        """Begin. recovery_point: not above what stays."""
         log = self.log
         with self._parts.turns.moving:
             log.is_being_truncated = True
@@ -82,8 +82,9 @@ class Truncation(ABC):
         self.log.is_being_truncated = False
 
     def prepare(self) -> None:
-        """In a thread: what tells how far the log had come goes before the records do, for a process may die on the
-        way. Raises `FileError`, `CorruptLog`; then no record is gone.
+        """Prepare, in a thread: what tells how far the log had come goes before the records do.
+
+        A process may die on the way. Raises `FileError`, `CorruptLog`; then no record is gone.
         """
         self._unless_abandoned(self._prepare)
 
@@ -95,11 +96,11 @@ class Truncation(ABC):
         return self._cut()
 
     def finish(self) -> None:
-        """In a thread: it is durable when it returns. Raises `FileError`."""
+        """Finish, in a thread: the truncation is durable when it returns. Raises `FileError`."""
         self._unless_abandoned(self._finish)
 
     def _unless_abandoned(self, step: Callable[[], None]) -> None:
-        """In turn with flushes. A log may be deleted while the thread works on it."""
+        """Work in turn with flushes. A log may be deleted while the thread works on it."""
         with self._parts.turns.turn:
             if self.log.is_closed:
                 return
@@ -126,7 +127,7 @@ class Truncation(ABC):
             self.log.before_truncation(offset)
 
     def _put_aside_behind(self, offset: int) -> bool:
-        """Whether no segment but the first begins behind the offset any more."""
+        """Tell whether no segment but the first begins behind the offset any more."""
         log, segments = self.log, self._parts.segments
         end = log.log_end_offset
         try:
@@ -144,7 +145,7 @@ class Truncation(ABC):
 
 
 class TruncationOfEpochs(Truncation):
-    """Of a log that ends there: only an epoch that this replica began as leader, and never had a record in, goes."""
+    """The truncation of a log that ends there: only an epoch without records goes, which this replica began."""
 
     def begin(self, recovery_point: int) -> None:
         """No record is taken back."""
@@ -163,7 +164,7 @@ class TruncationOfEpochs(Truncation):
 
 
 class TruncationOfRecords(Truncation):
-    """As a follower does that disagrees with its leader."""
+    """The truncation by a follower that disagrees with its leader."""
 
     def __init__(self, log: LogState, parts: LogParts, offset: int) -> None:
         super().__init__(log, parts, offset)

@@ -1,1 +1,1 @@
-"""What a log knows of the producers that write to it: sequences, transactions, snapshots of both."""
+"""The state of the producers that write to a log: sequences, transactions, snapshots of both."""

@@ -1,4 +1,4 @@
-"""What a log remembers of one producer: its epoch, its last five batches, its open transaction."""
+"""The state of one producer in a log: its epoch, its last five batches, its open transaction."""
 
 from collections import deque
 from typing import NamedTuple

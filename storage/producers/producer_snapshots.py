@@ -17,7 +17,7 @@ _SNAPSHOT_ENTRY = struct.Struct(">qhiqiqiq")
 
 
 def encode_snapshot(producers: Mapping[int, ProducerEntry]) -> bytes:
-    """In order of their ids."""
+    """Encode the producers in order of their ids."""
     entries = [producers[producer_id] for producer_id in sorted(producers)]
     body = _SNAPSHOT_COUNT.pack(len(entries)) + b"".join(map(_encode_entry, entries))
     return _SNAPSHOT_HEAD.pack(_SNAPSHOT_VERSION, crc32c(body)) + body

@@ -1,4 +1,4 @@
-"""What a log remembers of each producer: the last five batches, epochs, open transactions (`ProducerStateManager`).
+"""The state of each producer of a log: the last five batches, epochs, open transactions (`ProducerStateManager`).
 
 It answers whether a batch of an idempotent producer is new, a duplicate or out of order (KIP-98), whether one of a
 transaction may be appended (KIP-890), and which `.snapshot` files there are. Sequences run from 0 to 2^31-1 and start
@@ -40,11 +40,11 @@ class ProducerStateManager:
         """That of the latest snapshot on disk, or where the log starts."""
 
     def another(self) -> "ProducerStateManager":
-        """Of the same log, with nothing in it."""
+        """Return another state of the same log, with nothing in it."""
         return ProducerStateManager(self._disk, self._directory, expiration_ms=self._expiration_ms)
 
     def take_over(self, other: "ProducerStateManager") -> None:
-        """What another one knows, whose log has the same records and is out of use from now on."""
+        """Take over another state, whose log has the same records and is out of use from now on."""
         assert other.end_offset == self.end_offset
         self._producers = other._producers
         self._open_transactions = other._open_transactions
@@ -52,7 +52,7 @@ class ProducerStateManager:
         self._verifications = other._verifications
 
     def become(self, other: "ProducerStateManager") -> None:
-        """What another one of the same log has found out: all of it, and nothing else."""
+        """Become what another state of the same log has found out: all of it, and nothing else."""
         self.end_offset, self.last_snapshot_offset = other.end_offset, other.last_snapshot_offset
         self.take_over(other)
 
@@ -66,11 +66,11 @@ class ProducerStateManager:
 
     @property
     def first_unstable_offset(self) -> int | None:
-        """Where the earliest transaction that is still open began."""
+        """The offset at which the earliest transaction began that is still open."""
         return min(self._open_transactions.values()) if self._open_transactions else None
 
     def first_undecided_offset(self, high_watermark: int) -> int | None:
-        """Where the earliest transaction began that is still open, or whose marker a new leader might not have."""
+        """Return where the earliest transaction began that is open, or whose marker a new leader might lack."""
         self.forget_replicated(high_watermark)
         open_offset = self.first_unstable_offset
         if not self._unreplicated:
@@ -85,7 +85,7 @@ class ProducerStateManager:
     # Appending
 
     def check_client_batch(self, header: RecordBatchHeader) -> BatchMetadata | None:
-        """For a batch with a producer id: the earlier append that it repeats, or None where it is the next one.
+        """Return the earlier append that an idempotent producer's batch repeats, or None for the next batch.
 
         Raises `ApiError` (INVALID_PRODUCER_EPOCH, OUT_OF_ORDER_SEQUENCE_NUMBER).
         """
@@ -146,8 +146,9 @@ class ProducerStateManager:
     def start_verification(
         self, producer_id: int, producer_epoch: int, sequence: int, now_ms: int, *, supports_epoch_bump: bool
     ) -> VerificationGuard | None:
-        """To be done before the coordinator is asked, with the batch's first sequence. None where nobody needs to ask:
-        the transaction is open here.
+        """Start a verification, before the coordinator is asked, with the batch's first sequence.
+
+        Return None where nobody needs to ask: the transaction is open here.
         """
         if self.has_ongoing_transaction(producer_id, producer_epoch):
             return None
@@ -160,7 +161,7 @@ class ProducerStateManager:
         return state.guard
 
     def has_guard(self, producer_id: int, guard: VerificationGuard) -> bool:
-        """Whether nothing has taken it back: no marker, and no first batch of a transaction."""
+        """Tell whether nothing has taken it back: no marker, and no first batch of a transaction."""
         state = self._verifications.get(producer_id)
         return state is not None and state.guard is guard
 
@@ -179,7 +180,7 @@ class ProducerStateManager:
             raise ApiError(ErrorCode.INVALID_TXN_STATE, "Record was not part of an ongoing transaction")
 
     def check_verified_batch(self, header: RecordBatchHeader, guard: VerificationGuard | None) -> None:
-        """As `check_verified`, for a client's transactional batch; one that was appended already may come again.
+        """Check a client's transactional batch as `check_verified` does; one that was appended already may come again.
 
         Raises `ApiError` (OUT_OF_ORDER_SEQUENCE_NUMBER, and those).
         """
@@ -199,8 +200,9 @@ class ProducerStateManager:
             )
 
     def check_end_of_transaction(self, producer_id: int, producer_epoch: int, transaction_version: int) -> None:
-        """For a marker, beside what `check_marker` asks: from transaction.version 2 on its epoch is a new one
-        (KIP-1228). One that was there already may come again. Raises `ApiError` (INVALID_PRODUCER_EPOCH).
+        """Check a marker further than `check_marker`: from transaction.version 2 on its epoch is new (KIP-1228).
+
+        One that was there already may come again. Raises `ApiError` (INVALID_PRODUCER_EPOCH).
         """
         entry = self._producers.get(producer_id)
         if entry is None:
@@ -278,7 +280,7 @@ class ProducerStateManager:
     # Snapshots
 
     def take_snapshot(self, *, sync: bool) -> None:
-        """Of the state at `end_offset`, in the file of that name."""
+        """Take a snapshot of the state at `end_offset`, in the file of that name."""
         self._disk.replace_file(self.snapshot_path(self.end_offset), encode_snapshot(self._producers), sync=sync)
         self.last_snapshot_offset = self.end_offset
         if self._known_snapshots is not None:
@@ -302,7 +304,7 @@ class ProducerStateManager:
         return posixpath.join(self._directory, f"{offset:020d}{SNAPSHOT_SUFFIX}")
 
     def put_snapshot_aside(self, offset: int) -> list[str]:
-        """Its segment is put aside already. Returns the path, where there was one."""
+        """Put a snapshot aside whose segment is aside already. Returns the path, where there was one."""
         return put_aside_or_remove(self._disk, [self.snapshot_path(offset)])
 
     def remove_snapshot(self, offset: int) -> None:

@@ -1,5 +1,5 @@
-"""Which producers are being asked about at their transaction coordinator, before the first batch of a transaction is
-appended (KIP-890).
+"""Questions about producers at their transaction coordinator, before the first batch of a transaction is appended
+(KIP-890).
 
 A marker that overtakes the coordinator's answer takes the question back: a batch that comes behind it would be part of
 no transaction, and would keep readers of committed records from what follows. Kafka's `VerificationStateEntry`.
@@ -11,15 +11,16 @@ from dataclasses import dataclass
 
 
 class VerificationGuard:
-    """Stands for one question; nothing but the very same object will do."""
+    """The token of one question; nothing but the very same object will do."""
 
     __slots__ = ()
 
 
 @dataclass(slots=True)
 class VerificationState:
-    """lowest_sequence: of the batches that wait for the answer; the first to be appended begins there.
+    """The state of one question.
 
+    lowest_sequence: of the batches that wait for the answer; the first to be appended begins there.
     supports_epoch_bump: the producer has a new epoch in each transaction, and counts from 0 in it.
     """
 

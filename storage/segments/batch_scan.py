@@ -133,7 +133,7 @@ def _read(file: DiskFile, position: int, size: int, end: int) -> memoryview:
 
 
 def count_sound_batches(file: DiskFile, position: int, end: int, next_offset: int) -> int:
-    """How many batches with a right checksum stand anywhere behind `position`, of `next_offset` or later.
+    """Return how many batches with a right checksum stand anywhere behind `position`, of `next_offset` or later.
 
     The bytes there make no sense as they are: the next batch is looked for at each of them. Messages of the old formats
     are found where the length of a damaged one leads to them.
@@ -174,7 +174,7 @@ def _find_sound_batch(file: DiskFile, position: int, end: int, next_offset: int)
 
 
 def is_zero(file: DiskFile, position: int, end: int) -> bool:
-    """Whether a file holds nothing but zeros there. Those of a preallocated file, a gigabyte perhaps, are not read."""
+    """Tell whether a file holds nothing but zeros there; those behind the end of data are not read."""
     end = min(end, file.end_of_data())
     while position < end:
         chunk = file.read_at(position, min(_BATCHES_CHUNK_BYTES, end - position))
@@ -185,8 +185,9 @@ def is_zero(file: DiskFile, position: int, end: int) -> bool:
 
 
 def lacks_bytes(file: DiskFile, position: int, end: int) -> bool:
-    """Whether the batch that should be there looks as if a part of it had never come to the disk: it is in part zeros,
-    its end or a whole sector. A flipped bit leaves neither.
+    """Tell whether a part of the batch that should be there never came to the disk: its end, or a sector, is zeros.
+
+    A flipped bit leaves neither.
     """
     head = file.read_at(position, min(RECORD_BATCH_OVERHEAD_BYTES, end - position))
     size = RECORD_BATCH_OVERHEAD_BYTES
@@ -200,7 +201,7 @@ def lacks_bytes(file: DiskFile, position: int, end: int) -> bool:
 
 
 def is_cut_short(file: DiskFile, position: int, end: int) -> bool:
-    """Whether a batch begins there and the file ends within it, as when a write was cut short."""
+    """Tell whether a batch begins there and the file ends within it, as when a write was cut short."""
     data = file.read_at(position, RECORD_BATCH_OVERHEAD_BYTES)
     if len(data) < RECORD_BATCH_OVERHEAD_BYTES:
         return True

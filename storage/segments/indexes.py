@@ -56,7 +56,7 @@ class SparseIndex:
         self._unwritten.clear()
 
     def load(self) -> None:
-        """Into memory, for lookups without reads and for appends; cuts off what is not an entry."""
+        """Load the index into memory, for lookups without reads and for appends; cut off what is not an entry."""
         if self._keys is not None:
             return
         with self._opened() as file:
@@ -93,7 +93,7 @@ class SparseIndex:
         self._unwritten += self._entry.pack(key, value)
 
     def write_pages(self) -> None:
-        """What is pending, where that is worth a write. An entry is never refused: for that its batch is there."""
+        """Write pending entries, where they are worth a write. An entry is never refused, since its batch is there."""
         if len(self._unwritten) >= _WRITE_BYTES:
             self.write_pending()
 
@@ -131,7 +131,7 @@ class SparseIndex:
             return self._read_entry(file, count - 1) if count else None
 
     def is_end_sound(self) -> bool:
-        """Whether the file ends with a whole entry, and with one that ascends."""
+        """Tell whether the file ends with a whole entry, and with one that ascends."""
         with self._opened() as file:
             count, rest = divmod(file.size(), self._entry.size)
             if rest or count < 2:
@@ -177,7 +177,7 @@ class SparseIndex:
     # Files
 
     def sync(self) -> None:
-        """May run in a thread beside lookups, and then must not make a file that was just deleted anew."""
+        """Sync the file. May run in a thread beside lookups, and must not make a file anew that was just deleted."""
         file = self._disk.open(self.path)
         try:
             file.sync()
@@ -193,7 +193,7 @@ class SparseIndex:
             file.close()
 
     def _valid_entries(self, data: bytes) -> int:
-        """How many entries from the start on ascend; behind them are zeros, or damage."""
+        """Return how many entries from the start on ascend; behind them are zeros, or damage."""
         count = 0
         previous_key = previous_value = 0
         for key, value in self._entry.iter_unpack(data[: len(data) // self._entry.size * self._entry.size]):
@@ -209,7 +209,7 @@ class SparseIndex:
 
 
 class OffsetIndex(SparseIndex):
-    """From offsets to positions in the segment."""
+    """The index from offsets to positions in the segment."""
 
     _entry = struct.Struct(">II")
     _key_code = _UINT32
@@ -267,7 +267,7 @@ class OffsetIndex(SparseIndex):
 
 
 class TimeIndex(SparseIndex):
-    """From timestamps to offsets."""
+    """The index from timestamps to offsets."""
 
     _entry = struct.Struct(">qI")
     _key_code = "q"

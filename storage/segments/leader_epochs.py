@@ -1,4 +1,4 @@
-"""Where each leader epoch began in a partition's log (`LeaderEpochFileCache`, KIP-101), and its checkpoint file.
+"""The start offsets of leader epochs in a partition's log, and their file (`LeaderEpochFileCache`, KIP-101).
 
 The file is written when the log is flushed, not when an epoch begins: recovery finds the epochs of everything behind
 the recovery point in the batches themselves.
@@ -80,7 +80,7 @@ class LeaderEpochs:
         self._entries = entries
 
     def begin_rebuild(self) -> None:
-        """What the batches say is to be written down, be it nothing."""
+        """Begin a rebuild: what the batches say is to be written down, be it nothing."""
         self.clear()
 
     def note(self, epoch: int, offset: int) -> None:
@@ -156,7 +156,7 @@ class LeaderEpochs:
         self._version += 1
 
     def write(self, end_offset: int) -> None:
-        """To the file, where something changed; durable where it tells of records, those below `end_offset`.
+        """Write the file, where something changed; durable where it tells of records, those below `end_offset`.
 
         An epoch that has no records yet is forgotten by whoever loads the file, and left out; a log that never had
         records gets a file once.
@@ -183,8 +183,9 @@ class LeaderEpochs:
             self._replace_file(needed, sync=True)
 
     def stage(self, end_offset: int) -> None:
-        """As `write`, in a file beside the one that counts, and not durable: it takes that one's place with
-        `replace_staged`, once it is. Nothing changes any more.
+        """Write to a file beside the one that counts, and not durably; `replace_staged` puts it in place once it is.
+
+        Nothing changes any more.
         """
         with self._writing:
             if self.lacks_write(end_offset):
@@ -197,12 +198,12 @@ class LeaderEpochs:
                 self._is_staged = True
 
     def lacks_write(self, end_offset: int) -> bool:
-        """Whether the file does not hold what it is to hold, or not durably."""
+        """Tell whether the file does not hold what it is to hold, or not durably."""
         needed = [entry for entry in self._entries if entry.start_offset < end_offset]
         return needed != self._in_file or (bool(needed) and not self._is_file_durable)
 
     def replace_staged(self) -> bool:
-        """Whether there was one. Its new name is to be made durable by the caller."""
+        """Tell whether there was one. Its new name is to be made durable by the caller."""
         is_staged, self._is_staged = self._is_staged, False
         if is_staged:
             self._disk.rename(self._path + STAGED_SUFFIX, self._path)

@@ -25,7 +25,10 @@ class CleanupPolicy(Enum):
 
 @dataclass(frozen=True, slots=True)
 class LogConfig:
-    """What is given are the topic's keys; `compression_type` None is `producer`: whatever comes is kept."""
+    """The configuration of a topic's log, by the topic's keys.
+
+    `compression_type` None is `producer`: whatever comes is kept.
+    """
 
     cleanup_policy: frozenset[CleanupPolicy] = frozenset((CleanupPolicy.DELETE,))
     compression_gzip_level: int = -1
@@ -61,9 +64,10 @@ class LogConfig:
 
     @classmethod
     def from_properties(cls, properties: Mapping[str, str | None]) -> "LogConfig":
-        """From a topic's effective configuration in Kafka's words. What is not there has Kafka's default; keys that
-        do not concern a log are passed over, and `internal.segment.bytes` comes before `segment.bytes`. Raises
-        `ValueError` where a value is not of its type.
+        """Read a topic's effective configuration in Kafka's words.
+
+        What is not there has Kafka's default; keys that do not concern a log are passed over, and
+        `internal.segment.bytes` comes before `segment.bytes`. Raises `ValueError` where a value is not of its type.
         """
         values: dict[str, object] = {}
         for key, text in properties.items():

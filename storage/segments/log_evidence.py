@@ -1,4 +1,4 @@
-"""What is known of a log from outside of its segments, and what recovery may take away in the light of it.
+"""The evidence about a log from outside of its segments, and what recovery may take away in the light of it.
 
 A log that was not shut down ends in whatever was being written. What a crash may have torn is cut off; what was there
 for certain is not, however little sense the bytes make by now: `CorruptLog` then leaves every file as it is.
@@ -16,8 +16,9 @@ from ..files.errors import CorruptLog
 
 
 class LogEvidence(NamedTuple):
-    """flushed_offset: everything below was durable (the recovery point); None where no checkpoint tells.
+    """The evidence about one log.
 
+    flushed_offset: everything below was durable (the recovery point); None where no checkpoint tells.
     high_watermark: everything below was there and acknowledged, but perhaps never flushed; None as above.
     machine_stayed_up: since the log was written to last. clean_shutdown: it was closed in order.
     """
@@ -33,7 +34,7 @@ class LogEvidence(NamedTuple):
 
     @property
     def is_nothing_unflushed(self) -> bool:
-        """Whether the files are what the process left."""
+        """Tell whether the files are what the process left."""
         return self.machine_stayed_up or self.clean_shutdown
 
     @property
@@ -50,7 +51,7 @@ class LogEvidence(NamedTuple):
 
 
 class Tail(NamedTuple):
-    """What stands behind the last batch that recovery could follow.
+    """The bytes behind the last batch that recovery could follow.
 
     problem: why it is not the next one. is_torn: whether a write that was cut short leaves the like. lacks_bytes:
     whether pages do that never came to the disk. sound_batches: how many with a right checksum come later.

@@ -7,7 +7,7 @@ from pykbroker.protocol.errors import ApiError, ErrorCode
 
 
 class RecordError(NamedTuple):
-    """Which record of the batch, counted from 0, and why; Kafka's `RecordError`."""
+    """The error of one record: its index in the batch, from 0, and the reason (Kafka's `RecordError`)."""
 
     batch_index: int
     message: str

@@ -1,4 +1,4 @@
-"""What a crash left of segments that were about to take others' place (`LogLoader`, `LocalLog.replaceSegments`).
+"""Completion of replacements of segments that a crash interrupted (`LogLoader`, `LocalLog.replaceSegments`).
 
 A new segment's files are `.cleaned` until all of it is durable, then `.swap`; then the old ones go, and then it has its
 final name. `.cleaned` is therefore removed, and `.swap` completed, unless a `.cleaned` shows that not all of the new
@@ -14,7 +14,10 @@ from .segment import CLEANED_SUFFIX, LOG_SUFFIX, SEGMENT_SUFFIXES, SWAP_SUFFIX
 
 
 def complete_replacements(disk: Disk, directory: str) -> list[str]:
-    """Before the segments are looked for. Returns the names that the directory has then. Raises `FileError`."""
+    """Complete or undo replacements, before the segments are looked for.
+
+    Returns the names that the directory has then. Raises `FileError`.
+    """
     names = disk.list_directory(directory)
     swaps = _with_suffix(names, SWAP_SUFFIX)
     if not swaps:

@@ -1,4 +1,4 @@
-"""Which of a log's oldest segments may go: by time, by size, and in front of the log start offset.
+"""The rules by which a log's oldest segments may go: by time, by size, and in front of the log start offset.
 
 The rules are those of `UnifiedLog.deleteOldSegments`. They decide only: `Log.delete_old_segments` acts on them. What
 goes is always the head of the log, below the high watermark, and the log start offset never passes either.
@@ -20,7 +20,7 @@ def expired_segments(
     high_watermark: int,
     now_ms: int,
 ) -> int:
-    """How many segments from the oldest on are to go; all of them only where the active one is to be rolled first."""
+    """Return how many segments from the oldest on are to go; all of them only where the active one is rolled first."""
     deletable = _deletable(segments, min(high_watermark, log_end_offset), log_end_offset)
     # The active segment stays where only the start offset has passed it: there is nothing to be had from rolling it.
     gone = _count(segments[: min(deletable, len(segments) - 1)], _ends_before(segments, log_start_offset))
@@ -56,7 +56,7 @@ def _ends_before(segments: Sequence[LogSegment], log_start_offset: int) -> Rule:
 
 
 def _exceeds(surplus_bytes: int) -> Rule:
-    """Without the segments that go the log is still as large as it may be."""
+    """Return the rule by which segments go while the log is still as large as it may be without them."""
     gone_bytes = 0
 
     def rule(segment: LogSegment) -> bool:
@@ -68,5 +68,5 @@ def _exceeds(surplus_bytes: int) -> Rule:
 
 
 def _is_older_than(limit_ms: int) -> Rule:
-    """By the latest record; where no record has a timestamp, by when its file was written to last."""
+    """Return the rule by the latest record; where no record has a timestamp, by when its file was written to last."""
     return lambda segment: segment.latest_ms < limit_ms

@@ -48,7 +48,10 @@ def put_aside(disk: Disk, path: str) -> str:
 
 
 def put_aside_or_remove(disk: Disk, paths: Iterable[str]) -> list[str]:
-    """What only makes sense beside data that is put aside already. Returns the paths of what there was."""
+    """Put files aside that only make sense beside data that is aside already, or remove them.
+
+    Returns the paths of what there was.
+    """
     found = []
     for path in paths:
         if disk.exists(path):
@@ -66,7 +69,7 @@ class TimestampAndOffset(NamedTuple):
 
 
 class SegmentCut(NamedTuple):
-    """Where a segment is to end, and the largest timestamp in front of that."""
+    """The place where a segment is to end, and the largest timestamp in front of that."""
 
     position: int
     latest: TimestampAndOffset
@@ -241,7 +244,7 @@ class LogSegment:
         self.time_index.unload(is_segment_empty=not self.size)
 
     def write_indexes(self) -> None:
-        """Everything that an inactive segment's files must hold; a preallocated one is cut to its size.
+        """Write all that an inactive segment's files must hold; cut a preallocated one to its size.
 
         Raises `FileError`; then it is active still, as it is if more batches come nevertheless.
         """
@@ -274,7 +277,7 @@ class LogSegment:
             self.transaction_index.sync()
 
     def check_written(self) -> None:
-        """Behind a sync of the volume, in the place of `sync`."""
+        """Check the writes behind a sync of the volume, in the place of `sync`."""
         with self._unless_deleted():
             file = self.file
             if self._is_abandoned:
@@ -283,7 +286,7 @@ class LogSegment:
             self.transaction_index.check_written()
 
     def sync_indexes(self) -> None:
-        """Only for an inactive segment; the length of one that was preallocated goes with it."""
+        """Sync the indexes of an inactive segment, and the length of one that was preallocated."""
         with self._unless_deleted():
             if self._is_cut:
                 self.file.sync()
@@ -307,7 +310,7 @@ class LogSegment:
             self._disk.remove(self.path(suffix))
 
     def put_aside(self) -> list[str]:
-        """Out of use under names that say so. Returns the paths; slices of the file stay readable.
+        """Put the files out of use under names that say so. Returns the paths; slices of the file stay readable.
 
         Raises `FileError`; then it is in use still.
         """
@@ -354,7 +357,7 @@ class LogSegment:
             self._note_batch(header.size_bytes, header.last_offset, record_timestamp(header))
 
     def _write_index_pages(self) -> None:
-        """Before the batch: nothing may fail once that is written."""
+        """Write pages of the indexes before the batch: nothing may fail once that is written."""
         self.offset_index.write_pages()
         self.time_index.write_pages()
         self.transaction_index.write_unwritten()
@@ -378,7 +381,7 @@ class LogSegment:
     def should_roll(
         self, size: int, last_offset: int, max_timestamp: int, now_ms: int, config: LogConfig, jitter_ms: int
     ) -> bool:
-        """Whether a batch must not go into this segment any more."""
+        """Tell whether a batch must not go into this segment any more."""
         if not self.size:
             return False
         if self.size + size > config.segment_bytes or last_offset - self.base_offset > MAX_RELATIVE_OFFSET:
@@ -400,7 +403,7 @@ class LogSegment:
     # Truncation and recovery
 
     def plan_cut(self, offset: int) -> SegmentCut | None:
-        """What is left in front of the batch that holds `offset`; None where that and all behind it are not here.
+        """Plan the cut in front of the batch that holds `offset`; None where that and all behind it are not here.
 
         It loads the indexes: the segment is going to be active. For a thread, since that and the timestamps may mean to
         read much. Raises `CorruptIndex`, `CorruptLog`, `FileError`.
@@ -421,7 +424,7 @@ class LogSegment:
         return SegmentCut(position, latest)
 
     def cut(self, offset: int, cut: SegmentCut | None) -> None:
-        """As `plan_cut` said of the offset. The segment is active from now on."""
+        """Cut the segment as planned. The segment is active from now on."""
         self.count_index_interval_anew()
         if cut is None:
             return
@@ -435,7 +438,7 @@ class LogSegment:
         self._is_timestamp_of_index = False
 
     def count_index_interval_anew(self) -> None:
-        """As Kafka does after a start and after a truncation: its indexes have their entries at the same places."""
+        """Count the index interval anew, as Kafka does after a start or a truncation: entries are at its places."""
         self._bytes_since_index_entry = 0
 
     def cut_off(self, position: int) -> None:
@@ -446,7 +449,7 @@ class LogSegment:
             self.extents.truncate(position)
 
     def rebuild_indexes(self) -> None:
-        """From the batches' headers, up to `size`; what is no next batch ends it."""
+        """Rebuild the indexes from the batches' headers, up to `size` or to what is no next batch."""
         self.begin_rebuild()
         next_offset = self.base_offset
         for _, header in scan_headers(self.file, 0, self.file.size()):
@@ -467,13 +470,13 @@ class LogSegment:
 
     @property
     def unconfirmed(self) -> Unconfirmed | None:
-        """What the index says of the youngest record, where nobody has looked at the batches so far."""
+        """Return what the index says of the youngest record, where nobody has looked at the batches so far."""
         if not self._is_timestamp_of_index:
             return None
         return Unconfirmed(self.max_timestamp, self.offset_of_max_timestamp, self.size)
 
     def confirm_max_timestamp(self) -> None:
-        """By the batches: nothing is deleted because an index says that it is old."""
+        """Confirm the largest timestamp by the batches: nothing is deleted because an index says that it is old."""
         unconfirmed = self.unconfirmed
         if unconfirmed is not None:
             self.confirm(unconfirmed, self.find_max_timestamp(unconfirmed))
@@ -493,7 +496,7 @@ class LogSegment:
         return found
 
     def confirm(self, said: Unconfirmed, found: tuple[int, int]) -> None:
-        """found: in what was there; batches that were appended since are looked at here."""
+        """Take what a thread found in the batches that were there; look at those that were appended since."""
         if not self._is_timestamp_of_index:
             return
         self._is_timestamp_of_index = False
@@ -530,7 +533,7 @@ class LogSegment:
         return None
 
     def position_near(self, offset: int) -> int:
-        """At or before the batch with `offset`: where the index says, unless it lies."""
+        """Return a position at or before the batch with `offset`: that of the index, if it is right."""
         entry = self.offset_index.entry_for(offset)
         if entry is None:
             return 0

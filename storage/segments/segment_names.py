@@ -1,4 +1,4 @@
-"""Which segments a log has by the names of its files, when it is opened, and which files are left over."""
+"""The segments of a log by the names of its files, when it is opened, and the files that are left over."""
 
 import posixpath
 from collections.abc import Sequence, Set

@@ -77,7 +77,7 @@ class TransactionIndex:
             self.write_unwritten()
 
     def write_unwritten(self) -> None:
-        """Before anything else is appended to the log. Raises `FileError`."""
+        """Write entries that are pending, before anything else is appended to the log. Raises `FileError`."""
         if self._unwritten:
             with self._opened(create=True) as file:
                 file.append([_ENTRY.pack(_VERSION, *transaction) for transaction in self._unwritten])
@@ -112,7 +112,7 @@ class TransactionIndex:
             raise NoRoom("write", self.path, OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)))
 
     def sync(self) -> None:
-        """May run in a thread. Raises `NoRoom` where an entry is not written."""
+        """Sync the file. May run in a thread. Raises `NoRoom` where an entry is not written."""
         self.check_written()
         if self._count:
             with self._opened() as file:
@@ -125,7 +125,7 @@ class TransactionIndex:
         yield from self._entries_from(0)
 
     def collect(self, fetch_offset: int, upper_bound_offset: int) -> tuple[list[AbortedTransaction], bool]:
-        """What hides records between the two offsets, and whether later segments can hold no more of that kind."""
+        """Return what hides records between the two offsets, and whether later segments can hold no more of it."""
         found: list[AbortedTransaction] = []
         if self._last_offset < fetch_offset:
             return found, False
@@ -173,7 +173,7 @@ class TransactionIndex:
 
     @contextmanager
     def _opened(self, *, create: bool = False) -> Iterator[DiskFile]:
-        """Only while it is used: a broker has one per segment."""
+        """Open the file while it is used: a broker has one per segment."""
         file = self._disk.open(self.path, create=create)
         try:
             yield file

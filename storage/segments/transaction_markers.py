@@ -14,7 +14,7 @@ _ENDS = (ControlRecordType.COMMIT, ControlRecordType.ABORT)
 
 
 def find_marker(control_batch: Buffer) -> EndTransactionMarker | None:
-    """None for other control records. Raises `InvalidRecords` where the batch holds none."""
+    """Return None for other control records. Raises `InvalidRecords` where the batch holds none."""
     for record in iter_records(control_batch):
         if decode_control_key(record.key) in _ENDS:
             return decode_end_transaction_marker(record)

@@ -55,9 +55,9 @@ def replicated_batches(records: Buffer, next_offset: int, max_leader_epoch: int 
 
 
 def pieces_of_batches(records: Buffer) -> Iterator[memoryview]:
-    """So many whole batches together as may be appended without a pause; a large one is a piece of its own.
+    """Cut batches into pieces that may each be appended without a pause; a large one is a piece of its own.
 
-    What is no batch stays in one piece, for others to refuse.
+    Bytes that are no batch stay in one piece, for others to refuse.
     """
     view = memoryview(records)
     start = position = batches = 0

@@ -1,4 +1,4 @@
-"""What a leader asks of the batch that a producer sends, before it is part of the log (`LogValidator`, KIP-98, KIP-32).
+"""The checks of a producer's batch by a leader, before it is part of the log (`LogValidator`, KIP-98, KIP-32).
 
 Every record is looked at, in compressed batches too, and the largest timestamp is found anew, because neither counts,
 offsets nor timestamps in a header can be believed. Stricter than Kafka where no client sends it and a reader would
@@ -104,8 +104,10 @@ CheckSteps: TypeAlias = Steps["CheckedBatch"]
 
 
 class CheckedBatch(NamedTuple):
-    """What goes into the log. `attributes` and `max_timestamp` may differ from the header's, `payload` is None unless
-    the records were compressed anew.
+    """A checked batch, as it goes into the log.
+
+    `attributes` and `max_timestamp` may differ from the header's, `payload` is None unless the records were compressed
+    anew.
     """
 
     header: RecordBatchHeader
@@ -151,9 +153,10 @@ def check_at_once(
     budget: CheckBudget,
     header: RecordBatchHeader | None = None,
 ) -> CheckedBatch | CheckSteps | None:
-    """As `check_client_batch`, of a batch without a codec, and by what is left of this turn.
+    """Check a batch without a codec by what is left of this turn.
 
-    The steps that follow, where that is not enough. None where something is unusual: all of `client_batch_steps`.
+    Return the steps that follow, where that is not enough; None where something is unusual: all of
+    `client_batch_steps`.
     header: the batch's, where somebody has decoded it before.
     """
     if records is None or not RECORD_BATCH_OVERHEAD_BYTES < len(records) <= _COPIED_AT_ONCE_BYTES:
@@ -182,7 +185,7 @@ def client_batch_steps(
     budget: CheckBudget,
     header: RecordBatchHeader | None = None,
 ) -> CheckSteps:
-    """As `check_client_batch`, in turns. What a job raises is to be thrown in."""
+    """Check a batch as `check_client_batch` does, in turns. What a job raises is to be thrown in."""
     header = _check_bytes(records, config, budget, header)
     assert records is not None
     payload = memoryview(records)[RECORD_BATCH_OVERHEAD_BYTES:]
@@ -192,7 +195,7 @@ def client_batch_steps(
 def _check_bytes(
     records: Buffer | None, config: LogConfig, budget: CheckBudget, header: RecordBatchHeader | None
 ) -> RecordBatchHeader:
-    """What is in front of the records, and the checksum of all."""
+    """Check what is in front of the records, and the checksum of all."""
     header = _check_frame(records, header)
     assert records is not None
     size = len(records)
@@ -324,7 +327,7 @@ def _copy(payload: memoryview, budget: CheckBudget) -> Steps[LargePayload]:
 
 
 def _decompress(codec: Compression, payload: memoryview, budget: CheckBudget) -> Steps[tuple[IndexedBytes, int]]:
-    """In place where the result is small, otherwise in a thread, where most are of a medium size."""
+    """Decompress in place where the result is small, otherwise in a thread."""
     limit_bytes = min(limit_of(len(payload)), budget.room_bytes)
     if limit_bytes <= 0:
         raise _request_too_large()

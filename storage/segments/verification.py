@@ -27,7 +27,7 @@ class Check(Protocol):
         ...
 
     def accept(self) -> None:
-        """What was found sound is known to be."""
+        """Note what was found sound."""
         ...
 
     @property
@@ -35,7 +35,7 @@ class Check(Protocol):
 
 
 class NotVerified(Exception):
-    """What was asked for needs a check first; then it may be asked for again."""
+    """A read that needs a check first; then it may be repeated."""
 
     def __init__(self, check: Check) -> None:
         super().__init__("not verified")
@@ -43,7 +43,7 @@ class NotVerified(Exception):
 
 
 class ExtentCheck:
-    """Of the batches from one position of a segment to another: checksums, offsets in order, epochs that the log knows.
+    """The check of batches between two positions of a segment: checksums, offsets in order, epochs that the log knows.
 
     start: where a batch begins. The check goes on to the end of the last batch and compares with the one behind it.
     """
@@ -93,7 +93,10 @@ class ExtentCheck:
             raise self._damaged(f"offset {header.last_offset} stands in front of {limit}")
 
     def _check_epoch(self, header: RecordBatchHeader) -> None:
-        """In front of the first epoch that the log knows records are deleted; what has none is older than epochs."""
+        """Check the epoch of a batch.
+
+        In front of the first epoch that the log knows records are deleted; batches without one are older than epochs.
+        """
         epoch = epoch_at(self._epochs, header.last_offset)
         if epoch is not None and header.partition_leader_epoch not in (epoch, NO_PARTITION_LEADER_EPOCH):
             raise self._damaged(f"the batch has the leader epoch {header.partition_leader_epoch}, not {epoch}")
@@ -113,7 +116,7 @@ class ExtentCheck:
 
 
 class PageRead:
-    """Not a check: a place in a segment that is not in memory. on_read: told once it was read."""
+    """The read of a place in a segment that is not in memory; it checks nothing. on_read: told once it was read."""
 
     def __init__(self, segment: LogSegment, uncached: WouldWait, on_read: Callable[[], object]) -> None:
         self._segment = segment
@@ -132,7 +135,7 @@ class PageRead:
 
 
 class IndexCheck:
-    """Builds the offset index of a segment anew from the batches' headers, since it lies."""
+    """The rebuild of a segment's wrong offset index from the batches' headers."""
 
     def __init__(self, segment: LogSegment) -> None:
         self._segment = segment

@@ -1,4 +1,4 @@
-"""Which bytes of a segment have been checked since the log was opened; what this process wrote needs no check.
+"""The bytes of a segment that were checked since the log was opened; those that this process wrote need no check.
 
 One interval as a rule: readers go from front to back. Positions are those between batches.
 """
@@ -7,8 +7,10 @@ from bisect import bisect_left, bisect_right
 
 
 class VerifiedExtents:
-    """end: what stands behind was written, or checked, by this process. end_offset: that of the batches before; None
-    where nobody knows.
+    """The verified bytes of one segment.
+
+    end: what stands behind was written, or checked, by this process. end_offset: that of the batches before; None where
+    nobody knows.
     """
 
     def __init__(self, end: int, end_offset: int | None) -> None:
@@ -18,12 +20,12 @@ class VerifiedExtents:
         self._ends: list[int] = []
 
     def covers(self, start: int, end: int) -> bool:
-        """Whether all of [start, end) is known to be sound."""
+        """Tell whether all of [start, end) is known to be sound."""
         at = bisect_right(self._starts, start) - 1
         return start >= self.end or (at >= 0 and min(end, self.end) <= self._ends[at])
 
     def known_until(self, position: int) -> int | None:
-        """Where what is known to be sound at, or right in front of, a position ends; None where nothing is."""
+        """Return the end of what is known to be sound at, or right in front of, a position; None where nothing is."""
         at = bisect_right(self._starts, position) - 1
         return self._ends[at] if at >= 0 and position <= self._ends[at] else None
 
