@@ -72,7 +72,7 @@ def _alter(
     wanted: AlterPartitionRequestPartitionData,
     row: AlterPartitionResponsePartitionData,
 ) -> PartitionChangeRecord | None:
-    """Fills in the row. Raises ApiError."""
+    """Fill in the row. Raises ApiError."""
     if topic is None:
         raise ApiError(ErrorCode.UNKNOWN_TOPIC_ID)
     partition = topic.partitions.get(wanted.partition_index)

@@ -1,4 +1,4 @@
-"""What becomes of partitions when a broker comes, leaves, or loses a disk: records for each of these.
+"""Changes of partitions when a broker comes, leaves, or loses a disk: the records for each of these.
 
 Kafka has them as `handleBrokerFenced`, `handleBrokerUnfenced` and so on in `ReplicationControlManager`. Not here: when
 they are due (`heartbeats`, `brokers`).
@@ -24,20 +24,20 @@ FENCE, UNFENCE, ENTER = 1, -1, 1
 
 
 def fenced(state: ControllerState, broker: BrokerRegistration) -> LongWork[list[Message]]:
-    """It leads nothing and is in sync with nothing any more."""
+    """Fence a broker: it leads nothing and is in sync with nothing any more."""
     change = BrokerRegistrationChangeRecord(broker_id=broker.id, broker_epoch=broker.epoch, fenced=FENCE)
     return [*(yield from _out_of_isrs(state, broker.id)), change]
 
 
 def unfenced(state: ControllerState, broker: BrokerRegistration) -> LongWork[list[Message]]:
-    """It leads what nobody leads, if it may."""
+    """Unfence a broker: it leads what nobody leads, if it may."""
     change = BrokerRegistrationChangeRecord(broker_id=broker.id, broker_epoch=broker.epoch, fenced=UNFENCE)
     led = yield from leader_and_isr_records(state, state.partitions.leaderless, back=broker.id)
     return [change, *led]
 
 
 def shutting_down(state: ControllerState, broker: BrokerRegistration) -> LongWork[list[Message]]:
-    """It hands over what it leads, and stays until the others know."""
+    """Shut a broker down: it hands over what it leads, and stays until the others know."""
     records: list[Message] = []
     if not broker.in_controlled_shutdown:
         records.append(

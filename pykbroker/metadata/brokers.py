@@ -107,7 +107,7 @@ def _check_features(state: ControllerState, supported: Mapping[str, tuple[int, i
 def unregister_broker(
     state: ControllerState, request: UnregisterBrokerRequest
 ) -> LongWork[tuple[list[Message], UnregisterBrokerResponse]]:
-    """For good: what it led is led by others, and it is no replica that anybody waits for."""
+    """Unregister a broker for good: others lead what it led, and nobody waits for its replicas."""
     broker = state.image.brokers.get(request.broker_id)
     if broker is None:
         message = f"Broker ID {request.broker_id} is not currently registered"

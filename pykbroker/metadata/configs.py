@@ -155,7 +155,10 @@ def _alter_group(
 
 
 def check_broker_configs(values: Mapping[str, str], names: Sequence[str], *, cluster_wide: bool) -> None:
-    """Whether brokers would take that; raises ApiError. values: the new ones; names: of all keys that are to change."""
+    """Check that brokers would take these values.
+
+    Raises ApiError. values: the new ones; names: of all keys that are to change.
+    """
     _check_dynamic(names, cluster_wide=cluster_wide)
     _check_served(values)
     for key, value in values.items():
@@ -234,7 +237,10 @@ def _changed(current: Mapping[str, str], changes: Mapping[str, str | None]) -> d
 def _records(
     type_: int, resource_name: str, current: Mapping[str, str], changes: Mapping[str, str | None]
 ) -> list[ConfigRecord]:
-    """What is so already is recorded again for brokers: they read files anew then, such as key stores."""
+    """Return the records of a change.
+
+    An unchanged value is recorded again for brokers, which then read key stores anew.
+    """
     return [
         ConfigRecord(resource_type=type_, resource_name=resource_name, name=name, value=value)
         for name, value in changes.items()

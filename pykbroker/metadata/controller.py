@@ -67,7 +67,10 @@ _MOST_NAMED: Final = 500
 
 
 class Controller:
-    """node_id: of the node it runs on, whose broker, if it is one, lives as long as the controller does."""
+    """The controller's rules.
+
+    node_id: of its node, whose broker, if it is one, lives as long as the controller does.
+    """
 
     def __init__(self, config: BrokerConfig, *, node_id: int, cluster_id: str, rng: random.Random) -> None:
         self._state = ControllerState(config, node_id, cluster_id, rng)
@@ -80,7 +83,7 @@ class Controller:
         return self._state.image
 
     def learn_kraft_version(self, level: int) -> None:
-        """Which raft decides, and requests are checked against."""
+        """Learn the level of kraft.version, which raft decides, and against which requests are checked."""
         self._state.kraft_version = level
 
     def adopt(self, image: MetadataImage) -> None:
@@ -88,7 +91,7 @@ class Controller:
         self._state.adopt(image)
 
     def prepare(self) -> LongWork[None]:
-        """Before `activate`: goes through all partitions, so that nothing has to later."""
+        """Go through all partitions before `activate`, so that nothing has to later."""
         yield from self._state.index()
 
     def activate(self, bootstrap: Sequence[Message], now_ms: int, next_offset: int | None = None) -> Result[Message]:
@@ -195,7 +198,7 @@ class Controller:
                 raise TypeError(f"the controller has no rule for {type(request).__name__}")
 
     def replay(self, record: Message, offset: int) -> None:
-        """Applies the next record of the log, be it one of its own or from before its time."""
+        """Apply the next record of the log, be it one of its own or from before its time."""
         whole(self.replay_in_turns([record], offset))
 
     def replay_in_turns(self, records: Iterable[Message], base_offset: int) -> LongWork[None]:
@@ -206,7 +209,10 @@ class Controller:
                 self._rounds.observe(record, self._now_ms)
 
     def next_deadline_ms(self) -> int | None:
-        """When `expire` has something to do, on the clock of `now_ms`; None for a controller that is not active."""
+        """Return when `expire` has something to do, on the clock of `now_ms`.
+
+        None for a controller that is not active.
+        """
         if not self._state.active:
             return None
         deadlines = (self._state.sessions.next_deadline_ms(), self._rounds.next_deadline_ms(self._now_ms))
@@ -217,7 +223,7 @@ class Controller:
         return whole(self.expire_in_turns(now_ms))
 
     def expire_in_turns(self, now_ms: int) -> LongWork[Result[Message]]:
-        """Does what is due: fences a silent broker, elects leaders. Call it again until nothing is due."""
+        """Do what is due: fence a silent broker, elect leaders. Call it again until nothing is due."""
         self._now_ms = now_ms
         records = yield from heartbeats.fence_silent_broker(self._state, now_ms)
         if records:
@@ -231,6 +237,6 @@ def _shown(topic: DeleteTopicState) -> str:
 
 
 def _listed(names: Iterable[str]) -> str:
-    """As many as a line of the log has room for."""
+    """List as many as a line of the log has room for."""
     first = list(islice(names, _MOST_NAMED + 1))
     return ", ".join(first[:_MOST_NAMED]) + (", ..." if len(first) > _MOST_NAMED else "")

@@ -1,4 +1,4 @@
-"""What the controller's rules share: the image with the controller's own uncommitted records, and who is in session."""
+"""The state that the controller's rules share: the image with uncommitted records, and who is in session."""
 
 from __future__ import annotations
 
@@ -22,8 +22,9 @@ _STEPS_PER_RECORD: Final = 8
 
 @dataclass(slots=True)
 class ControllerState:
-    """next_offset: where the next record will be written.
+    """The shared state of the controller's rules.
 
+    next_offset: where the next record will be written.
     registered_at: the offset of each broker's registration, which may lie behind its epoch.
     active: whether this node leads the quorum. kraft_version: its level, of which raft decides.
     """
@@ -51,7 +52,7 @@ class ControllerState:
 
     @property
     def elr_enabled(self) -> bool:
-        """Whether eligible leader replicas are kept (KIP-966)."""
+        """Tell whether eligible leader replicas are kept (KIP-966)."""
         return feature_level(self.image, ELR_VERSION) > 0
 
     @property
@@ -62,7 +63,7 @@ class ControllerState:
         return self._index
 
     def index(self) -> LongWork[None]:
-        """Makes it beforehand: who becomes active will need it."""
+        """Make it beforehand: who becomes active will need it."""
         if self._index is None:
             self._index = yield from PartitionIndex.of(self.image)
 

@@ -1,4 +1,4 @@
-"""In which log directory each replica of a broker lies: AssignReplicasToDirs (KIP-858).
+"""The log directory of each replica of a broker: AssignReplicasToDirs (KIP-858).
 
 Kafka's rules are in `ReplicationControlManager.handleAssignReplicasToDirs`. A directory that the broker has not
 registered is one that has failed: what is there is not in sync any more.

@@ -1,4 +1,4 @@
-"""What a configuration comes to, and where it comes from: Kafka's `ConfigHelper` and `KafkaConfigSchema`.
+"""Effective configurations and their sources: Kafka's `ConfigHelper` and `KafkaConfigSchema`.
 
 For a key of a topic or a group the order is: its own value, one broker's run-time value, all brokers' run-time value,
 the `server.properties`, the default. Those below the winner are its synonyms, under the names they have there.
@@ -65,7 +65,7 @@ class BrokerLayers:
 
     @cached_property
     def topic_values(self) -> dict[str, str]:
-        """What a topic without configuration of its own has."""
+        """Return the values of a topic without configuration of its own."""
         return self.config.topic_defaults(self.merged)
 
     @cached_property
@@ -134,7 +134,7 @@ def broker_configs(layers: BrokerLayers) -> list[EffectiveConfig]:
 
 
 def cluster_broker_configs(layers: BrokerLayers) -> list[EffectiveConfig]:
-    """What was set at run time for all brokers, and nothing else."""
+    """Return what was set at run time for all brokers, and nothing else."""
     found = []
     for name, value in layers.dynamic_default.items():
         key = broker_keys().get(name) or ConfigKey(name, "unknown", None)
@@ -177,7 +177,7 @@ def _broker_config(layers: BrokerLayers, key: ConfigKey) -> EffectiveConfig:
 
 
 def _unknown_config(layers: BrokerLayers, name: str) -> EffectiveConfig:
-    """Of a type that nobody knows, it may be a secret."""
+    """Describe a key of a type that nobody knows: it may be a secret."""
     synonyms = layers.synonyms(name) or (Synonym(name, None, ConfigSource.STATIC_BROKER),)
     return EffectiveConfig(ConfigKey(name, "unknown", None), None, synonyms[0].source, synonyms)
 

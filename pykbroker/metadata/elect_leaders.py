@@ -36,7 +36,7 @@ MAX_ELECTIONS: Final = 1000
 def elect_leaders(
     state: ControllerState, request: ElectLeadersRequest
 ) -> LongWork[tuple[list[Message], ElectLeadersResponse]]:
-    """Where all partitions are asked for, those that need no election are not answered."""
+    """Elect leaders. Where all partitions are asked for, those that need no election are not answered."""
     if request.election_type not in (PREFERRED, UNCLEAN):
         unknown = f"Unknown election type {request.election_type}"
         return [], (yield from error_response(request, ApiError(ErrorCode.INVALID_REQUEST, unknown)))

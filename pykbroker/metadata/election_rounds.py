@@ -1,4 +1,4 @@
-"""When the controller elects leaders of its own accord: `maybeBalancePartitionLeaders` and `maybeElectUncleanLeaders`.
+"""Rounds of elections by the controller itself: `maybeBalancePartitionLeaders`, `maybeElectUncleanLeaders`.
 
 A round comes an interval after there was something to do for it first, and soon after one that left something. Kafka
 waits for the next round when a topic allows unclean leaders at run time; here one follows at once.
@@ -60,7 +60,7 @@ class ElectionRounds:
             self._unclean.due_ms = now_ms
 
     def next_deadline_ms(self, now_ms: int) -> int | None:
-        """now_ms: when the controller was last asked for something."""
+        """Return when a round is due. now_ms: when the controller was last asked for something."""
         for each in self._rounds:
             if not each.has_work():
                 each.due_ms = None

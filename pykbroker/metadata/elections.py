@@ -1,6 +1,6 @@
-"""Who leads when brokers come and go: `generateLeaderAndIsrUpdates` of Kafka's `ReplicationControlManager`.
+"""Elections when brokers come and go: `generateLeaderAndIsrUpdates` of Kafka's `ReplicationControlManager`.
 
-What becomes of a single partition stands in `partition_change`; here is what the state of the cluster allows it.
+`partition_change` has the rules for a single partition; this module says what the state of the cluster allows it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ STEPS_PER_CHANGE: Final = 12
 
 
 class PartitionElections:
-    """What one operation knows of the cluster and of each topic's configuration, looked up once.
+    """The facts that one operation looks up once, of the cluster and of each topic's configuration.
 
     gone: a broker that may not lead any more, though the image says it is active. back: one that may already.
     """
@@ -41,7 +41,7 @@ class PartitionElections:
         self._topics: dict[str, tuple[int, bool]] = {}
 
     def change(self, topic: TopicState, index: int) -> PartitionChange:
-        """Of a partition that is there; what is wanted of it is to be filled in."""
+        """Return the change of a partition that is there; the caller fills in what is wanted of it."""
         partition = topic.partitions[index]
         min_isr, unclean = self._of_topic(topic)
         return PartitionChange(
@@ -82,7 +82,7 @@ def leader_and_isr_records(
     back: int | None = None,
     unclean: bool = False,
 ) -> LongWork[list[PartitionChangeRecord]]:
-    """Takes the broker that is gone out of the ISRs, and elects where it led or nobody does.
+    """Take the broker that is gone out of the ISRs, and elects where it led or nobody does.
 
     unclean: it is back after an unclean shutdown, and may have lost what it had in sync: nor is it eligible any more.
     """

@@ -32,7 +32,7 @@ _LISTENER_NOT_FOUND_SINCE: Final = 6
 
 @dataclass(frozen=True, slots=True)
 class _EncodedTopic:
-    """portions: of so many partitions each. parts: the whole topic."""
+    """One encoded topic. portions: of so many partitions each. parts: the whole topic."""
 
     topic_id: bytes
     indexes: tuple[int, ...]
@@ -52,7 +52,7 @@ class _AllTopics:
 
 
 class EncodedTopics:
-    """For the clients of one listener, in one version of the response.
+    """Encoded topics for the clients of one listener, in one version of the response.
 
     operations: what is said of the authorized operations on every topic.
     """
@@ -103,7 +103,7 @@ class EncodedTopics:
         return parts
 
     def _look_at_brokers(self, image: MetadataImage) -> None:
-        """Which leaders and replicas can be reached is part of every topic."""
+        """Look at the brokers: which leaders and replicas can be reached is part of every topic."""
         brokers = self._brokers
         if brokers is None or brokers[0] is not image or brokers[1] != image.brokers_revision:
             self._topics.clear()
@@ -155,7 +155,7 @@ class EncodedTopics:
 
 
 class EncodedTopicsOfNode:
-    """What one node has encoded: by listener, by version, and with or without operations."""
+    """All that one node has encoded: by listener, by version, and with or without operations."""
 
     def __init__(self) -> None:
         self._kept: dict[tuple[str, int, int], EncodedTopics] = {}
@@ -169,7 +169,7 @@ class EncodedTopicsOfNode:
 
 
 def leader_error(image: MetadataImage, leader: int, listener_name: str) -> ErrorCode:
-    """Why a client of this listener cannot reach the leader."""
+    """Return why a client of this listener cannot reach the leader."""
     if not image.is_alive(leader):
         return ErrorCode.LEADER_NOT_AVAILABLE
     reachable = image.brokers[leader].endpoint(listener_name) is not None

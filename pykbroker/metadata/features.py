@@ -51,7 +51,7 @@ class UnsupportedFeatureLevel(Exception):
 
 
 def bootstrap_records(levels: Mapping[str, int] | None = None) -> list[Message]:
-    """What a new cluster begins with, as `bootstrap.checkpoint` holds it; a feature not in `levels` at its greatest."""
+    """Return the records of `bootstrap.checkpoint`; a feature not in `levels` has its greatest one."""
     chosen = {name: high for name, (_, high) in SUPPORTED_FEATURES.items()} | dict(levels or {})
     names = [METADATA_VERSION, *sorted(chosen.keys() - {METADATA_VERSION})]
     return [FeatureLevelRecord(name=name, feature_level=chosen[name]) for name in names if chosen[name]]
@@ -63,7 +63,7 @@ def bootstrap_transaction(records: Sequence[Message]) -> list[Message]:
 
 
 def finalized_features(image: MetadataImage) -> dict[str, int]:
-    """What clients may count on."""
+    """Return the features that clients may count on."""
     return {name: level for name, level in image.features.items() if name in SUPPORTED_FEATURES}
 
 
@@ -73,7 +73,7 @@ def feature_level(image: MetadataImage, name: str) -> int:
 
 
 def check_feature_levels(image: MetadataImage) -> None:
-    """Whether this node can be in a cluster that has agreed on these. Raises UnsupportedFeatureLevel."""
+    """Check that this node can be in a cluster that has agreed on these levels. Raises UnsupportedFeatureLevel."""
     for name, level in image.features.items():
         low, high = REGISTERED_FEATURES.get(name, (0, 0))
         if not low <= level <= high:

@@ -111,7 +111,7 @@ def _transition(
 
 
 def fence_silent_broker(state: ControllerState, now_ms: int) -> LongWork[list[Message]]:
-    """Fences one that was not heard of for a session timeout; the next one's elections start from what that changed."""
+    """Fence one that was not heard of for a session timeout; the next one's elections start from what that changed."""
     while (broker_id := state.sessions.take_expired(now_ms)) is not None:
         broker = state.image.brokers.get(broker_id)
         if broker is not None and not broker.fenced:

@@ -76,7 +76,7 @@ class TopicState:
 
 @dataclass(slots=True)
 class ImageChanges:
-    """What some records changed; the keys keep the order of the records.
+    """The changes that some records made; the keys keep the order of the records.
 
     partitions: (topic id, index) of what is new or different, without those of topics that are gone again.
     deleted_topics: as they were at the end.
@@ -117,7 +117,7 @@ class ImageChanges:
 
 
 class MetadataImage:
-    """offset: of the last record in it, -1 where there is none."""
+    """The cluster's metadata. offset: of the last record in it, -1 where there is none."""
 
     def __init__(self) -> None:
         self.offset = -1
@@ -173,7 +173,7 @@ class MetadataImage:
         return self._configs.get((GROUP_RESOURCE, group_id), _NO_CONFIGS)
 
     def broker_config(self, broker_id: int) -> dict[str, str]:
-        """What was set at run time for one broker, over what was set for all of them."""
+        """Return what was set at run time for one broker, over what was set for all of them."""
         default = self._configs.get((BROKER_RESOURCE, ""), _NO_CONFIGS)
         return {**default, **self._configs.get((BROKER_RESOURCE, str(broker_id)), _NO_CONFIGS)}
 
@@ -191,7 +191,7 @@ class MetadataImage:
 
     @property
     def in_transaction(self) -> bool:
-        """Whether the log ends within a metadata transaction (KIP-868), whose records are not in the image yet."""
+        """Tell whether the log ends within a metadata transaction (KIP-868), whose records are not in the image yet."""
         return self._transaction is not None
 
     def view(self) -> MetadataImage:
@@ -256,7 +256,7 @@ class MetadataImage:
     # Replaying.
 
     def replay(self, record: Message, offset: int) -> ImageChanges:
-        """Applies the next record of the log. Raises InconsistentMetadata.
+        """Apply the next record of the log. Raises InconsistentMetadata.
 
         The records of a transaction are applied when it ends, and never if it is aborted.
         """
@@ -292,7 +292,7 @@ class MetadataImage:
                 self.revision += 1
 
     def _own(self) -> None:
-        """Before the first change after a view: what the view reads is left to it."""
+        """Copy the tables before the first change after a view, to which the old ones are left."""
         if self._shared:
             self._topics_by_name = dict(self._topics_by_name)
             self._topics_by_id = dict(self._topics_by_id)
@@ -390,7 +390,7 @@ class MetadataImage:
         changes.others = True
 
     def _clear_elr(self, record: ClearElrRecord, changes: ImageChanges) -> None:
-        """Of one topic, or of all of them where no name is given."""
+        """Clear the eligible leader replicas of one topic, or of all of them where no name is given."""
         named = self._topics_by_name.get(record.topic_name)
         if record.topic_name and named is None:
             raise InconsistentMetadata(f"record {self.offset}: there is no topic {record.topic_name}")

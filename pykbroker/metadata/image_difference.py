@@ -1,4 +1,4 @@
-"""What differs between two images, for those who follow changes: a snapshot replaces the image as a whole (KIP-630)."""
+"""Differences of two images, for listeners of changes: a snapshot replaces the image as a whole (KIP-630)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from .image import ImageChanges, MetadataImage
 
 
 def difference(old: MetadataImage, new: MetadataImage) -> ImageChanges:
-    """As if the records between the two had come one by one. Both images stay as they are."""
+    """Return the changes as if the records between the two images had come one by one. Both images stay as they are."""
     changes = ImageChanges(others=True)
     topics = {topic.topic_id: topic for topic in new.topics.values()}
     for topic in old.topics.values():

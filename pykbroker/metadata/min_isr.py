@@ -1,4 +1,4 @@
-"""What min.insync.replicas has to do with eligible leader replicas (KIP-966): one value for the whole cluster.
+"""The tie of min.insync.replicas to eligible leader replicas (KIP-966): one value for the whole cluster.
 
 Who is eligible is worked out with a topic's minimum, and every controller must come to the same. So the minimum of all
 brokers stands in the metadata as soon as eligible leaders are kept, no broker has one of its own, and when it changes

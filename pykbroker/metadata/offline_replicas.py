@@ -1,4 +1,4 @@
-"""Which replicas of a partition are out of reach, as Metadata and DescribeTopicPartitions tell."""
+"""Replicas of a partition that are out of reach, as Metadata and DescribeTopicPartitions tell."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from .partition_state import PartitionState
 
 
 class OfflineReplicas:
-    """For one answer: of a thousand partitions most have the same replicas in the same directories."""
+    """Offline replicas for one answer: of a thousand partitions most have the same replicas and directories."""
 
     def __init__(self, image: MetadataImage, listener_name: str) -> None:
         self._image = image
@@ -17,8 +17,9 @@ class OfflineReplicas:
         self._known: dict[tuple[tuple[int, ...], tuple[bytes, ...]], list[int]] = {}
 
     def of(self, partition: PartitionState) -> list[int]:
-        """Their brokers are fenced or unknown, or cannot be reached by this listener, or their log directory has
-        failed.
+        """Return the offline replicas of a partition.
+
+        Their brokers are fenced or unknown, or cannot be reached by this listener, or their log directory has failed.
         """
         placement = partition.replicas, partition.directories
         known = self._known.get(placement)

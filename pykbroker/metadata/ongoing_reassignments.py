@@ -1,4 +1,4 @@
-"""Which partitions are on their way to other replicas: ListPartitionReassignments (KIP-455)."""
+"""Partitions on their way to other replicas: ListPartitionReassignments (KIP-455)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .image import TopicState
 def list_partition_reassignments(
     state: ControllerState, request: ListPartitionReassignmentsRequest
 ) -> LongWork[ListPartitionReassignmentsResponse]:
-    """Of the partitions that are asked for, or of all; a topic of which none is on its way is left out."""
+    """List reassignments of the partitions that are asked for, or of all; topics without any are left out."""
     rows = []
     for topic, indexes in (yield from _asked(state, request)):
         partitions = []

@@ -39,7 +39,7 @@ def _unassigned(_broker_id: int) -> bytes:
 
 @dataclass(slots=True)
 class PartitionChange:
-    """What is wanted of a partition; None is what it has.
+    """A change of a partition by what is wanted of it; None is what it has.
 
     may_lead: whether a broker is alive, is to stay, and has the partition's directory.
     min_isr: from so many in-sync replicas on no others are eligible.
@@ -107,7 +107,7 @@ class PartitionChange:
         return isr, replicas, removing, adding
 
     def _eligible(self, isr: tuple[int, ...], replicas: tuple[int, ...]) -> tuple[int, ...]:
-        """Whoever was in sync when the ISR fell below its minimum: what was acknowledged, they have.
+        """Return the replicas that were in sync when the ISR fell below its minimum: they have what was acknowledged.
 
         Kafka keeps those too that are no replicas any more.
         """
@@ -139,7 +139,7 @@ class PartitionChange:
         return _Elected(NO_LEADER)
 
     def _set_last_known(self, record: PartitionChangeRecord) -> None:
-        """Who led last is remembered while nobody can lead: of those that lost something it lost the least."""
+        """Remember who led last while nobody can lead: of those that lost something it lost the least."""
         if not self.elr_enabled:
             return
         before = self.partition

@@ -1,7 +1,7 @@
-"""Which partitions a broker matters to: Kafka's `BrokersToIsrs` and its like, so that nothing scans all partitions.
+"""An index of partitions by broker: Kafka's `BrokersToIsrs` and its like, so that nothing scans all partitions.
 
-Follows an image record by record. Sets of partitions have no order: whoever writes records of them sorts them first,
-so that they come in the same order on every node. Not here: what to do about them (`elections`).
+The index follows an image record by record. Sets of partitions have no order: whoever writes records of them sorts them
+first, so that they come in the same order on every node. Not here: what to do about them (`elections`).
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class PartitionIndex:
         return self._in_sync.get(broker_id, _NONE)
 
     def eligible(self, broker_id: int) -> AbstractSet[PartitionKey]:
-        """Where the broker is an eligible leader replica."""
+        """Return the partitions of which the broker is an eligible leader replica."""
         return self._eligible.get(broker_id, _NONE)
 
     def in_directory(self, directory: bytes) -> AbstractSet[PartitionKey]:
@@ -64,7 +64,7 @@ class PartitionIndex:
         return self._led.get(broker_id, 0) > 0
 
     def follow(self, image: MetadataImage, changes: ImageChanges) -> LongWork[None]:
-        """What one record changed, be it a topic of many partitions."""
+        """Follow what one record changed, be it a topic of many partitions."""
         for topic in changes.deleted_topics.values():
             yield from self._forget(topic)
         for topic_id, index in changes.partitions:

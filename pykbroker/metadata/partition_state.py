@@ -1,4 +1,4 @@
-"""What the metadata says of one partition: `org.apache.kafka.metadata.PartitionRegistration`.
+"""The state of one partition in the metadata: `org.apache.kafka.metadata.PartitionRegistration`.
 
 A value; every change makes a new one. Not here: the partition's log and high watermark (`replication`).
 """
@@ -17,8 +17,9 @@ NO_RECOVERY_CHANGE = -1
 
 @dataclass(frozen=True, slots=True)
 class PartitionState:
-    """directories: the log directory of each replica, in the order of `replicas`.
+    """The state of one partition, as a value.
 
+    directories: the log directory of each replica, in the order of `replicas`.
     leader_epoch grows with every change of the leader, partition_epoch with every change at all.
     """
 
@@ -59,7 +60,7 @@ class PartitionState:
         )
 
     def to_record(self, topic_id: bytes, partition_id: int) -> PartitionRecord:
-        """As a new partition or a snapshot records it."""
+        """Return the record of a new partition or of a snapshot."""
         return PartitionRecord(
             partition_id=partition_id,
             topic_id=topic_id,
@@ -77,7 +78,7 @@ class PartitionState:
         )
 
     def changed_by(self, record: PartitionChangeRecord) -> PartitionState:
-        """What a null or "no change" value leaves alone stays."""
+        """Return the state that a record changed; a null or "no change" value leaves its field alone."""
         has_leader = record.leader != NO_LEADER_CHANGE
         has_recovery = record.leader_recovery_state != NO_RECOVERY_CHANGE
         # Made in one go: a start replays hundreds of thousands of these.

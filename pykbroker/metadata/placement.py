@@ -1,4 +1,4 @@
-"""Where the replicas of new partitions go: the rule of Kafka's `StripedReplicaPlacer`.
+"""The placement of the replicas of new partitions: the rule of Kafka's `StripedReplicaPlacer`.
 
 The racks stand in a row. Each partition begins one rack further than the partition before it: that rack gives the
 leader, the racks behind it one follower each, round and round until there are enough. Within a rack each partition
@@ -70,7 +70,10 @@ class _RackRow:
 
 
 def _replicas(racks: Sequence[_Rack], turn: int) -> Iterator[int]:
-    """As many as are asked for. The first sweep over the racks passes by the one that has given the leader."""
+    """Choose as many replicas as are asked for.
+
+    The first sweep over the racks passes by the one that has given the leader.
+    """
     leaders_rack, leader = next((rack, broker) for rack in racks if (broker := rack.take_unfenced(turn)) is not None)
     yield leader
     for rack in chain((rack for rack in racks if rack is not leaders_rack), cycle(racks)):

@@ -1,4 +1,4 @@
-"""Which brokers have a partition's replicas: AlterPartitionReassignments (KIP-455, KIP-860), by Kafka's rules.
+"""Reassignments of a partition's replicas: AlterPartitionReassignments (KIP-455, KIP-860), by Kafka's rules.
 
 A partition on its way has old and new replicas; those to be removed go when all others are in sync, which
 `partition_change` sees to. Kafka has this in `ReplicationControlManager`, `PartitionReassignmentReplicas` and
@@ -93,7 +93,7 @@ def _change(
 
 
 def _factor(partition: PartitionState) -> int:
-    """Of a partition on its way: what it is going to have."""
+    """Return the replication factor that a partition is going to have."""
     going = {*partition.replicas, *partition.adding_replicas} - {*partition.removing_replicas}
     return len(going) if partition.is_reassigning else len(partition.replicas)
 

@@ -29,8 +29,9 @@ class Endpoint:
 
 @dataclass(frozen=True, slots=True)
 class BrokerRegistration:
-    """epoch: the offset of the record that registered this incarnation.
+    """The registration of a broker.
 
+    epoch: the offset of the record that registered this incarnation.
     features: name -> least and greatest level. cordoned_log_dirs: None until the broker has told.
     """
 
@@ -49,20 +50,23 @@ class BrokerRegistration:
         return next((each for each in self.endpoints if each.name == listener_name), None)
 
     def has_online(self, directory: bytes) -> bool:
-        """Whether a replica that lies there can be read; nobody knows of one that has no directory yet."""
+        """Tell whether a replica that lies there can be read; nobody knows of one that has no directory yet."""
         if directory in (UNASSIGNED_DIRECTORY, MIGRATING_DIRECTORY):
             return True
         return directory != LOST_DIRECTORY and (not self.directories or directory in self.directories)
 
     @property
     def takes_replicas(self) -> bool:
-        """Whether a directory of it is not cordoned (KIP-1066)."""
+        """Tell whether a directory of it is not cordoned (KIP-1066)."""
         cordoned = self.cordoned_log_dirs or ()
         return not self.directories or any(each not in cordoned for each in self.directories)
 
     @property
     def default_directory(self) -> bytes:
-        """Of a new replica. Of several directories the broker chooses itself, and tells (KIP-858)."""
+        """Return the directory of a new replica.
+
+        Of several directories the broker chooses itself, and tells (KIP-858).
+        """
         if not self.directories:
             return MIGRATING_DIRECTORY
         return self.directories[0] if len(self.directories) == 1 else UNASSIGNED_DIRECTORY

@@ -44,7 +44,7 @@ def too_many_records() -> ApiError:
 
 @dataclass(frozen=True, slots=True)
 class _Kind:
-    """asked, answered: where the entries stand in the request and in its response."""
+    """A kind of request. asked, answered: where the entries stand in the request and in its response."""
 
     asked: str
     answered: str
@@ -181,7 +181,7 @@ def _partitions(default: int, topic: CreatableTopic) -> int:
 
 
 def _changes(state: ControllerState, resource: Any) -> int:
-    """Nothing is changed of a topic that is not there."""
+    """Return the changes of a topic; none where it is not there."""
     is_there = resource.resource_type != TOPIC_RESOURCE or state.image.topic(resource.resource_name) is not None
     return len(resource.configs) if is_there else 0
 

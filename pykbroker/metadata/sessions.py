@@ -1,8 +1,8 @@
-"""When each broker was last heard of, and how far it had read the metadata log: what heartbeats tell.
+"""Sessions of brokers: when each was last heard of, and how far it had read the metadata log, as heartbeats tell.
 
-Kafka's `BrokerHeartbeatTracker` and `BrokerHeartbeatManager`. Nothing of it is recorded: a new controller gives every
-broker a whole session, and hears from it before that is over. The broker in the controller's own process needs no
-heartbeats to stay: if it hangs, the controller hangs with it, and it reads what the controller writes.
+The models are Kafka's `BrokerHeartbeatTracker` and `BrokerHeartbeatManager`. Nothing of it is recorded: a new
+controller gives every broker a whole session, and hears from it before that is over. The broker in the controller's own
+process needs no heartbeats to stay: if it hangs, the controller hangs with it, and it reads what the controller writes.
 """
 
 from __future__ import annotations
@@ -16,8 +16,9 @@ NOT_HEARD_OF: Final = -1
 
 @dataclass(slots=True)
 class Session:
-    """epoch: of the registration that it was heard of with, NOT_HEARD_OF where only an earlier controller heard of it.
+    """The session of one broker.
 
+    epoch: of its registration; NOT_HEARD_OF where only an earlier controller heard of it.
     shutdown_offset: where the log ended when it began a controlled shutdown with this controller.
     """
 
@@ -28,7 +29,7 @@ class Session:
 
 
 class Sessions:
-    """timeout_ms: `broker.session.timeout.ms`."""
+    """The sessions of all brokers. timeout_ms: `broker.session.timeout.ms`."""
 
     def __init__(self, node_id: int, timeout_ms: int) -> None:
         self._node_id = node_id
@@ -48,7 +49,7 @@ class Sessions:
         self._sessions.pop(broker_id, None)
 
     def is_valid(self, broker_id: int, epoch: int, now_ms: int) -> bool:
-        """Whether a broker with that epoch was heard of by this controller, and may be there still."""
+        """Tell whether a broker with that epoch was heard of by this controller, and may be there still."""
         session = self._sessions.get(broker_id)
         return session is not None and session.epoch == epoch and now_ms - session.contact_ms < self._timeout_ms
 
@@ -65,6 +66,6 @@ class Sessions:
         return min(contacts) + self._timeout_ms if contacts else None
 
     def have_read(self, offset: int, brokers: Iterable[int]) -> bool:
-        """Whether all of these brokers know the metadata up to that offset, as far as they have told."""
+        """Tell whether all of these brokers know the metadata up to that offset, as far as they have told."""
         others = [self._sessions.get(each) for each in brokers if each != self._node_id]
         return all(each is not None and each.metadata_offset >= offset for each in others)

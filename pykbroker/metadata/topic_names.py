@@ -1,4 +1,4 @@
-"""What a topic may be called: `org.apache.kafka.common.internals.Topic`.
+"""Rules for names of topics: `org.apache.kafka.common.internals.Topic`.
 
 A name becomes part of a path, so nothing may be created, looked up on disk or shown in a path without this check.
 """
@@ -19,7 +19,7 @@ _LEGAL = re.compile(r"[a-zA-Z0-9._-]+", re.ASCII)
 
 
 def invalid_reason(name: str) -> str | None:
-    """Why a topic may not have this name, as Kafka words it; None where it may."""
+    """Return why a topic may not have this name, as Kafka words it; None where it may."""
     if name == "":
         return "Topic name is invalid: the empty string is not allowed"
     if name in (".", ".."):
@@ -40,7 +40,7 @@ def collision_key(name: str) -> str:
 
 
 class NameCollisions:
-    """Which of the existing topics differ from another name only in `.` and `_`. Names without either cannot collide.
+    """Existing topics that differ from another name only in `.` and `_`. Names without either cannot collide.
 
     Good for one request: the existing names are gone through once, when the first such name comes.
     """

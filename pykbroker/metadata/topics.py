@@ -228,7 +228,7 @@ def _check_assignment(state: ControllerState, index: int, replicas: Sequence[int
 
 
 def check_replicas(state: ControllerState, replicas: Sequence[int]) -> None:
-    """Whether somebody may want a partition to have these replicas. Raises ApiError."""
+    """Check that a partition may have these replicas. Raises ApiError."""
     prefix = "The manual partition assignment includes"
     if not replicas:
         raise ApiError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, f"{prefix} an empty replica list.")

@@ -59,13 +59,13 @@ def client_quotas(kept: Mapping[RecordKey, Message]) -> Iterator[Message]:
 
 
 def security_records(kept: Mapping[RecordKey, Message]) -> Iterator[Message]:
-    """In the order of Kafka's snapshots."""
+    """Return the security records in the order of Kafka's snapshots."""
     for record_type in _BEHIND_PRODUCER_IDS:
         yield from _of_type(kept, record_type)
 
 
 def kinds(kept: Mapping[RecordKey, Message]) -> list[str]:
-    """What there is of it, in an operator's words."""
+    """Return the kinds of records that are kept, in an operator's words."""
     types = {record_type for record_type, _ in kept}
     return [name for record_type, name in _NAMES.items() if record_type in types]
 
