@@ -9,9 +9,7 @@ from pykbroker.client.errors import NoBrokerReachable
 from pykbroker.metadata.image import MetadataImage
 from pykbroker.protocol.schema import Message
 
-from ..runtime.threads import Threads
 from .node_connections import NodeAddress, NodeConnections
-from .transport import Network
 
 ResponseT = TypeVar("ResponseT", bound=Message)
 
@@ -21,21 +19,10 @@ class InterBroker:
     each other.
     """
 
-    def __init__(
-        self,
-        node_id: int,
-        network: Network,
-        *,
-        image: Callable[[], MetadataImage],
-        listener_name: str,
-        request_timeout_ms: int,
-        threads: Threads | None = None,
-    ) -> None:
+    def __init__(self, connections: NodeConnections, *, image: Callable[[], MetadataImage], listener_name: str) -> None:
+        self._connections = connections
         self._image = image
         self._listener_name = listener_name
-        self._connections = NodeConnections(
-            network, client_id=f"broker-{node_id}", request_timeout_ms=request_timeout_ms, threads=threads
-        )
 
     async def request(
         self,

@@ -14,6 +14,7 @@ from ...coordinators.transaction_coordinator import TransactionCoordinator
 from ...coordinators.transaction_markers import TransactionMarkers
 from ...coordinators.transaction_membership import TransactionMembership
 from ...network.inter_broker import InterBroker
+from ...network.node_connections import NodeConnections
 from ...network.transport import Network
 from ...quorum.controller_channel import ControllerChannel
 from ...replicas.replica_manager import ReplicaManager
@@ -35,14 +36,13 @@ def node_transactions(
 ) -> NodeTransactions:
     """A broker's parts for transactions. groups: takes the markers of transactions that commit offsets."""
     node_id = config.node_id
-    inter_broker = InterBroker(
-        node_id,
+    connections = NodeConnections(
         network,
-        image=image,
-        listener_name=config.listeners.inter_broker_name,
+        client_id=f"broker-{node_id}",
         request_timeout_ms=config.int("request.timeout.ms"),
         threads=threads,
     )
+    inter_broker = InterBroker(connections, image=image, listener_name=config.listeners.inter_broker_name)
     appends = MarkerAppends(replicas, groups, clock)
     markers = TransactionMarkers(node_id, appends, inter_broker, image=image)
     producer_ids = ProducerIds(controller, image, node_id)
