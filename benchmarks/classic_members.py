@@ -11,7 +11,6 @@ import trio
 from pykbroker.client.connection import Connection
 from pykbroker.client.consumer_protocol import decode_assignment, encode_assignment
 from pykbroker.client.errors import check
-from pykbroker.client.metadata import TopicPartition
 from pykbroker.protocol.compile import encode
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages.consumer_protocol import ConsumerProtocolSubscription
@@ -27,6 +26,7 @@ from pykbroker.protocol.messages.groups import (
     SyncGroupRequestAssignment,
     SyncGroupResponse,
 )
+from pykbroker.protocol.topic_partition import TopicPartition
 
 SESSION_TIMEOUT_MS = 45_000
 REBALANCE_TIMEOUT_MS = 60_000

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from pykbroker.protocol.errors import ApiError, ErrorCode
 from pykbroker.protocol.messages.transactions import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
+from pykbroker.protocol.topic_partition import TopicPartition
 from pykbroker.server.network.handlers import RequestContext
 from pykbroker.server.node.broker import Broker
 from pykbroker.server.node.handlers import handles
-from pykbroker.transactions.requests import AddPartitions, PartitionsAdded, TopicPartition
+from pykbroker.transactions.requests import AddPartitions, PartitionsAdded
 
 from .coordinator_topics import ensure_topic
 from .transaction_requests import submit

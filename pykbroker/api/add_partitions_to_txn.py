@@ -19,12 +19,13 @@ from pykbroker.protocol.messages.transactions import (
     AddPartitionsToTxnTopicResult,
     AddPartitionsToTxnTransaction,
 )
+from pykbroker.protocol.topic_partition import TopicPartition
 from pykbroker.server.coordinators.transaction_membership import ADDING_BY_BROKERS_SINCE, SECOND_PROTOCOL
 from pykbroker.server.network.handlers import RequestContext
 from pykbroker.server.node.broker import Broker
 from pykbroker.server.node.handlers import handles
 from pykbroker.server.runtime.turns import portions
-from pykbroker.transactions.requests import AddPartitions, PartitionsAdded, TopicPartition
+from pykbroker.transactions.requests import AddPartitions, PartitionsAdded
 
 from .transaction_requests import submit
 

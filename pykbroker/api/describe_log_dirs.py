@@ -17,6 +17,7 @@ from pykbroker.protocol.messages.log_dirs import (
     DescribeLogDirsResult,
     DescribeLogDirsTopic,
 )
+from pykbroker.protocol.topic_partition import TopicPartition
 from pykbroker.replication.partition import Partition
 from pykbroker.server.network.handlers import RequestContext
 from pykbroker.server.node.broker import Broker
@@ -24,7 +25,6 @@ from pykbroker.server.node.handlers import handles
 from pykbroker.server.replicas.replica_manager import ReplicaManager
 from pykbroker.server.runtime.turns import portions
 from pykbroker.storage.directories.log_dirs import LogDirectory
-from pykbroker.storage.files.checkpoints import TopicPartition
 from pykbroker.storage.files.disk import DiskSpace
 from pykbroker.storage.files.errors import FileError
 from pykbroker.storage.log.log import Log

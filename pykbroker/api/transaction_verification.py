@@ -13,11 +13,12 @@ from enum import Enum
 import trio
 
 from pykbroker.protocol.errors import ErrorCode
+from pykbroker.protocol.topic_partition import TopicPartition
 from pykbroker.replication.partition import Partition
 from pykbroker.server.coordinators.transaction_membership import SECOND_PROTOCOL
 from pykbroker.server.node.broker import Broker
 from pykbroker.storage.producers.transaction_verification import VerificationGuard
-from pykbroker.transactions.requests import AddPartitions, TopicPartition
+from pykbroker.transactions.requests import AddPartitions
 
 
 class ClientSupport(Enum):

@@ -10,9 +10,10 @@ from pathlib import Path
 import click
 
 from pykbroker.client.cluster import Cluster
-from pykbroker.client.configs import ConfigSource, Resource, ResourceType, alter_configs, describe_configs
+from pykbroker.client.configs import Resource, ResourceType, alter_configs, describe_configs
 from pykbroker.client.groups import list_groups
 from pykbroker.client.topics import list_topics
+from pykbroker.protocol.config_source import ConfigSource
 from pykbroker.protocol.messages.configs import DescribeConfigsResourceResult
 
 from .command import ClientCommand, CommandFailed, bootstrap_options, reject, run

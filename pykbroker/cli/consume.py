@@ -21,9 +21,9 @@ from pykbroker.client.consumer import MAX_WAIT_MS, Consumer
 from pykbroker.client.fetched import ConsumedRecord
 from pykbroker.client.group_consumer import HEARTBEAT_INTERVAL_MS, open_group_consumer
 from pykbroker.client.membership import SESSION_TIMEOUT_MS
-from pykbroker.client.metadata import TopicPartition
 from pykbroker.client.offsets import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, READ_COMMITTED, READ_UNCOMMITTED
 from pykbroker.client.topics import list_topics
+from pykbroker.protocol.topic_partition import TopicPartition
 
 from .command import ClientCommand, CommandFailed, bootstrap_options, key_values, run
 from .connect import open_cluster, read_client_properties, whole_number

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from pykbroker.client.delete_records import delete_records
-from pykbroker.client.metadata import TopicPartition
+from pykbroker.protocol.topic_partition import TopicPartition
 
 from .command import ClientCommand, CommandFailed, bootstrap_options, run
 from .connect import open_cluster, read_client_properties

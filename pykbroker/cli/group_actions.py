@@ -12,9 +12,9 @@ from pykbroker.client.cluster import Cluster
 from pykbroker.client.errors import KafkaError, UnknownTopic
 from pykbroker.client.group_offsets import commit_offsets, delete_offsets, fetch_offsets
 from pykbroker.client.groups import GroupDescription, delete_group, describe_group, list_groups
-from pykbroker.client.metadata import TopicPartition
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages.group_admin import ListedGroup
+from pykbroker.protocol.topic_partition import TopicPartition
 
 from .command import CommandFailed
 from .group_options import GroupOptions

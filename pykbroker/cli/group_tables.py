@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping
 from pykbroker.client.cluster import Cluster
 from pykbroker.client.group_offsets import fetch_offsets
 from pykbroker.client.groups import GroupDescription, MemberDescription
-from pykbroker.client.metadata import TopicPartition
 from pykbroker.client.offsets import LATEST_TIMESTAMP, list_offsets
+from pykbroker.protocol.topic_partition import TopicPartition
 
 from .output import Column, print_table
 

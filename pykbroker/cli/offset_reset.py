@@ -14,8 +14,8 @@ from datetime import UTC, datetime, timedelta
 
 from pykbroker.client.cluster import Cluster
 from pykbroker.client.errors import UnknownTopic
-from pykbroker.client.metadata import TopicPartition
 from pykbroker.client.offsets import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, list_offsets
+from pykbroker.protocol.topic_partition import TopicPartition
 
 from .command import CommandFailed
 from .output import warn

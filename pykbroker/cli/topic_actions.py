@@ -8,10 +8,11 @@ from collections.abc import Callable, Sequence
 import click
 
 from pykbroker.client.cluster import Cluster
-from pykbroker.client.configs import ConfigSource, Resource, ResourceType, describe_configs
+from pykbroker.client.configs import Resource, ResourceType, describe_configs
 from pykbroker.client.errors import KafkaError
 from pykbroker.client.metadata import PartitionMetadata, TopicMetadata
 from pykbroker.client.topics import BROKER_DEFAULT, create_topic, delete_topic, describe_topics, grow_topic, list_topics
+from pykbroker.protocol.config_source import ConfigSource
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.uuids import uuid_to_text
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from pykbroker.client.cluster import Cluster
-from pykbroker.client.metadata import ClusterMetadata, TopicPartition
+from pykbroker.client.metadata import ClusterMetadata
 from pykbroker.client.transactions import (
     NO_DURATION,
     OpenTransaction,
@@ -20,6 +20,7 @@ from pykbroker.client.transactions import (
     transaction_at,
 )
 from pykbroker.client.transactions import find_hanging as find_hanging_transactions
+from pykbroker.protocol.topic_partition import TopicPartition
 
 from .command import CommandFailed
 from .output import Column, print_table

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from .metadata import TopicPartition
+from pykbroker.protocol.topic_partition import TopicPartition
 
 RANGE = "range"
 

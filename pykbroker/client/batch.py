@@ -9,9 +9,9 @@ import trio
 
 from pykbroker.protocol.records.batch import Record, encode_batch
 from pykbroker.protocol.records.compression import Compression
+from pykbroker.protocol.topic_partition import TopicPartition
 
 from .errors import ClientError
-from .metadata import TopicPartition
 
 _RECORD_OVERHEAD_BYTES = 21
 """At most this many bytes of length prefixes and deltas stand around a record's key, value and headers."""

@@ -18,10 +18,11 @@ from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages.groups import FindCoordinatorRequest, FindCoordinatorResponse
 from pykbroker.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from pykbroker.protocol.schema import Message
+from pykbroker.protocol.topic_partition import TopicPartition
 
 from .connection import DEFAULT_REQUEST_TIMEOUT_MS, Connection
 from .errors import BadInput, ClientError, ConnectionLost, KafkaError, NoBrokerReachable, UnknownTopic, check
-from .metadata import ClusterMetadata, Node, TopicMetadata, TopicPartition, from_response
+from .metadata import ClusterMetadata, Node, TopicMetadata, from_response
 
 T = TypeVar("T")
 ResponseT = TypeVar("ResponseT", bound=Message)

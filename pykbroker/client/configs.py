@@ -30,20 +30,6 @@ class ResourceType(IntEnum):
     GROUP = 32
 
 
-class ConfigSource(IntEnum):
-    """The source of a value; the names are those that Kafka's tool prints."""
-
-    UNKNOWN = 0
-    DYNAMIC_TOPIC_CONFIG = 1
-    DYNAMIC_BROKER_CONFIG = 2
-    DYNAMIC_DEFAULT_BROKER_CONFIG = 3
-    STATIC_BROKER_CONFIG = 4
-    DEFAULT_CONFIG = 5
-    DYNAMIC_BROKER_LOGGER_CONFIG = 6
-    CLIENT_METRICS_CONFIG = 7
-    GROUP_CONFIG = 8
-
-
 @dataclass(frozen=True, slots=True)
 class Resource:
     """The broker with an empty name stands for the defaults of all brokers."""

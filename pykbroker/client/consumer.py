@@ -20,11 +20,12 @@ from pykbroker.protocol.messages.fetch import (
     PartitionData,
 )
 from pykbroker.protocol.records.errors import InvalidRecords
+from pykbroker.protocol.topic_partition import TopicPartition
 
 from .cluster import RETRY_BACKOFF_MS, Cluster
 from .errors import BadInput, ClientError, KafkaError, code_of
 from .fetched import AbortedTransactions, ConsumedRecord, read_batches, records_of
-from .metadata import Node, TopicPartition
+from .metadata import Node
 from .offsets import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, READ_COMMITTED, READ_UNCOMMITTED, list_offsets
 
 MAX_WAIT_MS = 500

@@ -17,9 +17,9 @@ from pykbroker.protocol.messages.consumer_protocol import (
     ConsumerProtocolSubscription,
 )
 from pykbroker.protocol.schema import Message
+from pykbroker.protocol.topic_partition import TopicPartition
 
 from .errors import NotConsumerProtocol
-from .metadata import TopicPartition
 
 MessageT = TypeVar("MessageT", bound=Message)
 

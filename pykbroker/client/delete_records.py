@@ -11,10 +11,11 @@ from pykbroker.protocol.messages.offsets import (
     DeleteRecordsResponse,
     DeleteRecordsTopic,
 )
+from pykbroker.protocol.topic_partition import TopicPartition
 
 from .cluster import Cluster
 from .errors import ClientError, KafkaError, UnknownTopic, code_of
-from .metadata import Node, TopicPartition
+from .metadata import Node
 
 UP_TO_HIGH_WATERMARK = -1
 _TIMEOUT_MS = 30_000

@@ -7,8 +7,7 @@ from typing import NamedTuple
 
 from pykbroker.protocol.records.batch import Header, RecordBatch, TimestampType, iter_batches, iter_records
 from pykbroker.protocol.records.control import ControlRecordType, decode_control_key
-
-from .metadata import TopicPartition
+from pykbroker.protocol.topic_partition import TopicPartition
 
 
 class ConsumedRecord(NamedTuple):

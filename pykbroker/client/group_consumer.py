@@ -11,13 +11,14 @@ from contextlib import asynccontextmanager
 
 import trio
 
+from pykbroker.protocol.topic_partition import TopicPartition
+
 from .background import background
 from .cluster import Cluster
 from .consumer import MAX_WAIT_MS, Consumer
 from .errors import ClientError
 from .fetched import ConsumedRecord
 from .membership import SESSION_TIMEOUT_MS, Membership
-from .metadata import TopicPartition
 from .offsets import LATEST_TIMESTAMP, READ_UNCOMMITTED
 
 HEARTBEAT_INTERVAL_MS = 3_000

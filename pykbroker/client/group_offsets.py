@@ -20,10 +20,10 @@ from pykbroker.protocol.messages.group_offsets import (
     OffsetFetchRequestTopics,
     OffsetFetchResponse,
 )
+from pykbroker.protocol.topic_partition import TopicPartition
 
 from .cluster import Cluster
 from .errors import KafkaError, check, code_of
-from .metadata import TopicPartition
 
 NAMES_TOPICS_UNTIL = 9
 NO_GENERATION = -1

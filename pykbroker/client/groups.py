@@ -18,11 +18,12 @@ from pykbroker.protocol.messages.group_admin import (
     ListGroupsRequest,
     ListGroupsResponse,
 )
+from pykbroker.protocol.topic_partition import TopicPartition
 
 from .cluster import Cluster
 from .consumer_protocol import decode_assignment
 from .errors import KafkaError, NotConsumerProtocol, check
-from .metadata import Node, TopicPartition
+from .metadata import Node
 
 CONSUMER = "consumer"
 DEAD = "Dead"

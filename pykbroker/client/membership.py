@@ -21,13 +21,13 @@ from pykbroker.protocol.messages.groups import (
     SyncGroupRequestAssignment,
     SyncGroupResponse,
 )
+from pykbroker.protocol.topic_partition import TopicPartition
 
 from .assignor import RANGE, Subscriber, range_assignment
 from .cluster import Cluster
 from .consumer_protocol import decode_assignment, decode_topics, encode_assignment, encode_subscription
 from .errors import KafkaError, UnknownTopic, check
 from .group_offsets import commit_offsets, fetch_offsets
-from .metadata import TopicPartition
 
 SESSION_TIMEOUT_MS = 45_000
 REBALANCE_TIMEOUT_MS = 300_000

@@ -7,18 +7,11 @@ from typing import NamedTuple
 
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages.metadata import MetadataResponse, MetadataResponseTopic
+from pykbroker.protocol.topic_partition import TopicPartition
 
 from .errors import code_of
 
 NO_LEADER = -1
-
-
-class TopicPartition(NamedTuple):
-    topic: str
-    partition: int
-
-    def __str__(self) -> str:
-        return f"{self.topic}-{self.partition}"
 
 
 class Node(NamedTuple):

@@ -12,10 +12,11 @@ from pykbroker.protocol.messages.offsets import (
     ListOffsetsResponse,
     ListOffsetsTopic,
 )
+from pykbroker.protocol.topic_partition import TopicPartition
 
 from .cluster import Cluster
 from .errors import ClientError, KafkaError, code_of
-from .metadata import Node, TopicPartition
+from .metadata import Node
 
 LATEST_TIMESTAMP = -1
 EARLIEST_TIMESTAMP = -2

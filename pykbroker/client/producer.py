@@ -25,12 +25,13 @@ from pykbroker.protocol.messages.produce import (
 from pykbroker.protocol.messages.transactions import InitProducerIdRequest, InitProducerIdResponse
 from pykbroker.protocol.records.batch import Header, Record
 from pykbroker.protocol.records.compression import Compression
+from pykbroker.protocol.topic_partition import TopicPartition
 
 from .background import background
 from .batch import Delivery, ProducerBatch, ProducerIdentity, estimated_size
 from .cluster import RETRY_BACKOFF_MS, Cluster
 from .errors import BadInput, ClientError, ConnectionLost, KafkaError, TimedOut, UnknownTopic, check, code_of
-from .metadata import Node, TopicPartition
+from .metadata import Node
 from .partitioner import StickyPartitions, partition_for_key
 
 BATCH_SIZE_BYTES = 16_384

@@ -22,10 +22,11 @@ from pykbroker.protocol.messages.transactions import (
     WriteTxnMarkersRequest,
     WriteTxnMarkersResponse,
 )
+from pykbroker.protocol.topic_partition import TopicPartition
 
 from .cluster import TRANSACTION_COORDINATOR, Cluster
 from .errors import BadInput, KafkaError, UnsupportedByBroker, check
-from .metadata import Node, TopicPartition
+from .metadata import Node
 
 DURATION_SINCE = 1
 PATTERN_SINCE = 2

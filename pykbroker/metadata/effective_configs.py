@@ -8,27 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from enum import IntEnum
 from functools import cached_property
 
 from pykbroker.config import BrokerConfig, ConfigKey, broker_keys, group_keys, topic_keys
 from pykbroker.config.broker_keys import DYNAMIC_ALONE
 from pykbroker.config.group_keys import BROKER_KEY
 from pykbroker.config.topic_keys import BROKER_SYNONYMS, INTERNAL_TOPIC_KEYS
+from pykbroker.protocol.config_source import ConfigSource
 
 from .image import BROKER_RESOURCE, MetadataImage
-
-
-class ConfigSource(IntEnum):
-    """The numbers of DescribeConfigs."""
-
-    UNKNOWN = 0
-    DYNAMIC_TOPIC = 1
-    DYNAMIC_BROKER = 2
-    DYNAMIC_DEFAULT_BROKER = 3
-    STATIC_BROKER = 4
-    DEFAULT = 5
-    DYNAMIC_GROUP = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,9 +74,9 @@ class BrokerLayers:
 
     def _layered(self, names: Sequence[str]) -> Iterator[Synonym]:
         layers: tuple[tuple[Mapping[str, str], ConfigSource], ...] = (
-            (self.dynamic, ConfigSource.DYNAMIC_BROKER),
-            (self.dynamic_default, ConfigSource.DYNAMIC_DEFAULT_BROKER),
-            (self.config.originals, ConfigSource.STATIC_BROKER),
+            (self.dynamic, ConfigSource.DYNAMIC_BROKER_CONFIG),
+            (self.dynamic_default, ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG),
+            (self.config.originals, ConfigSource.STATIC_BROKER_CONFIG),
         )
         keys = broker_keys()
         for values, source in layers:
@@ -97,7 +85,7 @@ class BrokerLayers:
                     yield Synonym(name, _shown(keys.get(name), values[name]), source)
         for name in names:
             if name in keys and keys[name].default is not None:
-                yield Synonym(name, _shown(keys[name], keys[name].default), ConfigSource.DEFAULT)
+                yield Synonym(name, _shown(keys[name], keys[name].default), ConfigSource.DEFAULT_CONFIG)
 
 
 def topic_configs(layers: BrokerLayers, overrides: Mapping[str, str]) -> list[EffectiveConfig]:
@@ -114,7 +102,7 @@ def group_configs(layers: BrokerLayers, overrides: Mapping[str, str]) -> list[Ef
     """All keys of a group, by name; `overrides` is the group's own configuration."""
     defaults = [_group_default(layers, key) for _, key in sorted(group_keys().items())]
     return [
-        _overridden(each, overrides, ConfigSource.DYNAMIC_GROUP) if each.key.name in overrides else each
+        _overridden(each, overrides, ConfigSource.GROUP_CONFIG) if each.key.name in overrides else each
         for each in defaults
     ]
 
@@ -139,15 +127,15 @@ def cluster_broker_configs(layers: BrokerLayers) -> list[EffectiveConfig]:
     for name, value in layers.dynamic_default.items():
         key = broker_keys().get(name) or ConfigKey(name, "unknown", None)
         shown = _shown(key, value)
-        synonym = Synonym(name, shown, ConfigSource.DYNAMIC_DEFAULT_BROKER)
-        found.append(EffectiveConfig(key, shown, ConfigSource.DYNAMIC_DEFAULT_BROKER, (synonym,)))
+        synonym = Synonym(name, shown, ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG)
+        found.append(EffectiveConfig(key, shown, ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG, (synonym,)))
     return found
 
 
 def _topic_default(layers: BrokerLayers, key: ConfigKey, value: str) -> EffectiveConfig:
     names = BROKER_SYNONYMS.get(key.name, ())
     synonyms = layers.synonyms(names[0]) if names else ()
-    return EffectiveConfig(key, value, synonyms[0].source if synonyms else ConfigSource.DEFAULT, synonyms)
+    return EffectiveConfig(key, value, synonyms[0].source if synonyms else ConfigSource.DEFAULT_CONFIG, synonyms)
 
 
 def _group_default(layers: BrokerLayers, key: ConfigKey) -> EffectiveConfig:
@@ -157,7 +145,7 @@ def _group_default(layers: BrokerLayers, key: ConfigKey) -> EffectiveConfig:
 
 
 def _overridden(
-    default: EffectiveConfig, overrides: Mapping[str, str], source: ConfigSource = ConfigSource.DYNAMIC_TOPIC
+    default: EffectiveConfig, overrides: Mapping[str, str], source: ConfigSource = ConfigSource.DYNAMIC_TOPIC_CONFIG
 ) -> EffectiveConfig:
     key = default.key
     value = _shown(key, overrides[key.name])
@@ -166,19 +154,19 @@ def _overridden(
 
 
 def _internal(key: ConfigKey, value: str) -> EffectiveConfig:
-    own = Synonym(key.name, value, ConfigSource.DYNAMIC_TOPIC)
-    return EffectiveConfig(key, value, ConfigSource.DYNAMIC_TOPIC, (own,))
+    own = Synonym(key.name, value, ConfigSource.DYNAMIC_TOPIC_CONFIG)
+    return EffectiveConfig(key, value, ConfigSource.DYNAMIC_TOPIC_CONFIG, (own,))
 
 
 def _broker_config(layers: BrokerLayers, key: ConfigKey) -> EffectiveConfig:
     synonyms = layers.synonyms(key.name)
     value = _shown(key, layers.config.text(key.name, layers.merged))
-    return EffectiveConfig(key, value, synonyms[0].source if synonyms else ConfigSource.DEFAULT, synonyms)
+    return EffectiveConfig(key, value, synonyms[0].source if synonyms else ConfigSource.DEFAULT_CONFIG, synonyms)
 
 
 def _unknown_config(layers: BrokerLayers, name: str) -> EffectiveConfig:
     """Describe a key of a type that nobody knows: it may be a secret."""
-    synonyms = layers.synonyms(name) or (Synonym(name, None, ConfigSource.STATIC_BROKER),)
+    synonyms = layers.synonyms(name) or (Synonym(name, None, ConfigSource.STATIC_BROKER_CONFIG),)
     return EffectiveConfig(ConfigKey(name, "unknown", None), None, synonyms[0].source, synonyms)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .requests import TopicPartition
+from pykbroker.protocol.topic_partition import TopicPartition
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

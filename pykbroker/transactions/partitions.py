@@ -6,8 +6,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from pykbroker.protocol.errors import ErrorCode
+from pykbroker.protocol.topic_partition import TopicPartition
 
-from .requests import AddPartitions, PartitionsAdded, TopicPartition, TransactionRequestContext
+from .requests import AddPartitions, PartitionsAdded, TransactionRequestContext
 from .step import Step
 from .transaction import Transaction, TransactionState
 

@@ -8,14 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from pykbroker.protocol.errors import ErrorCode
-
-
-class TopicPartition(NamedTuple):
-    topic: str
-    partition: int
+from pykbroker.protocol.topic_partition import TopicPartition
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

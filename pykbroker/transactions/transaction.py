@@ -12,10 +12,10 @@ from dataclasses import dataclass, field, replace
 from enum import IntEnum
 
 from pykbroker.protocol.messages.transaction_records import PartitionsSchema, TransactionLogKey, TransactionLogValue
+from pykbroker.protocol.topic_partition import TopicPartition
 from pykbroker.state_machine import BadRecord
 
 from .records import TransactionRecord
-from .requests import TopicPartition
 
 NO_PRODUCER_ID = -1
 NO_PRODUCER_EPOCH = -1

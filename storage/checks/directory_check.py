@@ -9,11 +9,13 @@ import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from pykbroker.protocol.topic_partition import TopicPartition
+
 from ..directories import meta_properties
 from ..directories.directory_names import METADATA_LOG_DIRECTORY, parse_partition_directory
 from ..directories.log_dirs import LOCK_FILE
 from ..directories.shutdown_marks import BOOT_ID_FILE, CLEAN_SHUTDOWN_FILE
-from ..files.checkpoints import CLEANED_OFFSET, HIGH_WATERMARK, LOG_START_OFFSET, RECOVERY_POINT, TopicPartition
+from ..files.checkpoints import CLEANED_OFFSET, HIGH_WATERMARK, LOG_START_OFFSET, RECOVERY_POINT
 from ..files.disk import Disk
 from ..files.errors import FileError
 from ..segments.segment import LOG_SUFFIX

@@ -7,6 +7,8 @@ step is told in a line of text.
 import posixpath
 from collections.abc import Iterator, Sequence
 
+from pykbroker.protocol.topic_partition import TopicPartition
+
 from ..checks.directory_check import DirectoryReport
 from ..checks.findings import Finding, FindingKind
 from ..checks.partition_check import PartitionFacts, PartitionReport
@@ -19,7 +21,6 @@ from ..files.checkpoints import (
     LOG_START_OFFSET,
     RECOVERY_POINT,
     OffsetCheckpoint,
-    TopicPartition,
     encode_checkpoint,
 )
 from ..files.disk import Disk

@@ -9,14 +9,9 @@ import posixpath
 from collections.abc import Callable, Collection, Mapping, Set
 from typing import Self, TypeAlias
 
-from ..files.checkpoints import (
-    CLEANED_OFFSET,
-    HIGH_WATERMARK,
-    LOG_START_OFFSET,
-    RECOVERY_POINT,
-    OffsetCheckpoint,
-    TopicPartition,
-)
+from pykbroker.protocol.topic_partition import TopicPartition
+
+from ..files.checkpoints import CLEANED_OFFSET, HIGH_WATERMARK, LOG_START_OFFSET, RECOVERY_POINT, OffsetCheckpoint
 from ..files.disk import Disk
 from ..files.errors import CorruptLog
 from ..files.flush_turns import Turn

@@ -7,9 +7,8 @@ import re
 from collections.abc import Collection, Iterable
 from random import Random
 
+from pykbroker.protocol.topic_partition import TopicPartition
 from pykbroker.protocol.uuids import random_uuid
-
-from ..files.checkpoints import TopicPartition
 
 METADATA_LOG_DIRECTORY = "__cluster_metadata-0"
 DELETE_SUFFIX = "-delete"

@@ -7,7 +7,8 @@ import logging
 import posixpath
 from random import Random
 
-from ..files.checkpoints import TopicPartition
+from pykbroker.protocol.topic_partition import TopicPartition
+
 from ..files.disk import Disk
 from ..files.errors import CorruptLog
 from ..log.log import PRODUCER_ID_EXPIRATION_MS, Log

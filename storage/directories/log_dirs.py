@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from functools import partial
 from random import Random
 
+from pykbroker.protocol.topic_partition import TopicPartition
 from pykbroker.protocol.uuids import random_uuid, uuid_from_text, uuid_to_text
 
-from ..files.checkpoints import TopicPartition
 from ..files.disk import Disk, DiskLock, DiskSpace
 from ..files.errors import CorruptLog, InconsistentDirectory, NoRoom
 from ..files.flush_turns import Turn

@@ -1,7 +1,8 @@
 """Kafka's checkpoint files: a version, a count, and that many lines of words (`CheckpointFile`)."""
 
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+
+from pykbroker.protocol.topic_partition import TopicPartition
 
 from .disk import Disk
 from .errors import CorruptLog
@@ -12,14 +13,6 @@ HIGH_WATERMARK = "replication-offset-checkpoint"
 CLEANED_OFFSET = "cleaner-offset-checkpoint"
 
 _VERSION = "0"
-
-
-class TopicPartition(NamedTuple):
-    topic: str
-    partition: int
-
-    def __str__(self) -> str:
-        return f"{self.topic}-{self.partition}"
 
 
 def encode_checkpoint(rows: Iterable[Iterable[object]]) -> bytes:

@@ -10,7 +10,7 @@ from pykbroker.cli.offset_reset import (
     read_plan,
     write_plan,
 )
-from pykbroker.client.metadata import TopicPartition
+from pykbroker.protocol.topic_partition import TopicPartition
 
 
 def test_scopes_are_topics_or_some_of_their_partitions() -> None:

@@ -4,7 +4,6 @@ import pytest
 
 from pykbroker.client.cluster import Cluster, parse_bootstrap_servers
 from pykbroker.client.errors import BadInput, KafkaError, NoBrokerReachable, UnknownTopic, check
-from pykbroker.client.metadata import TopicPartition
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages.groups import (
     Coordinator,
@@ -14,6 +13,7 @@ from pykbroker.protocol.messages.groups import (
     HeartbeatResponse,
 )
 from pykbroker.protocol.messages.metadata import MetadataRequest, MetadataResponse
+from pykbroker.protocol.topic_partition import TopicPartition
 from tests.client.fake_broker import HOST, PORT, FakeBroker, metadata_of, with_broker
 
 

@@ -5,7 +5,6 @@ import pytest
 from pykbroker.client.cluster import Cluster
 from pykbroker.client.consumer import Consumer
 from pykbroker.client.errors import BadInput, KafkaError
-from pykbroker.client.metadata import TopicPartition
 from pykbroker.client.offsets import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, READ_COMMITTED
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages.fetch import (
@@ -24,6 +23,7 @@ from pykbroker.protocol.messages.offsets import (
 )
 from pykbroker.protocol.records.batch import Record, encode_batch
 from pykbroker.protocol.records.control import ControlRecordType, EndTransactionMarker, encode_end_transaction_batch
+from pykbroker.protocol.topic_partition import TopicPartition
 from tests.client.fake_broker import TOPIC_ID, FakeBroker, with_broker
 
 T0 = TopicPartition("t", 0)

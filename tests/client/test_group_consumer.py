@@ -6,7 +6,6 @@ import trio
 
 from pykbroker.client.consumer_protocol import encode_assignment
 from pykbroker.client.group_consumer import GroupConsumer, open_group_consumer
-from pykbroker.client.metadata import TopicPartition
 from pykbroker.client.offsets import EARLIEST_TIMESTAMP
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages.fetch import FetchableTopicResponse, FetchRequest, FetchResponse, PartitionData
@@ -42,6 +41,7 @@ from pykbroker.protocol.messages.offsets import (
     ListOffsetsTopicResponse,
 )
 from pykbroker.protocol.records.batch import Record, encode_batch
+from pykbroker.protocol.topic_partition import TopicPartition
 from tests.client.fake_broker import HOST, PORT, FakeBroker, with_broker
 
 MEMBER = "member-1"

@@ -10,7 +10,7 @@ from pykbroker.client.consumer_protocol import (
     encode_subscription,
 )
 from pykbroker.client.errors import NotConsumerProtocol
-from pykbroker.client.metadata import TopicPartition
+from pykbroker.protocol.topic_partition import TopicPartition
 
 
 def partitions(*texts: str) -> list[TopicPartition]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pykbroker.client.consumer_protocol import decode_assignment, encode_assignment, encode_subscription
-from pykbroker.client.metadata import TopicPartition
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages.groups import (
     HeartbeatRequest,
@@ -14,6 +13,7 @@ from pykbroker.protocol.messages.groups import (
     SyncGroupRequest,
     SyncGroupRequestAssignment,
 )
+from pykbroker.protocol.topic_partition import TopicPartition
 
 from .group_offsets import commit
 from .stage import ORDERS, RETRIABLE, Gone, Lost, Stage, Wire, topic_of

@@ -9,13 +9,13 @@ import pytest
 from pykbroker.config import broker_keys
 from pykbroker.metadata.effective_configs import (
     BrokerLayers,
-    ConfigSource,
     EffectiveConfig,
     broker_configs,
     cluster_broker_configs,
     group_configs,
     topic_configs,
 )
+from pykbroker.protocol.config_source import ConfigSource
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages.configs import (
     IncrementalAlterConfigsRequest,
@@ -114,7 +114,7 @@ def test_an_internal_key_of_a_topic_is_shown_where_it_is_set_alone() -> None:
     assert (len(shown), shown[INTERNAL].value, shown[INTERNAL].config_source) == (
         34,
         " 0200 ",
-        ConfigSource.DYNAMIC_TOPIC,
+        ConfigSource.DYNAMIC_TOPIC_CONFIG,
     )
     layers = BrokerLayers(cluster.config, cluster.image, 1)
     described = {each.key.name: each for each in topic_configs(layers, cluster.image.topic_config("u"))}
@@ -260,7 +260,7 @@ def test_internal_keys_are_shown_where_the_properties_have_them() -> None:
     shown = {each.key.name: each for each in broker_configs(BrokerLayers(cluster.config, cluster.image, 1))}
     internal = [each for name, each in shown.items() if broker_keys()[name].update == "internal"]
     assert [(each.key.name, each.value, each.source) for each in internal] == [
-        ("log.initial.task.delay.ms", "5", ConfigSource.STATIC_BROKER)
+        ("log.initial.task.delay.ms", "5", ConfigSource.STATIC_BROKER_CONFIG)
     ]
 
 
@@ -290,13 +290,13 @@ def test_a_group_has_values_of_its_own_before_the_brokers() -> None:
     assert alter(cluster, GROUP, "g", (SESSION, SET, "46000")) == (0, None)
     layers = BrokerLayers(cluster.config, cluster.replayed(), 1)
     found = {each.key.name: each for each in group_configs(layers, cluster.image.group_config("g"))}
-    assert (found[SESSION].value, found[SESSION].source) == ("46000", ConfigSource.DYNAMIC_GROUP)
+    assert (found[SESSION].value, found[SESSION].source) == ("46000", ConfigSource.GROUP_CONFIG)
     assert [(each.name, each.value) for each in found[SESSION].synonyms] == [
         (SESSION, "46000"),
         ("group.consumer.session.timeout.ms", "50000"),
         ("group.consumer.session.timeout.ms", "45000"),
     ]
-    assert (found[HEARTBEAT].value, found[HEARTBEAT].source) == ("5000", ConfigSource.DEFAULT)
+    assert (found[HEARTBEAT].value, found[HEARTBEAT].source) == ("5000", ConfigSource.DEFAULT_CONFIG)
     assert alter(cluster, GROUP, "g", (SESSION, DELETE, None)) == (0, None)
     assert cluster.image.group_config("g") == {}
 

@@ -11,10 +11,10 @@ import pytest
 import trio
 
 from pykbroker.protocol.errors import ErrorCode
+from pykbroker.protocol.topic_partition import TopicPartition
 from pykbroker.server.logs.cleaning_process import ThisThread, Workplace
 from pykbroker.server.logs.log_cleaner import LogCleaner
 from pykbroker.storage.directories.log_dirs import LogDirectory
-from pykbroker.storage.files.checkpoints import TopicPartition
 from pykbroker.storage.files.errors import CorruptLog, FileError
 from pykbroker.storage.log.log import Log
 from tests.api.api_node import ApiNode, in_virtual_time

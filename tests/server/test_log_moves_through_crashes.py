@@ -14,11 +14,11 @@ import trio
 from pykbroker.api.delete_records import delete_records
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages.offsets import DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsTopic
+from pykbroker.protocol.topic_partition import TopicPartition
 from pykbroker.server.logs.hosted_logs import HostedLogs
 from pykbroker.server.replicas.directory_assignments import DirectoryAssignments
 from pykbroker.server.replicas.log_moves import LogMoves
 from pykbroker.storage.directories.log_dirs import LogDirectory
-from pykbroker.storage.files.checkpoints import TopicPartition
 from pykbroker.storage.log.log import LogConfig
 from tests.api.api_node import ApiNode, VirtualClock, in_virtual_time
 from tests.storage.batches import read_all

@@ -24,9 +24,10 @@ from pykbroker.protocol.messages.transactions import (
     EndTxnRequest,
     InitProducerIdRequest,
 )
+from pykbroker.protocol.topic_partition import TopicPartition
 from pykbroker.server.coordinators import transaction_markers
 from pykbroker.server.coordinators.transaction_coordinator import TRANSACTION_STATE
-from pykbroker.transactions.requests import AddPartitions, TopicPartition, TransactionRequestContext
+from pykbroker.transactions.requests import AddPartitions, TransactionRequestContext
 from tests.api.api_node import ApiNode, batch, in_virtual_time
 from tests.replication.truncations import truncate
 

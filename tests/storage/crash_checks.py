@@ -5,8 +5,8 @@ from functools import lru_cache
 from random import Random
 
 from pykbroker.protocol.records.batch import decode_batch_header, iter_batches
+from pykbroker.protocol.topic_partition import TopicPartition
 from pykbroker.storage.directories.log_dirs import LogDirectory
-from pykbroker.storage.files.checkpoints import TopicPartition
 from pykbroker.storage.log.log import Log
 from tests.storage.batches import NOW_MS
 from tests.storage.crash_runs import CLUSTER_ID, NODE_ID, PATH, Batch, LogPromise, Promises, as_batch

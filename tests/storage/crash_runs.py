@@ -10,10 +10,10 @@ from random import Random
 from typing import NamedTuple
 
 from pykbroker.protocol.records.batch import Record, RecordBatch, encode_batch, iter_batches, iter_records
+from pykbroker.protocol.topic_partition import TopicPartition
 from pykbroker.storage.compaction.cleanable_logs import find_cleanable
 from pykbroker.storage.compaction.compaction import CleanerConfig, Cleaning
 from pykbroker.storage.directories.log_dirs import LogDirectory, format_directory
-from pykbroker.storage.files.checkpoints import TopicPartition
 from pykbroker.storage.log.log import Log, LogConfig
 from tests.storage.batches import NOW_MS, config
 from tests.storage.cleaning import swaps

@@ -14,9 +14,9 @@ from random import Random
 import pytest
 
 from pykbroker.protocol.records.batch import Record, iter_batches, iter_records
+from pykbroker.protocol.topic_partition import TopicPartition
 from pykbroker.sim.disk import SimulatedDisk
 from pykbroker.storage.directories.log_dirs import LogDirectory, format_directory
-from pykbroker.storage.files.checkpoints import TopicPartition
 from pykbroker.storage.files.errors import CorruptLog
 from pykbroker.storage.log.log import Log
 from tests.storage.batches import NOW_MS, config, idempotent

@@ -9,12 +9,12 @@ import pytest
 
 from pykbroker.protocol.records.batch import Record, encode_batch
 from pykbroker.protocol.records.control import ControlRecordType, EndTransactionMarker, encode_end_transaction_batch
+from pykbroker.protocol.topic_partition import TopicPartition
 from pykbroker.protocol.uuids import uuid_to_text
 from pykbroker.sim.disk import SimulatedDisk
 from pykbroker.storage.checks.directory_check import ClusterFacts, DirectoryCheck, TopicFacts, check_together
 from pykbroker.storage.checks.findings import Finding, FindingKind
 from pykbroker.storage.directories.log_dirs import LogDirectory, format_directory
-from pykbroker.storage.files.checkpoints import TopicPartition
 from tests.storage.batches import NOW_MS, batch, config, idempotent
 
 TOPIC_ID = bytes(range(16))

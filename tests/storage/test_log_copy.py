@@ -5,9 +5,9 @@ from random import Random
 
 import pytest
 
+from pykbroker.protocol.topic_partition import TopicPartition
 from pykbroker.sim.disk import SimulatedDisk
 from pykbroker.storage.directories.log_dirs import LogDirectory, format_directory
-from pykbroker.storage.files.checkpoints import TopicPartition
 from pykbroker.storage.log.log import Log
 from pykbroker.storage.log.log_copy import LogCopy
 from tests.storage.batches import NOW_MS, config, open_log, read_all

@@ -7,11 +7,12 @@ from random import Random
 
 import pytest
 
+from pykbroker.protocol.topic_partition import TopicPartition
 from pykbroker.protocol.uuids import random_uuid, uuid_to_text
 from pykbroker.sim.disk import SimulatedDisk
 from pykbroker.storage.directories.directory_names import parse_partition_directory
 from pykbroker.storage.directories.log_dirs import LogDirectory, format_directory
-from pykbroker.storage.files.checkpoints import OffsetCheckpoint, TopicPartition
+from pykbroker.storage.files.checkpoints import OffsetCheckpoint
 from pykbroker.storage.files.disk import Disk, OsDisk
 from pykbroker.storage.files.errors import DirectoryLocked, InconsistentDirectory, StorageError
 from pykbroker.storage.log.log import LogConfig

@@ -6,9 +6,9 @@ from random import Random
 
 import pytest
 
+from pykbroker.protocol.topic_partition import TopicPartition
 from pykbroker.sim.disk import SimulatedDisk, SimulatedFile
 from pykbroker.storage.directories.log_dirs import LogDirectory, format_directory
-from pykbroker.storage.files.checkpoints import TopicPartition
 from pykbroker.storage.files.errors import DiskFailed
 from pykbroker.storage.log.log import LogConfig
 from tests.storage.batches import NOW_MS, batch, offsets, read_all

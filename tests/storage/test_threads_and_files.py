@@ -12,12 +12,12 @@ from random import Random
 
 import pytest
 
+from pykbroker.protocol.topic_partition import TopicPartition
 from pykbroker.sim.disk import SimulatedDisk
 from pykbroker.storage.compaction.cleanable_logs import find_cleanable
 from pykbroker.storage.compaction.compaction import CleanerConfig, Cleaning, CleaningAborted
 from pykbroker.storage.directories.log_dirs import LogDirectory, format_directory
 from pykbroker.storage.directories.shutdown_marks import ShutdownMarks
-from pykbroker.storage.files.checkpoints import TopicPartition
 from pykbroker.storage.files.disk import OsDisk
 from pykbroker.storage.files.errors import DiskFailed
 from pykbroker.storage.log.log import Log, LogConfig

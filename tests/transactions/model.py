@@ -12,10 +12,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pykbroker.protocol.errors import ErrorCode
+from pykbroker.protocol.topic_partition import TopicPartition
 from pykbroker.state_machine import Result, Token
 from pykbroker.transactions.effects import WriteMarkers
 from pykbroker.transactions.records import TransactionRecord, decode_record
-from pykbroker.transactions.requests import MarkersWritten, TopicPartition
+from pykbroker.transactions.requests import MarkersWritten
 from pykbroker.transactions.shard import TransactionRequest, TransactionShard
 
 from .world import Producer, TransactionWorld

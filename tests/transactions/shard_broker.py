@@ -21,7 +21,8 @@ from pykbroker.protocol.messages.transactions import (
     InitProducerIdRequest,
 )
 from pykbroker.protocol.schema import Message
-from pykbroker.transactions.requests import AddPartitions, PartitionsAdded, TopicPartition
+from pykbroker.protocol.topic_partition import TopicPartition
+from pykbroker.transactions.requests import AddPartitions, PartitionsAdded
 
 from .session import Marker
 from .world import TransactionWorld

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pykbroker.protocol.errors import ErrorCode
-from pykbroker.transactions.requests import TopicPartition
+from pykbroker.protocol.topic_partition import TopicPartition
 
 from .world import START_MS, TransactionWorld
 

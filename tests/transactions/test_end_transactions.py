@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from pykbroker.protocol.errors import ErrorCode
+from pykbroker.protocol.topic_partition import TopicPartition
 from pykbroker.transactions.effects import WriteMarkers
-from pykbroker.transactions.requests import MarkersWritten, TopicPartition
+from pykbroker.transactions.requests import MarkersWritten
 
 from .world import NO_PRODUCER, Producer, TransactionWorld, after
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from pykbroker.protocol.errors import ErrorCode
+from pykbroker.protocol.topic_partition import TopicPartition
 from pykbroker.transactions.config import TransactionConfig
-from pykbroker.transactions.requests import TopicPartition
 
 from .world import FIRST_PRODUCER_ID, NO_PRODUCER, TransactionWorld, after
 

@@ -20,7 +20,8 @@ from pykbroker.protocol.messages.transactions import (
     InitProducerIdRequest,
     InitProducerIdResponse,
 )
-from pykbroker.transactions.requests import AddPartitions, PartitionsAdded, TopicPartition
+from pykbroker.protocol.topic_partition import TopicPartition
+from pykbroker.transactions.requests import AddPartitions, PartitionsAdded
 
 from .model import CrashingWorld, DataPartition, FlyingMarker, Instance
 from .world import NO_PRODUCER, Producer, after

@@ -6,8 +6,8 @@ import pytest
 
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages.transaction_records import TransactionLogKey, TransactionLogValue
+from pykbroker.protocol.topic_partition import TopicPartition
 from pykbroker.state_machine import BadRecord
-from pykbroker.transactions.requests import TopicPartition
 from pykbroker.transactions.transaction import TransactionState
 
 from .world import TransactionWorld

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from pykbroker.protocol.errors import ErrorCode
+from pykbroker.protocol.topic_partition import TopicPartition
 from pykbroker.transactions import shard, timeouts
 from pykbroker.transactions.config import TransactionConfig
-from pykbroker.transactions.requests import TopicPartition
 
 from .world import TransactionWorld
 

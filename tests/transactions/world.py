@@ -20,18 +20,13 @@ from pykbroker.protocol.messages.transactions import (
     InitProducerIdRequest,
     InitProducerIdResponse,
 )
+from pykbroker.protocol.topic_partition import TopicPartition
 from pykbroker.state_machine import Result, Token
 from pykbroker.transactions.administration import ListSomeTransactions, TransactionFilter
 from pykbroker.transactions.config import TransactionConfig
 from pykbroker.transactions.effects import WriteMarkers
 from pykbroker.transactions.records import TransactionRecord, decode_record
-from pykbroker.transactions.requests import (
-    AddPartitions,
-    MarkersWritten,
-    PartitionsAdded,
-    TopicPartition,
-    TransactionRequestContext,
-)
+from pykbroker.transactions.requests import AddPartitions, MarkersWritten, PartitionsAdded, TransactionRequestContext
 from pykbroker.transactions.shard import TransactionRequest, TransactionShard
 from pykbroker.transactions.transaction import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, Transaction
 from tests.trials import Trials

@@ -20,9 +20,10 @@ from pykbroker.protocol.messages.transactions import (
     WritableTxnMarkerResult,
     WritableTxnMarkerTopic,
 )
+from pykbroker.protocol.topic_partition import TopicPartition
 from pykbroker.replication.partition import NO_LEADER
 from pykbroker.transactions.effects import WriteMarkers
-from pykbroker.transactions.requests import MarkersWritten, TopicPartition
+from pykbroker.transactions.requests import MarkersWritten
 
 from ..network.inter_broker import InterBroker
 from ..replicas.delayed_operation import PartitionChanges

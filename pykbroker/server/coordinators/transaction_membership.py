@@ -17,7 +17,8 @@ from pykbroker.protocol.messages.transactions import (
     AddPartitionsToTxnTopic,
     AddPartitionsToTxnTransaction,
 )
-from pykbroker.transactions.requests import AddPartitions, PartitionsAdded, TopicPartition, TransactionRequestContext
+from pykbroker.protocol.topic_partition import TopicPartition
+from pykbroker.transactions.requests import AddPartitions, PartitionsAdded, TransactionRequestContext
 
 from ..network.inter_broker import InterBroker
 from .transaction_coordinator import TransactionCoordinator

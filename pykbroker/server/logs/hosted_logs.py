@@ -13,8 +13,8 @@ from collections.abc import Callable, Collection, Container, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
+from pykbroker.protocol.topic_partition import TopicPartition
 from pykbroker.storage.directories.log_dirs import LogDirectory
-from pykbroker.storage.files.checkpoints import TopicPartition
 from pykbroker.storage.files.errors import CorruptLog, FileError, NoRoom
 from pykbroker.storage.log.log import Log, LogConfig
 from pykbroker.storage.log.recovery_progress import RecoveryProgress

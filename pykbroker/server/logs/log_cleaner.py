@@ -15,10 +15,10 @@ from collections.abc import Callable
 import trio
 
 from pykbroker.config import BrokerConfig
+from pykbroker.protocol.topic_partition import TopicPartition
 from pykbroker.storage.compaction.cleanable_logs import CleanableLog, dirtiest, find_cleanable
 from pykbroker.storage.compaction.compaction import CleanerConfig, Cleaning, CleaningAborted, Uncleanable
 from pykbroker.storage.directories.log_dirs import LogDirectory
-from pykbroker.storage.files.checkpoints import TopicPartition
 from pykbroker.storage.files.errors import CorruptLog, FileError
 from pykbroker.storage.log.log import Log
 

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 
 import trio
 
+from pykbroker.protocol.topic_partition import TopicPartition
 from pykbroker.storage.directories.log_dirs import LogDirectory
-from pykbroker.storage.files.checkpoints import TopicPartition
 from pykbroker.storage.files.errors import FileError
 from pykbroker.storage.log.log import LogConfig
 from pykbroker.storage.log.recovery_progress import RecoveryProgress, RecoveryStopped

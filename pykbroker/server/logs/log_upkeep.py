@@ -13,8 +13,8 @@ from typing import TypeVarTuple, Unpack
 import trio
 
 from pykbroker.config import BrokerConfig
+from pykbroker.protocol.topic_partition import TopicPartition
 from pykbroker.storage.directories.log_dirs import LogDirectory
-from pykbroker.storage.files.checkpoints import TopicPartition
 from pykbroker.storage.files.errors import FileError
 from pykbroker.storage.log.log import Log
 from pykbroker.storage.segments.log_config import MAX_LONG

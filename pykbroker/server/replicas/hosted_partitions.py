@@ -13,10 +13,10 @@ from typing import Protocol, TypeVar
 from pykbroker.metadata.image import MetadataImage, TopicState
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.schema import NO_UUID
+from pykbroker.protocol.topic_partition import TopicPartition
 from pykbroker.replication.partition import Partition
 from pykbroker.storage.directories.directory_names import parse_partition_directory
 from pykbroker.storage.directories.log_dirs import LogDirectory
-from pykbroker.storage.files.checkpoints import TopicPartition
 from pykbroker.storage.log.log import Log
 
 K = TypeVar("K")

@@ -15,10 +15,10 @@ from dataclasses import dataclass, field
 import trio
 
 from pykbroker.protocol.errors import ErrorCode
+from pykbroker.protocol.topic_partition import TopicPartition
 from pykbroker.replication.partition import Partition
 from pykbroker.storage.directories.directory_names import has_room_for_future_name
 from pykbroker.storage.directories.log_dirs import LogDirectory
-from pykbroker.storage.files.checkpoints import TopicPartition
 from pykbroker.storage.files.errors import CorruptLog, DiskFailed, FileError, NoRoom
 from pykbroker.storage.log.log import Log
 from pykbroker.storage.log.log_copy import LogCopy

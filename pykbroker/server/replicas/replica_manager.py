@@ -18,10 +18,10 @@ import trio
 from pykbroker.config import BrokerConfig
 from pykbroker.metadata.image import BROKER_RESOURCE, TOPIC_RESOURCE, ImageChanges, MetadataImage, TopicState
 from pykbroker.metadata.partition_state import PartitionState
+from pykbroker.protocol.topic_partition import TopicPartition
 from pykbroker.protocol.uuids import RESERVED_DIRECTORIES, uuid_to_text
 from pykbroker.replication.partition import IsrRules, Partition
 from pykbroker.storage.directories.log_dirs import LogDirectory
-from pykbroker.storage.files.checkpoints import TopicPartition
 from pykbroker.storage.files.errors import CorruptLog, FileError, NoRoom
 from pykbroker.storage.log.log import Log, LogConfig
 from pykbroker.storage.segments.verification import Check

@@ -11,9 +11,9 @@ from collections.abc import Callable
 
 import trio
 
+from pykbroker.protocol.topic_partition import TopicPartition
 from pykbroker.replication.partition import Partition
 from pykbroker.storage.directories.log_dirs import LogDirectory
-from pykbroker.storage.files.checkpoints import TopicPartition
 from pykbroker.storage.files.errors import CorruptLog, DiskFailed, FileError, NoRoom
 from pykbroker.storage.log.log import Log
 
