@@ -44,8 +44,11 @@ class Signal:
 
         A cancelled wait takes nothing: the set is there for the next one.
         """
-        with trio.move_on_after(timeout_s):
+        if timeout_s == math.inf:
             await self.next(self._taken)
+        else:
+            with trio.move_on_after(timeout_s):
+                await self.next(self._taken)
         self._taken = self.count
 
     async def next(self, since: int | None = None) -> None:
