@@ -19,10 +19,11 @@ unexport PYTHONDONTWRITEBYTECODE
 run: $(VENV)/.run-installed
 	@exec $(BIN)/pykbroker start
 
+# Tests with brokers mostly wait: twice as many workers as cores keep the cores at work.
+WORKERS ?= $(shell expr 2 '*' $$(getconf _NPROCESSORS_ONLN))
 test: check system-packages
 	$(BIN)/python -m compat_tests.apache_kafka || true
-	$(BIN)/pytest -n auto --dist worksteal $(PYTEST_ARGS) tests
-	$(BIN)/pytest $(PYTEST_ARGS) compat_tests spark_compat
+	$(BIN)/pytest -n $(WORKERS) --dist loadgroup --no-loadscope-reorder --durations 20 $(PYTEST_ARGS)
 
 check: $(VENV)/.all-installed
 	$(BIN)/ruff check .

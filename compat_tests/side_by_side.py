@@ -5,6 +5,7 @@ whoever is free takes the next. Each worker has brokers of its own. The root con
 
 - A group holds what shares something costly: a cluster, Spark, a loaded topic, a built image. Clusters of a test's own
   are in few groups, so that few of them run at a time: each is three processes, some of them JVMs.
+- Tests that compare answers stay together by file: where a run has both brokers, Apache Kafka is asked first.
 - What takes longest begins first, so that no worker is left with it at the end while the others are idle.
 """
 
@@ -25,6 +26,7 @@ GROUPS = {
     "compat_tests/same_files/test_same_files.py": "files",
     "compat_tests/test_container_image.py": "image",
     "compat_tests/test_standard_library.py": "library",
+    "compat_tests/test_api_versions.py": "versions",
     "tests/protocol/test_schema_parity.py": "schemas",
     "tests/test_packaging.py": "packages",
 }
@@ -68,7 +70,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def group_of(item: pytest.Item) -> str | None:
     names = getattr(item, "fixturenames", ())
     by_fixture = (group for fixture, group in GROUPS_OF_FIXTURES.items() if fixture in names)
-    return GROUPS.get(_file(item)) or next(by_fixture, None)
+    return GROUPS.get(_file(item)) or next(by_fixture, None) or (_file(item) if "answers" in names else None)
 
 
 def _seconds(item: pytest.Item) -> int:

@@ -148,7 +148,7 @@ def test_a_full_disk_refuses_and_goes_on_when_there_is_room(
         broker.start()
         writer.check(broker, "kept")
         writer.check(broker, "later")
-        assert not lines(broker, "offline")
+        assert not lines(broker, "is offline")
         broker.stop()
 
 

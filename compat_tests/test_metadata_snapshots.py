@@ -18,7 +18,7 @@ from .apache_kafka.tools import Tool, run_tool
 from .brokers import Broker, Pykbroker
 from .conftest import watch_log
 from .topics import create_topic
-from .waiting import DEADLINE_S
+from .waiting import DEADLINE_S, until
 
 pytestmark = pytest.mark.java
 
@@ -127,10 +127,17 @@ def assert_kafkas_tools_read_it(metadata: Path) -> None:
     assert "isvalid: false" not in dumped
     for what in ("SnapshotHeader", '"name":"kept"', "USER_SCRAM_CREDENTIAL_RECORD", "SnapshotFooter"):
         assert what in dumped
-    shown = run_tool(Tool.METADATA_SHELL, "--snapshot", str(snapshot), "find", "/image").lines
-    assert "/image/topics/byName/kept/2" in shown
-    assert "/image/configs/TOPIC:kept/retention.ms" in shown
-    assert "/image/scram/SCRAM-SHA-256/bob" in shown
+    wanted = {
+        "/image/topics/byName/kept/2",
+        "/image/configs/TOPIC:kept/retention.ms",
+        "/image/scram/SCRAM-SHA-256/bob",
+    }
+    until(lambda: wanted <= set(paths_in_image(snapshot)), f"the shell shows {wanted}")
+
+
+def paths_in_image(snapshot: Path) -> list[str]:
+    """The shell may print before all of the snapshot is in its image."""
+    return run_tool(Tool.METADATA_SHELL, "--snapshot", str(snapshot), "find", "/image").lines
 
 
 def snapshots(metadata: Path) -> list[Path]:

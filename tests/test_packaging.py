@@ -47,7 +47,7 @@ def _build(kind: str, tree: Path, directory: Path) -> Path:
     script = f"import sys; from setuptools import build_meta; build_meta.build_{kind}(sys.argv[1])"
     built = directory / kind
     built.mkdir()
-    subprocess.run([sys.executable, "-c", script, built], cwd=tree, check=True, capture_output=True, timeout=120)
+    subprocess.run([sys.executable, "-c", script, built], cwd=tree, check=True, capture_output=True, timeout=600)
     (package,) = built.iterdir()
     return package
 
@@ -70,7 +70,7 @@ def test_the_installed_broker_starts_among_folders_of_the_same_names(wheel: Path
         (here / name / "__init__.py").write_text("raise AssertionError('a folder of the user was imported')\n")
     environment = os.environ | {"PYTHONPATH": str(installed)}
     where = [sys.executable, "-c", "import pykbroker.storage.log.log as log; print(log.__file__)"]
-    found = subprocess.run(where, cwd=here, env=environment, capture_output=True, text=True, check=True, timeout=30)
+    found = subprocess.run(where, cwd=here, env=environment, capture_output=True, text=True, check=True, timeout=180)
     assert Path(found.stdout.strip()) == installed / "pykbroker" / "storage" / "log" / "log.py"
     start = [sys.executable, "-m", "pykbroker", "start", "--override", "listeners=PLAINTEXT://127.0.0.1:0"]
     with subprocess.Popen(start, cwd=here, env=environment, stdout=subprocess.PIPE, text=True) as broker:

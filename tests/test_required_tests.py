@@ -24,7 +24,7 @@ NEEDS_KCAT = ("compat_tests/test_round_trips.py", "-k", "kcat and pykbroker and 
 def test_what_is_required_is_not_left_out(tmp_path: Path, required: str, exit_code: int, expected: str) -> None:
     environment = os.environ | {"PATH": str(tmp_path), "PYKBROKER_REQUIRE": required}
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *NEEDS_KCAT]
-    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == exit_code, done.stdout
     assert expected in done.stdout
     assert "needs kcat (Debian package kcat)" in done.stdout

@@ -42,7 +42,7 @@ class Machine:
             env=environment | {"PATH": str(self.bin)},
             capture_output=True,
             text=True,
-            timeout=30,
+            timeout=180,
             check=True,
         )
 

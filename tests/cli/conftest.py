@@ -25,7 +25,7 @@ from pykbroker.client.producer import open_producer
 
 from .cluster_command import base_port, start_cluster  # noqa: F401 - fixtures
 
-TIMEOUT_S = 60
+TIMEOUT_S = 180
 PYKBROKER = [sys.executable, "-c", "from pykbroker.cli.main import main; main()"]
 ROOT = Path(__file__).parents[2]
 

@@ -28,7 +28,7 @@ READY = re.compile(
     r"pykbroker ready: PLAINTEXT://127\.0\.0\.1:(\d+) node\.id=(\d+) cluster\.id=(\S{22}) log\.dirs=(\S+)\n"
 )
 ROOT = Path(__file__).parents[2]
-TIMEOUT_S = 20
+TIMEOUT_S = 180
 
 
 @dataclass

@@ -68,6 +68,6 @@ print(mallinfo2().hblks - before)
 @pytest.mark.parametrize(("setting", "mapped"), [("", 0), ("map_large_blocks()", 1)], ids=["as it is", "mapped"])
 def test_a_large_block_is_a_mapping_of_its_own_whatever_was_freed_before(setting: str, mapped: int) -> None:
     program = _MAPPED_BLOCKS.replace("{setting}", setting)
-    out = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
+    out = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=180, check=True)
     assert int(out.stdout) == mapped
     assert LARGE_BLOCK_BYTES <= 1 << 20
