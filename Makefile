@@ -2,6 +2,8 @@
 # make test     the checks, then all tests
 # make check    style, types, imports
 # make simulate SEEDS=N    more runs of the simulated world than `make test` makes
+# make record   Apache Kafka's half of the comparisons in compat_tests/: asks it anew what is stale in compat_tests/recorded/
+# make referee  asks Apache Kafka all of it again, and fails where it answers something else than what is recorded
 # make chaos MINUTES=N     a cluster of processes whose nodes are killed, frozen and cut off, under clients
 # make hostile  requests that cost a broker much more than their client, beside an honest one
 # make bench    pykbroker beside Apache Kafka
@@ -11,7 +13,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 
-.PHONY: run test check simulate chaos hostile bench clean system-packages
+.PHONY: run test check simulate record referee chaos hostile bench clean system-packages
 .DELETE_ON_ERROR:
 # A test run starts hundreds of Python processes: modules are compiled once, whatever the environment says.
 unexport PYTHONDONTWRITEBYTECODE
@@ -36,6 +38,17 @@ SEEDS ?= 3000
 simulate: $(VENV)/.all-installed
 	PYKBROKER_SIMULATION_SEEDS=$(SEEDS) $(BIN)/pytest $(PYTEST_ARGS) tests/coordination/test_simulation.py tests/raft/test_simulation.py \
 		tests/replication/simulation/test_simulation.py tests/cluster/test_simulation.py
+
+# `make test` runs the scenarios on pykbroker alone, and compares with what is recorded of Apache Kafka. A stamp is stale
+# when a scenario or what it imports has changed, or Kafka's version. RECORD_ARGS="-k topics" asks for a part of it.
+record: $(VENV)/.all-installed system-packages
+	$(BIN)/python -m compat_tests.apache_kafka
+	$(BIN)/python -m compat_tests.referee.conversations
+	$(BIN)/pytest --record $(RECORD_ARGS) compat_tests spark_compat
+
+referee: $(VENV)/.all-installed system-packages
+	$(BIN)/python -m compat_tests.apache_kafka
+	$(BIN)/pytest --referee $(RECORD_ARGS) compat_tests spark_compat
 
 MINUTES ?= 5
 chaos: $(VENV)/.all-installed system-packages

@@ -16,7 +16,7 @@ from compat_tests.apache_kafka import JavaMissing, find_java, why_there_is_no_ka
 from compat_tests.chaos.network import why_there_are_no_namespaces
 from compat_tests.volumes import why_nothing_can_be_mounted
 
-pytest_plugins = ["compat_tests.side_by_side"]
+pytest_plugins = ["compat_tests.referee.plugin", "compat_tests.side_by_side"]
 
 
 @functools.cache

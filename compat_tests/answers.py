@@ -1,57 +1,73 @@
-"""What each broker answered, so that a difference is shown with both answers."""
+"""What a broker answered in one test, beside what was recorded of Apache Kafka; a difference is shown with both."""
+
+from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from .referee.recorded_answers import comparable
+
 _NOT_ASKED = object()
 
 
-class Answers:
-    """One for the whole run; Apache Kafka is asked before pykbroker, so its answers are there to be shown."""
-
-    def __init__(self) -> None:
-        self._by_question: dict[tuple[str, str], dict[str, Any]] = {}
-
-    def of_test(self, test: str, kind: str) -> "TestAnswers":
-        return TestAnswers(self, test, kind)
-
-    def record(self, test: str, question: str, kind: str, answer: Any) -> dict[str, Any]:
-        """Keeps the answer, and returns those of all brokers to this question of this test."""
-        answers = self._by_question.setdefault((test, question), {})
-        answers[kind] = answer
-        return answers
+class NotAsked(AssertionError):
+    """There is no answer to compare with: the brokers went different ways, or the record is stale (`make record`)."""
 
 
 class TestAnswers:
-    """The answers that one broker gives in one test."""
+    """The answers that one broker gives in one test.
+
+    recorded: what another was recorded to have answered, by question, and None where there is nothing to compare with;
+    by: that other's name.
+    """
 
     __test__ = False
 
-    def __init__(self, answers: Answers, test: str, kind: str) -> None:
-        self._answers = answers
-        self._test = test
+    def __init__(self, kind: str, recorded: Mapping[str, Any] | None = None, by: str = "apache-kafka") -> None:
+        self.given: dict[str, Any] = {}
         self._kind = kind
+        self._recorded = recorded
+        self._recorded_by = by
 
     def expect(self, question: str, answer: Any, expected: Any) -> None:
-        """Fails where the answer is not what is expected, and shows what every broker answered so far."""
-        given = self._answers.record(self._test, question, self._kind, answer)
+        """Fails where the answer is not what is expected, and shows what every broker answered."""
+        answers = self._keep(question, answer)
         if answer != expected:
-            raise AssertionError(_difference(question, given, expected))
+            raise AssertionError(_difference(question, answers, expected))
 
     def same(self, question: str, answer: Any) -> None:
-        """Fails where the brokers asked so far do not answer alike."""
-        given = self._answers.record(self._test, question, self._kind, answer)
-        if any(other != answer for other in given.values()):
-            raise AssertionError(_difference(question, given, _NOT_ASKED))
+        """Fails where the brokers do not answer alike."""
+        answers = self._keep(question, answer)
+        if any(other != answers[self._kind] for other in answers.values()):
+            raise AssertionError(_difference(question, answers))
 
     def all_same(self, answers: Mapping[str, Any]) -> None:
         """As `same` for many questions with nested answers; shows what differs of each, not only of the first."""
         differences = []
         for question, answer in answers.items():
-            given = self._answers.record(self._test, question, self._kind, answer)
-            differences += [f"{question}: {line}" for line in _different_places(given)]
+            try:
+                differences += [f"{question}: {line}" for line in _different_places(self._keep(question, answer))]
+            except NotAsked as missing:
+                differences.append(str(missing))
         if differences:
             raise AssertionError("\n".join(differences))
+
+    def ensure_complete(self) -> None:
+        """Fails where the other was asked what this one was not."""
+        missing = (self._recorded or {}).keys() - self.given.keys()
+        assert not missing, f"{self._recorded_by} was asked as well: {', '.join(sorted(missing))}"
+
+    def _keep(self, question: str, answer: Any) -> dict[str, Any]:
+        """Keeps the answer, and returns those of all brokers to this question."""
+        shown = comparable(answer)
+        known = self.given.setdefault(question, shown)
+        assert known == shown, f"asked twice and answered otherwise: {_difference(question, {'1': known, '2': shown})}"
+        if self._recorded is None:
+            return {self._kind: shown}
+        other = self._recorded.get(question, _NOT_ASKED)
+        if other is _NOT_ASKED:
+            raise NotAsked(f"{question}: {self._recorded_by} was not asked, {self._kind} answered {shown!r}")
+        return {self._recorded_by: other, self._kind: shown}
 
 
 def _different_places(given: Mapping[str, Any]) -> list[str]:
@@ -79,7 +95,7 @@ def _places(answer: Any, place: str = "") -> Iterator[tuple[str, Any]]:
         yield place, answer
 
 
-def _difference(question: str, given: dict[str, Any], expected: Any) -> str:
+def _difference(question: str, given: Mapping[str, Any], expected: Any = _NOT_ASKED) -> str:
     lines = [f"{question}:"]
     if expected is not _NOT_ASKED:
         lines.append(f"  expected      {expected!r}")

@@ -16,14 +16,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from .broker_properties import TEST_PROPERTIES
 from .ports import take_ports
 
 START_DEADLINE_S = 180.0
 STOP_DEADLINE_S = 120.0
 POLL_INTERVAL_S = 0.02
-
-# What a test broker differs in from the defaults: consumer groups form at once instead of after three seconds.
-TEST_PROPERTIES = {"group.initial.rebalance.delay.ms": "0"}
 
 
 class BrokerFailed(AssertionError):

@@ -1,4 +1,6 @@
-"""Brokers for the scenarios: each test that asks for one runs on Apache Kafka first, then on pykbroker.
+"""Brokers for the scenarios: each test that asks for one is there twice, for Apache Kafka and for pykbroker.
+
+Which of the two run, and how their answers are compared, is decided in `compat_tests.referee`.
 
 PYKBROKER_TEST_BOOTSTRAP=host:port runs the scenarios on that broker alone.
 PYKBROKER_TEST_KAFKA=docker takes Apache Kafka from Docker's image instead of from its jars.
@@ -12,12 +14,11 @@ from pathlib import Path
 
 import pytest
 
-from .answers import Answers, TestAnswers
 from .apache_kafka.broker import ApacheKafka, DockerKafka
 from .brokers import Broker, BrokerProcess, ExternalBroker, Pykbroker
 from .loop_holds import assert_loop_not_held
+from .names import EXTERNAL, RUN
 
-EXTERNAL = os.environ.get("PYKBROKER_TEST_BOOTSTRAP")
 FROM_DOCKER = os.environ.get("PYKBROKER_TEST_KAFKA") == "docker"
 LOG_LIMIT_CHARS = 20_000
 
@@ -131,21 +132,13 @@ def two_directories(
 def unique(request: pytest.FixtureRequest) -> Callable[[str], str]:
     """Names that no other test uses: `unique("group")`. A test's are of one length, whichever broker it asks."""
     test = re.sub(r"[^A-Za-z0-9]+", "-", request.node.originalname)[:80].strip("-")
-    return lambda noun: f"{test}.{noun}-{os.getpid()}-{next(_numbers):05d}"
+    return lambda noun: f"{test}.{noun}-{RUN}-{next(_numbers):05d}"
 
 
 @pytest.fixture
 def topic(unique: Callable[[str], str]) -> str:
     """A topic name of the test's own; the topic is not created yet."""
     return unique("topic")
-
-
-_all_answers = Answers()
-
-
-@pytest.fixture
-def answers(kind: str, request: pytest.FixtureRequest) -> TestAnswers:
-    return _all_answers.of_test(request.node.nodeid.replace(kind, "*"), kind)
 
 
 def assert_all_went_well(broker: Broker) -> None:

@@ -1,5 +1,7 @@
 """What a broker advertises, and that it serves every version of it."""
 
+import re
+
 import pytest
 
 from pykbroker.protocol.api_keys import ApiKey, request_type
@@ -7,6 +9,7 @@ from pykbroker.protocol.messages.api_versions import ApiVersionsRequest, ApiVers
 from pykbroker.protocol.messages.produce import ProduceRequest
 from pykbroker.protocol.schema import Message
 
+from .answers import TestAnswers
 from .brokers import Broker
 from .hostile.scene import Scene
 from .wire import Silent, Wire
@@ -22,8 +25,7 @@ SERVED = {
     *(ApiKey.OFFSET_COMMIT, ApiKey.OFFSET_FETCH, ApiKey.OFFSET_DELETE),
     *(ApiKey.LIST_GROUPS, ApiKey.DESCRIBE_GROUPS, ApiKey.DELETE_GROUPS, ApiKey.INIT_PRODUCER_ID),
 }
-
-_advertised: dict[str, dict[int, tuple[int, int]]] = {}
+OF_KAFKA_ALONE = re.compile("SASL|ACL|DELEGATION|QUOTA|SCRAM|TELEMETRY|SHARE|STREAMS")
 
 
 def advertised(broker: Broker, version: int = 4) -> dict[int, tuple[int, int]]:
@@ -39,14 +41,11 @@ def test_every_version_of_api_versions_tells_the_same(broker: Broker) -> None:
     assert len({str(sorted(advertised(broker, version).items())) for version in range(5)}) == 1
 
 
-def test_what_is_advertised_is_advertised_as_kafka_does(broker: Broker) -> None:
-    _advertised[broker.kind] = found = advertised(broker)
+def test_what_is_advertised_is_advertised_as_kafka_does(broker: Broker, answers: TestAnswers) -> None:
+    found = advertised(broker)
     assert found.keys() >= SERVED, sorted(key.name for key in SERVED - found.keys())
-    kafka = _advertised.get("apache-kafka", found)
-    different = {
-        ApiKey(key).name: (versions, kafka.get(key)) for key, versions in found.items() if versions != kafka.get(key)
-    }
-    assert not different, f"(pykbroker, Apache Kafka): {different}"
+    by_name = {ApiKey(key).name: versions for key, versions in found.items()}
+    answers.same("versions", {name: each for name, each in by_name.items() if not OF_KAFKA_ALONE.search(name)})
 
 
 @pytest.mark.parametrize("kind", ["pykbroker"], indirect=True, scope="session")

@@ -5,6 +5,7 @@ import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
+from compat_tests.broker_properties import apache_kafka_properties
 from compat_tests.brokers import Broker, BrokerProcess
 from compat_tests.ports import take_ports
 
@@ -44,23 +45,7 @@ class ApacheKafka(BrokerProcess):
             self.properties["controller.quorum.bootstrap.servers"] = f"127.0.0.1:{self.controller_port}"
 
     def base_properties(self) -> dict[str, str]:
-        return {
-            "process.roles": "broker,controller",
-            "node.id": "1",
-            "controller.quorum.voters": f"1@127.0.0.1:{self.controller_port}",
-            "listeners": f"PLAINTEXT://{self.bootstrap},CONTROLLER://127.0.0.1:{self.controller_port}",
-            "controller.listener.names": "CONTROLLER",
-            "inter.broker.listener.name": "PLAINTEXT",
-            "offsets.topic.replication.factor": "1",
-            "transaction.state.log.replication.factor": "1",
-            "transaction.state.log.min.isr": "1",
-            "share.coordinator.state.topic.replication.factor": "1",
-            "share.coordinator.state.topic.min.isr": "1",
-            "log.dirs": str(self.data_directory),
-            # After kill -9 it waits until the session of its predecessor is over: not nine seconds.
-            "broker.session.timeout.ms": "3000",
-            "broker.heartbeat.interval.ms": "500",
-        }
+        return apache_kafka_properties(self.bootstrap, f"127.0.0.1:{self.controller_port}", self.data_directory)
 
     def prepare(self) -> None:
         if not self._is_formatted:

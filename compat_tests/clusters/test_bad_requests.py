@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from compat_tests.answers import Answers
+from compat_tests.answers import TestAnswers
 from compat_tests.clients import READERS, WRITERS, Message
 from compat_tests.waiting import until
 from compat_tests.wire import Wire
@@ -14,12 +14,10 @@ from .topics import create_replicated_topic
 from .view import NoAnswer
 
 TOPIC = "attacked"
-ANSWERS = Answers()
 MESSAGES = [Message(b"%d" % number) for number in range(10)]
 
 
-def test_bad_requests_are_refused_and_change_nothing(cluster: Cluster, cluster_kind: str) -> None:
-    answers = ANSWERS.of_test("bad requests", cluster_kind)
+def test_bad_requests_are_refused_and_change_nothing(cluster: Cluster, cluster_kind: str, answers: TestAnswers) -> None:
     create_replicated_topic(cluster, TOPIC)
     cluster.wait_until_in_sync(TOPIC)
     voters = cluster.quorum().voters.keys()

@@ -1,7 +1,6 @@
 """What the hostile cases share: a broker with topics to attack, and short ways to name its answers."""
 
 import itertools
-import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -9,6 +8,7 @@ from typing import Any
 
 from compat_tests.brokers import Broker
 from compat_tests.cases import ComparedCase, code
+from compat_tests.names import RUN
 from compat_tests.topics import wait_for_leaders
 from compat_tests.wire import ANSWER_DEADLINE_S, CLIENT_ID, Wire
 from pykbroker.protocol.messages.groups import FindCoordinatorRequest, HeartbeatRequest, HeartbeatResponse
@@ -44,7 +44,7 @@ class Scene:
         return Wire(self.broker.address)
 
     def name(self, noun: str = "topic") -> str:
-        return f"hostile-{noun}-{os.getpid()}-{next(_numbers)}"
+        return f"hostile-{noun}-{RUN}-{next(_numbers)}"
 
     def topic(self, **configs: str) -> str:
         """A new topic with one partition; `cleanup_policy="compact"` sets cleanup.policy."""

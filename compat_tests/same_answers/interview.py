@@ -5,6 +5,7 @@ something is null, is compared.
 """
 
 import time
+from collections.abc import Iterator
 from typing import Any
 
 from compat_tests.brokers import Broker
@@ -44,14 +45,25 @@ def plain(value: Any, name: str = "") -> Any:
     if name == "topic_id":
         return "none" if value == NO_UUID else "an id"
     if name == "records":
-        return (
-            None
-            if value is None
-            else [tuple(record) for found in iter_batches(bytes(value)) for record in iter_records(found)]
-        )
+        return None if value is None else [plain_record(each) for each in _records(bytes(value))]
+    if name == "timestamp":
+        return plain_time(value)
     if value is not None and (name in REDACTED or name in TEXTS):
         return f"a {name}"
     return bytes(value) if isinstance(value, memoryview) else value
+
+
+def _records(data: bytes) -> Iterator[Record]:
+    return (record for found in iter_batches(data) for record in iter_records(found))
+
+
+def plain_record(record: Record) -> dict[str, Any]:
+    return record._asdict() | {"timestamp": plain_time(record.timestamp)}
+
+
+def plain_time(timestamp_ms: int) -> int | str:
+    """A time of this interview, without the day on which it was held."""
+    return f"T0 + {timestamp_ms - T0}" if 0 <= timestamp_ms - T0 < 1000 else timestamp_ms
 
 
 class Interview:

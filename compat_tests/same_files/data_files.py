@@ -1,7 +1,8 @@
 """A data directory as values that can be compared: the entries of its files, without what no two brokers share.
 
 The formats are written down once more here, by their bytes, so that nothing of the broker under test reads its own
-files. Ids are replaced by their kind.
+files. Ids are replaced by their kind, and times by what they are after the history's NOW. A batch whose checksum is
+right says so: every other byte of it is compared by itself.
 """
 
 # construct's parse() may return None in its type, and never does.
@@ -14,16 +15,30 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+from crc32c import crc32c
+
 from pykbroker.protocol.descriptions.index_files import ABORTED_TRANSACTION, OFFSET_ENTRY, TIME_ENTRY
 from pykbroker.protocol.descriptions.record_batches import BATCH
 from pykbroker.protocol.records.batch import iter_batches, iter_records
+
+from .history import NOW
 
 _SNAPSHOT_HEAD = struct.Struct(">hIi")
 _SNAPSHOT_ENTRY = struct.Struct(">qhiqiqiq")
 _HEX_ID = re.compile(r"\.[0-9a-f]{32}(?=-(?:delete|stray)$)")
 _BASE64_ID = re.compile(r"[A-Za-z0-9_-]{22}")
 
+_LATEST_AFTER_MS = 3_600_000
+_ATTRIBUTES_POSITION = 21
+"""Of a batch: where what its checksum covers begins."""
+
 Batch = dict[str, Any]
+
+
+def since(timestamp_ms: int) -> int | str:
+    """A time of the history, the same in all its runs."""
+    after_ms = timestamp_ms - NOW
+    return f"NOW+{after_ms}" if 0 <= after_ms < _LATEST_AFTER_MS else timestamp_ms
 
 
 def batches(data: bytes) -> Iterator[Batch]:
@@ -31,11 +46,15 @@ def batches(data: bytes) -> Iterator[Batch]:
     position = 0
     while position < len(data):
         batch = BATCH.parse(data[position:])
+        end = position + 12 + batch.batch_length
         fields = {name: value for name, value in batch.items() if name not in ("_io", "attributes")}
+        fields |= {name: since(fields[name]) for name in ("base_timestamp", "max_timestamp")}
+        if crc32c(data[position + _ATTRIBUTES_POSITION : end]) == batch.crc:
+            fields["crc"] = "right"
         yield (
             {"position": position} | fields | {name: value for name, value in batch.attributes.items() if name != "_io"}
         )
-        position += 12 + batch.batch_length
+        position = end
 
 
 def in_one_line(batch: Batch, without: Container[str] = ()) -> str:
@@ -45,15 +64,16 @@ def in_one_line(batch: Batch, without: Container[str] = ()) -> str:
 
 def decoded_records(data: bytes) -> list[tuple[Any, ...]]:
     """What readers get, whatever the codec."""
-    return [tuple(record) for batch in iter_batches(data) for record in iter_records(batch)]
+    records = (record for batch in iter_batches(data) for record in iter_records(batch))
+    return [tuple(record._replace(timestamp=since(record.timestamp))) for record in records]
 
 
 def offset_entries(data: bytes) -> list[tuple[int, int]]:
     return [(each.relative_offset, each.position) for each in _entries(OFFSET_ENTRY, data)]
 
 
-def time_entries(data: bytes) -> list[tuple[int, int]]:
-    return [(each.timestamp, each.relative_offset) for each in _entries(TIME_ENTRY, data)]
+def time_entries(data: bytes) -> list[tuple[int | str, int]]:
+    return [(since(each.timestamp), each.relative_offset) for each in _entries(TIME_ENTRY, data)]
 
 
 def aborted_transactions(data: bytes) -> list[tuple[int, ...]]:
@@ -73,7 +93,7 @@ def producers(data: bytes) -> dict[str, Any]:
     version, _, count = _SNAPSHOT_HEAD.unpack_from(data)
     rows = sorted(_SNAPSHOT_ENTRY.iter_unpack(data[_SNAPSHOT_HEAD.size :]))
     assert len(rows) == count
-    return {"version": version, "producers": rows}
+    return {"version": version, "producers": [(*row[:5], since(row[5]), *row[6:]) for row in rows]}
 
 
 def checkpoint(path: Path) -> dict[str, Any]:
@@ -92,9 +112,13 @@ def names(directory: Path) -> dict[str, str]:
 
 
 def all_names(directory: Path) -> dict[str, dict[str, str]]:
-    """Of a data directory that may be in use, and of what is in it."""
+    """Of a data directory that may be in use, and of what is in it, without checkpoints that are just being written."""
     inner = [path for path in directory.iterdir() if path.is_dir()]
-    return {_HEX_ID.sub(".ID", path.name): names(path) for path in (directory, *inner)}
+    found = {_HEX_ID.sub(".ID", path.name): names(path) for path in (directory, *inner)}
+    return {
+        place: {name: kind for name, kind in there.items() if not name.endswith("-checkpoint.tmp")}
+        for place, there in found.items()
+    }
 
 
 def without_ids(text: str) -> str:

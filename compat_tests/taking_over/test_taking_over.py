@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from compat_tests.answers import Answers
+from compat_tests.answers import TestAnswers
 from compat_tests.apache_kafka.broker import ApacheKafka
 from compat_tests.apache_kafka.dump_log_segments import find_complaints
 from compat_tests.brokers import Broker, BrokerProcess, Pykbroker
@@ -160,6 +160,6 @@ def assert_no_trouble(broker: Broker) -> None:
 
 
 def compare(before: dict[str, Any], after: dict[str, Any], what: str) -> None:
-    answers = Answers()
-    answers.of_test(what, "before").all_same(before)
-    answers.of_test(what, "after").all_same(after)
+    earlier = TestAnswers("before")
+    earlier.all_same(before)
+    TestAnswers(f"after ({what})", earlier.given, by="before").all_same(after)

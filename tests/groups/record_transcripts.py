@@ -16,6 +16,7 @@ from pathlib import Path
 
 import trio
 
+from compat_tests.referee.conversations import note_version
 from pykbroker.protocol.api_keys import response_type
 from pykbroker.protocol.compile import decode
 from pykbroker.protocol.framing import encode_request, response_header_version
@@ -158,3 +159,5 @@ if __name__ == "__main__":
     address, log_dir, *chosen = sys.argv[1:]
     host, _, port = address.rpartition(":")
     trio.run(record, host, int(port), Path(log_dir), chosen)
+    if not chosen:
+        note_version(TRANSCRIPTS)

@@ -19,6 +19,7 @@ from pathlib import Path
 from compat_tests.apache_kafka.broker import CLUSTER_ID, kafka_command
 from compat_tests.apache_kafka.tools import Tool, run_tool
 from compat_tests.ports import take_ports
+from compat_tests.referee.conversations import note_version
 from pykbroker.metadata.records import decode_record
 from pykbroker.protocol.api_keys import response_type
 from pykbroker.protocol.compile import decode
@@ -143,3 +144,5 @@ def main(names: list[str]) -> None:
 
 if __name__ == "__main__":
     main(sys.argv[1:])
+    if not sys.argv[1:]:
+        note_version(TRANSCRIPTS)

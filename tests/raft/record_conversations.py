@@ -15,6 +15,7 @@ from pathlib import Path
 from compat_tests.apache_kafka.broker import kafka_command
 from compat_tests.apache_kafka.tools import Tool, run_tool
 from compat_tests.ports import take_ports
+from compat_tests.referee.conversations import note_version
 from compat_tests.waiting import until
 from compat_tests.wire import Closed, Silent, Wire
 from pykbroker.metadata.records import decode_record
@@ -173,3 +174,5 @@ def main(names: list[str]) -> None:
 
 if __name__ == "__main__":
     main(sys.argv[1:])
+    if not sys.argv[1:]:
+        note_version(CONVERSATIONS)

@@ -18,6 +18,7 @@ import trio
 
 from compat_tests.apache_kafka.broker import CLUSTER_ID, ApacheKafka
 from compat_tests.apache_kafka.tools import Tool, run_tool
+from compat_tests.referee.conversations import note_version
 from pykbroker.protocol.api_keys import response_type
 from pykbroker.protocol.compile import decode
 from pykbroker.protocol.framing import encode_request, response_header_version
@@ -117,3 +118,5 @@ def main(names: list[str]) -> None:
 
 if __name__ == "__main__":
     main(sys.argv[1:] or list(SCENARIOS))
+    if not sys.argv[1:]:
+        note_version(TRANSCRIPTS)
