@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable
 from contextlib import AbstractContextManager
-from types import TracebackType
-from typing import Final, Protocol, Self, TypeVar
+from typing import Final, Protocol, TypeVar
 
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.replication.fetch_session import CachedPartition, FetchContext, PartitionAnswers, WatchedContext
@@ -174,21 +173,17 @@ class SessionChanges(DelayedOperation):
     __slots__ = ("_context",)
 
     def __init__(self, context: WatchedContext, *, timeout_ms: int, client: WaitingClient | None = None) -> None:
-        super().__init__(timeout_ms=timeout_ms, client=client)
+        super().__init__(timeout_ms, client)
         self._context = context
 
-    def __enter__(self) -> Self:
+    def _watch(self) -> None:
         if not self._context.is_overtaken:
             self._context.watch.on_change = self._wake
-        return super().__enter__()
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def _unwatch(self) -> None:
         watch = self._context.watch
         if watch.on_change == self._wake:  # and not that of a request on another connection
             watch.on_change = None
-        super().__exit__(kind, error, traceback)
 
     async def next(self) -> list[PartitionKey]:
         """Return what has changed since it was read, in order of the changes; nothing once the time is over."""

@@ -7,6 +7,7 @@ for itself whether that is enough. Nothing polls, and a change that nobody waits
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from types import TracebackType
 from typing import Protocol, Self
@@ -23,26 +24,36 @@ class WaitingClient(Protocol):
     give_up: Callable[[], None] | None
 
 
-class DelayedOperation:
+class DelayedOperation(ABC):
     """The wait of one task within a `with` block. When `client` has left, the time is over."""
 
     __slots__ = ("_client", "_deadline", "_parked")
 
-    def __init__(self, *, timeout_ms: int, client: WaitingClient | None = None) -> None:
+    def __init__(self, timeout_ms: int, client: WaitingClient | None) -> None:
         self._client = client
         self._parked: trio.lowlevel.Task | None = None
         self._deadline = trio.current_time() + timeout_ms / 1000
 
+    @abstractmethod
+    def _watch(self) -> None:
+        """Have `_wake` called at each change from now on."""
+
+    @abstractmethod
+    def _unwatch(self) -> None: ...
+
     def __enter__(self) -> Self:
-        if self._client is not None:
-            self._client.give_up = self.give_up
-            if self._client.has_left:
+        self._watch()
+        client = self._client
+        if client is not None:
+            client.give_up = self.give_up
+            if client.has_left:
                 self._deadline = -math.inf
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
+        self._unwatch()
         if self._client is not None:
             self._client.give_up = None
 
@@ -78,21 +89,17 @@ class PartitionChanges(DelayedOperation):
     def __init__(
         self, partitions: Iterable[Partition], *, timeout_ms: int, client: WaitingClient | None = None
     ) -> None:
-        super().__init__(timeout_ms=timeout_ms, client=client)
+        super().__init__(timeout_ms, client)
         self._partitions = tuple(dict.fromkeys(partitions))
         self._changed: dict[Partition, None] = {}
 
-    def __enter__(self) -> Self:
+    def _watch(self) -> None:
         for partition in self._partitions:
             partition.watchers[self] = None
-        return super().__enter__()
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def _unwatch(self) -> None:
         for partition in self._partitions:
             del partition.watchers[self]
-        super().__exit__(kind, error, traceback)
 
     def partition_changed(self, partition: Partition) -> None:
         self._changed[partition] = None
