@@ -1,46 +1,55 @@
 """Which tests of a parallel run stay together in one worker process, and which of them begin first.
 
-pytest-xdist (`--dist loadgroup`) hands out groups as a whole, all other tests one by one, in the order of collection:
-whoever is free takes the next. Each worker has brokers of its own. The root conftest loads this plugin.
+pytest-xdist hands out groups as a whole, all other tests one by one, in the order of collection: whoever is free takes
+the next. Each worker has brokers of its own. The root conftest loads this plugin, which takes effect with
+`--dist loadgroup`: xdist's own groups are written into node ids, which pytest 9.2 does not let it change.
 
 - A group holds what shares something costly: a cluster, Spark, a loaded topic, a built image. Clusters of a test's own
   are in few groups, so that few of them run at a time: each is three processes, some of them JVMs.
-- Tests that compare answers stay together by file: where a run has both brokers, Apache Kafka is asked first.
+- A test is together with its counterpart on the other kind of broker, for runs that have both.
 - What takes longest begins first, so that no worker is left with it at the end while the others are idle.
 """
 
 from __future__ import annotations
 
 from collections.abc import Generator
-from pathlib import Path
 
 import pytest
+from xdist.scheduler import LoadScopeScheduling
 
-ROOT = Path(__file__).parents[1]
+MIXED_CLUSTERS, OWN_CLUSTERS, SHARED_CLUSTER = "mixed clusters", "clusters", "cluster"
 
 GROUPS = {
-    "compat_tests/clusters/test_rolling_migration.py": "mixed clusters",
-    "compat_tests/clusters/test_mixed_quorum.py": "mixed clusters",
-    "compat_tests/clusters/test_mixed_replicas.py": "mixed clusters",
-    "compat_tests/clusters/test_damaged_metadata.py": "clusters",
-    "compat_tests/same_files/test_same_files.py": "files",
+    "compat_tests/clusters/test_rolling_migration.py": MIXED_CLUSTERS,
+    "compat_tests/clusters/test_mixed_quorum.py": MIXED_CLUSTERS,
+    "compat_tests/clusters/test_mixed_replicas.py": MIXED_CLUSTERS,
+    "compat_tests/clusters/test_cluster_command.py": OWN_CLUSTERS,
+    "compat_tests/clusters/test_damaged_metadata.py": OWN_CLUSTERS,
+    "compat_tests/clusters/test_files.py": OWN_CLUSTERS,
+    "compat_tests/clusters/test_foreign_nodes.py": OWN_CLUSTERS,
+    "compat_tests/clusters/test_kraft_version.py": OWN_CLUSTERS,
+    "compat_tests/clusters/test_metadata_snapshots.py": OWN_CLUSTERS,
+    "compat_tests/clusters/test_roles.py": OWN_CLUSTERS,
+    "compat_tests/clusters/": SHARED_CLUSTER,
+    "compat_tests/same_files/": "files",
+    "compat_tests/test_api_versions.py": "versions",
     "compat_tests/test_container_image.py": "image",
     "compat_tests/test_standard_library.py": "library",
-    "compat_tests/test_api_versions.py": "versions",
+    "spark_compat/": "spark",
     "tests/protocol/test_schema_parity.py": "schemas",
     "tests/test_packaging.py": "packages",
 }
-"""By file; for what is in none of these see GROUPS_OF_FIXTURES."""
+"""By the beginning of the node id; the first that fits."""
 
-GROUPS_OF_FIXTURES = {"spark": "spark", "shared_cluster": "cluster", "new_cluster": "clusters"}
+KINDS = ("apache-kafka", "pykbroker")
 
-SECONDS: dict[str, int] = {
-    "mixed clusters": 180,
+SECONDS = {
+    MIXED_CLUSTERS: 180,
     "compat_tests/chaos/test_chaos.py": 150,
     "compat_tests/exactly_once/test_copies.py": 100,
     "spark": 90,
-    "clusters": 80,
-    "cluster": 60,
+    OWN_CLUSTERS: 80,
+    SHARED_CLUSTER: 60,
     "image": 60,
     "library": 60,
     "compat_tests/test_legacy_messages.py": 35,
@@ -54,28 +63,34 @@ SECONDS: dict[str, int] = {
 """How long a group, or a test of a file, takes on a quiet machine: of those that take more than ten seconds."""
 
 
+class SideBySide(LoadScopeScheduling):
+    """xdist's way to hand out scopes as a whole, with these groups as scopes."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return group_of(nodeid)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> SideBySide | None:
+    return SideBySide(config, log) if config.getoption("dist") == "loadgroup" else None  # type: ignore[arg-type]
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> Generator[None]:
-    """Names groups before pytest-xdist reads them, and sorts after pytest did. A run in one process keeps its order."""
-    is_worker = hasattr(config, "workerinput")
-    if is_worker:
-        for item in items:
-            if group := group_of(item):
-                item.add_marker(pytest.mark.xdist_group(group))
+    """Sorts after pytest did. A run in one process keeps its order."""
     yield
-    if is_worker:
-        items.sort(key=_seconds, reverse=True)
+    if hasattr(config, "workerinput"):
+        items.sort(key=lambda item: _seconds(item.nodeid), reverse=True)
 
 
-def group_of(item: pytest.Item) -> str | None:
-    names = getattr(item, "fixturenames", ())
-    by_fixture = (group for fixture, group in GROUPS_OF_FIXTURES.items() if fixture in names)
-    return GROUPS.get(_file(item)) or next(by_fixture, None) or (_file(item) if "answers" in names else None)
+def group_of(nodeid: str) -> str:
+    for beginning, group in GROUPS.items():
+        if nodeid.startswith(beginning):
+            return group
+    for kind in KINDS:
+        nodeid = nodeid.replace(kind, "*")
+    return nodeid
 
 
-def _seconds(item: pytest.Item) -> int:
-    return SECONDS.get(group_of(item) or _file(item), 0)
-
-
-def _file(item: pytest.Item) -> str:
-    return item.path.relative_to(ROOT).as_posix()
+def _seconds(nodeid: str) -> int:
+    return SECONDS.get(group_of(nodeid), 0) or SECONDS.get(nodeid.split("::")[0], 0)
