@@ -30,14 +30,17 @@ class TestAnswers:
         self._recorded_by = by
 
     def expect(self, question: str, answer: Any, expected: Any) -> None:
-        """Fails where the answer is not what is expected, and shows what every broker answered."""
+        """Fails where the answer is not what is expected, and shows what every broker answered.
+
+        A question may be for one broker alone: another may end where it is asked, and what is expected stands here.
+        """
         answers = self._keep(question, answer)
         if answer != expected:
             raise AssertionError(_difference(question, answers, expected))
 
     def same(self, question: str, answer: Any) -> None:
         """Fails where the brokers do not answer alike."""
-        answers = self._keep(question, answer)
+        answers = self._compared(question, answer)
         if any(other != answers[self._kind] for other in answers.values()):
             raise AssertionError(_difference(question, answers))
 
@@ -46,7 +49,7 @@ class TestAnswers:
         differences = []
         for question, answer in answers.items():
             try:
-                differences += [f"{question}: {line}" for line in _different_places(self._keep(question, answer))]
+                differences += [f"{question}: {line}" for line in _different_places(self._compared(question, answer))]
             except NotAsked as missing:
                 differences.append(str(missing))
         if differences:
@@ -58,16 +61,20 @@ class TestAnswers:
         assert not missing, f"{self._recorded_by} was asked as well: {', '.join(sorted(missing))}"
 
     def _keep(self, question: str, answer: Any) -> dict[str, Any]:
-        """Keeps the answer, and returns those of all brokers to this question."""
+        """Keeps the answer, and returns those of all brokers that were asked this question."""
         shown = comparable(answer)
         known = self.given.setdefault(question, shown)
         assert known == shown, f"asked twice and answered otherwise: {_difference(question, {'1': known, '2': shown})}"
-        if self._recorded is None:
+        if self._recorded is None or question not in self._recorded:
             return {self._kind: shown}
-        other = self._recorded.get(question, _NOT_ASKED)
-        if other is _NOT_ASKED:
-            raise NotAsked(f"{question}: {self._recorded_by} was not asked, {self._kind} answered {shown!r}")
-        return {self._recorded_by: other, self._kind: shown}
+        return {self._recorded_by: self._recorded[question], self._kind: shown}
+
+    def _compared(self, question: str, answer: Any) -> dict[str, Any]:
+        """As `_keep`; raises NotAsked where there is nobody to compare with."""
+        answers = self._keep(question, answer)
+        if self._recorded is not None and self._recorded_by not in answers:
+            raise NotAsked(f"{question}: {self._recorded_by} was not asked, {self._kind} answered {answer!r}")
+        return answers
 
 
 def _different_places(given: Mapping[str, Any]) -> list[str]:

@@ -132,6 +132,7 @@ def test_questions_that_only_one_was_asked_are_differences() -> None:
         answers.ensure_complete()
     with pytest.raises(NotAsked, match="third"):
         answers.same("third", 3)
+    answers.expect("of ours alone, where the other ends", 3, 3)
     with pytest.raises(AssertionError, match=r"(?s)third.*fourth"):
         answers.all_same({"third": 3, "fourth": 4})
 
