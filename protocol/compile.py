@@ -33,7 +33,8 @@ def decode(
 ) -> tuple[MessageT, int]:
     """The message that begins at `offset`, and where it ends. What follows it is the caller's business.
 
-    `records` fields are slices of `data`; everything else is copied out of it.
+    `records` fields are slices of `data`; everything else is copied out of it. objects_limit: how many elements of
+    arrays may be made. Raises MalformedMessage, and UnsupportedVersion where the message does not have the version.
     """
     decoder = cls.__schema__.decoders.get(version) or _decoder(cls, version)
     try:
@@ -70,7 +71,10 @@ def encode_parts(message: Message, version: int) -> list[bytes | RecordsRegion]:
 
 
 def encode_structs(message: type[Message], structs: Iterable[Struct], version: int) -> list[bytes]:
-    """The bytes of elements of one of the message's arrays, without their number; they hold no RecordsRegion."""
+    """The bytes of elements of one of the message's arrays, without their number; they hold no RecordsRegion.
+
+    They are for an `EncodedStructs`, which stands in the array's place in the messages that share them.
+    """
     out: list[Any] = []
     regions: list[int] = []
     encoder: Codec | None = None

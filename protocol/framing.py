@@ -28,6 +28,8 @@ _KNOWN_VERSIONS: Final = 1024
 
 
 class RequestHeader(NamedTuple):
+    """The fields of a request's header; what stands in its tagged section is not kept."""
+
     api_key: int
     api_version: int
     correlation_id: int

@@ -8,6 +8,7 @@ where it may be null, and what value it has when a version leaves it out. The by
         group_instance_id: str | None = field("string", "3+", nullable="3+", default=None)
 
 Structs are named in annotations and looked up at first use, so a module may read from the message down to its parts.
+Every field has a default, so that messages are built by keyword. A UUID is 16 raw `bytes` (`uuids` has its text).
 """
 
 from __future__ import annotations
@@ -55,7 +56,10 @@ def parse_versions(text: str) -> Versions:
 
 
 class RecordsRegion(Protocol):
-    """Record batches that stay where they are (a slice of a log file) until the transport sends them."""
+    """Record batches that stay where they are (a slice of a log file) until the transport sends them.
+
+    A `records` field of a message that is encoded may hold one in the place of bytes.
+    """
 
     @property
     def size(self) -> int: ...
@@ -174,7 +178,8 @@ def field(
 
     `tagged` are the versions in which it travels in the tagged section, under number `tag`. `ignorable` fields are
     dropped in versions that lack them; others refuse to be encoded there unless they have their default.
-    `flexible=False` keeps a string in its old form for ever (the request header's client id).
+    `flexible=False` keeps a string in its old form for ever (the request header's client id). `map_key` is the schema's
+    `mapKey`: Kafka finds an element of the array by this field.
     """
     return _Declared(
         {
@@ -196,7 +201,10 @@ Codec: TypeAlias = Callable[..., Any]
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class Schema:
-    """The knowledge of a declared class of itself; the generated codecs are kept here, one per version."""
+    """The knowledge of a declared class of itself; the generated codecs are kept here, one per version.
+
+    listeners: the kinds of listeners that the schema names, such as `broker` and `controller`; empty but for requests.
+    """
 
     name: str
     fields: tuple[Field, ...]
@@ -283,7 +291,11 @@ class StructType(type):
 
 
 class Struct(metaclass=StructType):
-    """A part of a message. Its versions are those of the message that holds it."""
+    """A part of a message. Its versions are those of the message that holds it.
+
+    unknown_tagged_fields: the bytes of tagged fields that the schema does not have, by tag. The empty dict is shared by
+    all structs without any: assign a new one.
+    """
 
     __slots__: ClassVar[tuple[str, ...]]
     __schema__: ClassVar[Schema]

@@ -24,6 +24,7 @@ TAGGED = "tagged"
 
 @functools.lru_cache(maxsize=256)
 def describe(cls: StructType, version: int) -> c.Construct:
+    """Return the description of one version of a message or struct."""
     return _struct(cls, version, cls.__schema__.flexible.includes(version))
 
 

@@ -1,6 +1,7 @@
 """Record batches of format 2 (`DefaultRecordBatch`): header, iteration, encoding.
 
-Messages of the formats 0 and 1 pass as batches here, and are read in `legacy`. The header's field names are Kafka's.
+Messages of the formats 0 and 1 pass as batches here, and are read in `legacy`: `iter_batches` gives each as a
+`LegacyMessage`, `iter_records` and `ensure_valid` know them. The header's field names are Kafka's.
 """
 
 import struct
