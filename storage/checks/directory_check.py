@@ -1,7 +1,7 @@
 """Log directories as wholes: whose they are, their partitions, and the checkpoints against the logs.
 
 The caller holds the directories' locks, and says what the metadata log knows of topics (`ClusterFacts`): the meaning of
-its records is not storage's business.
+its records is not storage's business (`pykbroker.cli.verify_cluster` reads them).
 """
 
 import posixpath

@@ -33,7 +33,8 @@ __all__ = ["CleanerConfig", "Cleaning", "CleaningAborted", "Progress", "Uncleana
 class Cleaning:
     """One round over one log. To be made where the log is written to, since it looks at the producers.
 
-    begin: where the reading and the copying is done.
+    begin: where the reading and the copying is done: here, or by `server.logs.cleaning_process.CleaningProcess` in a
+    process of its own, which only the real disk allows.
     """
 
     def __init__(

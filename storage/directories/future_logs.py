@@ -20,7 +20,10 @@ _log = logging.getLogger(__name__)
 
 
 class FutureLogs:
-    """Logs on their way to this directory. is_clean: those of the earlier run were closed cleanly."""
+    """Logs on their way to this directory. is_clean: those of the earlier run were closed cleanly.
+
+    Their directories end in `-future`. logs: those that are open. found: those of an earlier run that are not.
+    """
 
     def __init__(self, disk: Disk, path: str, *, rng: Random, is_clean: bool) -> None:
         self.logs: dict[TopicPartition, Log] = {}

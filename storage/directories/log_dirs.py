@@ -87,7 +87,10 @@ def make_durable_directory(disk: Disk, path: str) -> None:
 
 
 class LogDirectory:
-    """Made by `LogDirectory.open`, and then this process's until `close` or `release`."""
+    """Made by `LogDirectory.open`, and then this process's until `close` or `release`.
+
+    Before a log is truncated the checkpoints take back what they promise of it (`Log.before_truncation`).
+    """
 
     def __init__(
         self,
@@ -555,7 +558,9 @@ class LogDirectory:
     def close(self, *, broker_epoch: int = -1) -> None:
         """A clean shutdown: flush and close all logs, write the checkpoints and the marker, give up the lock.
 
-        Where there is no room for that the records are durable, and the next start recovers.
+        Many logs are flushed by a sync of the volume in the place of one for each file (`Disk.sync_volume`); behind it
+        each file tells whether a write of it was lost (`DiskFile.check_written`). Where there is no room for all that
+        the records are durable, and the next start recovers. broker_epoch: stands in the marker (KIP-966).
         """
         if not self.is_offline:
             try:

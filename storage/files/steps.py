@@ -2,7 +2,7 @@
 
 It yields None where the work of a turn (`CheckBudget`) is done and others should have theirs, and a `Job` where
 something is for a thread, whose result it is sent, or what that raised. Who drives it knows threads and clients:
-`server.record_checks`, or `run_steps` where nobody waits.
+`server.logs.record_checks`, or `run_steps` where nobody waits.
 """
 
 from collections.abc import Callable, Generator

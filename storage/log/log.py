@@ -209,7 +209,10 @@ class Log(LogState):
         return None if offset is None else max(offset, self.log_start_offset)
 
     def first_undecided_offset(self, high_watermark: int) -> int | None:
-        """Return `first_unstable_offset`, but with transactions whose marker is not below the high watermark."""
+        """Return `first_unstable_offset`, but with transactions whose marker is not below the high watermark.
+
+        A reader of committed records stops here.
+        """
         offset = self.producers.first_undecided_offset(high_watermark)
         return None if offset is None else max(offset, self.log_start_offset)
 
@@ -248,6 +251,10 @@ class Log(LogState):
         checked: CheckedBatch | None = None,
     ) -> AppendResult:
         """Give the batch its offsets and write it. Raises `ApiError`, `FileError`; then nothing has changed.
+
+        A client's batch is checked first: checksum, sizes, every record, timestamps, the producer's epoch and sequence.
+        Then base offset and leader epoch are patched, which the checksum does not cover. `RecordValidationError`, an
+        `ApiError`, names the records at fault.
 
         checked: what the check of a client's batch has found, where that was made before.
         """
@@ -464,7 +471,10 @@ class Log(LogState):
                 unverified.check.accept()
 
     def aborted_transactions(self, start_offset: int, upper_bound_offset: int) -> list[AbortedTransaction]:
-        """Those that have records between the two offsets, and perhaps others beside them."""
+        """Those that have records between the two offsets, and perhaps others beside them.
+
+        A reader of committed records hides what they wrote. The indexes of the segments (`.txnindex`) tell.
+        """
         return self._reads.aborted_transactions(start_offset, upper_bound_offset)
 
     def aborted_transactions_of(self, start_offset: int, records: LogSlice) -> list[AbortedTransaction]:
@@ -601,6 +611,8 @@ class Log(LogState):
     def delete_old_segments(self, high_watermark: int, now_ms: int) -> list[str]:
         """Put the segments out of use that `retention` says. Returns the files' paths: they are to be removed after
         `file.delete.delay.ms`, in a thread. Raises `FileError`.
+
+        The files are renamed to `.deleted` at once. Slices that were read from them stay readable.
         """
         if self.is_being_truncated:
             return []  # a thread reads them; they are as old in a moment
@@ -692,9 +704,9 @@ class Log(LogState):
     def flush(self) -> None:
         """Flush the log: what was appended before the call is durable when it returns, names included.
 
-        The recovery point moves there. May run in threads, one at a time is carried out. Raises `NoRoom`, and
-        `DiskFailed`: once a sync has failed nothing is synced any more, since the next one would find nothing wrong
-        with pages that never came to the disk.
+        The recovery point moves there, last of all. May run in threads, one at a time is carried out. Raises
+        `NoRoom`, and `DiskFailed`: once a sync has failed nothing is synced any more, since the next one would find
+        nothing wrong with pages that never came to the disk.
         """
         with self._flushes.turn:
             if self._is_abandoned:

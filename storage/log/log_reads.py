@@ -25,7 +25,11 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class LogSlice:
-    """Whole batches as they lie in a segment; the last one may be cut off. It keeps the file open."""
+    """Whole batches as they lie in a segment; the last one may be cut off. It keeps the file open.
+
+    A slice is a `RecordsRegion`: an answer holds it in the place of bytes, and the transport sends it from the file.
+    It stays readable when its segment is deleted or compacted.
+    """
 
     file: DiskFile
     position: int

@@ -9,7 +9,10 @@ from collections.abc import Callable
 
 
 class LogState:
-    """The offsets of one log. recovery_point: everything below it is durable."""
+    """The offsets of one log. recovery_point: everything below it is durable.
+
+    is_being_truncated: a `Truncation` has begun and not ended; nobody appends meanwhile.
+    """
 
     def __init__(self, *, log_start_offset: int, log_end_offset: int, recovery_point: int) -> None:
         self.log_start_offset = log_start_offset

@@ -84,7 +84,10 @@ class Unconfirmed(NamedTuple):
 
 
 class LogSegment:
-    """`size` is the bytes of the `.log` file that are batches."""
+    """`size` is the bytes of the `.log` file that are batches.
+
+    is_deleted: its files are out of use. A thread that works on them finds out by it why they are gone.
+    """
 
     def __init__(
         self, disk: Disk, directory: str, base_offset: int, config: LogConfig, now_ms: int, *, name_suffix: str = ""

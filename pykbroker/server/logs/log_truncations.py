@@ -1,4 +1,4 @@
-"""A truncation of a log that is in use waits for the disk or reads much in threads (`storage.truncation`).
+"""A truncation of a log that is in use waits for the disk or reads much in threads (`storage.log.truncation`).
 
 A partition whose log is being truncated is not fetched for, and must not change its leader meanwhile: the task that
 applies metadata waits for `settled` first, as Apache Kafka's fetcher threads and its replica manager wait for each

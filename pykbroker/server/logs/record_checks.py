@@ -1,5 +1,5 @@
-"""Record checks are work on records that takes longer than a turn (`storage.steps`); it has turns on the event loop,
-and threads.
+"""Record checks are work on records that takes longer than a turn (`storage.files.steps`); it has turns on the event
+loop, and threads.
 
 Checks of clients' batches are such work, and lookups of timestamps.
 
