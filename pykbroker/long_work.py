@@ -1,8 +1,8 @@
 """Work that may take longer than one turn of the event loop, as a generator.
 
 Every yield says how many steps it took since the last one, a step being about a microsecond. Whoever drives the work
-lets others have their turn in between (`server.turns`), or none of them (`whole`), and sees to it that what the work
-reads stays as it is meanwhile.
+lets others have their turn in between (`server.runtime.turns`), or none of them (`whole`), and sees to it that what the
+work reads stays as it is meanwhile.
 """
 
 from __future__ import annotations

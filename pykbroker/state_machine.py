@@ -1,8 +1,15 @@
 """The one shape of the group coordinator and the controller: `handle` a request, `replay` a record.
 
-Neither waits nor touches a file or a socket. A driver in `pykbroker.server` appends the records of a `Result` to the
-machine's internal topic, replays them, and sends the answers once the records are committed. The model is Kafka's
-`CoordinatorResult` and `ControllerResult`.
+Groups, transactions and the controller have this shape; none of them waits or touches a file or a socket:
+
+- `handle(request, token, now_ms) -> Result`: records and answers, of this request or of one that has waited.
+- `replay(record)`: a record of the log changes the state.
+- `next_deadline_ms()`, `expire(now_ms) -> Result`: what falls due with time.
+
+A driver in `pykbroker.server` appends the records of a `Result` to the machine's internal topic, and sends the answers
+once the records are committed. The controller's driver replays what it has appended; a coordinator's shard has applied
+its own records already, and is replayed only those that are read back from the log. The model is Kafka's
+`CoordinatorResult` and `ControllerResult`. Raft has another shape, etcd's: `step`, `ready`, `advance` (`raft.node`).
 """
 
 from __future__ import annotations

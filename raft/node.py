@@ -4,6 +4,8 @@ The contract is etcd's: the caller feeds events (`step`, `propose`, `tick`), tak
 order that `Ready` tells, then calls `advance()` with what became durable; the high watermark that this yields may then
 be applied. Both may bring about more, so this goes on until `ready()` is empty. Events may come while a Ready is being
 carried out; the next one is taken only after `advance`.
+
+`server.quorum.raft_driver.RaftDriver` is the caller in a node; simulations are others.
 """
 
 from __future__ import annotations

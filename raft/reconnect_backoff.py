@@ -2,8 +2,9 @@
 
 A peer without a process behind its port is tried again less and less often, as the `NetworkClient` of Kafka's raft
 channel does (`ClusterConnectionStates`): `reconnect_backoff_ms` after the first failure, twice as long after each
-further one, `reconnect_backoff_max_ms` at most. A voter whose node answers INVALID_VOTER_KEY, because the node has
-another directory now, counts as absent too; Kafka's candidates ask such a node again without a pause.
+further one, `reconnect_backoff_max_ms` at most (by default twice a second). A voter whose node answers
+INVALID_VOTER_KEY, because the node has another directory now, counts as absent too; Kafka's candidates ask such a node
+again without a pause.
 """
 
 from __future__ import annotations

@@ -1,4 +1,10 @@
-"""Configuration in Kafka's property names: what keys there are, what they allow, and one node's values."""
+"""Configuration in Kafka's property names: what keys there are, what they allow, and one node's values.
+
+- `broker`: `BrokerConfig`, one node's values, typed; `properties` reads the file.
+- `keys`: what a key is, its type and what it allows; `broker_keys`, `topic_keys`, `group_keys`: the keys.
+- Rules among keys: `listeners`, `roles`, `consumer_groups`.
+- `unserved_keys`: keys that Kafka acts on and this broker does not.
+"""
 
 from .broker import BrokerConfig
 from .broker_keys import broker_keys

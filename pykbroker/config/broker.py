@@ -32,6 +32,9 @@ _MS_PER_UNIT = {"hours": 3_600_000, "minutes": 60_000}
 class BrokerConfig:
     """The typed view of a node's properties.
 
+    `int`, `str`, `bool`, `float`, `list` give the value of a key by Kafka's name of it; `optional_int`, `optional_str`
+    that of a key that may be without one.
+
     originals: the keys that were given and are known, as text. unknown_keys: the given keys that are not.
     without_effect: those that are known and change nothing.
     """
@@ -51,7 +54,10 @@ class BrokerConfig:
 
     @classmethod
     def load(cls, path: str | Path | None, overrides: Mapping[str, str]) -> BrokerConfig:
-        """Read the file, lets `overrides` win. Raises ConfigurationError, whose text is one line."""
+        """Read the file, let `overrides` win. Raises ConfigurationError, whose text is one line.
+
+        A key that protects in Kafka and is not served here is such an error as well (`unserved_keys`).
+        """
         return cls({**(read_properties(path) if path is not None else {}), **overrides})
 
     def _merge_old_names(self) -> None:

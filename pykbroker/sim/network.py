@@ -129,7 +129,7 @@ class SimulatedAcceptor:
 
 
 class SimulatedHost:
-    """One machine's view of the network; a `server.transport.Network`."""
+    """One machine's view of the network; a `server.network.transport.Network`."""
 
     def __init__(self, network: SimulatedNetwork, name: str) -> None:
         self._network = network
