@@ -1,1 +1,1 @@
-"""pykbroker: a broker that speaks Apache Kafka's binary protocol, written in Python on Trio."""
+"""A broker that speaks Apache Kafka's binary protocol, written in Python on Trio."""

@@ -6,7 +6,7 @@ from ..schema import Message, Struct, field
 
 
 class DescribeAclsRequest(Message, api_key=29, versions="1-3", flexible="2+", listeners="broker controller"):
-    """Finds entries by a filter.
+    """The request finds entries by a filter.
 
     v1 adds pattern types (KIP-290), v3 users as resources (KIP-373).
     """
@@ -44,7 +44,7 @@ class AclDescription(Struct):
 
 
 class CreateAclsRequest(Message, api_key=30, versions="1-3", flexible="2+", listeners="broker controller"):
-    """Creates entries.
+    """The request creates entries.
 
     v1 adds pattern types (KIP-290), v3 users as resources (KIP-373).
     """

@@ -74,7 +74,7 @@ class DescribedGroupMember(Struct):
 
 
 class DeleteGroupsRequest(Message, api_key=42, versions="0-2", flexible="2+", listeners="broker"):
-    """Deletes groups without members, with their offsets (KIP-229)."""
+    """The request deletes groups without members, with their offsets (KIP-229)."""
 
     groups_names: list[str] = field("[]string")
 

@@ -131,7 +131,7 @@ class OffsetFetchResponsePartitions(Struct):
 
 
 class OffsetDeleteRequest(Message, api_key=47, versions="0", flexible="none", listeners="broker"):
-    """Deletes committed offsets of topics to which no member is subscribed (KIP-496)."""
+    """The request deletes committed offsets of topics to which no member is subscribed (KIP-496)."""
 
     group_id: str = field("string")
     topics: list[OffsetDeleteRequestTopic] = field("[]struct")

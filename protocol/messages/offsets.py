@@ -93,7 +93,7 @@ class EpochEndOffset(Struct):
 
 
 class DeleteRecordsRequest(Message, api_key=21, versions="0-2", flexible="2+", listeners="broker"):
-    """Deletes everything in front of an offset (KIP-107). Offset -1 stands for the high watermark."""
+    """The request deletes everything in front of an offset (KIP-107). Offset -1 stands for the high watermark."""
 
     topics: list[DeleteRecordsTopic] = field("[]struct")
     timeout_ms: int = field("int32")

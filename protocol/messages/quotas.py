@@ -6,7 +6,7 @@ from ..schema import Message, Struct, field
 
 
 class DescribeClientQuotasRequest(Message, api_key=48, versions="0-1", flexible="1+", listeners="broker"):
-    """Finds quotas by a filter on their entities."""
+    """The request finds quotas by a filter on their entities."""
 
     components: list[ComponentData] = field("[]struct")
     strict: bool = field("bool")

@@ -85,7 +85,7 @@ class StateBatch(Struct):
 
 
 class WriteShareGroupStateRequest(Message, api_key=85, versions="0-1", flexible="0+", listeners="broker"):
-    """Writes changes to the state of share partitions.
+    """The request writes changes to the state of share partitions.
 
     v1 adds how many deliveries are complete (KIP-1226).
     """

@@ -6,7 +6,7 @@ from ..schema import Message, Struct, field
 
 
 class CreateTopicsRequest(Message, api_key=19, versions="2-7", flexible="5+", listeners="broker controller"):
-    """Creates topics, by a number of partitions and replicas or by an explicit assignment.
+    """The request creates topics, by a number of partitions and replicas or by an explicit assignment.
 
     v4 lets -1 stand for the broker's defaults (KIP-464), v5 returns the configuration (KIP-525), v6 may be
     throttled (KIP-599).
@@ -65,7 +65,7 @@ class CreatableTopicConfigs(Struct):
 
 
 class DeleteTopicsRequest(Message, api_key=20, versions="1-6", flexible="4+", listeners="broker controller"):
-    """Deletes topics by name, from v6 on also by id (KIP-516).
+    """The request deletes topics by name, from v6 on also by id (KIP-516).
 
     v5 may be throttled (KIP-599).
     """

@@ -34,7 +34,7 @@ class InitProducerIdResponse(Message, api_key=22, versions="0-6", flexible="2+")
 
 
 class AddPartitionsToTxnRequest(Message, api_key=24, versions="0-5", flexible="3+", listeners="broker"):
-    """Adds partitions to a transaction.
+    """The request adds partitions to a transaction.
 
     Clients use up to v3. From v4 on brokers add or verify partitions for several transactions at once (KIP-890).
     """

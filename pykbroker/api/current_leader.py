@@ -60,7 +60,7 @@ class CurrentLeaders(Generic[LeaderT, NodeT]):
         self.nodes: list[NodeT] = []
 
     def of(self, topic: str, topic_id: bytes, index: int) -> LeaderT:
-        """topic: the name, empty where the request names the topic by its id."""
+        """Return the leader and epoch to tell. topic: the name, empty where the request names the topic by its id."""
         name = topic or self._context.node.partitions.topic_name(topic_id) or ""
         leader = current_leader(self._context, name, index)
         node = leader.node

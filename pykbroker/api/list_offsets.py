@@ -58,7 +58,7 @@ async def list_offsets(context: RequestContext[Broker], request: ListOffsetsRequ
 
 
 class _Lookup:
-    """Finds offsets as far as this reader may see."""
+    """Find offsets as far as this reader may see."""
 
     def __init__(self, context: RequestContext[Broker], request: ListOffsetsRequest) -> None:
         self._context = context

@@ -60,7 +60,7 @@ class _Commit:
 
     @staticmethod
     async def of(context: RequestContext[Broker], topic: OffsetCommitRequestTopic) -> _Commit:
-        """Adds to the name the id, or to the id the name: both are stored."""
+        """Add to the name the id, or to the id the name: both are stored."""
         image = context.node.image
         if context.header.api_version >= _TOPIC_IDS_SINCE:
             found, error_code = image.topic_by_id(topic.topic_id), ErrorCode.UNKNOWN_TOPIC_ID

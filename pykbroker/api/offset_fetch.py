@@ -163,7 +163,7 @@ async def _ask(
 async def _resolve_names(
     context: RequestContext[Broker], asked: OffsetFetchRequestGroup
 ) -> list[OffsetFetchResponseTopics]:
-    """Leaves in `asked` the topics that exist, with their names; the answers for the others."""
+    """Leave in `asked` the topics that exist, with their names; the answers for the others."""
     known, unknown = [], []
     for topic in asked.topics or []:
         found = context.node.image.topic_by_id(topic.topic_id)

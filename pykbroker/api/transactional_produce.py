@@ -119,7 +119,7 @@ def _entries(request: ProduceRequest) -> Iterator[tuple[TopicProduceData, Partit
 
 
 def _transactional_header(records: bytes | memoryview) -> RecordBatchHeader | None:
-    """None for what is no part of a transaction, and where the log will say what is wrong."""
+    """Return None for what is no part of a transaction, and where the log will say what is wrong."""
     if len(records) < RECORD_BATCH_OVERHEAD_BYTES or records[MAGIC_OFFSET] != MAGIC_VALUE_V2:
         return None
     header = decode_batch_header(records)

@@ -77,7 +77,7 @@ async def _commit(context: RequestContext[Broker], request: TxnOffsetCommitReque
 
 
 async def _verify(context: RequestContext[Broker], request: TxnOffsetCommitRequest) -> None:
-    """Returns in the moment in which the group's partition belongs to the transaction. Raises ApiError."""
+    """Return in the moment in which the group's partition belongs to the transaction. Raises ApiError."""
     partition = _offsets_partition(context, request.group_id)
     producer = request.producer_id, request.producer_epoch
     verification = TransactionVerification(

@@ -23,7 +23,7 @@ class ConsumedRecord(NamedTuple):
 
 
 class AbortedTransactions:
-    """Tells whose batches to leave out under read_committed.
+    """Tell whose batches to leave out under read_committed.
 
     The broker lists each aborted transaction with the first offset of its; it lasts until the producer's abort marker.
     """

@@ -61,7 +61,7 @@ class Membership:
         self._group_instance_id = group_instance_id
 
     async def join(self) -> list[TopicPartition]:
-        """Returns once a generation is complete and this member has its part of it."""
+        """Return once a generation is complete and this member has its part of it."""
         while True:
             joined = await self._join_group()
             try:

@@ -1,4 +1,4 @@
-"""Reads Java's `.properties` files, in the dialect of `java.util.Properties`.
+"""A reader of Java's `.properties` files, in the dialect of `java.util.Properties`.
 
 The grammar itself (escapes, continuation lines, three separators) is the library's; it is imported only when a file
 is given, to keep the start of a broker without one quick.

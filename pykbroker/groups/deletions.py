@@ -45,17 +45,19 @@ class GroupDeletions:
         return next(iter(self._under_way), None)
 
     def __contains__(self, group_id: str) -> bool:
-        """Whether the group is being deleted: no member can join it."""
+        """Tell whether the group is being deleted: no member can join it."""
         return group_id in self._under_way
 
     def takes_turn(self, *, is_other_due: bool) -> bool:
-        """Whether a deletion goes on now. Where timeouts are due too it is every other time, so that sessions end in
-        time however large a group is."""
+        """Tell whether a deletion goes on now.
+
+        Where timeouts are due too it is every other time, so that sessions end in time however large a group is.
+        """
         self._had_last_turn = not (is_other_due and self._had_last_turn)
         return self._had_last_turn
 
     def begin_trial(self) -> None:
-        """Begins a trial: `end_trial` may take back what changes from here on."""
+        """Begin a trial: `end_trial` may take back what changes from here on."""
         self._kept.begin()
 
     def end_trial(self, *, is_kept: bool) -> None:
@@ -77,7 +79,7 @@ class GroupDeletions:
             self.go_on(request.group_id, step)
 
     def go_on(self, group_id: str, step: Step) -> None:
-        """Deletes a part of the group."""
+        """Delete a part of the group."""
         self._kept.keep(group_id)
         group = self._groups.get(group_id)
         if group is not None and not self._offsets.delete_some(group_id, MOST_OFFSETS, step):

@@ -89,7 +89,7 @@ class GroupShard:
         assignments: AssignmentOffload | None = None,
         metadata_hash: MetadataHash | None = None,
     ) -> None:
-        """Builds a shard without groups.
+        """Build a shard without groups.
 
         consumer_config_of: the settings of a consumer group by its id. regexes: looks for the topics that regular
         expressions match; assignments: computes large assignments; where they are None, both is done at once.
@@ -123,7 +123,7 @@ class GroupShard:
     def handle(
         self, request: GroupRequest, token: Token, now_ms: int, context: GroupRequestContext, timestamp_ms: int
     ) -> Result[CoordinatorRecord]:
-        """Carries out one request.
+        """Carry out one request.
 
         now_ms: monotonic, for deadlines. timestamp_ms: wall clock, for what is written.
 
@@ -203,7 +203,7 @@ class GroupShard:
         return self.consumer.heartbeat(request, context, step)
 
     def _delete_group(self, group: Group, cause: str, step: Step) -> None:
-        """Deletes an empty group. The tombstones of its offsets, if it had any, are in the step already."""
+        """Delete an empty group. The tombstones of its offsets, if it had any, are in the step already."""
         if isinstance(group, ClassicGroup):
             self.classic.close(group, cause, step)
         for tombstone in group.tombstones():
@@ -218,18 +218,18 @@ class GroupShard:
         self.consumer.on_topics_changed(names)
 
     def begin_to_forget(self, deleted: DeletedTopics) -> bool:
-        """Notes that topics are deleted: offsets that were committed until now are theirs. Whether there is an offset
+        """Note that topics are deleted: offsets that were committed until now are theirs. Whether there is an offset
         that may have to go. The caller calls it before `forget_topics`."""
         return self.offsets.forgotten_topics.begin(deleted)
 
     def forget_topics(self, deleted: DeletedTopics, now_ms: int, timestamp_ms: int) -> Result[CoordinatorRecord]:
-        """Deletes offsets of deleted topics, a part of them in each step."""
+        """Delete offsets of deleted topics, a part of them in each step."""
         step = Step(now_ms, timestamp_ms)
         step.is_unfinished = not self.offsets.forgotten_topics.forget(deleted, step)
         return self._finish(step)
 
     def put_assignment(self, computed: ComputedAssignment, now_ms: int, timestamp_ms: int) -> Result[CoordinatorRecord]:
-        """Takes a target assignment that was computed beside the event loop."""
+        """Take a target assignment that was computed beside the event loop."""
         step = Step(now_ms, timestamp_ms)
         self._kept.keep(computed.task.group_id)
         self.consumer.put_assignment(computed, step)
@@ -243,7 +243,7 @@ class GroupShard:
         return min((deadline for deadline in deadlines if deadline is not None), default=None)
 
     def expire(self, now_ms: int, timestamp_ms: int) -> Result[CoordinatorRecord]:
-        """Does what is due by now, in the order in which it became due. Where very much is due, a part stays due."""
+        """Do what is due by now, in the order in which it became due. Where very much is due, a part stays due."""
         step = Step(now_ms, timestamp_ms)
         group_id = self._deletions.next_group
         if group_id is not None and self._deletions.takes_turn(is_other_due=self._is_timeout_due(now_ms)):
@@ -277,7 +277,7 @@ class GroupShard:
             self._delete_group(group, "it has neither members nor offsets", step)
 
     def prepare_timers(self, now_ms: int) -> Iterator[None]:
-        """Begins the sessions of all members, which have a full session timeout to send their first request.
+        """Begin the sessions of all members, which have a full session timeout to send their first request.
 
         To be exhausted when every record is replayed, before the first request. Yields where other tasks may run.
         """
@@ -287,7 +287,7 @@ class GroupShard:
         self._are_sessions_begun = True
 
     def start_timers(self, now_ms: int, timestamp_ms: int) -> Result[CoordinatorRecord]:
-        """Starts what time brings about. To be called once, after `prepare_timers`; without that, sessions begin
+        """Start what time brings about. To be called once, after `prepare_timers`; without that, sessions begin
         now."""
         step = Step(now_ms, timestamp_ms)
         self.offsets.expiration.start(now_ms)
@@ -298,7 +298,7 @@ class GroupShard:
         return step.result()
 
     def _begin_sessions(self, step: Step) -> Iterator[None]:
-        """Begins the sessions of all members. Yields after each member and each group."""
+        """Begin the sessions of all members. Yields after each member and each group."""
         for group in self.groups.values():
             if isinstance(group, ConsumerGroup):
                 yield from self.consumer.begin_sessions(group, step)
@@ -309,7 +309,7 @@ class GroupShard:
     # Replay
 
     def replay(self, key: RecordKey, value: RecordValue | None) -> None:
-        """Applies one record that was read back. Raises BadRecord, and changes nothing then."""
+        """Apply one record that was read back. Raises BadRecord, and changes nothing then."""
         match key, value:
             case OffsetCommitKey(), OffsetCommitValue() | None:
                 self._replay_offset(None, key, value, NO_TIMESTAMP)
@@ -319,7 +319,7 @@ class GroupShard:
                 self.consumer.replay(key, value)
 
     def replay_pending(self, producer_id: int, key: RecordKey, value: RecordValue | None) -> None:
-        """Applies one record of a transaction that has not ended. Only offsets wait for its end. Raises BadRecord."""
+        """Apply one record of a transaction that has not ended. Only offsets wait for its end. Raises BadRecord."""
         if isinstance(key, OffsetCommitKey):
             assert value is None or isinstance(value, OffsetCommitValue)
             self._replay_offset(producer_id, key, value, NO_TIMESTAMP)
@@ -334,11 +334,11 @@ class GroupShard:
         self.offsets.replay(producer_id, key, value)
 
     def end_transaction(self, producer_id: int, is_commit: bool) -> None:
-        """Ends the producer's transaction, whose marker is in the log."""
+        """End the producer's transaction, whose marker is in the log."""
         self.offsets.pending.end(producer_id, is_commit=is_commit)
 
     def tidy_up(self) -> bool:
-        """Does a part of the work that large transactions leave, which no request can tell. Whether there is more."""
+        """Do a part of the work that large transactions leave, which no request can tell. Whether there is more."""
         return self.offsets.pending.move_some()
 
     def _finish(self, step: Step) -> Result[CoordinatorRecord]:
@@ -349,7 +349,7 @@ class GroupShard:
         return step.result()
 
     def _take_offsets(self, step: Step) -> None:
-        """Replays the offsets of a step: they, and the groups that exist for their sake, change by records only."""
+        """Replay the offsets of a step: they, and the groups that exist for their sake, change by records only."""
         for record in step.records:
             if isinstance(record.key, OffsetCommitKey):
                 assert record.value is None or isinstance(record.value, OffsetCommitValue)
@@ -359,7 +359,7 @@ class GroupShard:
     # Trials
 
     def begin_trial(self) -> None:
-        """Begins a trial: the next step may be taken back."""
+        """Begin a trial: the next step may be taken back."""
         self._kept.begin()
         self._deadlines.begin_trial()
         self.consumer.begin_trial()
@@ -367,7 +367,7 @@ class GroupShard:
         self._deletions.begin_trial()
 
     def end_trial(self, *, is_kept: bool) -> None:
-        """Ends the trial of a step. is_kept: whether the step did happen; else all is as it was before it."""
+        """End the trial of a step. is_kept: whether the step did happen; else all is as it was before it."""
         self._deadlines.end_trial(is_kept=is_kept)
         self.consumer.end_trial(is_kept=is_kept)
         self.offsets.end_trial(is_kept=is_kept)
@@ -383,7 +383,7 @@ class GroupShard:
                 self.groups.pop(group_id, None)
 
     def _keep_group_of(self, request: GroupRequest) -> None:
-        """Keeps the group that the request may change, for `end_trial`."""
+        """Keep the group that the request may change, for `end_trial`."""
         match request:
             case JoinGroupRequest() | SyncGroupRequest() | LeaveGroupRequest() | ConsumerGroupHeartbeatRequest():
                 self._kept.keep(request.group_id)

@@ -87,7 +87,7 @@ class Controller:
         self._state.kraft_version = level
 
     def adopt(self, image: MetadataImage) -> None:
-        """Begins anew with what the log says; the image belongs to this controller from now on."""
+        """Begin anew with what the log says; the image belongs to this controller from now on."""
         self._state.adopt(image)
 
     def prepare(self) -> LongWork[None]:

@@ -68,7 +68,7 @@ class ControllerState:
             self._index = yield from PartitionIndex.of(self.image)
 
     def adopt(self, image: MetadataImage) -> None:
-        """Begins anew with another image."""
+        """Begin anew with another image."""
         self.image = image
         self.next_offset = image.offset + 1
         self._index = None

@@ -111,7 +111,7 @@ def elect_preferred(state: ControllerState) -> LongWork[list[PartitionChangeReco
 
 
 def elect_unclean(state: ControllerState) -> LongWork[list[PartitionChangeRecord]]:
-    """Gives leaders to partitions without one whose topics allow it, at most MAX_ELECTIONS."""
+    """Give leaders to partitions without one whose topics allow it, at most MAX_ELECTIONS."""
     return _elect_some(state, state.partitions.leaderless, Election.UNCLEAN)
 
 

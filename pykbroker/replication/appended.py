@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Appended:
-    """Everything below `end_offset`, in the leader epoch in which this is made: at once behind the append."""
+    """An append: all below `end_offset`, in the leader epoch in which this is made, at once behind the append."""
 
     __slots__ = ("end_offset", "leader_epoch", "partition")
 

@@ -17,8 +17,10 @@ from .followed_partition import FollowedPartition, FollowingState
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DueTruncation:
-    """truncation: None where the log has nothing to lose. resumes: what the follower was about to do, and is again
-    where there is no room. then: what follows when it is done.
+    """A truncation that is due.
+
+    truncation: None where the log has nothing to lose. resumes: what the follower was about to do, and is again where
+    there is no room. then: what follows when it is done.
     """
 
     followed: FollowedPartition

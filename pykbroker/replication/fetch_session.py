@@ -205,7 +205,7 @@ class _ContextInPortions(ABC):
 
 @dataclass(slots=True, eq=False)
 class SessionlessContext(_ContextInPortions):
-    """Reads what the request lists and remembers nothing."""
+    """The context of a fetch without a session reads what the request lists and remembers nothing."""
 
     requested: Partitions
     watched: None = None
@@ -270,7 +270,7 @@ class FullContext(_ContextInPortions):
 
 @dataclass(slots=True, eq=False)
 class IncrementalContext(_ContextInPortions):
-    """Reads everything that the session holds, or what is unsettled of it, and answers only what changed.
+    """The context of an incremental fetch reads what the session holds, or what is unsettled, and answers changes.
 
     A partition that gave records goes to the end of the order, so that the next request's bytes go to others first.
     """

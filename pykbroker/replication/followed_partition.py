@@ -31,7 +31,7 @@ class FollowingState(Enum):
 
 @dataclass(slots=True, eq=False)
 class FollowedPartition:
-    """asked: what the leader's session has; None where this partition is not in it.
+    """A partition that follows a leader. asked: what the leader's session has; None where this partition is not in it.
 
     lag: how much it was behind the leader's high watermark at the last answer; None before the first one.
     refusals: how often in a row the leader did not know yet, or no longer, that it leads.

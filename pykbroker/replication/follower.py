@@ -77,7 +77,7 @@ class ReplicaQuota:
         return False
 
     def note(self, partition: Partition, size_bytes: int, now_ms: int) -> None:
-        """So many bytes were received for the partition."""
+        """Note that so many bytes were received for the partition."""
 
     def free_at_ms(self, now_ms: int) -> int:
         """Return when it is worth asking again."""
@@ -168,7 +168,7 @@ class Follower:
             self._delay(followed, now_ms)
 
     def next_request(self, now_ms: int, broker_epoch: int) -> FetchRequest | None:
-        """None where there is nothing to ask. In version 13 or later; `answered` or `failed` is to follow."""
+        """Return None where there is nothing to ask. In version 13 or later; `answered` or `failed` is to follow."""
         self._end_delays(now_ms)
         self._hold_back(now_ms)
         session = self._session
@@ -199,8 +199,10 @@ class Follower:
         return list(islice(self._changed, NAMED_AT_ONCE))
 
     def _wait_between_requests_ms(self) -> int:
-        """None, where more is to be named at once. Without a session each request begins anew with those that have
-        waited longest, and all together they take the time of one.
+        """Return how long to wait between requests; None where more is to be named at once.
+
+        Without a session each request begins anew with those that have waited longest, and all together they take the
+        time of one.
         """
         if not self._session.is_refused:
             return 0
@@ -258,7 +260,7 @@ class Follower:
         )
 
     def answered(self, response: FetchResponse, now_ms: int, wall_clock_ms: int) -> None:
-        """Takes over what is in it. wall_clock_ms: for new segments."""
+        """Take over what is in it. wall_clock_ms: for new segments."""
         for _ in self.take_answer(response, now_ms, wall_clock_ms):
             pass
 

@@ -107,7 +107,7 @@ class Replica:
         return self.last_caught_up_ms if quiet_in is None else max(self.last_caught_up_ms, quiet_in.fetched_ms)
 
     def end_quiet(self) -> None:
-        """Only what is asked of the partition itself counts from now on."""
+        """End the quiet time: only what is asked of the partition itself counts from now on."""
         if self.quiet_in is not None:
             self.last_caught_up_ms = self.caught_up_ms
             self.last_fetch_ms = max(self.last_fetch_ms, self.quiet_in.fetched_ms)
@@ -213,7 +213,7 @@ class InSyncReplicas:
         return True
 
     def end_quiet(self, session: FetchTimes) -> None:
-        """Something changes: what the session says of others no longer counts for this partition."""
+        """End the quiet time: what the session says of others no longer counts for this partition."""
         for follower in self.followers.values():
             if follower.quiet_in is session:
                 follower.end_quiet()

@@ -461,7 +461,7 @@ class Partition:
     # Deleting
 
     def delete_records(self, offset: int) -> DeletedRecords:
-        """Everything in front of `offset` is gone for readers at once; its segments go with retention (KIP-107)."""
+        """Delete everything in front of `offset`: for readers at once, segments go with retention (KIP-107)."""
         log = self.log
         if not self.is_leader:
             return DeletedRecords(ErrorCode.NOT_LEADER_OR_FOLLOWER)

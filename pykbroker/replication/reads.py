@@ -17,7 +17,7 @@ NO_OFFSET = -1
 
 
 class FetchIsolation(Enum):
-    """Up to where a fetch reads: a replica everything, a consumer what is replicated, or what is decided as well."""
+    """The bound of a fetch: a replica everything, a consumer what is replicated, or what is decided as well."""
 
     LOG_END = 0
     HIGH_WATERMARK = 1
@@ -94,7 +94,10 @@ class ListedOffset:
 
 @dataclass(frozen=True, slots=True)
 class DeletedRecords:
-    """offset: before which everything is deleted, the high watermark where that was asked for."""
+    """The deletion of records.
+
+    offset: before which everything is deleted, the high watermark where that was asked for.
+    """
 
     error_code: ErrorCode = ErrorCode.NONE
     offset: int = NO_OFFSET

@@ -83,7 +83,10 @@ class Watching:
 
 
 class SessionWatch:
-    """on_change: set by who waits for one. speaker: what its last request came on, a connection or its like."""
+    """The watch of a session.
+
+    on_change: set by who waits for one. speaker: what its last request came on, a connection or its like.
+    """
 
     def __init__(self) -> None:
         self.on_change: Callable[[], None] | None = None

@@ -27,7 +27,7 @@ class SimulatedProcess(trio.abc.Instrument):
         _process.set(self)
 
     def pause(self) -> None:
-        """Takes effect at the end of the scheduler's turn. It must go on before its nursery can end."""
+        """Pause the process at the end of the scheduler's turn. It must go on before its nursery can end."""
         assert not self.is_paused, "it is paused already"
         self.is_paused = True
         queue = run_queue()

@@ -65,7 +65,7 @@ _LAST_SUFFIX = re.compile(r"(\.\d+-\d+)?(\.(deleted|cleaned|swap|damaged|tmp|par
 
 
 class FileName(NamedTuple):
-    """What a file's name tells.
+    """The parts of a file's name.
 
     base_offset: None where the name does not begin with one. is_in_use: no suffix says that the file is on its way.
     """

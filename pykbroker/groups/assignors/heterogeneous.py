@@ -57,7 +57,7 @@ class HeterogeneousAssignment:
     # Keeping and handing out
 
     def _keep(self) -> dict[bytes, list[int]]:
-        """Takes what members have and may keep. Returns the partitions of each topic that no member has."""
+        """Take what members have and may keep. Returns the partitions of each topic that no member has."""
         unassigned = {topic_id: dict.fromkeys(range(count)) for topic_id, count in self._partition_counts.items()}
         for index, member in enumerate(self._members):
             for topic_id, partitions in sorted(member.assignment.items()):

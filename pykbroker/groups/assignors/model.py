@@ -1,4 +1,4 @@
-"""What an assignor of the consumer protocol is given, and what it returns (KIP-848).
+"""Inputs and outputs of an assignor of the consumer protocol (KIP-848).
 
 All of it is values: the members of the group, what each is subscribed to, and its part of the last target assignment.
 The models are Kafka's `GroupSpec`, `SubscribedTopicDescriber` and `PartitionAssignor`.
@@ -19,7 +19,7 @@ TopicPartition: TypeAlias = tuple[bytes, int]
 
 @dataclass(frozen=True, slots=True)
 class MemberSubscription:
-    """What a member is subscribed to, and what it has.
+    """The subscription of a member, and what the member has.
 
     topic_ids: of the topics that exist. assignment: the member's part of the last target assignment. rack_id,
     instance_id: None or empty where the member has none.

@@ -1,4 +1,4 @@
-"""Puts the partitions that an assignor gives to a member into a target assignment."""
+"""Target assignments, into which go the partitions that an assignor gives to members."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ class _HomogeneousAssignment:
         }
 
     def _keep(self) -> None:
-        """Takes what members have and may have at all. Where two have the same partition, the first keeps it."""
+        """Take what members have and may have at all. Where two have the same partition, the first keeps it."""
         taken: set[TopicPartition] = set()
         for member_id in self._ordered:
             kept = [
@@ -70,7 +70,7 @@ class _HomogeneousAssignment:
             self._kept[member_id] = kept
 
     def _set_quotas(self) -> None:
-        """Gives the quotas that are one larger to members that have more than the quota, before others."""
+        """Give the quotas that are one larger to members that have more than the quota, before others."""
         quota, extras = divmod(sum(self._partition_counts.values()), len(self._ordered))
         largest_first = sorted(self._ordered, key=lambda member_id: len(self._kept[member_id]) <= quota)
         for number, member_id in enumerate(largest_first):
@@ -104,7 +104,7 @@ class _HomogeneousAssignment:
         ]
 
     def _fill_within_racks(self, unassigned: Sequence[TopicPartition]) -> list[TopicPartition]:
-        """Gives partitions to members in the rack of a replica, those with the fewest such racks first. Returns the
+        """Give partitions to members in the rack of a replica, those with the fewest such racks first. Returns the
         partitions that are left."""
         rooms: dict[str, deque[str]] = {}
         for member_id in self._ordered:
@@ -123,7 +123,7 @@ class _HomogeneousAssignment:
         return left
 
     def _fill(self, unassigned: Iterable[TopicPartition]) -> None:
-        """Gives partitions to members in turns, so that every member gets some of each topic."""
+        """Give partitions to members in turns, so that every member gets some of each topic."""
         waiting = deque(member_id for member_id in self._ordered if self._room[member_id])
         for each in unassigned:
             self._give_next(waiting, each)

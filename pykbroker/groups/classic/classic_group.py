@@ -107,7 +107,7 @@ class ClassicGroup:
 
     @property
     def is_simple(self) -> bool:
-        """Whether nobody ever joined: the group exists for its offsets."""
+        """Tell whether nobody ever joined: the group exists for its offsets."""
         return self.state is EMPTY and self.protocol_type is None and not self.pending_join_members
 
     @property
@@ -126,7 +126,7 @@ class ClassicGroup:
     # Members
 
     def add_pending(self, member_id: str) -> None:
-        """Keeps a member id that was handed out with MEMBER_ID_REQUIRED, until its owner joins with it."""
+        """Keep a member id that was handed out with MEMBER_ID_REQUIRED, until its owner joins with it."""
         assert member_id not in self.members
         self.pending_join_members[member_id] = None
 
@@ -140,7 +140,7 @@ class ClassicGroup:
         self.pending_join_members.pop(member.member_id, None)
 
     def remove(self, member_id: str) -> ClassicGroupMember | None:
-        """Removes a member, or a pending member id. Where the leader goes, the oldest member becomes leader."""
+        """Remove a member, or a pending member id. Where the leader goes, the oldest member becomes leader."""
         member = self.members.pop(member_id, None)
         if member is not None and member.group_instance_id is not None:
             del self.static_members[member.group_instance_id]
@@ -151,7 +151,7 @@ class ClassicGroup:
         return member
 
     def rename_static_member(self, member: ClassicGroupMember, new_member_id: str) -> None:
-        """Gives a static member that came back its new id; it keeps its assignment, and the lead if it had it."""
+        """Give a static member that came back its new id; it keeps its assignment, and the lead if it had it."""
         assert member.group_instance_id is not None
         old_member_id = member.member_id
         del self.members[old_member_id]
@@ -182,7 +182,7 @@ class ClassicGroup:
         return not self.pending_join_members and all(m.awaiting_join is not None for m in self.members.values())
 
     def supports_protocols(self, protocol_type: str, protocols: dict[str, bytes]) -> bool:
-        """Whether a member with these protocols may be in the group: every member must support one of them."""
+        """Tell whether a member with these protocols may be in the group: every member must support one of them."""
         if self.state is EMPTY:
             return bool(protocol_type and protocols)
         if self.protocol_type != protocol_type:
@@ -199,7 +199,7 @@ class ClassicGroup:
         return votes.most_common(1)[0][0]
 
     def elect_joined_leader(self) -> bool:
-        """Gives the lead to a member that has rejoined. False where no member has."""
+        """Give the lead to a member that has rejoined. False where no member has."""
         if self.leader_id is None:
             return False
         if self.members[self.leader_id].awaiting_join is not None:
@@ -226,7 +226,7 @@ class ClassicGroup:
         self.transition_to(COMPLETING_REBALANCE if self.members else EMPTY, timestamp_ms, cause)
 
     def settle(self) -> None:
-        """Makes a group STABLE whose members no rebalance has brought together; the caller sets their assignments."""
+        """Make a group STABLE whose members no rebalance has brought together; the caller sets their assignments."""
         assert self.state is EMPTY
         assert self.members
         self.state = STABLE
@@ -240,7 +240,10 @@ class ClassicGroup:
         return self.protocol_type == CONSUMER_PROTOCOL_TYPE
 
     def is_subscribed_to(self, topic: str) -> bool:
-        """Whether a member is subscribed to the topic; all topics count where consumers' subscriptions are unknown."""
+        """Tell whether a member is subscribed to the topic.
+
+        All topics count where consumers' subscriptions are unknown.
+        """
         return self.uses_consumer_protocol if self.topics is None else topic in self.topics
 
     def look_up_topics(self) -> None:

@@ -38,8 +38,10 @@ class ClassicGroupMember:
 
     @property
     def keeps_session(self) -> bool:
-        """Whether a request that waits stands for heartbeats. A new member's does not: its long first timeout bounds
-        it."""
+        """Tell whether a request that waits stands for heartbeats.
+
+        A new member's does not: its long first timeout bounds it.
+        """
         return not self.is_new and (self.awaiting_join is not None or self.awaiting_sync is not None)
 
     def vote(self, candidates: Collection[str]) -> str:
@@ -47,5 +49,5 @@ class ClassicGroupMember:
         return next(name for name in self.protocols if name in candidates)
 
     def matches(self, protocols: dict[str, bytes]) -> bool:
-        """Whether the member still supports the same protocols, in the same order, with the same metadata."""
+        """Tell whether the member still supports the same protocols, in the same order, with the same metadata."""
         return list(self.protocols.items()) == list(protocols.items())

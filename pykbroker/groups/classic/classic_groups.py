@@ -107,7 +107,7 @@ class ClassicGroups:
     # Heartbeat
 
     def heartbeat(self, request: HeartbeatRequest, step: Step) -> HeartbeatResponse:
-        """Keeps the member's session, and tells the member whether a rebalance is under way."""
+        """Keep the member's session, and tell the member whether a rebalance is under way."""
         return HeartbeatResponse(error_code=self._heartbeat(request, step))
 
     def _heartbeat(self, request: HeartbeatRequest, step: Step) -> ErrorCode:
@@ -125,7 +125,7 @@ class ClassicGroups:
         return ErrorCode.REBALANCE_IN_PROGRESS if group.state is PREPARING_REBALANCE else ErrorCode.NONE
 
     def on_offset_commit(self, group_id: str, member_id: str, step: Step) -> None:
-        """Keeps the member's session: a commit is a sign of life, as a heartbeat is."""
+        """Keep the member's session: a commit is a sign of life, as a heartbeat is."""
         group = find_classic(self._groups, group_id)
         if group is not None and group.state in (STABLE, PREPARING_REBALANCE) and member_id in group.members:
             self.rebalance.keep_session(group, group.members[member_id], step)
@@ -171,7 +171,7 @@ class ClassicGroups:
         return DescribeGroupsResponse(groups=described)
 
     def close(self, group: ClassicGroup, cause: str, step: Step) -> None:
-        """Moves an empty group that is being deleted to DEAD. Member ids that were handed out count for nothing
+        """Move an empty group that is being deleted to DEAD. Member ids that were handed out count for nothing
         then."""
         for member_id in list(group.pending_join_members):
             self.rebalance.drop_member(group, member_id, step)
@@ -180,7 +180,7 @@ class ClassicGroups:
     # Timers
 
     def expire(self, group: ClassicGroup, timeout: Timeout, step: Step) -> None:
-        """Acts on a timeout of the group. Those of the consumer protocol are left over from before a migration."""
+        """Act on a timeout of the group. Those of the consumer protocol are left over from before a migration."""
         match timeout:
             case SessionTimeout():
                 self.rebalance.expire_session(group, timeout.member_id, step)
@@ -194,7 +194,7 @@ class ClassicGroups:
                 pass
 
     def begin_sessions(self, group: ClassicGroup, step: Step) -> Iterator[None]:
-        """Gives each member of a group that was read back a full session timeout. Yields after each member."""
+        """Give each member of a group that was read back a full session timeout. Yields after each member."""
         for member in group.members.values():
             self.rebalance.keep_session(group, member, step)
             yield
@@ -214,7 +214,7 @@ class ClassicGroups:
     # Loading
 
     def replay(self, key: GroupMetadataKey, value: GroupMetadataValue | None) -> None:
-        """Applies a record that was read back. Raises BadRecord, and changes nothing then."""
+        """Apply a record that was read back. Raises BadRecord, and changes nothing then."""
         if value is not None:
             self._groups[key.group] = group_from_record(key.group, value)
         elif find_classic(self._groups, key.group) is not None:
@@ -233,7 +233,10 @@ def _validate_sync_in(group: ClassicGroup, request: SyncGroupRequest) -> ErrorCo
 
 
 def _differs(asked: str | None, known: str | None) -> bool:
-    """Before version 5 a member does not say its protocol; in its first rebalance a group does not know it."""
+    """Tell whether protocols differ.
+
+    A member does not say its own before version 5, nor a group in its first rebalance.
+    """
     return asked is not None and known is not None and asked != known
 
 

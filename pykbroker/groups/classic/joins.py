@@ -57,7 +57,7 @@ class Joins:
         self._rng = rng
 
     def join(self, request: JoinGroupRequest, call: Call) -> None:
-        """Joins a classic group, which may be new. `consumer.classic_protocol_members` serves consumer groups that have
+        """Join a classic group, which may be new. `consumer.classic_protocol_members` serves consumer groups that have
         members."""
         error_code = validate_join(request, call.context, self._config)
         if error_code is not ErrorCode.NONE:
@@ -83,7 +83,7 @@ class Joins:
             step.append(empty_group_record(group))
 
     def _delete_empty_consumer_group(self, group_id: str, step: Step) -> None:
-        """Makes room for a classic group of the same id."""
+        """Make room for a classic group of the same id."""
         known = self._groups.pop(group_id, None)
         if known is not None:
             for tombstone in known.tombstones():
@@ -104,8 +104,10 @@ class Joins:
             self._join_known_member(group, request, call)
 
     def _has_room(self, group: ClassicGroup, member_id: str) -> bool:
-        """Whether the group has room for the member. While members join, only those that wait are counted: in a full
-        group the last to rejoin stay out."""
+        """Tell whether the group has room for the member.
+
+        While members join, only those that wait are counted: in a full group the last to rejoin stay out.
+        """
         member = group.members.get(member_id)
         if group.state is PREPARING_REBALANCE:
             if member is not None and member.awaiting_join is not None:
@@ -228,7 +230,7 @@ class Joins:
     def _answer_without_rebalance(
         self, group: ClassicGroup, member: ClassicGroupMember, old_leader_id: str, call: Call
     ) -> None:
-        """Tells a leader to skip the assignment (KIP-814). A client that cannot be told so is answered as a follower of
+        """Tell a leader to skip the assignment (KIP-814). A client that cannot be told so is answered as a follower of
         the former leader, which keeps it from computing an assignment that nobody asked for."""
         answer = join_answer(group, member)
         if call.context.api_version >= FIRST_VERSION_WITH_SKIP_ASSIGNMENT:
@@ -240,7 +242,7 @@ class Joins:
 
 
 def validate_join(request: JoinGroupRequest, context: GroupRequestContext, config: GroupConfig) -> ErrorCode:
-    """What is wrong with a JoinGroup, whichever group it is for."""
+    """Return what is wrong with a JoinGroup, whichever group it is for."""
     if not request.group_id:
         return ErrorCode.INVALID_GROUP_ID
     if offers_too_much(request):
@@ -254,13 +256,13 @@ def validate_join(request: JoinGroupRequest, context: GroupRequestContext, confi
 
 
 def needs_member_id(request: JoinGroupRequest, context: GroupRequestContext) -> bool:
-    """Whether the member has to be given an id before it may join (KIP-394)."""
+    """Tell whether the member has to be given an id before it may join (KIP-394)."""
     is_dynamic = request.group_instance_id is None
     return is_dynamic and not request.member_id and context.api_version >= FIRST_VERSION_WITH_REQUIRED_MEMBER_ID
 
 
 def offers_too_much(request: JoinGroupRequest) -> bool:
-    """Whether the member brings more protocols, or more metadata, than a coordinator keeps for one member.
+    """Tell whether the member brings more protocols, or more metadata, than a coordinator keeps for one member.
 
     Each protocol is kept as long as the member is there, and is compared with those of all members.
     """
@@ -272,7 +274,7 @@ def metadata_bytes(request: JoinGroupRequest) -> int:
 
 
 def look_if_all_loadable(request: JoinGroupRequest) -> LongWork[bool]:
-    """Whether Kafka could load a group with the member, whichever protocol is chosen."""
+    """Tell whether Kafka could load a group with the member, whichever protocol is chosen."""
     if request.protocol_type == CONSUMER_PROTOCOL_TYPE:
         for protocol in request.protocols:
             if not (yield from look_if_loadable(bytes(protocol.metadata))):

@@ -1,4 +1,4 @@
-"""How a classic group gets from one generation to the next, and which members it loses on the way.
+"""Rebalances: the way of a classic group from one generation to the next, and the members that it loses on it.
 
 A rebalance has two phases. In the first, each member's JoinGroup waits until all members have joined or the rebalance
 timeout is over. In the second, each member's SyncGroup waits until the leader's assignment comes. A group that was
@@ -32,7 +32,7 @@ class Rebalance:
     # Joining
 
     def start_or_complete_join(self, group: ClassicGroup, cause: str, step: Step) -> None:
-        """Starts a rebalance after a member came, changed or left; one that is under way may be complete now."""
+        """Start a rebalance after a member came, changed or left; one that is under way may be complete now."""
         if group.state is PREPARING_REBALANCE:
             self.complete_join_if_all_joined(group, cause, step)
         else:
@@ -55,7 +55,7 @@ class Rebalance:
             self._await_rejoins(group, step)
 
     def complete_join_if_all_joined(self, group: ClassicGroup, cause: str, step: Step) -> None:
-        """Completes the joining phase if no member is missing. Only the initial rebalance delay completes it for a
+        """Complete the joining phase if no member is missing. Only the initial rebalance delay completes it for a
         group's first generation, because it waits for members that are not known yet."""
         if group.state is PREPARING_REBALANCE and group.previous_state is not EMPTY and group.has_all_members_joined:
             self._complete_join(group, cause, step)
@@ -107,14 +107,14 @@ class Rebalance:
             step.because(f"group {group.group_id}: {', '.join(absent)} did not rejoin in time")
 
     def forget(self, group: ClassicGroup) -> None:
-        """Cancels the deadlines of a group that becomes a consumer group."""
+        """Cancel the deadlines of a group that becomes a consumer group."""
         self._deadlines.cancel(RebalanceTimeout(group.group_id))
         self._deadlines.cancel(SyncTimeout(group.group_id, group.generation_id))
 
     # Syncing
 
     def stabilize(self, group: ClassicGroup, assignments: dict[str, bytes], step: Step) -> None:
-        """Writes the leader's assignment, and answers each SyncGroup that waits with the member's part of it."""
+        """Write the leader's assignment, and answer each SyncGroup that waits with the member's part of it."""
         for member in group.members.values():
             member.assignment = assignments.get(member.member_id, b"")
         least_bytes = least_record_bytes(group)
@@ -168,7 +168,7 @@ class Rebalance:
     # Members
 
     def keep_session(self, group: ClassicGroup, member: ClassicGroupMember, step: Step) -> None:
-        """Starts the member's session timeout anew, after a sign of life."""
+        """Start the member's session timeout anew, after a sign of life."""
         timeout_ms = self._config.new_member_join_timeout_ms if member.is_new else member.session_timeout_ms
         self._deadlines.schedule(SessionTimeout(group.group_id, member.member_id), step.now_ms + timeout_ms)
 
@@ -182,7 +182,7 @@ class Rebalance:
             member.awaiting_join = None
 
     def drop_member(self, group: ClassicGroup, member_id: str, step: Step) -> None:
-        """Removes the member. A request of it that waits is answered with UNKNOWN_MEMBER_ID."""
+        """Remove the member. A request of it that waits is answered with UNKNOWN_MEMBER_ID."""
         self.forget_session(group, member_id)
         member = group.remove(member_id)
         if member is None:

@@ -1,1 +1,1 @@
-"""What all groups share: the interface of a group, records, deadlines, settings, steps, and the view of topics."""
+"""Parts that all groups share: their interface, records, deadlines, settings, steps, and the view of topics."""

@@ -1,4 +1,4 @@
-"""What a request brings along besides its body, and what one step of the coordinator gathers.
+"""The context of a request to a group coordinator, and what one step of the coordinator gathers.
 
 A `Step` is one `handle` or `expire`: rules append records to it, answer tokens and say why; it becomes a `Result`. A
 request that is answered at once needs the context and the step; a request that may wait, or be answered between
@@ -17,7 +17,7 @@ from .records import CoordinatorRecord
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupRequestContext:
-    """Who sent a request, and in which version.
+    """The sender of a request, and the request's version.
 
     api_version: the version on the wire, on which some rules depend. client_host: `/127.0.0.1`, as Kafka writes it.
     is_loadable: whether Kafka could load all subscriptions of a JoinGroup; None where nobody has looked so far.
@@ -31,7 +31,7 @@ class GroupRequestContext:
 
 @dataclass(slots=True)
 class Step:
-    """What one `handle` or `expire` has brought about so far.
+    """One `handle` or `expire`, with what it has brought about so far.
 
     now_ms: monotonic, for deadlines. timestamp_ms: wall clock, for what is written. producer: id and epoch of the
     producer in whose transaction the records are. is_unfinished: the step did a part of the work and has to be made

@@ -40,7 +40,10 @@ class InitialDelay:
 
 @dataclass(frozen=True, slots=True)
 class RebalanceTimeout:
-    """Not every member has rejoined in time. The key is that of `InitialDelay`: a group is in one or the other."""
+    """The timeout of a rebalance in which not every member has rejoined.
+
+    The key is that of `InitialDelay`: a group is in one or the other.
+    """
 
     group_id: str
 
@@ -51,7 +54,7 @@ class RebalanceTimeout:
 
 @dataclass(frozen=True, slots=True)
 class SyncTimeout:
-    """Not every member has sent SyncGroup for this generation in time."""
+    """The timeout of a generation for which not every member has sent SyncGroup."""
 
     group_id: str
     generation_id: int
@@ -128,7 +131,7 @@ class Deadlines:
         return timeout.key in self._current
 
     def schedule(self, timeout: Timeout, at_ms: int) -> None:
-        """Replaces the deadline that the same key has."""
+        """Replace the deadline that the same key has."""
         key = timeout.key
         self._kept.keep(key)
         entry = self._current[key] = (at_ms, next(self._sequence), timeout)
@@ -141,11 +144,11 @@ class Deadlines:
         self._current.pop(key, None)
 
     def begin_trial(self) -> None:
-        """Begins a trial: `end_trial` may take back what changes from here on."""
+        """Begin a trial: `end_trial` may take back what changes from here on."""
         self._kept.begin()
 
     def end_trial(self, *, is_kept: bool) -> None:
-        """Ends the trial of a step. is_kept: whether the changes stay. A deadline that is put back may come after
+        """End the trial of a step. is_kept: whether the changes stay. A deadline that is put back may come after
         others of the same time."""
         for key, entry in self._kept.end().items():
             if not is_kept and self._current.get(key) is not entry:
@@ -180,7 +183,7 @@ class Deadlines:
 
 
 def cancel_timeouts_of_member(deadlines: Deadlines, group_id: str, member_id: str) -> None:
-    """Cancels all timeouts that a member of a consumer group can have."""
+    """Cancel all timeouts that a member of a consumer group can have."""
     for timeout in (
         SessionTimeout(group_id, member_id),
         RevocationTimeout(group_id, member_id, 0),

@@ -1,4 +1,4 @@
-"""What a shard may ask any of its groups, whichever type the group has. The model is Kafka's interface `Group`.
+"""The interface of a group to its shard, whichever type the group has. The model is Kafka's interface `Group`.
 
 Offsets are committed for classic groups and for consumer groups, and an administrator lists both; each type of group
 says for itself who may commit, when an offset is unused, and which records delete the group. So the rules of offsets
@@ -42,7 +42,7 @@ class Group(Protocol):
 
     @property
     def has_pending_members(self) -> bool:
-        """Whether a member id was handed out whose owner has not joined with it yet."""
+        """Tell whether a member id was handed out whose owner has not joined with it yet."""
         ...
 
     def is_subscribed_to(self, topic: str) -> bool: ...
@@ -60,11 +60,14 @@ class Group(Protocol):
     def validate_offset_commit(
         self, member_id: str, instance_id: str | None, member_epoch: int, version: int
     ) -> ErrorCode:
-        """What is wrong with an OffsetCommit as a whole. member_epoch: the generation, where the member has one."""
+        """Return what is wrong with an OffsetCommit as a whole.
+
+        member_epoch: the generation, where the member has one.
+        """
         ...
 
     def validate_txn_offset_commit(self, member_id: str, instance_id: str | None, member_epoch: int) -> ErrorCode:
-        """What is wrong with a TxnOffsetCommit as a whole."""
+        """Return what is wrong with a TxnOffsetCommit as a whole."""
         ...
 
     def validate_committed_partitions(
@@ -78,5 +81,5 @@ class Group(Protocol):
     def validate_offset_delete(self) -> ErrorCode: ...
 
     def offset_unused_since_ms(self, commit_timestamp_ms: int) -> int | None:
-        """When an offset of a topic that nobody is subscribed to fell out of use; None while it may be in use."""
+        """Return when an offset of a topic without subscribers fell out of use; None while it may be in use."""
         ...

@@ -1,4 +1,4 @@
-"""What handlers ask of a coordinator besides the requests of the protocol.
+"""Requests of handlers to a coordinator besides those of the protocol.
 
 One request of a client may concern a hundred thousand groups, or all offsets of a group; handlers split it and ask for
 a part at a time.

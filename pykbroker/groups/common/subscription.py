@@ -31,7 +31,7 @@ def subscribed_topics(subscription: bytes) -> frozenset[str] | None:
 
 
 def topic_count(subscription: bytes) -> int:
-    """How many topics the bytes claim to name."""
+    """Return how many topics the bytes claim to name."""
     if len(subscription) < VERSION_PREFIX_BYTES + _INT32.size:
         return 0
     return max(int(_INT32.unpack_from(subscription, VERSION_PREFIX_BYTES)[0]), 0)
@@ -43,7 +43,7 @@ def is_loadable(subscription: bytes) -> bool:
 
 
 def look_if_loadable(subscription: bytes) -> LongWork[bool]:
-    """Whether Apache Kafka can load a group with such a member.
+    """Tell whether Apache Kafka can load a group with such a member.
 
     Kafka treats bytes that end in front of a number as no subscription. But it fails on an impossible count or length,
     and then it cannot load any group of that partition of `__consumer_offsets`. Kafka never answers the JoinGroup of

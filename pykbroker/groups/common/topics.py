@@ -1,4 +1,4 @@
-"""What the rules of groups know of topics: a view of the metadata that the driver gives to a shard.
+"""The view that the rules of groups have of topics: a view of the metadata that the driver gives to a shard.
 
 A group notices by a hash that its topics have changed (KIP-1101). The hash is Kafka's, XXH3 over the values in the
 order of `Utils.computeTopicHash`, so that the next coordinator of the group, which may be Kafka's, computes the same.
@@ -46,7 +46,7 @@ class TopicsView(Protocol):
         ...
 
     def replica_racks(self, topic_id: bytes) -> Iterable[tuple[str, ...]]:
-        """For each partition, in order, the rack of each replica whose broker has one."""
+        """Return for each partition, in order, the racks of the replicas whose brokers have one."""
         ...
 
     def racks(self, topic_id: bytes, partition: int) -> frozenset[str]: ...
@@ -132,7 +132,7 @@ class MetadataHash:
             yield self._learn(name)
 
     def _learn(self, name: str) -> int:
-        """Hashes a topic that is not known. Returns how many steps of long work that took."""
+        """Hash a topic that is not known. Returns how many steps of long work that took."""
         topic_id = self._topics.topic_id(name)
         if topic_id is None or name in self._known:
             return 1

@@ -71,7 +71,7 @@ class AssignmentTask:
         return subscriptions
 
     def run_in_thread(self, in_batches: Callable[[Sequence[EncodedRecord]], Sequence[bytes]]) -> ComputedAssignment:
-        """Computes the assignment, and encodes the records of the members whose target has changed."""
+        """Compute the assignment, and encode the records of the members whose target has changed."""
         computed = self.run()
         changed = [member_id for member_id, each in computed.targets.items() if each is not self.before.get(member_id)]
         records = [
@@ -81,12 +81,12 @@ class AssignmentTask:
         return replace(computed, written=changed, batches=in_batches(records))
 
     def let_go(self) -> None:
-        """Frees the former target assignment one value after another. To be called in a thread: there are very many."""
+        """Free the former target assignment one value after another. To be called in a thread: there are very many."""
         while self.before:
             self.before.popitem()
 
     def failed(self) -> ComputedAssignment:
-        """What a task comes to that has failed: the group asks again."""
+        """Return the result of a failed task: the group asks again."""
         return ComputedAssignment(self, {}, {}, has_failed=True)
 
     def _static_members(self) -> dict[str, str]:
@@ -95,7 +95,7 @@ class AssignmentTask:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ComputedAssignment:
-    """What a task has come to.
+    """The result of a task.
 
     targets: of every member that the group had. written: the members whose target has changed and whose records are in
     `batches`, which are encoded already.
@@ -118,17 +118,17 @@ class ComputedAssignment:
 
 
 class AssignmentOffload(Protocol):
-    """Computes large assignments beside the event loop, and has them put into their groups afterwards."""
+    """A worker that computes large assignments beside the event loop, and has them put into their groups afterwards."""
 
     @property
     def has_room(self) -> bool:
-        """Whether another task may begin; where none may, a later heartbeat asks again."""
+        """Tell whether another task may begin; where none may, a later heartbeat asks again."""
         ...
 
     def begin(self, task: AssignmentTask) -> None: ...
 
 
 def size_of(group: ConsumerGroup, topics: TopicDescriber, topic_ids: frozenset[bytes]) -> int:
-    """About what an assignment of the group costs, in members and partitions."""
+    """Estimate what an assignment of the group costs, in members and partitions."""
     size = len(group.members) + sum(topics.partition_count(topic_id) for topic_id in topic_ids)
     return size if group.is_homogeneous else size * _WEIGHT_OF_DIFFERENCES

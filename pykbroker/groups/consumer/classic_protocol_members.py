@@ -45,7 +45,7 @@ from .migration import Migration, classic_metadata
 
 
 class ClassicProtocolMembers:
-    """Serves the classic requests for consumer groups that have members."""
+    """The handler of classic requests for consumer groups that have members."""
 
     def __init__(
         self,
@@ -249,7 +249,7 @@ def _updated(
 
 
 def _is_one_common(group: ConsumerGroup, protocols: Mapping[str, bytes]) -> bool:
-    """Whether every classic member supports one of the protocols, so that the group can become a classic group."""
+    """Tell whether every classic member supports one of the protocols, so that the group can become a classic group."""
     offered = [
         {protocol.name for protocol in member.classic.supported_protocols}
         for member in group.members.values()

@@ -68,7 +68,10 @@ class ConsumerGroupState(Enum):
 
 
 class Incarnation:
-    """Tells a group from earlier and later groups of the same id. A copy of a group has the same incarnation."""
+    """The incarnation tells a group from earlier and later groups of the same id.
+
+    A copy of a group has the same incarnation.
+    """
 
 
 class ConsumerGroup:
@@ -186,7 +189,7 @@ class ConsumerGroup:
 
     @property
     def is_homogeneous(self) -> bool:
-        """Whether all members are subscribed to the same topics."""
+        """Tell whether all members are subscribed to the same topics."""
         by_name = self.subscribed_topic_names.values()
         if not self.subscribed_regexes:
             return all(count == len(self.members) for count in by_name)
@@ -232,7 +235,7 @@ class ConsumerGroup:
         return ErrorCode.NONE
 
     def validate_offset_fetch(self, member_id: str | None, member_epoch: int) -> ErrorCode:
-        """Everybody may read who does not claim to be a member."""
+        """Check an OffsetFetch; a request that does not claim to be a member's may read."""
         if member_id is None and member_epoch < 0:
             return ErrorCode.NONE
         member = self.members.get(member_id or "")
@@ -249,7 +252,7 @@ class ConsumerGroup:
     # Changes
 
     def put(self, member: ConsumerGroupMember) -> None:
-        """Adds the member, or replaces the value that the group had of it.
+        """Add the member, or replace the value that the group had of it.
 
         The last record that assigns a partition decides its owner: in a compacted log, the newest record of one member
         may come before the record by which another member made room for it.

@@ -110,13 +110,13 @@ class ConsumerGroups:
         self._topic_changes.note(names)
 
     def put_assignment(self, computed: ComputedAssignment, step: Step) -> None:
-        """Takes a target assignment that was computed beside the event loop; members hear of it one by one."""
+        """Take a target assignment that was computed beside the event loop; members hear of it one by one."""
         self._targets.put_awaited(find_consumer(self._groups, computed.task.group_id), computed, step)
 
     # Timers
 
     def expire(self, group: ConsumerGroup, timeout: Timeout, step: Step) -> None:
-        """Acts on a timeout of the group. Those of rebalances are left over from before a migration."""
+        """Act on a timeout of the group. Those of rebalances are left over from before a migration."""
         match timeout:
             case SessionTimeout():
                 self._membership.expire_session(group, timeout.member_id, step)
@@ -130,7 +130,7 @@ class ConsumerGroups:
                 pass
 
     def begin_sessions(self, group: ConsumerGroup, step: Step) -> Iterator[None]:
-        """Gives each member of a group that was read back a full session timeout. Yields after each member."""
+        """Give each member of a group that was read back a full session timeout. Yields after each member."""
         session_timeout_ms = self._config_of(group.group_id).session_timeout_ms
         for member in group.members.values():
             timeout_ms = session_timeout_ms if member.classic is None else member.classic.session_timeout_ms
@@ -142,7 +142,7 @@ class ConsumerGroups:
     # Trials
 
     def begin_trial(self) -> None:
-        """Begins a trial: `end_trial` may take back what changes from here on."""
+        """Begin a trial: `end_trial` may take back what changes from here on."""
         self._targets.begin_trial()
 
     def end_trial(self, *, is_kept: bool) -> None:

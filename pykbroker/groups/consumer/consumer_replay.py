@@ -1,4 +1,4 @@
-"""What the records of a consumer group do to the groups of a shard.
+"""Replay: the changes that the records of a consumer group make to the groups of a shard.
 
 A change is made by appending its record and applying it at once, so that a group that is read back is the group that
 was. The model is the replaying half of Kafka's `GroupMetadataManager`.
@@ -41,7 +41,7 @@ GREATEST_EPOCH: Final = 2**30
 
 
 class ConsumerReplay:
-    """Applies the records of consumer groups.
+    """The replay applies the records of consumer groups.
 
     groups: the shard's groups of all types, shared with it.
     """
@@ -50,12 +50,12 @@ class ConsumerReplay:
         self._groups = groups
 
     def change(self, record: CoordinatorRecord, step: Step) -> None:
-        """Appends the record to the step, and applies it."""
+        """Append the record to the step, and apply it."""
         step.append(record)
         self._apply(record.key, record.value)
 
     def replay(self, key: object, value: object) -> None:
-        """Applies a record that was read back. Raises BadRecord, and changes nothing then."""
+        """Apply a record that was read back. Raises BadRecord, and changes nothing then."""
         _check(value)
         self._apply(key, value)
 
@@ -90,7 +90,7 @@ class ConsumerReplay:
                 raise AssertionError(f"{type(key).__name__} with {type(value).__name__}")
 
     def _replay_tombstone_of_part(self, key: object) -> None:
-        """Ignores a tombstone of what is not there: compaction may have removed all that was before it."""
+        """Ignore a tombstone of what is not there: compaction may have removed all that was before it."""
         group = find_consumer(self._groups, getattr(key, "group_id", ""))
         if group is None:
             return
@@ -112,7 +112,7 @@ class ConsumerReplay:
     def _replay_partition_metadata(
         self, key: ConsumerGroupPartitionMetadataKey, value: ConsumerGroupPartitionMetadataValue | None
     ) -> None:
-        """Notes whether the record exists. The metadata hash has replaced it (KIP-1101), so it is to be deleted."""
+        """Note whether the record exists. The metadata hash has replaced it (KIP-1101), so it is to be deleted."""
         if value is not None:
             self._group(key.group_id).has_partition_metadata_record = True
         elif (group := find_consumer(self._groups, key.group_id)) is not None:

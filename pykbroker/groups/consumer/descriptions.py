@@ -43,7 +43,7 @@ class ConsumerGroupAsOfNow:
         return (member_id for _, member_id in (yield from ordered(places)))
 
     def steps_of(self, member_id: str) -> int:
-        """How many steps of long work it takes to describe the member and to encode the description."""
+        """Return how many steps of long work it takes to describe the member and to encode the description."""
         member = self._members[member_id]
         each = [*member.assigned.values(), *member.pending_revocation.values(), *self._target_of(member).values()]
         return 5 + 2 * len(each) + sum(map(len, each)) // 8

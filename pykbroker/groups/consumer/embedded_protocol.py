@@ -40,7 +40,7 @@ class EmbeddedSubscription:
 
 
 def read_subscription(data: bytes, topics: TopicsView) -> EmbeddedSubscription:
-    """Decodes a subscription. Raises MalformedMessage."""
+    """Decode a subscription. Raises MalformedMessage."""
     parsed = _read(ConsumerProtocolSubscription, data)
     owned: dict[bytes, frozenset[int]] = {}
     for topic in parsed.owned_partitions:

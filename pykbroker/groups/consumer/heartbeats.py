@@ -72,7 +72,7 @@ class ConsumerHeartbeats:
     # Leaving
 
     def _leave(self, request: ConsumerGroupHeartbeatRequest, step: Step) -> ConsumerGroupHeartbeatResponse:
-        """Removes the member, or keeps its place where it will be back. Raises ApiError."""
+        """Remove the member, or keep its place where it will be back. Raises ApiError."""
         group = find_consumer(self._groups, request.group_id)
         if group is None:
             raise self._not_found(request.group_id, "Group")
@@ -91,7 +91,7 @@ class ConsumerHeartbeats:
     def _beat(
         self, request: ConsumerGroupHeartbeatRequest, context: GroupRequestContext, step: Step
     ) -> ConsumerGroupHeartbeatResponse:
-        """Joins the member, or keeps its session. Raises ApiError. Everything is validated before anything changes."""
+        """Join the member, or keep its session. Raises ApiError. Everything is validated before anything changes."""
         is_joining = request.member_epoch == JOINING_EPOCH
         group = self._find_group(request.group_id, is_joining=is_joining)
         if len(group.members) >= self._config.consumer_max_size and request.member_id not in group.members:
@@ -218,7 +218,7 @@ def _reported(request: ConsumerGroupHeartbeatRequest) -> ReportedPartitions | No
 def _is_to_be_told(
     request: ConsumerGroupHeartbeatRequest, before: ConsumerGroupMember, now: ConsumerGroupMember
 ) -> bool:
-    """Whether the answer has the assignment: for a member that joins or sends all fields, and where it changed."""
+    """Tell whether the answer has the assignment: for a member that joins or sends all fields, and where it changed."""
     has_subscription = request.subscribed_topic_names is not None or request.subscribed_topic_regex is not None
     is_full = (
         request.rebalance_timeout_ms != NO_REBALANCE_TIMEOUT

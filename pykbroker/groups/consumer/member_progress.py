@@ -1,4 +1,4 @@
-"""What a request changes in a consumer group and in the member that sent it, whichever protocol the member speaks.
+"""Changes that a request makes in a consumer group and in the member that sent it, whichever protocol that speaks.
 
 The member is added or changed, and with it the group's epoch; the target assignment is computed where it is older than
 that epoch; the member takes its next step towards its target. The model is what `consumerGroupHeartbeat` and
@@ -89,8 +89,10 @@ class MemberProgress:
     def _put(
         self, group: ConsumerGroup, before: ConsumerGroupMember, updated: ConsumerGroupMember, step: Step
     ) -> tuple[bool, bool]:
-        """Whether the member's subscription has changed, and whether that begins an epoch at once. The topics of a new
-        expression are not known yet: they begin an epoch when they are."""
+        """Tell whether the member's subscription has changed, and whether that begins an epoch at once.
+
+        The topics of a new expression are not known yet: they begin an epoch when they are.
+        """
         if updated != before or updated.member_id not in group.members:
             self._records.change(member_record(group.group_id, updated), step)
             step.because(f"group {group.group_id}: {updated.member_id} subscribes to {_subscription(updated)}")
@@ -102,7 +104,7 @@ class MemberProgress:
         return True, has_other_names or not new_regex or new_regex in group.resolved_regexes
 
     def _refresh_metadata(self, group: ConsumerGroup, starts_epoch: bool, step: Step) -> None:
-        """Begins an epoch after a new subscription, or where the topics of the group's subscriptions have changed."""
+        """Begin an epoch after a new subscription, or where the topics of the group's subscriptions have changed."""
         if starts_epoch or self._metadata_hash.of(group.topic_names) != group.metadata_hash:
             self._membership.start_epoch(group, step)
         self._topic_changes.are_seen_by(group)

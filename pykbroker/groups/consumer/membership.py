@@ -1,4 +1,4 @@
-"""How members come to a consumer group and leave it: which member a request speaks for, replacement, fencing, timeouts.
+"""Membership of a consumer group: which member a request speaks for, replacement, fencing, timeouts.
 
 A dynamic member is known by its member id. A static member is known by its instance id (KIP-345), and its next process
 takes its place. The models are the methods of Kafka's `GroupMetadataManager` that have the same names.
@@ -38,7 +38,7 @@ from .migration import Migration
 
 
 class ConsumerMembership:
-    """Adds, replaces and removes members of consumer groups, and keeps their deadlines."""
+    """The membership of consumer groups: members are added, replaced and removed, and have deadlines."""
 
     def __init__(
         self, records: ConsumerReplay, deadlines: Deadlines, metadata_hash: MetadataHash, migration: Migration
@@ -91,7 +91,7 @@ class ConsumerMembership:
     def replace_static_member(
         self, group: ConsumerGroup, old: ConsumerGroupMember, member_id: str, step: Step
     ) -> ConsumerGroupMember:
-        """Gives the member's place, with all that it has, to a new member id, in the epoch of a member that joins."""
+        """Give the member's place, with all that it has, to a new member id, in the epoch of a member that joins."""
         new = replace(old, member_id=member_id, member_epoch=0, previous_member_epoch=0)
         target = group.target_assignment.get(old.member_id, {})
         self.cancel_timeouts(group, old.member_id)
@@ -117,7 +117,7 @@ class ConsumerMembership:
         step.because(f"group {group.group_id}: static member {member.instance_id} left for a while")
 
     def remove(self, group: ConsumerGroup, members: Collection[ConsumerGroupMember], cause: str, step: Step) -> None:
-        """Removes the members. Those that stay learn of it by a new group epoch, or, where they all speak the classic
+        """Remove the members. Those that stay learn of it by a new group epoch, or, where they all speak the classic
         protocol, by a rebalance of the classic group that this one becomes."""
         names = ", ".join(member.member_id for member in members)
         step.because(f"group {group.group_id}: {names} removed: {cause}")
@@ -136,7 +136,7 @@ class ConsumerMembership:
             self._records.change(regex_record(group.group_id, expression, None), step)
 
     def start_epoch(self, group: ConsumerGroup, step: Step) -> None:
-        """Raises the group's epoch, so that a new target assignment is computed."""
+        """Raise the group's epoch, so that a new target assignment is computed."""
         metadata_hash = self._metadata_hash.of(group.topic_names)
         self._records.change(group_epoch_record(group.group_id, group.group_epoch + 1, metadata_hash), step)
         step.because(f"group {group.group_id} is in epoch {group.group_epoch}")
@@ -154,7 +154,7 @@ class ConsumerMembership:
         self._deadlines.cancel(RevocationTimeout(group.group_id, member.member_id, member.member_epoch))
 
     def await_rejoin(self, group: ConsumerGroup, member: ConsumerGroupMember, step: Step) -> None:
-        """Starts the time in which a classic member has to rejoin, unless it runs already."""
+        """Start the time in which a classic member has to rejoin, unless it runs already."""
         timeout = MemberRejoinTimeout(group.group_id, member.member_id)
         if timeout not in self._deadlines:
             self._deadlines.schedule(timeout, step.now_ms + member.rebalance_timeout_ms)
@@ -162,7 +162,7 @@ class ConsumerMembership:
     def await_sync(
         self, group: ConsumerGroup, member: ConsumerGroupMember, session_timeout_ms: int, step: Step
     ) -> None:
-        """Starts the time in which a classic member that has rejoined has to send SyncGroup."""
+        """Start the time in which a classic member that has rejoined has to send SyncGroup."""
         self._deadlines.cancel(MemberRejoinTimeout(group.group_id, member.member_id))
         self.keep_session(group, member.member_id, session_timeout_ms, step)
         timeout = MemberSyncTimeout(group.group_id, member.member_id)

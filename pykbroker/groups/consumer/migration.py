@@ -131,7 +131,7 @@ class Migration:
         return group
 
     def upgrade(self, classic: ClassicGroup, group: ConsumerGroup, step: Step) -> None:
-        """Puts the group that `upgraded` gave in the classic group's place. Members that wait in a rebalance are told
+        """Put the group that `upgraded` gave in the classic group's place. Members that wait in a rebalance are told
         to rejoin."""
         for member_id in list(classic.pending_join_members):
             self._rebalance.drop_member(classic, member_id, step)
@@ -152,7 +152,7 @@ class Migration:
     # Consumer to classic
 
     def downgrade_without(self, group: ConsumerGroup, leaving: Collection[ConsumerGroupMember], step: Step) -> bool:
-        """Makes the group a classic group where that is allowed and only leaving members speak the consumer protocol.
+        """Make the group a classic group where that is allowed and only leaving members speak the consumer protocol.
         Whether it did."""
         gone = {member.member_id for member in leaving}
         for member in group.members.values():  # in most groups the first one ends it
@@ -169,7 +169,7 @@ class Migration:
     def downgrade_with(
         self, group: ConsumerGroup, joining: ConsumerGroupMember, generation_id: int, call: Call
     ) -> bool:
-        """Makes the group a classic group after a static member came back with the classic protocol. Whether it did.
+        """Make the group a classic group after a static member came back with the classic protocol. Whether it did.
 
         The member's JoinGroup is answered at once. Where a member does not have its target assignment yet, the answer
         has an epoch that is no generation of the group, and the member joins again in the rebalance that begins.
@@ -243,7 +243,10 @@ def _owned(member: ConsumerGroupMember) -> Assignment:
 
 
 def _share_a_protocol(members: Collection[ConsumerGroupMember]) -> bool:
-    """Whether one protocol is every member's. JoinGroup demands it; a log may have been written by another broker."""
+    """Tell whether one protocol is every member's.
+
+    JoinGroup demands it; a log may have been written by another broker.
+    """
     offered = [
         {protocol.name for protocol in member.classic.supported_protocols}
         for member in members

@@ -27,7 +27,7 @@ ReportedPartitions: TypeAlias = Mapping[bytes, Set[int]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reconciliation:
-    """What decides one member's next step.
+    """The facts that decide one member's next step.
 
     topic_ids: what the member is subscribed to; of other topics it gets nothing.
 
@@ -55,7 +55,7 @@ class Reconciliation:
         return self._towards_target(member.member_epoch)
 
     def _owns_any(self, partitions: OwnedPartitions) -> bool:
-        """Whether the member still owns one of the partitions; a member that does not report may own them all."""
+        """Tell whether the member still owns one of the partitions; a member that does not report may own them all."""
         if self.owned is None:
             return True
         return any(not self.owned.get(topic_id, frozenset()).isdisjoint(each) for topic_id, each in partitions.items())
@@ -102,5 +102,5 @@ class Reconciliation:
         return self.member.in_epoch(self.target_epoch, state=state, assigned=kept, pending_revocation={})
 
     def _can_get(self, topic_id: bytes, partition: int) -> bool:
-        """Whether the partition is free, or is one that the member itself is giving up."""
+        """Tell whether the partition is free, or is one that the member itself is giving up."""
         return self.is_free(topic_id, partition) or partition in self.member.pending_revocation.get(topic_id, {})

@@ -39,7 +39,7 @@ LONGEST: Final = 32_768
 
 
 class TopicRegexes(Protocol):
-    """Looks for the topics that expressions match, beside the event loop."""
+    """The resolver looks for the topics that expressions match, beside the event loop."""
 
     def find(self, expression: str, least_version: int) -> ResolvedTopics | None:
         """The topics as of that version of the metadata, or a later one. None where they are not known yet: they are
@@ -81,12 +81,12 @@ class RegularExpressions:
             self._known_since_version, _ = self._changes.popleft()
 
     def on_all_topics_changed(self) -> None:
-        """Notes that any topic may have changed."""
+        """Note that any topic may have changed."""
         self._changed_in_version = self._known_since_version = self._topics.version
         self._changes.clear()
 
     def refresh_if_due(self, group: ConsumerGroup, step: Step) -> bool:
-        """Resolves the group's expressions that are due. Whether one of them matches other topics now.
+        """Resolve the group's expressions that are due. Whether one of them matches other topics now.
 
         To be called in every heartbeat, after the member's own change.
         """
@@ -129,7 +129,7 @@ class RegularExpressions:
 
 
 def invalid_reason(expression: str) -> str | None:
-    """Why the expression is not valid, in words for the client; None where it is valid."""
+    """Return why the expression is not valid, in words for the client; None where it is valid."""
     try:
         _predicate(expression)
     except ValueError as error:
@@ -147,7 +147,7 @@ def matching_topics(expression: str, names: Iterable[str]) -> frozenset[str]:
 
 
 def _predicate(expression: str) -> Callable[[str], bool]:
-    """Whether a name matches. Raises ValueError where the expression is not valid.
+    """Tell whether a name matches. Raises ValueError where the expression is not valid.
 
     The library is imported when the first expression comes. It caches what it compiled last.
     """

@@ -19,7 +19,7 @@ from .consumer_replay import ConsumerReplay
 
 
 class TargetAssignments:
-    """Computes the target assignments of a shard's consumer groups.
+    """The target assignments of a shard's consumer groups are computed here.
 
     offload: computes large assignments; where it is None, they are computed at once.
     """
@@ -42,11 +42,11 @@ class TargetAssignments:
         self._kept: KeptEntries[str, AssignmentTask] = KeptEntries(self._awaited.get, lambda task: task)
 
     def begin_trial(self) -> None:
-        """Begins a trial: `end_trial` may take back what changes from here on."""
+        """Begin a trial: `end_trial` may take back what changes from here on."""
         self._kept.begin()
 
     def end_trial(self, *, is_kept: bool) -> None:
-        """Ends the trial of a step. is_kept: whether the changes stay. A task that the trial began is dropped where
+        """End the trial of a step. is_kept: whether the changes stay. A task that the trial began is dropped where
         they do not."""
         for group_id, task in self._kept.end().items():
             if not is_kept:
@@ -64,7 +64,7 @@ class TargetAssignments:
         return not last_ms or not last_ms <= step.timestamp_ms < last_ms + interval_ms
 
     def update(self, group: ConsumerGroup, step: Step) -> None:
-        """Computes a small assignment at once, and has a large one computed; the old one holds until then."""
+        """Compute a small assignment at once, and have a large one computed; the old one holds until then."""
         offload = self._offload
         if self._is_awaited(group):
             return
@@ -99,7 +99,7 @@ class TargetAssignments:
         )
 
     def put_awaited(self, group: ConsumerGroup | None, computed: ComputedAssignment, step: Step) -> None:
-        """Takes an assignment that was computed beside the event loop; drops it where the group is not that group any
+        """Take an assignment that was computed beside the event loop; drop it where the group is not that group any
         more."""
         task = computed.task
         if self._awaited.get(task.group_id) is not task:
@@ -112,7 +112,7 @@ class TargetAssignments:
             self._put(group, computed, step)
 
     def _put(self, group: ConsumerGroup, computed: ComputedAssignment, step: Step) -> None:
-        """Gives the group the target assignment of the epoch that it was computed for; where the group is in a later
+        """Give the group the target assignment of the epoch that it was computed for; where the group is in a later
         epoch by now, the next assignment follows.
 
         The record of the epoch is the last one. So where a crash leaves a log with some of the targets only, the next
@@ -129,7 +129,7 @@ class TargetAssignments:
         step.because(f"group {group.group_id}: new target assignment for epoch {epoch} by {computed.task.assignor}")
 
     def _put_prepared(self, group: ConsumerGroup, computed: ComputedAssignment, step: Step) -> None:
-        """Applies what the encoded batches say, and deletes the targets of members that have left since."""
+        """Apply what the encoded batches say, and delete the targets of members that have left since."""
         step.prepared = computed.batches
         for member_id in computed.written:
             if member_id in group.members:

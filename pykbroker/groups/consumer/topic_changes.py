@@ -1,4 +1,4 @@
-"""Which topics have changed since a group looked at its own; a group asks with its next heartbeat.
+"""Topics that have changed since a group looked at its own; a group asks with its next heartbeat.
 
 Changes are noted by topic, so that a change costs nothing for the groups that it concerns: there may be a hundred
 thousand of them.
@@ -29,7 +29,7 @@ class TopicChanges:
             self._forget_names()
 
     def note_all(self) -> None:
-        """Notes that any topic may have changed."""
+        """Note that any topic may have changed."""
         self._newest += 1
         self._forget_names()
 
@@ -38,7 +38,7 @@ class TopicChanges:
         self._newest_by_name.clear()
 
     def concern(self, group: ConsumerGroup) -> bool:
-        """Whether the group's topics have changed since it looked at them, or it never did."""
+        """Tell whether the group's topics have changed since it looked at them, or it never did."""
         seen = group.seen_topic_change
         if seen == self._newest:
             return False

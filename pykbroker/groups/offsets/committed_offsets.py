@@ -89,7 +89,7 @@ class CommittedOffsets:
         return CommittedOffset.from_record(value, self.last_order)
 
     def put_if_newer(self, group_id: str, topic: str, partition: int, offset: CommittedOffset) -> None:
-        """Takes the offset of a transaction that has ended, unless a newer one was committed since."""
+        """Take the offset of a transaction that has ended, unless a newer one was committed since."""
         partitions = self._partitions(group_id, topic)
         existing = partitions.get(partition)
         if existing is None or existing.order < offset.order:

@@ -37,7 +37,7 @@ class DeletedTopics:
 
 @dataclass(slots=True)
 class _Progress:
-    """How far a shard has come with forgetting topics.
+    """The progress of a shard in forgetting topics.
 
     last_order: the order of the newest offset when the deletion was seen. places: where nobody has looked yet.
     """
@@ -56,18 +56,18 @@ class ForgottenTopics:
         self._kept: KeptEntries[DeletedTopics, _Progress] = KeptEntries(self._under_way.get, lambda progress: progress)
 
     def begin(self, deleted: DeletedTopics) -> bool:
-        """Notes that the deletion is seen now. Whether there is an offset that may have to go."""
+        """Note that the deletion is seen now. Whether there is an offset that may have to go."""
         if not any(self._offsets.groups_by_topic.topics_among(deleted.names.values())):
             return False
         self._under_way[deleted] = _Progress(self._offsets.last_order, self._places(deleted))
         return True
 
     def begin_trial(self) -> None:
-        """Begins a trial: `end_trial` may take back what changes from here on."""
+        """Begin a trial: `end_trial` may take back what changes from here on."""
         self._kept.begin()
 
     def end_trial(self, *, is_kept: bool) -> None:
-        """Ends the trial of a step. is_kept: whether the step did happen; else every offset is looked at again."""
+        """End the trial of a step. is_kept: whether the step did happen; else every offset is looked at again."""
         for deleted, progress in self._kept.end().items():
             if not is_kept:
                 self._under_way.pop(deleted, None)
@@ -75,7 +75,7 @@ class ForgottenTopics:
                     self._under_way[deleted] = _Progress(progress.last_order, self._places(deleted))
 
     def forget(self, deleted: DeletedTopics, step: Step) -> bool:
-        """Deletes a part of the offsets. Whether that was the last part."""
+        """Delete a part of the offsets. Whether that was the last part."""
         self._kept.keep(deleted)
         progress = self._under_way.get(deleted)
         if progress is None:
@@ -119,7 +119,10 @@ class ForgottenTopics:
 
 
 def _is_of(deleted: DeletedTopics, names: set[str], topic: str, offset: CommittedOffset, last_order: int) -> bool:
-    """Whether the offset is a deleted topic's. For an offset without an id its topic's name and its order decide."""
+    """Tell whether the offset is a deleted topic's.
+
+    For an offset without an id its topic's name and its order decide.
+    """
     if offset.topic_id == NO_UUID:
         return topic in names and offset.order <= last_order
     return offset.topic_id in deleted.names

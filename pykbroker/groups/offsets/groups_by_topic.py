@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator
 
 
 class GroupsByTopic:
-    """Counts for each topic how often a group was added and not removed since."""
+    """The counter of how often, for each topic, a group was added and not removed since."""
 
     def __init__(self) -> None:
         self._groups: dict[str, dict[str, int]] = {}

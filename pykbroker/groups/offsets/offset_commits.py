@@ -50,7 +50,7 @@ class OffsetCommits:
         self._on_commit = on_commit
 
     def commit(self, request: OffsetCommitRequest, context: GroupRequestContext, step: Step) -> OffsetCommitResponse:
-        """Commits offsets at once. Every topic of the request has its name; from v10 on it has its id, too."""
+        """Commit offsets at once. Every topic of the request has its name; from v10 on it has its id, too."""
         error_code = self._validate(request, context)
         if error_code is not ErrorCode.NONE:
             return refused_commit(request, error_code)
@@ -72,7 +72,7 @@ class OffsetCommits:
         return OffsetCommitResponse(topics=topics)
 
     def commit_in_transaction(self, request: TxnOffsetCommitRequest, step: Step) -> TxnOffsetCommitResponse:
-        """Commits offsets that count when the producer's transaction is committed; the records are the producer's."""
+        """Commit offsets that count when the producer's transaction is committed; the records are the producer's."""
         error_code = self._validate_in_transaction(request)
         if error_code is not ErrorCode.NONE:
             return refused_txn_commit(request, error_code)

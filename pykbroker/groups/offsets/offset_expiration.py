@@ -25,7 +25,7 @@ MOST_EXPIRED = 500
 
 
 class OffsetExpiration:
-    """Searches the groups of a shard for expired offsets, a part of them in each step.
+    """The search of the groups of a shard for expired offsets, a part of them in each step.
 
     groups: the shard's. next_ms: when the next search begins or goes on; None before the timers have started.
     """
@@ -47,7 +47,7 @@ class OffsetExpiration:
         self.next_ms = now_ms + self._config.offsets_retention_check_interval_ms
 
     def expire_if_due(self, step: Step) -> Iterator[Group]:
-        """Deletes expired offsets of some groups, until all groups were looked at. Yields groups without offsets."""
+        """Delete expired offsets of some groups, until all groups were looked at. Yields groups without offsets."""
         if self.next_ms is None or self.next_ms > step.now_ms:
             return
         if not self._groups_left:
@@ -69,8 +69,10 @@ class OffsetExpiration:
             self.start(step.now_ms)
 
     def _expire_some(self, group: Group, step: Step) -> int:
-        """How many offsets were looked at. The group is looked at again until all were; once few offsets are left, they
-        may expire together with the group."""
+        """Return how many offsets were looked at.
+
+        The group is looked at again until all were; once few offsets are left, they may expire together with the group.
+        """
         group_id = group.group_id
         if self._places_left is None or self._places_left[0] != group_id:
             offsets = [(topic, list(partitions)) for topic, partitions in self._committed.of_group(group_id)]
@@ -84,7 +86,7 @@ class OffsetExpiration:
         return len(places)
 
     def _expire_all(self, group: Group, step: Step) -> bool:
-        """Whether the group has no offsets now, committed or pending."""
+        """Tell whether the group has no offsets now, committed or pending."""
         self._places_left = None
         offsets = list(self._committed.offsets_of(group.group_id))
         expired = [place for place, offset in offsets if self._is_expired(group, place, offset, step)]
@@ -114,11 +116,11 @@ class OffsetExpiration:
     # Trials
 
     def begin_trial(self) -> None:
-        """Begins a trial: `end_trial` may take back what changes from here on."""
+        """Begin a trial: `end_trial` may take back what changes from here on."""
         self._kept_next_ms = self.next_ms
 
     def end_trial(self, *, is_kept: bool) -> None:
-        """Ends the trial of a step. is_kept: whether the step did happen; else the search begins with the first group
+        """End the trial of a step. is_kept: whether the step did happen; else the search begins with the first group
         again."""
         if not is_kept:
             self.next_ms = self._kept_next_ms

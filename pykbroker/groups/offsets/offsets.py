@@ -64,7 +64,7 @@ class Offsets:
     # OffsetFetch
 
     def fetch(self, request: OffsetFetchRequest) -> OffsetFetchResponse:
-        """Takes and gives the form of v8+, a list of groups, whose topics have names."""
+        """Take and give the form of v8+, a list of groups, whose topics have names."""
         return OffsetFetchResponse(
             groups=[self._fetch_group(group, request.require_stable) for group in request.groups]
         )
@@ -136,7 +136,7 @@ class Offsets:
         return is_committed or self.pending.is_pending(group_id, topic, index)
 
     def delete_some(self, group_id: str, most: int, step: Step) -> bool:
-        """Deletes offsets of a group that is being deleted, with those that open transactions have committed for it.
+        """Delete offsets of a group that is being deleted, with those that open transactions have committed for it.
         Whether they are the last."""
         committed = (place for place, _ in self.committed.offsets_of(group_id))
         places = list(islice(chain(committed, self.pending.places(group_id)), most + 1))
@@ -147,7 +147,7 @@ class Offsets:
     # Records
 
     def replay(self, producer_id: int | None, key: OffsetCommitKey, value: OffsetCommitValue | None) -> None:
-        """Applies a record of a committed offset.
+        """Apply a record of a committed offset.
 
         producer_id: of the producer in whose open transaction the record is; None for all others.
         """
@@ -162,7 +162,7 @@ class Offsets:
     # Trials
 
     def begin_trial(self) -> None:
-        """Begins a trial: `end_trial` may take back what changes from here on."""
+        """Begin a trial: `end_trial` may take back what changes from here on."""
         self.expiration.begin_trial()
         self.forgotten_topics.begin_trial()
 
@@ -202,5 +202,5 @@ def _no_offset(index: int, error_code: ErrorCode = ErrorCode.NONE) -> OffsetFetc
 
 
 def _differs(topic_id: bytes, other: bytes) -> bool:
-    """Where either id is not known, the name decides."""
+    """Tell whether topics differ. Where either id is not known, the name decides."""
     return topic_id != other and NO_UUID not in (topic_id, other)

@@ -74,14 +74,14 @@ class PendingOffsets:
         self._transactions: dict[str, dict[Place, tuple[_Transaction, ...]]] = {}
 
     def __contains__(self, group_id: str) -> bool:
-        """Whether an offset of the group is pending, or not moved yet."""
+        """Tell whether an offset of the group is pending, or not moved yet."""
         return group_id in self._transactions
 
     def is_pending(self, group_id: str, topic: str, partition: int) -> bool:
         return any(not each.end for each in self._transactions_at(group_id, (topic, partition)))
 
     def is_moving(self, group_id: str, topic: str, partition: int) -> bool:
-        """Whether an offset there is pending, or not moved yet: then the table alone does not tell what counts."""
+        """Tell whether an offset there is pending, or not moved yet: then the table alone does not tell what counts."""
         return (topic, partition) in self._transactions.get(group_id, ())
 
     def committed_offset(self, group_id: str, topic: str, partition: int) -> CommittedOffset | None:
@@ -118,7 +118,7 @@ class PendingOffsets:
         return () if places is None else places.get(place, ())
 
     def add(self, producer_id: int, key: OffsetCommitKey, value: OffsetCommitValue) -> None:
-        """Adds an offset to the producer's open transaction. The last commit of a partition counts."""
+        """Add an offset to the producer's open transaction. The last commit of a partition counts."""
         group_id, place = key.group, (key.topic, key.partition)
         transaction = self._open.get(producer_id)
         if transaction is None:
@@ -133,7 +133,7 @@ class PendingOffsets:
             places[place] = (*places.get(place, ()), transaction)
 
     def drop(self, group_id: str, topic: str, partition: int) -> None:
-        """Drops the partition's pending offsets of all transactions: a tombstone has deleted its offset."""
+        """Drop the partition's pending offsets of all transactions: a tombstone has deleted its offset."""
         place = topic, partition
         for transaction in self._transactions_at(group_id, place):
             offsets = transaction.offsets[group_id]
@@ -145,7 +145,7 @@ class PendingOffsets:
             self._remove(transaction, group_id, place)
 
     def end(self, producer_id: int, *, is_commit: bool) -> None:
-        """Ends the producer's transaction, if it has committed offsets here. For the rest of a large transaction
+        """End the producer's transaction, if it has committed offsets here. For the rest of a large transaction
         `move_some` has to be called."""
         transaction = self._open.pop(producer_id, None)
         if transaction is not None:
@@ -155,7 +155,7 @@ class PendingOffsets:
             self.move_some()
 
     def move_some(self) -> bool:
-        """Moves some offsets of committed transactions to the table, and drops some of aborted ones. Whether there are
+        """Move some offsets of committed transactions to the table, and drop some of aborted ones. Whether there are
         more."""
         left = self._most_moved
         while self._ended and left > 0:
@@ -165,7 +165,7 @@ class PendingOffsets:
         return bool(self._ended)
 
     def _move(self, transaction: _Transaction, most: int) -> int:
-        """How many offsets were looked at; fewer than `most` where there are no more."""
+        """Return how many offsets were looked at; fewer than `most` where there are no more."""
         if transaction.places_to_move is None:
             transaction.places_to_move = transaction.places()
         looked_at = 0

@@ -119,7 +119,7 @@ class GroupCoordinator(CoordinatorDriver[GroupShard, GroupRequest, GroupRequestC
             nursery.start_soon(self._assignments.run)
 
     def level_of(self, result: Result[CoordinatorRecord]) -> int:
-        """Commits are daily business; whatever changes a group is told."""
+        """Return the level at which the log tells of a step: commits are daily business."""
         only_offsets = result.records and all(isinstance(record.key, OffsetCommitKey) for record in result.records)
         return logging.DEBUG if only_offsets else logging.INFO
 

@@ -63,7 +63,7 @@ _REGISTER_AGAIN: Final = (ErrorCode.STALE_BROKER_EPOCH, ErrorCode.BROKER_ID_NOT_
 
 @dataclass(frozen=True, slots=True)
 class BrokerIdentity:
-    """What a broker says of itself when it registers."""
+    """The identity of a broker, as it registers."""
 
     node_id: int
     cluster_id: str
@@ -98,7 +98,9 @@ class UnreportedDirectoryFailure(StartupError):
 
 
 class BrokerLifecycle:
-    """offline_directories: ids of log directories that have failed since the start (KIP-858).
+    """The broker's life in its cluster.
+
+    offline_directories: ids of log directories that have failed since the start (KIP-858).
 
     `wake` is to be called when the controller should hear of something at once.
     """
@@ -141,7 +143,7 @@ class BrokerLifecycle:
             self.wake()
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        """Until it is cancelled; started when the broker is unfenced, and this node has heard of it.
+        """Run until cancelled; started when the broker is unfenced, and this node has heard of it.
 
         Raises RegistrationError, UnreportedDirectoryFailure.
         """
@@ -230,7 +232,7 @@ class BrokerLifecycle:
         return response
 
     def _check_directories(self, failed_since_ms: int | None) -> int | None:
-        """Since when there is a failure that no controller has heard of. Raises UnreportedDirectoryFailure."""
+        """Check for how long no controller has heard of a failure. Raises UnreportedDirectoryFailure."""
         if self._told_directories.issuperset(self._offline_directories()):
             return None
         now_ms = self._clock.monotonic_ms()

@@ -1,4 +1,4 @@
-"""How a controller makes itself known to its cluster (KIP-919); Kafka's counterpart is `ControllerRegistrationManager`.
+"""The registration of a controller with its cluster (KIP-919); Kafka's counterpart is `ControllerRegistrationManager`.
 
 Every start of the process is a new incarnation and registers anew: listeners, ports and features may have changed. It
 does so again whenever the metadata says something else of this node.
@@ -49,7 +49,7 @@ class ControllerRegistrar:
             self._news.set()
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        """Until it is cancelled; started when this controller is registered."""
+        """Run until cancelled; started when this controller is registered."""
         while True:
             self._news.clear()
             if self._is_registered():

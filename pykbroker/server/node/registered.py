@@ -1,4 +1,4 @@
-"""What brokers and controllers both say of themselves when they register (KIP-631, KIP-919)."""
+"""Facts that brokers and controllers both register of themselves (KIP-631, KIP-919)."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ class IsrChanges:
         self._work = Signal()
 
     def propose(self, partition: Partition, change: IsrChange) -> None:
-        """Takes the place of an earlier change of the same partition, which the metadata have overtaken."""
+        """Take the place of an earlier change of the same partition, which the metadata have overtaken."""
         self._pending[partition] = change
         self._work.set()
 

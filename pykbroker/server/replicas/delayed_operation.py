@@ -68,7 +68,7 @@ class DelayedOperation(ABC):
             self._parked = None
 
     async def _wait(self) -> None:
-        """Returns at the next `_wake`, or once the time is over."""
+        """Return at the next `_wake`, or once the time is over."""
         with trio.CancelScope(deadline=self._deadline):
             self._parked = trio.lowlevel.current_task()
             await trio.lowlevel.wait_task_rescheduled(self._abort)

@@ -54,7 +54,7 @@ class DelayedProduce:
                 status.error_code = error
 
     async def complete(self, timeout_ms: int, client: WaitingClient, turn: Turn) -> None:
-        """Returns when every append is settled, or the time is over. `timeout_ms` is for the replicas alone."""
+        """Return when every append is settled, or the time is over. `timeout_ms` is for the replicas alone."""
         if self._unflushed:
             await in_few_tasks(self._unflushed, self._flush)
         if self._unreplicated:

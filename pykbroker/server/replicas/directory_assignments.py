@@ -1,4 +1,4 @@
-"""Tells the controller in which log directory a replica lies, where that is not what the metadata says.
+"""Assignments of replicas to log directories, which the controller is told where the metadata say otherwise.
 
 Many at a time, again until the controller has taken it. Kafka's counterpart is `AssignmentsManager` (KIP-858).
 """
@@ -48,7 +48,7 @@ class DirectoryAssignments:
         self._news.set()
 
     async def assign(self, topic_id: bytes, index: int, directory_id: bytes) -> None:
-        """Returns when the controller has committed it, or has refused it for good: the replica is not ours."""
+        """Return when the controller has committed it, or has refused it for good: the replica is not ours."""
         told = self._told.setdefault((topic_id, index), trio.Event())
         self.note(topic_id, index, directory_id)
         await told.wait()

@@ -49,8 +49,10 @@ class ReplicationListener(Protocol):
 
 
 class HostedPartitions:
-    """image: the metadata that is followed. offline: topic ids and indexes of partitions that are this node's, and
-    whose logs cannot be used.
+    """The partitions of this node.
+
+    image: the metadata that is followed. offline: topic ids and indexes of partitions that are this node's, and whose
+    logs cannot be used.
     """
 
     def __init__(self) -> None:
@@ -117,7 +119,7 @@ class HostedPartitions:
         return self._by_id.get(topic_id, _NONE)
 
     def of_log(self, at: TopicPartition, log: Log) -> Partition | None:
-        """None where the log is no partition's at the moment."""
+        """Return None where the log is no partition's at the moment."""
         partition = self.of_topic(at.topic).get(at.partition)
         return partition if partition is not None and partition.log is log else None
 

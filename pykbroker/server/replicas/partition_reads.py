@@ -35,7 +35,9 @@ def refusal(error_code: ErrorCode) -> FetchPartitionData:
 
 
 class PartitionReads:
-    """bytes_read: of what was read last of each partition. watched: the follower's session, where it watches.
+    """The reads of a fetch.
+
+    bytes_read: of what was read last of each partition. watched: the follower's session, where it watches.
 
     selector: for consumers that name their rack, where the node refers them to closer replicas.
     """

@@ -154,7 +154,7 @@ class ProduceAppends:
     async def finish(
         self, check: LongCheck, records: bytes | memoryview, find: Callable[[], Partition | ErrorCode]
     ) -> AppendResult | None:
-        """None where the batch is to be checked anew, because it was checked for what is no more.
+        """Return None where the batch is to be checked anew, because it was checked for what is no more.
 
         Raises `ApiError`, and `NobodyWaits` where the client has left meanwhile.
         """

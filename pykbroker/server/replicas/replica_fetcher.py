@@ -174,7 +174,7 @@ class ReplicaFetcher:
             self.follower.not_flushed(partition, self._clock.monotonic_ms())
 
     async def _fetch(self, request: FetchRequest) -> FetchResponse | None:
-        """None where it was interrupted: what is asked next is asked on another connection."""
+        """Return None where it was interrupted: what is asked next is asked on another connection."""
         with trio.CancelScope() as self._asking:
             try:
                 return await self._ask(request, FetchResponse)

@@ -164,7 +164,7 @@ class ReplicaManager:
     # Reading what was not read since the start
 
     async def verify(self, partition: Partition, check: Check) -> None:
-        """Returns when what the check is about may be asked for again; a damaged partition is gone by then."""
+        """Return when what the check is about may be asked for again; a damaged partition is gone by then."""
         try:
             await self._threads.run(check.run)
         except CorruptLog as damage:

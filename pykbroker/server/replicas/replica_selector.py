@@ -12,7 +12,7 @@ from ..runtime.startup_error import StartupError
 
 
 def replica_selector(config: BrokerConfig, image: Callable[[], MetadataImage]) -> RackAwareReplicaSelector | None:
-    """None where consumers read from leaders. Raises StartupError for a class that is not known here."""
+    """Return None where consumers read from leaders. Raises StartupError for a class that is not known here."""
     name = config.optional_str("replica.selector.class")
     if name in (None, "", LEADER_SELECTOR):
         return None

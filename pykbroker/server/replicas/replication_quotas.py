@@ -20,7 +20,10 @@ logger = logging.getLogger(__name__)
 
 
 class ReplicationQuotas:
-    """leader: for what goes out to followers; follower: for what comes in. `configure` when a configuration changed."""
+    """The quotas of a node.
+
+    leader: for what goes out to followers; follower: for what comes in. `configure` when a configuration changed.
+    """
 
     def __init__(self, config: BrokerConfig, image: Callable[[], MetadataImage]) -> None:
         self._config = config

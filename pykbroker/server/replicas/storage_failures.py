@@ -25,7 +25,7 @@ logger = logging.getLogger(__name__)
 
 
 class StorageFailures:
-    """metadata_log_dir: without it, or without any other directory, the node ends."""
+    """The handling of failed disks. metadata_log_dir: without it, or without any other directory, the node ends."""
 
     def __init__(
         self, partitions: HostedPartitions, logs: HostedLogs, full: FullDirectories, *, metadata_log_dir: str

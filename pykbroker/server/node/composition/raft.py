@@ -107,7 +107,7 @@ def _configured_voters(config: BrokerConfig, endpoints: Sequence[Endpoint]) -> l
 
 
 def _is_own(server: Endpoint, endpoints: Sequence[Endpoint]) -> bool:
-    """Whether a bootstrap server is this node, as in Kafka's own file: `localhost:9093`, and it listens on 9093."""
+    """Tell whether a bootstrap server is this node, as `localhost:9093` in Kafka's own file is."""
     return any(
         server.port == each.port and server.host in (each.host, "localhost", "127.0.0.1", "::1") for each in endpoints
     )
