@@ -19,8 +19,8 @@ from pykbroker.protocol.schema import Message
 from pykbroker.server.coordinators.producer_ids import ProducerIds
 from pykbroker.server.network.handlers import ConnectionState, ListenerKind, RequestContext
 from pykbroker.server.network.node_connections import NodeConnections
+from pykbroker.server.node.auto_topic_creation import AutoTopicCreation
 from pykbroker.server.node.broker import Broker
-from pykbroker.server.quorum.auto_topic_creation import AutoTopicCreation
 from pykbroker.server.quorum.controller_channel import ControllerChannel
 from pykbroker.sim.clock import SimulatedClock
 from pykbroker.sim.network import SimulatedNetwork

@@ -11,7 +11,7 @@ import trio.testing
 from pykbroker.config import BrokerConfig
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages.topics import CreatableTopicResult, CreateTopicsRequest, CreateTopicsResponse
-from pykbroker.server.quorum.auto_topic_creation import MOST_PENDING, AutoTopicCreation
+from pykbroker.server.node.auto_topic_creation import MOST_PENDING, AutoTopicCreation
 from pykbroker.sim.clock import SimulatedClock
 
 

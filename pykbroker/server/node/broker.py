@@ -16,7 +16,6 @@ from pykbroker.replication.fetch_session import FetchSessionCache
 from pykbroker.replication.replica_selector import RackAwareReplicaSelector
 
 from ..coordinators.group_coordinator import GroupCoordinator
-from ..quorum.auto_topic_creation import AutoTopicCreation
 from ..quorum.broker_watch import BrokerWatch
 from ..quorum.controller_channel import ControllerChannel
 from ..quorum.controller_driver import ControllerDriver
@@ -29,6 +28,7 @@ from ..replicas.replica_manager import ReplicaManager
 from ..runtime.clock import Clock
 from ..runtime.threads import Threads
 from ..runtime.turns import LongRequests
+from .auto_topic_creation import AutoTopicCreation
 from .node_transactions import NodeTransactions
 
 

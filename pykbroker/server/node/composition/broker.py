@@ -6,10 +6,10 @@ from pykbroker.protocol.uuids import random_uuid
 from pykbroker.replication.fetch_session import FetchSessionCache
 
 from ...coordinators.group_coordinator import GroupCoordinator
-from ...quorum.auto_topic_creation import AutoTopicCreation
 from ...replicas.directory_assignments import DirectoryAssignments
 from ...replicas.log_moves import LogMoves
 from ...replicas.replica_selector import replica_selector
+from ..auto_topic_creation import AutoTopicCreation
 from ..bound_listeners import BoundListener
 from ..broker import Broker, ClusterNode
 from ..broker_lifecycle import BrokerIdentity, BrokerLifecycle

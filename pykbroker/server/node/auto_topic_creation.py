@@ -17,10 +17,10 @@ from pykbroker.config import BrokerConfig
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages.topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
 
+from ..quorum.controller_channel import ControllerChannel
 from ..runtime.clock import Clock
 from ..runtime.log_lines import RateLimitedLog, printable
 from ..runtime.signal import Signal
-from .controller_channel import ControllerChannel
 
 _log = logging.getLogger(__name__)
 
