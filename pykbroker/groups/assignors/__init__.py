@@ -1,7 +1,15 @@
 """The coordinator's assignors (KIP-848): which member of a consumer group gets which partitions.
 
-Assignors are pure functions over the values of `model`. `ASSIGNORS` is in the order of the default of
-`group.consumer.assignors`: the first one is used where no member asks for another.
+Assignors are pure functions over the values of `model`; the order in which members come makes no difference to the
+result. `ASSIGNORS` is in the order of the default of `group.consumer.assignors`: the first one is used where no member
+asks for another. The modules, in reading order:
+
+- `model`: what an assignor is given, and what it returns.
+- `order`: the order in which assignors go through members.
+- `range_assignor`: `range`, which makes topics joinable.
+- `uniform_assignor`: `uniform`, which is even and keeps what members have.
+- `heterogeneous`: `uniform` where members' subscriptions differ.
+- `target`: what an assignor gives becomes a target assignment.
 """
 
 from __future__ import annotations
