@@ -1,0 +1,29 @@
+"""A small client for the commands and the tests, against any broker. Its errors are `errors.ClientError`.
+
+The modules, in reading order:
+
+- `cluster`: connections on demand, metadata, coordinators, and retries; where a caller begins.
+- `connection`: one connection to a broker.
+- `metadata`: nodes, topics and leaders.
+- `errors`: the errors, each of one sentence.
+- `producer`: idempotent batches; no transactions.
+- `batch`: a batch on its way to one partition.
+- `partitioner`: the choice of a record's partition.
+- `consumer`: partitions that the caller assigns.
+- `fetched`: the records of a fetched partition.
+- `group_consumer`: topics that the members of a group share.
+- `membership`: one member of a classic group.
+- `consumer_protocol`: the bytes of subscriptions and assignments.
+- `assignor`: the range assignor.
+- `background`: a task that runs beside a block of code.
+
+Administration, as functions of a cluster:
+
+- `topics`: create, describe, grow, delete.
+- `configs`: describe and alter.
+- `groups`: list, describe, delete.
+- `group_offsets`: fetch, commit, delete.
+- `offsets`: ListOffsets.
+- `delete_records`: DeleteRecords.
+- `transactions`: list, describe, and end those that hang.
+"""
