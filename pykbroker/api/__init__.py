@@ -1,6 +1,26 @@
 """One module per API. Importing this package imports them all, which registers their handlers (`server.node.handlers`).
 
-A module that is added to this folder is served and advertised from then on.
+A module that is added to this folder is served and advertised from then on. The families, in reading order:
+
+- records: `produce`, `transactional_produce`, `fetch`, `list_offsets`, `offset_for_leader_epoch`, `delete_records`.
+- the cluster: `api_versions`, `metadata`, `describe_cluster`, `describe_topic_partitions`.
+- topics: `create_topics`, `create_partitions`, `delete_topics`, `elect_leaders`, `alter_partition_reassignments`,
+  `list_partition_reassignments`.
+- configurations: `describe_configs`, `alter_configs`, `incremental_alter_configs`, `list_config_resources`,
+  `update_features`.
+- classic groups: `find_coordinator`, `join_group`, `sync_group`, `heartbeat`, `leave_group`.
+- consumer groups: `consumer_group_heartbeat`, `consumer_group_describe`.
+- offsets of groups: `offset_commit`, `offset_fetch`, `offset_delete`, `txn_offset_commit`.
+- administration of groups: `list_groups`, `describe_groups`, `delete_groups`.
+- transactions: `init_producer_id`, `add_partitions_to_txn`, `add_offsets_to_txn`, `end_txn`, `write_txn_markers`,
+  `list_transactions`, `describe_transactions`, `describe_producers`.
+- log directories: `describe_log_dirs`, `alter_replica_log_dirs`, `assign_replicas_to_dirs`.
+- brokers and controllers: `broker_registration`, `broker_heartbeat`, `controller_registration`, `unregister_broker`,
+  `alter_partition`, `allocate_producer_ids`, `envelope`.
+- the metadata quorum: `raft`, `describe_quorum`.
+- shared by several APIs: `controller_requests`, `config_preprocessing`, `created_topics`, `group_requests`,
+  `described_groups`, `coordinator_topics`, `transaction_requests`, `transaction_verification`, `current_leader`,
+  `authorized_operations`, `pieces`.
 """
 
 from importlib import import_module
