@@ -1,3 +1,16 @@
 """The network wing has listeners, connections and their transport, the dispatch of requests, and connections between
-nodes.
+nodes. The modules, in reading order:
+
+- `transport`: what is needed of the network, a seam.
+- `socket_transport`: TCP behind that seam, with `sendfile`.
+- `page_cache`: bytes that `sendfile` would have to wait for.
+- `listener`: accepts connections and looks after them.
+- `connection`: one client connection.
+- `receive_buffer`: frames out of borrowed buffers.
+- `client_memory`: what connections hold together.
+- `dispatch`: a frame goes in, the bytes of the answer come out.
+- `handlers`: the table of handlers, and what a handler is given.
+- `large_requests`: requests of many entries wait for room.
+- `node_connections`: connections to other nodes.
+- `inter_broker`: requests to other brokers, by their ids.
 """
