@@ -1,7 +1,7 @@
 # make run      a broker on 127.0.0.1:9092, in the foreground
 # make test     the checks, then all tests
 # make check    style, types, imports
-# make simulate SEEDS=N    more runs of the simulated world than `make test` makes
+# make simulate SEEDS=N BASE_SEED=S MINUTES=M    runs of the simulated world that `make test` does not make
 # make record   Apache Kafka's half of the comparisons in compat_tests/: asks it anew what is stale in compat_tests/recorded/
 # make referee  asks Apache Kafka all of it again, and fails where it answers something else than what is recorded
 # make chaos MINUTES=N     a cluster of processes whose nodes are killed, frozen and cut off, under clients
@@ -34,10 +34,17 @@ check: $(VENV)/.all-installed
 	$(BIN)/pyright
 	$(BIN)/lint-imports
 
+# Each of the simulations runs these seeds, or as many as there is time for. The base seed is another one in every run.
 SEEDS ?= 3000
+BASE_SEED ?= $(shell date +%s)000
+simulate: BASE_SEED := $(BASE_SEED)
 simulate: $(VENV)/.all-installed
-	PYKBROKER_SIMULATION_SEEDS=$(SEEDS) $(BIN)/pytest $(PYTEST_ARGS) tests/coordination/test_simulation.py tests/raft/test_simulation.py \
-		tests/replication/simulation/test_simulation.py tests/cluster/test_simulation.py
+	@echo "seeds from $(BASE_SEED) on; the same runs again: make simulate SEEDS=$(SEEDS) BASE_SEED=$(BASE_SEED)"
+	@failed=0; for each in coordination raft replication/simulation cluster; do \
+		PYKBROKER_SIMULATION_SEEDS=$(SEEDS) PYKBROKER_SIMULATION_BASE_SEED=$(BASE_SEED) \
+		PYKBROKER_SIMULATION_SECONDS=$(if $(MINUTES),$$(($(MINUTES) * 60 / 4)),inf) \
+		$(BIN)/pytest -n auto --dist worksteal -m simulation $(PYTEST_ARGS) tests/$$each/test_simulation.py || failed=1; \
+	done; exit $$failed
 
 # `make test` runs the scenarios on pykbroker alone, and compares with what is recorded of Apache Kafka. A stamp is stale
 # when a scenario or what it imports has changed, or Kafka's version. RECORD_ARGS="-k topics" asks for a part of it.
@@ -50,9 +57,8 @@ referee: $(VENV)/.all-installed system-packages
 	$(BIN)/python -m compat_tests.apache_kafka
 	$(BIN)/pytest --referee $(RECORD_ARGS) compat_tests spark_compat
 
-MINUTES ?= 5
 chaos: $(VENV)/.all-installed system-packages
-	$(BIN)/python -m compat_tests.chaos --minutes $(MINUTES) $(CHAOS_ARGS)
+	$(BIN)/python -m compat_tests.chaos --minutes $(or $(MINUTES),5) $(CHAOS_ARGS)
 
 hostile: $(VENV)/.all-installed
 	$(BIN)/python -m compat_tests.hostile.load $(HOSTILE_ARGS)

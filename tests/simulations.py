@@ -1,38 +1,113 @@
-"""What the simulations share: planted bugs, and what counts as having found one."""
+"""What the simulations share: which seeds they run, planted bugs, and what counts as having found one.
+
+`make test` runs a few seeds, the same in every run. `make simulate` runs others, from a base seed that changes from run
+to run and is printed. Three settings in the environment say which:
+
+- PYKBROKER_SIMULATION_SEEDS: how many seeds each simulation runs;
+- PYKBROKER_SIMULATION_BASE_SEED: the first of them;
+- PYKBROKER_SIMULATION_SECONDS: when no further group of seeds begins.
+
+A planted bug is sought with one seed, which finds it. Where it finds the bug no more, since the code draws other
+numbers now, `python -m tests.find_seed` searches for another one.
+"""
 
 from __future__ import annotations
 
 import logging
+import os
 import sys
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+import pytest
 import trio
 
 from tests.history.findings import Report
 from tests.history.operations import Operation, format_history
 
+BASE_SEED = int(os.environ.get("PYKBROKER_SIMULATION_BASE_SEED", "0"))
+_SEEDS = os.environ.get("PYKBROKER_SIMULATION_SEEDS")
+_END_S = time.monotonic() + float(os.environ.get("PYKBROKER_SIMULATION_SECONDS", "inf"))
+
+
+def seed_groups(usual: int) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Mark a test that takes `seeds`, and has to run each of them. usual: how many `make test` runs, in one group.
+
+    More seeds come in further groups of that size; none begins when the time is up.
+    """
+    count = int(_SEEDS or usual)
+    end = BASE_SEED + count
+    groups = [range(first, min(first + usual, end)) for first in range(BASE_SEED, end, usual)]
+
+    def mark(test: Callable[..., None]) -> Callable[..., None]:
+        for each in (
+            pytest.mark.simulation,
+            pytest.mark.timeout(300 if _SEEDS is None else 0),
+            pytest.mark.parametrize("seeds", groups, ids=lambda seeds: f"{seeds.start}-{seeds.stop - 1}"),
+        ):
+            test = each(test)
+        return test
+
+    return mark
+
+
+def skip_when_time_is_up() -> None:
+    if time.monotonic() > _END_S:
+        pytest.skip("the time for simulations is up")
+
+
+def are_usual(seeds: range, usual: int) -> bool:
+    """Whether it is known how much happens in the runs of these seeds; other seeds may be poorer by chance."""
+    return BASE_SEED == 0 and len(seeds) == usual
+
 
 @dataclass(frozen=True, slots=True)
 class Bug:
-    """first_seed: where to begin to look, so that it does not take long. It may be anywhere."""
+    """A mistake in the code as long as `planted` lasts. seed: of a run that finds it."""
 
     planted: Callable[[], AbstractContextManager[None]]
-    first_seed: int
+    seed: int
 
 
 class Bugs(dict[str, Bug]):
     """Mistakes by their names. Each is planted while its context lasts, and a simulation must find it."""
 
-    def plant(self, first_seed: int) -> Callable[[Callable[[], Iterator[None]]], None]:
+    def plant(self, seed: int) -> Callable[[Callable[[], Iterator[None]]], None]:
         """For a function that yields while the mistake is in the code."""
 
         def register(function: Callable[[], Iterator[None]]) -> None:
-            self[function.__name__] = Bug(contextmanager(function), first_seed)
+            self[function.__name__] = Bug(contextmanager(function), seed)
 
         return register
+
+    def hunt(self, name: str, is_wrong: Callable[[int], bool]) -> Hunt:
+        def finds(bug: str, seed: int) -> bool:
+            with self[bug].planted():
+                return is_wrong(seed)
+
+        return Hunt(name, {name: bug.seed for name, bug in self.items()}, finds)
+
+
+@dataclass(frozen=True, slots=True)
+class Hunt:
+    """How a simulation finds its planted bugs.
+
+    seeds: by the bugs' names, of a run that finds each. finds: whether the run of a seed finds a bug.
+    """
+
+    name: str
+    seeds: Mapping[str, int]
+    finds: Callable[[str, int], bool]
+
+    def check(self, bug: str) -> None:
+        """The pinned seed finds the bug."""
+        assert self.finds(bug, self.seeds[bug]), (
+            f"seed {self.seeds[bug]} does not find {bug} any more. Another seed that does, to be pinned instead: "
+            f"python -m tests.find_seed {self.name} {bug}"
+        )
 
 
 @dataclass(frozen=True, slots=True)

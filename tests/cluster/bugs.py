@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
@@ -15,7 +16,9 @@ from pykbroker.server.coordinators.led_shard import LedShard
 from tests.coordination.bugs import BUGS as OF_COORDINATORS
 from tests.raft import planted_bugs as of_voters
 from tests.replication import bugs as of_replicas
-from tests.simulations import Bug, Bugs
+from tests.simulations import Bug, Bugs, is_wrong
+
+from .simulation import simulate
 
 BUGS = Bugs()
 
@@ -30,8 +33,8 @@ BUGS.plant(1)(of_replicas.a_new_leader_keeps_the_leader_epoch)
 BUGS.plant(1)(of_replicas.a_leader_that_was_replaced_leads_on)
 
 BUGS |= {
-    name: Bug(OF_COORDINATORS[name].planted, first_seed)
-    for name, first_seed in {
+    name: Bug(OF_COORDINATORS[name].planted, seed)
+    for name, seed in {
         "aborted_records_are_served": 0,
         "open_transactions_are_served": 5,
         "what_is_aborted_is_committed": 0,
@@ -50,7 +53,7 @@ def coordinators_serve_before_their_log_is_read() -> Iterator[None]:
         yield
 
 
-def _plant_in_every_voter(plant: Callable[[Any], None], first_seed: int) -> None:
+def _plant_in_every_voter(plant: Callable[[Any], None], seed: int) -> None:
     planned = SimpleNamespace()
     plant(planned)
     init = RaftNode.__init__
@@ -64,9 +67,12 @@ def _plant_in_every_voter(plant: Callable[[Any], None], first_seed: int) -> None
         with patch.object(RaftNode, "__init__", make):
             yield
 
-    BUGS[plant.__name__] = Bug(planted, first_seed)
+    BUGS[plant.__name__] = Bug(planted, seed)
 
 
 _plant_in_every_voter(of_voters.committed_by_one_too_few, 129)
 _plant_in_every_voter(of_voters.elected_by_a_minority, 0)
 _plant_in_every_voter(of_voters.two_votes_in_an_epoch, 0)
+
+
+HUNT = BUGS.hunt("cluster", partial(is_wrong, simulate))

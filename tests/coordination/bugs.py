@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from typing import Any
 from unittest.mock import patch
 
@@ -26,7 +27,9 @@ from pykbroker.transactions.effects import WriteMarkers
 from pykbroker.transactions.shard import TransactionShard
 from pykbroker.transactions.timeouts import TransactionTimeouts
 from pykbroker.transactions.transaction import Transaction
-from tests.simulations import Bugs
+from tests.simulations import Bugs, is_wrong
+
+from .simulation import simulate
 
 BUGS = Bugs()
 
@@ -237,3 +240,6 @@ def batches_that_come_late_open_transactions() -> Iterator[None]:
 
     with patch.object(TransactionVerification, "ask", ask_nobody):
         yield
+
+
+HUNT = BUGS.hunt("coordination", partial(is_wrong, simulate))

@@ -1,11 +1,7 @@
-"""Hundreds of runs of coordinators, logs and clients, each with its own accidents; a failure names the run.
-
-PYKBROKER_SIMULATION_SEEDS=N makes more of them (`make simulate SEEDS=N`).
-"""
+"""Runs of coordinators, logs and clients, each with its own accidents; a failure names the run."""
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from typing import Any
 from unittest.mock import patch
@@ -14,13 +10,12 @@ import pytest
 
 from pykbroker.transactions.shard import TransactionShard
 from tests.history.operations import format_history
-from tests.simulations import Outcome, run_good
+from tests.simulations import Outcome, are_usual, run_good, seed_groups, skip_when_time_is_up
 
 from .__main__ import main
 from .simulation import simulate
 
-SEEDS = int(os.environ.get("PYKBROKER_SIMULATION_SEEDS", "300"))
-SEEDS_PER_TEST = 50
+USUAL = 30
 
 
 pytestmark = [pytest.mark.usefixtures("seldom_collected", "quiet"), pytest.mark.flaky(reruns=0)]
@@ -30,19 +25,19 @@ def run(seed: int) -> Outcome:
     return run_good("tests.coordination", simulate, seed)
 
 
-@pytest.mark.timeout(0 if SEEDS > 300 else 300)
-@pytest.mark.parametrize("first", range(0, SEEDS, SEEDS_PER_TEST))
-def test_whatever_happens_nothing_acknowledged_is_lost_and_nothing_hangs(first: int) -> None:
+@seed_groups(USUAL)
+def test_whatever_happens_nothing_acknowledged_is_lost_and_nothing_hangs(seeds: range) -> None:
+    skip_when_time_is_up()
     seen: Counter[str] = Counter()
-    for seed in range(first, min(first + SEEDS_PER_TEST, SEEDS)):
+    for seed in seeds:
         with _counting_interrupted_decisions(seen):
             outcome = run(seed)
         seen["deaths"] += outcome.deaths
         seen.update(outcome.report.figures)
-    if SEEDS - first >= SEEDS_PER_TEST:
-        assert seen["deaths"] > SEEDS_PER_TEST
+    if are_usual(seeds, USUAL):
+        assert seen["deaths"] > USUAL
         for kind in ("txn ok", "txn fail", "txn info", "commit ok", "own ok", "send ok", "committed ok"):
-            assert seen[kind] > SEEDS_PER_TEST // 2, f"the runs have hardly any {kind}"
+            assert seen[kind] > USUAL // 2, f"the runs have hardly any {kind}"
         assert seen["interrupted decisions"], "no process died between a decision and its last marker"
 
 

@@ -14,8 +14,10 @@ from pykbroker.raft.node import RaftNode
 from pykbroker.raft.quorum_state import QuorumState
 from pykbroker.raft.timeouts import Timeouts
 from pykbroker.raft.voters import ReplicaKey
+from tests.simulations import Hunt
 
 from .simulated_node import TIMEOUTS, SimulatedNode
+from .simulation import Simulation, Violation
 
 Plant = Callable[[SimulatedNode], None]
 
@@ -221,19 +223,32 @@ def left_out_at_once(node: SimulatedNode) -> None:
     node.change_raft = change
 
 
-PLANTS: list[Plant] = [
-    vote_not_persisted,
-    fetch_offset_told_before_the_flush,
-    nothing_flushed,
-    truncation_skipped,
-    vote_though_the_log_is_behind,
-    two_votes_in_an_epoch,
-    elected_by_a_minority,
-    committed_by_one_too_few,
-    divergence_not_noticed,
-    observers_counted,
-    epoch_of_a_peer_not_taken_up,
-    voters_changed_without_waiting,
-    voters_alone_are_voted_for,
-    left_out_at_once,
-]
+PLANTS: dict[Plant, int] = {
+    vote_not_persisted: 0,
+    fetch_offset_told_before_the_flush: 120,
+    nothing_flushed: 0,
+    truncation_skipped: 0,
+    vote_though_the_log_is_behind: 0,
+    two_votes_in_an_epoch: 0,
+    elected_by_a_minority: 0,
+    committed_by_one_too_few: 0,
+    divergence_not_noticed: 0,
+    observers_counted: 60,
+    epoch_of_a_peer_not_taken_up: 0,
+    voters_changed_without_waiting: 120,
+    voters_alone_are_voted_for: 200,
+    left_out_at_once: 300,
+}
+"""Each with the seed of a run that finds it."""
+
+
+def _finds(bug: str, seed: int) -> bool:
+    [plant] = [each for each in PLANTS if each.__name__ == bug]
+    try:
+        Simulation(seed, prepare=plant).run()
+    except Violation:
+        return True
+    return False
+
+
+HUNT = Hunt("raft", {plant.__name__: seed for plant, seed in PLANTS.items()}, _finds)

@@ -16,6 +16,8 @@ from tests.simulations import Bugs
 
 from .broker import SimulatedBroker
 from .controller import SimulatedController
+from .invariants import Violated
+from .world import simulate
 
 BUGS = Bugs()
 
@@ -95,3 +97,14 @@ def the_controller_answers_before_its_records_are_committed() -> Iterator[None]:
 
     with patch.object(SimulatedController, "handle", handle_and_answer):
         yield
+
+
+def _is_wrong(seed: int) -> bool:
+    try:
+        simulate(seed)
+    except Violated:
+        return True
+    return False
+
+
+HUNT = BUGS.hunt("replication", _is_wrong)

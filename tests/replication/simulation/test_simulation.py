@@ -1,23 +1,18 @@
-"""Many short runs of replicas that fail in all ways, and mistakes that they find; a failure names the run.
-
-PYKBROKER_SIMULATION_SEEDS=N makes more of them (`make simulate SEEDS=N`).
-"""
+"""Many short runs of replicas that fail in all ways, and mistakes that they find; a failure names the run."""
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 
 import pytest
 
+from tests.simulations import are_usual, seed_groups, skip_when_time_is_up
+
 from .__main__ import main
-from .bugs import BUGS
-from .invariants import Violated
+from .bugs import HUNT
 from .world import Plan, World, simulate
 
-SEEDS = int(os.environ.get("PYKBROKER_SIMULATION_SEEDS", "1000"))
-SEEDS_PER_TEST = 100
-MOST_RUNS = 400
+USUAL = 100
 
 
 pytestmark = [pytest.mark.usefixtures("quiet"), pytest.mark.flaky(reruns=0)]
@@ -31,19 +26,19 @@ def run(seed: int) -> World:
         raise
 
 
-@pytest.mark.timeout(0 if SEEDS > 1000 else 300)
-@pytest.mark.parametrize("first", range(0, SEEDS, SEEDS_PER_TEST))
-def test_whatever_happens_replicas_agree_and_nothing_acknowledged_is_lost(first: int) -> None:
+@seed_groups(USUAL)
+def test_whatever_happens_replicas_agree_and_nothing_acknowledged_is_lost(seeds: range) -> None:
+    skip_when_time_is_up()
     seen: Counter[str] = Counter()
-    for seed in range(first, min(first + SEEDS_PER_TEST, SEEDS)):
+    for seed in seeds:
         world = run(seed)
         seen["faults"] += world.faults
         seen["elections"] += world.elections
         seen["acknowledged"] += len(world.invariants.acknowledged)
-    if SEEDS - first >= SEEDS_PER_TEST:
-        assert seen["faults"] > 5 * SEEDS_PER_TEST
-        assert seen["elections"] > SEEDS_PER_TEST
-        assert seen["acknowledged"] > 10 * SEEDS_PER_TEST
+    if are_usual(seeds, USUAL):
+        assert seen["faults"] > 5 * USUAL
+        assert seen["elections"] > USUAL
+        assert seen["acknowledged"] > 10 * USUAL
 
 
 def test_there_are_runs_of_all_kinds() -> None:
@@ -68,19 +63,10 @@ def test_one_seed_gives_one_run(capsys: pytest.CaptureFixture[str]) -> None:
     assert "committed records acknowledged" in told[0]
 
 
-@pytest.mark.parametrize("bug", BUGS)
+@pytest.mark.parametrize("bug", HUNT.seeds)
 def test_a_planted_bug_is_found(bug: str) -> None:
-    with BUGS[bug].planted():
-        assert any(_is_wrong(BUGS[bug].first_seed + number) for number in range(MOST_RUNS)), "no run shows it"
-
-
-def _is_wrong(seed: int) -> bool:
-    try:
-        simulate(seed)
-    except Violated:
-        return True
-    return False
+    HUNT.check(bug)
 
 
 def test_there_are_enough_bugs() -> None:
-    assert len(BUGS) >= 12
+    assert len(HUNT.seeds) >= 12
