@@ -16,7 +16,7 @@ from pykbroker.protocol.messages.log_dirs import (
     DescribeLogDirsResult,
 )
 from pykbroker.protocol.messages.metadata_records import ConfigRecord
-from pykbroker.storage.files.errors import DiskFailed
+from pykbroker.storage.files.errors import DiskFailed, FileError, NoRoom
 from tests.api.api_node import ApiNode, batch, in_virtual_time
 
 Sizes = dict[tuple[str, int], int]
@@ -85,9 +85,12 @@ def test_a_directory_that_is_offline_is_an_error_of_its_own(two: ApiNode, monkey
     assert (other.error_code, len(sizes(other))) == (ErrorCode.NONE, 2)
 
 
-def test_a_volume_that_does_not_answer_is_an_error(two: ApiNode, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("kind", [DiskFailed, NoRoom])
+def test_a_volume_that_does_not_answer_is_an_error(
+    kind: type[FileError], two: ApiNode, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def fail() -> None:
-        raise DiskFailed("look at", "", OSError(5, "Input/output error"))
+        raise kind("look at", "", OSError(5, "Input/output error"))
 
     monkeypatch.setattr(two.directories[1], "space", fail)
     assert [each.error_code for each in ask(two)] == [ErrorCode.NONE, ErrorCode.KAFKA_STORAGE_ERROR]

@@ -22,13 +22,13 @@ from .simulation import simulate
 
 BUGS = Bugs()
 
-BUGS.plant(13)(of_replicas.producers_are_answered_before_the_high_watermark)
+BUGS.plant(18)(of_replicas.producers_are_answered_before_the_high_watermark)
 BUGS.plant(18)(of_replicas.the_high_watermark_is_the_leaders_own_log_end)
-BUGS.plant(21)(of_replicas.readers_see_what_is_not_replicated)
+BUGS.plant(29)(of_replicas.readers_see_what_is_not_replicated)
 BUGS.plant(12)(of_replicas.followers_do_not_truncate)
-BUGS.plant(6)(of_replicas.followers_keep_no_sequences)
-BUGS.plant(16)(of_replicas.sequences_are_forgotten_when_a_replica_is_elected)
-BUGS.plant(56)(of_replicas.repeated_sequences_are_appended_again)
+BUGS.plant(8)(of_replicas.followers_keep_no_sequences)
+BUGS.plant(24)(of_replicas.sequences_are_forgotten_when_a_replica_is_elected)
+BUGS.plant(57)(of_replicas.repeated_sequences_are_appended_again)
 BUGS.plant(1)(of_replicas.a_new_leader_keeps_the_leader_epoch)
 BUGS.plant(1)(of_replicas.a_leader_that_was_replaced_leads_on)
 

@@ -75,7 +75,7 @@ def every_member_gets_the_first_ones_partitions() -> Iterator[None]:
         yield
 
 
-@BUGS.plant(50)
+@BUGS.plant(55)
 def offsets_of_a_transaction_count_at_once() -> Iterator[None]:
     handle = GroupShard.handle
 
@@ -144,7 +144,7 @@ def open_transactions_are_served() -> Iterator[None]:
 # Transactions
 
 
-@BUGS.plant(45)
+@BUGS.plant(49)
 def decisions_are_not_written_down() -> Iterator[None]:
     """The markers follow nevertheless."""
     handle = TransactionShard.handle
@@ -157,13 +157,13 @@ def decisions_are_not_written_down() -> Iterator[None]:
         yield
 
 
-@BUGS.plant(10)
+@BUGS.plant(11)
 def decisions_are_carried_out_before_they_are_appended() -> Iterator[None]:
     with _appends_late(TRANSACTION_STATE):
         yield
 
 
-@BUGS.plant(0)
+@BUGS.plant(4)
 def markers_are_not_written_again_after_a_crash() -> Iterator[None]:
     start_timers = TransactionShard.start_timers
 
@@ -210,13 +210,13 @@ def the_epoch_stays_when_another_producer_begins() -> Iterator[None]:
         yield
 
 
-@BUGS.plant(8)
+@BUGS.plant(16)
 def transactions_never_time_out() -> Iterator[None]:
     with patch.object(TransactionTimeouts, "_abort_timed_out", lambda self, step: True):
         yield
 
 
-@BUGS.plant(10)
+@BUGS.plant(23)
 def a_marker_counts_before_it_is_on_the_disk() -> Iterator[None]:
     """Where the topic flushes each message: the decision is forgotten, and the marker lost in a power cut."""
 

@@ -14,6 +14,7 @@ from pykbroker.replication.followed_partition import FollowingState
 from pykbroker.replication.follower import Follower
 from pykbroker.storage.files.errors import NoRoom
 from pykbroker.storage.log.log import AppendOrigin
+from pykbroker.storage.log.truncation import Truncation
 from tests.replication.truncations import begin_anew, truncate
 
 from .replicas import NOW_MS, TOPIC_ID, VERSION, Replicas
@@ -334,6 +335,22 @@ def test_a_full_disk_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
     replicas.wait(1000)
     replicas.settle()
     assert replicas[2].bytes() == replicas[1].bytes()
+
+
+@pytest.mark.parametrize("step", ["begin", "prepare", "finish"])
+def test_a_truncation_that_finds_no_room_is_tried_again(step: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    replicas = diverged()
+    full = NoRoom("write", "/apples-0", OSError(28, "No space left on device"))
+    with monkeypatch.context() as patch:
+        patch.setattr(Truncation, step, lambda *_: (_ for _ in ()).throw(full))
+        replicas.fetch(1)
+        replicas.fetch(1)
+    assert replicas[1].failures[0] is full
+    (followed,) = follower_of(replicas, follower=1, leader=2).partitions
+    assert followed.state is not FollowingState.STOPPED
+    replicas.wait(1000)
+    replicas.settle()
+    assert replicas[1].bytes() == replicas[2].bytes()
 
 
 def test_segments_are_not_larger_than_their_topic_says() -> None:

@@ -14,7 +14,7 @@ from pykbroker.metadata.image import BROKER_RESOURCE
 from pykbroker.protocol.errors import ApiError, ErrorCode
 from pykbroker.protocol.messages.metadata_records import ConfigRecord
 from pykbroker.replication.partition import Partition
-from pykbroker.storage.files.errors import DiskFailed, NoRoom
+from pykbroker.storage.files.errors import CorruptLog, DiskFailed, NoRoom
 from pykbroker.storage.log.log import Log
 from tests.api.api_node import ApiNode, batch, in_virtual_time
 
@@ -449,6 +449,51 @@ def test_a_failed_disk_takes_its_directory_offline(tmp_path: Path, monkeypatch: 
 def checkpoint_of(path: Path) -> list[str]:
     file = path / "replication-offset-checkpoint"
     return file.read_text().splitlines()[2:] if file.exists() else []
+
+
+def no_room(path: str) -> NoRoom:
+    return NoRoom("rename", f"{path}/x", OSError(errno.ENOSPC, "No space left on device"))
+
+
+def test_a_full_disk_keeps_its_directory_online_and_retention_goes_on_when_there_is_room(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    node = ApiNode(tmp_path, {**two_directories(tmp_path), "log.retention.check.interval.ms": "1000"})
+    node.create_topic("apples", 2, retention_ms="0")
+    partition = node.partition("apples", 0)
+    delete, refusals = partition.log.delete_old_segments, [no_room(partition.log.directory)] * 2
+
+    def delete_later(high_watermark: int, now_ms: int) -> list[str]:
+        if refusals:
+            raise refusals.pop()
+        return delete(high_watermark, now_ms)
+
+    monkeypatch.setattr(partition.log, "delete_old_segments", delete_later)
+    node.append("apples", b"a")
+
+    async def run() -> None:
+        await trio.sleep(4)
+        assert node.partition("apples", 0) is partition
+        assert partition.log.log_start_offset == 1
+        assert not refusals
+
+    while_running(node, run)
+
+
+@pytest.mark.parametrize("step", ["delete", "put_strays_aside", "delete_damaged"])
+def test_a_deletion_that_finds_no_room_keeps_the_directory_online(
+    step: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    node = ApiNode(tmp_path, two_directories(tmp_path))
+    monkeypatch.setattr(node.replicas.logs, step, lambda *_: (_ for _ in ()).throw(no_room(f"{tmp_path}/one")))
+    node.create_topic("apples", 2)
+    if step == "delete_damaged":
+        node.replicas.set_apart(node.partition("apples", 0), CorruptLog("damaged"))
+    node.delete_topic("apples")
+    node.create_topic("beets", 2)
+    for index in (0, 1):
+        node.append("beets", b"a", index=index)
+    assert list(node.replicas.log_directories().values()).count(None) == 0
 
 
 def test_without_a_directory_the_node_cannot_go_on(node: ApiNode, monkeypatch: pytest.MonkeyPatch) -> None:

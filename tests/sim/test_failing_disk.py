@@ -331,33 +331,39 @@ def test_at_whichever_operation_one_of_two_disks_fails_the_other_one_serves() ->
         live_with_fault_in_one_of_two(number)
 
 
-def test_a_read_that_fails_takes_the_directory_offline_and_not_the_connection() -> None:
+@pytest.mark.parametrize(("number", "afterwards"), [(errno.EIO, STORAGE_ERROR), (errno.EMFILE, ErrorCode.NONE)])
+def test_a_read_that_fails_ends_no_connection_and_takes_the_directory_offline_if_the_disk_failed(
+    number: int, afterwards: ErrorCode
+) -> None:
     async def scenario(world: World) -> None:
         client = await world.connect()
         await world.create_topic(client)
         index = 0 if world.node.disk.exists(f"/more/{TOPIC}-0") else 1
         for partition in (0, 1):
             assert await world.try_to_produce(client, [b"a"], partition) is ErrorCode.NONE
-        world.node.faulty_disk.faults = [Fault(errno.EIO, frozenset(["read"]), path=f"/more/{TOPIC}")]
+        world.node.faulty_disk.faults = [Fault(number, frozenset(["read"]), path=f"/more/{TOPIC}")]
         wanted = [ListOffsetsPartition(partition_index=partition, timestamp=1) for partition in (index, 1 - index)]
         request = ListOffsetsRequest(replica_id=-1, topics=[ListOffsetsTopic(name=TOPIC, partitions=wanted)])
         response = cast(ListOffsetsResponse, await client.ask(request, 7))
         assert [each.error_code for each in response.topics[0].partitions] == [STORAGE_ERROR, ErrorCode.NONE]
-        assert await world.try_to_produce(client, [b"a"], index) is STORAGE_ERROR
+        assert await world.try_to_produce(client, [b"a"], index) is afterwards
         assert await world.try_to_produce(client, [b"a"], 1 - index) is ErrorCode.NONE
         client.transport.close()
 
     run_world(scenario, seed=1, overrides=TWO_DIRECTORIES)
 
 
-def test_a_record_that_cannot_be_read_takes_the_directory_offline_and_the_node_goes_on() -> None:
+@pytest.mark.parametrize(("number", "afterwards"), [(errno.EIO, STORAGE_ERROR), (errno.EMFILE, ErrorCode.NONE)])
+def test_a_record_that_cannot_be_read_takes_the_directory_offline_if_the_disk_failed_and_the_node_goes_on(
+    number: int, afterwards: ErrorCode
+) -> None:
     async def scenario(world: World) -> None:
         client = await world.connect()
         await world.create_topic(client)
         in_more = 0 if world.node.disk.exists(f"/more/{TOPIC}-0") else 1
         for partition in (0, 1):
             assert await world.try_to_produce(client, [b"a"], partition) is ErrorCode.NONE
-        world.node.faulty_disk.faults = [Fault(errno.EIO, frozenset(["read"]), path=f"/more/{TOPIC}", times=None)]
+        world.node.faulty_disk.faults = [Fault(number, frozenset(["read"]), path=f"/more/{TOPIC}", times=None)]
         fetch = FetchRequest(
             max_bytes=1000,
             topics=[FetchTopic(topic=TOPIC, partitions=[FetchPartition(partition=in_more, partition_max_bytes=1000)])],
@@ -365,8 +371,9 @@ def test_a_record_that_cannot_be_read_takes_the_directory_offline_and_the_node_g
         await client.send(fetch, 11)
         with pytest.raises((EOFError, trio.BrokenResourceError)):
             await client.receive_frame()
+        world.node.faulty_disk.faults = []
         client = await world.connect()
-        assert await world.try_to_produce(client, [b"a"], in_more) is STORAGE_ERROR
+        assert await world.try_to_produce(client, [b"a"], in_more) is afterwards
         assert await world.try_to_produce(client, [b"a"], 1 - in_more) is ErrorCode.NONE
         client.transport.close()
 

@@ -22,21 +22,21 @@ from .world import simulate
 BUGS = Bugs()
 
 BUGS.plant(0)(of_replicas.producers_are_answered_before_the_high_watermark)
-BUGS.plant(90)(of_replicas.a_wait_knows_an_offset_and_no_leader_epoch)
-BUGS.plant(0)(of_replicas.a_new_leader_shows_what_it_never_flushed)
-BUGS.plant(20)(of_replicas.a_request_that_its_follower_broke_off_takes_it_back)
+BUGS.plant(93)(of_replicas.a_wait_knows_an_offset_and_no_leader_epoch)
+BUGS.plant(4)(of_replicas.a_new_leader_shows_what_it_never_flushed)
+BUGS.plant(26)(of_replicas.a_request_that_its_follower_broke_off_takes_it_back)
 BUGS.plant(0)(of_replicas.the_high_watermark_is_the_leaders_own_log_end)
-BUGS.plant(0)(of_replicas.followers_do_not_truncate)
+BUGS.plant(2)(of_replicas.followers_do_not_truncate)
 BUGS.plant(0)(of_replicas.followers_keep_no_sequences)
 BUGS.plant(0)(of_replicas.repeated_sequences_are_appended_again)
 BUGS.plant(100)(of_replicas.the_isr_shrinks_without_the_controllers_word)
-BUGS.plant(0)(of_replicas.the_high_watermark_does_not_wait_for_whom_a_pending_change_removes)
+BUGS.plant(14)(of_replicas.the_high_watermark_does_not_wait_for_whom_a_pending_change_removes)
 BUGS.plant(0)(of_replicas.readers_see_what_is_not_replicated)
-BUGS.plant(0)(of_replicas.what_a_leader_lacks_on_its_disk_counts_as_replicated)
-BUGS.plant(0)(of_replicas.followers_truncate_to_their_high_watermark_alone)
-BUGS.plant(0)(of_replicas.followers_name_no_epoch_of_their_last_record)
+BUGS.plant(2)(of_replicas.what_a_leader_lacks_on_its_disk_counts_as_replicated)
+BUGS.plant(2)(of_replicas.followers_truncate_to_their_high_watermark_alone)
+BUGS.plant(2)(of_replicas.followers_name_no_epoch_of_their_last_record)
 BUGS.plant(0)(of_replicas.sequences_are_forgotten_when_a_replica_is_elected)
-BUGS.plant(30)(of_replicas.whoever_lives_is_elected)
+BUGS.plant(50)(of_replicas.whoever_lives_is_elected)
 BUGS.plant(0)(of_replicas.a_new_leader_keeps_the_leader_epoch)
 BUGS.plant(0)(of_replicas.a_follower_takes_the_leaders_high_watermark_for_its_own)
 
@@ -44,7 +44,7 @@ BUGS.plant(0)(of_replicas.a_follower_takes_the_leaders_high_watermark_for_its_ow
 # Leaders
 
 
-@BUGS.plant(250)
+@BUGS.plant(253)
 def a_replica_joins_the_isr_before_it_has_what_is_replicated() -> Iterator[None]:
     growth = InSyncReplicas.growth
 
@@ -64,7 +64,7 @@ def a_replica_joins_the_isr_before_it_has_what_is_replicated() -> Iterator[None]
         yield
 
 
-@BUGS.plant(0)
+@BUGS.plant(11)
 def a_broker_serves_before_the_controller_has_let_it_in() -> Iterator[None]:
     begin = SimulatedBroker.begin
 
@@ -82,7 +82,7 @@ def a_broker_serves_before_the_controller_has_let_it_in() -> Iterator[None]:
 # The controller
 
 
-@BUGS.plant(20)
+@BUGS.plant(23)
 def the_controller_answers_before_its_records_are_committed() -> Iterator[None]:
     def answer_all(self: SimulatedController) -> None:
         waiting, self._waiting = self._waiting, []
