@@ -40,10 +40,10 @@ BASE_SEED ?= $(shell date +%s)000
 simulate: BASE_SEED := $(BASE_SEED)
 simulate: $(VENV)/.all-installed
 	@echo "seeds from $(BASE_SEED) on; the same runs again: make simulate SEEDS=$(SEEDS) BASE_SEED=$(BASE_SEED)"
-	@failed=0; for each in coordination raft replication/simulation cluster; do \
+	@failed=0; for each in coordination raft replication/simulation cluster sim; do \
 		PYKBROKER_SIMULATION_SEEDS=$(SEEDS) PYKBROKER_SIMULATION_BASE_SEED=$(BASE_SEED) \
-		PYKBROKER_SIMULATION_SECONDS=$(if $(MINUTES),$$(($(MINUTES) * 60 / 4)),inf) \
-		$(BIN)/pytest -n auto --dist worksteal -m simulation $(PYTEST_ARGS) tests/$$each/test_simulation.py || failed=1; \
+		PYKBROKER_SIMULATION_SECONDS=$(if $(MINUTES),$$(($(MINUTES) * 60 / 5)),inf) \
+		$(BIN)/pytest -n auto --dist worksteal -m simulation $(PYTEST_ARGS) tests/$$each || failed=1; \
 	done; exit $$failed
 
 # `make test` runs the scenarios on pykbroker alone, and compares with what is recorded of Apache Kafka. A stamp is stale

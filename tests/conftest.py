@@ -9,7 +9,10 @@ from collections.abc import Iterator
 import pytest
 
 from tests.api.api_node import release_directories
+from tests.examples import load_profile
 from tests.loops import no_holds
+
+load_profile()
 
 
 @pytest.fixture

@@ -11,7 +11,6 @@ from functools import partial
 from random import Random
 from typing import Any
 
-from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
@@ -27,6 +26,7 @@ from pykbroker.groups.shard import GroupRequest, GroupShard
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages.consumer_groups import ConsumerGroupHeartbeatResponse
 from pykbroker.state_machine import Completion, Result, Token
+from tests.examples import examples
 from tests.trials import Trials
 
 from .consumer_requests import JOINING, LEAVING, LEAVING_FOR_A_WHILE, VERSION, assigned, consumer_beat
@@ -363,6 +363,4 @@ LASTING = (
 )
 
 TestConsumerGroup = ConsumerMachine.TestCase
-TestConsumerGroup.settings = settings(
-    max_examples=40, stateful_step_count=30, deadline=None, suppress_health_check=[HealthCheck.too_slow]
-)
+TestConsumerGroup.settings = examples(40, stateful_step_count=30)

@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, invariant, precondition, rule
 
@@ -17,6 +16,7 @@ from pykbroker.groups.classic.classic_group import ClassicGroup
 from pykbroker.groups.consumer.embedded_protocol import read_assignment
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages.groups import HeartbeatResponse, JoinGroupResponse, SyncGroupResponse
+from tests.examples import examples
 
 from .migration_scenarios import assignment, subscription
 from .scenarios import beat, join, leave, sync
@@ -188,6 +188,4 @@ class MigrationMachine(ConsumerMachine):
 
 
 TestMigration = MigrationMachine.TestCase
-TestMigration.settings = settings(
-    max_examples=40, stateful_step_count=30, deadline=None, suppress_health_check=[HealthCheck.too_slow]
-)
+TestMigration.settings = examples(40, stateful_step_count=30)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
@@ -27,6 +27,7 @@ from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages.group_offsets import OffsetCommitRequest, OffsetDeleteRequest
 from pykbroker.protocol.messages.groups import JoinGroupResponse, SyncGroupResponse
 from pykbroker.state_machine import Result, Token
+from tests.examples import examples
 from tests.trials import Trials
 
 from .scenarios import beat, commit, forget, join, leave, subscription, sync
@@ -291,9 +292,7 @@ class ShardMachine(RuleBasedStateMachine):
 
 
 TestShard = ShardMachine.TestCase
-TestShard.settings = settings(
-    max_examples=60, stateful_step_count=50, deadline=None, suppress_health_check=[HealthCheck.too_slow]
-)
+TestShard.settings = examples(60, stateful_step_count=50)
 
 
 class Consumer:
@@ -343,7 +342,7 @@ class Consumer:
         self.harness.submit(self.client, request)
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(turns=st.lists(st.integers(0, 4), max_size=200), seed=st.integers(0, 100))
 def test_members_that_join_at_the_same_time_all_stay(turns: list[int], seed: int) -> None:
     harness = Harness(seed)

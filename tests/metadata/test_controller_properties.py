@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
@@ -25,6 +24,7 @@ from pykbroker.protocol.messages.reassignments import (
     ReassignablePartition,
     ReassignableTopic,
 )
+from tests.examples import examples
 from tests.metadata.cluster import Cluster
 from tests.metadata.test_elect_leaders import allow_unclean
 from tests.metadata.test_topics import creatable, create
@@ -157,4 +157,4 @@ class ClusterMachine(RuleBasedStateMachine):
 
 
 TestCluster = ClusterMachine.TestCase
-TestCluster.settings = settings(max_examples=25, stateful_step_count=30, deadline=None)
+TestCluster.settings = examples(25, stateful_step_count=30)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
@@ -30,6 +29,7 @@ from pykbroker.protocol.messages.metadata_records import (
 )
 from pykbroker.protocol.messages.topics import DeleteTopicsRequest, DeleteTopicState
 from pykbroker.protocol.schema import Message
+from tests.examples import examples
 from tests.metadata.cluster import Cluster
 from tests.metadata.test_configs import APPEND, DELETE, SET, SUBTRACT, alter
 from tests.metadata.test_topics import creatable, create, create_partitions, grow
@@ -144,13 +144,7 @@ def snapshot(image: MetadataImage) -> list[bytes]:
 
 
 TestAnyHistory = AnyHistory.TestCase
-TestAnyHistory.settings = settings(
-    max_examples=25,
-    stateful_step_count=25,
-    deadline=None,
-    derandomize=True,
-    suppress_health_check=[HealthCheck.too_slow],
-)
+TestAnyHistory.settings = examples(25, stateful_step_count=25, derandomize=True)
 
 
 def test_a_partition_change_leaves_alone_what_it_does_not_name() -> None:

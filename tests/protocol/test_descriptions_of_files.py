@@ -32,9 +32,9 @@ from pykbroker.protocol.records.control import (
     encode_end_transaction_batch,
 )
 from pykbroker.protocol.schema import Message
+from tests.examples import examples
 
 from .maker import make_message
-from .profiles import examples
 
 binary = st.none() | st.binary(max_size=200)
 records = st.builds(

@@ -15,10 +15,10 @@ from pykbroker.protocol.descriptions.frames import FRAME, REQUEST_START, request
 from pykbroker.protocol.descriptions.messages import describe
 from pykbroker.protocol.framing import encode_request, encode_response
 from pykbroker.protocol.schema import Field, Message, Struct
+from tests.examples import examples
 
 from .declared import declared_messages
 from .maker import make_message
-from .profiles import examples
 
 
 def flatten_message(struct: Struct, version: int) -> dict[str, Any]:

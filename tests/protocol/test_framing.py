@@ -24,9 +24,9 @@ from pykbroker.protocol.messages.api_versions import ApiVersionsResponse
 from pykbroker.protocol.messages.fetch import FetchableTopicResponse, FetchResponse, PartitionData
 from pykbroker.protocol.messages.headers import RequestHeader as RequestHeaderMessage
 from pykbroker.protocol.messages.produce import ProduceRequest
+from tests.examples import examples
 
 from .maker import make_message
-from .profiles import examples
 
 FIRST = struct.Struct(">hhi")
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from aiokafka.record.default_records import DefaultRecordBatch as AiokafkaBatch
 from aiokafka.record.default_records import DefaultRecordBatchBuilder as AiokafkaBuilder
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from kafka.record.default_records import DefaultRecordBatch as KafkaPythonBatch
 from kafka.record.default_records import DefaultRecordBatchBuilder as KafkaPythonBuilder
@@ -22,6 +22,7 @@ from pykbroker.protocol.records.batch import (
 )
 from pykbroker.protocol.records.compression import Compression
 from pykbroker.protocol.records.errors import InvalidRecords
+from tests.examples import examples
 
 REAL_BATCHES = Path(__file__).parent / "real_batches"
 CODECS = list(Compression)
@@ -40,7 +41,7 @@ def numbered(batch: list[Record], base_offset: int) -> list[Record]:
     return [record._replace(offset=base_offset + index) for index, record in enumerate(batch)]
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(st.lists(records, min_size=1, max_size=30), st.sampled_from(CODECS), st.integers(0, 2**60))
 def test_what_is_encoded_is_decoded_in_every_codec(batch: list[Record], codec: Compression, base_offset: int) -> None:
     data = encode_batch(batch, compression=codec, base_offset=base_offset)
@@ -51,7 +52,7 @@ def test_what_is_encoded_is_decoded_in_every_codec(batch: list[Record], codec: C
     assert decoded.header.compression is codec
 
 
-@settings(max_examples=50, deadline=None)
+@examples(50)
 @given(st.lists(records, min_size=1, max_size=30), st.sampled_from(CODECS))
 def test_python_clients_read_our_batches(batch: list[Record], codec: Compression) -> None:
     data = encode_batch(batch, compression=codec, base_offset=7)
@@ -165,7 +166,7 @@ def test_header_keys_that_are_not_text_survive() -> None:
     assert encode_batch([record]) == data
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(st.lists(records, min_size=1, max_size=5), st.sampled_from(CODECS), st.data())
 def test_damaged_records_give_an_error_and_nothing_else(
     batch: list[Record], codec: Compression, data: st.DataObject

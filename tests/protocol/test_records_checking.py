@@ -3,7 +3,7 @@
 import random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pykbroker.protocol.records.batch import Record
@@ -11,6 +11,7 @@ from pykbroker.protocol.records.checking import CheckBudget, CheckedRecords, che
 from pykbroker.protocol.records.errors import InvalidRecords
 from pykbroker.protocol.records.record import decode_records, encode_record
 from pykbroker.protocol.records.varints import encode_zigzag
+from tests.examples import examples
 
 
 def payload(records: list[Record]) -> bytes:
@@ -33,7 +34,7 @@ headers = st.sampled_from([(), (), (), (), (), (("h", None),)])
 record_lists = st.lists(st.builds(Record, keys, values, headers, deltas), max_size=40)
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(record_lists, st.integers(1, 5))
 def test_sound_records_pass_with_their_largest_timestamp(records: list[Record], times: int) -> None:
     records = records * times
@@ -170,7 +171,7 @@ def checked_in_turns(data: bytes, count: int, units: int, **options: int) -> tup
         budget.left = units
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(record_lists, st.integers(1, 5), st.integers(1, 50))
 def test_a_check_in_turns_finds_what_a_check_at_once_finds(records: list[Record], times: int, units: int) -> None:
     records = records * times

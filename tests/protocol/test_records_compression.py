@@ -6,7 +6,7 @@ import zlib
 
 import cramjam
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pykbroker.protocol.errors import ErrorCode
@@ -20,11 +20,12 @@ from pykbroker.protocol.records.compression import (
     limit_of,
 )
 from pykbroker.protocol.records.errors import InvalidRecords
+from tests.examples import examples
 
 REAL_CODECS = [codec for codec in Compression if codec is not Compression.NONE]
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(st.binary(max_size=5000), st.integers(1, 60), st.sampled_from(list(Compression)))
 def test_round_trip(piece: bytes, times: int, codec: Compression) -> None:
     data = piece * times

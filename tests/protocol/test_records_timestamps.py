@@ -5,7 +5,7 @@ from __future__ import annotations
 from random import Random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pykbroker.protocol.records.batch import Record, decode_batch_header, encode_batch, records_payload
@@ -13,6 +13,7 @@ from pykbroker.protocol.records.checking import TURN_UNITS, CheckBudget
 from pykbroker.protocol.records.errors import InvalidRecords
 from pykbroker.protocol.records.record import decode_records
 from pykbroker.protocol.records.timestamps import Deltas, first_record_in_turns
+from tests.examples import examples
 
 BASE_MS = 1_700_000_000_000
 
@@ -49,7 +50,7 @@ def walked(payload: bytes, count: int, least: Deltas) -> Deltas | None:
     return None
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(st.integers(0, 2**32), st.sampled_from([1, 3, 100, 20_000, 10**7, 10**12]), st.sampled_from([1, 2, 200]))
 def test_the_first_record_is_that_of_a_walk(seed: int, step: int, sizes: int) -> None:
     rng = Random(seed)

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from pykbroker.protocol.compile import decode, encode
 from pykbroker.protocol.errors import MalformedMessage
 from pykbroker.protocol.schema import Message
+from tests.examples import examples
 
 from .declared import declared_messages
 from .maker import make_message
-from .profiles import examples
 
 every_message = pytest.mark.parametrize("name", sorted(declared_messages()))
 seeds = st.integers(0, 2**32)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import cast
 
+import pytest
 import trio
 
 from pykbroker.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from pykbroker.protocol.messages.topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
 from tests.server.serving import Client
 from tests.sim.whole_node import World, run_world
+from tests.simulations import seed_groups, skip_when_time_is_up
 
 DIRECTORY = "/data/__cluster_metadata-0"
 OFTEN = {
@@ -38,7 +40,10 @@ async def topics(client: Client) -> set[str]:
     return {topic.name or "" for topic in response.topics}
 
 
-def test_every_topic_that_was_answered_is_there_after_every_crash() -> None:
+@seed_groups(2)
+@pytest.mark.flaky(reruns=0)
+def test_every_topic_that_was_answered_is_there_after_every_crash(seeds: range) -> None:
+    skip_when_time_is_up()
     begins: list[int] = []
 
     async def scenario(world: World) -> None:
@@ -63,6 +68,6 @@ def test_every_topic_that_was_answered_is_there_after_every_crash() -> None:
         assert 1 <= len([name for name in names if name.endswith(".checkpoint")]) <= 2
         begins.append(min(int(name.removesuffix(".log")) for name in names if name.endswith(".log")))
 
-    for seed in range(5):
+    for seed in seeds:
         run_world(scenario, seed, OFTEN)
     assert min(begins) > 0, "the log lost its beginning in every run"

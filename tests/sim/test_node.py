@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from typing import cast
 
+import pytest
 import trio
 
 from pykbroker.protocol.messages.metadata import MetadataRequest, MetadataResponse
@@ -15,6 +16,7 @@ from pykbroker.sim.node import SimulatedNode
 from pykbroker.sim.process_disk import ProcessDied
 from tests.server.serving import Client
 from tests.sim.whole_node import TOPIC, World, produce_crash_and_read, run_world
+from tests.simulations import seed_groups, skip_when_time_is_up
 
 ROOT = Path(__file__).parents[2]
 
@@ -85,7 +87,11 @@ def test_a_clean_shutdown_loses_nothing() -> None:
         run_world(scenario, seed)
 
 
-def test_a_node_survives_many_crashes() -> None:
+@seed_groups(2)
+@pytest.mark.flaky(reruns=0)
+def test_a_node_survives_many_crashes(seeds: range) -> None:
+    skip_when_time_is_up()
+
     async def scenario(world: World) -> None:
         client = await world.connect()
         await world.create_topic(client)
@@ -101,7 +107,7 @@ def test_a_node_survives_many_crashes() -> None:
             await world.read_all(client)
         client.transport.close()
 
-    for seed in range(10):
+    for seed in seeds:
         run_world(scenario, seed)
 
 

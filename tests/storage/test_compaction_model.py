@@ -4,13 +4,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from random import Random
 
-from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from pykbroker.protocol.records.compression import Compression
 from pykbroker.sim.disk import SimulatedDisk
 from pykbroker.storage.log.log import Log
+from tests.examples import examples
 from tests.storage.batches import NOW_MS, config, open_log, read_all
 from tests.storage.cleaning import CODECS, clean, cleanable, keyed
 
@@ -149,4 +149,4 @@ class CompactedLog(RuleBasedStateMachine):
 
 
 TestCompactedLog = CompactedLog.TestCase
-TestCompactedLog.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+TestCompactedLog.settings = examples(60, stateful_step_count=40)

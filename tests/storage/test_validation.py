@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 from crc32c import crc32c
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pykbroker.protocol.errors import ApiError, ErrorCode
@@ -34,6 +34,7 @@ from pykbroker.storage.segments.validation import (
     check_client_batch,
     client_batch_steps,
 )
+from tests.examples import examples
 from tests.storage.batches import NOW_MS, batch, config, open_log
 
 DAY_MS = 24 * 60 * 60 * 1000
@@ -236,7 +237,7 @@ def test_compression_type_of_the_topic_is_applied(codec: Compression, target: st
     assert list(iter_records(kept)) == [record._replace(offset=index) for index, record in enumerate(records)]
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(st.integers(0, len(GOOD) - 1), st.integers(0, 255), st.sampled_from([Compression.NONE, Compression.LZ4]))
 def test_a_changed_byte_is_refused_or_leaves_a_readable_batch(position: int, byte: int, codec: Compression) -> None:
     good = encode_batch(RECORDS, compression=codec)
@@ -293,7 +294,7 @@ def verdict(check: Callable[[], CheckedBatch]) -> CheckedBatch | tuple[ErrorCode
         return refusal.code, refusal.message
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(
     st.integers(0, len(GOOD) - 1),
     st.integers(0, 255),

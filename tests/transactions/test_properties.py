@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
@@ -22,6 +21,7 @@ from pykbroker.protocol.messages.transactions import (
 )
 from pykbroker.protocol.topic_partition import TopicPartition
 from pykbroker.transactions.requests import AddPartitions, PartitionsAdded
+from tests.examples import examples
 
 from .model import CrashingWorld, DataPartition, FlyingMarker, Instance
 from .world import NO_PRODUCER, Producer, after
@@ -344,6 +344,4 @@ class CoordinatorMachine(RuleBasedStateMachine):
 
 
 TestCoordinatorMachine = CoordinatorMachine.TestCase
-TestCoordinatorMachine.settings = settings(
-    max_examples=120, stateful_step_count=100, deadline=None, suppress_health_check=[HealthCheck.too_slow]
-)
+TestCoordinatorMachine.settings = examples(120, stateful_step_count=100)

@@ -6,10 +6,11 @@ from dataclasses import replace
 from itertools import product
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pykbroker.groups.assignors import ASSIGNORS, MemberSubscription
+from tests.examples import examples
 
 from .cases import Group, Topics, ensure_valid, homogeneous, moved, owners, sizes, topic
 
@@ -52,14 +53,14 @@ def groups(draw: st.DrawFn, is_homogeneous: bool | None = None, has_racks: bool 
 
 @any_assignor
 @given(group=groups())
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_every_partition_has_one_owner_who_is_subscribed_to_it(assignor: str, group: Group) -> None:
     ensure_valid(group, group.assigned(assignor))
 
 
 @any_assignor
 @given(group=groups(), data=st.data())
-@settings(max_examples=40, deadline=None)
+@examples(40)
 def test_the_same_group_gets_the_same_assignment_whatever_the_order_of_its_members(
     assignor: str, group: Group, data: st.DataObject
 ) -> None:
@@ -69,21 +70,21 @@ def test_the_same_group_gets_the_same_assignment_whatever_the_order_of_its_membe
 
 @any_assignor
 @given(group=groups())
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_a_group_that_does_not_change_keeps_its_assignment(assignor: str, group: Group) -> None:
     target = group.assigned(assignor)
     assert group.after(target).assigned(assignor) == target
 
 
 @given(group=groups(is_homogeneous=True))
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_uniform_is_balanced_within_one_where_subscriptions_are_equal(group: Group) -> None:
     counts = sizes(group.assigned("uniform")).values()
     assert max(counts) - min(counts) <= 1
 
 
 @given(group=groups(is_homogeneous=True))
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_uniform_moves_only_what_balance_demands(group: Group) -> None:
     """Each keeps all it has up to its share; whoever has more than that gives up the rest, and nothing else moves."""
     quota, extras = divmod(len(group.partitions), len(group.members))
@@ -106,7 +107,7 @@ def _usable(group: Group, name: str) -> set[tuple[bytes, int]]:
 
 
 @given(group=groups())
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_uniform_gives_equal_numbers_whether_it_knows_that_subscriptions_are_equal_or_not(group: Group) -> None:
     target = ASSIGNORS["uniform"].assign(group.members, group.topics, False)
     ensure_valid(group, target)
@@ -118,7 +119,7 @@ def test_uniform_gives_equal_numbers_whether_it_knows_that_subscriptions_are_equ
     counts=st.lists(st.integers(1, 2), min_size=3, max_size=3),
     data=st.data(),
 )
-@settings(max_examples=40, deadline=None)
+@examples(40)
 def test_uniform_finds_the_most_even_assignment_there_is(
     subscriptions: list[frozenset[bytes]], counts: list[int], data: st.DataObject
 ) -> None:
