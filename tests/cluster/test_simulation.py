@@ -34,7 +34,7 @@ def test_whatever_happens_nothing_acknowledged_is_lost_and_nothing_hangs(seeds: 
         seen.update(outcome.report.figures)
     if are_usual(seeds, USUAL):
         assert seen["troubles"] > 2 * USUAL
-        assert seen["deaths"] > USUAL // 4
+        assert seen["deaths"] >= USUAL // 5
         for kind in ("txn ok", "commit ok", "send ok", "committed ok"):
             assert seen[kind] > USUAL, f"the runs have hardly any {kind}"
 
