@@ -6,7 +6,6 @@ the next. Each worker has brokers of its own. The root conftest loads this plugi
 
 - A group holds what shares something costly: a cluster, Spark, a loaded topic, a built image. Clusters of a test's own
   are in few groups, so that few of them run at a time: each is three processes, some of them JVMs.
-- A test is together with its counterpart on the other kind of broker, for runs that have both.
 - What takes longest begins first, so that no worker is left with it at the end while the others are idle.
 """
 
@@ -32,7 +31,6 @@ GROUPS = {
     "compat_tests/clusters/test_roles.py": OWN_CLUSTERS,
     "compat_tests/clusters/": SHARED_CLUSTER,
     "compat_tests/same_files/": "files",
-    "compat_tests/test_api_versions.py": "versions",
     "compat_tests/test_container_image.py": "image",
     "compat_tests/test_standard_library.py": "library",
     "spark_compat/": "spark",
@@ -40,8 +38,6 @@ GROUPS = {
     "tests/test_packaging.py": "packages",
 }
 """By the beginning of the node id; the first that fits."""
-
-KINDS = ("apache-kafka", "pykbroker")
 
 SECONDS = {
     MIXED_CLUSTERS: 180,
@@ -84,12 +80,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def group_of(nodeid: str) -> str:
-    for beginning, group in GROUPS.items():
-        if nodeid.startswith(beginning):
-            return group
-    for kind in KINDS:
-        nodeid = nodeid.replace(kind, "*")
-    return nodeid
+    """What is in no group is one of its own."""
+    return next((group for beginning, group in GROUPS.items() if nodeid.startswith(beginning)), nodeid)
 
 
 def _seconds(nodeid: str) -> int:
