@@ -25,7 +25,7 @@ PREPOSITIONS_AND_CONJUNCTIONS = (
     "until till since during beside besides against into onto out off up down as than per via because where when while "
     "if so unless although though how why whether inside outside except instead not only even just and or but"
 )
-AUXILIARIES = "is are was were be been has have had may might must can could shall should will would does did"
+AUXILIARIES = "is are was were be been has had may might must can could shall should will would does did"
 VERBS_WITHOUT_SUBJECT = (
     "adds applies asks begins builds carries chooses closes commits computes creates cuts decides decodes deletes "
     "drops encodes fails fences finds follows gives goes holds keeps leaves lets loads makes opens prints puts "
