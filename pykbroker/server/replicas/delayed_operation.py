@@ -36,7 +36,7 @@ class DelayedOperation(ABC):
 
     @abstractmethod
     def _watch(self) -> None:
-        """Have `_wake` called at each change from now on."""
+        """Watch what the operation waits for: each change calls `_wake` from now on."""
 
     @abstractmethod
     def _unwatch(self) -> None: ...
