@@ -214,7 +214,10 @@ class GroupShard:
     # Topics and assignments
 
     def on_topics_changed(self, names: Collection[str]) -> None:
-        """Notes topics that were created, have more partitions, or were deleted."""
+        """Note topics that were created, have more partitions, or were deleted.
+
+        No group is looked at: each learns it in its next heartbeat (`consumer.topic_changes`).
+        """
         self.consumer.on_topics_changed(names)
 
     def begin_to_forget(self, deleted: DeletedTopics) -> bool:

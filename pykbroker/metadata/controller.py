@@ -2,6 +2,9 @@
 
 A request gives records and an answer; the driver appends the records, replays them here at once and answers when they
 are committed. What a request may do depends on the records before it, committed or not. One request at a time.
+
+`handle`, `replay` and `expire` do all in one turn; the methods of these names with `_in_turns` are `LongWork`, between
+whose pieces others may have the event loop. Deadlines are those of `sessions` and of `election_rounds`.
 """
 
 from __future__ import annotations

@@ -155,7 +155,7 @@ class EncodedTopics:
 
 
 class EncodedTopicsOfNode:
-    """All that one node has encoded: by listener, by version, and with or without operations."""
+    """All that one node has encoded (`Broker.encoded_topics`): by listener, version, and with or without operations."""
 
     def __init__(self) -> None:
         self._kept: dict[tuple[str, int, int], EncodedTopics] = {}

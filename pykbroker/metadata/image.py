@@ -234,7 +234,10 @@ class MetadataImage:
         )
 
     def records(self) -> Iterator[Message]:
-        """The records that give this image to an empty one, in the order of Kafka's snapshots."""
+        """The records that give this image to an empty one, in the order of Kafka's snapshots.
+
+        Records that are kept but not served (`unsupported_records`) are among them, so that a snapshot loses nothing.
+        """
         for name in sorted(self.features, key=lambda each: (each != METADATA_VERSION, each)):
             yield FeatureLevelRecord(name=name, feature_level=self.features[name])
         for broker_id in sorted(self._brokers):

@@ -17,12 +17,6 @@ order:
 - `records`: the records of `__transaction_state`.
 - `config`: the settings of transactions.
 
-The way of a transaction: the leader of a partition appends a transactional batch where the transaction is open already.
-Where it is not, the leader asks the coordinator, which may add the partition, and appends under a guard that a marker
-takes back (`pykbroker.api.transaction_verification`). EndTxn makes the shard decide: the step has a PREPARE record and
-the effect `WriteMarkers`. Once the record is committed, markers go into all partitions that are led on this node, the
-shard is told and adds its COMPLETE record, and EndTxn is answered. Where another node leads a partition, EndTxn is
-answered after PREPARE, and the rest follows. A shard that finds PREPARE when it is loaded begins with the effect.
-
-`tests/transactions` compare answers and records with those of Apache Kafka, at each level of transaction.version.
+`tests/transactions/transcripts` hold what Apache Kafka answers, and writes, at each level of transaction.version; the
+rules alone and a whole node are checked against them.
 """

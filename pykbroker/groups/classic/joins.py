@@ -274,7 +274,8 @@ def metadata_bytes(request: JoinGroupRequest) -> int:
 
 
 def look_if_all_loadable(request: JoinGroupRequest) -> LongWork[bool]:
-    """Tell whether Kafka could load a group with the member, whichever protocol is chosen."""
+    """Tell whether Kafka could load a group with the member, whichever protocol is chosen. Large subscriptions take
+    many turns."""
     if request.protocol_type == CONSUMER_PROTOCOL_TYPE:
         for protocol in request.protocols:
             if not (yield from look_if_loadable(bytes(protocol.metadata))):

@@ -24,7 +24,7 @@ class GroupType(Enum):
 
 
 class Group(Protocol):
-    """A group id names one group of one type."""
+    """The interface of a group. A group id names one group, a `ClassicGroup` or a `ConsumerGroup`."""
 
     type: ClassVar[GroupType]
     group_id: str

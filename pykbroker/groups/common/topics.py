@@ -28,7 +28,10 @@ _HEAD: Final = struct.Struct("<b8s8s")
 
 
 class TopicsView(Protocol):
-    """The newest state of all topics. A view is an assignor's `TopicDescriber`, too."""
+    """The newest state of all topics. A view is an assignor's `TopicDescriber`, too.
+
+    The driver's view is `server.coordinators.group_topics.ImageTopics`; it calls `GroupShard.on_topics_changed`.
+    """
 
     @property
     def version(self) -> int:
