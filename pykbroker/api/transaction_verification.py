@@ -3,6 +3,10 @@
 The first batch of a transaction in a partition waits for the transaction coordinator's word, so that no batch that
 comes late, behind its transaction's end, opens one that nobody would ever end. Clients of the second protocol leave
 it to the broker to add the partition. Once a transaction is open in a partition nobody is asked any more.
+
+Produce and TxnOffsetCommit call `begin` for each partition, then `ask`, and append under the `guard` where there is no
+`refusal`. The log's part is in `ProducerStateManager` (`start_verification`, `check_verified`): a marker that overtakes
+the coordinator's answer takes it back.
 """
 
 from __future__ import annotations

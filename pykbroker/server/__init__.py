@@ -1,5 +1,8 @@
 """The server: everything of a node that waits. Trio, sockets, threads and clocks are here; the rules are elsewhere.
 
+A simulation replaces four seams: `runtime.clock.Clock`, `runtime.threads.Threads`, `network.transport.Network` with its
+`Transport`, and the storage's `Disk`. Nothing at module level is shared between nodes of one process.
+
 The wings, from the lowest to the highest; none imports one that comes after it:
 
 - `runtime`: clock, threads, turns on the event loop, and the watch over the loop.

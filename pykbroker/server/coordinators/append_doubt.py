@@ -2,8 +2,8 @@
 back where it is.
 
 Too few replicas in sync, or a leader that is none any more, are known before the append. Anything else is expected for
-a while after it has happened: a full disk, a record that is too large. So a log is read again because of a refusal once
-in a while at most, however often somebody tries. Kafka's coordinators take back each refused step.
+a minute after it has happened: a full disk, a record that is too large. So a log is read again because of a refusal
+once a minute at most, however often somebody tries. Kafka's coordinators take back each refused step.
 """
 
 from __future__ import annotations

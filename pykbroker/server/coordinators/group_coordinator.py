@@ -1,6 +1,7 @@
 """The group coordinator of a node has `pykbroker.groups` in the partitions of `__consumer_offsets` that it leads.
 
-What has nothing to do with groups is in `coordinator_driver`. Kafka's counterpart is `GroupCoordinatorService`.
+Handlers reach it as `Broker.groups`. What has nothing to do with groups is in `coordinator_driver`. Kafka's counterpart
+is `GroupCoordinatorService`.
 """
 
 from __future__ import annotations

@@ -1,8 +1,11 @@
 """Steps of a coordinator share an append: what arrives in one turn of the event loop is one batch.
 
-A hundred consumers that commit at the same time cost one batch, one write and one look at the high watermark. The
-setting is Kafka's `group.coordinator.append.linger.ms`: -1 is the end of the turn, more waits for more. No answer is
-late by that where nothing else is to be done: the turn ends at once.
+A hundred consumers that commit at the same time cost one batch, one write and one look at the high watermark. Steps
+that share a batch share its fate: all are in the log, or none is. Records of transactions, and steps with effects, do
+not wait (`wants`).
+
+The setting is Kafka's `group.coordinator.append.linger.ms`: -1 is the end of the turn, more waits for more. No answer
+is late by that where nothing else is to be done: the turn ends at once.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """Connections hold memory together: requests that are received or in hand, and answers that their peers do not take.
 
-`queued.max.request.bytes` is the bound on requests (Kafka's `MemoryPool`); it has a default here, because one process
-serves everybody. A connection that would go beyond it waits and reads nothing meanwhile, so that TCP holds its peer
-back. One holder at a time may go beyond, so that two halves of requests never wait for each other. A small request
+`queued.max.request.bytes` is the bound on requests (Kafka's `MemoryPool`); it has a default of 64 MiB here, because one
+process serves everybody. A connection that would go beyond it waits and reads nothing meanwhile, so that TCP holds its
+peer back. One holder at a time may go beyond, so that two halves of requests never wait for each other. A small request
 always gets its buffer: where that takes more than a reserve, and where somebody has waited for a second, `Listener`
-closes the greediest.
+closes the greediest, with a line in the log. It does so, too, where answers take more than 64 MiB.
 """
 
 from __future__ import annotations

@@ -4,8 +4,11 @@ An entry of five bytes becomes an object of two hundred. A handler that takes tu
 have theirs, so a hundred connections with such requests would take gigabytes. So large requests of one API are in hand
 up to a total size, and the next ones wait in their order, as the bytes that they came as.
 
+A request above 16 KiB (`LARGE_FRAME_BYTES`) is large, and is unpacked in a thread. So is its answer packed, and that of
+a handler that took several turns (`dispatch`).
+
 Records need no room beside those bytes, and members wait for each other: of requests with either only those that list
-many entries count as large, which is known when so much of them is unpacked.
+many entries count as large, which is known when so much of them is unpacked, in a thread where they have megabytes.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The broker has the controller create topics that clients ask Metadata for and that are not there yet.
 
 The client does not wait: it is told UNKNOWN_TOPIC_OR_PARTITION and asks again, so that no Metadata hangs while there is
-no controller. Why a topic cannot be created stands in this broker's log alone. Kafka's counterpart is
-`AutoTopicCreationManager`.
+no controller. Topics get this broker's `num.partitions` and `default.replication.factor` where the file gives them. Why
+a topic cannot be created stands in this broker's log alone. Kafka's counterpart is `AutoTopicCreationManager`.
 """
 
 from __future__ import annotations

@@ -4,7 +4,8 @@ The order of a start: the listeners are bound, the storage is opened, the parts 
 serve, raft and the image catch up, a controller and a broker register, and then clients' listeners serve.
 
 `run` ends in two ways. After `stop` everything is drained, closed and marked as cleanly shut down. When `run` is
-cancelled, it ends as after a crash, and the next start recovers.
+cancelled, it ends as after a crash, and the next start recovers. The roles of a node, and what they ask of other keys,
+are the business of `config.roles`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""A node's parts for transactions at work: coordinator, markers, the way to other brokers, producer ids."""
+"""A node's parts for transactions at work: coordinator, markers, the way to other brokers, producer ids.
+
+Handlers reach them as `Broker.transactions`.
+"""
 
 from __future__ import annotations
 

@@ -2,8 +2,9 @@
 such thing.
 
 A process that dies leaves two traces that a pause or a partition does not: the connection that brought its heartbeats
-breaks, and the ports where this controller reached it refuse. Then the controller speaks the broker's last word, which
-fences it. Where only one of the two is seen, the session's time is waited for as ever.
+breaks (`ConnectionState.when_closed`), and the ports where this controller reached it refuse. Then the controller
+speaks the broker's last word, which fences it. Where only one of the two is seen, the session's time is waited for as
+ever.
 """
 
 from __future__ import annotations

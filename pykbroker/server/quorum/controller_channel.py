@@ -2,9 +2,12 @@
 another node.
 
 A request is tried again while there is no controller, with the next one when there is another, and is answered with
-REQUEST_TIMED_OUT when the time is over. As with Apache Kafka, one whose answer was lost with its connection is sent
-again, so that it may have been carried out twice. Kafka's counterparts are `NodeToControllerChannelManager` and
-`ForwardingManager`.
+REQUEST_TIMED_OUT when `request.timeout.ms` are over. `submit` is for this node itself, `forward` for a client: its
+request goes in an Envelope where the controller is elsewhere (`forwarding`). Handlers ask by
+`api.controller_requests.submit`.
+
+As with Apache Kafka, a request whose answer was lost with its connection is sent again, so that it may have been
+carried out twice. Kafka's counterparts are `NodeToControllerChannelManager` and `ForwardingManager`.
 """
 
 from __future__ import annotations

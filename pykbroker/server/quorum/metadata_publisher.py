@@ -4,7 +4,8 @@ Every node has one, whatever its roles. Records come from the raft driver; each 
 anybody is told that it is there (`applied_offset`). Kafka's counterparts are `MetadataLoader` and its publishers.
 
 A large change takes many turns of the event loop. Readers see each batch of the log as a whole all the same: a large
-one is replayed into a fork of the image, which takes the image's place when it has all of the batch.
+one is replayed into a fork of the image, which takes the image's place when it has all of the batch. A leader's
+snapshot replaces the image as a whole, and listeners get what differs (`metadata.image_difference`).
 """
 
 from __future__ import annotations

@@ -1,7 +1,9 @@
 """The wait of a request: until something changes, its time is over, or its client has left.
 
 Kafka's counterpart is `DelayedOperation` with its purgatory. Here a task waits: it is woken by each change, and looks
-for itself whether that is enough. Nothing polls, and a change that nobody waits for costs one look at an empty dict.
+for itself whether that is enough. A client that has closed its end is noticed some seconds later
+(`Connection.look_for_peer`, `ConnectionState.leave`). Nothing polls, and a change that nobody waits for costs one look
+at an empty dict.
 """
 
 from __future__ import annotations

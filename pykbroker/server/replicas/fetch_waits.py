@@ -1,7 +1,8 @@
 """Fetch requests that wait hold a bounded number of partitions together, of a kilobyte each.
 
-A request of few partitions always waits. The others wait as long as all together name no more than so many; then the
-greediest of them is answered at once with what there is, be it the new one.
+A request of few partitions always waits. The others wait as long as all together name no more than 40,000
+(`MOST_PARTITIONS`); then the greediest of them is answered at once with what there is, be it the new one.
+`FetchSessionCache.max_partitions` is such a bound for fetch sessions.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Moves replicas from one log directory of this node to another, while they are written and read (KIP-113).
 
-A copy follows the log until nothing is missing, the controller is told (KIP-858), and then the copy takes the log's
-place between two appends. Copying runs in threads; what a restart interrupts goes on after it. Kafka's counterparts
-are `ReplicaAlterLogDirsManager` and its threads.
+A copy (`storage.log.log_copy.LogCopy`) follows the log until nothing is missing, the controller is told (KIP-858), and
+then the copy takes the log's place between two appends. Copying runs in threads; what a restart interrupts goes on
+after it. Kafka's counterparts are `ReplicaAlterLogDirsManager` and its threads.
 """
 
 from __future__ import annotations

@@ -1,4 +1,9 @@
-"""A node follows other leaders, and keeps the ISR of the partitions that it leads."""
+"""A node follows other leaders, and keeps the ISR of the partitions that it leads.
+
+`NodeReplication.run` runs the fetchers, the proposals to the controller (`alter_partition.IsrChanges`), a look for
+laggards each half of `replica.lag.time.max.ms`, and one line in the log when the counts of partitions that lack
+replicas have changed.
+"""
 
 from __future__ import annotations
 

@@ -1,8 +1,11 @@
 """Copies what other brokers lead: a task for each of them asks it again and again, as `replication.follower` says.
 
-Kafka's counterparts are `ReplicaFetcherManager` and its threads. A broker that cannot be reached is asked again after
-`replica.fetch.backoff.ms`; one that leads nothing any more that is followed here is not waited for. What
-`flush.messages` wants on the disk is there before its leader hears of it.
+Each leader has `num.replica.fetchers` tasks; `HostedPartitions` says who leads what (`ReplicationListener`). A request
+names a thousand partitions at most, and the leader reads for it in turns. Of two requests `RequestContext.number` tells
+the leader which is the newer one. Kafka's counterparts are `ReplicaFetcherManager` and its threads.
+
+A broker that cannot be reached is asked again after `replica.fetch.backoff.ms`; one that leads nothing any more that is
+followed here is not waited for. What `flush.messages` wants on the disk is there before its leader hears of it.
 """
 
 from __future__ import annotations

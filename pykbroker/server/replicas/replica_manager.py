@@ -179,7 +179,10 @@ class ReplicaManager:
             check.accept()
 
     def quarantine(self, partition: Partition, damage: CorruptLog) -> None:
-        """Take a damaged partition out of use: its files stay as they are, and the others are not concerned."""
+        """Take a damaged partition out of use until somebody mends it or deletes its topic.
+
+        Its files stay as they are, its offsets stay in the checkpoints, and other partitions are not concerned.
+        """
         self.failures.quarantine(partition, damage)
 
     # Following the metadata

@@ -1,4 +1,4 @@
-"""Few tasks do many waits at the same time: to begin ten thousand tasks would hold the loop for long."""
+"""Few tasks, a hundred at most, do many waits at the same time: to begin ten thousand would hold the loop for long."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ A large block is a mapping of its own: the system moves its pages when it grows,
 glibc calls large what is larger than any block that was freed before; then the buffer of a frame of ten megabytes is
 copied each time it grows.
 
-The settings belong to the whole process, so only a program that is nothing but a broker has this.
+The settings belong to the whole process, so only a program that is nothing but a broker has this: `pykbroker start`.
 """
 
 from __future__ import annotations

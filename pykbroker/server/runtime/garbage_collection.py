@@ -9,7 +9,7 @@ So an allocation sets off no full pass. What outlives the young generations is l
 little, and then frozen: later passes leave it out. A real full pass, over what was frozen too, has time. It comes ten
 minutes after the last one, or later, when the loop has little to do, and after an hour in any case.
 
-The settings belong to the whole process, so only a program that is nothing but a broker has this.
+The settings belong to the whole process, so only a program that is nothing but a broker has this: `pykbroker start`.
 """
 
 from __future__ import annotations

@@ -6,6 +6,9 @@ of Trio and is called before each step: it reads the wall clock, and the thread'
 passed since it read that last. So a step's CPU is known to a millisecond, for a microsecond a step. What is waited for,
 or lost to other threads, does not count; a pass of the garbage collector does, and is named.
 
+`logging_holds` warns of steps above `PYKBROKER_LOOP_BOUND_MS` (100), with the task, the request and its client. A test
+fails whose loop was held for more than 250 ms (`tests/loops.py`, `compat_tests/loop_holds.py`).
+
 A step is reported when the next one begins. `REQUESTER` names the connection for whose request a task works: the tasks
 that a handler starts inherit it.
 """

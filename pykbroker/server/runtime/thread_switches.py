@@ -4,7 +4,7 @@ Large frames are decoded, and long answers encoded, in threads. Only one thread 
 it go on for 5 ms after another one has asked. The loop gives the interpreter away at each of its system calls, a dozen
 for a small Produce, so a client beside such work would wait 5 ms for each of them.
 
-The setting belongs to the whole process, so only a program that is nothing but a broker has this.
+The setting belongs to the whole process, so only a program that is nothing but a broker has this: `pykbroker start`.
 """
 
 from __future__ import annotations

@@ -3,11 +3,13 @@
 Behind its first turn a request is a long one. Of all long requests of a listener one at a time has its turn, that of
 the client that has had the least so far, and everybody else who is ready to run comes between two of them: with a
 hundred long requests in hand nobody waits longer for a short one than with one. The same queue has those who receive or
-send much, and those who have one small request right behind another (`Connection`).
+send much, and those who have one small request right behind another; `Connection` and `Transport.send` ask for it
+through the dispatcher. `tests/api/huge_requests.py` has one huge request for each API.
 
 A turn is counted and not timed, so that a simulation with one seed has one order of events: a step is some work of
-about a microsecond. After the end of a turn the world may have changed: topics are gone, leaders are elsewhere. So a
-handler looks at them anew, entry by entry, and keeps nothing of the node's state from one turn to the next.
+about a microsecond, and a turn is over after a thousand (`STEPS_PER_TURN`). After the end of a turn the world may have
+changed: topics are gone, leaders are elsewhere. So a handler looks at them anew, entry by entry, and keeps nothing of
+the node's state from one turn to the next.
 """
 
 from __future__ import annotations
