@@ -1,7 +1,7 @@
 """The voters as of every place in the log (KIP-853, Kafka's `VoterSetHistory`).
 
 A member goes by the latest set that is in its log, committed or not; truncation takes it back. Until the log has one,
-the configured set counts.
+the configured set counts. As `epochs` it is ahead of the disk.
 """
 
 from __future__ import annotations

@@ -3,7 +3,8 @@
 Pure: `Follower` makes requests and takes responses, whoever carries them. Kafka's counterparts are
 `AbstractFetcherThread`, `ReplicaFetcherThread` and `RemoteLeaderEndPoint`. A log that took another way is found by the
 diverging epochs in Fetch answers (KIP-595): the leader names an epoch and its end, and the follower cuts off what it
-has beyond. What is asked in one request stands in the leader's fetch session; the next one names only what changed, so
+has beyond. Where the leader's log begins behind the follower's end, the follower's log begins anew there. What is asked
+in one request stands in the leader's fetch session (`fetch_session_handler`); the next one names only what changed, so
 that a thousand quiet partitions cost nothing.
 
 Times are those of a monotonic clock.

@@ -71,6 +71,8 @@ class PartitionWatcher(Protocol):
 class IsrRules:
     """The partitions of a node share these. `propose` asks the controller for a change of the ISR;
     `Partition.isr_change_answered` is told the outcome.
+
+    A follower's fetch may propose that the ISR grows, `Partition.maybe_shrink_isr` that it shrinks.
     """
 
     brokers: Brokers
