@@ -14,5 +14,6 @@ The modules, in reading order:
 - `broker_lifecycle`: a broker registers, and its heartbeats keep it unfenced.
 - `broker_role`: the tasks of the broker role.
 - `node_transactions`: the parts for transactions.
+- `auto_topic_creation`: topics that clients ask Metadata for are created.
 - `unserved_settings`: settings of the cluster that protect in Kafka and not here.
 """

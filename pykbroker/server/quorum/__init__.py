@@ -19,6 +19,5 @@ the active controller. The modules, in reading order:
 - `bootstrap_checkpoint`: the first records of a new cluster.
 - `initial_controllers`: the first voters of a dynamic quorum.
 - `foreign_peers`: members of the quorum that are of another cluster.
-- `auto_topic_creation`: topics that clients ask Metadata for are created.
 - `metadata_remedy`: what to do about a damaged metadata log.
 """
