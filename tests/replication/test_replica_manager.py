@@ -488,7 +488,7 @@ def test_a_deletion_that_finds_no_room_keeps_the_directory_online(
     monkeypatch.setattr(node.replicas.logs, step, lambda *_: (_ for _ in ()).throw(no_room(f"{tmp_path}/one")))
     node.create_topic("apples", 2)
     if step == "delete_damaged":
-        node.replicas.set_apart(node.partition("apples", 0), CorruptLog("damaged"))
+        node.replicas.quarantine(node.partition("apples", 0), CorruptLog("damaged"))
     node.delete_topic("apples")
     node.create_topic("beets", 2)
     for index in (0, 1):
