@@ -21,8 +21,9 @@ unexport PYTHONDONTWRITEBYTECODE
 run: $(VENV)/.run-installed
 	@exec $(BIN)/pykbroker start
 
-# Tests with brokers mostly wait: twice as many workers as cores keep the cores at work.
-WORKERS ?= $(shell expr 2 '*' $$(getconf _NPROCESSORS_ONLN))
+# Tests with brokers mostly wait: twice as many workers as cores keep the cores at work. More than eight would wait for
+# memory instead, since each has brokers of its own.
+WORKERS ?= $(shell cores=$$(getconf _NPROCESSORS_ONLN); echo $$((cores > 4 ? 8 : 2 * cores)))
 test: check system-packages
 	$(BIN)/python -m compat_tests.apache_kafka || true
 	$(BIN)/pytest -n $(WORKERS) --dist loadgroup --no-loadscope-reorder --durations 20 $(PYTEST_ARGS)
