@@ -11,12 +11,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from random import Random
 from typing import NoReturn
+from uuid import UUID
 
 from pykbroker.storage.files.disk import Buffer, DiskSpace
 from pykbroker.storage.files.errors import DirectoryLocked, file_error
 from pykbroker.storage.files.gathered_writes import IOV_MAX, write_all
 
 _SIZE_BYTES = 2**40
+_BOOT_ID_STEP = 0x9E3779B97F4A7C15F39CC0605CEDC835
 _LONGEST_WRITE_BYTES = 1 << 16
 """A system call writes no more here. Linux's bound is 2 GiB, and what meets it or a signal goes the same way."""
 
@@ -379,7 +381,8 @@ class SimulatedDisk:
         ]
 
     def boot_id(self) -> str:
-        return str(self.boot)
+        # As long as a real one: what a crash makes of a file must not look like another start by chance.
+        return str(UUID(int=_BOOT_ID_STEP * (self.boot + 1) % 2**128))
 
     def space(self, path: str) -> DiskSpace:
         self._directory("look at", path)
