@@ -33,12 +33,6 @@ def encode_zigzag(value: int) -> bytes:
     return bytes(out)
 
 
-def zigzag_size(value: int) -> int:
-    """Return how many bytes `encode_zigzag` takes."""
-    n = value << 1 if value >= 0 else (-value << 1) - 1
-    return max(1, (n.bit_length() + 6) // 7)
-
-
 def decode_varint(data: IndexedBytes, position: int) -> tuple[int, int]:
     """A zigzag int32 and the position behind it."""
     return _decode(data, position, MAX_VARINT_BYTES, 32)

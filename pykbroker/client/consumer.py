@@ -26,7 +26,7 @@ from .cluster import RETRY_BACKOFF_MS, Cluster
 from .errors import BadInput, ClientError, KafkaError, code_of
 from .fetched import AbortedTransactions, ConsumedRecord, read_batches, records_of
 from .metadata import Node
-from .offsets import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, READ_COMMITTED, READ_UNCOMMITTED, list_offsets
+from .offsets import LATEST_TIMESTAMP, READ_COMMITTED, READ_UNCOMMITTED, list_offsets
 
 MAX_WAIT_MS = 500
 MAX_BYTES = 50 * 1024 * 1024
@@ -211,12 +211,3 @@ class Consumer:
         offsets = await self._offsets_at(dict.fromkeys(partitions, self._reset_to))
         self._fetched.update(offsets)
         self.positions.update(offsets)
-
-
-async def assignment_of(
-    cluster: Cluster, topic: str, *, from_beginning: bool, partition: int | None = None
-) -> dict[TopicPartition, int]:
-    """Return what `assign_at` takes for one partition, or for all of a topic."""
-    partitions = (await cluster.topic(topic)).partitions if partition is None else (partition,)
-    timestamp = EARLIEST_TIMESTAMP if from_beginning else LATEST_TIMESTAMP
-    return {TopicPartition(topic, index): timestamp for index in partitions}

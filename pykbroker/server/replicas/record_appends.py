@@ -170,8 +170,11 @@ class ProduceAppends:
         if self._admission is not None:
             self._admission.leave()
         client, acks = self._client, self._required_acks
-        # A client that wants no answer may leave as soon as everything is sent.
-        is_wanted = lambda: not (client.has_left and acks)  # noqa: E731
+
+        def is_wanted() -> bool:
+            """Tell whether the check goes on: a client that wants no answer may leave when everything is sent."""
+            return not (client.has_left and acks)
+
         checked = await self._checks.finish(check.step, check.steps, self._budget, client.fair_share, is_wanted)
         self._now_ms = self._clock.now_ms()
         return checked
