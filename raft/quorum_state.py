@@ -17,7 +17,8 @@ decide when one is due. The roles, and what ends each:
 
 An epoch never falls, a vote in an epoch never changes, and an epoch has one leader: epoch and vote are durable before a
 message leaves that depends on them. A higher epoch ends every role, if it is credible (`credible_epochs`). Brokers and
-nodes that are no voters are observers: they are unattached or followers. Files, time and sockets are the caller's.
+nodes that are no voters are observers: they are unattached or followers, and do not enter an epoch that they hear of
+before they hear who leads it. Files, time and sockets are the caller's.
 """
 
 from __future__ import annotations
@@ -295,7 +296,7 @@ class QuorumState:
             return False
         if leader_id is None:
             if epoch > self.epoch:
-                self.become_unattached(epoch)
+                self._leave_epoch(epoch)
         elif epoch > self.epoch or self.leader_id is None or self._may_go_back(by_leader):
             endpoint = told.endpoint or self._voter_endpoint(leader_id)
             if endpoint is not None:
@@ -303,6 +304,18 @@ class QuorumState:
             elif epoch > self.epoch or self.leader_id is None:
                 self.become_unattached(epoch, leader_id)
         return True
+
+    def _leave_epoch(self, newer_epoch: int) -> None:
+        """End the own role, because a newer epoch has begun, and a leader of it is not known.
+
+        An observer keeps its epoch until it hears of a leader: it does not vote, so nothing depends on its epoch. The
+        candidate of the newer epoch may be gone for good while the voters live on in the older one. An observer tells
+        them nothing, and would be refused as long as their leader stays (UNKNOWN_LEADER_EPOCH); Kafka's observers are.
+        """
+        if self.may_stand:
+            self.become_unattached(newer_epoch)
+        elif isinstance(self.state, FollowerState):
+            self.state.fetch_elsewhere = True
 
     def _may_go_back(self, by_leader: bool) -> bool:
         return isinstance(self.state, UnattachedState) or (by_leader and isinstance(self.state, ProspectiveState))

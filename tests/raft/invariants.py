@@ -30,6 +30,8 @@ class Invariants:
         self.votes: dict[tuple[ReplicaKey, int], int] = {}
         self.committed: list[Entry] = []
         """Epoch and value by offset: what any node ever said is committed."""
+        self._commit_epochs: list[int] = []
+        """By offset: the epoch of the node that said so first, which is its leader."""
         self.control: list[tuple[int, Message]] = []
         self.acknowledged: list[tuple[int, Entry]] = []
         self.snapshots: dict[SnapshotId, MemorySnapshot] = {}
@@ -89,11 +91,14 @@ class Invariants:
         assert leader == node.node_id, f"SingleLeader: nodes {leader} and {node.node_id} both lead epoch {epoch}"
         self.elections += 1
         self._leading[node.node_id] = (node, epoch)
-        missing = self._missing(node)
+        missing = self._missing(node, epoch)
         assert not missing, f"LeaderCompleteness: the leader of epoch {epoch}, node {node.node_id}, lacks {missing[:3]}"
 
-    def _missing(self, node: SimulatedNode) -> list[tuple[int, Entry]]:
-        """What is committed and not in that node's log."""
+    def _missing(self, node: SimulatedNode, epoch: int) -> list[tuple[int, Entry]]:
+        """What was committed before that epoch and is not in that node's log.
+
+        Whoever was frozen when its votes came leads an old epoch for a moment, and lacks what later ones committed.
+        """
         start = node.log.start_offset
         held = node.log.entries(start, len(self.committed))
         wanted = self.committed[start:]
@@ -102,7 +107,7 @@ class Invariants:
         return [
             (offset, entry)
             for offset, entry in enumerate(wanted, start)
-            if offset - start >= len(held) or held[offset - start] != entry
+            if self._commit_epochs[offset] < epoch and (offset - start >= len(held) or held[offset - start] != entry)
         ]
 
     def _advanced(self, node: SimulatedNode) -> None:
@@ -130,6 +135,8 @@ class Invariants:
     def _extend(self, node: SimulatedNode, offset: int, entries: list[Entry]) -> None:
         assert offset == len(self.committed)
         self.committed += entries
+        assert node.raft is not None
+        self._commit_epochs += [node.raft.epoch] * len(entries)
         for batch in node.log.batches:
             for i, message in enumerate(batch.control):
                 is_new = offset <= batch.base_offset + i < len(self.committed)
@@ -140,7 +147,7 @@ class Invariants:
         """Who was elected meanwhile has it, too."""
         for leader, led_epoch in self._leading.values():
             if led_epoch > epoch and leader.is_up:
-                missing = self._missing(leader)
+                missing = self._missing(leader, led_epoch)
                 assert not missing, (
                     f"LeaderCompleteness: node {node.node_id} commits in epoch {epoch} what the leader of {led_epoch}, "
                     f"node {leader.node_id}, lacks: {missing[:3]}"

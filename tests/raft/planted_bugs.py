@@ -233,7 +233,7 @@ PLANTS: dict[Plant, int] = {
     elected_by_a_minority: 7,
     committed_by_one_too_few: 1,
     divergence_not_noticed: 8,
-    observers_counted: 82,
+    observers_counted: 89,
     epoch_of_a_peer_not_taken_up: 1,
     voters_changed_without_waiting: 209,
     voters_alone_are_voted_for: 206,

@@ -1,12 +1,19 @@
-"""Who fetches the metadata log without voting is known to the leader for a while, and only so many are."""
+"""Observers: the leader knows for a while who fetches without voting, and they follow the leader that there is."""
 
 from __future__ import annotations
 
+import pytest
+
+from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages.fetch import FetchRequest
-from pykbroker.raft.events import RequestReceived, RequestWithdrawn
+from pykbroker.raft import wire
+from pykbroker.raft.events import OutgoingRequest, RequestReceived, RequestWithdrawn, ResponseReceived
 from pykbroker.raft.leader_state import MOST_OBSERVERS, OBSERVER_SESSION_MS, LeaderState
+from pykbroker.raft.node import Role
+from pykbroker.raft.voters import Endpoint
 
 from .test_conversations import OurVoter
+from .test_elections import Stage
 from .voter_scenarios import Situation, fetch_from
 
 FETCH = FetchRequest.__schema__.stable_versions.high
@@ -59,3 +66,41 @@ def test_a_fetch_whose_asker_is_gone_waits_no_more() -> None:
     assert list(waiting) == [9]
     voter.raft.step(RequestWithdrawn(9), voter.now_ms)
     assert not voter.raft._leading._waiting
+
+
+def next_fetch(observer: Stage) -> OutgoingRequest:
+    while not (sent := observer.requests()):
+        observer.wait()
+    [fetch] = sent.values()
+    return fetch
+
+
+def answer(observer: Stage, fetch: OutgoingRequest, known: wire.Known, error: ErrorCode) -> None:
+    answer = wire.fetch_response(known, error, high_watermark=0)
+    observer.node.step(ResponseReceived(fetch.request_id, answer), observer.now_ms)
+
+
+@pytest.mark.parametrize("follows", [False, True])
+def test_an_observer_that_hears_of_an_epoch_without_a_leader_follows_the_leader_that_there_is(follows: bool) -> None:
+    """Voter 1 stands in epoch 4, and is never heard of again; voter 2 leads epoch 3 all the time."""
+    observer = Stage(node_id=4)
+    if follows:
+        observer.follow(2, epoch=3)
+    answer(observer, next_fetch(observer), wire.Known(4, wire.NO_LEADER, None), ErrorCode.FENCED_LEADER_EPOCH)
+    fetch = next_fetch(observer)
+    assert isinstance(fetch.request, FetchRequest)
+    assert fetch.request.topics[0].partitions[0].current_leader_epoch == (3 if follows else 0)
+    answer(observer, fetch, wire.Known(3, 2, Endpoint("", "host2", 9093)), ErrorCode.NOT_LEADER_OR_FOLLOWER)
+    fetch = next_fetch(observer)
+    assert fetch.destination.node_id == 2
+    answer(observer, fetch, wire.Known(3, 2, None), ErrorCode.NONE)
+    assert (observer.node.role, observer.node.epoch, observer.node.leader_id) == (Role.FOLLOWER, 3, 2)
+
+
+def test_a_voter_that_hears_of_an_epoch_without_a_leader_takes_it_over() -> None:
+    """The others do not vote in an older one."""
+    voter = Stage(node_id=1)
+    voter.follow(2, epoch=3)
+    fetch = next_fetch(voter)
+    answer(voter, fetch, wire.Known(4, wire.NO_LEADER, None), ErrorCode.FENCED_LEADER_EPOCH)
+    assert (voter.node.role, voter.node.epoch, voter.node.leader_id) == (Role.UNATTACHED, 4, None)
