@@ -12,8 +12,9 @@
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
+CHECKS := check-style check-mypy check-pyright check-imports
 
-.PHONY: run test check simulate record referee chaos hostile bench clean system-packages
+.PHONY: run test check $(CHECKS) apache-kafka simulate record referee chaos hostile bench clean system-packages
 .DELETE_ON_ERROR:
 # A test run starts hundreds of Python processes: modules are compiled once, whatever the environment says.
 unexport PYTHONDONTWRITEBYTECODE
@@ -24,16 +25,29 @@ run: $(VENV)/.run-installed
 # Tests with brokers mostly wait: twice as many workers as cores keep the cores at work. More than eight would wait for
 # memory instead, since each has brokers of its own.
 WORKERS ?= $(shell cores=$$(getconf _NPROCESSORS_ONLN); echo $$((cores > 4 ? 8 : 2 * cores)))
-test: check system-packages
-	$(BIN)/python -m compat_tests.apache_kafka || true
+test: $(VENV)/.all-installed
+	@$(MAKE) --no-print-directory -j4 $(CHECKS) apache-kafka
 	$(BIN)/pytest -n $(WORKERS) --dist loadgroup --no-loadscope-reorder --durations 20 $(PYTEST_ARGS)
 
 check: $(VENV)/.all-installed
+	@$(MAKE) --no-print-directory -j4 $(CHECKS)
+
+check-style:
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+
+check-mypy:
 	$(BIN)/mypy
+
+check-pyright:
 	$(BIN)/pyright
+
+check-imports:
 	$(BIN)/lint-imports
+
+# Where Apache Kafka cannot be had, the tests that need it are left out.
+apache-kafka: $(VENV)/.all-installed system-packages
+	$(BIN)/python -m compat_tests.apache_kafka || true
 
 # Each of the simulations runs these seeds, or as many as there is time for. The base seed is another one in every run.
 SEEDS ?= 3000

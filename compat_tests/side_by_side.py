@@ -47,7 +47,7 @@ SECONDS = {
     OWN_CLUSTERS: 80,
     SHARED_CLUSTER: 60,
     "image": 60,
-    "library": 60,
+    "library": 15,
     "compat_tests/test_legacy_messages.py": 35,
     "compat_tests/exactly_once/test_streams.py": 20,
     "compat_tests/taking_over/test_taking_over.py": 20,

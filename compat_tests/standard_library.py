@@ -15,7 +15,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from confluent_kafka import KafkaError, Message, Producer
 from kafka import KafkaProducer
+
+from .waiting import DEADLINE_S
 
 PARTITIONS = 6
 NOT_OF_THE_LIBRARY = {"site-packages", "dist-packages", "__pycache__"}
@@ -82,8 +85,37 @@ def expected_record_count() -> int:
     return sum(digest.lines for digest in expected().values())
 
 
-def load(bootstrap: str, topic: str) -> None:
-    """Sends all of it by stock kafka-python, and returns when every record is acknowledged; raises what went wrong."""
+def load_by_confluent_kafka(bootstrap: str, topic: str) -> None:
+    """Sends all of it, and returns when every record is acknowledged. Raises AssertionError with what went wrong."""
+    failures: list[KafkaError] = []
+
+    def delivered(error: KafkaError | None, message: Message) -> None:
+        del message
+        if error is not None:
+            failures.append(error)
+
+    producer = Producer(
+        {
+            "bootstrap.servers": bootstrap,
+            "acks": "all",
+            "compression.type": "lz4",
+            "linger.ms": 50,
+            "batch.size": 262144,
+        }
+    )
+    for key, value in records():
+        while True:
+            try:
+                producer.produce(topic, value, key, on_delivery=delivered)
+                break
+            except BufferError:
+                producer.poll(0.1)
+    assert producer.flush(DEADLINE_S) == 0
+    assert not failures, failures[0]
+
+
+def load_by_kafka_python(bootstrap: str, topic: str) -> None:
+    """Sends all of it, and returns when every record is acknowledged; raises what went wrong."""
     failures: list[BaseException] = []
     producer = KafkaProducer(
         bootstrap_servers=bootstrap, acks="all", compression_type="gzip", linger_ms=50, batch_size=256 * 1024
