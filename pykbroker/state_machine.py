@@ -28,6 +28,26 @@ class BadRecord(Exception):
     """The bytes are no record of the machine's, or the record makes no sense to it; the text says why."""
 
 
+class UnknownRecord(BadRecord):
+    """A record type or a record version of a later Kafka, or of what is not served here; the text names it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CoordinatorContext:
+    """The version of a request to a coordinator, and who sent it (a part of Kafka's `AuthorizableRequestContext`).
+
+    api_version: the version on the wire. In groups some rules depend on it. A coordinator of transactions decides by it
+    which of two errors a fenced producer is told, and from EndTxn 5 and AddPartitionsToTxn 4 on that the producer
+    follows the second transaction protocol (KIP-890). client_host: `/127.0.0.1`, as Kafka writes it.
+    is_loadable: whether Kafka could load all subscriptions of a JoinGroup; None where nobody has looked so far.
+    """
+
+    api_version: int
+    client_id: str = ""
+    client_host: str = ""
+    is_loadable: bool | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class Completion:
     """An answer that is due once the records of the same `Result` are committed."""

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
 from pykbroker.config.consumer_groups import REBALANCE_PROTOCOLS
-from pykbroker.groups.common.context import GroupRequestContext
 from pykbroker.groups.shard import GroupRequest
 from pykbroker.metadata.features import GROUP_VERSION, feature_level
 from pykbroker.metadata.image import TopicState
@@ -16,6 +15,7 @@ from pykbroker.protocol.messages.transactions import TxnOffsetCommitRequestParti
 from pykbroker.server.network.handlers import RequestContext
 from pykbroker.server.node.broker import Broker
 from pykbroker.server.runtime.turns import portions
+from pykbroker.state_machine import CoordinatorContext
 
 _PartitionT = TypeVar(
     "_PartitionT", OffsetCommitRequestPartition, OffsetDeleteRequestPartition, TxnOffsetCommitRequestPartition
@@ -47,8 +47,8 @@ def has_consumer_groups(context: RequestContext[Broker]) -> bool:
     return feature_level(broker.image, GROUP_VERSION) > 0 and "consumer" in broker.config.list(REBALANCE_PROTOCOLS)
 
 
-def group_context(context: RequestContext[Broker]) -> GroupRequestContext:
-    return GroupRequestContext(
+def group_context(context: RequestContext[Broker]) -> CoordinatorContext:
+    return CoordinatorContext(
         api_version=context.header.api_version,
         client_id=context.header.client_id or "",
         # Java writes an address as host/address, and the host is not known here either.

@@ -7,7 +7,7 @@ from typing import Any
 from pykbroker.protocol.errors import ApiError, ErrorCode
 from pykbroker.server.network.handlers import RequestContext
 from pykbroker.server.node.broker import Broker
-from pykbroker.transactions.requests import TransactionRequestContext
+from pykbroker.state_machine import CoordinatorContext
 from pykbroker.transactions.shard import TransactionRequest
 
 
@@ -30,5 +30,5 @@ async def submit_with_producer_id(
     return await submit(context, transactional_id, request)
 
 
-def transaction_context(context: RequestContext[Broker]) -> TransactionRequestContext:
-    return TransactionRequestContext(api_version=context.header.api_version)
+def transaction_context(context: RequestContext[Broker]) -> CoordinatorContext:
+    return CoordinatorContext(api_version=context.header.api_version)

@@ -32,13 +32,13 @@ from pykbroker.protocol.messages.group_records import (
 )
 from pykbroker.protocol.messages.groups import HeartbeatRequest, JoinGroupRequest, LeaveGroupRequest, SyncGroupRequest
 from pykbroker.protocol.messages.transactions import TxnOffsetCommitRequest
-from pykbroker.state_machine import Result, Token
+from pykbroker.state_machine import CoordinatorContext, Result, Token
 
 from .classic.classic_group import ClassicGroup
 from .classic.classic_groups import ClassicGroups
 from .classic.rebalance import refused_join
 from .common.config import ConsumerGroupConfig, GroupConfig
-from .common.context import Call, GroupRequestContext, Step
+from .common.context import Call, Step
 from .common.deadlines import Deadlines, Timeout
 from .common.group import Group
 from .common.records import NO_TIMESTAMP, CoordinatorRecord, RecordKey, RecordValue
@@ -121,7 +121,7 @@ class GroupShard:
     # Requests
 
     def handle(
-        self, request: GroupRequest, token: Token, now_ms: int, context: GroupRequestContext, timestamp_ms: int
+        self, request: GroupRequest, token: Token, now_ms: int, context: CoordinatorContext, timestamp_ms: int
     ) -> Result[CoordinatorRecord]:
         """Carry out one request.
 
@@ -146,7 +146,7 @@ class GroupShard:
                 step.answer(token, self._answer_at_once(request, context, step))
         return self._finish(step)
 
-    def _answer_at_once(self, request: AnsweredAtOnce, context: GroupRequestContext, step: Step) -> object:
+    def _answer_at_once(self, request: AnsweredAtOnce, context: CoordinatorContext, step: Step) -> object:
         match request:
             case HeartbeatRequest():
                 group = self.consumer.find_with_members(request.group_id)
@@ -195,7 +195,7 @@ class GroupShard:
             self.classic.leave(request, call)
 
     def _consumer_heartbeat(
-        self, request: ConsumerGroupHeartbeatRequest, context: GroupRequestContext, step: Step
+        self, request: ConsumerGroupHeartbeatRequest, context: CoordinatorContext, step: Step
     ) -> ConsumerGroupHeartbeatResponse:
         if request.group_id in self._deletions:
             words = f"Group {request.group_id} is being deleted."

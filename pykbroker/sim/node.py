@@ -10,7 +10,7 @@ import trio
 from pykbroker.api import HANDLERS
 from pykbroker.config import BrokerConfig
 from pykbroker.server.node.environment import Environment
-from pykbroker.server.node.node import Node, Ready
+from pykbroker.server.node.node import Node, NodeReady
 from pykbroker.storage.files.errors import StorageError
 
 from .clock import SimulatedClock
@@ -60,7 +60,9 @@ class SimulatedNode:
             }
         )
 
-    async def start(self, nursery: trio.Nursery, *, dies_at: int | None = None, is_power_cut: bool = False) -> Ready:
+    async def start(
+        self, nursery: trio.Nursery, *, dies_at: int | None = None, is_power_cut: bool = False
+    ) -> NodeReady:
         """Start it, or start it again; returns when it serves.
 
         dies_at: the process is killed in front of its change of this number to the disk, or the machine loses power
@@ -85,7 +87,7 @@ class SimulatedNode:
         )
         self._running = trio.CancelScope()
         self.failure = None
-        ready: Ready | None = await nursery.start(self._run, self._node, self._running)
+        ready: NodeReady | None = await nursery.start(self._run, self._node, self._running)
         if ready is None:
             raise ProcessDied("while it started")
         return ready
@@ -170,7 +172,7 @@ class SimulatedNode:
         node: Node,
         running: trio.CancelScope,
         *,
-        task_status: trio.TaskStatus[Ready | None] = trio.TASK_STATUS_IGNORED,
+        task_status: trio.TaskStatus[NodeReady | None] = trio.TASK_STATUS_IGNORED,
     ) -> None:
         self._ended = ended = trio.Event()
         self._tasks.begin()

@@ -16,7 +16,7 @@ from pykbroker.protocol.messages.transaction_admin import (
     TopicData,
 )
 
-from .step import Step
+from .step import TransactionStep
 from .transaction import STATES_BY_WIRE_NAME, Transaction, group_by_topic
 
 
@@ -55,7 +55,7 @@ class ListSomeTransactions:
     transactional_ids: Sequence[str]
 
 
-def list_transactions(request: ListSomeTransactions, step: Step) -> ListTransactionsResponse:
+def list_transactions(request: ListSomeTransactions, step: TransactionStep) -> ListTransactionsResponse:
     found = map(step.table.by_id.get, request.transactional_ids)
     listed = [
         ListTransactionsResponseTransactionState(
@@ -82,12 +82,12 @@ def _pattern(pattern: str) -> Callable[[str], bool]:
     return lambda text: compiled.fullmatch(text) is not None
 
 
-def describe_transactions(request: DescribeTransactionsRequest, step: Step) -> DescribeTransactionsResponse:
+def describe_transactions(request: DescribeTransactionsRequest, step: TransactionStep) -> DescribeTransactionsResponse:
     described = [_describe(transactional_id, step) for transactional_id in request.transactional_ids]
     return DescribeTransactionsResponse(transaction_states=described)
 
 
-def _describe(transactional_id: str, step: Step) -> DescribeTransactionsResponseTransactionState:
+def _describe(transactional_id: str, step: TransactionStep) -> DescribeTransactionsResponseTransactionState:
     described = DescribeTransactionsResponseTransactionState(transactional_id=transactional_id)
     transaction = step.table.by_id.get(transactional_id)
     if not transactional_id:

@@ -10,10 +10,11 @@ from collections.abc import Callable
 
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages.transactions import EndTxnRequest, EndTxnResponse
+from pykbroker.state_machine import CoordinatorContext
 
 from .effects import WriteMarkers
-from .requests import MarkersWritten, TransactionRequestContext
-from .step import Step
+from .requests import MarkersWritten
+from .step import TransactionStep
 from .transaction import (
     EPOCH_BUMP_VERSION,
     LAST_EPOCH,
@@ -32,7 +33,7 @@ class EndTransactions:
         self._take_producer_id = take_producer_id
         self._coordinator_epoch = coordinator_epoch
 
-    def end(self, request: EndTxnRequest, context: TransactionRequestContext, step: Step) -> EndTxnResponse:
+    def end(self, request: EndTxnRequest, context: CoordinatorContext, step: TransactionStep) -> EndTxnResponse:
         bumps_epoch = context.api_version >= _FIRST_VERSION_WITH_EPOCH_BUMP
         error_code = self._end(request, bumps_epoch, step)
         if error_code is ErrorCode.PRODUCER_FENCED and context.api_version < _FIRST_VERSION_WITH_PRODUCER_FENCED:
@@ -42,7 +43,7 @@ class EndTransactions:
             producer = step.table.by_id[request.transactional_id].completed_producer
         return EndTxnResponse(error_code=error_code, producer_id=producer[0], producer_epoch=producer[1])
 
-    def _end(self, request: EndTxnRequest, bumps_epoch: bool, step: Step) -> ErrorCode:
+    def _end(self, request: EndTxnRequest, bumps_epoch: bool, step: TransactionStep) -> ErrorCode:
         if not request.transactional_id:
             return ErrorCode.INVALID_REQUEST
         transaction = step.table.find(request.transactional_id)
@@ -52,7 +53,7 @@ class EndTransactions:
             return self._end_second(request, transaction, step)
         return self._end_first(request, transaction, step)
 
-    def _end_first(self, request: EndTxnRequest, transaction: Transaction, step: Step) -> ErrorCode:
+    def _end_first(self, request: EndTxnRequest, transaction: Transaction, step: TransactionStep) -> ErrorCode:
         """A request that comes again looks like the first; it is answered by what the transaction has come to."""
         if request.producer_id != transaction.producer_id:
             return ErrorCode.INVALID_PRODUCER_ID_MAPPING
@@ -63,7 +64,7 @@ class EndTransactions:
             return ErrorCode.NONE
         return _told_again(request, transaction)
 
-    def _end_second(self, request: EndTxnRequest, transaction: Transaction, step: Step) -> ErrorCode:
+    def _end_second(self, request: EndTxnRequest, transaction: Transaction, step: TransactionStep) -> ErrorCode:
         # Only what the second protocol ended has left its producer an epoch behind. In the first one, an epoch behind
         # is a zombie, which must not learn the epoch of who came after it.
         was_bumped = transaction.client_transaction_version >= EPOCH_BUMP_VERSION
@@ -95,13 +96,13 @@ class EndTransactions:
             case _:
                 return _told_again(request, transaction) if is_retry else ErrorCode.PRODUCER_FENCED
 
-    def _end_nothing(self, request: EndTxnRequest, transaction: Transaction, step: Step) -> ErrorCode:
+    def _end_nothing(self, request: EndTxnRequest, transaction: Transaction, step: TransactionStep) -> ErrorCode:
         """There is no transaction. A producer that could not write does not know that, and may abort."""
         if request.committed:
             return ErrorCode.INVALID_TXN_STATE
         return self._end_now(request, transaction, step)
 
-    def _end_now(self, request: EndTxnRequest, transaction: Transaction, step: Step) -> ErrorCode:
+    def _end_now(self, request: EndTxnRequest, transaction: Transaction, step: TransactionStep) -> ErrorCode:
         if not step.can_log_second_protocol:
             return ErrorCode.UNSUPPORTED_VERSION
         next_producer_id = self._next_producer_id(transaction)
@@ -113,7 +114,7 @@ class EndTransactions:
     def _next_producer_id(self, transaction: Transaction) -> int | None:
         return self._take_producer_id() if transaction.is_producer_epoch_exhausted else NO_PRODUCER_ID
 
-    def fence_and_abort(self, transaction: Transaction, reason: str, step: Step) -> ErrorCode:
+    def fence_and_abort(self, transaction: Transaction, reason: str, step: TransactionStep) -> ErrorCode:
         """Abort without a request of the producer, which is fenced; the cluster's level decides the protocol."""
         if step.transaction_version < EPOCH_BUMP_VERSION:
             transaction.fence()
@@ -132,7 +133,7 @@ class EndTransactions:
         client_transaction_version: int,
         next_producer_id: int,
         reason: str,
-        step: Step,
+        step: TransactionStep,
     ) -> None:
         transaction.prepare(
             is_commit=is_commit,
@@ -145,7 +146,7 @@ class EndTransactions:
         step.changed(transaction, f"{what} of {transaction.producer}{because}")
         self.carry_on(transaction, step)
 
-    def carry_on(self, transaction: Transaction, step: Step) -> None:
+    def carry_on(self, transaction: Transaction, step: TransactionStep) -> None:
         """A decided transaction: its markers, or its end where it has none to write."""
         if not transaction.partitions:
             transaction.complete(step.timestamp_ms)
@@ -163,7 +164,7 @@ class EndTransactions:
             )
         )
 
-    def markers_written(self, request: MarkersWritten, step: Step) -> ErrorCode:
+    def markers_written(self, request: MarkersWritten, step: TransactionStep) -> ErrorCode:
         """Note markers that are written; only the last one of a transaction makes a record."""
         transaction = step.table.find(request.transactional_id)
         if transaction is not None and _is_about(request, transaction):

@@ -10,11 +10,11 @@ from collections.abc import Callable
 
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages.transactions import InitProducerIdRequest, InitProducerIdResponse
+from pykbroker.state_machine import CoordinatorContext
 
 from .config import TransactionConfig
 from .end_transactions import EndTransactions
-from .requests import TransactionRequestContext
-from .step import Step
+from .step import TransactionStep
 from .transaction import (
     NO_PRODUCER_EPOCH,
     NO_PRODUCER_ID,
@@ -36,7 +36,7 @@ class InitProducerIds:
         self._ends = ends
 
     def init(
-        self, request: InitProducerIdRequest, context: TransactionRequestContext, step: Step
+        self, request: InitProducerIdRequest, context: CoordinatorContext, step: TransactionStep
     ) -> InitProducerIdResponse:
         answer = self._refuse(request) or self._init(request, step)
         if isinstance(answer, Transaction):
@@ -57,7 +57,7 @@ class InitProducerIds:
             return ErrorCode.INVALID_TRANSACTION_TIMEOUT
         return None
 
-    def _init(self, request: InitProducerIdRequest, step: Step) -> Transaction | ErrorCode:
+    def _init(self, request: InitProducerIdRequest, step: TransactionStep) -> Transaction | ErrorCode:
         """The producer's new id and epoch, or what was wrong."""
         assert request.transactional_id is not None
         timeout_ms = NO_TIMEOUT_MS if request.enable2_pc else request.transaction_timeout_ms
@@ -74,7 +74,7 @@ class InitProducerIds:
             return error_code or ErrorCode.CONCURRENT_TRANSACTIONS
         return self._go_on(request, transaction, timeout_ms, step)
 
-    def _begin(self, request: InitProducerIdRequest, timeout_ms: int, step: Step) -> Transaction | ErrorCode:
+    def _begin(self, request: InitProducerIdRequest, timeout_ms: int, step: TransactionStep) -> Transaction | ErrorCode:
         assert request.transactional_id is not None
         producer_id = self._take_producer_id()
         if producer_id is None:
@@ -85,7 +85,7 @@ class InitProducerIds:
         return transaction
 
     def _go_on(
-        self, request: InitProducerIdRequest, transaction: Transaction, timeout_ms: int, step: Step
+        self, request: InitProducerIdRequest, transaction: Transaction, timeout_ms: int, step: TransactionStep
     ) -> Transaction | ErrorCode:
         epoch, expected = transaction.producer_epoch, request.producer_epoch
         is_expected = not _has_producer(request) or expected == epoch

@@ -7,9 +7,10 @@ from dataclasses import replace
 
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.topic_partition import TopicPartition
+from pykbroker.state_machine import CoordinatorContext
 
-from .requests import AddPartitions, PartitionsAdded, TransactionRequestContext
-from .step import Step
+from .requests import AddPartitions, PartitionsAdded
+from .step import TransactionStep
 from .transaction import Transaction, TransactionState
 
 _FIRST_VERSION_WITH_PRODUCER_FENCED = 2
@@ -22,7 +23,7 @@ class Partitions:
     def __init__(self, max_record_bytes: int) -> None:
         self._max_record_bytes = max_record_bytes
 
-    def add(self, request: AddPartitions, context: TransactionRequestContext, step: Step) -> PartitionsAdded:
+    def add(self, request: AddPartitions, context: CoordinatorContext, step: TransactionStep) -> PartitionsAdded:
         errors = self._verify(request, step) if request.verify_only else self._add(request, step)
         if isinstance(errors, ErrorCode):
             if errors is ErrorCode.PRODUCER_FENCED and context.api_version < _FIRST_VERSION_WITH_PRODUCER_FENCED:
@@ -30,7 +31,7 @@ class Partitions:
             errors = dict.fromkeys(request.partitions, errors)
         return PartitionsAdded(errors)
 
-    def _verify(self, request: AddPartitions, step: Step) -> dict[TopicPartition, ErrorCode] | ErrorCode:
+    def _verify(self, request: AddPartitions, step: TransactionStep) -> dict[TopicPartition, ErrorCode] | ErrorCode:
         transaction = _find(request, step)
         if isinstance(transaction, ErrorCode):
             return transaction
@@ -39,7 +40,7 @@ class Partitions:
             for partition in request.partitions
         }
 
-    def _add(self, request: AddPartitions, step: Step) -> ErrorCode:
+    def _add(self, request: AddPartitions, step: TransactionStep) -> ErrorCode:
         transaction = _find(request, step)
         if isinstance(transaction, ErrorCode):
             return transaction
@@ -54,7 +55,7 @@ class Partitions:
         step.changed(transaction, f"{transaction.producer} adds {len(added)} partitions")
         return ErrorCode.NONE
 
-    def _is_too_much(self, transaction: Transaction, added: list[TopicPartition], step: Step) -> bool:
+    def _is_too_much(self, transaction: Transaction, added: list[TopicPartition], step: TransactionStep) -> bool:
         """Tell whether the record would be too large to append; the exact size is counted only near the limit."""
         count = len(transaction.partitions) + len(added)
         if count * _LONGEST_PARTITION_BYTES < self._max_record_bytes // 2:
@@ -63,7 +64,7 @@ class Partitions:
         return grown.record(step.transaction_version).size_bytes > self._max_record_bytes
 
 
-def _find(request: AddPartitions, step: Step) -> Transaction | ErrorCode:
+def _find(request: AddPartitions, step: TransactionStep) -> Transaction | ErrorCode:
     """The transaction that the producer may write in, or could begin."""
     if not request.transactional_id:
         return ErrorCode.INVALID_REQUEST

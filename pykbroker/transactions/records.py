@@ -12,13 +12,9 @@ from pykbroker.protocol.compile import decode, encode
 from pykbroker.protocol.errors import MalformedMessage
 from pykbroker.protocol.messages.transaction_records import TransactionLogKey, TransactionLogValue
 from pykbroker.protocol.schema import MessageT
-from pykbroker.state_machine import BadRecord
+from pykbroker.state_machine import BadRecord, UnknownRecord
 
 KEY_VERSION = 0
-
-
-class UnknownRecord(BadRecord):
-    """A version of a later Kafka."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,17 +14,6 @@ from pykbroker.protocol.topic_partition import TopicPartition
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TransactionRequestContext:
-    """The context of a request to the transaction coordinator.
-
-    api_version: of the request on the wire. It decides which of two errors a fenced producer is told, and from
-    EndTxn 5 and AddPartitionsToTxn 4 on that the producer follows the second transaction protocol (KIP-890).
-    """
-
-    api_version: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class AddPartitions:
     """One transaction of an AddPartitionsToTxn request, or of AddOffsetsToTxn. Answered by `PartitionsAdded`.
 

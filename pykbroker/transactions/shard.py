@@ -14,7 +14,7 @@ from typing import TypeAlias
 from pykbroker.protocol.messages.transaction_admin import DescribeTransactionsRequest
 from pykbroker.protocol.messages.transaction_records import TransactionLogKey, TransactionLogValue
 from pykbroker.protocol.messages.transactions import EndTxnRequest, InitProducerIdRequest
-from pykbroker.state_machine import BadRecord, Result, Token
+from pykbroker.state_machine import BadRecord, CoordinatorContext, Result, Token
 
 from .administration import ListSomeTransactions, describe_transactions, list_transactions
 from .config import TransactionConfig
@@ -22,8 +22,8 @@ from .end_transactions import EndTransactions
 from .init_producer_id import InitProducerIds
 from .partitions import Partitions
 from .records import TransactionRecord
-from .requests import AddPartitions, MarkersWritten, TransactionRequestContext
-from .step import Step, TransactionTable
+from .requests import AddPartitions, MarkersWritten
+from .step import TransactionStep, TransactionTable
 from .timeouts import MOST_DECIDED, TransactionTimeouts
 from .transaction import Transaction
 
@@ -76,7 +76,7 @@ class TransactionShard:
         request: TransactionRequest,
         token: Token,
         now_ms: int,
-        context: TransactionRequestContext,
+        context: CoordinatorContext,
         timestamp_ms: int,
     ) -> Result[TransactionRecord]:
         """Handle one request.
@@ -87,7 +87,7 @@ class TransactionShard:
         step.answer(token, self._answer(request, context, step))
         return self._finish(step)
 
-    def _answer(self, request: TransactionRequest, context: TransactionRequestContext, step: Step) -> object:
+    def _answer(self, request: TransactionRequest, context: CoordinatorContext, step: TransactionStep) -> object:
         match request:
             case InitProducerIdRequest():
                 return self._init_producer_ids.init(request, context, step)
@@ -110,10 +110,10 @@ class TransactionShard:
         self._timeouts.expire(step)
         return self._finish(step)
 
-    def _begin_step(self, now_ms: int, timestamp_ms: int) -> Step:
-        return Step(self._table, now_ms, timestamp_ms, self._transaction_version())
+    def _begin_step(self, now_ms: int, timestamp_ms: int) -> TransactionStep:
+        return TransactionStep(self._table, now_ms, timestamp_ms, self._transaction_version())
 
-    def _finish(self, step: Step) -> Result[TransactionRecord]:
+    def _finish(self, step: TransactionStep) -> Result[TransactionRecord]:
         self._timeouts.keep_watch(step.now_ms)
         return step.result()
 

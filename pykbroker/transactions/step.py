@@ -1,7 +1,7 @@
 """The transactional ids of a shard, and what one step of it gathers.
 
-Every change of a transaction goes through `Step.changed`, so that what is in memory, what is in the log and which
-transactions are open stay one.
+Every change of a transaction goes through `TransactionStep.changed`, so that what is in memory, what is in the log and
+which transactions are open stay one.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class TransactionTable:
 
 
 @dataclass(slots=True)
-class Step:
+class TransactionStep:
     """One step of the shard, and what it brought about so far.
 
     now_ms: monotonic, for deadlines. timestamp_ms: wall clock, for what is written down and for timeouts of

@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 from .config import TransactionConfig
 from .end_transactions import EndTransactions
-from .step import Step, TransactionTable
+from .step import TransactionStep, TransactionTable
 from .transaction import NO_TIMEOUT_MS, Transaction
 
 MOST_LOOKED_AT = 5_000
@@ -56,7 +56,7 @@ class TransactionTimeouts:
         elif self._next_removal_ms is None:
             self._next_removal_ms = now_ms + self._config.remove_expired_interval_ms
 
-    def expire(self, step: Step) -> None:
+    def expire(self, step: TransactionStep) -> None:
         """Abort and forget what is due; of very many a part, and the rest is still due."""
         if self._next_abort_ms is not None and self._next_abort_ms <= step.now_ms:
             if self._abort_timed_out(step):
@@ -64,7 +64,7 @@ class TransactionTimeouts:
         elif self._next_removal_ms is not None and self._next_removal_ms <= step.now_ms and self._remove_expired(step):
             self._next_removal_ms = None
 
-    def _abort_timed_out(self, step: Step) -> bool:
+    def _abort_timed_out(self, step: TransactionStep) -> bool:
         """Tell whether all were looked at. One that lacks a producer id is looked at again next time."""
         if not self._to_abort:
             self._to_abort.extend(self._table.ongoing)
@@ -77,7 +77,7 @@ class TransactionTimeouts:
                 self._ends.fence_and_abort(transaction, f"it took longer than {transaction.timeout_ms} ms", step)
         return not self._to_abort
 
-    def _remove_expired(self, step: Step) -> bool:
+    def _remove_expired(self, step: TransactionStep) -> bool:
         """Tell whether all were looked at."""
         if not self._to_remove:
             self._to_remove.extend(self._table.by_id)

@@ -7,10 +7,9 @@ from typing import Any
 
 from pykbroker.groups.classic.classic_group import STABLE
 from pykbroker.groups.common.config import GroupConfig
-from pykbroker.groups.common.context import GroupRequestContext
 from pykbroker.groups.common.topics import NO_TOPICS, TopicsView
 from pykbroker.groups.shard import GroupRequest, GroupShard
-from pykbroker.state_machine import Token
+from pykbroker.state_machine import CoordinatorContext, Token
 from tests.trials import Trials
 
 from .scenarios import join, sync
@@ -40,7 +39,7 @@ class Conversation:
         """The answer, or None where it is still owed."""
         token = Token(len(self._names) + 1)
         self._names[token] = name
-        context = GroupRequestContext(api_version=version, client_id=client)
+        context = CoordinatorContext(api_version=version, client_id=client)
         handled = self._trials.make(
             self.shard, lambda: self.shard.handle(request, token, self.now_ms, context, self.now_ms)
         )

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from pykbroker.groups.common.config import GroupConfig
-from pykbroker.groups.common.context import GroupRequestContext
 from pykbroker.groups.common.records import BadRecord, CoordinatorRecord, decode_record
 from pykbroker.groups.common.requests import DeleteGroup, DescribeConsumerGroup, ListSomeGroups
 from pykbroker.groups.common.topics import FixedTopics
@@ -39,7 +38,7 @@ from pykbroker.protocol.messages.consumer_groups import (
 from pykbroker.protocol.messages.group_admin import DescribeGroupsRequest, ListGroupsRequest
 from pykbroker.protocol.messages.group_records import OffsetCommitKey, OffsetCommitValue
 from pykbroker.protocol.messages.groups import LeaveGroupRequest, MemberIdentity
-from pykbroker.state_machine import Token
+from pykbroker.state_machine import CoordinatorContext, Token
 
 EVENTS, ORDERS, NOWHERE = b"e" * 16, b"o" * 16, b"n" * 16
 TOPICS = FixedTopics({"events": (EVENTS, 3), "orders": (ORDERS, 2)})
@@ -176,7 +175,7 @@ def test_any_records_leave_a_shard_that_serves(seeds: range) -> None:
             now_ms += chance.rng.choice([0, 10, 1_500, 50_000])
             written += shard.expire(now_ms, now_ms).records
             request = chance.request(shard.groups.get(GROUP))
-            result = shard.handle(request, Token(1), now_ms, GroupRequestContext(api_version=1), now_ms)
+            result = shard.handle(request, Token(1), now_ms, CoordinatorContext(api_version=1), now_ms)
             (completion,) = result.completed
             if isinstance(found := completion.response, ConsumerGroupAsOfNow):
                 for member_id in whole(found.member_ids()):

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from pykbroker.groups.common.config import ConsumerGroupConfig, GroupConfig
-from pykbroker.groups.common.context import GroupRequestContext
 from pykbroker.groups.common.records import decode_record
 from pykbroker.groups.common.topics import FixedTopics
 from pykbroker.groups.consumer.assignment_tasks import AssignmentTask
@@ -16,7 +15,7 @@ from pykbroker.groups.consumer.consumer_group import ConsumerGroup
 from pykbroker.groups.shard import GroupShard
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages.consumer_group_records import ConsumerGroupTargetAssignmentMetadataKey
-from pykbroker.state_machine import Token
+from pykbroker.state_machine import CoordinatorContext, Token
 
 from .consumer_requests import LEAVING, LEAVING_FOR_A_WHILE, assigned, consumer_beat
 from .late_assignments import LateAssignments, written
@@ -24,7 +23,7 @@ from .late_assignments import LateAssignments, written
 GROUP = "g"
 PARTITIONS = 6
 TOPIC = b"t" * 16
-CONTEXT = GroupRequestContext(api_version=1)
+CONTEXT = CoordinatorContext(api_version=1)
 
 
 class Talk:

@@ -16,7 +16,6 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from pykbroker.groups.classic.classic_group import ClassicGroup
 from pykbroker.groups.common.config import ConsumerGroupConfig, GroupConfig
-from pykbroker.groups.common.context import GroupRequestContext
 from pykbroker.groups.common.deadlines import RevocationTimeout, SessionTimeout
 from pykbroker.groups.common.records import decode_record
 from pykbroker.groups.consumer.assignment_tasks import ComputedAssignment
@@ -25,7 +24,7 @@ from pykbroker.groups.consumer.consumer_group_member import UNREVOKED_PARTITIONS
 from pykbroker.groups.shard import GroupRequest, GroupShard
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages.consumer_groups import ConsumerGroupHeartbeatResponse
-from pykbroker.state_machine import Completion, Result, Token
+from pykbroker.state_machine import Completion, CoordinatorContext, Result, Token
 from tests.examples import examples
 from tests.trials import Trials
 
@@ -92,7 +91,7 @@ class Harness:
         """None where the answer is owed still."""
         token = self.next_token
         self.next_token = Token(token + 1)
-        context = GroupRequestContext(api_version=version, client_id=client)
+        context = CoordinatorContext(api_version=version, client_id=client)
         handled = self._trials.make(
             self.shard, lambda: self.shard.handle(request, token, self.now_ms, context, self.now_ms)
         )

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from pykbroker.groups.common.config import GroupConfig
-from pykbroker.groups.common.context import GroupRequestContext
 from pykbroker.groups.common.records import BadRecord, CoordinatorRecord, decode_record
 from pykbroker.groups.common.topics import FixedTopics
 from pykbroker.groups.consumer.consumer_group import ConsumerGroup
@@ -29,7 +28,7 @@ from pykbroker.protocol.messages.consumer_group_records import (
 )
 from pykbroker.protocol.messages.consumer_groups import ConsumerGroupHeartbeatRequest
 from pykbroker.protocol.messages.group_records import GroupMetadataKey, GroupMetadataValue, MemberMetadata
-from pykbroker.state_machine import Token
+from pykbroker.state_machine import CoordinatorContext, Token
 
 T = b"t" * 16
 GROUP = "g"
@@ -53,7 +52,7 @@ def group_of(shard: GroupShard) -> ConsumerGroup:
 
 def beat(shard: GroupShard, member_id: str, epoch: int, **fields: Any) -> Any:
     request = ConsumerGroupHeartbeatRequest(group_id=GROUP, member_id=member_id, member_epoch=epoch, **fields)
-    return shard.handle(request, Token(1), 0, GroupRequestContext(api_version=1), 1)
+    return shard.handle(request, Token(1), 0, CoordinatorContext(api_version=1), 1)
 
 
 def test_a_group_is_read_back_as_it_was() -> None:

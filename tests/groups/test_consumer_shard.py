@@ -8,7 +8,6 @@ from typing import Any, cast
 import pytest
 
 from pykbroker.groups.common.config import ConsumerGroupConfig, GroupConfig
-from pykbroker.groups.common.context import GroupRequestContext
 from pykbroker.groups.common.requests import DescribeConsumerGroup
 from pykbroker.groups.common.topics import FixedTopics
 from pykbroker.groups.consumer import topic_changes
@@ -31,7 +30,7 @@ from pykbroker.protocol.messages.transactions import (
     TxnOffsetCommitRequestPartition,
     TxnOffsetCommitRequestTopic,
 )
-from pykbroker.state_machine import Token
+from pykbroker.state_machine import CoordinatorContext, Token
 
 T = b"t" * 16
 GROUP = "g"
@@ -51,7 +50,7 @@ class Talk:
         self.records: list[Any] = []
 
     def ask(self, request: GroupRequest, version: int = 1) -> Any:
-        context = GroupRequestContext(api_version=version, client_id="client", client_host="/host")
+        context = CoordinatorContext(api_version=version, client_id="client", client_host="/host")
         result = self.shard.handle(request, Token(1), self.now_ms, context, self.now_ms)
         self.records = list(result.records)
         (completion,) = result.completed

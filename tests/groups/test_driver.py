@@ -11,7 +11,6 @@ import trio
 import trio.testing
 
 from pykbroker.groups.classic.classic_group import ClassicGroup
-from pykbroker.groups.common.context import GroupRequestContext
 from pykbroker.groups.common.records import CoordinatorRecord, group_metadata_record, offset_commit_record
 from pykbroker.groups.offsets import forgotten_topics
 from pykbroker.groups.shard import GroupShard
@@ -26,7 +25,7 @@ from pykbroker.replication.partition import ACKS_ALL
 from pykbroker.server.coordinators import group_coordinator
 from pykbroker.server.coordinators.coordinator_log import encode_batches
 from pykbroker.server.coordinators.group_coordinator import CONSUMER_OFFSETS, GroupCoordinator
-from pykbroker.state_machine import Result
+from pykbroker.state_machine import CoordinatorContext, Result
 from pykbroker.storage.log.log import AppendOrigin
 
 from .scenarios import beat, commit, fetch, forget, join, leave, sync
@@ -246,7 +245,7 @@ def test_a_long_log_is_read_in_pieces() -> None:
     async def main(world: World) -> None:
         for start in range(0, 1200, 300):
             numbers = {index: (index, metadata) for index in range(start, start + 300)}
-            await world.driver.submit(GROUP, commit(GROUP, {"events": numbers}), GroupRequestContext(api_version=9))
+            await world.driver.submit(GROUP, commit(GROUP, {"events": numbers}), CoordinatorContext(api_version=9))
         assert world.partitions[0].log.size_bytes > 4 << 20
         world.elect(0)
         assert await world.driver.wait_until_active(0)
@@ -367,7 +366,7 @@ def test_a_wall_clock_that_jumps_expires_nobody() -> None:
 def test_without_the_topic_nobody_coordinates() -> None:
     async def main(world: World) -> None:
         with pytest.raises(ApiError) as error:
-            await world.driver.submit(GROUP, join(GROUP), GroupRequestContext(api_version=9))
+            await world.driver.submit(GROUP, join(GROUP), CoordinatorContext(api_version=9))
         assert error.value.code is ErrorCode.NOT_COORDINATOR
         assert not await world.driver.wait_until_active(0)
 

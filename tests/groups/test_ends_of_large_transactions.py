@@ -10,7 +10,6 @@ import trio
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pykbroker.groups.common.context import GroupRequestContext
 from pykbroker.groups.common.records import offset_commit_record
 from pykbroker.groups.common.requests import FetchAllOffsets
 from pykbroker.groups.offsets import pending_offsets
@@ -28,6 +27,7 @@ from pykbroker.protocol.messages.group_offsets import (
 from pykbroker.protocol.messages.group_records import OffsetCommitKey, OffsetCommitValue
 from pykbroker.replication.partition import ACKS_ALL
 from pykbroker.server.coordinators.coordinator_log import encode_batches
+from pykbroker.state_machine import CoordinatorContext
 from pykbroker.storage.log.log import AppendOrigin
 from tests.server.work_per_step import WorkPerStep
 
@@ -141,7 +141,7 @@ def shard_of(world: World) -> GroupShard:
 
 
 async def told(world: World, request: Any) -> Any:
-    return await world.driver.submit(GROUP, request, GroupRequestContext(api_version=9))
+    return await world.driver.submit(GROUP, request, CoordinatorContext(api_version=9))
 
 
 @pytest.mark.parametrize("is_commit", [True, False])

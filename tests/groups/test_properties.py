@@ -18,7 +18,6 @@ from pykbroker.groups.classic.classic_group import (
     ClassicGroup,
 )
 from pykbroker.groups.common.config import GroupConfig
-from pykbroker.groups.common.context import GroupRequestContext
 from pykbroker.groups.common.deadlines import RebalanceTimeout, SessionTimeout, SyncTimeout
 from pykbroker.groups.common.records import decode_record
 from pykbroker.groups.common.requests import DeleteGroup
@@ -26,7 +25,7 @@ from pykbroker.groups.shard import GroupRequest, GroupShard
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages.group_offsets import OffsetCommitRequest, OffsetDeleteRequest
 from pykbroker.protocol.messages.groups import JoinGroupResponse, SyncGroupResponse
-from pykbroker.state_machine import Result, Token
+from pykbroker.state_machine import CoordinatorContext, Result, Token
 from tests.examples import examples
 from tests.trials import Trials
 
@@ -67,7 +66,7 @@ class Harness:
         self._tokens += 1
         token = Token(self._tokens)
         self.owed[token] = client
-        context = GroupRequestContext(api_version=client.version, client_id=client.name)
+        context = CoordinatorContext(api_version=client.version, client_id=client.name)
         handled = self._trials.make(
             self.shard, lambda: self.shard.handle(request, token, self.now_ms, context, self.now_ms + 1_000)
         )

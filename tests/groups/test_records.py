@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pykbroker.groups.common.records import CoordinatorRecord, UnknownRecord, decode_record
+from pykbroker.groups.common.records import CoordinatorRecord, decode_record
 from pykbroker.protocol.messages.group_records import (
     GroupMetadataKey,
     GroupMetadataValue,
@@ -12,7 +12,7 @@ from pykbroker.protocol.messages.group_records import (
     OffsetCommitKey,
     OffsetCommitValue,
 )
-from pykbroker.state_machine import BadRecord
+from pykbroker.state_machine import BadRecord, UnknownRecord
 
 SUBSCRIPTION = b"\x00\x01\x00\x00\x00\x01\x00\x06events\xff\xff\xff\xff\x00\x00\x00\x00"
 FIRST = "i1-edee0ae6-993f-43b9-8ae9-13785629c6d2"

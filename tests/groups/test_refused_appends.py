@@ -11,13 +11,13 @@ import pytest
 import trio
 import trio.testing
 
-from pykbroker.groups.common.context import GroupRequestContext
 from pykbroker.java_hash import abs_java_hash
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages.group_admin import DescribeGroupsRequest
 from pykbroker.replication.partition import Partition
 from pykbroker.server.coordinators.coordinator_loading import CoordinatorLoading
 from pykbroker.server.coordinators.group_coordinator import CONSUMER_OFFSETS
+from pykbroker.state_machine import CoordinatorContext
 
 from .scenarios import beat, commit, fetch, join, leave, sync
 from .world import World, run_simulated
@@ -220,7 +220,7 @@ def test_what_nobody_waits_to_hear_of_happens_when_the_replicas_are_back(loads: 
         led = world.driver._shards[0]
         for offset in (7, 8):
             request = commit(GROUP, {"events": {0: (offset, "")}})
-            world.driver.tell(led, request, GroupRequestContext(api_version=9))
+            world.driver.tell(led, request, CoordinatorContext(api_version=9))
         await world.sleep(60_000)
         assert await committed(world, GROUP) == -1
         find_replicas(world.partitions[0])

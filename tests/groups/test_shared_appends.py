@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from pykbroker.groups.common.context import GroupRequestContext
 from pykbroker.groups.common.records import offset_commit_record
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages.transactions import (
@@ -18,6 +17,7 @@ from pykbroker.protocol.messages.transactions import (
 from pykbroker.protocol.records.batch import iter_batches, iter_records
 from pykbroker.server.coordinators.coordinator_log import encode_batches
 from pykbroker.server.coordinators.group_coordinator import CONSUMER_OFFSETS
+from pykbroker.state_machine import CoordinatorContext
 
 from .scenarios import beat, commit, fetch
 from .world import World, marker, run_simulated
@@ -133,7 +133,7 @@ def test_a_transactions_records_are_a_batch_of_their_own_behind_what_came_before
             producer_id=7,
             topics=[TxnOffsetCommitRequestTopic(name="events", partitions=[partition])],
         )
-        await world.driver.submit("g", request, GroupRequestContext(api_version=5))
+        await world.driver.submit("g", request, CoordinatorContext(api_version=5))
         assert await codes_of([first]) == [ErrorCode.NONE]
         world.driver.complete_transaction(0, marker(coordinator_epoch=0, is_commit=True))
 

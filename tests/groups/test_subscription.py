@@ -7,7 +7,6 @@ import pytest
 
 from pykbroker.client.consumer_protocol import encode_subscription
 from pykbroker.groups.common.config import GroupConfig
-from pykbroker.groups.common.context import GroupRequestContext
 from pykbroker.groups.common.subscription import is_loadable
 from pykbroker.groups.shard import GroupShard
 from pykbroker.protocol.compile import encode
@@ -16,7 +15,7 @@ from pykbroker.protocol.messages.consumer_protocol import (
     ConsumerProtocolSubscription,
     ConsumerProtocolSubscriptionTopicPartition,
 )
-from pykbroker.state_machine import Token
+from pykbroker.state_machine import CoordinatorContext, Token
 
 from .scenarios import join
 
@@ -58,7 +57,7 @@ def test_nobody_joins_with_what_could_not_be_loaded() -> None:
     answers = []
     for number, kind in enumerate(("consumer", "connect")):
         request = join("a group", protocols={"range": NEVER_ANSWERED[0]}, type=kind)
-        result = shard.handle(request, Token(number), 0, GroupRequestContext(api_version=3, client_id="client"), 0)
+        result = shard.handle(request, Token(number), 0, CoordinatorContext(api_version=3, client_id="client"), 0)
         responses: list[Any] = [each.response for each in (*result.completed, *shard.expire(1, 1).completed)]
         answers += [ErrorCode(response.error_code) for response in responses]
     assert answers == [ErrorCode.INCONSISTENT_GROUP_PROTOCOL, ErrorCode.NONE], "what others mean by it is theirs"

@@ -27,7 +27,8 @@ from pykbroker.protocol.messages.transactions import (
 from pykbroker.protocol.topic_partition import TopicPartition
 from pykbroker.server.coordinators import transaction_markers
 from pykbroker.server.coordinators.transaction_coordinator import TRANSACTION_STATE
-from pykbroker.transactions.requests import AddPartitions, TransactionRequestContext
+from pykbroker.state_machine import CoordinatorContext
+from pykbroker.transactions.requests import AddPartitions
 from tests.api.api_node import ApiNode, batch, in_virtual_time
 from tests.replication.truncations import truncate
 
@@ -311,7 +312,7 @@ def test_a_transaction_of_very_many_partitions_leaves_the_event_loop_to_others(
             producer_epoch=coordinating.epoch,
             partitions=many,
         )
-        await coordinator.submit("t", adding, TransactionRequestContext(api_version=3))
+        await coordinator.submit("t", adding, CoordinatorContext(api_version=3))
         written_between: list[int] = []
         ended = await coordinating.end()
         for _ in range(100):

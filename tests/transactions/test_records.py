@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from pykbroker.protocol.messages.transaction_records import PartitionsSchema, TransactionLogKey, TransactionLogValue
-from pykbroker.state_machine import BadRecord
-from pykbroker.transactions.records import TransactionRecord, UnknownRecord, decode_record
+from pykbroker.state_machine import BadRecord, UnknownRecord
+from pykbroker.transactions.records import TransactionRecord, decode_record
 
 KEY = TransactionLogKey(transactional_id="payments")
 VALUE = TransactionLogValue(

@@ -21,12 +21,12 @@ from pykbroker.protocol.messages.transactions import (
     InitProducerIdResponse,
 )
 from pykbroker.protocol.topic_partition import TopicPartition
-from pykbroker.state_machine import Result, Token
+from pykbroker.state_machine import CoordinatorContext, Result, Token
 from pykbroker.transactions.administration import ListSomeTransactions, TransactionFilter
 from pykbroker.transactions.config import TransactionConfig
 from pykbroker.transactions.effects import WriteMarkers
 from pykbroker.transactions.records import TransactionRecord, decode_record
-from pykbroker.transactions.requests import AddPartitions, MarkersWritten, PartitionsAdded, TransactionRequestContext
+from pykbroker.transactions.requests import AddPartitions, MarkersWritten, PartitionsAdded
 from pykbroker.transactions.shard import TransactionRequest, TransactionShard
 from pykbroker.transactions.transaction import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, Transaction
 from tests.trials import Trials
@@ -85,7 +85,7 @@ class TransactionWorld:
         return completion.response
 
     def _handle(self, request: TransactionRequest, token: Token, api_version: int) -> Result[TransactionRecord]:
-        context = TransactionRequestContext(api_version=api_version)
+        context = CoordinatorContext(api_version=api_version)
         return self._trials.make(
             self.shard, lambda: self.shard.handle(request, token, self.now_ms, context, self.timestamp_ms)
         )

@@ -22,9 +22,10 @@ from pykbroker.protocol.messages.groups import (
     SyncGroupRequest,
     SyncGroupResponse,
 )
+from pykbroker.state_machine import CoordinatorContext
 
 from ..common.config import GroupConfig
-from ..common.context import Call, GroupRequestContext, Step
+from ..common.context import Call, Step
 from ..common.deadlines import (
     Deadlines,
     InitialDelay,
@@ -92,7 +93,7 @@ class ClassicGroups:
             request.assignments = []  # nobody looks at them, and the request may wait for long
 
     def _validate_sync(
-        self, request: SyncGroupRequest, context: GroupRequestContext
+        self, request: SyncGroupRequest, context: CoordinatorContext
     ) -> tuple[ErrorCode, ClassicGroup | None]:
         has_protocol = request.protocol_type is not None and request.protocol_name is not None
         if context.api_version >= FIRST_VERSION_WITH_PROTOCOL and not has_protocol:
@@ -166,7 +167,7 @@ class ClassicGroups:
 
     # Administration
 
-    def describe(self, request: DescribeGroupsRequest, context: GroupRequestContext) -> DescribeGroupsResponse:
+    def describe(self, request: DescribeGroupsRequest, context: CoordinatorContext) -> DescribeGroupsResponse:
         described = [describe_group(self._groups, group_id, context.api_version) for group_id in request.groups]
         return DescribeGroupsResponse(groups=described)
 

@@ -13,9 +13,10 @@ from uuid import UUID
 from pykbroker.long_work import LongWork, whole
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages.groups import JoinGroupRequest, SyncGroupResponse
+from pykbroker.state_machine import CoordinatorContext
 
 from ..common.config import GroupConfig
-from ..common.context import Call, GroupRequestContext, Step
+from ..common.context import Call, Step
 from ..common.deadlines import Deadlines, SessionTimeout
 from ..common.group import Group
 from ..common.subscription import CONSUMER_PROTOCOL_TYPE, look_if_loadable
@@ -241,7 +242,7 @@ class Joins:
         member.awaiting_join = None
 
 
-def validate_join(request: JoinGroupRequest, context: GroupRequestContext, config: GroupConfig) -> ErrorCode:
+def validate_join(request: JoinGroupRequest, context: CoordinatorContext, config: GroupConfig) -> ErrorCode:
     """Return what is wrong with a JoinGroup, whichever group it is for."""
     if not request.group_id:
         return ErrorCode.INVALID_GROUP_ID
@@ -255,7 +256,7 @@ def validate_join(request: JoinGroupRequest, context: GroupRequestContext, confi
     return ErrorCode.NONE if loadable else ErrorCode.INCONSISTENT_GROUP_PROTOCOL
 
 
-def needs_member_id(request: JoinGroupRequest, context: GroupRequestContext) -> bool:
+def needs_member_id(request: JoinGroupRequest, context: CoordinatorContext) -> bool:
     """Tell whether the member has to be given an id before it may join (KIP-394)."""
     is_dynamic = request.group_instance_id is None
     return is_dynamic and not request.member_id and context.api_version >= FIRST_VERSION_WITH_REQUIRED_MEMBER_ID

@@ -1,4 +1,4 @@
-"""The context of a request to a group coordinator, and what one step of the coordinator gathers.
+"""What one step of a group coordinator gathers, and the request that travels with it.
 
 A `Step` is one `handle` or `expire`: rules append records to it, answer tokens and say why; it becomes a `Result`. A
 request that is answered at once needs the context and the step; a request that may wait, or be answered between
@@ -10,23 +10,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from pykbroker.state_machine import Completion, Result, Token
+from pykbroker.state_machine import Completion, CoordinatorContext, Result, Token
 
 from .records import CoordinatorRecord
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GroupRequestContext:
-    """The sender of a request, and the request's version.
-
-    api_version: the version on the wire, on which some rules depend. client_host: `/127.0.0.1`, as Kafka writes it.
-    is_loadable: whether Kafka could load all subscriptions of a JoinGroup; None where nobody has looked so far.
-    """
-
-    api_version: int
-    client_id: str = ""
-    client_host: str = ""
-    is_loadable: bool | None = None
 
 
 @dataclass(slots=True)
@@ -72,7 +58,7 @@ class Call:
     """A request on its way through the rules: the token that its answer goes to, who sent it, and the step it is in."""
 
     token: Token
-    context: GroupRequestContext
+    context: CoordinatorContext
     step: Step
 
     def answer(self, response: object) -> None:

@@ -21,7 +21,7 @@ from pykbroker.protocol.messages.group_records import (
     OffsetCommitValue,
 )
 from pykbroker.protocol.schema import Message, MessageT
-from pykbroker.state_machine import BadRecord
+from pykbroker.state_machine import BadRecord, UnknownRecord
 
 from .offset_record_bytes import NO_TIMESTAMP as NO_TIMESTAMP
 from .offset_record_bytes import key_bytes, read_key, read_value, value_bytes
@@ -69,10 +69,6 @@ RecordValue: TypeAlias = (
     | consumer.ConsumerGroupCurrentMemberAssignmentValue
     | consumer.ConsumerGroupRegularExpressionValue
 )
-
-
-class UnknownRecord(BadRecord):
-    """A key type, or a value version, of a later Kafka or of a group type that is not served here."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,13 +26,14 @@ from pykbroker.protocol.messages.groups import (
     SyncGroupRequest,
     SyncGroupResponse,
 )
+from pykbroker.state_machine import CoordinatorContext
 
 from ..classic.classic_group import UNKNOWN_MEMBER_ID
 from ..classic.classic_groups import FIRST_VERSION_WITH_PROTOCOL
 from ..classic.joins import needs_member_id, protocols_of, validate_join
 from ..classic.rebalance import refused_join
 from ..common.config import GroupConfig
-from ..common.context import Call, GroupRequestContext, Step
+from ..common.context import Call, Step
 from ..common.subscription import CONSUMER_PROTOCOL_TYPE
 from ..common.topics import TopicsView
 from .consumer_group import ConsumerGroup
@@ -142,7 +143,7 @@ class ClassicProtocolMembers:
     # SyncGroup
 
     def sync(
-        self, group: ConsumerGroup, request: SyncGroupRequest, context: GroupRequestContext, step: Step
+        self, group: ConsumerGroup, request: SyncGroupRequest, context: CoordinatorContext, step: Step
     ) -> SyncGroupResponse:
         try:
             return self._sync(group, request, context, step)
@@ -150,7 +151,7 @@ class ClassicProtocolMembers:
             return SyncGroupResponse(error_code=error.code)
 
     def _sync(
-        self, group: ConsumerGroup, request: SyncGroupRequest, context: GroupRequestContext, step: Step
+        self, group: ConsumerGroup, request: SyncGroupRequest, context: CoordinatorContext, step: Step
     ) -> SyncGroupResponse:
         """The answer with the assignment. Raises ApiError."""
         member, classic = self._find(group, request.member_id, request.group_instance_id, request.generation_id)
@@ -233,7 +234,7 @@ def _updated(
     request: JoinGroupRequest,
     protocols: dict[str, bytes],
     subscription: EmbeddedSubscription,
-    context: GroupRequestContext,
+    context: CoordinatorContext,
 ) -> ConsumerGroupMember:
     return replace(
         member,

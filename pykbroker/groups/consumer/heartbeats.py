@@ -18,10 +18,11 @@ from pykbroker.protocol.messages.consumer_groups import (
     ConsumerGroupHeartbeatResponseAssignment,
     ConsumerGroupHeartbeatResponseTopicPartitions,
 )
+from pykbroker.state_machine import CoordinatorContext
 
 from ..classic.classic_group import ClassicGroup
 from ..common.config import ConsumerGroupConfig, GroupConfig
-from ..common.context import GroupRequestContext, Step
+from ..common.context import Step
 from ..common.group import Group
 from .consumer_group import ConsumerGroup, find_consumer
 from .consumer_group_member import JOINING_EPOCH, LEAVING_EPOCH, STATIC_LEAVING_EPOCH, ConsumerGroupMember, sorted_names
@@ -59,7 +60,7 @@ class ConsumerHeartbeats:
         self._rng = rng
 
     def heartbeat(
-        self, request: ConsumerGroupHeartbeatRequest, context: GroupRequestContext, step: Step
+        self, request: ConsumerGroupHeartbeatRequest, context: CoordinatorContext, step: Step
     ) -> ConsumerGroupHeartbeatResponse:
         try:
             validate_request(request, context.api_version, self._config.consumer_assignors)
@@ -89,7 +90,7 @@ class ConsumerHeartbeats:
     # Joining and staying
 
     def _beat(
-        self, request: ConsumerGroupHeartbeatRequest, context: GroupRequestContext, step: Step
+        self, request: ConsumerGroupHeartbeatRequest, context: CoordinatorContext, step: Step
     ) -> ConsumerGroupHeartbeatResponse:
         """Join the member, or keep its session. Raises ApiError. Everything is validated before anything changes."""
         is_joining = request.member_epoch == JOINING_EPOCH
@@ -114,7 +115,7 @@ class ConsumerHeartbeats:
         member: ConsumerGroupMember,
         request: ConsumerGroupHeartbeatRequest,
         owned: ReportedPartitions | None,
-        context: GroupRequestContext,
+        context: CoordinatorContext,
         step: Step,
     ) -> ConsumerGroupHeartbeatResponse:
         """Changes the group and the member as the request says. Raises ApiError where the member has to start anew; its
@@ -159,7 +160,7 @@ class ConsumerHeartbeats:
         group: ConsumerGroup,
         member: ConsumerGroupMember,
         request: ConsumerGroupHeartbeatRequest,
-        context: GroupRequestContext,
+        context: CoordinatorContext,
     ) -> None:
         """Raises ApiError for a member whose record is too large: a failed append makes all groups load again."""
         updated = _updated(member, request, context)
@@ -187,7 +188,7 @@ def _validate_regex(group: ConsumerGroup, member: ConsumerGroupMember, request: 
 
 
 def _updated(
-    member: ConsumerGroupMember, request: ConsumerGroupHeartbeatRequest, context: GroupRequestContext
+    member: ConsumerGroupMember, request: ConsumerGroupHeartbeatRequest, context: CoordinatorContext
 ) -> ConsumerGroupMember:
     """The member as the request describes it. Fields that the request leaves out keep their values."""
     names, regex = request.subscribed_topic_names, request.subscribed_topic_regex

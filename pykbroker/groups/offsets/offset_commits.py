@@ -25,9 +25,10 @@ from pykbroker.protocol.messages.transactions import (
     TxnOffsetCommitResponseTopic,
 )
 from pykbroker.protocol.schema import NO_UUID
+from pykbroker.state_machine import CoordinatorContext
 
 from ..common.config import GroupConfig
-from ..common.context import GroupRequestContext, Step
+from ..common.context import Step
 from ..common.group import Group
 from ..common.records import NO_TIMESTAMP, offset_commit_record
 from ..common.topics import TopicsView
@@ -49,7 +50,7 @@ class OffsetCommits:
         self._topics = topics
         self._on_commit = on_commit
 
-    def commit(self, request: OffsetCommitRequest, context: GroupRequestContext, step: Step) -> OffsetCommitResponse:
+    def commit(self, request: OffsetCommitRequest, context: CoordinatorContext, step: Step) -> OffsetCommitResponse:
         """Commit offsets at once. Every topic of the request has its name; from v10 on it has its id, too."""
         error_code = self._validate(request, context)
         if error_code is not ErrorCode.NONE:
@@ -95,7 +96,7 @@ class OffsetCommits:
 
     # Who may commit
 
-    def _validate(self, request: OffsetCommitRequest, context: GroupRequestContext) -> ErrorCode:
+    def _validate(self, request: OffsetCommitRequest, context: CoordinatorContext) -> ErrorCode:
         """The error of the whole request. One partition that is another member's by now fences the whole commit."""
         member_id, epoch = request.member_id, request.generation_id_or_member_epoch
         group = self._groups.get(request.group_id)

@@ -46,7 +46,7 @@ from .append_doubt import LONGEST_RETRY_MS
 from .coordinated_shard import CoordinatedShard, LoggedRecord
 from .coordinator_loading import CoordinatorLoading
 from .coordinator_log import Replayer, encode_batches
-from .led_shard import LedShard, MakeStep, Phase, ShardT
+from .led_shard import CoordinatorState, LedShard, MakeStep, ShardT
 from .marker import Marker
 from .shared_appends import AT_ONCE, HeldStep, SharedAppends
 
@@ -158,22 +158,22 @@ class CoordinatorDriver(ABC, Generic[ShardT, RequestT, ContextT]):
 
     async def wait_until_active(self, index: int) -> bool:
         """Wait while the partition's log is being read; False where this node does not serve it."""
-        while (led := self._shards.get(index)) is not None and led.phase is Phase.LOADING:
+        while (led := self._shards.get(index)) is not None and led.state is CoordinatorState.LOADING:
             await led.loaded.wait()
-        return led is not None and led.phase is Phase.ACTIVE
+        return led is not None and led.state is CoordinatorState.ACTIVE
 
     @property
     def active_partitions(self) -> list[int]:
-        return [index for index, led in self._shards.items() if led.phase is Phase.ACTIVE]
+        return [index for index, led in self._shards.items() if led.state is CoordinatorState.ACTIVE]
 
     @property
     def loading_partitions(self) -> list[int]:
-        return [index for index, led in self._shards.items() if led.phase is Phase.LOADING]
+        return [index for index, led in self._shards.items() if led.state is CoordinatorState.LOADING]
 
     def shard(self, index: int) -> ShardT | None:
         """The rules and state of an active partition, to look at."""
         led = self._shards.get(index)
-        return led.shard if led is not None and led.phase is Phase.ACTIVE else None
+        return led.shard if led is not None and led.state is CoordinatorState.ACTIVE else None
 
     # Requests
 
@@ -202,7 +202,7 @@ class CoordinatorDriver(ABC, Generic[ShardT, RequestT, ContextT]):
 
     def tell(self, led: LedShard[ShardT], request: RequestT, context: ContextT) -> None:
         """Submit a request whose answer nobody waits to hear; a shard that is closed hears nothing more."""
-        if led.phase is not Phase.ACTIVE:
+        if led.state is not CoordinatorState.ACTIVE:
             return
         token = self._new_token()
 
@@ -235,15 +235,15 @@ class CoordinatorDriver(ABC, Generic[ShardT, RequestT, ContextT]):
 
     async def _tidy_up(self, led: LedShard[ShardT]) -> None:
         """Tidy up beside everything that the shard does, also where it cannot append anything."""
-        while led.phase is Phase.ACTIVE and led.shard.tidy_up():
+        while led.state is CoordinatorState.ACTIVE and led.shard.tidy_up():
             await trio.lowlevel.checkpoint()
         led.is_tidied_up = False
 
     def _active(self, index: int) -> LedShard[ShardT] | ErrorCode:
         led = self._shards.get(index)
-        if led is None or led.phase is Phase.CLOSED:
+        if led is None or led.state is CoordinatorState.CLOSED:
             return ErrorCode.NOT_COORDINATOR
-        return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS if led.phase is Phase.LOADING else led
+        return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS if led.state is CoordinatorState.LOADING else led
 
     def _new_token(self) -> Token:
         self._last_token += 1
@@ -260,7 +260,7 @@ class CoordinatorDriver(ABC, Generic[ShardT, RequestT, ContextT]):
         """Make a step that nobody asks for. None where nothing came of it: the shard is as it was,
         or its log is read.
         """
-        if led.phase is not Phase.ACTIVE or led.postponed:
+        if led.state is not CoordinatorState.ACTIVE or led.postponed:
             return None
         return self._make_step(led, make)
 
@@ -280,7 +280,7 @@ class CoordinatorDriver(ABC, Generic[ShardT, RequestT, ContextT]):
             return self._try(led, make, token, now_ms, timestamp_ms) if self._append_held(led) else None
         result = make(led.shard, now_ms, timestamp_ms)
         self._take(led, result, now_ms, timestamp_ms)
-        return result if led.phase is Phase.ACTIVE else None
+        return result if led.state is CoordinatorState.ACTIVE else None
 
     def _take(self, led: LedShard[ShardT], result: Result[Any], now_ms: int, timestamp_ms: int) -> None:
         """Append the records of a step, and have its effects and answers follow once they are committed."""
@@ -318,16 +318,16 @@ class CoordinatorDriver(ABC, Generic[ShardT, RequestT, ContextT]):
             led.refuse_one(token, _error_of_appending(refusal))
         if not led.doubt.is_certain:
             led.doubt.refused(now_ms)
-        if log.log_end_offset != end_offset_before and led.phase is Phase.ACTIVE:
+        if log.log_end_offset != end_offset_before and led.state is CoordinatorState.ACTIVE:
             self._reload(led)  # a part of a step that needs several batches is there
         return None
 
     def _append_held(self, led: LedShard[ShardT]) -> bool:
         """Append what is held. False where that failed: what was made after it stands on what did not happen."""
         steps = self._held.take(led)
-        if led.phase is Phase.ACTIVE and steps:
+        if led.state is CoordinatorState.ACTIVE and steps:
             self._append_steps(led, steps, self._clock.now_ms())
-        return led.phase is Phase.ACTIVE
+        return led.state is CoordinatorState.ACTIVE
 
     def _append_steps(self, led: LedShard[ShardT], steps: Sequence[HeldStep], timestamp_ms: int) -> None:
         """Append all of the steps or none, but where they are more than one batch can hold. They are in the shard
@@ -450,7 +450,7 @@ class CoordinatorDriver(ABC, Generic[ShardT, RequestT, ContextT]):
         """Flush what answers wait for. Where that fails the answers are given up in time, or the partition is not led
         here any more.
         """
-        if await self._replicas.flush(led.partition, led.end_offset) and led.phase is Phase.ACTIVE:
+        if await self._replicas.flush(led.partition, led.end_offset) and led.state is CoordinatorState.ACTIVE:
             led.partition_changed(led.partition)
 
     async def _expire(self) -> None:
@@ -459,7 +459,7 @@ class CoordinatorDriver(ABC, Generic[ShardT, RequestT, ContextT]):
         """
         now_ms = self._clock.monotonic_ms()
         for led in list(self._shards.values()):
-            if led.phase is Phase.ACTIVE:
+            if led.state is CoordinatorState.ACTIVE:
                 led.give_up_uncommitted(now_ms)
                 if self._make_own_steps(led, now_ms):
                     await trio.lowlevel.checkpoint()
@@ -499,7 +499,7 @@ class CoordinatorDriver(ABC, Generic[ShardT, RequestT, ContextT]):
         return makes if len(makes) < len(led.postponed) else [*makes, _expire_due]
 
     async def _wait_for_work(self) -> None:
-        active = [led for led in self._shards.values() if led.phase is Phase.ACTIVE]
+        active = [led for led in self._shards.values() if led.state is CoordinatorState.ACTIVE]
         deadlines = [led.next_deadline_ms() for led in active]
         self._next_wake_ms = min((deadline for deadline in deadlines if deadline is not None), default=math.inf)
         wait_ms = max(self._next_wake_ms - self._clock.monotonic_ms(), 0)
@@ -511,14 +511,14 @@ class CoordinatorDriver(ABC, Generic[ShardT, RequestT, ContextT]):
         replayer = Replayer(led.shard, led.name)
         if await self._loading.load(led, replayer) and await self._prepare_timers(led):
             self._activate(led, replayer)
-        elif led.phase is Phase.LOADING:
+        elif led.state is CoordinatorState.LOADING:
             self._unload(led.partition.index)
 
     async def _prepare_timers(self, led: LedShard[ShardT]) -> bool:
         """Prepare the timers in turns. False where the shard was closed meanwhile."""
         for _ in led.shard.prepare_timers(self._clock.monotonic_ms()):
             await trio.lowlevel.checkpoint()
-            if led.phase is not Phase.LOADING:
+            if led.state is not CoordinatorState.LOADING:
                 return False
         return True
 
@@ -529,9 +529,9 @@ class CoordinatorDriver(ABC, Generic[ShardT, RequestT, ContextT]):
         level = logging.INFO if (content or any(counts[1:])) and not led.is_reload else logging.DEBUG
         _log.log(level, "%s: %s loaded from %d records, %d skipped", led.name, *counts)
         started = self._make_step(led, _start_timers)
-        if (started is None or started.is_unfinished) and led.phase is Phase.ACTIVE:
+        if (started is None or started.is_unfinished) and led.state is CoordinatorState.ACTIVE:
             led.postponed.appendleft(_start_timers)
-        elif led.phase is Phase.ACTIVE:
+        elif led.state is CoordinatorState.ACTIVE:
             self._make_own_steps(led, self._clock.monotonic_ms())
         self._work.set()
 

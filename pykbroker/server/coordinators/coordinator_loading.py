@@ -32,7 +32,7 @@ from pykbroker.storage.segments.verification import Check, NotVerified
 from ..runtime.threads import Threads
 from .coordinated_shard import LoggedRecord
 from .coordinator_log import DecodedPiece, Replayer, decode_piece
-from .led_shard import LedShard, Phase, ShardT
+from .led_shard import CoordinatorState, LedShard, ShardT
 
 _log = logging.getLogger(__name__)
 
@@ -69,7 +69,7 @@ class CoordinatorLoading(Generic[ShardT]):
         """
         log = led.partition.log
         offset, end_offset = log.log_start_offset, log.log_end_offset
-        while led.phase is Phase.LOADING and offset < end_offset:
+        while led.state is CoordinatorState.LOADING and offset < end_offset:
             offset = max(offset, log.log_start_offset)  # records are deleted at any time
             if offset >= end_offset:
                 break
@@ -89,12 +89,12 @@ class CoordinatorLoading(Generic[ShardT]):
                 )
                 break
             offset = read_on
-        return led.phase is Phase.LOADING
+        return led.state is CoordinatorState.LOADING
 
     async def _load_piece(self, led: LedShard[ShardT], offset: int, end_offset: int, replayer: Replayer) -> int:
         """Load a piece, and return where to read on."""
         async with self._turns:
-            if led.phase is not Phase.LOADING:
+            if led.state is not CoordinatorState.LOADING:
                 return end_offset
             piece = led.partition.log.read(
                 offset, PIECE_BYTES, max_offset=end_offset, min_one_batch=True, defer_checks=True

@@ -18,7 +18,6 @@ from pykbroker.config import BrokerConfig
 from pykbroker.config.consumer_groups import ASSIGNOR_NAMES, ASSIGNORS
 from pykbroker.config.group_keys import group_values
 from pykbroker.groups.common.config import ConsumerGroupConfig, GroupConfig
-from pykbroker.groups.common.context import GroupRequestContext
 from pykbroker.groups.common.records import CoordinatorRecord, EncodedRecord, decode_record
 from pykbroker.groups.common.topics import MetadataHash
 from pykbroker.groups.consumer.assignment_tasks import ComputedAssignment
@@ -28,7 +27,7 @@ from pykbroker.metadata.image import ImageChanges, MetadataImage
 from pykbroker.protocol.messages.group_records import OffsetCommitKey
 from pykbroker.protocol.messages.topics import CreatableTopic, CreatableTopicConfig
 from pykbroker.replication.partition import Partition
-from pykbroker.state_machine import Result
+from pykbroker.state_machine import CoordinatorContext, Result
 
 from ..runtime.clock import Clock
 from ..runtime.threads import Threads
@@ -37,14 +36,14 @@ from .assignment_threads import AssignmentThreads, ShardAssignments
 from .coordinator_driver import CoordinatorDriver, Replicas
 from .coordinator_log import encode_batches, record_room_bytes
 from .group_topics import ImageTopics
-from .led_shard import MakeStep, Phase
+from .led_shard import CoordinatorState, MakeStep
 from .topic_regex_resolver import TopicRegexResolver
 from .waiting_members import WaitingMembers
 
 CONSUMER_OFFSETS = "__consumer_offsets"
 
 
-class GroupCoordinator(CoordinatorDriver[GroupShard, GroupRequest, GroupRequestContext]):
+class GroupCoordinator(CoordinatorDriver[GroupShard, GroupRequest, CoordinatorContext]):
     """The group coordinator is to be subscribed to `__consumer_offsets` at the replica manager, and with `apply` at the
     controller's driver.
     """
@@ -153,7 +152,7 @@ class GroupCoordinator(CoordinatorDriver[GroupShard, GroupRequest, GroupRequestC
         make = _forgetting(deleted)
         forgotten = 0
         for led in list(self._shards.values()):
-            if led.phase is Phase.ACTIVE and not led.shard.begin_to_forget(deleted):
+            if led.state is CoordinatorState.ACTIVE and not led.shard.begin_to_forget(deleted):
                 continue
             result = self.attempt(led, make) if forgotten < MOST_FORGOTTEN else None
             if result is None or result.is_unfinished:

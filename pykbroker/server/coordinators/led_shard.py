@@ -47,7 +47,7 @@ MakeStep: TypeAlias = Callable[[ShardT, int, int], Result[Any]]
 """Makes a step of a shard at a time by the monotonic and by the wall clock."""
 
 
-class Phase(Enum):
+class CoordinatorState(Enum):
     """The phase says whether the shard has read its log, and whether it is led."""
 
     LOADING = "loading"
@@ -104,7 +104,7 @@ class LedShard(Generic[ShardT]):
         self.partition = partition
         self.name = f"{partition.topic}-{partition.index}"
         self.shard = shard
-        self.phase = Phase.LOADING
+        self.state = CoordinatorState.LOADING
         self.loaded = trio.Event()
         self.is_reload = False
         self.doubt = AppendDoubt(partition)
@@ -125,14 +125,14 @@ class LedShard(Generic[ShardT]):
         self._is_held_back = False
 
     def open(self) -> None:
-        self.phase = Phase.ACTIVE
+        self.state = CoordinatorState.ACTIVE
         self._appended = Appended(self.partition, self.partition.log.log_end_offset)
         self.partition.watchers[self] = None
         self.loaded.set()
 
     def close(self, error_code: ErrorCode) -> None:
         """End the shard: whoever still waits here learns `error_code`."""
-        self.phase = Phase.CLOSED
+        self.state = CoordinatorState.CLOSED
         self.partition.watchers.pop(self, None)
         self._effects.take_all()
         self._answers.take_all()

@@ -17,27 +17,27 @@ from pykbroker.metadata.features import TRANSACTION_VERSION, feature_level
 from pykbroker.metadata.image import MetadataImage
 from pykbroker.protocol.messages.topics import CreatableTopic, CreatableTopicConfig
 from pykbroker.replication.partition import Partition
-from pykbroker.state_machine import Result
+from pykbroker.state_machine import CoordinatorContext, Result
 from pykbroker.transactions.config import TransactionConfig
 from pykbroker.transactions.effects import WriteMarkers
 from pykbroker.transactions.records import TransactionRecord, decode_record
-from pykbroker.transactions.requests import MarkersWritten, TransactionRequestContext
+from pykbroker.transactions.requests import MarkersWritten
 from pykbroker.transactions.shard import TransactionRequest, TransactionShard
 
 from ..runtime.clock import Clock
 from ..runtime.threads import Threads
 from .coordinator_driver import CoordinatorDriver, Replicas
 from .coordinator_log import record_room_bytes
-from .led_shard import LedShard, Phase
+from .led_shard import CoordinatorState, LedShard
 from .transaction_markers import TransactionMarkers
 
 TRANSACTION_STATE = "__transaction_state"
 
-_OWN_CONTEXT = TransactionRequestContext(api_version=0)
+_OWN_CONTEXT = CoordinatorContext(api_version=0)
 """Of what this node tells its coordinator itself."""
 
 
-class TransactionCoordinator(CoordinatorDriver[TransactionShard, TransactionRequest, TransactionRequestContext]):
+class TransactionCoordinator(CoordinatorDriver[TransactionShard, TransactionRequest, CoordinatorContext]):
     """The transaction coordinator is to be subscribed to `__transaction_state` at the replica manager.
 
     take_producer_id: gives a new one, or None where there is none now.
@@ -101,7 +101,7 @@ class TransactionCoordinator(CoordinatorDriver[TransactionShard, TransactionRequ
     def carry_out(self, led: LedShard[TransactionShard], effect: object) -> None:
         assert isinstance(effect, WriteMarkers)
         self._markers.write(
-            effect, is_wanted=lambda: led.phase is Phase.ACTIVE, written=partial(self._markers_written, led)
+            effect, is_wanted=lambda: led.state is CoordinatorState.ACTIVE, written=partial(self._markers_written, led)
         )
 
     def _markers_written(self, led: LedShard[TransactionShard], written: MarkersWritten) -> None:

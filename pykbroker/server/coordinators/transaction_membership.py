@@ -18,7 +18,8 @@ from pykbroker.protocol.messages.transactions import (
     AddPartitionsToTxnTransaction,
 )
 from pykbroker.protocol.topic_partition import TopicPartition
-from pykbroker.transactions.requests import AddPartitions, PartitionsAdded, TransactionRequestContext
+from pykbroker.state_machine import CoordinatorContext
+from pykbroker.transactions.requests import AddPartitions, PartitionsAdded
 
 from ..network.inter_broker import InterBroker
 from .transaction_coordinator import TransactionCoordinator
@@ -69,7 +70,7 @@ class TransactionMembership:
             return dict.fromkeys(request.partitions, ErrorCode.COORDINATOR_NOT_AVAILABLE)
         if state.leader != self._node_id:
             return await self._ask_elsewhere(state.leader, index, request)
-        context = TransactionRequestContext(api_version=ADDING_BY_BROKERS_SINCE)
+        context = CoordinatorContext(api_version=ADDING_BY_BROKERS_SINCE)
         try:
             added: PartitionsAdded = await self._transactions.submit_to_partition(index, request, context)
         except ApiError as error:

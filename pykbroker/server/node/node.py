@@ -37,7 +37,7 @@ class NeverServed(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Ready:
+class NodeReady:
     """A node serves, and tells its process where."""
 
     node_id: int
@@ -83,7 +83,7 @@ class Node:
         """Ask for a clean shutdown, also while it waits for its quorum; `run` returns when it is done."""
         self._stopping.set()
 
-    async def run(self, *, task_status: trio.TaskStatus[Ready] = trio.TASK_STATUS_IGNORED) -> None:
+    async def run(self, *, task_status: trio.TaskStatus[NodeReady] = trio.TASK_STATUS_IGNORED) -> None:
         """Serve until `stop`. Raises NeverServed, StartupError or StorageError, possibly in a group."""
         threads = self._environment.threads
         with _closing(await self._listen()) as acceptors:
@@ -114,7 +114,9 @@ class Node:
         environment = self._environment
         return NodeStorage.open(environment.disk, self._config, clock=environment.clock, rng=environment.rng)
 
-    async def _run_on(self, storage: NodeStorage, acceptors: Acceptors, task_status: trio.TaskStatus[Ready]) -> None:
+    async def _run_on(
+        self, storage: NodeStorage, acceptors: Acceptors, task_status: trio.TaskStatus[NodeReady]
+    ) -> None:
         parts = compose(self._config, self._handlers, storage, acceptors, self._environment)
         node, role = parts.node, parts.broker_role
         async with trio.open_nursery() as nursery:
@@ -156,10 +158,10 @@ class Node:
             await node.controller_channel.aclose()
             nursery.cancel_scope.cancel()
 
-    def _ready(self, node: ClusterNode, acceptors: Acceptors) -> Ready:
+    def _ready(self, node: ClusterNode, acceptors: Acceptors) -> NodeReady:
         listeners = self._config.listeners
         shown = bound(listeners.advertised or listeners.advertised_controller, acceptors)
-        return Ready(node.node_id, node.cluster_id, shown, tuple(self._config.log_dirs))
+        return NodeReady(node.node_id, node.cluster_id, shown, tuple(self._config.log_dirs))
 
 
 @contextmanager
