@@ -14,7 +14,8 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 CHECKS := check-style check-mypy check-pyright check-imports
 
-.PHONY: run test check $(CHECKS) apache-kafka simulate record referee chaos hostile bench clean system-packages
+.PHONY: run test check $(CHECKS) compiled apache-kafka simulate record referee chaos hostile bench clean \
+	system-packages
 .DELETE_ON_ERROR:
 # A test run starts hundreds of Python processes: modules are compiled once, whatever the environment says.
 unexport PYTHONDONTWRITEBYTECODE
@@ -26,7 +27,7 @@ run: $(VENV)/.run-installed
 # memory instead, since each has brokers of its own.
 WORKERS ?= $(shell cores=$$(getconf _NPROCESSORS_ONLN); echo $$((cores > 4 ? 8 : 2 * cores)))
 test: $(VENV)/.all-installed
-	@$(MAKE) --no-print-directory -j4 $(CHECKS) apache-kafka
+	@$(MAKE) --no-print-directory -j4 $(CHECKS) apache-kafka compiled
 	$(BIN)/pytest -n $(WORKERS) --dist loadgroup --no-loadscope-reorder --durations 20 $(PYTEST_ARGS)
 
 check: $(VENV)/.all-installed
@@ -44,6 +45,10 @@ check-pyright:
 
 check-imports:
 	$(BIN)/lint-imports
+
+# The workers of a test run find all tests compiled; each of them would do it otherwise.
+compiled:
+	@$(BIN)/pytest --collect-only -q > /dev/null || true
 
 # Where Apache Kafka cannot be had, the tests that need it are left out.
 apache-kafka: $(VENV)/.all-installed system-packages

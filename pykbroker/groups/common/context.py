@@ -1,4 +1,4 @@
-"""What one step of a group coordinator gathers, and the request that travels with it.
+"""One step of a group coordinator with what it gathers, and the request that travels with it.
 
 A `Step` is one `handle` or `expire`: rules append records to it, answer tokens and say why; it becomes a `Result`. A
 request that is answered at once needs the context and the step; a request that may wait, or be answered between
