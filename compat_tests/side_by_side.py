@@ -7,8 +7,8 @@ the next. Each worker has brokers of its own. The root conftest loads this plugi
 - A group holds what shares something costly: a cluster, Spark, a loaded topic, a built image. Clusters of a test's own
   are in few groups, so that few of them run at a time: each is three processes, some of them JVMs.
 - What takes longest begins first, so that no worker is left with it at the end while the others are idle.
-- Tests with brokers mostly wait, those in `tests/` compute. Three of four workers begin with the former and one with the
-  latter, so that the cores are at work from the beginning to the end.
+- Tests with brokers mostly wait, those in `tests/` compute. Three of four workers begin with the former and one with
+  the latter, so that the cores are at work from the beginning to the end.
 """
 
 from __future__ import annotations
