@@ -14,6 +14,7 @@ from confluent_kafka.admin import (
 from kafka import KafkaAdminClient
 
 from .apache_kafka.broker import CLUSTER_ID, ApacheKafka
+from .apache_kafka.metadata_shell import paths_in_snapshot
 from .apache_kafka.tools import Tool, run_tool
 from .brokers import Broker, Pykbroker
 from .conftest import watch_log
@@ -133,12 +134,8 @@ def assert_kafkas_tools_read_it(metadata: Path) -> None:
         "/image/configs/TOPIC:kept/retention.ms",
         "/image/scram/SCRAM-SHA-256/bob",
     }
-    until(lambda: wanted <= set(paths_in_image(snapshot)), f"the shell shows {wanted}")
-
-
-def paths_in_image(snapshot: Path) -> list[str]:
-    """The shell may print before all of the snapshot is in its image."""
-    return run_tool(Tool.METADATA_SHELL, "--snapshot", str(snapshot), "find", "/image").lines
+    # The shell may print before all of the snapshot is in its image.
+    until(lambda: wanted <= set(paths_in_snapshot(snapshot)), f"the shell shows {wanted}")
 
 
 def snapshots(metadata: Path) -> list[Path]:

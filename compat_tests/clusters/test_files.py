@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from compat_tests.apache_kafka.dump_log_segments import find_complaints
-from compat_tests.apache_kafka.tools import Tool, run_tool
+from compat_tests.apache_kafka.metadata_shell import paths_in_snapshot
 from compat_tests.steady_producers import ConfluentProducer, finished
 from compat_tests.waiting import until
 
@@ -41,7 +41,7 @@ def test_kafkas_tools_read_the_files_of_every_node(new_cluster: NewCluster, is_d
     data = [node.data_directory for node in cluster.nodes.values()]
     assert find_complaints(data) == []
     for each in data:
-        lines = metadata_shell(latest_snapshot(each))
+        lines = paths_in_snapshot(latest_snapshot(each))
         assert f"/image/topics/byName/{PLAIN}/0" in lines
         assert f"/image/configs/TOPIC:{PLAIN}/retention.ms" in lines
         brokers = {f"/image/cluster/brokers/{node_id}" for node_id in cluster.nodes}
@@ -68,7 +68,3 @@ def wait_for_more(plain: ConfluentProducer, transactions: SteadyTransactions) ->
 
 def latest_snapshot(data: Path) -> Path:
     return max((data / "__cluster_metadata-0").glob("*.checkpoint"))
-
-
-def metadata_shell(file: Path) -> list[str]:
-    return run_tool(Tool.METADATA_SHELL, "--snapshot", str(file), "find", "/image").lines

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from pykbroker.protocol.messages.control_records import KRaftVersionRecord, VotersRecord
 from pykbroker.protocol.schema import Message
+from pykbroker.raft.election_state import ElectionState
 from pykbroker.raft.node import Role
 from pykbroker.raft.snapshots import SnapshotId
 from pykbroker.raft.voters import ReplicaKey
@@ -37,6 +38,9 @@ class Invariants:
         self.snapshots: dict[SnapshotId, MemorySnapshot] = {}
         self.elections = 0
         self._epochs: dict[ReplicaKey, int] = {}
+        self._told_epochs: dict[ReplicaKey, int] = {}
+        self._told_votes: set[tuple[ReplicaKey, int]] = set()
+        """What others may build on, and a crash must not take back."""
         self._high_watermarks: dict[int, int] = {}
         self._leading: dict[int, tuple[SimulatedNode, int]] = {}
         """Who leads which epoch, as far as he knows."""
@@ -46,9 +50,20 @@ class Invariants:
     # Told by the nodes
 
     def started(self, node: SimulatedNode) -> None:
+        """An epoch and a vote that nobody was told of may be gone: the crash came before they were stored."""
+        key = node.replica.key
+        self._epochs[key] = self._told_epochs.get(key, 0)
+        self.votes = {of: to for of, to in self.votes.items() if of[0] != key or of in self._told_votes}
         self._high_watermarks[node.node_id] = 0
         self._leading.pop(node.node_id, None)
         self._pending[node.node_id] = []
+
+    def told(self, node: SimulatedNode, election: ElectionState) -> None:
+        """Messages leave the node that were made with that election state."""
+        key = node.replica.key
+        self._told_epochs[key] = max(election.epoch, self._told_epochs.get(key, 0))
+        if election.voted_id is not None:
+            self._told_votes.add((key, election.epoch))
 
     def proposed(self, node: SimulatedNode, offset: int, value: str) -> None:
         assert node.raft is not None

@@ -58,7 +58,7 @@ class SimulatedNode:
         self.configured = voters
         self.bootstrap: list[Endpoint] = []
         self.log = MemoryLog()
-        self.election = ElectionState(0)
+        self.election = self._election_of_ready = ElectionState(0)
         self.is_up = False
         self.is_paused = False
         self.life = 0
@@ -185,7 +185,7 @@ class SimulatedNode:
         self.invariants.check(self)
         if self._is_carrying_out:
             return
-        ready = raft.ready()
+        ready, self._election_of_ready = raft.ready(), raft.election
         if not ready and self.log.durable_end_offset == self.log.end_offset:
             deadline_ms = raft.next_deadline_ms(self.now_ms)
             if deadline_ms is None or deadline_ms > self.now_ms:
@@ -260,6 +260,8 @@ class SimulatedNode:
         self._go_on()
 
     def _send(self, ready: Ready) -> None:
+        if ready.requests:
+            self.invariants.told(self, self._election_of_ready)
         for request in ready.requests:
             self.world.send(self, request)
         for response in ready.responses:
@@ -277,6 +279,7 @@ class SimulatedNode:
                 piece.error_code = ErrorCode.SNAPSHOT_NOT_FOUND
             else:
                 piece.unaligned_records = snapshot.data[read.offset : read.offset + read.max_bytes]
+        self.invariants.told(self, self._election_of_ready)
         self._answers.pop(outgoing.token)(response)
 
     # Snapshots
