@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from random import Random
 
 from pykbroker.protocol.errors import ErrorCode
@@ -126,6 +127,8 @@ class Simulation:
         self._prepare = prepare
         self._strangers = Random(f"strangers {seed}")
         self._lost_disks = 0
+        self._asked: list[tuple[SimulatedNode, int]] = []
+        """Who has been asked for a change of the voters and has not answered, and in which life."""
         count = self.plan.voters + self.plan.observers
         voters = VoterSet(_voter(i, is_dynamic=self.plan.is_dynamic) for i in range(1, self.plan.voters + 1))
         for node_id in range(1, count + 1):
@@ -274,7 +277,9 @@ class Simulation:
                     listeners=[Listener(name=listener.name, host=listener.host, port=listener.port)],
                 )
             self.world.note("ask", node.node_id, request)
-            node.receive(request, 0, self._changed)
+            asked = (node, node.life)
+            self._asked.append(asked)
+            node.receive(request, 0, partial(self._changed, asked))
             return
 
     def _any_silent_voter(self, leader: SimulatedNode) -> SimulatedNode:
@@ -299,7 +304,8 @@ class Simulation:
         if response.error_code == ErrorCode.NONE:  # type: ignore[attr-defined]
             self.world.seen["upgrades of kraft.version"] += 1
 
-    def _changed(self, response: Message) -> None:
+    def _changed(self, asked: tuple[SimulatedNode, int], response: Message) -> None:
+        self._asked.remove(asked)
         self.world.note(response)
         if response.error_code == ErrorCode.NONE:  # type: ignore[attr-defined]
             kind = "voters added" if isinstance(response, AddRaftVoterResponse) else "voters removed"
@@ -320,12 +326,14 @@ class Simulation:
             self.world.seen["epochs told by strangers"] += 1
 
     def _lose_disk(self) -> None:
-        """Once in a run, where the other voters are enough without it, whichever set of voters comes to count."""
+        """Once in a run, where the other voters are enough without it, whichever set of voters comes to count. A change
+        that a leader has not begun yet, since it is paused, leads to a set that nobody knows.
+        """
         leading = [each for each in self.world.nodes.values() if each.raft and each.raft.role is Role.LEADER]
         node = self.world.rng.choice([self._any_node(), *leading])
-        if self._lost_disks or not all(
-            _are_enough_without(node.replica, each) for each in self._voters_that_may_count()
-        ):
+        if self._lost_disks or any(asked.life == life for asked, life in self._asked):
+            return
+        if not all(_are_enough_without(node.replica, each) for each in self._voters_that_may_count()):
             return
         self._lost_disks += 1
         self.world.seen["disks lost"] += 1
