@@ -50,6 +50,7 @@ class ClusterStage(Stage):
     def _add_nodes(self, overrides: Mapping[str, str]) -> None:
         self.cluster = SimulatedCluster(random.Random(self.rng.random()), self.network, self.plan, overrides)
         self._leaders: dict[tuple[str, int], tuple[int, int]] = {}
+        self._newest_epochs: dict[tuple[str, int], int] = {}
         self._coordinators: dict[tuple[int, str], int] = {}
         self._forget_at = 0.0
 
@@ -129,14 +130,15 @@ class ClusterStage(Stage):
         return _address(self.rng.choice(NODE_IDS))
 
     async def _leader(self, wire: Wire, key: tuple[str, int]) -> tuple[int, int]:
-        """And its epoch."""
+        """And its epoch, which is none before one that was told already: nodes may lag behind (KIP-320)."""
         while key not in self._leaders:
             response: MetadataResponse = await wire.ask_at(self._anybody(), MetadataRequest(topics=None), 9)
             for topic in response.topics:
                 for partition in topic.partitions:
-                    if partition.leader_id >= 0:
-                        leader = partition.leader_id, partition.leader_epoch
-                        self._leaders[topic.name or "", partition.partition_index] = leader
+                    found, epoch = (topic.name or "", partition.partition_index), partition.leader_epoch
+                    if partition.leader_id >= 0 and epoch >= self._newest_epochs.get(found, epoch):
+                        self._leaders[found] = partition.leader_id, epoch
+                        self._newest_epochs[found] = epoch
             if key not in self._leaders:
                 await trio.sleep(_SEARCH_S)
         return self._leaders[key]
