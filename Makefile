@@ -1,7 +1,7 @@
 # make run      a broker on 127.0.0.1:9092, in the foreground
 # make test     the checks, then all tests
 # make check    style, types, imports
-# make simulate SEEDS=N BASE_SEED=S MINUTES=M    runs of the simulated world that `make test` does not make
+# make simulate SEEDS=N MINUTES=M SIMULATIONS="raft cluster"    runs of simulated worlds that `make test` does not make
 # make record   Apache Kafka's half of the comparisons in compat_tests/: asks it anew what is stale in compat_tests/recorded/
 # make referee  asks Apache Kafka all of it again, and fails where it answers something else than what is recorded
 # make chaos MINUTES=N     a cluster of processes whose nodes are killed, frozen and cut off, under clients
@@ -55,14 +55,15 @@ apache-kafka: $(VENV)/.all-installed system-packages
 	$(BIN)/python -m compat_tests.apache_kafka || true
 
 # Each of the simulations runs these seeds, or as many as there is time for. The base seed is another one in every run.
+SIMULATIONS ?= coordination raft replication/simulation cluster sim
 SEEDS ?= 3000
 BASE_SEED ?= $(shell date +%s)000
 simulate: BASE_SEED := $(BASE_SEED)
 simulate: $(VENV)/.all-installed
 	@echo "seeds from $(BASE_SEED) on; the same runs again: make simulate SEEDS=$(SEEDS) BASE_SEED=$(BASE_SEED)"
-	@failed=0; for each in coordination raft replication/simulation cluster sim; do \
+	@failed=0; for each in $(SIMULATIONS); do \
 		PYKBROKER_SIMULATION_SEEDS=$(SEEDS) PYKBROKER_SIMULATION_BASE_SEED=$(BASE_SEED) \
-		PYKBROKER_SIMULATION_SECONDS=$(if $(MINUTES),$$(($(MINUTES) * 60 / 5)),inf) \
+		PYKBROKER_SIMULATION_SECONDS=$(if $(MINUTES),$$(($(MINUTES) * 60 / $(words $(SIMULATIONS)))),inf) \
 		$(BIN)/pytest -n auto --dist worksteal -m simulation $(PYTEST_ARGS) tests/$$each || failed=1; \
 	done; exit $$failed
 
