@@ -374,10 +374,15 @@ class Simulation:
 
     def _is_settled(self) -> bool:
         """Somebody leads, new records are committed, and everybody has all of them but the last few."""
+        if not self._leaders():
+            return False
         if len(self.invariants.acknowledged) < self._acknowledged_before + 3:
             return False
         known = [node.raft.high_watermark for node in self.world.nodes.values() if node.raft is not None]
         return min(known) >= len(self.invariants.committed) - 2
+
+    def _leaders(self) -> list[SimulatedNode]:
+        return [node for node in self.world.nodes.values() if node.raft is not None and node.raft.role is Role.LEADER]
 
     def _check_settled(self) -> None:
         nodes = self.world.nodes.values()
@@ -385,9 +390,7 @@ class Simulation:
             (n.node_id, n.raft.role.name, n.raft.epoch, n.raft.high_watermark) for n in nodes if n.raft is not None
         ]
         assert self._is_settled(), f"EventuallyCommits: {HEALING_MS} ms later the nodes are {states}"
-        leaders = [node for node in nodes if node.raft is not None and node.raft.role is Role.LEADER]
-        assert leaders, "EventuallyLeads: nobody does"
-        newest = max(leaders, key=lambda node: node.raft.epoch if node.raft is not None else 0)
+        newest = max(self._leaders(), key=lambda node: node.raft.epoch if node.raft is not None else 0)
         assert newest.raft is not None
         assert newest.raft.epoch < 10_000, f"EpochsRemain: the quorum is taken to epoch {newest.raft.epoch}"
         for offset, (epoch, value) in self.invariants.acknowledged:
