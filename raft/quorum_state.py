@@ -17,8 +17,8 @@ decide when one is due. The roles, and what ends each:
 
 An epoch never falls, a vote in an epoch never changes, and an epoch has one leader: epoch and vote are durable before a
 message leaves that depends on them. A higher epoch ends every role, if it is credible (`credible_epochs`). Brokers and
-nodes that are no voters are observers: they are unattached or followers, and do not enter an epoch that they hear of
-before they hear who leads it. Files, time and sockets are the caller's.
+nodes that are no voters are observers: they are unattached or followers, and do not enter an epoch that a response
+names without its leader. Files, time and sockets are the caller's.
 """
 
 from __future__ import annotations
