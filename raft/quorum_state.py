@@ -310,7 +310,7 @@ class QuorumState:
 
         An observer keeps its epoch until it hears of a leader: it does not vote, so nothing depends on its epoch. The
         candidate of the newer epoch may be gone for good while the voters live on in the older one. An observer tells
-        them nothing, and would be refused as long as their leader stays (UNKNOWN_LEADER_EPOCH); Kafka's observers are.
+        them nothing, and would be refused as long as their leader stays (UNKNOWN_LEADER_EPOCH).
         """
         if self.may_stand:
             self.become_unattached(newer_epoch)

@@ -12,7 +12,8 @@ from .tools import Tool, run_tool
 def paths_in_snapshot(snapshot: Path) -> list[str]:
     """All paths in the image of the snapshot, such as `/image/topics/byName/events/0`.
 
-    On a loaded machine the shell sometimes waits for ever for a snapshot that it has read. Then it is asked again.
+    Beside a heavy load the shell was seen to print nothing for three minutes after it had read the snapshot. It is
+    asked again then; a snapshot that it never shows still fails.
     """
     arguments = ("--snapshot", str(snapshot), "find", "/image")
     for _ in range(2):
