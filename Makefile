@@ -33,6 +33,8 @@ test: $(VENV)/.all-installed
 check: $(VENV)/.all-installed
 	@$(MAKE) --no-print-directory -j4 $(CHECKS)
 
+$(CHECKS) compiled: $(VENV)/.all-installed
+
 check-style:
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .

@@ -253,10 +253,10 @@ class ShardMachine(RuleBasedStateMachine):
             assert group.state is not EMPTY if group.members else group.state in without_members
             assert set(group.pending_sync_members) <= set(group.members)
             assert not set(group.pending_join_members) & set(group.members)
-            # Members that have not rejoined yet do not count, nor does it end a static member that it does not rejoin.
+            # A rebalance counts the members that have rejoined; at its end it removes the others, but for static ones.
             assert sum(member.awaiting_join is not None for member in group.members.values()) <= CONFIG.max_size
-            if group.state is not PREPARING_REBALANCE and not group.static_members:
-                assert len(group.members) <= CONFIG.max_size
+            if group.state is not PREPARING_REBALANCE:
+                assert sum(not member.is_static for member in group.members.values()) <= CONFIG.max_size
             for instance, member_id in group.static_members.items():
                 assert group.members[member_id].group_instance_id == instance
             for member in group.members.values():

@@ -1,7 +1,7 @@
 """A led shard is one shard of a coordinator in the partition that it lives in, for one leader epoch: it knows who waits
 for what.
 
-The shard is in one of three phases:
+The shard is in one of three states:
 
 - LOADING: its log is being read. Requests are answered with COORDINATOR_LOAD_IN_PROGRESS, and steps that nobody asks
   for are postponed.
@@ -48,7 +48,7 @@ MakeStep: TypeAlias = Callable[[ShardT, int, int], Result[Any]]
 
 
 class CoordinatorState(Enum):
-    """The phase says whether the shard has read its log, and whether it is led."""
+    """The state says whether the shard has read its log, and whether it is led."""
 
     LOADING = "loading"
     ACTIVE = "active"
