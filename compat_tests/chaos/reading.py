@@ -13,6 +13,7 @@ from confluent_kafka.admin import AdminClient, OffsetSpec
 from compat_tests.waiting import until
 
 from .stage import PLAIN, TOPICS, Stage, found_in, key_of, partitions, pause
+from .truncation import TruncationReported
 
 GROUPS: dict[str, dict[str, Any]] = {
     "readers": {"session_timeout_ms": 6_000, "heartbeat_interval_ms": 1_000},
@@ -43,8 +44,13 @@ def _read(stage: Stage, rng: random.Random, isolation: str) -> None:
         while stage.reading.is_set() and time.monotonic() < until_s:
             recording = stage.recorder.invoke(proc, "poll")
             recording.note(isolation=isolation)
-            found = found_in(consumer.consume(500, timeout=0.5))
-            recording.polled(found)
+            try:
+                recording.polled(found := found_in(consumer.consume(500, timeout=0.5)))
+            except TruncationReported as reported:  # this reader has ended
+                recording.polled(reported.found)
+                recording.ok()
+                reported.refute(stage.bootstrap)
+                break
             recording.ok()
             if found:
                 stage.progress.note()

@@ -7,10 +7,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from click.testing import CliRunner
+
 from compat_tests.clusters.cluster import Cluster
 from compat_tests.clusters.layout import PYKBROKER, NodeSpec
 from compat_tests.clusters.topics import create_replicated_topic
 from compat_tests.waiting import until
+from pykbroker.cli.verify import command as verify
 from tests.history.check import check_lines
 from tests.history.findings import Report
 from tests.history.recorder import Recorder
@@ -28,7 +31,7 @@ from .reading import (
     read_uncommitted,
 )
 from .stage import COPY, PLAIN, TOPICS, Client, Stage, Work, key_of, partitions
-from .transacting import copy_as_another, copy_as_one, is_all_copied, transact
+from .transacting import begin_copies, copy_as_another, copy_as_one, is_all_copied, transact
 
 PROPERTIES = {
     # Shorter than the defaults, so that a minute sees more elections.
@@ -124,6 +127,7 @@ def run_chaos(
         writers = WRITERS | (JAVA_WRITERS if has_java else {})
         done = _work(stage, writers, nemesis, seconds, say_when)
         _assert_no_traceback(cluster)
+    _assert_directories_are_sound(cluster)
     with history.open(encoding="utf-8") as lines:
         report = check_lines(lines)
     return Outcome(report, nemesis.done, done, max(int(seconds / SECONDS_PER_STEP), 1))
@@ -133,6 +137,7 @@ def _work(stage: Stage, works: Mapping[str, Work], nemesis: Nemesis, seconds: fl
     """What each client got done while faults went on. Raises AssertionError."""
     pairs = [[key_of(each), f"{COPY}-{each.partition}"] for each in partitions(PLAIN)]
     stage.recorder.tell(stage.recorder.new_process(), "copy", pairs=pairs)
+    begin_copies(stage)
     writers, readers = _started(stage, works), _started(stage, READERS)
     clients = [*writers, *readers]
     nemesis.work_for(seconds)
@@ -187,3 +192,11 @@ def _assert_no_traceback(cluster: Cluster) -> None:
         if node.kind == PYKBROKER:
             log = node.log_text()
             assert "Traceback" not in log, f"node {node.node_id}: {log[max(log.index('Traceback') - 2000, 0) :][:6000]}"
+
+
+def _assert_directories_are_sound(cluster: Cluster) -> None:
+    """What a node that was killed leaves behind: batches, indexes, leader epochs, checkpoints."""
+    for node in cluster.nodes.values():
+        if node.kind == PYKBROKER:
+            found = CliRunner().invoke(verify, ["--quiet", str(node.data_directory)])
+            assert found.exit_code == 0, f"node {node.node_id}: {found.output[-6000:]}"

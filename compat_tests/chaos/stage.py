@@ -20,6 +20,7 @@ from tests.history.operations import Value
 from tests.history.recorder import Recorder
 
 from .progress import Progress
+from .truncation import TruncationReported
 
 PLAIN, COPY, ORDERS, JAVA = "plain", "copy", "orders", "java"
 TOPICS = {PLAIN: 3, COPY: 3, ORDERS: 2, JAVA: 1}
@@ -118,11 +119,17 @@ def decode(topic: str, value: bytes) -> Value:
 
 
 def found_in(messages: Iterable[Message]) -> dict[str, list[tuple[int, Value]]]:
-    """The records of what a consumer was given, by partition; errors that pass are not records."""
+    """The records of what a consumer was given, by partition; errors that pass are not records.
+
+    Raises TruncationReported, with the records that came along; AssertionError for what ends a consumer besides.
+    """
     found: dict[str, list[tuple[int, Value]]] = {}
+    reported = None
     for message in messages:
         error = message.error()
-        if error is None:
+        if report := TruncationReported.of(message):
+            reported = report
+        elif error is None:
             topic, value, offset = message.topic(), message.value(), message.offset()
             assert topic is not None
             assert value is not None
@@ -130,6 +137,9 @@ def found_in(messages: Iterable[Message]) -> dict[str, list[tuple[int, Value]]]:
             found.setdefault(f"{topic}-{message.partition()}", []).append((offset, decode(topic, value)))
         elif error.fatal() or error.name() in ("OFFSET_OUT_OF_RANGE", "_AUTO_OFFSET_RESET"):
             raise AssertionError(f"a consumer was told {error}")
+    if reported is not None:
+        reported.found = found
+        raise reported
     return found
 
 

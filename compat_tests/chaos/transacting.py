@@ -8,12 +8,22 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Producer, TopicPartition
+from confluent_kafka import (
+    OFFSET_BEGINNING,
+    Consumer,
+    ConsumerGroupTopicPartitions,
+    KafkaError,
+    KafkaException,
+    Producer,
+    TopicPartition,
+)
+from confluent_kafka.admin import AdminClient
 
 from tests.history.recorder import Recording
 
 from .reading import CALL_TIMEOUT_S, last_offsets
 from .stage import COPY, ORDERS, PLAIN, TOPICS, Stage, encode, found_in, key_of, partitions, pause
+from .truncation import TruncationReported
 
 COPIERS = "copiers"
 TRANSACTION_TIMEOUT_MS = 10_000
@@ -158,6 +168,14 @@ def _transaction(client: TransactionalClient, rng: random.Random) -> None:
         client.stage.progress.note()
 
 
+def begin_copies(stage: Stage) -> None:
+    """Let the copiers' group begin at the beginning: without an offset its members would not know where to."""
+    beginnings = [TopicPartition(PLAIN, each.partition, 0) for each in partitions(PLAIN)]
+    admin = AdminClient(stage.config())
+    (told,) = admin.alter_consumer_group_offsets([ConsumerGroupTopicPartitions(COPIERS, beginnings)]).values()
+    assert all(each.error is None for each in told.result(CALL_TIMEOUT_S).topic_partitions)
+
+
 def copy_as_one(stage: Stage, rng: random.Random) -> None:
     _copy(stage, rng, "copier-1")
 
@@ -173,7 +191,7 @@ def _copy(stage: Stage, rng: random.Random, transactional_id: str) -> None:
             stage.config(
                 group_id=COPIERS,
                 enable_auto_commit=False,
-                auto_offset_reset="earliest",
+                auto_offset_reset="error",  # to begin again somewhere else would be to copy again
                 isolation_level="read_committed",
                 session_timeout_ms=6_000,
                 heartbeat_interval_ms=1_000,
@@ -187,6 +205,8 @@ def _copy(stage: Stage, rng: random.Random, transactional_id: str) -> None:
             while stage.reading.is_set() and time.monotonic() < until_s:
                 if found := found_in(consumer.consume(50, timeout=0.3)):
                     _copy_some(client, consumer, found)
+        except TruncationReported as reported:
+            reported.refute(stage.bootstrap)
         except (Over, KafkaException):
             pause(rng, 1.0)
         finally:

@@ -11,7 +11,8 @@ SHOWN_OPERATIONS = 12
 INFORMATIONAL = frozenset(
     (
         *("G0", "G1c-ww", "G0-process", "G1c-process", "G0-realtime", "G1c-realtime-ww"),
-        *("send-skip", "poll-skip-subscribed", "nonmonotonic-poll-subscribed", "consume-counts-unpaired"),
+        *("send-skip", "poll-skip-subscribed", "nonmonotonic-poll-subscribed", "int-nonmonotonic-poll-subscribed"),
+        "consume-counts-unpaired",
     )
 )
 """What Kafka permits: no isolation of writes, and readers of a group that begin again somewhere else."""

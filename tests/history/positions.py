@@ -56,6 +56,8 @@ class _Reader:
         prefix, suffix = ("int-", "") if is_internal else ("", "-subscribed" if self._is_subscribed else "")
         witness = (operation,) if is_internal else (previous, operation)
         if read.offset <= last:
+            if self._is_subscribed and operation.kind == "poll":
+                suffix = "-subscribed"  # it may begin again within one call; in a transaction it must not
             message = f"{read.key} offset {read.offset} was read after {last}"
             yield Anomaly(f"{prefix}nonmonotonic-poll{suffix}", message, witness)
         elif skipped := _between(self._history.logs[read.key], last, read.offset, operation):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from random import Random
 
 from ..model_broker import COMPACTED, COPY, PLAIN, SOURCE
@@ -91,18 +91,18 @@ def a_later_transaction_is_in_front(operations: Operations, rng: Random) -> Oper
 # Positions
 
 
-def _counted_polls(operations: Operations, least: int) -> Iterator[tuple[Operation, list[int]]]:
-    """Polls with so many records of one partition in a row, and where they are."""
-    for poll in committed_polls(operations):
+def _counted(readers: Iterable[Operation], least: int) -> Iterator[tuple[Operation, list[int]]]:
+    """Those that read so many records of one partition, and where these are."""
+    for reader in readers:
         for key in (*PLAIN, SOURCE, COPY):
-            places = [at for at, read in enumerate(poll.reads) if read.key == key]
+            places = [at for at, read in enumerate(reader.reads) if read.key == key]
             if len(places) >= least:
-                yield poll, places
+                yield reader, places
 
 
 @plants("int-poll-skip")
 def a_poll_leaves_a_record_out(operations: Operations, rng: Random) -> Operations | None:
-    found = chosen(rng, list(_counted_polls(operations, 3)))
+    found = chosen(rng, list(_counted(committed_polls(operations), 3)))
     if found is None:
         return None
     poll, places = found
@@ -113,14 +113,35 @@ def a_poll_leaves_a_record_out(operations: Operations, rng: Random) -> Operation
 
 @plants("int-nonmonotonic-poll")
 def a_poll_goes_back(operations: Operations, rng: Random) -> Operations | None:
-    found = chosen(rng, list(_counted_polls(operations, 2)))
+    return operations if _go_back(operations, rng, "poll") else None
+
+
+@plants("int-nonmonotonic-poll")
+def a_transaction_of_a_group_goes_back(operations: Operations, rng: Random) -> Operations | None:
+    return operations if _go_back(operations, rng, "txn") else None
+
+
+@plants("int-nonmonotonic-poll-subscribed")
+def a_poll_of_a_group_goes_back(operations: Operations, rng: Random) -> Operations | None:
+    poll = _go_back(operations, rng, "poll")
+    if poll is None:
+        return None
+    for each in operations:
+        if each.proc == poll.proc and each.kind == "assign":
+            each.kind = "subscribe"
+    return operations
+
+
+def _go_back(operations: Operations, rng: Random, kind: str) -> Operation | None:
+    """Return the operation that begins again with what it has read already."""
+    readers = [each for each in operations if each.kind == kind and each.outcome == OK and each.reads_committed]
+    found = chosen(rng, list(_counted(readers, 2)))
     if found is None:
         return None
-    poll, places = found
-    at = rng.randrange(len(places) - 1)
-    first, second = places[at], places[at + 1]
-    poll.reads[first], poll.reads[second] = poll.reads[second], poll.reads[first]
-    return operations
+    operation, places = found
+    behind = places[rng.randrange(1, len(places))]
+    operation.reads[behind:behind] = [operation.reads[place] for place in places if place < behind]
+    return operation
 
 
 def _successive_polls(operations: Operations, reader: str) -> Iterator[tuple[Operation, Operation, str]]:
