@@ -6,6 +6,7 @@ Served are versions 0 and 1: 1 brought regular expressions, and member ids that 
 from __future__ import annotations
 
 from pykbroker.groups.consumer.heartbeat_validation import MOST_NAMES
+from pykbroker.groups.consumer.heartbeats import refused_heartbeat
 from pykbroker.protocol.errors import ApiError, ErrorCode
 from pykbroker.protocol.messages.consumer_groups import ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse
 from pykbroker.server.network.handlers import RequestContext
@@ -32,5 +33,5 @@ async def consumer_group_heartbeat(
     try:
         response: ConsumerGroupHeartbeatResponse = await submit(context, request.group_id, request)
     except ApiError as error:
-        return ConsumerGroupHeartbeatResponse(error_code=error.code)
+        return refused_heartbeat(error)
     return response

@@ -6,6 +6,7 @@ answered with TRANSACTION_ABORTABLE, and with 5 the group is added to the transa
 
 from __future__ import annotations
 
+from pykbroker.groups.common.requests import check_group_id
 from pykbroker.groups.offsets.offset_commits import refused_txn_commit
 from pykbroker.protocol.errors import ApiError, ErrorCode
 from pykbroker.protocol.messages.transactions import (
@@ -69,6 +70,7 @@ async def _refuse(context: RequestContext[Broker], answer: TxnOffsetCommitRespon
 
 async def _commit(context: RequestContext[Broker], request: TxnOffsetCommitRequest) -> TxnOffsetCommitResponse:
     try:
+        check_group_id(request.group_id, request)
         await _verify(context, request)
         response: TxnOffsetCommitResponse = await submit(context, request.group_id, request)
     except ApiError as error:
@@ -97,10 +99,11 @@ def _offsets_partition(context: RequestContext[Broker], group_id: str) -> Partit
     """Raises ApiError."""
     groups = context.node.groups
     index = groups.partition_for(group_id)
-    if index is not None:
-        partition = context.node.partitions.get_partition(groups.topic, index)
-        if isinstance(partition, Partition) and partition.is_leader:
-            return partition
+    if index is None:
+        raise ApiError(ErrorCode.COORDINATOR_NOT_AVAILABLE)  # the topic does not exist yet
+    partition = context.node.partitions.get_partition(groups.topic, index)
+    if isinstance(partition, Partition) and partition.is_leader:
+        return partition
     raise ApiError(ErrorCode.NOT_COORDINATOR)
 
 

@@ -1,7 +1,7 @@
 """Requests of handlers to a coordinator besides those of the protocol.
 
 One request of a client may concern a hundred thousand groups, or all offsets of a group; handlers split it and ask for
-a part at a time.
+a part at a time. `check_group_id` is what the protocol's requests need before they have a coordinator.
 """
 
 from __future__ import annotations
@@ -9,7 +9,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from pykbroker.protocol.errors import ApiError, ErrorCode
+from pykbroker.protocol.messages.consumer_groups import ConsumerGroupHeartbeatRequest
 from pykbroker.protocol.messages.group_admin import ListGroupsRequest
+from pykbroker.protocol.messages.group_offsets import OffsetDeleteRequest
+from pykbroker.protocol.messages.groups import HeartbeatRequest, JoinGroupRequest, LeaveGroupRequest, SyncGroupRequest
+from pykbroker.protocol.messages.transactions import TxnOffsetCommitRequest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,3 +46,23 @@ class FetchAllOffsets:
     group_id: str
     member_id: str | None = None
     member_epoch: int = -1
+
+
+_NEED_A_GROUP = (
+    JoinGroupRequest,
+    SyncGroupRequest,
+    HeartbeatRequest,
+    LeaveGroupRequest,
+    OffsetDeleteRequest,
+    TxnOffsetCommitRequest,
+)
+
+
+def check_group_id(group_id: str, request: object) -> None:
+    """Raises ApiError where the request needs the name of a group, and has none: Kafka says so whoever coordinates."""
+    if group_id:
+        return
+    if isinstance(request, _NEED_A_GROUP):
+        raise ApiError(ErrorCode.INVALID_GROUP_ID)
+    if isinstance(request, ConsumerGroupHeartbeatRequest):
+        raise ApiError(ErrorCode.INVALID_REQUEST, "GroupId can't be empty.")

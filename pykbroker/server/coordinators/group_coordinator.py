@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from random import Random
+from typing import Any
 
 import trio
 
@@ -19,11 +20,13 @@ from pykbroker.config.consumer_groups import ASSIGNOR_NAMES, ASSIGNORS
 from pykbroker.config.group_keys import group_values
 from pykbroker.groups.common.config import ConsumerGroupConfig, GroupConfig
 from pykbroker.groups.common.records import CoordinatorRecord, EncodedRecord, decode_record
+from pykbroker.groups.common.requests import check_group_id
 from pykbroker.groups.common.topics import MetadataHash
 from pykbroker.groups.consumer.assignment_tasks import ComputedAssignment
 from pykbroker.groups.offsets.forgotten_topics import MOST_FORGOTTEN, DeletedTopics
 from pykbroker.groups.shard import GroupRequest, GroupShard
 from pykbroker.metadata.image import ImageChanges, MetadataImage
+from pykbroker.protocol.errors import ApiError
 from pykbroker.protocol.messages.group_records import OffsetCommitKey
 from pykbroker.protocol.messages.topics import CreatableTopic, CreatableTopicConfig
 from pykbroker.replication.partition import Partition
@@ -77,6 +80,13 @@ class GroupCoordinator(CoordinatorDriver[GroupShard, GroupRequest, CoordinatorCo
         self.waiting_members = WaitingMembers()
         self._topics = ImageTopics(image)
         self.metadata_hash = MetadataHash(self._topics)
+
+    async def submit(self, key: str, request: GroupRequest, context: CoordinatorContext) -> Any:
+        try:
+            return await super().submit(key, request, context)
+        except ApiError:
+            check_group_id(key, request)
+            raise
 
     def new_shard(self, partition: Partition) -> GroupShard:
         room = record_room_bytes(partition.log.config.max_message_bytes)
