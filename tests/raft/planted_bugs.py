@@ -9,11 +9,14 @@ from collections.abc import Callable
 from dataclasses import asdict
 from types import MethodType
 
+from pykbroker.raft.events import Destination
 from pykbroker.raft.leader_state import LeaderState
 from pykbroker.raft.node import RaftNode
 from pykbroker.raft.quorum_state import QuorumState
+from pykbroker.raft.states import FollowerState
 from pykbroker.raft.timeouts import Timeouts
 from pykbroker.raft.voters import ReplicaKey
+from pykbroker.raft.wire import Leadership
 from tests.simulations import Hunt
 
 from .simulated_node import TIMEOUTS, SimulatedNode
@@ -164,6 +167,22 @@ def observers_counted(node: SimulatedNode) -> None:
     node.change_raft = change
 
 
+def observers_stay_with_who_does_not_lead(node: SimulatedNode) -> None:
+    """Whatever it answers: only one that does not answer is left."""
+
+    def change(raft: RaftNode) -> None:
+        following = raft._following
+
+        def note(told: Leadership, error_code: int, source: Destination) -> None:
+            state = raft._quorum.state
+            if isinstance(state, FollowerState) and told.leader_id == raft._quorum.leader_id:
+                state.fetch_elsewhere = False
+
+        following._note_told = note  # type: ignore[method-assign]
+
+    node.change_raft = change
+
+
 def epoch_of_a_peer_not_taken_up(node: SimulatedNode) -> None:
     """A leader that hears of a later epoch goes on."""
     leader_without_a_majority_stays(node)
@@ -234,6 +253,7 @@ PLANTS: dict[Plant, int] = {
     committed_by_one_too_few: 1,
     divergence_not_noticed: 8,
     observers_counted: 89,
+    observers_stay_with_who_does_not_lead: 970005196,
     epoch_of_a_peer_not_taken_up: 1,
     voters_changed_without_waiting: 209,
     voters_alone_are_voted_for: 206,

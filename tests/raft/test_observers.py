@@ -97,6 +97,30 @@ def test_an_observer_that_hears_of_an_epoch_without_a_leader_follows_the_leader_
     assert (observer.node.role, observer.node.epoch, observer.node.leader_id) == (Role.FOLLOWER, 3, 2)
 
 
+def test_an_observer_whose_leader_lost_its_disk_asks_the_voters_who_leads() -> None:
+    """What led epoch 3 is in epoch 1 without its disk; voter 1 leads epoch 4, and knows of no observer."""
+    observer = Stage(node_id=4)
+    observer.follow(2, epoch=3)
+    answer(observer, next_fetch(observer), wire.Known(1, 3, None), ErrorCode.UNKNOWN_LEADER_EPOCH)
+    asked = []
+    while (fetch := next_fetch(observer)).destination.node_id != 1:
+        asked.append(fetch.destination.node_id)
+        assert len(asked) < 20, asked
+        answer(observer, fetch, wire.Known(1, 3, None), ErrorCode.UNKNOWN_LEADER_EPOCH)
+    answer(observer, fetch, wire.Known(4, 1, Endpoint("", "host1", 9093)), ErrorCode.FENCED_LEADER_EPOCH)
+    assert next_fetch(observer).destination.node_id == 1
+    assert (observer.node.role, observer.node.epoch, observer.node.leader_id) == (Role.FOLLOWER, 4, 1)
+
+
+def test_an_observer_whose_leader_refuses_it_and_leads_stays() -> None:
+    observer = Stage(node_id=4)
+    observer.follow(2, epoch=3)
+    for _ in range(5):
+        fetch = next_fetch(observer)
+        assert fetch.destination.node_id == 2
+        answer(observer, fetch, wire.Known(3, 2, None), ErrorCode.UNKNOWN_SERVER_ERROR)
+
+
 def test_a_voter_that_hears_of_an_epoch_without_a_leader_takes_it_over() -> None:
     """The others do not vote in an older one."""
     voter = Stage(node_id=1)
