@@ -46,6 +46,12 @@ class Brokers(Protocol):
         """The broker is registered, not fenced and not about to shut down."""
         ...
 
+    def knows_this_process(self) -> bool:
+        """The registration of this broker's process is applied, and all metadata in front of it. Before, partitions may
+        be as the last process left them, without what was done about its end.
+        """
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class IsrChange:
@@ -152,8 +158,14 @@ class InSyncReplicas:
 
     # Roles
 
-    def begin(self, replicas: Iterable[int], isr: Sequence[int], now_ms: int, *, is_new_epoch: bool) -> None:
-        """The partition is led here with these replicas. In a new epoch nothing is known of them yet."""
+    def begin(
+        self, replicas: Iterable[int], isr: Sequence[int], partition_epoch: int, now_ms: int, *, is_new_epoch: bool
+    ) -> None:
+        """The partition is led here with these replicas. In a new epoch nothing is known of them yet.
+
+        A pending change of the state with this partition epoch may still be made: the answer to the one before may have
+        been faster than the metadata, and the next one was proposed already.
+        """
         known = {} if is_new_epoch else self.followers
         self.followers = {
             replica_id: known.get(replica_id) or Replica(replica_id)
@@ -165,7 +177,10 @@ class InSyncReplicas:
                 if replica_id in self.followers:
                     self.followers[replica_id].last_caught_up_ms = now_ms
         self._now_ms = max(self._now_ms, now_ms)
+        pending = self.pending
         self.commit(isr)
+        if pending is not None and not is_new_epoch and pending.partition_epoch >= partition_epoch:
+            self._await(pending)
 
     def end(self, isr: Sequence[int]) -> None:
         """The partition is led elsewhere, or by nobody."""
@@ -279,9 +294,12 @@ class InSyncReplicas:
             added=tuple(each for each in isr if each not in self.committed),
             removed=tuple(each for each in self.committed if each not in isr),
         )
+        self._await(change)
+        return change
+
+    def _await(self, change: IsrChange) -> None:
         self.pending = change
         self.maximal = (*self.committed, *change.added)
-        return change
 
     def _broker_epoch(self, replica_id: int) -> int:
         follower = self.followers.get(replica_id)

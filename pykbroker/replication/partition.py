@@ -148,7 +148,7 @@ class Partition:
         if self.is_leader:
             if new_epoch:
                 self._start_leader_epoch()
-            self.in_sync.begin(self.replicas, state.isr, now_ms, is_new_epoch=new_epoch)
+            self.in_sync.begin(self.replicas, state.isr, state.partition_epoch, now_ms, is_new_epoch=new_epoch)
             self._maybe_increment_high_watermark()
         else:
             self.in_sync.end(state.isr)
@@ -163,7 +163,18 @@ class Partition:
     def _start_leader_epoch(self) -> None:
         """A new leader's log is the truth: followers truncate what they have beyond this offset of older epochs."""
         self.leader_epoch_start_offset = self.log.log_end_offset
-        self.log.assign_epoch_start_offset(self.leader_epoch, self.leader_epoch_start_offset)
+        if self._isr_rules.brokers.knows_this_process():
+            self.log.assign_epoch_start_offset(self.leader_epoch, self.leader_epoch_start_offset)
+
+    def lead(self) -> None:
+        """Lead what is led here: the metadata knows this process now.
+
+        Before, the partition may be led by somebody else, in an epoch that began in a part of the log that a power cut
+        has taken.
+        """
+        if self.is_leader:
+            self._start_leader_epoch()
+            self.maybe_increment_high_watermark()
 
     def notify(self) -> None:
         for watcher in tuple(self.watchers):
@@ -224,12 +235,15 @@ class Partition:
         """`flush.messages`: what was appended last is not on the disk as it should be."""
         return self.log.lacks_flush(self.log.log_end_offset)
 
-    def flushed(self) -> None:
-        """More of the log is on the disk."""
+    def maybe_increment_high_watermark(self) -> None:
+        """More of the log is on the disk, perhaps."""
         if self.is_leader and self._maybe_increment_high_watermark():
             self.notify()
 
     def _maybe_increment_high_watermark(self) -> bool:
+        """A leader that the metadata knows from its last process may be deposed, by a larger ISR than it knows of."""
+        if not self._isr_rules.brokers.knows_this_process():
+            return False
         new = self.log.log_end_offset
         if self.log.lacks_flush(new):  # nobody sees it before, wherever it came from
             new = self.log.recovery_point

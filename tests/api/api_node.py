@@ -124,6 +124,8 @@ class ApiNode:
     ) -> None:
         self.path = path
         self.node_id = node_id
+        self.incarnation_id: bytes | None = None
+        """With which the broker is to register after its next start; without one, it counts as registered."""
         self.config = BrokerConfig({"node.id": str(node_id), "log.dirs": str(path / "data"), **(properties or {})})
         self.disk = disk or OsDisk()
         if disk is None:
@@ -151,7 +153,13 @@ class ApiNode:
             if log_dir not in unusable
         ]
         self.threads = SimulatedThreads(self.rng)
-        self.replicas = replica_manager(self.config, self.directories, clock=self.clock, threads=self.threads)
+        self.replicas = replica_manager(
+            self.config,
+            self.directories,
+            incarnation_id=self.incarnation_id,
+            clock=self.clock,
+            threads=self.threads,
+        )
         controller, metadata = cast(Any, _Controller()), cast(Any, _Metadata(self))
         self.groups = GroupCoordinator(
             self.config,
@@ -213,6 +221,7 @@ class ApiNode:
         for record in records:
             changes.merge(self.image.replay(record, self.image.offset + 1))
         self.replicas.apply(self.image, changes)
+        self.replicas.note_applied()
 
     def create_topic(
         self,

@@ -185,7 +185,7 @@ def _with_effects(change: Callable[[WriteMarkers], WriteMarkers]) -> Any:
     return patch.object(TransactionShard, "handle", handle_changed)
 
 
-@BUGS.plant(3)
+@BUGS.plant(4)
 def one_partition_gets_no_marker_of_several() -> Iterator[None]:
     with _with_effects(
         lambda effect: replace(effect, partitions=effect.partitions[: max(1, len(effect.partitions) - 1)])
@@ -210,7 +210,7 @@ def the_epoch_stays_when_another_producer_begins() -> Iterator[None]:
         yield
 
 
-@BUGS.plant(16)
+@BUGS.plant(19)
 def transactions_never_time_out() -> Iterator[None]:
     with patch.object(TransactionTimeouts, "_abort_timed_out", lambda self, step: True):
         yield

@@ -15,6 +15,7 @@ from pykbroker.replication.follower import Follower
 from pykbroker.replication.isr import InSyncReplicas
 from pykbroker.replication.partition import Partition
 from pykbroker.replication.session_watch import SessionWatch
+from pykbroker.server.replicas.image_brokers import ImageBrokers
 from pykbroker.storage.log.log import Log
 from pykbroker.storage.producers.producer_state import ProducerStateManager
 
@@ -118,6 +119,17 @@ def the_high_watermark_does_not_wait_for_whom_a_pending_change_removes() -> Iter
         yield
 
 
+def metadata_that_are_known_already_end_a_pending_change() -> Iterator[None]:
+    begin = InSyncReplicas.begin
+
+    def begin_and_forget(self: InSyncReplicas, replicas: Any, isr: Any, *rest: Any, **more: Any) -> None:
+        begin(self, replicas, isr, *rest, **more)
+        self.commit(isr)
+
+    with patch.object(InSyncReplicas, "begin", begin_and_forget):
+        yield
+
+
 def readers_see_what_is_not_replicated() -> Iterator[None]:
     read = Partition.read
 
@@ -173,6 +185,12 @@ def sequences_are_forgotten_when_a_replica_is_elected() -> Iterator[None]:
         self.log.producers.clear(self.log.log_end_offset)
 
     with patch.object(Partition, "_start_leader_epoch", start_with_nothing):
+        yield
+
+
+def a_broker_leads_what_its_last_process_led() -> Iterator[None]:
+    """It does not wait until its own registration is among the metadata that it follows."""
+    with patch.object(ImageBrokers, "knows_this_process", lambda self: True):
         yield
 
 

@@ -188,6 +188,25 @@ def test_what_becomes_of_a_refused_change(error: ErrorCode, is_pending: bool, ag
     assert set(partition.in_sync.maximal) == ({1, 2, 3} if is_pending else {1, 2})
 
 
+def test_metadata_behind_an_answer_leave_the_change_pending_that_was_proposed_since() -> None:
+    """The controller can still make it: who is to join is in the ISR as soon as that is committed."""
+    replicas = without_third()
+    partition = replicas.leader.partition
+    replicas.fetch(3)
+    replicas.fetch(3)
+    (change,) = proposed(replicas)
+    known = replicas.state
+    assert (known.isr, known.partition_epoch) == ((1, 2), change.partition_epoch)
+    replicas.leader.apply(known, replicas.now_ms)
+    assert (partition.in_sync.pending, set(partition.in_sync.maximal)) == (change, {1, 2, 3})
+    replicas.append("c")
+    replicas.fetch(2)
+    replicas.fetch(2)
+    assert partition.high_watermark == 2
+    replicas.decide(isr=(1, 2))
+    assert (partition.in_sync.pending, partition.in_sync.maximal) == (None, (1, 2))
+
+
 def test_an_answer_that_the_metadata_have_overtaken_counts_no_more() -> None:
     replicas = without_third()
     partition = replicas.leader.partition

@@ -15,7 +15,7 @@ from pykbroker.replication.partition import Partition
 from pykbroker.replication.reads import FetchIsolation, ListedOffset, OffsetSpec
 from pykbroker.storage.files.disk import OsDisk
 from pykbroker.storage.log.log import AppendResult, Log, LogConfig
-from tests.replication.brokers import Proposals
+from tests.replication.brokers import FixedBrokers, Proposals
 from tests.storage.transactions import ABORT, COMMIT, Transactions
 
 CONSUMER = FetchIsolation.HIGH_WATERMARK
@@ -40,10 +40,13 @@ MakePartition = Callable[..., Partition]
 
 @pytest.fixture
 def make(tmp_path: Path) -> MakePartition:
-    def make_partition(state: State | None = State(), *, high_watermark: int = 0, **config: str) -> Partition:
+    def make_partition(
+        state: State | None = State(), *, high_watermark: int = 0, brokers: FixedBrokers | None = None, **config: str
+    ) -> Partition:
         properties: dict[str, str | None] = {key.replace("_", "."): value for key, value in config.items()}
         log = Log.open(OsDisk(), str(tmp_path / "apples-0"), LogConfig.from_properties(properties), now_ms=NOW_MS)
-        partition = Partition("apples", b"a" * 16, 0, log, 1, Proposals().rules(), high_watermark=high_watermark)
+        rules = Proposals(brokers or FixedBrokers()).rules()
+        partition = Partition("apples", b"a" * 16, 0, log, 1, rules, high_watermark=high_watermark)
         if state is not None:
             partition.apply_state(state, 0)
         return partition
@@ -78,6 +81,32 @@ def test_with_one_replica_the_high_watermark_follows_the_log_end(make: MakeParti
     assert Appended(partition, 3).settled() is ErrorCode.NONE
 
 
+def test_a_leader_waits_until_the_registration_of_its_process_is_known(make: MakePartition) -> None:
+    """Before, the only replica in sync may be one of several, and deposed."""
+    brokers = FixedBrokers(has_registered=False)
+    partition = make(brokers=brokers)
+    appended = append(partition, 3)
+    partition.maybe_shrink_isr(1)
+    assert (partition.high_watermark, Appended(partition, appended.last_offset + 1).settled()) == (0, None)
+    watcher = Watcher(partition)
+    brokers.has_registered = True
+    partition.lead()
+    assert (partition.high_watermark, watcher.calls) == (3, 1)
+
+
+def test_a_leader_begins_no_epoch_before_the_registration_of_its_process_is_known(make: MakePartition) -> None:
+    """It may have begun that epoch in front of what a power cut took, and another one leads now."""
+    brokers = FixedBrokers(has_registered=False)
+    partition = make(State(leader_epoch=1), brokers=brokers)
+    assert partition.log.epochs == []
+    partition.apply_state(State(leader=2, leader_epoch=2, partition_epoch=1, replicas=(1, 2)), 0)
+    brokers.has_registered = True
+    partition.lead()
+    assert partition.log.epochs == []
+    partition.apply_state(State(leader_epoch=3, partition_epoch=2), 0)
+    assert partition.log.epochs == [(3, 0)]
+
+
 def test_what_flush_messages_wants_on_the_disk_is_not_read_before_it_is_there(make: MakePartition) -> None:
     partition = make(flush_messages="2")
     append(partition)
@@ -87,7 +116,7 @@ def test_what_flush_messages_wants_on_the_disk_is_not_read_before_it_is_there(ma
     assert (partition.high_watermark, second.settled(), second.lacks_flush) == (1, None, True)
     watcher = Watcher(partition)
     partition.log.flush()
-    partition.flushed()
+    partition.maybe_increment_high_watermark()
     assert (partition.high_watermark, second.settled(), second.lacks_flush) == (2, ErrorCode.NONE, False)
     assert watcher.calls == 1
 
@@ -102,7 +131,7 @@ def test_a_new_leader_shows_nothing_that_it_never_flushed(make: MakePartition) -
     assert (partition.high_watermark, partition.log.log_end_offset) == (0, 4)
     assert partition.list_offset(OffsetSpec.LATEST, CONSUMER).error_code is ErrorCode.OFFSET_NOT_AVAILABLE
     partition.log.flush()
-    partition.flushed()
+    partition.maybe_increment_high_watermark()
     assert partition.high_watermark == 4
 
 

@@ -3,7 +3,7 @@
 A caller that comes while one is under way waits for its end, and where that did not cover its records, for the next
 one. However many wait for a log, there is one flush that runs and at most one that is wanted. Where many logs are
 wanted at the same time they share threads: handing work to one costs as much as the sync itself. What `flush.messages`
-wants on the disk is below the high watermark only after its flush (`Partition.flushed`).
+wants on the disk is below the high watermark only after its flush (`Partition.maybe_increment_high_watermark`).
 """
 
 from __future__ import annotations

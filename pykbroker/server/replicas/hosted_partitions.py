@@ -133,7 +133,7 @@ class HostedPartitions:
         at = parse_partition_directory(posixpath.basename(log.directory))
         partition = None if at is None else self.of_log(at, log)
         if partition is not None:
-            partition.flushed()
+            partition.maybe_increment_high_watermark()
 
     def begins_later(self, at: TopicPartition, log: Log) -> None:
         """The log's start has moved, and its followers learn it."""
@@ -191,6 +191,13 @@ class HostedPartitions:
             listener.on_election(partition)
         elif not partition.is_leader:
             listener.on_resignation(partition.index)
+
+    def tell_coordinators(self) -> None:
+        """Tell coordinators of all partitions that are led here."""
+        for topic, listener in self._listeners.items():
+            for partition in list(self.of_topic(topic).values()):
+                if partition.is_leader:
+                    listener.on_election(partition)
 
 
 def _remove(partitions: dict[K, dict[int, Partition]], key: K, index: int) -> None:

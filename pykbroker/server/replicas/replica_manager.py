@@ -40,6 +40,7 @@ from ..runtime.threads import Threads
 from ..runtime.turns import Turn
 from .alter_partition import IsrChanges
 from .hosted_partitions import HostedPartitions, LeadershipListener, ReplicationListener
+from .image_brokers import ImageBrokers
 from .record_appends import RecordAppends
 from .replication_quotas import ReplicationQuotas
 from .storage_failures import StorageFailures, log_damage
@@ -91,6 +92,7 @@ class ReplicaManager:
         record_checks: RecordChecks,
         timestamp_lookups: RecordChecks,
         isr_changes: IsrChanges,
+        brokers: ImageBrokers,
         isr_rules: IsrRules,
         quotas: ReplicationQuotas,
         on_placement: OnPlacement | None = None,
@@ -116,6 +118,7 @@ class ReplicaManager:
         self.record_checks = record_checks
         self.timestamp_lookups = timestamp_lookups
         self.isr_changes = isr_changes
+        self._brokers = brokers
         self._isr_rules = isr_rules
         self.quotas = quotas
         self.leader_quota = quotas.leader
@@ -273,6 +276,18 @@ class ReplicaManager:
                 self.failures.at_path(failure)
         self._log_configs.clear()
 
+    def note_applied(self) -> None:
+        """All changes up to now are applied, those that came in portions, too. What is led here is led from the moment
+        on in which the registration of this process is among them: coordinators begin, high watermarks move.
+
+        A leader that lost a part of its log in a power cut would give offsets out again, in the epoch in which others
+        have records there.
+        """
+        if self._brokers.find_this_process():
+            for partition in self._hosted:
+                partition.lead()
+            self._hosted.tell_coordinators()
+
     def _apply_partition(self, topic: TopicState, index: int, state: PartitionState) -> None:
         partition = self._hosted.of_topic_id(topic.topic_id).get(index)
         if self._node_id not in state.replicas:
@@ -289,7 +304,7 @@ class ReplicaManager:
         elected = state.leader == self._node_id and state.leader_epoch > partition.leader_epoch
         partition.apply_state(state, self._clock.monotonic_ms())
         self.appends.flush_what_readers_lack(partition)
-        self._hosted.tell(partition, is_elected=elected)
+        self._hosted.tell(partition, is_elected=elected and self._brokers.knows_this_process())
 
     def _open(self, topic: TopicState, index: int, state: PartitionState) -> Partition | None:
         at = TopicPartition(topic.name, index)
@@ -348,7 +363,7 @@ class ReplicaManager:
         """Use another log from now on, which has the same records in another directory."""
         partition.log = log
         self.logs.reconfigure(log, self._log_config(partition.topic))
-        partition.flushed()  # more of it than of the other, perhaps
+        partition.maybe_increment_high_watermark()  # more of it than of the other, perhaps
         self.appends.flush_what_readers_lack(partition)
 
     def _assigned_directories(self, state: PartitionState) -> list[bytes]:
@@ -399,7 +414,7 @@ class ReplicaManager:
                 config = self._log_config(topic)
                 for partition in hosted.values():
                     self.logs.reconfigure(partition.log, config)
-                    partition.flushed()  # or not to be flushed any more
+                    partition.maybe_increment_high_watermark()  # or not to be flushed any more
                     self.appends.flush_what_readers_lack(partition)
 
     def _log_config(self, topic: str) -> LogConfig:

@@ -112,6 +112,7 @@ class SimulatedBroker(Process):
         self.image_end = 0
         self.broker_epoch = -1
         self._incarnation_id = self._rng.randbytes(16)
+        self._brokers = ImageBrokers(lambda: self.image, (self.id, self._incarnation_id))
         self._sessions = FetchSessionCache(random.Random(self._rng.random()), 10)
         self._followers: dict[int, Follower] = {}
         self._is_asking: dict[int, bool] = {}
@@ -142,7 +143,7 @@ class SimulatedBroker(Process):
         )
         log.before_truncation = self._lower_checkpoints
         self._lower_checkpoints(log.log_end_offset)
-        rules = IsrRules(ImageBrokers(lambda: self.image), LAG_TIME_MAX_MS, self._propose)
+        rules = IsrRules(self._brokers, LAG_TIME_MAX_MS, self._propose)
         partition = Partition(TOPIC, topic_id, 0, log, self.id, rules, high_watermark=self._kept_high_watermark)
         partition.watchers[self] = None
         return partition
@@ -246,6 +247,8 @@ class SimulatedBroker(Process):
             self.partition = self._open(topic.topic_id)
         partition, state = self.partition, topic.partitions[0]
         partition.apply_state(state, self.now_ms())
+        if self._brokers.find_this_process():
+            partition.lead()
         leader = -1 if partition.is_leader else partition.leader
         for leader_id, follower in self._followers.items():
             if leader_id != leader:
@@ -333,7 +336,7 @@ class SimulatedBroker(Process):
         assert self.partition is not None
         self._is_flushing = False
         self.partition.log.flush()
-        self.partition.flushed()
+        self.partition.maybe_increment_high_watermark()
         for leader_id in self._followers:
             self._fetch_soon(leader_id)
 

@@ -4,6 +4,7 @@
 - LeaderCompleteness: who leads has all that was committed in earlier leader epochs.
 - CommittedForEver: what one replica holds below its high watermark, no other holds differently, and it stays.
 - HighWatermark: it is not behind the log's end, and never goes back while a process lives.
+- LeaderEpochs: a log knows where its leader epochs begin, as its batches have it.
 - OnDisk: where each message is flushed, a leader shows nothing first that is not on its own disk.
 - Acknowledged: what a producer was told (acks=all) is committed, where it was told.
 - Consumed: what a consumer was given is committed.
@@ -79,6 +80,8 @@ class Invariants:
         ensure(lowest >= seen.high_watermark, "CommittedForEver", who, "cut off to", lowest, "of", seen.high_watermark)
         del seen.entries[lowest:]
         seen.entries += log.entries_from(len(seen.entries))
+        known = [entry for entry in log.epochs if entry.start_offset < log.log_end_offset]
+        ensure(known == _epochs_of(seen.entries), "LeaderEpochs", who, known, "are not", _epochs_of(seen.entries))
         if serves and partition.is_leader and seen.leads_in != partition.leader_epoch:
             seen.leads_in = partition.leader_epoch
             self._check_leader(partition, seen)
@@ -142,3 +145,12 @@ class Invariants:
             ensure(state.partition_epoch > before.partition_epoch or state == before, "Epochs", before, state)
             if state.leader not in (before.leader, -1):
                 ensure(state.leader_epoch > before.leader_epoch, "Epochs", before, state)
+
+
+def _epochs_of(entries: Iterable[Entry]) -> list[tuple[int, int]]:
+    """The epochs of records from offset 0 on, and where they begin."""
+    found: list[tuple[int, int]] = []
+    for offset, entry in enumerate(entries):
+        if not found or found[-1][0] != entry.epoch:
+            found.append((entry.epoch, offset))
+    return found

@@ -26,10 +26,11 @@ def broker_role(
 ) -> BrokerRole:
     """The broker role of this node. advertised: the addresses that clients are told, one for each listener."""
     assignments = DirectoryAssignments(node.controller_channel, lambda: node.image, node.node_id)
-    broker = _broker(node, storage, environment, assignments)
+    identity = _identity(node, storage, environment, advertised)
+    broker = _broker(node, storage, environment, assignments, identity.incarnation_id)
     replicas = broker.partitions
     lifecycle = BrokerLifecycle(
-        _identity(node, storage, environment, advertised),
+        identity,
         node.controller_channel,
         lambda: node.image,
         node.config,
@@ -41,16 +42,22 @@ def broker_role(
     unserved = UnservedSettings(node.node_id)
     for listener in (replicas.apply, broker.groups.apply, lifecycle.apply, unserved.apply):
         node.metadata.subscribe(listener)
+    node.metadata.watch(replicas.note_applied)
     return BrokerRole(broker, replication, assignments, lifecycle)
 
 
 def _broker(
-    node: ClusterNode, storage: NodeStorage, environment: Environment, assignments: DirectoryAssignments
+    node: ClusterNode,
+    storage: NodeStorage,
+    environment: Environment,
+    assignments: DirectoryAssignments,
+    incarnation_id: bytes,
 ) -> Broker:
     config, clock, threads = node.config, node.clock, node.threads
     replicas = replica_manager(
         config,
         storage.directories,
+        incarnation_id=incarnation_id,
         clock=clock,
         threads=threads,
         new_workplace=environment.new_workplace,

@@ -34,13 +34,17 @@ def replica_manager(
     config: BrokerConfig,
     directories: Sequence[LogDirectory],
     *,
+    incarnation_id: bytes | None = None,
     clock: Clock,
     threads: Threads,
     new_workplace: NewWorkplace = ThisThread,
     on_loading: OnLoading | None = None,
     on_placement: OnPlacement | None = None,
 ) -> ReplicaManager:
-    """The replica manager of these log directories. No partition is hosted before the first image is applied."""
+    """The replica manager of these log directories. No partition is hosted before the first image is applied.
+
+    incarnation_id: with which the broker registers; the high watermarks of leaders stay where they are until it has.
+    """
     hosted = HostedPartitions()
     logs = HostedLogs(directories, clock=clock, producer_id_expiration_ms=config.int("producer.id.expiration.ms"))
     full = FullDirectories(clock)
@@ -75,7 +79,9 @@ def replica_manager(
         new_workplace=new_workplace,
     )
     isr_changes = IsrChanges(config.node_id)
-    isr_rules = IsrRules(ImageBrokers(lambda: hosted.image), config.int("replica.lag.time.max.ms"), isr_changes.propose)
+    incarnation = None if incarnation_id is None else (config.node_id, incarnation_id)
+    brokers = ImageBrokers(lambda: hosted.image, incarnation)
+    isr_rules = IsrRules(brokers, config.int("replica.lag.time.max.ms"), isr_changes.propose)
     record_checks = RecordChecks(threads)
     return ReplicaManager(
         config,
@@ -94,6 +100,7 @@ def replica_manager(
         # Lookups that wait for a busy disk hold up no check.
         timestamp_lookups=RecordChecks(threads, beside=record_checks),
         isr_changes=isr_changes,
+        brokers=brokers,
         isr_rules=isr_rules,
         quotas=ReplicationQuotas(config, lambda: hosted.image),
         on_placement=on_placement,
