@@ -54,14 +54,14 @@ class _Inode:
     def sync(self) -> None:
         self.synced = bytes(self.data)
 
-    def crash(self, rng: Random) -> None:
+    def crash(self, rng: Random, *, leaves_garbage: bool) -> None:
         if self.data != self.synced:
-            self.data = bytearray(_torn(bytes(self.data), self.synced, rng))
+            self.data = bytearray(_torn(bytes(self.data), self.synced, rng, leaves_garbage=leaves_garbage))
             self.unwritten = 0
         self.synced = bytes(self.data)
 
 
-def _torn(data: bytes, synced: bytes, rng: Random) -> bytes:
+def _torn(data: bytes, synced: bytes, rng: Random, *, leaves_garbage: bool) -> bytes:
     """Return what a crash makes of a file: its synced bytes where nothing was written since, and a part of the rest."""
     common = next((i for i, pair in enumerate(zip(data, synced, strict=False)) if pair[0] != pair[1]), None)
     if common is None:
@@ -76,16 +76,17 @@ def _torn(data: bytes, synced: bytes, rng: Random) -> bytes:
         case 1:
             return data[:kept] + bytes(rng.randint(0, len(data) - kept))
         case _:
-            return data[:kept] + rng.randbytes(rng.randint(0, min(64, len(data) - kept)))
+            garbage = rng.randbytes(rng.randint(0, min(64, len(data) - kept)))
+            return data[:kept] + (garbage if leaves_garbage else bytes(len(garbage)))
 
 
 @dataclass(eq=False, slots=True)
 class _Directory:
     entries: dict[str, "_Inode | _Directory"] = field(default_factory=dict)
 
-    def crash(self, rng: Random) -> None:
+    def crash(self, rng: Random, *, leaves_garbage: bool) -> None:
         for name in sorted(self.entries):
-            self.entries[name].crash(rng)
+            self.entries[name].crash(rng, leaves_garbage=leaves_garbage)
 
     def sync(self) -> None:
         """All files in it."""
@@ -217,10 +218,21 @@ class SimulatedLock:
 class SimulatedDisk:
     """One machine's disk. `free_bytes` limits what can still be written; None is no limit. Files have times where there
     is a clock.
+
+    leaves_garbage: a power cut may leave other bytes than zeros where the end of a file was not written. Where segments
+    follow that were, recovery takes them for damage, which it does not cut off.
     """
 
-    def __init__(self, rng: Random, *, free_bytes: int | None = None, now_ms: Callable[[], int] | None = None) -> None:
+    def __init__(
+        self,
+        rng: Random,
+        *,
+        free_bytes: int | None = None,
+        now_ms: Callable[[], int] | None = None,
+        leaves_garbage: bool = True,
+    ) -> None:
         self._rng = rng
+        self._leaves_garbage = leaves_garbage
         self._root = _Directory()
         self._locked: set[str] = set()
         self._journal: list[list[_NameChange]] = []
@@ -237,7 +249,7 @@ class SimulatedDisk:
             for change in changes:
                 change.directory.put(change.name, change.before)
         self._journal = []
-        self._root.crash(self._rng)
+        self._root.crash(self._rng, leaves_garbage=self._leaves_garbage)
 
     def process_died(self) -> None:
         """Release all locks; what was written is there, for the machine goes on."""

@@ -48,7 +48,7 @@ class SimulatedNode:
         self.failure: BaseException | None = None
         """Why it ended by itself, as a process ends with an exit code and a line."""
         self.clock = clock or SimulatedClock()
-        self.disk = SimulatedDisk(random.Random(rng.random()), now_ms=self.clock.now_ms)
+        self.disk = SimulatedDisk(random.Random(rng.random()), now_ms=self.clock.now_ms, leaves_garbage=False)
         self.faulty_disk = FaultyDisk(self.disk, random.Random(rng.random()))
         """What the node sees of the disk; it has no faults of its own."""
         self.config = BrokerConfig(
