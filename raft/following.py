@@ -99,7 +99,7 @@ class Following:
         handled = handle_common(self._quorum, told, partition.error_code, source)
         if partition.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER:
             self._leader_declines(source)
-        self._note_told(told, partition.error_code, source)
+        self._quorum.note_told(told, partition.error_code, source)
         if handled is not None:
             return handled and partition.error_code == ErrorCode.NONE
         state = self._quorum.state
@@ -111,18 +111,6 @@ class Following:
         if asked.fetch_offset != self._quorum.epochs.end_offset:
             return True  # of a log that is no more
         return self._take(state, partition)
-
-    def _note_told(self, told: wire.Leadership, error_code: int, source: Destination) -> None:
-        """An observer asks others where its leader refuses it and does not lead. That one may have lost its disk, and
-        the next leader announces itself to voters alone.
-        """
-        state = self._quorum.state
-        if not isinstance(state, FollowerState):
-            return
-        if told.leader_id == self._quorum.leader_id:
-            state.fetch_elsewhere = False
-        elif error_code and source == state.leader and not self._quorum.is_voter:
-            state.fetch_elsewhere = True
 
     def _leader_declines(self, source: Destination) -> None:
         """Treat a leader that says that it resigned from this epoch as gone."""

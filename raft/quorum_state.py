@@ -284,6 +284,20 @@ class QuorumState:
         if isinstance(self.state, UnattachedState):
             self.state.election_deadline_ms = self.random_election_deadline_ms()
 
+    def note_told(self, told: Leadership, error_code: int, source: Destination) -> None:
+        """Note what the answer to a follower's Fetch or FetchSnapshot tells.
+
+        An observer asks others where its leader refuses it and does not lead. That one may have lost its disk, and the
+        next leader announces itself to voters alone.
+        """
+        state = self.state
+        if not isinstance(state, FollowerState):
+            return
+        if told.leader_id == self.leader_id:
+            state.fetch_elsewhere = False
+        elif error_code and source == state.leader and not self.is_voter:
+            state.fetch_elsewhere = True
+
     def follow(self, told: Leadership, *, by_leader: bool = False) -> bool:
         """Take up what a peer says of the leader. False where it contradicts what is known of this epoch.
 

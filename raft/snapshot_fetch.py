@@ -87,6 +87,7 @@ class SnapshotFetch:
         leader = piece.current_leader
         told = wire.leadership(leader.leader_epoch, leader.leader_id, answer.node_endpoints)
         handled = handle_common(self._quorum, told, piece.error_code, source)
+        self._quorum.note_told(told, piece.error_code, source)
         if handled is not None:
             return handled and piece.error_code == ErrorCode.NONE
         state = self._quorum.state

@@ -171,14 +171,12 @@ def observers_stay_with_who_does_not_lead(node: SimulatedNode) -> None:
     """Whatever it answers: only one that does not answer is left."""
 
     def change(raft: RaftNode) -> None:
-        following = raft._following
-
         def note(told: Leadership, error_code: int, source: Destination) -> None:
             state = raft._quorum.state
             if isinstance(state, FollowerState) and told.leader_id == raft._quorum.leader_id:
                 state.fetch_elsewhere = False
 
-        following._note_told = note  # type: ignore[method-assign]
+        raft._quorum.note_told = note  # type: ignore[method-assign]
 
     node.change_raft = change
 

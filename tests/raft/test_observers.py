@@ -6,10 +6,12 @@ import pytest
 
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages.fetch import FetchRequest
+from pykbroker.protocol.messages.quorum import FetchSnapshotRequest
 from pykbroker.raft import wire
 from pykbroker.raft.events import OutgoingRequest, RequestReceived, RequestWithdrawn, ResponseReceived
 from pykbroker.raft.leader_state import MOST_OBSERVERS, OBSERVER_SESSION_MS, LeaderState
 from pykbroker.raft.node import Role
+from pykbroker.raft.snapshots import SnapshotId
 from pykbroker.raft.voters import Endpoint
 
 from .test_conversations import OurVoter
@@ -110,6 +112,18 @@ def test_an_observer_whose_leader_lost_its_disk_asks_the_voters_who_leads() -> N
     answer(observer, fetch, wire.Known(4, 1, Endpoint("", "host1", 9093)), ErrorCode.FENCED_LEADER_EPOCH)
     assert next_fetch(observer).destination.node_id == 1
     assert (observer.node.role, observer.node.epoch, observer.node.leader_id) == (Role.FOLLOWER, 4, 1)
+
+
+def test_an_observer_that_fetches_a_snapshot_asks_the_voters_who_leads_too() -> None:
+    observer = Stage(node_id=4)
+    observer.follow(2, epoch=3)
+    offered = wire.fetch_response(wire.Known(3, 2, None), ErrorCode.NONE, snapshot_id=SnapshotId(9, 2))
+    observer.node.step(ResponseReceived(next_fetch(observer).request_id, offered), observer.now_ms)
+    asked = next_fetch(observer)
+    assert isinstance(asked.request, FetchSnapshotRequest)
+    refused = wire.fetch_snapshot_response(wire.Known(1, 3, None), ErrorCode.UNKNOWN_LEADER_EPOCH)
+    observer.node.step(ResponseReceived(asked.request_id, refused), observer.now_ms)
+    assert isinstance(next_fetch(observer).request, FetchRequest)
 
 
 def test_an_observer_whose_leader_refuses_it_and_leads_stays() -> None:

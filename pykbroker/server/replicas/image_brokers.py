@@ -10,7 +10,7 @@ from pykbroker.metadata.image import MetadataImage
 class ImageBrokers:
     """A `replication.isr.Brokers`.
 
-    incarnation: broker id and incarnation id of this process, where it registers.
+    incarnation: broker id and incarnation id of this process; None where it is known without a registration.
     """
 
     def __init__(self, image: Callable[[], MetadataImage], incarnation: tuple[int, bytes] | None) -> None:

@@ -43,7 +43,7 @@ def replica_manager(
 ) -> ReplicaManager:
     """The replica manager of these log directories. No partition is hosted before the first image is applied.
 
-    incarnation_id: with which the broker registers; the high watermarks of leaders stay where they are until it has.
+    incarnation_id: with which the broker registers, and leads nothing before; None where it leads at once.
     """
     hosted = HostedPartitions()
     logs = HostedLogs(directories, clock=clock, producer_id_expiration_ms=config.int("producer.id.expiration.ms"))
