@@ -162,6 +162,27 @@ def write_with_aiokafka(
     return asyncio.run(write())
 
 
+def produce(producer: Producer, topic: str, value: bytes, key: bytes, **options: Any) -> None:
+    """As `Producer.produce`, which raises BufferError where librdkafka's queue is full: this waits for room."""
+    while True:
+        try:
+            producer.produce(topic, value, key, **options)
+            return
+        except BufferError:
+            producer.poll(0.1)
+
+
+MEMBER_POLL_MS = 30_000
+"""How long a poll() of a group's member waits where no records come, with kafka-python 3.0.12. One that ends between
+SyncGroup's answer and what follows it loses the assignment: the member neither reads nor sends heartbeats any more.
+"""
+
+
+def poll_member(member: KafkaConsumer) -> list[bytes]:
+    """The values of the next records."""
+    return [record.value for records in member.poll(MEMBER_POLL_MS).values() for record in records]
+
+
 def read_with_kafka_python(
     bootstrap: str, topic: str, partitions: int, count: int, *, isolation_level: str = "read_uncommitted"
 ) -> list[Stored]:

@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 POLL_S = 0.2
+KAFKA_PYTHON_POLL_MS = 5_000
+"""Not shorter, for the reason of `clients.MEMBER_POLL_MS`; not longer, since the member leaves after it."""
 SESSION_TIMEOUT_MS = 6_000
 HEARTBEAT_INTERVAL_MS = 500
 
@@ -96,7 +98,7 @@ def kafka_python(bootstrap: str, group: str, topic: str) -> None:
     )
     consumer.subscribe([topic], listener=Listener())
     while not _is_leaving:
-        for records in consumer.poll(int(POLL_S * 1000)).values():
+        for records in consumer.poll(KAFKA_PYTHON_POLL_MS).values():
             for record in records:
                 tell_record(record.partition, record.offset)
     consumer.close()

@@ -18,6 +18,7 @@ from typing import Any
 from confluent_kafka import KafkaError, Message, Producer
 from kafka import KafkaProducer
 
+from .clients import produce
 from .waiting import DEADLINE_S
 
 PARTITIONS = 6
@@ -104,12 +105,7 @@ def load_by_confluent_kafka(bootstrap: str, topic: str) -> None:
         }
     )
     for key, value in records():
-        while True:
-            try:
-                producer.produce(topic, value, key, on_delivery=delivered)
-                break
-            except BufferError:
-                producer.poll(0.1)
+        produce(producer, topic, value, key, on_delivery=delivered)
     assert producer.flush(DEADLINE_S) == 0
     assert not failures, failures[0]
 

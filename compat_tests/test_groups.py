@@ -21,6 +21,7 @@ from pykbroker.protocol.messages.group_offsets import (
 
 from .answers import TestAnswers
 from .brokers import Broker
+from .clients import poll_member
 from .hostile.scene import Scene
 from .members import Member
 from .topics import fill_topic
@@ -165,15 +166,11 @@ def read_some_with_kafka_python(bootstrap: str, topic: str, group: str, count: i
         max_poll_records=10,
     )
     found: list[bytes] = []
-    until(lambda: found.extend(_polled(consumer)) or len(found) >= count, "records come")
+    until(lambda: found.extend(poll_member(consumer)) or len(found) >= count, "records come")
     assert len(found) == count
     consumer.commit()
     consumer.close()
     return found
-
-
-def _polled(consumer: KafkaConsumer) -> list[bytes]:
-    return [record.value for records in consumer.poll(500).values() for record in records]
 
 
 def read_some_with_confluent(bootstrap: str, topic: str, group: str, count: int) -> list[bytes]:
@@ -230,14 +227,14 @@ def test_auto_commit_keeps_the_place_of_a_consumer_that_left(broker: Broker, fil
     }
     consumer = KafkaConsumer(filled_topic, **settings)
     found: list[bytes] = []
-    until(lambda: found.extend(_polled(consumer)) or len(found) == RECORDS, "all records")
+    until(lambda: found.extend(poll_member(consumer)) or len(found) == RECORDS, "all records")
     consumer.close()
     producer = KafkaProducer(bootstrap_servers=broker.bootstrap)
     producer.send(filled_topic, b"new", partition=3).get(DEADLINE_S)
     producer.close()
     consumer = KafkaConsumer(filled_topic, **settings)
     later: list[bytes] = []
-    until(lambda: later.extend(_polled(consumer)) or later, "the new record")
+    until(lambda: later.extend(poll_member(consumer)) or later, "the new record")
     consumer.close()
     assert later == [b"new"]
 

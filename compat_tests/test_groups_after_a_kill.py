@@ -2,6 +2,7 @@
 
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 
+from .clients import poll_member
 from .conftest import FreshBroker
 from .topics import create_topic, wait_for_leaders
 from .waiting import until
@@ -22,7 +23,7 @@ def test_what_a_killed_broker_remembers_as_committed_is_never_above_the_log_end(
     def read_and_commit(goal: int) -> bool:
         for number in range(100):
             producer.send(TOPIC, b"%d" % number, partition=number % PARTITIONS)
-        if any(member.poll(100).values()):
+        if poll_member(member):
             member.commit()
             confirmed.update({each: member.position(each) for each in member.assignment()})
         return min(confirmed.values()) >= goal

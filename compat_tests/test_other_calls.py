@@ -14,7 +14,7 @@ from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 
 from .answers import TestAnswers
 from .brokers import Broker
-from .clients import Message, read_with_confluent, write_with_confluent
+from .clients import Message, poll_member, read_with_confluent, write_with_confluent
 from .topics import create_topic
 from .waiting import DEADLINE_S, until
 
@@ -139,7 +139,7 @@ def test_clients_that_speak_as_to_an_older_broker(broker: Broker, filled_topic: 
     found: list[bytes] = []
 
     def read() -> bool:
-        found.extend(record.value for records in consumer.poll(200).values() for record in records)
+        found.extend(poll_member(consumer))
         return len(found) > RECORDS
 
     until(read, "all records")

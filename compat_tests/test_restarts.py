@@ -5,7 +5,7 @@ from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.structs import OffsetAndMetadata
 
 from .brokers import Broker
-from .clients import Message, read_with_confluent, write_with_confluent
+from .clients import Message, poll_member, read_with_confluent, write_with_confluent
 from .conftest import FreshBroker
 from .steady_producers import ConfluentProducer, assert_stored, finished
 from .topics import create_topic, wait_for_leaders
@@ -94,7 +94,7 @@ def test_clients_go_on_through_a_restart(fresh_broker: FreshBroker) -> None:
 
     def read(count: int) -> None:
         def poll() -> bool:
-            values.extend(record.value for records in consumer.poll(200).values() for record in records)
+            values.extend(poll_member(consumer))
             return len(values) >= count
 
         until(poll, f"{count} records")

@@ -31,8 +31,7 @@ def test_a_tool_that_throws_ends_with_exit_code_1_and_prints_what_it_threw() -> 
     failed = run_tool(Tool.DUMP_LOG_SEGMENTS, "--files", "/no/such/0.log", allowed=(1,))
     assert "java.nio.file.NoSuchFileException: /no/such/0.log" in failed.stderr
     assert "\tat org.apache.kafka.tools.DumpLogSegments.main" in failed.stderr
-    # A method that was called often before has an accessor of its own, whose frame names no module.
-    assert "java.lang.reflect" not in failed.stderr
+    assert "reflect" not in failed.stderr
 
 
 def test_a_tool_that_takes_too_long_is_killed_and_others_go_on() -> None:

@@ -25,8 +25,10 @@ from py4j.protocol import Py4JError, Py4JJavaError
 
 logging.getLogger("py4j").setLevel(logging.CRITICAL)  # it tells of each connection that a JVM's end has cut
 _ENDS_WITHIN_S = 30
-_OF_REFLECTION = re.compile(rb"\n\tat (java\.base/(jdk\.internal\.reflect|java\.lang\.(reflect|Thread))|py4j)\..*")
-"""The frames of a stack trace that lead to the tool. They change when the JVM has compiled them."""
+_OF_REFLECTION = re.compile(rb"\n\tat ((java\.base/)?(jdk\.internal\.reflect|java\.lang\.(reflect|Thread))|py4j)\..*")
+"""The frames of a stack trace that lead to the tool. They change when the JVM has compiled them: the accessor that it
+makes for a method that is called often names no module.
+"""
 
 MAIN, MAIN_NO_EXIT, EXECUTE = "main", "mainNoExit", "execute"
 """`main(args)`; `mainNoExit(args)`, which returns the exit code; `execute(args, out)`, which does so, too."""

@@ -15,6 +15,7 @@ from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 
 from compat_tests.apache_kafka.tools import Tool, tool_command
 from compat_tests.brokers import Broker
+from compat_tests.clients import produce
 from compat_tests.conftest import FreshBroker
 from compat_tests.topics import create_topic
 from compat_tests.waiting import DEADLINE_S, until
@@ -92,12 +93,7 @@ def write(broker: Broker, count: int, partitions: int) -> list[list[bytes]]:
         partition = number % partitions
         value = b"%d of %d" % (number, partition)
         written[partition].append(value)
-        while True:
-            try:
-                producer.produce(SOURCE, value, b"key-%d" % (number % 1000), partition=partition)
-                break
-            except BufferError:
-                producer.poll(0.1)
+        produce(producer, SOURCE, value, b"key-%d" % (number % 1000), partition=partition)
     assert producer.flush(DEADLINE_S) == 0
     return written
 
