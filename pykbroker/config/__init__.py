@@ -10,7 +10,7 @@ from .broker import BrokerConfig
 from .broker_keys import broker_keys
 from .group_keys import check_group_configs, group_keys
 from .keys import ConfigKey, ConfigurationError, InvalidValue
-from .listeners import Listener, Listeners
+from .listeners import ListenerConfig, Listeners
 from .topic_keys import check_topic_configs, topic_keys
 from .unserved_keys import check_served, given_without_effect, unserved
 
@@ -19,7 +19,7 @@ __all__ = [
     "ConfigKey",
     "ConfigurationError",
     "InvalidValue",
-    "Listener",
+    "ListenerConfig",
     "Listeners",
     "broker_keys",
     "check_group_configs",

@@ -18,8 +18,8 @@ _WILDCARDS = ("0.0.0.0", "::", "0:0:0:0:0:0:0:0")
 
 
 @dataclass(frozen=True, slots=True)
-class Listener:
-    """One endpoint. `port` 0 is a free one, chosen when it is bound.
+class ListenerConfig:
+    """An endpoint as the configuration has it. `port` 0 is a free one, chosen when it is bound.
 
     An empty host is every address where it is bound, and stands for the machine's own name where it is advertised.
     """
@@ -43,19 +43,19 @@ class Listeners:
     advertised: what Metadata answers, one per client listener; a port 0 stands for the one that was bound.
     """
 
-    client: tuple[Listener, ...]
-    controller: tuple[Listener, ...]
-    advertised: tuple[Listener, ...]
+    client: tuple[ListenerConfig, ...]
+    controller: tuple[ListenerConfig, ...]
+    advertised: tuple[ListenerConfig, ...]
     inter_broker_name: str
     controller_names: tuple[str, ...]
-    advertised_controller: tuple[Listener, ...] = ()
+    advertised_controller: tuple[ListenerConfig, ...] = ()
     """Where other nodes find this controller: the listeners of `controller`, or what is advertised in their place."""
 
     @property
-    def all(self) -> tuple[Listener, ...]:
+    def all(self) -> tuple[ListenerConfig, ...]:
         return self.client + self.controller
 
-    def advertised_for(self, name: str) -> Listener | None:
+    def advertised_for(self, name: str) -> ListenerConfig | None:
         return next((listener for listener in self.advertised if listener.name == name), None)
 
 
@@ -133,8 +133,8 @@ def _protocol_map(values: Mapping[str, str], controller_names: Sequence[str]) ->
     return protocols
 
 
-def _endpoints(key: str, texts: Sequence[str], protocols: Mapping[str, str]) -> list[Listener]:
-    found: list[Listener] = []
+def _endpoints(key: str, texts: Sequence[str], protocols: Mapping[str, str]) -> list[ListenerConfig]:
+    found: list[ListenerConfig] = []
     for text in texts:
         name, host, port = parse_endpoint(key, text)
         if name not in protocols:
@@ -147,7 +147,7 @@ def _endpoints(key: str, texts: Sequence[str], protocols: Mapping[str, str]) -> 
             raise InvalidValue(key, ",".join(texts), "each listener must have a different name")
         if port > 0 and key == "listeners" and any(each.port == port and _overlap(each.host, host) for each in found):
             raise InvalidValue(key, ",".join(texts), "each listener must have a different port")
-        found.append(Listener(name, host, port, protocols[name]))
+        found.append(ListenerConfig(name, host, port, protocols[name]))
     return found
 
 
@@ -155,19 +155,21 @@ def _overlap(one: str, other: str) -> bool:
     return one == other or "" in (one, other) or one in _WILDCARDS or other in _WILDCARDS
 
 
-def _implied_controller(values: Mapping[str, str], names: Sequence[str], protocols: Mapping[str, str]) -> Listener:
+def _implied_controller(
+    values: Mapping[str, str], names: Sequence[str], protocols: Mapping[str, str]
+) -> ListenerConfig:
     if "controller.listener.names" in values and "listeners" in values:
         raise InvalidValue(
             "controller.listener.names",
             values["controller.listener.names"],
             "a controller needs one of these listeners in `listeners`",
         )
-    return Listener(names[0], "127.0.0.1", 0, protocols.get(names[0], "PLAINTEXT"))
+    return ListenerConfig(names[0], "127.0.0.1", 0, protocols.get(names[0], "PLAINTEXT"))
 
 
 def _advertised(
-    client: Sequence[Listener], advertised: Sequence[Listener] | None, controller_names: Sequence[str]
-) -> tuple[Listener, ...]:
+    client: Sequence[ListenerConfig], advertised: Sequence[ListenerConfig] | None, controller_names: Sequence[str]
+) -> tuple[ListenerConfig, ...]:
     key = "advertised.listeners"
     shown = [each for each in (client if advertised is None else advertised) if each.name not in controller_names]
     for each in shown:
@@ -185,7 +187,7 @@ def _advertised(
     return tuple(shown)
 
 
-def _inter_broker_name(values: Mapping[str, str], advertised: Sequence[Listener]) -> str:
+def _inter_broker_name(values: Mapping[str, str], advertised: Sequence[ListenerConfig]) -> str:
     given = values.get("inter.broker.listener.name")
     protocol = values.get("security.inter.broker.protocol")
     if given is not None and protocol is not None:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from pykbroker.config import Listener
+from pykbroker.config import ListenerConfig
 
 from ..network.transport import Acceptor
 
@@ -36,7 +36,7 @@ class BoundListener:
         return f"{self.name}://{host}:{self.port}"
 
 
-def bound(listeners: Sequence[Listener], acceptors: Acceptors) -> tuple[BoundListener, ...]:
+def bound(listeners: Sequence[ListenerConfig], acceptors: Acceptors) -> tuple[BoundListener, ...]:
     """The listeners as they are advertised: this machine's name stands in place of all interfaces."""
     return tuple(
         BoundListener(

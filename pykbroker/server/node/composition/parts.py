@@ -7,8 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import count
 
-from pykbroker.config import BrokerConfig
-from pykbroker.config import Listener as ListenerConfig
+from pykbroker.config import BrokerConfig, ListenerConfig
 from pykbroker.protocol.uuids import random_uuid
 from pykbroker.storage.files.errors import FileError
 
