@@ -5,7 +5,7 @@ Served are versions 0 to 5: 3 brought static members (KIP-345), 5 the protocol's
 
 from __future__ import annotations
 
-from pykbroker.protocol.errors import ApiError
+from pykbroker.protocol.errors import ApiError, ErrorCode
 from pykbroker.protocol.messages.groups import SyncGroupRequest, SyncGroupResponse
 from pykbroker.server.network.handlers import RequestContext
 from pykbroker.server.node.broker import Broker
@@ -13,9 +13,13 @@ from pykbroker.server.node.handlers import handles
 
 from .group_requests import submit
 
+_NEEDS_PROTOCOL_SINCE = 5
+
 
 @handles(SyncGroupRequest, most_entries=20_000)
 async def sync_group(context: RequestContext[Broker], request: SyncGroupRequest) -> SyncGroupResponse:
+    if context.header.api_version >= _NEEDS_PROTOCOL_SINCE and None in (request.protocol_type, request.protocol_name):
+        return SyncGroupResponse(error_code=ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
     try:
         response: SyncGroupResponse = await submit(context, request.group_id, request)
     except ApiError as error:

@@ -183,7 +183,7 @@ class GroupShard:
     def _sync(self, request: SyncGroupRequest, call: Call) -> None:
         group = self.consumer.find_with_members(request.group_id)
         if group is not None:
-            call.answer(self.consumer.classic_members.sync(group, request, call.context, call.step))
+            call.answer(self.consumer.classic_members.sync(group, request, call.step))
         else:
             self.classic.sync(request, call)
 

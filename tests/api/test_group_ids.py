@@ -1,4 +1,6 @@
-"""A group without a name is refused before anybody looks for its coordinator; as Apache Kafka 4.3.1 answered."""
+"""A group without a name is refused before anybody looks for its coordinator, and a SyncGroup without a protocol before
+that; as Apache Kafka 4.3.1 answered.
+"""
 
 from __future__ import annotations
 
@@ -46,6 +48,7 @@ from .api_node import ApiNode, Handler
 
 TOPIC = "apples"
 INVALID, ELSEWHERE = ErrorCode.INVALID_GROUP_ID, ErrorCode.NOT_COORDINATOR
+INCONSISTENT = ErrorCode.INCONSISTENT_GROUP_PROTOCOL
 
 
 def join(group: str) -> Message:
@@ -54,6 +57,10 @@ def join(group: str) -> Message:
 
 def sync(group: str) -> Message:
     return SyncGroupRequest(group_id=group, member_id="m", protocol_type="consumer", protocol_name="range")
+
+
+def sync_without_a_protocol(group: str) -> Message:
+    return SyncGroupRequest(group_id=group, member_id="m", protocol_type="consumer")
 
 
 def beat(group: str) -> Message:
@@ -93,6 +100,8 @@ def commit_in_transaction(group: str) -> Message:
     [
         (join_group, join, 9, INVALID, ELSEWHERE),
         (sync_group, sync, 5, INVALID, ELSEWHERE),
+        (sync_group, sync_without_a_protocol, 5, INCONSISTENT, INCONSISTENT),
+        (sync_group, sync_without_a_protocol, 4, INVALID, ELSEWHERE),
         (heartbeat, beat, 4, INVALID, ELSEWHERE),
         (leave_group, leave, 5, INVALID, ELSEWHERE),
         (offset_commit, commit, 8, ELSEWHERE, ELSEWHERE),

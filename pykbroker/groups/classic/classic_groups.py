@@ -53,8 +53,6 @@ from .descriptions import describe_group
 from .joins import Joins
 from .rebalance import Rebalance
 
-FIRST_VERSION_WITH_PROTOCOL = 5
-
 
 class ClassicGroups:
     """The classic groups of one shard.
@@ -73,7 +71,7 @@ class ClassicGroups:
 
     def sync(self, request: SyncGroupRequest, call: Call) -> None:
         """The leader hands in the assignment, and every member gets its part of it."""
-        error_code, group = self._validate_sync(request, call.context)
+        error_code, group = self._validate_sync(request)
         if group is None or error_code is not ErrorCode.NONE:
             call.answer(SyncGroupResponse(error_code=error_code))
             return
@@ -92,12 +90,7 @@ class ClassicGroups:
         else:
             request.assignments = []  # nobody looks at them, and the request may wait for long
 
-    def _validate_sync(
-        self, request: SyncGroupRequest, context: CoordinatorContext
-    ) -> tuple[ErrorCode, ClassicGroup | None]:
-        has_protocol = request.protocol_type is not None and request.protocol_name is not None
-        if context.api_version >= FIRST_VERSION_WITH_PROTOCOL and not has_protocol:
-            return ErrorCode.INCONSISTENT_GROUP_PROTOCOL, None
+    def _validate_sync(self, request: SyncGroupRequest) -> tuple[ErrorCode, ClassicGroup | None]:
         if not request.group_id:
             return ErrorCode.INVALID_GROUP_ID, None
         group = find_classic(self._groups, request.group_id)

@@ -29,7 +29,6 @@ from pykbroker.protocol.messages.groups import (
 from pykbroker.state_machine import CoordinatorContext
 
 from ..classic.classic_group import UNKNOWN_MEMBER_ID
-from ..classic.classic_groups import FIRST_VERSION_WITH_PROTOCOL
 from ..classic.joins import needs_member_id, protocols_of, validate_join
 from ..classic.rebalance import refused_join
 from ..common.config import GroupConfig
@@ -142,24 +141,19 @@ class ClassicProtocolMembers:
 
     # SyncGroup
 
-    def sync(
-        self, group: ConsumerGroup, request: SyncGroupRequest, context: CoordinatorContext, step: Step
-    ) -> SyncGroupResponse:
+    def sync(self, group: ConsumerGroup, request: SyncGroupRequest, step: Step) -> SyncGroupResponse:
         try:
-            return self._sync(group, request, context, step)
+            return self._sync(group, request, step)
         except ApiError as error:
             return SyncGroupResponse(error_code=error.code)
 
-    def _sync(
-        self, group: ConsumerGroup, request: SyncGroupRequest, context: CoordinatorContext, step: Step
-    ) -> SyncGroupResponse:
+    def _sync(self, group: ConsumerGroup, request: SyncGroupRequest, step: Step) -> SyncGroupResponse:
         """The answer with the assignment. Raises ApiError."""
         member, classic = self._find(group, request.member_id, request.group_instance_id, request.generation_id)
         protocol = classic.supported_protocols[0]
         names = (request.protocol_type, request.protocol_name)
-        is_said = context.api_version >= FIRST_VERSION_WITH_PROTOCOL
         if any(
-            is_said if said is None else said != known
+            said is not None and said != known
             for said, known in zip(names, (CONSUMER_PROTOCOL_TYPE, protocol.name), strict=True)
         ):
             raise ApiError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
