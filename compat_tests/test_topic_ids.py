@@ -74,8 +74,8 @@ def kafka_python_clients(broker: Broker, topic: str) -> Iterator[tuple[Write, Re
 def test_clients_go_on_when_their_topic_is_created_anew(
     fresh_broker: Callable[..., Broker], topic: str, clients: Callable
 ) -> None:
-    # Their metadata requests create the topic, too. With fewer partitions, a producer keeps what it has for one that is
-    # gone until its delivery timeout, with every broker.
+    # Their metadata requests create the topic, too. With fewer partitions, a producer would keep what it has for one
+    # that is gone until its delivery timeout.
     broker = fresh_broker({"num.partitions": str(PARTITIONS)})
     create_topic(broker, topic, PARTITIONS)
     acknowledged: list[bytes] = []
