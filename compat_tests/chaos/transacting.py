@@ -19,6 +19,7 @@ from confluent_kafka import (
 )
 from confluent_kafka.admin import AdminClient
 
+from compat_tests.waiting import until
 from tests.history.recorder import Recording
 
 from .reading import CALL_TIMEOUT_S, last_offsets
@@ -169,11 +170,18 @@ def _transaction(client: TransactionalClient, rng: random.Random) -> None:
 
 
 def begin_copies(stage: Stage) -> None:
-    """Let the copiers' group begin at the beginning: without an offset its members would not know where to."""
+    """Let the copiers' group begin at the beginning: without an offset its members would not know where to.
+
+    While its coordinator comes up, librdkafka hands out the refusal of each partition.
+    """
     beginnings = [TopicPartition(PLAIN, each.partition, 0) for each in partitions(PLAIN)]
     admin = AdminClient(stage.config())
-    (told,) = admin.alter_consumer_group_offsets([ConsumerGroupTopicPartitions(COPIERS, beginnings)]).values()
-    assert all(each.error is None for each in told.result(CALL_TIMEOUT_S).topic_partitions)
+
+    def is_committed() -> bool:
+        (told,) = admin.alter_consumer_group_offsets([ConsumerGroupTopicPartitions(COPIERS, beginnings)]).values()
+        return all(each.error is None for each in told.result(CALL_TIMEOUT_S).topic_partitions)
+
+    until(is_committed, "the copiers' group begins")
 
 
 def copy_as_one(stage: Stage, rng: random.Random) -> None:
