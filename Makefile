@@ -6,6 +6,7 @@
 # make referee  asks Apache Kafka all of it again, and fails where it answers something else than what is recorded
 # make chaos MINUTES=N     a cluster of processes whose nodes are killed, frozen and cut off, under clients
 # make hostile  requests that cost a broker much more than their client, beside an honest one
+# make kafka-tests  Apache Kafka's own integration tests on pykbroker: all, CLASSES="…", or a part that takes MINUTES=N
 # make bench    pykbroker beside Apache Kafka
 # make clean    removes what the above made
 
@@ -14,7 +15,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 CHECKS := check-style check-mypy check-pyright check-imports
 
-.PHONY: run test check $(CHECKS) compiled apache-kafka simulate record referee chaos hostile bench clean \
+.PHONY: run test check $(CHECKS) compiled apache-kafka simulate record referee chaos hostile kafka-tests bench clean \
 	system-packages
 .DELETE_ON_ERROR:
 # A test run starts hundreds of Python processes: modules are compiled once, whatever the environment says.
@@ -85,6 +86,12 @@ chaos: $(VENV)/.all-installed system-packages
 
 hostile: $(VENV)/.all-installed
 	$(BIN)/python -m compat_tests.hostile.load $(HOSTILE_ARGS)
+
+# With BROKER=apache-kafka the nodes are Apache Kafka's; RECORD=1 keeps the results, and writes docs/conformance.md.
+kafka-tests: $(VENV)/.all-installed system-packages
+	@compat_tests/install-system-packages.sh javac
+	$(BIN)/python -m compat_tests.kafkas_own_tests $(if $(MINUTES),--minutes $(MINUTES)) $(if $(PART),--part $(PART)) \
+		$(if $(BROKER),--broker $(BROKER)) $(if $(RECORD),--record) $(KAFKA_TESTS_ARGS) $(CLASSES)
 
 bench: $(VENV)/.all-installed system-packages
 	$(BIN)/python -m benchmarks $(BENCH_ARGS)

@@ -14,6 +14,7 @@ import pytest
 
 from compat_tests.apache_kafka import JavaMissing, find_java, why_there_is_no_kafka
 from compat_tests.chaos.network import why_there_are_no_namespaces
+from compat_tests.kafkas_own_tests.harness import why_there_is_no_harness
 from compat_tests.volumes import why_nothing_can_be_mounted
 
 pytest_plugins = ["compat_tests.referee.plugin", "compat_tests.side_by_side"]
@@ -37,6 +38,7 @@ def _kcat_is_missing() -> str | None:
 
 REQUIREMENTS: dict[str, Callable[[], str | None]] = {
     "java": functools.cache(why_there_is_no_kafka),
+    "jdk": functools.cache(why_there_is_no_harness),
     "spark": _spark_is_missing,
     "kcat": _kcat_is_missing,
     "mounts": functools.cache(why_nothing_can_be_mounted),

@@ -21,6 +21,7 @@ for name in "$@"; do
     if ! is_there "$name"; then
         case $name in
             java) package=openjdk-17-jre-headless without="the tests against Apache Kafka and of Spark" ;;
+            javac) package=openjdk-17-jdk-headless without="Apache Kafka's own tests" ;;
             ip) package=iproute2 without="the tests that use $name" ;;
             *) package=$name without="the tests that use $name" ;;
         esac

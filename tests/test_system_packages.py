@@ -94,3 +94,11 @@ def test_an_installation_that_fails_leaves_tests_out_and_does_not_end_the_run(tm
     machine = Machine(tmp_path, ROOT_USER)
     machine.apt_get(exit_code=100)
     assert machine.install("kcat").stderr == "apt-get cannot install kcat: leaving out the tests that need it\n"
+
+
+def test_the_compiler_for_apache_kafkas_own_tests_comes_with_a_jdk(tmp_path: Path) -> None:
+    machine = Machine(tmp_path, ROOT_USER)
+    machine.apt_get()
+    machine.program("java", "echo 'openjdk version \"17.0.15\"' >&2")
+    machine.install("java", "javac")
+    assert machine.installed()[-1].split()[-1] == "openjdk-17-jdk-headless"

@@ -1,0 +1,16 @@
+"""Apache Kafka's own integration tests, run on pykbroker: `make kafka-tests`.
+
+Apache Kafka publishes its tests as jars. They start brokers in their own JVM through two classes; `java/` has classes
+of the same names, which stand first on the class path and start every node as a process of the broker under test:
+
+- `org.apache.kafka.common.test.KafkaClusterTestKit` is behind `@ClusterTest`: brokers and controllers are processes.
+- `kafka.server.KRaftQuorumImplementation` is behind `QuorumTestHarness` and the older tests that are based on it:
+  brokers are processes, the controller stays Apache Kafka's own, in the JVM of the tests.
+
+`QuorumTestHarness` is changed when the harness is built, and formats with the released metadata.version instead of the
+next one; the test kit does the same. What a test asks of a broker's objects is answered from outside where that is
+possible: by Metadata of this very broker, its files, its configuration. Where it is not, the test is *aborted*.
+
+The same tests with processes of Apache Kafka tell what is the harness's fault; that is recorded in `recorded/`. What
+differs for a reason stands in `known_differences.toml`, and `docs/conformance.md` has the table of both.
+"""

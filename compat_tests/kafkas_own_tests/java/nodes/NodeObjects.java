@@ -1,0 +1,139 @@
+package nodes;
+
+import kafka.cluster.Partition;
+import kafka.log.LogManager;
+import kafka.network.SocketServer;
+import kafka.raft.KafkaRaftManager;
+import kafka.server.BrokerServer;
+import kafka.server.ControllerServer;
+import kafka.server.KafkaApis;
+import kafka.server.KafkaConfig;
+import kafka.server.ReplicaManager;
+import kafka.server.SharedServer;
+
+import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.network.ListenerName;
+import org.apache.kafka.controller.Controller;
+import org.apache.kafka.coordinator.group.GroupCoordinator;
+import org.apache.kafka.image.loader.MetadataLoader;
+import org.apache.kafka.metadata.BrokerState;
+import org.apache.kafka.raft.LogOffsetMetadata;
+import org.apache.kafka.raft.RaftLog;
+import org.apache.kafka.server.common.ApiMessageAndVersion;
+import org.apache.kafka.storage.internals.log.UnifiedLog;
+
+import java.io.File;
+import java.util.HashMap;
+import java.util.Map;
+import java.util.Properties;
+import java.util.concurrent.CompletableFuture;
+import scala.Option;
+import scala.jdk.javaapi.CollectionConverters;
+
+/** The objects by which Kafka's tests see a broker or a controller, for a node that is a process. */
+public final class NodeObjects {
+    private final NodeProcess process;
+    private final KafkaConfig config;
+    private final String clusterId;
+    private final Map<String, Integer> ports;
+
+    /** ports: by the name of the listener. */
+    public NodeObjects(NodeProcess process, KafkaConfig config, String clusterId, Map<String, Integer> ports) {
+        this.process = process;
+        this.config = config;
+        this.clusterId = clusterId;
+        this.ports = ports;
+    }
+
+    /** listener: the one that the broker's own answers are asked on. */
+    public BrokerServer broker(String listener) {
+        KnownMetadata known = new KnownMetadata(ports.get(listener));
+        Map<String, Stand.Method> m = common();
+        var cache = known.cache();
+        m.put("boundPort", this::boundPort);
+        m.put("metadataCache", a -> cache);
+        m.put("sharedServer", a -> sharedServer(known));
+        m.put("dataPlaneRequestProcessor", a -> Stand.in(KafkaApis.class, Map.of(
+            "metadataCache", b -> cache, "isConsumerGroupProtocolEnabled", b -> known.groupVersion() > 0)));
+        m.put("logManager", a -> logManager());
+        m.put("replicaManager", a -> replicaManager());
+        m.put("groupCoordinator", a -> groupCoordinator());
+        m.put("isShutdown", a -> !process.isUp());
+        m.put("brokerState", a -> process.isUp() ? BrokerState.RUNNING : BrokerState.NOT_RUNNING);
+        m.put("startup", a -> start(true));
+        m.put("awaitShutdown", a -> null);
+        return Stand.in(BrokerServer.class, "broker " + process.id, m);
+    }
+
+    /** isCombined: the broker of the same process is waited for, and the controller is not. */
+    public ControllerServer controller(boolean isCombined) {
+        Map<String, Stand.Method> m = common();
+        m.put("controller", a -> Stand.in(Controller.class, Map.of(
+            "waitForReadyBrokers", b -> CompletableFuture.completedFuture(null))));
+        m.put("raftManager", a -> raftManager());
+        m.put("startup", a -> start(!isCombined));
+        return Stand.in(ControllerServer.class, "controller " + process.id, m);
+    }
+
+    private Map<String, Stand.Method> common() {
+        SocketServer sockets = Stand.in(SocketServer.class, Map.of("boundPort", this::boundPort));
+        Map<String, Stand.Method> m = new HashMap<>();
+        m.put("config", a -> config);
+        m.put("clusterId", a -> clusterId);
+        m.put("socketServer", a -> sockets);
+        m.put("authorizerPlugin", a -> Option.empty());
+        m.put("shutdown", a -> {
+            process.stop();
+            return null;
+        });
+        return m;
+    }
+
+    private Object start(boolean isAwaited) {
+        process.start();
+        if (isAwaited) process.await();
+        return null;
+    }
+
+    private Object boundPort(Object[] arguments) {
+        return ports.getOrDefault(((ListenerName) arguments[0]).value(), -1);
+    }
+
+    private static SharedServer sharedServer(KnownMetadata known) {
+        MetadataLoader loader = Stand.in(MetadataLoader.class, Map.of("lastAppliedOffset", a -> known.lastAppliedOffset()));
+        return Stand.in(SharedServer.class, Map.of("loader", a -> loader));
+    }
+
+    /** Its log ends at 0: whoever waits until brokers have applied it goes by {@code waitForReadyBrokers} already. */
+    @SuppressWarnings("unchecked")
+    private static KafkaRaftManager<ApiMessageAndVersion> raftManager() {
+        RaftLog log = Stand.in(RaftLog.class, Map.of("endOffset", a -> new LogOffsetMetadata(0)));
+        return Stand.in(KafkaRaftManager.class, Map.of("raftLog", a -> log));
+    }
+
+    // What the broker's files and its configuration tell
+
+    private boolean hasFiles(TopicPartition p) {
+        return config.logDirs().stream().anyMatch(d -> new File(d, p.topic() + "-" + p.partition()).isDirectory());
+    }
+
+    private LogManager logManager() {
+        return Stand.in(LogManager.class, Map.of(
+            "getLog", a -> hasFiles((TopicPartition) a[0]) ? Option.apply(Stand.in(UnifiedLog.class, Map.of())) : Option.empty(),
+            "getLog$default$2", a -> false,
+            "liveLogDirs", a -> CollectionConverters.asScala(config.logDirs().stream().map(File::new).toList()).toSeq()));
+    }
+
+    private ReplicaManager replicaManager() {
+        return Stand.in(ReplicaManager.class, Map.of("onlinePartition", a -> hasFiles((TopicPartition) a[0])
+            ? Option.apply(Stand.in(Partition.class, Map.of())) : Option.empty()));
+    }
+
+    private GroupCoordinator groupCoordinator() {
+        Properties topic = new Properties();
+        topic.put("cleanup.policy", "compact");
+        topic.put("compression.type", "producer");
+        topic.put("segment.bytes", Integer.toString(config.groupCoordinatorConfig().offsetsTopicSegmentBytes()));
+        return Stand.in(GroupCoordinator.class, Map.of("groupMetadataTopicConfigs", a -> topic));
+    }
+}

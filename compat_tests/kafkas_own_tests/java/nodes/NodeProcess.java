@@ -1,0 +1,160 @@
+package nodes;
+
+import java.io.IOException;
+import java.io.PrintWriter;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.StandardOpenOption;
+import java.util.ArrayList;
+import java.util.Collection;
+import java.util.List;
+import java.util.Map;
+import java.util.TreeMap;
+import java.util.concurrent.TimeUnit;
+
+/**
+ * One node of the broker under test: a process that a test starts, stops and starts again on the same files.
+ *
+ * <p>The system property {@code nodes.broker} is {@code apache-kafka} or the path of the command {@code pykbroker};
+ * {@code nodes.directory} is where the nodes' properties and logs are kept, and {@code nodes.kafka.command} is the
+ * command of a node of Apache Kafka up to its properties, an argument a line. What a node does wrong besides its answers
+ * (it died, did not stop, printed a traceback) is a line of the test's console that begins with {@link #FAULT}.
+ */
+public final class NodeProcess {
+    private static final String FAULT = "!!!! ";
+    private static final String BROKER = System.getProperty("nodes.broker");
+    private static final boolean IS_KAFKA = "apache-kafka".equals(BROKER);
+    private static final String READY = IS_KAFKA ? "Kafka Server started" : "pykbroker ready";
+    private static final int START_SECONDS = 180;
+    private static final int STOP_SECONDS = 60;
+
+    final int id;
+    private final Path properties;
+    private final Path log;
+    private Process process;
+    private int starts;
+
+    public NodeProcess(int id, String role, Map<String, Object> configuration) throws IOException {
+        this.id = id;
+        Path directory = Files.createDirectories(Path.of(System.getProperty("nodes.directory"), RunningTest.name()));
+        this.log = directory.resolve(role + "-" + id + ".log");
+        this.properties = directory.resolve(role + "-" + id + ".properties");
+        try (PrintWriter out = new PrintWriter(properties.toFile())) {
+            new TreeMap<>(configuration).forEach((key, value) -> out.println(key + "=" + text(value).replace("\\", "\\\\")));
+        }
+    }
+
+    private static String text(Object value) {
+        return value instanceof Collection<?> many
+            ? String.join(",", many.stream().map(Object::toString).toList()) : String.valueOf(value);
+    }
+
+    /** Starts the process, and returns before it serves. */
+    public synchronized void start() {
+        if (isUp()) return;
+        starts++;
+        try {
+            Files.writeString(log, beginning(), StandardOpenOption.CREATE, StandardOpenOption.APPEND);
+            process = new ProcessBuilder(command()).redirectErrorStream(true)
+                .redirectOutput(ProcessBuilder.Redirect.appendTo(log.toFile())).start();
+        } catch (IOException e) {
+            throw new RuntimeException(e);
+        }
+        Runtime.getRuntime().addShutdownHook(new Thread(process::destroyForcibly));
+    }
+
+    private String beginning() {
+        return "---- start " + starts + "\n";
+    }
+
+    private List<String> command() {
+        List<String> command = new ArrayList<>();
+        if (IS_KAFKA) {
+            command.addAll(List.of(System.getProperty("nodes.kafka.command").split("\n")));
+            String jaas = System.getProperty("java.security.auth.login.config");
+            if (jaas != null) command.add(1, "-Djava.security.auth.login.config=" + jaas);
+        } else {
+            command.addAll(List.of(BROKER, "start"));
+        }
+        command.add(properties.toString());
+        return command;
+    }
+
+    /** Returns when the node says that it is ready. Throws IllegalStateException where it ends instead. */
+    void await() {
+        long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(START_SECONDS);
+        while (!sinceStart().contains(READY)) {
+            if (!isUp()) throw new IllegalStateException("node " + id + " did not start: " + lastLine() + " (" + log + ")");
+            if (System.nanoTime() > end) {
+                throw new IllegalStateException("node " + id + " is not ready after " + START_SECONDS + " s (" + log + ")");
+            }
+            Waiting.shortly();
+        }
+    }
+
+    private String sinceStart() {
+        String said = said();
+        return said.substring(said.lastIndexOf(beginning()));
+    }
+
+    private String said() {
+        try {
+            return Files.readString(log, StandardCharsets.ISO_8859_1);
+        } catch (IOException e) {
+            throw new RuntimeException(e);
+        }
+    }
+
+    private String lastLine() {
+        String[] lines = said().strip().split("\n");
+        return lines[lines.length - 1];
+    }
+
+    boolean isUp() {
+        return process != null && process.isAlive();
+    }
+
+    /** Whether no test has stopped it. */
+    boolean isUntouched() {
+        return isUp() && starts == 1;
+    }
+
+    /** Stops the node as its test asks for it: by SIGTERM, and to the end. */
+    public void stop() {
+        signal();
+        reap();
+    }
+
+    /** Sends SIGTERM. */
+    public void signal() {
+        if (process == null) return;
+        if (!process.isAlive()) fault("was dead already, exit status " + process.exitValue());
+        process.destroy();
+    }
+
+    /** Kills the node where its end is of no interest any more: Apache Kafka's at the end of a test. */
+    public void end() {
+        if (IS_KAFKA && process != null) process.destroyForcibly(); else signal();
+    }
+
+    /** Waits for the end of a process that has its signal. */
+    public void reap() {
+        if (process == null) return;
+        try {
+            if (!process.waitFor(STOP_SECONDS, TimeUnit.SECONDS)) {
+                fault("did not stop within " + STOP_SECONDS + " s of SIGTERM");
+                process.destroyForcibly().waitFor();
+            }
+        } catch (InterruptedException e) {
+            process.destroyForcibly();
+            throw new RuntimeException(e);
+        }
+        process = null;
+        if (!IS_KAFKA && sinceStart().contains("Traceback (most recent call last)")) fault("printed a traceback: " + log);
+    }
+
+    private void fault(String what) {
+        System.out.println(FAULT + RunningTest.name() + " node " + id + " " + what);
+    }
+}

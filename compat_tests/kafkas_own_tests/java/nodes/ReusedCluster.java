@@ -1,0 +1,59 @@
+package nodes;
+
+import org.apache.kafka.clients.admin.Admin;
+import org.apache.kafka.clients.admin.ConfigEntry;
+import org.apache.kafka.clients.admin.ConfigEntry.ConfigSource;
+import org.apache.kafka.clients.admin.GroupListing;
+import org.apache.kafka.clients.admin.ListTopicsOptions;
+import org.apache.kafka.common.config.ConfigResource;
+import org.apache.kafka.common.test.KafkaClusterTestKit;
+
+import java.util.Collection;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.concurrent.ExecutionException;
+
+/** A cluster that is emptied for the next test: no topics but internal ones, no groups, no dynamic configuration. */
+public final class ReusedCluster {
+    private static final int LOOKS = 200;
+
+    private ReusedCluster() { }
+
+    /** Whether the next test can have the cluster. */
+    public static boolean empty(Collection<NodeProcess> nodes, KafkaClusterTestKit cluster) {
+        if (cluster.brokers().isEmpty() || !nodes.stream().allMatch(NodeProcess::isUntouched)) return false;
+        try (Admin admin = cluster.admin(Map.of("default.api.timeout.ms", 20_000, "request.timeout.ms", 15_000))) {
+            if (hasDynamicConfiguration(admin)) return false;
+            List<String> groups = admin.listGroups().all().get().stream().map(GroupListing::groupId).toList();
+            if (!groups.isEmpty()) admin.deleteConsumerGroups(groups).all().get();
+            Set<String> topics = admin.listTopics(new ListTopicsOptions().listInternal(false)).names().get();
+            if (!topics.isEmpty()) admin.deleteTopics(topics).all().get();
+            return areTopicsGone(cluster);
+        } catch (ExecutionException e) {
+            return false;  // a group with members, for one
+        } catch (InterruptedException e) {
+            throw new RuntimeException(e);
+        }
+    }
+
+    /** Kafka's controller sets min.insync.replicas by itself where eligible leader replicas are on. */
+    private static boolean hasDynamicConfiguration(Admin admin) throws ExecutionException, InterruptedException {
+        ConfigResource everyBroker = new ConfigResource(ConfigResource.Type.BROKER, "");
+        return admin.describeConfigs(List.of(everyBroker)).all().get().get(everyBroker).entries().stream()
+            .filter(e -> e.source() == ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG)
+            .map(ConfigEntry::name).anyMatch(name -> !name.equals("min.insync.replicas"));
+    }
+
+    private static boolean areTopicsGone(KafkaClusterTestKit cluster) {
+        for (int looks = 0; looks < LOOKS; looks++) {
+            if (cluster.brokers().values().stream().allMatch(b -> hasNoTopics(b.metadataCache().getAllTopics()))) return true;
+            Waiting.shortly();
+        }
+        return false;
+    }
+
+    private static boolean hasNoTopics(Set<String> topics) {
+        return topics.stream().allMatch(t -> t.startsWith("__"));
+    }
+}

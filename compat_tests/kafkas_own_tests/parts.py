@@ -1,0 +1,66 @@
+"""Parts of all tests, each of about the same time: a run of continuous integration takes one of them.
+
+Which one goes by the commit, so that all parts come round and the same commit has the same part again.
+"""
+
+from __future__ import annotations
+
+import math
+import subprocess
+from collections import defaultdict
+
+from .class_run import ClassRun, method_of
+from .harness import HERE
+from .known_differences import why_class_is_left_out
+from .recorded_results import RecordedTest, Results
+
+SECONDS_OF_A_JVM = 8
+"""What a run of a class takes besides its tests."""
+
+
+def all_runs(results: Results, longest_s: float) -> list[tuple[ClassRun, float]]:
+    """Each class with its seconds; one that takes longer than `longest_s` is cut between its methods."""
+    return [
+        run
+        for name, tests in sorted(results.items())
+        if why_class_is_left_out(name) is None
+        for run in _runs_of(name, _seconds_of_methods(tests), longest_s)
+    ]
+
+
+def _seconds_of_methods(tests: dict[str, RecordedTest]) -> dict[str, float]:
+    seconds: dict[str, float] = defaultdict(float)
+    for test, result in sorted(tests.items()):
+        seconds[method_of(test)] += result.seconds
+    return seconds
+
+
+def _runs_of(name: str, seconds: dict[str, float], longest_s: float) -> list[tuple[ClassRun, float]]:
+    whole = sum(seconds.values())
+    if whole <= longest_s:
+        return [(ClassRun(name), whole + SECONDS_OF_A_JVM)]
+    pieces: list[dict[str, float]] = [{}]
+    for method, each in seconds.items():
+        if sum(pieces[-1].values()) + each > longest_s and pieces[-1]:
+            pieces.append({})
+        pieces[-1][method] = each
+    return [(ClassRun(name, frozenset(piece)), sum(piece.values()) + SECONDS_OF_A_JVM) for piece in pieces]
+
+
+def parts(results: Results, seconds: float) -> list[list[ClassRun]]:
+    """As few parts as take no longer than `seconds` each, by what is recorded; the longest run begins each."""
+    runs = sorted(all_runs(results, seconds / 4), key=lambda run: -run[1])
+    count = max(1, math.ceil(sum(each for _, each in runs) / seconds))
+    made: list[list[ClassRun]] = [[] for _ in range(count)]
+    loads = [0.0] * count
+    for run, each in runs:
+        least = loads.index(min(loads))
+        made[least].append(run)
+        loads[least] += each
+    return [part for part in made if part]
+
+
+def part_of_this_commit(count: int) -> int:
+    """From 1 on; the first where there is no repository."""
+    done = subprocess.run(["git", "rev-parse", "HEAD"], cwd=HERE, capture_output=True, text=True, check=False)
+    return int(done.stdout.strip() or "0", 16) % count + 1
