@@ -77,20 +77,27 @@ class _Quorum:
             leader_id=raft.node_id,
             leader_epoch=raft.epoch,
             high_watermark=-1 if leader.high_watermark is None else leader.high_watermark,
-            current_voters=[self._state(each) for _, each in sorted(leader.voters.items())],
+            current_voters=[self._voter_state(each) for _, each in sorted(leader.voters.items())],
             observers=[self._state(each) for _, each in sorted(leader.observers.items())],
         )
 
+    def _voter_state(self, progress: ReplicaProgress) -> ReplicaState:
+        """Describe a voter. A static voter has no directory, whatever its fetches say: the key in the set of voters
+        counts, as in Kafka's `LeaderState`.
+        """
+        state = self._own_state() if progress.key.node_id == self._raft.node_id else self._state(progress)
+        state.replica_directory_id = progress.key.directory_id if self._raft.kraft_version else NO_DIRECTORY
+        return state
+
+    def _own_state(self) -> ReplicaState:
+        return ReplicaState(
+            replica_id=self._raft.node_id,
+            log_end_offset=self._raft.log_end_offset,
+            last_fetch_timestamp=self._now_ms,
+            last_caught_up_timestamp=self._now_ms,
+        )
+
     def _state(self, progress: ReplicaProgress) -> ReplicaState:
-        if progress.key.node_id == self._raft.node_id:
-            directory_id = progress.key.directory_id if self._raft.kraft_version else NO_DIRECTORY
-            return ReplicaState(
-                replica_id=self._raft.node_id,
-                replica_directory_id=directory_id,
-                log_end_offset=self._raft.log_end_offset,
-                last_fetch_timestamp=self._now_ms,
-                last_caught_up_timestamp=self._now_ms,
-            )
         return ReplicaState(
             replica_id=progress.key.node_id,
             replica_directory_id=progress.key.directory_id,
