@@ -12,16 +12,13 @@ from pykbroker.server.network.handlers import MANY_ENTRIES, RequestContext
 from pykbroker.server.node.broker import ClusterNode
 from pykbroker.server.node.handlers import handles_on_all_nodes
 
-from .config_preprocessing import preprocess
+from .config_preprocessing import refused_here
 from .controller_requests import submit
 
 
 @handles_on_all_nodes(AlterConfigsRequest, most_entries=MANY_ENTRIES)
 async def alter_configs(context: RequestContext[ClusterNode], request: AlterConfigsRequest) -> AlterConfigsResponse:
-    if context.listener.kind == "controller":
-        response: AlterConfigsResponse = await submit(context, request)
-        return response
-    refused = preprocess(request.resources, context.node.node_id)
-    response = await submit(context, request)
+    refused = refused_here(context, request.resources)
+    response: AlterConfigsResponse = await submit(context, request)
     response.responses += refused
     return response

@@ -49,7 +49,8 @@ async def _answer(
 ) -> EnvelopeResponse:
     header = forwarded.header
     client = ConnectionState(context.listener_name, forwarded.client_address, forwarded.principal)
-    response = await handler.function(RequestContext(context.node, header, context.listener, client), request)
+    inner = RequestContext(context.node, header, context.listener, client, is_forwarded=True)
+    response = await handler.function(inner, request)
     assert response is not None, "every API that is forwarded has an answer"
     if len(forwarded.data) <= LARGE_FRAME_BYTES:
         return enclose_response(response, header)

@@ -11,7 +11,7 @@ from pykbroker.server.network.handlers import MANY_ENTRIES, RequestContext
 from pykbroker.server.node.broker import ClusterNode
 from pykbroker.server.node.handlers import handles_on_all_nodes
 
-from .config_preprocessing import preprocess
+from .config_preprocessing import refused_here
 from .controller_requests import submit
 
 
@@ -22,10 +22,7 @@ from .controller_requests import submit
 async def incremental_alter_configs(
     context: RequestContext[ClusterNode], request: IncrementalAlterConfigsRequest
 ) -> IncrementalAlterConfigsResponse:
-    if context.listener.kind == "controller":
-        response: IncrementalAlterConfigsResponse = await submit(context, request)
-        return response
-    refused = preprocess(request.resources, context.node.node_id)
-    response = await submit(context, request)
+    refused = refused_here(context, request.resources)
+    response: IncrementalAlterConfigsResponse = await submit(context, request)
     response.responses += refused
     return response

@@ -43,6 +43,7 @@ APPEND: Final = 2
 SUBTRACT: Final = 3
 STEPS_PER_RESOURCE: Final = 4
 """Of work (`long_work`), besides one for each key."""
+CORDONED_LOG_DIRS: Final = "cordoned.log.dirs"
 _LIST_OPERATIONS: Final = {APPEND: "APPEND", SUBTRACT: "SUBTRACT"}
 
 

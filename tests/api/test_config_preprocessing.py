@@ -9,9 +9,9 @@ from pykbroker.protocol.messages.configs import (
     AlterConfigsRequestAlterableConfig,
     AlterConfigsRequestAlterConfigsResource,
 )
-from tests.metadata.test_configs import BROKER, DELETE, GROUP, SET, TOPIC, Change, resource
+from tests.metadata.test_configs import APPEND, BROKER, DELETE, GROUP, SET, SUBTRACT, TOPIC, Change, resource
 
-NODE_ID = 1
+NODE_ID, LOG_DIRECTORIES = 1, {"/one", "/two"}
 BROKER_LOGGER, CLIENT_METRICS = 8, 16
 
 
@@ -24,6 +24,9 @@ BROKER_LOGGER, CLIENT_METRICS = 8, 16
         ("1", ("num.io.threads", SET, "x"), 42, "Not a number of type INT"),
         ("1", ("max.connection.creation.rate", SET, "5"), 40, "pykbroker does not serve this"),
         ("", ("cordoned.log.dirs", SET, "*"), 42, "broker id must be specified"),
+        ("1", ("cordoned.log.dirs", SET, "/one,/three"), 42, "Missing entries : /three"),
+        ("1", ("cordoned.log.dirs", APPEND, "/three"), 42, "Missing entries : /three"),
+        ("1", ("cordoned.log.dirs", SET, "*,/one"), 42, "it must not contain other values"),
         ("2", ("num.io.threads", SET, "4"), 42, "Unexpected broker id, expected 1, but received 2"),
     ],
 )
@@ -31,7 +34,7 @@ def test_what_a_broker_would_not_take_is_not_passed_on(
     name: str, change: Change, error_code: int, message: str
 ) -> None:
     passed_on = [resource(BROKER, name, change), resource(TOPIC, "t", ("retention.ms", SET, "x"))]
-    [row] = preprocess(passed_on, NODE_ID)
+    [row] = preprocess(passed_on, NODE_ID, LOG_DIRECTORIES)
     assert (row.resource_type, row.resource_name, row.error_code) == (BROKER, name, error_code)
     assert message in (row.error_message or "")
     assert [each.resource_type for each in passed_on] == [TOPIC], "the controller knows the topics"
@@ -41,6 +44,10 @@ def test_what_a_broker_would_not_take_is_not_passed_on(
     ("kind", "name", "change"),
     [
         (BROKER, "1", ("num.io.threads", SET, "4")),
+        (BROKER, "1", ("cordoned.log.dirs", SET, "/one,/two/")),
+        (BROKER, "1", ("cordoned.log.dirs", SET, "*")),
+        (BROKER, "1", ("cordoned.log.dirs", SET, "")),
+        (BROKER, "1", ("cordoned.log.dirs", SUBTRACT, "/three")),
         (BROKER, "", ("some.plugin", SET, "4")),
         (BROKER, "1", ("num.io.threads", DELETE, None)),
         (GROUP, "g", ("nonsense", SET, "1")),
@@ -48,7 +55,7 @@ def test_what_a_broker_would_not_take_is_not_passed_on(
 )
 def test_what_it_would_take_is_up_to_the_controller(kind: int, name: str, change: Change) -> None:
     passed_on = [resource(kind, name, change)]
-    assert preprocess(passed_on, NODE_ID) == []
+    assert preprocess(passed_on, NODE_ID, LOG_DIRECTORIES) == []
     assert len(passed_on) == 1
 
 
@@ -61,7 +68,7 @@ def test_what_it_would_take_is_up_to_the_controller(kind: int, name: str, change
 )
 def test_keys_named_twice_and_keys_without_a_value_are_refused(changes: list[Change], message: str) -> None:
     passed_on = [resource(TOPIC, "t", *changes), resource(TOPIC, "u", ("retention.ms", DELETE, None))]
-    [row] = preprocess(passed_on, NODE_ID)
+    [row] = preprocess(passed_on, NODE_ID, LOG_DIRECTORIES)
     assert (row.resource_name, row.error_code, row.error_message) == ("t", 42, message)
     assert [each.resource_name for each in passed_on] == ["u"]
 
@@ -69,7 +76,7 @@ def test_keys_named_twice_and_keys_without_a_value_are_refused(changes: list[Cha
 def test_a_resource_that_is_named_twice_is_refused() -> None:
     change = ("retention.ms", SET, "5")
     passed_on = [resource(TOPIC, "t", change), resource(GROUP, "t", change), resource(TOPIC, "t", change)]
-    rows = preprocess(passed_on, NODE_ID)
+    rows = preprocess(passed_on, NODE_ID, LOG_DIRECTORIES)
     assert {row.error_message for row in rows} == {"Each resource must appear at most once."}
     assert (len(rows), [each.resource_type for each in passed_on]) == (2, [GROUP])
 
@@ -78,7 +85,7 @@ def test_a_resource_that_is_named_twice_is_refused() -> None:
 @pytest.mark.parametrize("name", ["", "1"])
 def test_what_has_no_configuration_in_the_cluster_is_not_passed_on(kind: int, name: str) -> None:
     passed_on = [resource(kind, name, ("root", SET, "DEBUG")), resource(CLIENT_METRICS, "m", ("interval.ms", SET, "1"))]
-    [row] = preprocess(passed_on, NODE_ID)
+    [row] = preprocess(passed_on, NODE_ID, LOG_DIRECTORIES)
     assert (row.resource_type, row.resource_name, row.error_code) == (kind, name, 42)
     assert row.error_message == f"Unknown resource type {kind}"
     assert [each.resource_type for each in passed_on] == [CLIENT_METRICS], "Apache Kafka's controller keeps these"
@@ -88,5 +95,5 @@ def test_whole_configurations_are_looked_at_as_well() -> None:
     configs = [AlterConfigsRequestAlterableConfig(name="listeners", value="PLAINTEXT://a:1")]
     whole = AlterConfigsRequestAlterConfigsResource(resource_type=BROKER, resource_name="1", configs=configs)
     passed_on = [whole]
-    [row] = preprocess(passed_on, NODE_ID)
+    [row] = preprocess(passed_on, NODE_ID, LOG_DIRECTORIES)
     assert (row.error_code, passed_on) == (42, [])

@@ -17,7 +17,7 @@ from pykbroker.protocol.messages.brokers import (
     BrokerRegistrationRequest,
     BrokerRegistrationResponse,
 )
-from pykbroker.protocol.messages.metadata_records import RegisterBrokerRecord
+from pykbroker.protocol.messages.metadata_records import ConfigRecord, RegisterBrokerRecord
 from pykbroker.protocol.schema import Message
 from pykbroker.server.node.broker_lifecycle import (
     BrokerIdentity,
@@ -40,11 +40,18 @@ class World:
         self.heartbeats = [UNFENCED]
         self.asked: list[Message] = []
         self.offline: list[bytes] = []
+        self.cordoned: list[bytes] = []
         clock = SimulatedClock()
         identity = BrokerIdentity(2, "cluster", bytes(16), None, (), (bytes([9] * 16),))
         config = BrokerConfig({"node.id": "2", "log.dirs": "/data", **properties})
         self.lifecycle = BrokerLifecycle(
-            identity, cast(Any, self), lambda: self.image, config, clock, offline_directories=lambda: self.offline
+            identity,
+            cast(Any, self),
+            lambda: self.image,
+            config,
+            clock,
+            offline_directories=lambda: self.offline,
+            cordoned_directories=lambda: self.cordoned,
         )
 
     async def submit(self, request: Message, *, timeout_ms: int | None = None) -> Message:
@@ -61,6 +68,7 @@ class World:
     def appear(self) -> None:
         """The image has the broker, and it is not fenced."""
         changes = self.image.replay(RegisterBrokerRecord(broker_id=2, broker_epoch=7, fenced=False), 8)
+        self.image.offset = 8
         self.lifecycle.apply(self.image, changes)
 
 
@@ -99,6 +107,33 @@ def test_heartbeats_come_at_their_interval_and_at_once_when_there_is_news() -> N
             world.lifecycle.wake()
             await trio.sleep(0.01)
             assert [beat.offline_log_dirs for beat in world.beats[-2:]] == [[], [bytes([9] * 16)]]
+            nursery.cancel_scope.cancel()
+
+    run(scenario)
+
+
+def test_cordoned_directories_are_told_at_once_and_not_before_the_metadata_are_as_new_as_the_registration() -> None:
+    async def scenario() -> None:
+        world = World()
+        world.heartbeats = [FENCED, UNFENCED]
+        world.cordoned = [bytes([9] * 16)]
+        async with trio.open_nursery() as nursery:
+
+            @nursery.start_soon
+            async def appear_later() -> None:
+                await trio.sleep(0.5)
+                world.appear()
+
+            await nursery.start(world.lifecycle.run)
+            assert world.beats[0].cordoned_log_dirs is None, "what was set at run time is not known yet"
+            await trio.sleep(0.01)
+            assert world.beats[-1].cordoned_log_dirs == [bytes([9] * 16)]
+            count = len(world.beats)
+            world.cordoned.clear()
+            record = ConfigRecord(resource_type=4, resource_name="2", name="cordoned.log.dirs", value="")
+            world.lifecycle.apply(world.image, world.image.replay(record, 9))
+            await trio.sleep(0.01)
+            assert [beat.cordoned_log_dirs for beat in world.beats[count:]] == [[]]
             nursery.cancel_scope.cancel()
 
     run(scenario)

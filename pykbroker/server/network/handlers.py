@@ -81,7 +81,7 @@ class RequestContext(Generic[NodeT_co]):
     node: a Broker on brokers' listeners, a ClusterNode on controllers'. listener: what is served beside this request.
     turn: for handlers that loop over what the request names. admission: of a large request, to be left before the
     handler waits for others. number: the node's requests are numbered as they come, whichever is unpacked or handled
-    first.
+    first. is_forwarded: a broker has checked it, and passed it on in an Envelope.
     """
 
     node: NodeT_co
@@ -91,6 +91,7 @@ class RequestContext(Generic[NodeT_co]):
     turn: Turn = field(default_factory=Turn)
     admission: Admission | None = None
     number: int = 0
+    is_forwarded: bool = False
 
     @property
     def listener_name(self) -> str:

@@ -15,7 +15,7 @@ import trio
 from pykbroker.client.errors import code_of
 from pykbroker.config import BrokerConfig
 from pykbroker.metadata.features import METADATA_VERSION_LEVEL
-from pykbroker.metadata.image import METADATA_VERSION, ImageChanges, MetadataImage
+from pykbroker.metadata.image import BROKER_RESOURCE, METADATA_VERSION, ImageChanges, MetadataImage
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages.brokers import (
     BrokerHeartbeatRequest,
@@ -100,7 +100,8 @@ class UnreportedDirectoryFailure(StartupError):
 class BrokerLifecycle:
     """The broker's life in its cluster.
 
-    offline_directories: ids of log directories that have failed since the start (KIP-858).
+    offline_directories: ids of log directories that have failed since the start (KIP-858). cordoned_directories: ids of
+    those that get no new replicas (KIP-1066).
 
     `wake` is to be called when the controller should hear of something at once.
     """
@@ -114,6 +115,7 @@ class BrokerLifecycle:
         clock: Clock,
         *,
         offline_directories: Callable[[], Sequence[bytes]],
+        cordoned_directories: Callable[[], Sequence[bytes]],
     ) -> None:
         self.epoch = -1
         self._identity = identity
@@ -127,6 +129,7 @@ class BrokerLifecycle:
         self._failure_timeout_ms = config.int("log.dir.failure.timeout.ms")
         self._leaves_orderly = config.bool("controlled.shutdown.enable")
         self._offline_directories = offline_directories
+        self._cordoned_directories = cordoned_directories
         self._told_directories: frozenset[bytes] = frozenset()
         self._leaving = False
         self._news = Signal()
@@ -135,11 +138,12 @@ class BrokerLifecycle:
         self._news.set()
 
     def apply(self, image: MetadataImage, changes: ImageChanges) -> None:
-        """Some changes are not left to the next heartbeat: this broker's own registration, and that another one leaves,
-        which waits until all have read who leads in its place.
+        """Some changes are not left to the next heartbeat: this broker's own registration or configuration, and that
+        another one leaves, which waits until all have read who leads in its place.
         """
         changed = (image.brokers.get(each) for each in changes.brokers)
-        if self._node_id in changes.brokers or any(each and each.in_controlled_shutdown for each in changed):
+        is_own = self._node_id in changes.brokers or (BROKER_RESOURCE, str(self._node_id)) in changes.configs
+        if is_own or any(each and each.in_controlled_shutdown for each in changed):
             self.wake()
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
@@ -218,6 +222,7 @@ class BrokerLifecycle:
                 current_metadata_offset=self._image().offset,
                 want_shut_down=self._leaving,
                 offline_log_dirs=list(offline),
+                cordoned_log_dirs=self._known_cordoned(),
             ),
             timeout_ms=self._session_timeout_ms if timeout_ms is None else timeout_ms,
         )
@@ -230,6 +235,12 @@ class BrokerLifecycle:
         else:
             self._told_directories = frozenset(offline)
         return response
+
+    def _known_cordoned(self) -> list[bytes] | None:
+        """Return None before the metadata are as new as the registration: until then what was set at run time may be
+        missing. The controller keeps the broker fenced for so long.
+        """
+        return list(self._cordoned_directories()) if self._image().offset >= self.epoch else None
 
     def _check_directories(self, failed_since_ms: int | None) -> int | None:
         """Check for how long no controller has heard of a failure. Raises UnreportedDirectoryFailure."""

@@ -151,6 +151,11 @@ class ReplicaManager:
         paths = partition_paths(self._config) if named == ["*"] else named
         return frozenset(map(posixpath.abspath, paths))
 
+    def cordoned_directory_ids(self) -> list[bytes]:
+        """The ids of those of them that are online."""
+        cordoned = self.cordoned_log_directories()
+        return [each.directory_id for path, each in self.log_directories().items() if each and path in cordoned]
+
     def partitions(self) -> list[Partition]:
         """Return the partitions as they are now: while a caller goes through them in turns, some go and others come."""
         return list(self._hosted)

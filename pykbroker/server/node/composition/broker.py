@@ -36,6 +36,7 @@ def broker_role(
         node.config,
         node.clock,
         offline_directories=lambda: replicas.failures.offline_directory_ids,
+        cordoned_directories=replicas.cordoned_directory_ids,
     )
     replicas.failures.on_offline = lifecycle.wake
     replication = node_replication(node.config, replicas, broker.transactions.inter_broker, node.clock)
