@@ -29,7 +29,7 @@ from .class_run import (
     run_class,
 )
 from .harness import classes_of_clusters, why_there_is_no_harness
-from .known_differences import why_class_is_left_out, why_test_may_fail
+from .known_differences import methods_not_run, why_class_is_left_out, why_test_may_fail
 from .parts import part_of_this_commit, parts
 from .ports import ports_of_a_run
 from .recorded_results import read, record
@@ -77,7 +77,7 @@ def _runs(options: argparse.Namespace) -> list[ClassRun]:
         return [_named(each, options.own_clusters) for each in options.classes]
     if not options.minutes:
         names = [name for name in conformance.classes_of_jars() if why_class_is_left_out(name) is None]
-        return [ClassRun(name, has_own_clusters=options.own_clusters) for name in names]
+        return [_named(name, options.own_clusters) for name in names]
     made = parts(read(PYKBROKER), options.minutes * 60 * options.jobs)
     part = options.part or part_of_this_commit(len(made))
     print(  # noqa: T201
@@ -90,7 +90,8 @@ def _runs(options: argparse.Namespace) -> list[ClassRun]:
 
 def _named(text: str, has_own_clusters: bool) -> ClassRun:
     name, _, methods = text.partition("#")
-    return ClassRun(name, frozenset(filter(None, methods.split(","))), has_own_clusters)
+    left_out = frozenset(methods_not_run(name))
+    return ClassRun(name, frozenset(filter(None, methods.split(","))), left_out, has_own_clusters)
 
 
 def _run(run: ClassRun, options: argparse.Namespace) -> list[str]:

@@ -35,10 +35,13 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class ClassRun:
-    """methods: none for all of the class. has_own_clusters: each test gets one, and none is emptied and used again."""
+    """methods: none for all of the class but those that are left out. has_own_clusters: each test gets one, and none is
+    emptied and used again.
+    """
 
     test_class: str
     methods: frozenset[str] = field(default_factory=frozenset)
+    left_out: frozenset[str] = field(default_factory=frozenset)
     has_own_clusters: bool = False
 
     @property
@@ -112,7 +115,9 @@ def _command(run: ClassRun, broker: RunBroker, directory: Path) -> list[str]:
         "junit.jupiter.execution.timeout.testable.method.default": f"{TEST_LIMIT_S}s",
         "junit.jupiter.execution.timeout.thread.mode.default": "SEPARATE_THREAD",
     }
-    chosen = [f"--include-methodname=.*#({'|'.join(map(re.escape, sorted(run.methods)))})$"] if run.methods else []
+    chosen = [f"--include-methodname={_pattern(run.methods)}"] if run.methods else []
+    if run.left_out and not run.methods:
+        chosen = [f"--exclude-methodname={_pattern(run.left_out)}"]
     return [
         *(find_java(), "-Xmx1g", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"),
         *(f"-D{key}={value}" for key, value in properties.items()),
@@ -120,6 +125,10 @@ def _command(run: ClassRun, broker: RunBroker, directory: Path) -> list[str]:
         *("--select-class", run.test_class, *chosen, f"--reports-dir={directory}"),
         *("--details=tree", "--disable-ansi-colors", "--disable-banner"),
     ]
+
+
+def _pattern(methods: frozenset[str]) -> str:
+    return f".*#({'|'.join(map(re.escape, sorted(methods)))})$"
 
 
 def read_report(path: Path) -> dict[str, Outcome]:

@@ -12,7 +12,7 @@ from compat_tests.apache_kafka.jars import KAFKA_VERSION
 
 from .class_run import ABORTED, FAILED, KAFKA, PASSED, PYKBROKER
 from .harness import HERE
-from .known_differences import known_differences, why_class_is_left_out, why_test_may_fail
+from .known_differences import known_differences, methods_not_run, why_class_is_left_out, why_test_may_fail
 from .recorded_results import RecordedTest, Results, read
 
 PAGE = HERE.parents[1] / "docs" / "conformance.md"
@@ -41,13 +41,16 @@ def page() -> str:
 
 
 def offered_tests(here: Results, kafka: Results) -> dict[tuple[str, str], RecordedTest]:
-    """What pykbroker's test gave, for each test that passes on Apache Kafka and is of what pykbroker offers."""
+    """The results of pykbroker that count: of tests for what it offers, and that pass on Apache Kafka or were not run
+    there.
+    """
     return {
-        (name, test): here[name].get(test, RecordedTest("missing", 0))
-        for name, tests in kafka.items()
-        if name in here
+        (name, test): result
+        for name, tests in here.items()
         for test, result in tests.items()
-        if result.verdict == PASSED and why_test_may_fail(name, test) is None
+        if result.verdict != ABORTED
+        and why_test_may_fail(name, test) is None
+        and kafka.get(name, {}).get(test, RecordedTest(PASSED, 0)).verdict == PASSED
     }
 
 
@@ -58,8 +61,8 @@ def _figures(here: Results, kafka: Results) -> list[str]:
     return [
         f"On pykbroker {sum(verdicts.values())} tests of {len(here)} classes were run: {verdicts[PASSED]} passed, "
         f"{verdicts[FAILED]} failed, {verdicts[ABORTED]} were aborted.",
-        f"Of {len(offered)} that pass with Apache Kafka's processes and are not excluded below, {passed} pass "
-        f"({100 * passed / max(1, len(offered)):.1f} %).",
+        f"Of {len(offered)} that pass with Apache Kafka's processes, or were not run with them, and are not excluded "
+        f"below, {passed} pass ({100 * passed / max(1, len(offered)):.1f} %).",
     ]
 
 
@@ -86,6 +89,7 @@ def _excluded(name: str, here: Results) -> str:
         for test, result in here.get(name, {}).items()
         if result.verdict == FAILED and (known := why_test_may_fail(name, test))
     )
+    reasons.update(known.name for known in methods_not_run(name).values())
     return ", ".join(f"{count}: {reason}" for reason, count in sorted(reasons.items()))
 
 

@@ -11,7 +11,7 @@ from collections import defaultdict
 
 from .class_run import ClassRun, method_of
 from .harness import HERE
-from .known_differences import why_class_is_left_out
+from .known_differences import methods_not_run, why_class_is_left_out
 from .recorded_results import RecordedTest, Results
 
 SECONDS_OF_A_JVM = 8
@@ -24,21 +24,23 @@ def all_runs(results: Results, longest_s: float) -> list[tuple[ClassRun, float]]
         run
         for name, tests in sorted(results.items())
         if why_class_is_left_out(name) is None
-        for run in _runs_of(name, _seconds_of_methods(tests), longest_s)
+        for run in _runs_of(name, _seconds_of_methods(name, tests), longest_s)
     ]
 
 
-def _seconds_of_methods(tests: dict[str, RecordedTest]) -> dict[str, float]:
+def _seconds_of_methods(name: str, tests: dict[str, RecordedTest]) -> dict[str, float]:
+    left_out = methods_not_run(name)
     seconds: dict[str, float] = defaultdict(float)
     for test, result in sorted(tests.items()):
-        seconds[method_of(test)] += result.seconds
+        if method_of(test) not in left_out:
+            seconds[method_of(test)] += result.seconds
     return seconds
 
 
 def _runs_of(name: str, seconds: dict[str, float], longest_s: float) -> list[tuple[ClassRun, float]]:
     whole = sum(seconds.values())
     if whole <= longest_s:
-        return [(ClassRun(name), whole + SECONDS_OF_A_JVM)]
+        return [(ClassRun(name, left_out=frozenset(methods_not_run(name))), whole + SECONDS_OF_A_JVM)]
     pieces: list[dict[str, float]] = [{}]
     for method, each in seconds.items():
         if sum(pieces[-1].values()) + each > longest_s and pieces[-1]:

@@ -5,11 +5,13 @@ Apache Kafka is not asked again in each run; `python -m compat_tests.kafkas_own_
 
 from __future__ import annotations
 
+import fcntl
 import json
-import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+
+from compat_tests.apache_kafka.jars import cache_directory
 
 from .class_run import Outcome, method_of
 from .harness import HERE
@@ -23,7 +25,6 @@ class RecordedTest:
     seconds: int
 
 
-_WRITING = threading.Lock()
 Results = dict[str, dict[str, RecordedTest]]
 """By class and test."""
 
@@ -44,7 +45,8 @@ def read(broker: str) -> Results:
 def record(broker: str, test_class: str, methods: frozenset[str], outcomes: Mapping[str, Outcome]) -> None:
     """Replaces what is recorded of these methods, or of the whole class where none is named."""
     new = {test: RecordedTest(outcome.verdict, round(outcome.seconds)) for test, outcome in outcomes.items()}
-    with _WRITING:
+    with open(cache_directory() / ".kafka-tests-recorded.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
         results = read(broker)
         before = results.get(test_class, {}) if methods else {}
         results[test_class] = {t: result for t, result in before.items() if method_of(t) not in methods} | new

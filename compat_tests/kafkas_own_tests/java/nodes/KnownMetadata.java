@@ -3,6 +3,7 @@ package nodes;
 import org.apache.kafka.clients.admin.Admin;
 import org.apache.kafka.clients.admin.AdminClientConfig;
 import org.apache.kafka.clients.admin.FinalizedVersionRange;
+import org.apache.kafka.common.Node;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.Uuid;
 import org.apache.kafka.common.protocol.Errors;
@@ -10,6 +11,7 @@ import org.apache.kafka.common.requests.MetadataResponse.PartitionMetadata;
 import org.apache.kafka.common.requests.MetadataResponse.TopicMetadata;
 import org.apache.kafka.metadata.KRaftMetadataCache;
 import org.apache.kafka.metadata.LeaderAndIsr;
+import org.apache.kafka.metadata.LeaderRecoveryState;
 
 import java.util.ArrayList;
 import java.util.HashMap;
@@ -37,6 +39,9 @@ final class KnownMetadata {
             .collect(Collectors.toSet()));
         m.put("hasAliveBroker", a -> Request.metadata(port, List.of()).brokers().stream().anyMatch(b -> b.id() == (Integer) a[0]));
         m.put("getAliveBrokerNodes", a -> new ArrayList<>(Request.metadata(port, List.of()).brokers()));
+        m.put("getAliveBrokerNode", a -> Request.metadata(port, List.of()).brokers().stream()
+            .filter(b -> b.id() == (Integer) a[0]).findFirst());
+        m.put("getPartitionReplicaEndpoints", a -> replicas((TopicPartition) a[0]));
         m.put("getLeaderAndIsr", a -> partition((String) a[0], (Integer) a[1]).map(KnownMetadata::leaderAndIsr));
         return Stand.in(KRaftMetadataCache.class, m);
     }
@@ -60,11 +65,19 @@ final class KnownMetadata {
             .filter(t -> t.error() == Errors.NONE || t.error() == Errors.LEADER_NOT_AVAILABLE).findFirst();
     }
 
-    private Optional<PartitionMetadata> partition(String topic, int partition) {
+    Optional<PartitionMetadata> partition(String topic, int partition) {
         return topic(topic).flatMap(t -> t.partitionMetadata().stream().filter(p -> p.partition() == partition).findFirst());
     }
 
+    /** By id; the test's listener is the one that is asked. */
+    private Map<Integer, Node> replicas(TopicPartition partition) {
+        Map<Integer, Node> alive = Request.metadata(port, List.of()).brokersById();
+        return partition(partition.topic(), partition.partition()).stream().flatMap(p -> p.replicaIds.stream())
+            .collect(Collectors.toMap(id -> id, id -> alive.getOrDefault(id, Node.noNode())));
+    }
+
     private static LeaderAndIsr leaderAndIsr(PartitionMetadata partition) {
-        return new LeaderAndIsr(partition.leaderId.orElse(LeaderAndIsr.NO_LEADER), partition.inSyncReplicaIds);
+        return new LeaderAndIsr(partition.leaderId.orElse(LeaderAndIsr.NO_LEADER), partition.leaderEpoch.orElse(0),
+            partition.inSyncReplicaIds, LeaderRecoveryState.RECOVERED, LeaderAndIsr.INITIAL_PARTITION_EPOCH);
     }
 }

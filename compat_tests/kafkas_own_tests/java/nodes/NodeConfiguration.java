@@ -127,7 +127,8 @@ public final class NodeConfiguration {
     /**
      * Formats the directories of a node with Kafka's own formatter.
      *
-     * <p>What tests format by default, a metadata.version that is not released, becomes the latest one that is.
+     * <p>Tests format by default with a metadata.version that is not released, and some with one since 4.0, for a
+     * feature that came with it: all of them get the latest one that is released.
      */
     public void format(int id) throws Exception {
         boolean isController = nodes.controllerNodes().containsKey(id);
@@ -152,7 +153,8 @@ public final class NodeConfiguration {
     private void setFeatures(Formatter formatter) {
         BootstrapMetadata wanted = nodes.bootstrapMetadata();
         MetadataVersion released = MetadataVersion.latestProduction();
-        MetadataVersion version = wanted.metadataVersion().isAtLeast(released) ? released : wanted.metadataVersion();
+        boolean isNew = wanted.metadataVersion().isAtLeast(MetadataVersion.IBP_4_0_IV0);
+        MetadataVersion version = isNew ? released : wanted.metadataVersion();
         formatter.setReleaseVersion(version);
         for (Feature feature : Feature.PRODUCTION_FEATURES) {
             short level = wanted.featureLevel(feature.featureName());

@@ -1,17 +1,13 @@
 package nodes;
 
-import kafka.cluster.Partition;
-import kafka.log.LogManager;
 import kafka.network.SocketServer;
 import kafka.raft.KafkaRaftManager;
 import kafka.server.BrokerServer;
 import kafka.server.ControllerServer;
 import kafka.server.KafkaApis;
 import kafka.server.KafkaConfig;
-import kafka.server.ReplicaManager;
 import kafka.server.SharedServer;
 
-import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.network.ListenerName;
 import org.apache.kafka.controller.Controller;
 import org.apache.kafka.coordinator.group.GroupCoordinator;
@@ -19,16 +15,14 @@ import org.apache.kafka.image.loader.MetadataLoader;
 import org.apache.kafka.metadata.BrokerState;
 import org.apache.kafka.raft.LogOffsetMetadata;
 import org.apache.kafka.raft.RaftLog;
+import org.apache.kafka.server.BrokerLifecycleManager;
 import org.apache.kafka.server.common.ApiMessageAndVersion;
-import org.apache.kafka.storage.internals.log.UnifiedLog;
 
-import java.io.File;
 import java.util.HashMap;
 import java.util.Map;
 import java.util.Properties;
 import java.util.concurrent.CompletableFuture;
 import scala.Option;
-import scala.jdk.javaapi.CollectionConverters;
 
 /** The objects by which Kafka's tests see a broker or a controller, for a node that is a process. */
 public final class NodeObjects {
@@ -54,10 +48,15 @@ public final class NodeObjects {
         m.put("metadataCache", a -> cache);
         m.put("sharedServer", a -> sharedServer(known));
         m.put("dataPlaneRequestProcessor", a -> Stand.in(KafkaApis.class, Map.of(
-            "metadataCache", b -> cache, "isConsumerGroupProtocolEnabled", b -> known.groupVersion() > 0)));
-        m.put("logManager", a -> logManager());
-        m.put("replicaManager", a -> replicaManager());
+            "brokerId", b -> config.brokerId(), "metadataCache", b -> cache,
+            "isConsumerGroupProtocolEnabled", b -> known.groupVersion() > 0)));
+        KnownReplicas replicas = new KnownReplicas(config, ports.get(listener), known);
+        m.put("logManager", a -> replicas.logManager());
+        m.put("replicaManager", a -> replicas.replicaManager(cache));
         m.put("groupCoordinator", a -> groupCoordinator());
+        // A node says that it is ready when it is unfenced, and its start has waited for that.
+        m.put("lifecycleManager", a -> Stand.in(BrokerLifecycleManager.class, Map.of(
+            "initialUnfenceFuture", b -> CompletableFuture.completedFuture(null))));
         m.put("isShutdown", a -> !process.isUp());
         m.put("brokerState", a -> process.isUp() ? BrokerState.RUNNING : BrokerState.NOT_RUNNING);
         m.put("startup", a -> start(true));
@@ -109,24 +108,6 @@ public final class NodeObjects {
     private static KafkaRaftManager<ApiMessageAndVersion> raftManager() {
         RaftLog log = Stand.in(RaftLog.class, Map.of("endOffset", a -> new LogOffsetMetadata(0)));
         return Stand.in(KafkaRaftManager.class, Map.of("raftLog", a -> log));
-    }
-
-    // What the broker's files and its configuration tell
-
-    private boolean hasFiles(TopicPartition p) {
-        return config.logDirs().stream().anyMatch(d -> new File(d, p.topic() + "-" + p.partition()).isDirectory());
-    }
-
-    private LogManager logManager() {
-        return Stand.in(LogManager.class, Map.of(
-            "getLog", a -> hasFiles((TopicPartition) a[0]) ? Option.apply(Stand.in(UnifiedLog.class, Map.of())) : Option.empty(),
-            "getLog$default$2", a -> false,
-            "liveLogDirs", a -> CollectionConverters.asScala(config.logDirs().stream().map(File::new).toList()).toSeq()));
-    }
-
-    private ReplicaManager replicaManager() {
-        return Stand.in(ReplicaManager.class, Map.of("onlinePartition", a -> hasFiles((TopicPartition) a[0])
-            ? Option.apply(Stand.in(Partition.class, Map.of())) : Option.empty()));
     }
 
     private GroupCoordinator groupCoordinator() {

@@ -39,7 +39,7 @@ final class Request {
         return (ApiVersionsResponse) send(port, new ApiVersionsRequest(data, ApiKeys.API_VERSIONS.latestVersion()));
     }
 
-    private static AbstractResponse send(int port, AbstractRequest request) {
+    static AbstractResponse send(int port, AbstractRequest request) {
         RequestHeader header = new RequestHeader(request.apiKey(), request.version(), "tests", 7);
         ByteBuffer body = request.serializeWithHeader(header);
         try (Socket socket = new Socket()) {
