@@ -2,6 +2,7 @@
 cleaner. The modules, in reading order:
 
 - `hosted_logs`: all logs of the node, and where each is.
+- `preferred_directories`: where clients want logs that are not there yet.
 - `log_loading`: logs are opened, several at a time.
 - `log_upkeep`: flushes, checkpoints, retention and removal by time.
 - `log_flushes`: group commit.

@@ -21,6 +21,7 @@ from pykbroker.storage.log.recovery_progress import RecoveryProgress
 
 from ..runtime.clock import Clock
 from ..runtime.signal import Signal
+from .preferred_directories import PreferredDirectories
 
 logger = logging.getLogger(__name__)
 
@@ -39,13 +40,15 @@ class Deletion:
 class HostedLogs:
     """The hosted logs know the directories that work, and all logs in them.
 
-    settings_changed: is set when a log is opened, reconfigured or to be removed.
+    settings_changed: is set when a log is opened, reconfigured or to be removed. preferred: where clients want logs
+    that are not there yet.
     """
 
     def __init__(self, directories: Sequence[LogDirectory], *, clock: Clock, producer_id_expiration_ms: int) -> None:
         self.directories = list(directories)
         self.deletions: list[Deletion] = []
         self.settings_changed = Signal()
+        self.preferred = PreferredDirectories()
         self.moving: set[Log] = set()
         """Logs that are copied to another directory: compaction leaves them alone meanwhile."""
         self._clock = clock
@@ -124,6 +127,7 @@ class HostedLogs:
                     each.ensure_not_lost(at)
             directory = self._directory_for(at, topic_id, assigned, cordoned)
             log = self._open_in(directory, at, topic_id, config)
+        self.preferred.forget(at)
         self.settings_changed.set()
         return log, directory.high_watermarks.get(at, 0)
 
@@ -155,20 +159,28 @@ class HostedLogs:
         """Return the directory for a new log, when `planned` are made first. None where something stands in its way."""
         if not self.directories or any(each.knows(at) for each in self.directories):
             return None
-        return self._directory_for_new(assigned, cordoned, planned)
+        return self._directory_for_new(at, assigned, cordoned, planned)
 
     def _directory_for(
         self, at: TopicPartition, topic_id: bytes, assigned: Collection[bytes], cordoned: Callable[[], Container[str]]
     ) -> LogDirectory:
-        return self.find(at, topic_id, assigned) or self._directory_for_new(assigned, cordoned, Counter())
+        return self.find(at, topic_id, assigned) or self._directory_for_new(at, assigned, cordoned, Counter())
 
     def _directory_for_new(
-        self, assigned: Collection[bytes], cordoned: Callable[[], Container[str]], planned: Counter[LogDirectory]
+        self,
+        at: TopicPartition,
+        assigned: Collection[bytes],
+        cordoned: Callable[[], Container[str]],
+        planned: Counter[LogDirectory],
     ) -> LogDirectory:
-        """Choose the directory that the controller wants, else the one with the fewest logs."""
-        for directory in self.directories:
-            if directory.directory_id in assigned:
-                return directory
+        """Choose the directory that the controller wants, else the one that a client wants, else the one with the
+        fewest logs.
+        """
+        preferred = self.preferred.of(at)
+        wanted = [each for each in self.directories if each.directory_id in assigned]
+        wanted += [each for each in self.directories if each is preferred]
+        if wanted:
+            return wanted[0]
         closed = cordoned()
         free = [each for each in self.directories if posixpath.abspath(each.path) not in closed]
         return min(free or self.directories, key=lambda each: len(each.logs) + planned[each])

@@ -107,7 +107,9 @@ class LogMoves:
     # Requests
 
     def move(self, topic: str, index: int, path: str) -> ErrorCode:
-        """Begin to move the replica there, or end a move where it is there already."""
+        """Begin to move the replica there, or end a move where it is there already. A replica that is not here gets its
+        log there when it comes.
+        """
         if not has_room_for_future_name(topic, index):
             return ErrorCode.INVALID_TOPIC_EXCEPTION
         directories = self._replicas.log_directories()
@@ -120,6 +122,8 @@ class LogMoves:
             return ErrorCode.INVALID_REPLICA_ASSIGNMENT
         partition = self._replicas.get_partition(topic, index)
         if isinstance(partition, ErrorCode):
+            if partition in (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION):
+                self._replicas.logs.preferred.note(TopicPartition(topic, index), destination)
             not_here = partition is ErrorCode.NOT_LEADER_OR_FOLLOWER
             return ErrorCode.REPLICA_NOT_AVAILABLE if not_here else partition
         under_way = self._moves.get(partition)
