@@ -78,7 +78,7 @@ def _runs(options: argparse.Namespace) -> list[ClassRun]:
     if not options.minutes:
         names = [name for name in conformance.classes_of_jars() if why_class_is_left_out(name) is None]
         return [_named(name, options.own_clusters) for name in names]
-    made = parts(read(PYKBROKER), options.minutes * 60 * options.jobs)
+    made = parts(conformance.classes_of_jars(), read(PYKBROKER), options.minutes * 60 * options.jobs)
     part = options.part or part_of_this_commit(len(made))
     print(  # noqa: T201
         f"Apache Kafka's own tests, part {part} of {len(made)}; the same again: "

@@ -67,8 +67,9 @@ def _figures(here: Results, kafka: Results) -> list[str]:
 
 
 def _table(here: Results, kafka: Results) -> list[str]:
+    """Those that are not run come last."""
     rows = ["| class | pykbroker: passed, failed, aborted | Apache Kafka's processes | excluded |", "|---|---|---|---|"]
-    for name in sorted(classes_of_jars()):
+    for name in sorted(classes_of_jars(), key=lambda each: (why_class_is_left_out(each) is not None, each)):
         rows.append(f"| `{name}` | {_counts(here.get(name))} | {_counts(kafka.get(name))} | {_excluded(name, here)} |")
     return rows
 

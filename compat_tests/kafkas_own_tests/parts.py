@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import subprocess
 from collections import defaultdict
+from collections.abc import Iterable
 
 from .class_run import ClassRun, method_of
 from .harness import HERE
@@ -16,15 +17,16 @@ from .recorded_results import RecordedTest, Results
 
 SECONDS_OF_A_JVM = 8
 """What a run of a class takes besides its tests."""
+SECONDS_WHERE_NOTHING_IS_RECORDED = 45
 
 
-def all_runs(results: Results, longest_s: float) -> list[tuple[ClassRun, float]]:
+def all_runs(classes: Iterable[str], results: Results, longest_s: float) -> list[tuple[ClassRun, float]]:
     """Each class with its seconds; one that takes longer than `longest_s` is cut between its methods."""
     return [
         run
-        for name, tests in sorted(results.items())
+        for name in sorted(classes)
         if why_class_is_left_out(name) is None
-        for run in _runs_of(name, _seconds_of_methods(name, tests), longest_s)
+        for run in _runs_of(name, _seconds_of_methods(name, results.get(name, {})), longest_s)
     ]
 
 
@@ -38,7 +40,7 @@ def _seconds_of_methods(name: str, tests: dict[str, RecordedTest]) -> dict[str, 
 
 
 def _runs_of(name: str, seconds: dict[str, float], longest_s: float) -> list[tuple[ClassRun, float]]:
-    whole = sum(seconds.values())
+    whole = sum(seconds.values()) if seconds else SECONDS_WHERE_NOTHING_IS_RECORDED
     if whole <= longest_s:
         return [(ClassRun(name, left_out=frozenset(methods_not_run(name))), whole + SECONDS_OF_A_JVM)]
     pieces: list[dict[str, float]] = [{}]
@@ -49,9 +51,9 @@ def _runs_of(name: str, seconds: dict[str, float], longest_s: float) -> list[tup
     return [(ClassRun(name, frozenset(piece)), sum(piece.values()) + SECONDS_OF_A_JVM) for piece in pieces]
 
 
-def parts(results: Results, seconds: float) -> list[list[ClassRun]]:
+def parts(classes: Iterable[str], results: Results, seconds: float) -> list[list[ClassRun]]:
     """As few parts as take no longer than `seconds` each, by what is recorded; the longest run begins each."""
-    runs = sorted(all_runs(results, seconds / 4), key=lambda run: -run[1])
+    runs = sorted(all_runs(classes, results, seconds / 4), key=lambda run: -run[1])
     count = max(1, math.ceil(sum(each for _, each in runs) / seconds))
     made: list[list[ClassRun]] = [[] for _ in range(count)]
     loads = [0.0] * count

@@ -45,6 +45,8 @@ def read(broker: str) -> Results:
 def record(broker: str, test_class: str, methods: frozenset[str], outcomes: Mapping[str, Outcome]) -> None:
     """Replaces what is recorded of these methods, or of the whole class where none is named."""
     new = {test: RecordedTest(outcome.verdict, round(outcome.seconds)) for test, outcome in outcomes.items()}
+    if not outcomes:
+        return
     with open(cache_directory() / ".kafka-tests-recorded.lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         results = read(broker)

@@ -69,11 +69,11 @@ final class KnownMetadata {
         return topic(topic).flatMap(t -> t.partitionMetadata().stream().filter(p -> p.partition() == partition).findFirst());
     }
 
-    /** By id; the test's listener is the one that is asked. */
+    /** The replicas whose brokers are alive, by id; the test's listener is the one that is asked. */
     private Map<Integer, Node> replicas(TopicPartition partition) {
         Map<Integer, Node> alive = Request.metadata(port, List.of()).brokersById();
         return partition(partition.topic(), partition.partition()).stream().flatMap(p -> p.replicaIds.stream())
-            .collect(Collectors.toMap(id -> id, id -> alive.getOrDefault(id, Node.noNode())));
+            .filter(alive::containsKey).collect(Collectors.toMap(id -> id, alive::get));
     }
 
     private static LeaderAndIsr leaderAndIsr(PartitionMetadata partition) {
