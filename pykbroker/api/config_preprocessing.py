@@ -85,7 +85,7 @@ def preprocess(
 def _refused(
     resources: list[_ResourceT], check: Callable[[_Resource, _Changes], None]
 ) -> list[AlterConfigsResourceResponse]:
-    """Take the resources out of `resources` for which `check` raises ApiError, and return their rows of the response."""
+    """Take out the resources for which `check` raises ApiError, and return their rows of the response."""
     rows: list[AlterConfigsResourceResponse] = []
     passed_on = []
     for resource in resources:
