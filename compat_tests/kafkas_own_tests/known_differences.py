@@ -24,12 +24,16 @@ class KnownDifference:
     classes: frozenset[str]
     methods: frozenset[str]
     tests: frozenset[str]
+    is_fault: bool = False
+    """Whether the tests count as failed among those of what pykbroker offers."""
 
 
 @functools.cache
 def known_differences() -> tuple[KnownDifference, ...]:
     return tuple(
-        KnownDifference(name, entry["text"], *(frozenset(entry.get(key, ())) for key in KEYS))
+        KnownDifference(
+            name, entry["text"], *(frozenset(entry.get(key, ())) for key in KEYS), entry.get("is_fault", False)
+        )
         for name, entry in tomllib.loads(FILE.read_text()).items()
     )
 
