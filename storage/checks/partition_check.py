@@ -19,7 +19,7 @@ from ..directories import partition_metadata
 from ..files.disk import Disk, DiskFile
 from ..files.errors import CorruptLog, FileError
 from ..segments import leader_epochs
-from ..segments.batch_scan import is_cut_short, is_zero, lacks_bytes
+from ..segments.batch_scan import is_torn, lacks_bytes
 from ..segments.log_evidence import LogEvidence, Tail, check_tail
 from ..segments.segment import (
     DELETED_SUFFIX,
@@ -282,13 +282,12 @@ class PartitionCheck:
         """Return what stands behind the last sound batch of the log, as one finding. The rule is that of recovery."""
         first, next_offset = findings[0], self._chain.next_offset or 0
         position = first.position or 0
-        is_torn = is_zero(file, position, end) or is_cut_short(file, position, end)
         tail = Tail(
             file.path,
             position,
             next_offset,
             first.what,
-            is_torn,
+            is_torn(file, position, end),
             lacks_bytes=lacks_bytes(file, position, end),
             sound_batches=0,
         )

@@ -25,7 +25,7 @@ from ..files.errors import CorruptLog
 from ..producers.producer_replay import batches_with_producers, replay_producers, update_producers
 from ..producers.producer_state import ProducerStateManager
 from ..segments import leader_epochs
-from ..segments.batch_scan import count_sound_batches, is_cut_short, is_zero, lacks_bytes, scan_batches, scan_headers
+from ..segments.batch_scan import count_sound_batches, is_torn, is_zero, lacks_bytes, scan_batches, scan_headers
 from ..segments.indexes import MAX_RELATIVE_OFFSET
 from ..segments.leader_epochs import LeaderEpochs
 from ..segments.log_config import LogConfig
@@ -203,7 +203,12 @@ class LogLoader:
             trusted = self._segment_of_recovery_point(segments)
         # The active segment is looked at when it is made active.
         for number, segment in enumerate(segments[: min(trusted, len(segments) - 1)]):
-            if segment.open_inactive(segments[number + 1].base_offset):
+            is_unsynced = self._may_have_unsynced_indexes(segments[number + 1])
+            if segment.open_inactive(segments[number + 1].base_offset) and (
+                not is_unsynced or self._evidence.machine_stayed_up or segment.are_indexes_sound()
+            ):
+                if is_unsynced:
+                    segment.sync_indexes()
                 continue
             _log.warning("rebuilding the indexes of %s, which are missing or do not fit it", segment.path(LOG_SUFFIX))
             self._without_indexes.add(segment.base_offset)
@@ -211,7 +216,15 @@ class LogLoader:
             if segment.size != segment.file.size():
                 return number
             segment.make_inactive()
+            segment.sync_indexes()
         return trusted
+
+    def _may_have_unsynced_indexes(self, following: LogSegment) -> bool:
+        """Tell whether a segment was active when it was flushed last, and then rolled: a flush syncs the indexes of
+        segments that were rolled before.
+        """
+        evidence = self._evidence
+        return not evidence.clean_shutdown and following.base_offset == evidence.recovery_point
 
     def _segment_of_recovery_point(self, segments: Sequence[LogSegment]) -> int:
         trusted = sum(segment.base_offset <= self._evidence.recovery_point for segment in segments)
@@ -327,10 +340,10 @@ class LogLoader:
         for later in segments[number + 1 :]:
             sound += count_sound_batches(later.file, 0, later.file.size(), next_offset)
         has_only_zeros = is_zero(segment.file, segment.size, size)
-        is_torn = has_only_zeros or is_cut_short(segment.file, segment.size, size)
+        was_torn = is_torn(segment.file, segment.size, size, is_preallocated=self._config.preallocate)
         path = segment.path(LOG_SUFFIX)
         lacks = lacks_bytes(segment.file, segment.size, size)
-        check_tail(Tail(path, segment.size, next_offset, problem, is_torn, lacks, sound), self._evidence)
+        check_tail(Tail(path, segment.size, next_offset, problem, was_torn, lacks, sound), self._evidence)
         if segment.size < size:
             _log.log(
                 logging.INFO if has_only_zeros else logging.WARNING,

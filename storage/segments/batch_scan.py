@@ -200,7 +200,49 @@ def lacks_bytes(file: DiskFile, position: int, end: int) -> bool:
     return data.endswith(b"\0\0") or any(not data[at : at + _SECTOR_BYTES].strip(b"\0") for at in sectors)
 
 
-def is_cut_short(file: DiskFile, position: int, end: int) -> bool:
+def is_torn(file: DiskFile, position: int, end: int, *, is_preallocated: bool = False) -> bool:
+    """Tell whether a write that a process did not finish leaves the like: nothing but zeros, or the beginning of a
+    batch, behind which the file ends or, where it was preallocated, only zeros follow.
+
+    is_preallocated: the file's segment was, so that the zeros need not go on behind the batch to be known for those.
+    """
+    written_end = _end_of_bytes(file, position, end)
+    if written_end == position:
+        return True
+    return _is_cut_short(file, position, end) or _is_cut_short_in_zeros(
+        file, position, written_end, end if is_preallocated else end - 1
+    )
+
+
+def _end_of_bytes(file: DiskFile, position: int, end: int) -> int:
+    """Return where the last byte ends that is no zero; what is behind the end of data is not read."""
+    end = min(end, file.end_of_data())
+    while end > position:
+        start = max(position, end - _BATCHES_CHUNK_BYTES)
+        size = len(file.read_at(start, end - start).rstrip(b"\0"))
+        if size:
+            return start + size
+        end = start
+    return position
+
+
+def _is_cut_short_in_zeros(file: DiskFile, position: int, written_end: int, latest_end: int) -> bool:
+    """Tell whether the zeros that follow begin within the batch, which ends at `latest_end` at the latest.
+
+    One of them is the usual end of its last record, which has no headers.
+    """
+    if written_end >= latest_end:
+        return False
+    if written_end - position <= MAGIC_OFFSET:
+        return True
+    data = file.read_at(position, RECORD_BATCH_OVERHEAD_BYTES)
+    if len(data) < RECORD_BATCH_OVERHEAD_BYTES or data[MAGIC_OFFSET] != MAGIC_VALUE_V2:
+        return False
+    batch_end = position + decode_batch_header(data).size_bytes
+    return written_end - position < RECORD_BATCH_OVERHEAD_BYTES or written_end < batch_end - 1 < latest_end
+
+
+def _is_cut_short(file: DiskFile, position: int, end: int) -> bool:
     """Tell whether a batch begins there and the file ends within it, as when a write was cut short."""
     data = file.read_at(position, RECORD_BATCH_OVERHEAD_BYTES)
     if len(data) < RECORD_BATCH_OVERHEAD_BYTES:

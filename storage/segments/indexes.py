@@ -138,6 +138,12 @@ class SparseIndex:
                 return not rest
             return self._read_entry(file, count - 2)[0] < self._read_entry(file, count - 1)[0]
 
+    def is_sound(self) -> bool:
+        """Tell whether the file holds nothing but entries that ascend."""
+        with self._opened() as file:
+            data = file.read_at(0, file.size())
+        return self._valid_entries(data) * self._entry.size == len(data)
+
     def _floor(self, key: int, *, cached_only: bool = False) -> tuple[int, int] | None:
         """The last entry whose key is not above `key`. Raises `WouldWait` with `cached_only`."""
         if self._keys is not None and self._values is not None:

@@ -212,6 +212,21 @@ class LogSegment:
             return first is None or record_timestamp(first[1]) == NO_TIMESTAMP
         return last[1] < end_offset and self.time_index.is_end_sound()
 
+    def are_indexes_sound(self) -> bool:
+        """Look at all entries of the indexes: a power cut may have taken any page that was not synced, the last one of
+        few entries as well, which no other entry contradicts.
+        """
+        if not (self.offset_index.is_sound() and self.time_index.is_sound()):
+            return False
+        last = self.time_index.last()
+        if last is None:
+            return True
+        timestamp, offset = last
+        for _, header in scan_headers(self.file, self.offset_index.lookup(offset), self.size):
+            if header.last_offset >= offset:
+                return header.base_offset <= offset and record_timestamp(header) == timestamp
+        return False
+
     def make_active(self) -> int | None:
         """Load the indexes and find the end. Returns the next offset, or None where the file has a torn tail or the
         index lies.

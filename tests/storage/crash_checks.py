@@ -5,19 +5,21 @@ from functools import lru_cache
 from random import Random
 
 from pykbroker.protocol.records.batch import decode_batch_header, iter_batches
+from pykbroker.protocol.records.control import ControlRecordType
 from pykbroker.protocol.topic_partition import TopicPartition
 from pykbroker.storage.directories.log_dirs import LogDirectory
 from pykbroker.storage.log.log import Log
 from tests.storage.batches import NOW_MS
-from tests.storage.crash_runs import CLUSTER_ID, NODE_ID, PATH, Batch, LogPromise, Promises, as_batch
+from tests.storage.crash_life import CLUSTER_ID, NODE_ID, Batch, LogPromise, Promises, as_batch
 from tests.storage.crash_states import Base, Survivors
 from tests.storage.recording_disk import RecordingDisk
 
 LATER_MS = NOW_MS + 100_000
 
 
-def start(disk: RecordingDisk, promises: Promises) -> LogDirectory:
-    directory = LogDirectory.open(disk, PATH, rng=Random(1), node_id=NODE_ID, cluster_id=CLUSTER_ID)
+def start(disk: RecordingDisk, path: str, promises: Promises, *, number: int = 1) -> LogDirectory:
+    """number: of this start; no two give the same name to what they put aside."""
+    directory = LogDirectory.open(disk, path, rng=Random(number), node_id=NODE_ID, cluster_id=CLUSTER_ID)
     for at, promise in promises.items():
         directory.open_log(at.topic, at.partition, promise.life.topic_id, promise.life.config, now_ms=LATER_MS)
     for at in list(directory.found):
@@ -37,7 +39,7 @@ def check(directory: LogDirectory, promises: Promises, *, is_killed: bool) -> "F
 Found = dict[TopicPartition, list[Batch]]
 
 
-def check_again(disk: RecordingDisk, base: Base, promises: Promises, found: Found, *, seed: str) -> None:
+def check_again(disk: RecordingDisk, base: Base, path: str, promises: Promises, found: Found, *, seed: str) -> None:
     """Another crash, while `disk` was started on or when that was done: what the first start served is still there."""
     survivors = Survivors(base)
     rng = Random(seed)
@@ -51,7 +53,7 @@ def check_again(disk: RecordingDisk, base: Base, promises: Promises, found: Foun
         for choice in [*plain, *rng.sample(others, min(3, len(others)))]:
             try:
                 after, _ = survivors.state(choice).disk(disk)
-                again = check(start(after, promises), promises, is_killed=False)
+                again = check(start(after, path, promises, number=2), promises, is_killed=False)
                 for at, batches in found.items() if cut == served_at else ():
                     _check_is_still_there(at, batches, again[at], is_compacted=promises[at].life.config.compact)
             except Exception as failure:
@@ -109,6 +111,7 @@ def _check_log(log: Log, promise: LogPromise, *, is_killed: bool) -> list[Batch]
         assert set(promised) <= set(found), f"{log} has lost {sorted(set(promised) - set(found))[0]}"
     _check_lookups(log, found)
     _check_producers(log, found)
+    _check_transactions(log, found)
     return found
 
 
@@ -133,7 +136,7 @@ def _check_compacted(
     records = [record for batch in found for record in batch.records]
     offsets = [offset for offset, _, _ in records]
     assert offsets == sorted(set(offsets)), f"{log} is not in order: {offsets}"
-    of_life = {record for batch in written for record in batch.records}
+    of_life = {record for version in promise.life.versions for batch in version for record in batch.records}
     assert set(records) <= of_life, f"{log} holds records that nobody wrote"
     promised = [record for batch in written for record in batch.records if record[0] < promised_end]
     latest = {key: (offset, key, value) for offset, key, value in promised}
@@ -164,8 +167,42 @@ def _check_lookups(log: Log, found: Sequence[Batch]) -> None:
 
 def _check_producers(log: Log, found: Sequence[Batch]) -> None:
     """A retry of a producer's last batch is known for one, and its next batch is in order."""
-    latest = {batch.producer_id: batch for batch in found if batch.producer_id >= 0}
+    latest = {batch.producer_id: batch for batch in found if batch.producer_id >= 0 and batch.control is None}
     for producer_id, batch in latest.items():
         duplicate = log.producers.check_client_batch(decode_batch_header(batch.data))
         assert duplicate is not None, f"{log} would take a batch of producer {producer_id} twice"
         assert (duplicate.first_offset, duplicate.last_offset) == (batch.base_offset, batch.next_offset - 1)
+
+
+def _check_transactions(log: Log, found: Sequence[Batch]) -> None:
+    """Readers of committed records are told of every abort, and stop before the first transaction that is open.
+
+    Where the log's beginning was deleted, a transaction may have begun before what is found of it.
+    """
+    open_since: dict[int, int] = {}
+    aborts: set[tuple[int, int]] = set()
+    aborted: dict[tuple[int, int], int] = {}
+    for batch in found:
+        if batch.control is None:
+            if batch.is_transactional:
+                open_since.setdefault(batch.producer_id, batch.base_offset)
+            continue
+        first_offset = open_since.pop(batch.producer_id, None)
+        if batch.control is ControlRecordType.ABORT and batch.base_offset >= log.log_start_offset:
+            aborts.add((batch.producer_id, batch.base_offset))
+            if first_offset is not None:
+                aborted[batch.producer_id, batch.base_offset] = first_offset
+    listed = {
+        (each.producer_id, each.last_offset): each.first_offset
+        for each in log.aborted_transactions(log.log_start_offset, log.log_end_offset)
+    }
+    assert listed.keys() <= aborts, f"{log} tells of transactions that nobody aborted: {listed.keys() - aborts}"
+    for each, first_offset in aborted.items():
+        assert listed.get(each, log.log_end_offset) <= first_offset, f"{log} does not tell of the abort {each}"
+    unstable = log.first_unstable_offset
+    if open_since:
+        first_offset = max(min(open_since.values()), log.log_start_offset)
+        assert unstable is not None, f"{log} has forgotten that a transaction is open since {first_offset}"
+        assert unstable <= first_offset, f"{log} is stable up to {unstable}, a transaction is open since {first_offset}"
+    elif not log.log_start_offset:
+        assert unstable is None, f"{log} knows of an open transaction since {unstable}, and there is none"

@@ -1,8 +1,7 @@
 """Goes through the crash states of a run: `crashes` finds them, `Crash.check` starts on one.
 
-    python -m tests.storage.crash_search RUN CUT CHOICE
-
-makes a state again that a test named, and checks it.
+`crash_states_by_seed` goes through those of new lives; `python -m tests.storage.crash_search RUN CUT CHOICE` makes a
+state again that a test or a search named, and checks it.
 """
 
 import sys
@@ -11,7 +10,9 @@ from random import Random
 from typing import NamedTuple
 
 from tests.storage.crash_checks import check, check_again, start
-from tests.storage.crash_runs import RUNS, Life, Promises
+from tests.storage.crash_life import Life, Promises
+from tests.storage.crash_lives import DRAWN, draw
+from tests.storage.crash_runs import RUNS
 from tests.storage.crash_states import Choice, CrashState, Survivors
 
 RANDOM_CHOICES = 8
@@ -34,10 +35,10 @@ class Crash(NamedTuple):
         """again: with another crash, in the recovery or after it. Raises an exception that names the state."""
         try:
             disk, base = self.state.disk(self.life.disk)
-            directory = start(disk, self.promises)
+            directory = start(disk, self.life.path, self.promises)
             found = check(directory, self.promises, is_killed=self.state.choice.is_killed)
             if again:
-                check_again(disk, base, self.promises, found, seed=str(self))
+                check_again(disk, base, self.life.path, self.promises, found, seed=str(self))
         except Exception as failure:
             failure.add_note(f"a crash state; again: {self}")
             raise
@@ -63,7 +64,7 @@ def crashes(run: str, life: Life, *, most_per_cut: int | None = None) -> Iterato
 
 
 def _cuts(life: Life) -> Iterator[tuple[int, Survivors]]:
-    survivors = Survivors.of_new_disk(life.disk)
+    survivors = Survivors(life.disk.base)
     for cut, operation in enumerate(life.disk.journal, 1):
         survivors.apply(operation)
         if cut >= life.first_cut:
@@ -76,8 +77,13 @@ def _crash(run: str, life: Life, cut: int, survivors: Survivors, choice: Choice)
     return Crash(run, life, cut, survivors.state(choice), promises, number)
 
 
+def life_of(run: str) -> Life:
+    """run: a name, or the seed of a drawn life behind `drawn:`."""
+    return draw(run.removeprefix(DRAWN)) if run.startswith(DRAWN) else RUNS[run]()
+
+
 def find(run: str, cut: int, label: str) -> Crash:
-    life = RUNS[run]()
+    life = life_of(run)
     for at, survivors in _cuts(life):
         if at == cut:
             plain, others = survivors.choices(f"{run}/{cut}", RANDOM_CHOICES)

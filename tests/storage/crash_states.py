@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import NamedTuple, TypeAlias
 
+from pykbroker.storage.files.disk import Disk
 from tests.storage.recording_disk import (
     Directory,
     Inode,
@@ -51,6 +52,10 @@ class Base:
     data: Mapping[Inode, bytes]
 
 
+def empty_disk(root: Directory) -> Base:
+    return Base(root, {root: {}}, {})
+
+
 class Choice(NamedTuple):
     """What of the pending changes is there. `label` tells it from the others at the same cut.
 
@@ -72,7 +77,7 @@ class CrashState(NamedTuple):
     files: Sequence[tuple[str, Node, bytes | None]]
     """Paths with what is there; None is a directory. Parents come first."""
 
-    def disk(self, before: RecordingDisk) -> "tuple[RecordingDisk, Base]":
+    def disk(self, before: Disk) -> "tuple[RecordingDisk, Base]":
         """A disk of its own that holds the state, and what a journal of that disk begins with.
 
         before: the disk that the process or the machine had until then.
@@ -108,7 +113,7 @@ class Survivors:
 
     @classmethod
     def of_new_disk(cls, disk: RecordingDisk) -> "Survivors":
-        return cls(Base(disk.root, {disk.root: {}}, {}))
+        return cls(empty_disk(disk.root))
 
     def apply(self, operation: Operation) -> None:
         self._last = operation

@@ -3,14 +3,16 @@
 import errno
 import logging
 import os
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 
 import pytest
 
+from pykbroker.protocol.records.batch import ATTRIBUTES_OFFSET
 from pykbroker.sim.faulty_disk import Fault, FaultyDisk
 from pykbroker.storage.files.disk import OsDisk, OsDiskFile
-from pykbroker.storage.files.errors import FileError, NoRoom
+from pykbroker.storage.files.errors import CorruptLog, FileError, NoRoom
 from pykbroker.storage.log.log import Log
 from tests.storage.batches import NOW_MS, batch, config, offsets, open_log, read_all
 from tests.storage.full_system_calls import full_after
@@ -65,6 +67,40 @@ def test_a_process_that_was_killed_leaves_zeros_that_are_cut_off(tmp_path: Path,
     write(log, 1)
     assert offsets(read_all(log)) == list(range(written + 1))
     log.abandon()
+
+
+@pytest.mark.parametrize("batches_before", [0, PER_SEGMENT - 1])
+@pytest.mark.parametrize("segment_bytes", [SEGMENT_BYTES, PER_SEGMENT * len(batch())])
+def test_a_batch_that_a_killed_process_wrote_in_part_is_cut_off(
+    tmp_path: Path, batches_before: int, segment_bytes: int
+) -> None:
+    """The zeros of a preallocated file stand where the rest of the batch would be, and are not taken for damage."""
+    settings = replace(CONFIG, segment_bytes=segment_bytes)
+    log = open_log(OsDisk(), str(tmp_path), settings)
+    write(log, batches_before + 1)
+    log.abandon()
+    file = tmp_path / "00000000000000000000.log"
+    whole = file.read_bytes()
+    start, end = batches_before * len(batch()), (batches_before + 1) * len(batch())
+    for written in range(start, end - 1):
+        file.write_bytes(whole[:written] + bytes(segment_bytes - written))
+        log = open_log(OsDisk(), str(tmp_path), settings, high_watermark=batches_before, machine_stayed_up=True)
+        assert log.log_end_offset == batches_before, f"with {written - start} bytes of the batch"
+        log.abandon()
+
+
+def test_a_flipped_bit_in_a_preallocated_file_stays_damage(tmp_path: Path) -> None:
+    log = open_log(OsDisk(), str(tmp_path), CONFIG)
+    write(log, 2)
+    log.abandon()
+    file = tmp_path / "00000000000000000000.log"
+    whole = file.read_bytes()
+    for position in range(len(batch()) + ATTRIBUTES_OFFSET, 2 * len(batch())):
+        flipped = bytearray(whole)
+        flipped[position] ^= 16
+        file.write_bytes(flipped)
+        with pytest.raises(CorruptLog, match="no crash of a process leaves that"):
+            open_log(OsDisk(), str(tmp_path), CONFIG, machine_stayed_up=True)
 
 
 def test_zeros_that_were_never_written_are_not_read(
