@@ -120,7 +120,10 @@ class Log(LogState):
         self.cleaning = Turn()
         """Held by the thread that makes new segments for a compaction, or has another process make them."""
         self.before_first_flush: Callable[[], None] = lambda: None
-        """Makes durable what the directory holds beside the log, and must not be missing where records are there."""
+        """Makes durable what the directory holds beside the log, and must not be missing where records are there. It is
+        called in front of each flush of records, whatever else of the log is durable already: a recovery leaves durable
+        names of a log that has none.
+        """
         self._may_have_aborted = not all(segment.transaction_index.is_empty for segment in segments)
         self._replacement = SegmentReplacement(self._segments, producers)
         self._is_abandoned = False
@@ -747,7 +750,8 @@ class Log(LogState):
                 segment.sync()
         if end_offset:
             # A log that never had a record is made anew where it is lost.
-            self._names.sync_changes(name_changes, self.before_first_flush)
+            self.before_first_flush()
+            self._names.sync_changes(name_changes)
         # What follows may find no room, and the records need it least.
         self._epochs.write(end_offset)
         for segment in rolled:

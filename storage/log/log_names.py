@@ -4,7 +4,6 @@ A file is durable only together with the directory entry that names it (`LocalLo
 """
 
 import posixpath
-from collections.abc import Callable
 
 from ..files.disk import Disk
 
@@ -33,15 +32,10 @@ class LogNames:
         """Make the names of the files durable, and not the directory's."""
         self._disk.sync_directory(self._directory)
 
-    def sync_changes(self, changes: int, before_first: Callable[[], None]) -> None:
-        """Make so many names durable, and once that of the directory, which may be new.
-
-        before_first: makes durable what must be there before anything of the log is.
-        """
+    def sync_changes(self, changes: int) -> None:
+        """Make so many names durable, and once that of the directory, which may be new."""
         if changes == self._synced_changes:
             return
-        if not self._is_parent_synced:
-            before_first()
         self.sync()
         if not self._is_parent_synced:
             self._disk.sync_directory(posixpath.dirname(self._directory))

@@ -1,9 +1,10 @@
 """Runs of a log directory's life, each with a name: what is known to go wrong in a broker's storage, step by step."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
-from tests.storage.crash_life import COMPACTED, Life
+from tests.storage.crash_life import COMPACTED, SMALL, Life
 
 Run = Callable[..., Life]
 """Takes what `Life` takes: a disk and a path."""
@@ -193,4 +194,60 @@ def restarts(**place: Any) -> Life:
     return life
 
 
-RUNS: dict[str, Run] = {run.__name__: run for run in (appends, follower, deletions, compaction, topics, restarts)}
+def first_records_after_a_kill(**place: Any) -> Life:
+    """A log that had no record yet is recovered, and its topic id is not durable before its first records are."""
+    life = Life(**place)
+    at = life.create("t", replace(SMALL, preallocate=True))
+    life.kill()
+    life.start()
+    life.append(at, producer=1)
+    life.flush(at)
+    life.append(at, producer=1)
+    life.checkpoint()
+    return life
+
+
+def rolls_behind_a_checkpoint(**place: Any) -> Life:
+    """The indexes of a segment that was active when it was flushed are written when it is rolled, and not synced."""
+    life = Life(**place)
+    at = life.create("t", replace(SMALL, index_interval_bytes=4096))
+    for _ in range(3):
+        for _ in range(2):
+            life.append(at, producer=1)
+        life.flush(at)
+        life.checkpoint()
+        life.roll(at)
+        life.append(at)
+        life.kill()
+        life.start()
+    return life
+
+
+def retention_of_everything(**place: Any) -> Life:
+    """Also the active segment goes: what is left is a new one, whose name nobody has synced."""
+    life = Life(**place)
+    at = life.create("t")
+    for _ in range(2):
+        for _ in range(4):
+            life.append(at, producer=1)
+        life.flush(at)
+        life.checkpoint()
+        life.retain(at, 0)
+        life.remove_deleted()
+    return life
+
+
+RUNS: dict[str, Run] = {
+    run.__name__: run
+    for run in (
+        appends,
+        follower,
+        deletions,
+        compaction,
+        topics,
+        restarts,
+        first_records_after_a_kill,
+        rolls_behind_a_checkpoint,
+        retention_of_everything,
+    )
+}

@@ -16,6 +16,8 @@ import traceback
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+import click
+
 from tests.storage.crash_lives import DRAWN
 from tests.storage.crash_search import Crash, crashes, life_of
 
@@ -73,17 +75,17 @@ def main() -> int:
     parser.add_argument("--most-per-cut", type=int, default=MOST_PER_CUT)
     options = parser.parse_args()
     logging.getLogger("pykbroker").setLevel(logging.CRITICAL)  # every second state has something to warn of
-    print(f"crash states of base seed {options.seed}", flush=True)
+    click.echo(f"crash states of base seed {options.seed}")
     told, reported_s = 0, time.monotonic()
     progress = Progress()
     for progress in go_through(options.seed, options.states, most_per_cut=options.most_per_cut):
         for failure in progress.failures[told:]:
-            print(failure, flush=True)
+            click.echo(failure)
         told = len(progress.failures)
         if time.monotonic() - reported_s > REPORT_S:
             reported_s = time.monotonic()
-            print(progress, flush=True)
-    print(progress, flush=True)
+            click.echo(progress)
+    click.echo(progress)
     return 1 if progress.failures else 0
 
 

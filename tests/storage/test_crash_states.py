@@ -25,6 +25,9 @@ LEAST_STATES = {
     "compaction": 3500,
     "topics": 1450,
     "restarts": 2450,
+    "first_records_after_a_kill": 200,
+    "rolls_behind_a_checkpoint": 600,
+    "retention_of_everything": 800,
 }
 """So that a test cannot shrink unnoticed."""
 
