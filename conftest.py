@@ -15,6 +15,7 @@ import pytest
 from compat_tests.apache_kafka import JavaMissing, find_java, why_there_is_no_kafka
 from compat_tests.chaos.network import why_there_are_no_namespaces
 from compat_tests.kafkas_own_tests.harness import why_there_is_no_harness
+from compat_tests.strace import why_nothing_can_be_traced
 from compat_tests.volumes import why_nothing_can_be_mounted
 
 pytest_plugins = ["compat_tests.referee.plugin", "compat_tests.side_by_side"]
@@ -42,6 +43,7 @@ REQUIREMENTS: dict[str, Callable[[], str | None]] = {
     "spark": _spark_is_missing,
     "kcat": _kcat_is_missing,
     "mounts": functools.cache(why_nothing_can_be_mounted),
+    "strace": functools.cache(why_nothing_can_be_traced),
     "netns": functools.cache(why_there_are_no_namespaces),
 }
 
