@@ -248,8 +248,7 @@ def test_whatever_is_answered_is_durable(tmp_path: Path) -> None:
     assert checker.seen == promises.by_id.keys(), "strace has not told of every answer"
     assert checker.trace.calls > 400
     on_disk = {
-        str(path.relative_to(broker.data_directory)): path.read_bytes()
-        for path in broker.data_directory.rglob("*.log")
+        str(path.relative_to(broker.data_directory)): path.read_bytes() for path in broker.data_directory.rglob("*.log")
     }
     assert {path: data for path, data in checker.trace.durable_files().items() if path.endswith(".log")} == on_disk
 

@@ -1,0 +1,146 @@
+"""One cut after another: a broker under load loses its power, starts on what is left, and has kept every promise."""
+
+import json
+import random
+import re
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from ..brokers import Pykbroker
+from ..waiting import DEADLINE_S, until
+from .load import PARTITIONS, Client, IdempotentProducer, OffsetCommitter, TransactionalProducer
+from .volume import Cut, CutVolume
+
+PROPERTIES = {
+    "log.flush.interval.messages": "1",
+    "log.flush.offset.checkpoint.interval.ms": "300",
+    "log.flush.start.offset.checkpoint.interval.ms": "300",
+    "replica.high.watermark.checkpoint.interval.ms": "300",
+    "log.segment.bytes": "1048576",
+    "log.segment.delete.delay.ms": "100",
+    "log.retention.check.interval.ms": "500",
+    "offsets.topic.num.partitions": "2",
+    "transaction.state.log.num.partitions": "2",
+    "metadata.log.max.record.bytes.between.snapshots": "3000",
+}
+TOPIC_CONFIGS: list[dict[str, str]] = [
+    {},
+    {"preallocate": "true", "segment.bytes": "1048576"},
+    {"segment.ms": "100", "index.interval.bytes": "64"},
+]
+_BAD = re.compile(r"^.*(ERROR|Traceback|damaged|is offline|quarantin).*$", re.MULTILINE)
+_LONGEST_LOAD_S = 1.5
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What was seen so far."""
+
+    cuts: int = 0
+    promises: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.cuts} power cuts, {self.promises} promises kept"
+
+
+class PowerCuts:
+    """`cut` is one of them; everything stays where it is for the next one."""
+
+    def __init__(self, directory: Path, seed: int, *, file_system: str = "ext4") -> None:
+        self.outcome = Outcome()
+        self._seed = seed
+        self._volume = CutVolume(directory, file_system)
+        self.broker = Pykbroker(directory / "broker", PROPERTIES | {"log.dirs": str(self._volume.path / "data")})
+        self._log_read = 0
+        self._topics: set[str] = set()
+
+    def close(self) -> None:
+        self.broker.kill()
+        self._volume.close()
+
+    def __enter__(self) -> "PowerCuts":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def cut(self, number: int) -> None:
+        """The cut of this number, which the seed and the number decide, but for the machine's speed."""
+        rng = random.Random(f"{self._seed}/{number}")
+        if self.broker.process is None:
+            self._start()
+        clients = self._clients(number, rng)
+        for client in clients:
+            client.start()
+        self._wait_for_load(clients, rng)
+        epoch = self._leader_epoch()
+        self._volume.cut(rng.choice((Cut.NOTHING, Cut.NOTHING, Cut.JOURNAL, Cut.EVERYTHING)))
+        if rng.random() < 0.5:
+            time.sleep(
+                rng.uniform(0, 0.2)
+            )  # the broker lives on a little without its disk, and may acknowledge nothing
+        self.broker.kill()
+        self._volume.unmount()
+        self._volume.mount()
+        self._start()
+        for client in clients:
+            client.end()
+        assert self._leader_epoch() > epoch, "a vote is forgotten"
+        self.outcome.promises += sum(client.check() for client in clients)
+        self._check_topics()
+        self.outcome.cuts += 1
+
+    def _start(self) -> None:
+        self._log_read = len(self.broker.log_text())
+        self.broker.start()
+
+    def _clients(self, number: int, rng: random.Random) -> list[Client]:
+        """Clients with new topics; those of the cut before are deleted meanwhile."""
+        bootstrap = self.broker.bootstrap
+        admin = AdminClient({"bootstrap.servers": bootstrap})
+        names = [f"{kind}-{number}" for kind in ("records", "transactions", "offsets")]
+        new = [NewTopic(name, PARTITIONS, 1, config=rng.choice(TOPIC_CONFIGS)) for name in names]
+        for future in admin.create_topics(new).values():
+            future.result(DEADLINE_S)
+        old = sorted(self._topics)
+        self._topics = set(names)
+        if old:
+            admin.delete_topics(old)  # nobody waits for it
+        kinds = (IdempotentProducer, TransactionalProducer, OffsetCommitter)
+        return [kind(bootstrap, name) for kind, name in zip(kinds, names, strict=True)]
+
+    def _wait_for_load(self, clients: list[Client], rng: random.Random) -> None:
+        producer = clients[0]
+        assert isinstance(producer, IdempotentProducer)
+        until(lambda: producer.acknowledgements or producer.failure, "something is acknowledged")
+        time.sleep(rng.uniform(0, _LONGEST_LOAD_S))
+
+    def _leader_epoch(self) -> int:
+        state = self._volume.path / "data" / "__cluster_metadata-0" / "quorum-state"
+        return int(json.loads(state.read_bytes())["leaderEpoch"])
+
+    def _check_topics(self) -> None:
+        admin = AdminClient({"bootstrap.servers": self.broker.bootstrap})
+        found = admin.list_topics(timeout=DEADLINE_S).topics
+        assert self._topics <= found.keys(), f"topics are gone: {self._topics - found.keys()}"
+        bad = _BAD.search(self.broker.log_text()[self._log_read :])
+        assert bad is None, f"the broker has found what no power cut leaves: {bad[0]}"
+
+
+def run_cuts(directory: Path, cuts: int, seed: int, *, file_system: str = "ext4", say: Callable[[str], object]) -> None:
+    """Raises an exception whose note says how to run the same cuts again."""
+    with PowerCuts(directory, seed, file_system=file_system) as power:
+        for number in range(cuts):
+            try:
+                power.cut(number)
+            except BaseException as failure:
+                command = f"python -m compat_tests.power_cuts --cuts {number + 1} --seed {seed}"
+                failure.add_note(f"cut {number}; again: {command} --file-system {file_system}")
+                failure.add_note(power.broker.log_tail())
+                raise
+            say(f"{power.outcome}")
+        power.broker.stop()
