@@ -213,8 +213,8 @@ class LogSegment:
         return last[1] < end_offset and self.time_index.is_end_sound()
 
     def are_indexes_sound(self) -> bool:
-        """Look at all entries of the indexes: a power cut may have taken any page that was not synced, the last one of
-        few entries as well, which no other entry contradicts.
+        """Look at all entries of the indexes: a power cut may have taken any page that was not synced, and entries at
+        the end. The last time entry tells the largest timestamp of the segment.
         """
         if not (self.offset_index.is_sound() and self.time_index.is_sound()):
             return False
@@ -222,10 +222,15 @@ class LogSegment:
         if last is None:
             return True
         timestamp, offset = last
+        is_there = False
         for _, header in scan_headers(self.file, self.offset_index.lookup(offset), self.size):
-            if header.last_offset >= offset:
-                return header.base_offset <= offset and record_timestamp(header) == timestamp
-        return False
+            if header.last_offset < offset:
+                continue
+            if header.base_offset <= offset:
+                is_there = record_timestamp(header) == timestamp
+            elif record_timestamp(header) > timestamp:
+                return False
+        return is_there
 
     def make_active(self) -> int | None:
         """Load the indexes and find the end. Returns the next offset, or None where the file has a torn tail or the
