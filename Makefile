@@ -5,6 +5,8 @@
 # make record   Apache Kafka's half of the comparisons in compat_tests/: asks it anew what is stale in compat_tests/recorded/
 # make referee  asks Apache Kafka all of it again, and fails where it answers something else than what is recorded
 # make chaos MINUTES=N     a cluster of processes whose nodes are killed, frozen and cut off, under clients
+# make crash-states STATES=N SEED=S   starts on what crashes leave of log directories' lives that a seed draws
+# make power-cuts CUTS=N SEED=S      a broker whose file system loses its power under clients; as root
 # make hostile  requests that cost a broker much more than their client, beside an honest one
 # make kafka-tests  Apache Kafka's own integration tests on pykbroker: all, CLASSES="…", or a part that takes MINUTES=N
 # make bench    pykbroker beside Apache Kafka
@@ -15,8 +17,8 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 CHECKS := check-style check-mypy check-pyright check-imports
 
-.PHONY: run test check $(CHECKS) compiled apache-kafka simulate record referee chaos hostile kafka-tests bench clean \
-	system-packages
+.PHONY: run test check $(CHECKS) compiled apache-kafka simulate record referee chaos crash-states power-cuts hostile \
+	kafka-tests bench clean system-packages
 .DELETE_ON_ERROR:
 # A test run starts hundreds of Python processes: modules are compiled once, whatever the environment says.
 unexport PYTHONDONTWRITEBYTECODE
@@ -83,6 +85,12 @@ referee: $(VENV)/.all-installed system-packages
 
 chaos: $(VENV)/.all-installed system-packages
 	$(BIN)/python -m compat_tests.chaos --minutes $(or $(MINUTES),5) $(CHAOS_ARGS)
+
+crash-states: $(VENV)/.all-installed
+	$(BIN)/python -m tests.storage.search_crash_states --states $(or $(STATES),100000) $(if $(SEED),--seed $(SEED))
+
+power-cuts: $(VENV)/.all-installed
+	$(BIN)/python -m compat_tests.power_cuts --cuts $(or $(CUTS),100) $(if $(SEED),--seed $(SEED))
 
 hostile: $(VENV)/.all-installed
 	$(BIN)/python -m compat_tests.hostile.load $(HOSTILE_ARGS)

@@ -58,6 +58,8 @@ SECONDS = {
     "compat_tests/test_transactions_in_files.py": 20,
     "compat_tests/test_preallocation.py": 12,
     "compat_tests/test_verify.py": 12,
+    "compat_tests/test_system_calls.py": 15,
+    "compat_tests/power_cuts/test_power_cuts.py": 20,
 }
 """How long a group, or a test of a file, takes on a quiet machine: of those that take more than ten seconds."""
 

@@ -8,7 +8,7 @@ import itertools
 import os
 import signal
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -43,6 +43,7 @@ from pykbroker.protocol.schema import Message
 from tests.storage.file_trace import FileTrace
 
 from .brokers import Place, Pykbroker, loopback_place, pykbroker_command
+from .ports import take_ports
 from .raw_client import RawClient
 from .strace import StraceReader, strace_command, traced_pid
 from .waiting import DEADLINE_S, until
@@ -68,7 +69,7 @@ R = TypeVar("R", bound=Message)
 
 
 class TracedBroker(Pykbroker):
-    """Each start of it is a trace of its own. forgets: a class of the real disk, and a method that does nothing."""
+    """Each start of it is a trace of its own. forgets: what the real disk's module has, and what of it does nothing."""
 
     def __init__(
         self, directory: Path, properties: Mapping[str, str], *, forgets: tuple[str, str] | None = None
@@ -266,3 +267,79 @@ def test_a_broker_that_forgets_to_sync_is_found(tmp_path: Path, forgets: tuple[s
     checker = Checker(broker, promises)
     checker.read(broker)
     assert any(what.decode() in each for each in checker.broken)
+
+
+def vote(promises: Promises, client: RawClient, candidate: int, epoch: int) -> bool:
+    """Ask for a vote in an epoch, as another voter does. Returns whether it is granted."""
+    partition = VoteRequestPartitionData(
+        partition_index=0,
+        replica_epoch=epoch,
+        replica_id=candidate,
+        replica_directory_id=bytes(16),
+        voter_directory_id=bytes(16),
+        last_offset_epoch=0,
+        last_offset=0,
+    )
+    topic = VoteRequestTopicData(topic_name="__cluster_metadata", partitions=[partition])
+    number, response = promises.ask(client, VoteRequest(topics=[topic]), 0, VoteResponse)
+    assert response.error_code == 0
+    answer = response.topics[0].partitions[0]
+    assert answer.error_code == 0
+    if answer.vote_granted:
+        state = f'"leaderEpoch":{epoch},"votedId":{candidate},'
+        promises.by_id[number] = "__cluster_metadata-0/quorum-state", state.encode()
+    return bool(answer.vote_granted)
+
+
+class TracedVoter(TracedBroker):
+    """A controller in a quorum of three, of which the others do not run."""
+
+    def __init__(self, directory: Path, *, forgets: tuple[str, str] | None = None) -> None:
+        super().__init__(directory, {}, forgets=forgets)
+        ports = [self.port, *take_ports(2)]
+        self.properties |= {
+            "process.roles": "controller",
+            "node.id": "1",
+            "listeners": f"CONTROLLER://{self.bootstrap}",
+            "controller.listener.names": "CONTROLLER",
+            "controller.quorum.voters": ",".join(f"{id}@127.0.0.1:{port}" for id, port in enumerate(ports, 1)),
+            "controller.quorum.election.timeout.ms": "600000",
+            "controller.quorum.fetch.timeout.ms": "600000",
+        }
+
+
+def ask_for_votes(voter: TracedVoter) -> Promises:
+    promises = Promises()
+    with running(voter):
+        for epochs in ((5, 6), (7,)):
+            with RawClient(voter.address) as client:
+                for epoch in epochs:
+                    assert vote(promises, client, 2 + epoch % 2, epoch)
+                    assert not vote(promises, client, 3 - epoch % 2, epoch)
+            voter.kill()
+            voter.start()
+        with RawClient(voter.address) as client:
+            assert not vote(promises, client, 2, 7), "the vote of another candidate is forgotten"
+    return promises
+
+
+@pytest.mark.parametrize("forgets", [("os", "fsync"), ("OsDisk", "sync_directory")])
+def test_a_voter_that_forgets_to_sync_is_found(tmp_path: Path, forgets: tuple[str, str]) -> None:
+    voter = TracedVoter(tmp_path / "voter", forgets=forgets)
+    promises = Promises()
+    with running(voter), RawClient(voter.address) as client:
+        assert vote(promises, client, 2, 5)
+    checker = Checker(voter, promises)
+    checker.read(voter)
+    assert any("quorum-state* when that is answered" in each for each in checker.broken)
+
+
+def test_a_vote_is_durable_before_it_is_told(tmp_path: Path) -> None:
+    voter = TracedVoter(tmp_path / "voter")
+    promises = ask_for_votes(voter)
+    assert len(promises.by_id) == 3
+    checker = Checker(voter, promises)
+    checker.read(voter)
+    assert not checker.broken
+    assert not checker.trace.violations
+    assert checker.seen == promises.by_id.keys()

@@ -3,8 +3,8 @@
 import signal
 import tempfile
 import time
-from types import FrameType
 from pathlib import Path
+from types import FrameType
 
 import click
 

@@ -1,4 +1,4 @@
-"""A few power cuts under a broker, and what the file systems do in them. `python -m compat_tests.power_cuts` does more."""
+"""A few power cuts under a broker, and what the file systems do in them; `make power-cuts` makes more of them."""
 
 import os
 from pathlib import Path

@@ -8,12 +8,10 @@ import json
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import cast
 from unittest import mock
 
 import pytest
 
-from pykbroker.sim.faulty_disk import FaultyDisk
 from pykbroker.storage.files.disk import OsDisk, OsDiskFile
 from tests.storage.file_trace import FileTrace
 from tests.storage.os_calls import OsCalls
@@ -69,7 +67,7 @@ def scripted_life(trace: FileTrace) -> Scenario:
 
 def run_on_the_real_disk(path: Path) -> FileTrace:
     with OsCalls(str(path)).recorded() as calls:
-        with mock.patch("pykbroker.sim.node.FaultyDisk", lambda disk, rng: cast(FaultyDisk, OsDisk())):
+        with mock.patch("pykbroker.sim.node.FaultyDisk", return_value=OsDisk()):
             run_world(scripted_life(calls.trace), 1, EVERY_MESSAGE | {"log.dirs": str(path / LOG_DIRECTORY)})
         return calls.trace
 
