@@ -36,8 +36,12 @@ class LogNames:
         """Make so many names durable, and once that of the directory, which may be new."""
         if changes == self._synced_changes:
             return
+        self.sync_with_directory()
+        self._synced_changes = changes
+
+    def sync_with_directory(self) -> None:
+        """Make the names of the files durable, and once that of the directory, which may be new."""
         self.sync()
         if not self._is_parent_synced:
             self._disk.sync_directory(posixpath.dirname(self._directory))
             self._is_parent_synced = True
-        self._synced_changes = changes

@@ -118,7 +118,8 @@ class Truncation(ABC):
 
     def _finish(self) -> None:
         self._parts.segments.active.sync()
-        self._parts.names.sync()
+        # A log that begins anew counts as flushed up to there: it must not be missing when that is written.
+        self._parts.names.sync_with_directory()
         for path in self._paths:
             self._parts.disk.remove(path)
 

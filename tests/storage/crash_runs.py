@@ -237,6 +237,18 @@ def retention_of_everything(**place: Any) -> Life:
     return life
 
 
+def beginning_before_a_flush(**place: Any) -> Life:
+    """A follower's log that is new begins at an offset, which a checkpoint tells before anything is flushed."""
+    life = Life(**place)
+    at = life.create("t")
+    life.begin_anew(at, 1000)
+    life.checkpoint()
+    life.append(at, as_follower=True)
+    life.begin_anew(at, 2000)
+    life.checkpoint()
+    return life
+
+
 RUNS: dict[str, Run] = {
     run.__name__: run
     for run in (
@@ -249,5 +261,6 @@ RUNS: dict[str, Run] = {
         first_records_after_a_kill,
         rolls_behind_a_checkpoint,
         retention_of_everything,
+        beginning_before_a_flush,
     )
 }

@@ -146,8 +146,10 @@ class Survivors:
         plain = [Choice("killed", everything, all_data, is_killed=True)]
         plain += self._killed_in_the_last_write(everything, all_data)
         others: list[Choice] = []
+        # The latest name without what it stands on is what somebody has forgotten to sync.
+        plainest = {"all", "none", f"only {len(self._pending_names) - 1}"}
         for label, kept in self._name_choices():
-            found = plain if label in ("all", "none") else others
+            found = plain if label in plainest else others
             found.append(Choice(f"names {label}, data all", kept, all_data))
             found.append(Choice(f"names {label}, data none", kept, no_data))
         for inode, each in variants.items():

@@ -8,10 +8,12 @@ import os
 
 import pytest
 
+from pykbroker.storage.segments.segment import LogSegment
 from tests.storage.crash_runs import RUNS
 from tests.storage.crash_search import crashes, find
 from tests.storage.crash_states import Survivors
 from tests.storage.recording_disk import RecordingDisk
+from tests.storage.search_crash_states import MOST_FAILURES, go_through
 
 IS_THOROUGH = os.environ.get("PYKBROKER_CRASH_STATES") == "thorough"
 MOST_PER_CUT = None if IS_THOROUGH else 9
@@ -28,6 +30,7 @@ LEAST_STATES = {
     "first_records_after_a_kill": 200,
     "rolls_behind_a_checkpoint": 600,
     "retention_of_everything": 800,
+    "beginning_before_a_flush": 350,
 }
 """So that a test cannot shrink unnoticed."""
 
@@ -67,6 +70,19 @@ def test_a_state_is_found_again_by_its_name() -> None:
         again = find(crash.run, crash.cut, crash.state.choice.label)
         assert again.state.key == crash.state.key
         assert again.number == crash.number
+
+
+def test_drawn_lives_keep_what_they_promised() -> None:
+    *_, progress = go_through("make-test", 1500, most_per_cut=3)
+    assert (progress.states, progress.failures) == (1500, [])
+    assert progress.lives > 2
+
+
+def test_a_search_finds_a_flush_that_syncs_nothing_and_names_the_state(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(LogSegment, "sync", lambda self: None)
+    *_, progress = go_through("make-test", 1500, most_per_cut=3)
+    assert len(progress.failures) == MOST_FAILURES
+    assert all("python -m tests.storage.crash_search drawn:make-test." in each for each in progress.failures)
 
 
 # The states themselves
