@@ -8,11 +8,11 @@ import threading
 import time
 from abc import ABC, abstractmethod
 from collections import Counter, defaultdict
+from collections.abc import Callable
 
-from confluent_kafka import Consumer, KafkaException, Message, Producer
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer
 from confluent_kafka import TopicPartition as Position
 
-from ..clients import read_with_confluent
 from ..waiting import DEADLINE_S
 
 PARTITIONS = 2
@@ -56,6 +56,33 @@ class Client(ABC):
         """Compare what was told with what is there. Returns how many promises that were."""
 
 
+def read(bootstrap: str, topic: str, isolation: str, take: Callable[[Message], bool], waiting: set[int]) -> None:
+    """Read all partitions from the beginning. take: is told each record, and says whether its partition has no more.
+
+    waiting: the partitions that are to come to an end.
+    """
+    consumer = Consumer(
+        {
+            "bootstrap.servers": bootstrap,
+            "group.id": "unused",
+            "enable.auto.commit": False,
+            "isolation.level": isolation,
+            "log_level": 0,
+        }
+    )
+    consumer.assign([Position(topic, partition, 0) for partition in range(PARTITIONS)])
+    deadline = time.monotonic() + DEADLINE_S
+    try:
+        while waiting:
+            assert time.monotonic() < deadline, f"the end of {topic} is not seen in partitions {waiting}"
+            for message in consumer.consume(500, timeout=0.2):
+                assert message.error() is None, message.error()
+                if take(message):
+                    waiting.discard(message.partition() or 0)
+    finally:
+        consumer.close()
+
+
 class IdempotentProducer(Client):
     """Produces into all partitions. acknowledged: offsets of values, by partition."""
 
@@ -63,8 +90,11 @@ class IdempotentProducer(Client):
         super().__init__(bootstrap, topic)
         self.acknowledged: list[dict[bytes, int]] = [{} for _ in range(PARTITIONS)]
         self._sent = 0
+        self._refusals: list[str] = []
+        self._fatal: list[str] = []
         self._producer = Producer(
             {
+                "error_cb": self._failed,
                 "bootstrap.servers": bootstrap,
                 "enable.idempotence": True,
                 "linger.ms": 2,
@@ -92,24 +122,47 @@ class IdempotentProducer(Client):
             self._sent += 1
 
     def _delivered(self, error: object, message: Message) -> None:
-        assert error is None, error
+        if error is not None:
+            self._refusals.append(f"{message.partition()}: {error}")
+            return
         partition, offset, value = message.partition(), message.offset(), message.value()
         assert partition is not None
         assert offset is not None
         assert isinstance(value, bytes)
         self.acknowledged[partition][value] = offset
 
+    def _failed(self, error: KafkaError) -> None:
+        if error.fatal():
+            self._fatal.append(str(error))
+
     def check(self) -> int:
         """First what was acknowledged before, then what the producer still had: once each, in order."""
         before = self.acknowledgements
+        found = self._read()
+        for partition, acknowledged in enumerate(self.acknowledged):
+            assert set(acknowledged.items()) <= set(found[partition]), f"{self.topic}-{partition} has lost records"
         assert self._producer.flush(DEADLINE_S) == 0, "the producer can not go on"
+        assert not self._refusals, f"{self._refusals[0]}, and {len(self._refusals)} in all; {self._fatal}"
         assert self.acknowledgements == self._sent
-        found: list[list[tuple[bytes, int]]] = [[] for _ in range(PARTITIONS)]
-        for stored in read_with_confluent(self.bootstrap, self.topic, PARTITIONS, self._sent):
-            found[stored.message.partition or 0].append((stored.message.value or b"", stored.offset))
+        found = self._read()
         for partition, acknowledged in enumerate(self.acknowledged):
             assert found[partition] == list(acknowledged.items()), f"{self.topic}-{partition} is not what was written"
         return before
+
+    def _read(self) -> list[list[tuple[bytes, int]]]:
+        """Values and offsets, by partition, up to the last one that was acknowledged."""
+        ends = [max(acknowledged.values(), default=-1) for acknowledged in self.acknowledged]
+        found: list[list[tuple[bytes, int]]] = [[] for _ in ends]
+
+        def take(message: Message) -> bool:
+            partition, offset, value = message.partition() or 0, message.offset() or 0, message.value() or b""
+            assert isinstance(value, bytes)
+            found[partition].append((value, offset))
+            return offset >= ends[partition]
+
+        waiting = {partition for partition, end in enumerate(ends) if end >= 0}
+        read(self.bootstrap, self.topic, "read_uncommitted", take, waiting)
+        return found
 
 
 class TransactionalProducer(Client):
@@ -175,27 +228,13 @@ class TransactionalProducer(Client):
 
     def _read_committed(self) -> list[Message]:
         """All that a reader of committed records sees, up to the last transaction in each partition."""
-        consumer = Consumer(
-            {
-                "bootstrap.servers": self.bootstrap,
-                "group.id": "unused",
-                "enable.auto.commit": False,
-                "isolation.level": "read_committed",
-            }
-        )
-        consumer.assign([Position(self.topic, partition, 0) for partition in range(PARTITIONS)])
         found: list[Message] = []
-        left = PARTITIONS
-        deadline = time.monotonic() + DEADLINE_S
-        try:
-            while left:
-                assert time.monotonic() < deadline, "the last transaction is not seen"
-                for message in consumer.consume(500, timeout=0.2):
-                    assert message.error() is None, message.error()
-                    found.append(message)
-                    left -= message.value() == b"last"
-        finally:
-            consumer.close()
+
+        def take(message: Message) -> bool:
+            found.append(message)
+            return message.value() == b"last"
+
+        read(self.bootstrap, self.topic, "read_committed", take, set(range(PARTITIONS)))
         return found
 
 

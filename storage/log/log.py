@@ -639,8 +639,6 @@ class Log(LogState):
         if count == len(segments):
             try:
                 self.roll(now_ms)
-                # A crash must not take the name of the only segment that is left.
-                self._names.sync()
             except NoRoom:
                 # The others make room for it.
                 count -= 1

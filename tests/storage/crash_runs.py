@@ -223,20 +223,6 @@ def rolls_behind_a_checkpoint(**place: Any) -> Life:
     return life
 
 
-def retention_of_everything(**place: Any) -> Life:
-    """Also the active segment goes: what is left is a new one, whose name nobody has synced."""
-    life = Life(**place)
-    at = life.create("t")
-    for _ in range(2):
-        for _ in range(4):
-            life.append(at, producer=1)
-        life.flush(at)
-        life.checkpoint()
-        life.retain(at, 0)
-        life.remove_deleted()
-    return life
-
-
 def beginning_before_a_flush(**place: Any) -> Life:
     """A follower's log that is new begins at an offset, which a checkpoint tells before anything is flushed."""
     life = Life(**place)
@@ -260,7 +246,6 @@ RUNS: dict[str, Run] = {
         restarts,
         first_records_after_a_kill,
         rolls_behind_a_checkpoint,
-        retention_of_everything,
         beginning_before_a_flush,
     )
 }

@@ -10,7 +10,9 @@ Equal", Pillai et al., 2014):
 - A file that was made shorter may still have its old size, with zeros behind the new end.
 - Different files keep different parts. A change of names is atomic. Names may be there before the bytes of their files,
   or without them, and new names in any order, also those of one directory. Only what takes names away from a directory
-  keeps its order, as all changes of names do on these file systems: the retention of a log relies on that.
+  keeps its order, as all changes of names do on these file systems: the retention of a log relies on that. A name that
+  was durable does not go before what was done to the directory earlier, new names included: a log whose old segments go
+  has the new ones.
 - A killed process loses nothing that was written; only its last write may be torn.
 
 Each choice at a cut has a name, so that a state can be made again from run, cut and choice.
@@ -207,7 +209,11 @@ class Survivors:
         for number, change in enumerate(self._pending_names):
             keys: list[tuple[Directory, str | None]] = [(directory, name) for directory, name, _ in change.changes]
             keys += [(directory, None) for directory, _, node in change.changes if node is None]
-            before.append(frozenset(latest[key] for key in keys if key in latest))
+            needed = {latest[key] for key in keys if key in latest}
+            for directory, name, node in change.changes:
+                if node is None and name in self._names.get(directory, ()):
+                    needed.update(each for each in range(number) if _touches(self._pending_names[each], directory))
+            before.append(frozenset(needed))
             latest.update((key, number) for key in keys)
         return before
 

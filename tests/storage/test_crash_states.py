@@ -29,7 +29,6 @@ LEAST_STATES = {
     "restarts": 2450,
     "first_records_after_a_kill": 200,
     "rolls_behind_a_checkpoint": 600,
-    "retention_of_everything": 800,
     "beginning_before_a_flush": 350,
 }
 """So that a test cannot shrink unnoticed."""
@@ -147,6 +146,17 @@ def test_names_go_in_their_order() -> None:
     disk.rename("/b", "/c")
     a, b, c = (("/a", b""), ("/b", b""), ("/c", b""))
     assert outcomes(disk) == {(a, b), (b,), (c,)}
+
+
+def test_a_durable_name_does_not_go_before_new_ones_come() -> None:
+    disk = RecordingDisk()
+    disk.open("/old", create=True)
+    disk.sync_directory("/")
+    for name in ("/new", "/newer"):
+        disk.open(name, create=True)
+    disk.remove("/old")
+    new, newer, old = (("/new", b""), ("/newer", b""), ("/old", b""))
+    assert outcomes(disk) == {(old,), (new, old), (newer, old), (new, newer, old), (new, newer)}
 
 
 def test_a_replaced_file_is_old_or_new_at_every_cut() -> None:
