@@ -91,7 +91,8 @@ class IdempotentProducer(Client):
         self.acknowledged: list[dict[bytes, int]] = [{} for _ in range(PARTITIONS)]
         self._sent = 0
         self._refusals: list[str] = []
-        self._fatal: list[str] = []
+        self.fatal: list[str] = []
+        """Why librdkafka has given up, by its own account: it delivers nothing more then."""
         self._producer = Producer(
             {
                 "error_cb": self._failed,
@@ -133,20 +134,26 @@ class IdempotentProducer(Client):
 
     def _failed(self, error: KafkaError) -> None:
         if error.fatal():
-            self._fatal.append(str(error))
+            self.fatal.append(str(error))
 
     def check(self) -> int:
-        """First what was acknowledged before, then what the producer still had: once each, in order."""
+        """First what was acknowledged before, then what the producer still had: once each, in order. Of a producer that
+        has given up, what it acknowledged is there once, and in order.
+        """
         before = self.acknowledgements
         found = self._read()
         for partition, acknowledged in enumerate(self.acknowledged):
             assert set(acknowledged.items()) <= set(found[partition]), f"{self.topic}-{partition} has lost records"
         assert self._producer.flush(DEADLINE_S) == 0, "the producer can not go on"
-        assert not self._refusals, f"{self._refusals[0]}, and {len(self._refusals)} in all; {self._fatal}"
-        assert self.acknowledgements == self._sent
+        assert self.fatal or not self._refusals, f"{self._refusals[0]}, and {len(self._refusals)} in all"
+        assert self.acknowledgements + len(self._refusals) == self._sent
         found = self._read()
         for partition, acknowledged in enumerate(self.acknowledged):
-            assert found[partition] == list(acknowledged.items()), f"{self.topic}-{partition} is not what was written"
+            there = found[partition]
+            if self.fatal:
+                assert len({value for value, _ in there}) == len(there), f"{self.topic}-{partition} has records twice"
+                there = [each for each in there if each[0] in acknowledged]
+            assert there == list(acknowledged.items()), f"{self.topic}-{partition} is not what was written"
         return before
 
     def _read(self) -> list[list[tuple[bytes, int]]]:

@@ -5,7 +5,7 @@ import random
 import re
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from confluent_kafka.admin import AdminClient, NewTopic
@@ -38,13 +38,15 @@ _LONGEST_LOAD_S = 1.5
 
 @dataclass(slots=True)
 class Outcome:
-    """What was seen so far."""
+    """What was seen so far. given_up: why producers went no further, in librdkafka's words."""
 
     cuts: int = 0
     promises: int = 0
+    given_up: list[str] = field(default_factory=list)
 
     def __str__(self) -> str:
-        return f"{self.cuts} power cuts, {self.promises} promises kept"
+        text = f"{self.cuts} power cuts, {self.promises} promises kept"
+        return f"{text}, {len(self.given_up)} producers gave up: {self.given_up[-1]}" if self.given_up else text
 
 
 class PowerCuts:
@@ -92,6 +94,9 @@ class PowerCuts:
         assert self._leader_epoch() > epoch, "a vote is forgotten"
         self.outcome.promises += sum(client.check() for client in clients)
         self._check_topics()
+        for client in clients:
+            if isinstance(client, IdempotentProducer):
+                self.outcome.given_up += client.fatal
         self.outcome.cuts += 1
 
     def _start(self) -> None:
