@@ -1,7 +1,7 @@
 """The worked examples of `docs/contributing.md` are carried out on a copy of this tree, and their tests run there.
 
 A fence names the file that it is about. A fence `python FILE` is the whole of a new file, `diff FILE` changes one that
-exists. A diff has no line numbers: its unchanged and removed lines must stand in the file together, at one place.
+exists (`tests.diffs`).
 """
 
 from __future__ import annotations
@@ -16,16 +16,14 @@ from pathlib import Path
 
 import pytest
 
+from tests.diffs import BadDiff, changed
+
 ROOT = Path(__file__).parents[1]
 GUIDE = ROOT / "docs" / "contributing.md"
 OF_A_COPY = ("pykbroker", "protocol", "storage", "raft", "tests", "compat_tests", "docs", "pyproject.toml")
 TIMEOUT_S = 240
 
 _FENCE = re.compile(r"^```(python|diff) (\S+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-
-
-class BadExample(AssertionError):
-    """An example that does not fit the tree: it names a file that is not there, or lines that have changed."""
 
 
 @dataclass(frozen=True)
@@ -37,30 +35,18 @@ class Step:
     text: str
 
     def carry_out(self, tree: Path) -> None:
-        """Raises BadExample."""
+        """Raises BadDiff."""
         path = tree / self.file
         if self.kind == "diff":
             path.write_text(changed(self.file, path.read_text() if path.exists() else "", self.text))
         elif path.exists():
-            raise BadExample(f"{self.file} exists already: the example needs another subject")
+            raise BadDiff(f"{self.file} exists already: the example needs another subject")
         else:
             path.write_text(self.text)
 
 
 def steps(guide: str) -> list[Step]:
     return [Step(kind, file, text) for kind, file, text in _FENCE.findall(guide)]
-
-
-def changed(file: str, text: str, diff: str) -> str:
-    """The text of a file behind a diff, whose hunks have a line `@@` between them. Raises BadExample."""
-    for hunk in diff.split("@@\n"):
-        lines = [(line[:1] or " ", line[1:]) for line in hunk.splitlines(keepends=True)]
-        before = "".join(line or "\n" for sign, line in lines if sign in " -")
-        after = "".join(line or "\n" for sign, line in lines if sign in " +")
-        if text.count(before) != 1:
-            raise BadExample(f"{file}: these lines stand there {text.count(before)} times, not once:\n{before}")
-        text = text.replace(before, after)
-    return text
 
 
 def test_each_example_works_and_its_tests_pass(tmp_path: Path) -> None:
@@ -90,7 +76,7 @@ def test_each_example_works_and_its_tests_pass(tmp_path: Path) -> None:
     ("diff", "count"), [(" b\n+c\n", 2), ("-x\n+y\n", 0)], ids=["lines that stand there twice", "lines that are gone"]
 )
 def test_an_example_that_does_not_fit_the_tree_is_named(diff: str, count: int) -> None:
-    with pytest.raises(BadExample, match=f"here.py: these lines stand there {count} times"):
+    with pytest.raises(BadDiff, match=f"here.py: these lines stand there {count} times"):
         changed("here.py", "a\nb\na\nb\n", diff)
 
 
@@ -100,5 +86,5 @@ def test_a_diff_changes_each_of_its_places() -> None:
 
 def test_a_file_that_is_there_already_is_not_written_over(tmp_path: Path) -> None:
     (tmp_path / "here.py").write_text("")
-    with pytest.raises(BadExample, match=r"here\.py exists already"):
+    with pytest.raises(BadDiff, match=r"here\.py exists already"):
         Step("python", "here.py", "x = 1\n").carry_out(tmp_path)
