@@ -118,6 +118,16 @@ def test_the_change_to_a_new_producer_id_may_be_repeated() -> None:
     assert world.producer(expected=producer) == new
 
 
+@pytest.mark.parametrize("epoch", [0, 1, 32765])
+def test_a_zombie_of_the_producer_id_before_is_fenced(epoch: int) -> None:
+    """Only the last epoch of that id may ask once more: its answer with the new id may have been lost."""
+    world = TransactionWorld()
+    producer = world.producer_at(32766)
+    new = world.producer(expected=producer)
+    assert world.init(expected=(producer[0], epoch)).error_code == ErrorCode.PRODUCER_FENCED
+    assert (world.describe().producer_id, world.describe().producer_epoch) == new
+
+
 def test_the_last_but_one_epoch_may_be_repeated_too() -> None:
     world = TransactionWorld()
     producer = world.producer_at(32765)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pykbroker.protocol.errors import ErrorCode
-from pykbroker.protocol.messages.transaction_records import TransactionLogKey, TransactionLogValue
+from pykbroker.protocol.messages.transaction_records import PartitionsSchema, TransactionLogKey, TransactionLogValue
 from pykbroker.protocol.topic_partition import TopicPartition
 from pykbroker.state_machine import BadRecord
 from pykbroker.transactions.transaction import TransactionState
@@ -48,6 +48,19 @@ def test_an_idle_id_needs_no_list_of_partitions() -> None:
     world = TransactionWorld()
     world.shard.replay(KEY, value(transaction_status=TransactionState.EMPTY, transaction_partitions=None))
     assert world.state() == "Empty"
+
+
+def test_a_producer_that_begins_anew_has_no_partitions_of_before() -> None:
+    """A complete transaction has none, but a log may say so that another broker has written."""
+    world = TransactionWorld()
+    partitions = [PartitionsSchema(topic="orders", partition_ids=[0])]
+    complete = value(transaction_status=TransactionState.COMPLETE_COMMIT, transaction_partitions=partitions)
+    world.shard.replay(KEY, complete)
+    producer = world.producer()
+    world.add(producer, TopicPartition("bills", 0))
+    world.end(producer, commit=True, version=4)
+    (markers,) = world.markers
+    assert markers.partitions == (TopicPartition("bills", 0),)
 
 
 def test_records_inside_of_a_transaction_do_not_belong_here() -> None:

@@ -48,6 +48,30 @@ def test_each_transaction_has_its_own_time() -> None:
     assert world.state("long") == "Ongoing"
 
 
+def test_a_partition_that_is_added_gives_no_more_time() -> None:
+    """The time counts from the beginning of the transaction, however busy its producer is."""
+    world = TransactionWorld()
+    producer = world.producer(timeout_ms=3 * CHECK_MS)
+    world.add(producer, ORDERS)
+    world.pass_time(2 * CHECK_MS)
+    world.add(producer, TopicPartition("orders", 1))
+    world.pass_time(2 * CHECK_MS)
+    assert world.state() == "PrepareAbort"
+
+
+@pytest.mark.parametrize("transaction_version", [0, 1])
+def test_a_producer_with_the_last_epoch_is_fenced_without_another_one(transaction_version: int) -> None:
+    """An epoch is an int16: the one behind the last could not be written."""
+    world = TransactionWorld(transaction_version=transaction_version)
+    producer = world.producer_at(32767, timeout_ms=CHECK_MS)
+    world.add(producer, ORDERS)
+    world.pass_time(2 * CHECK_MS)
+    (markers,) = world.write_markers()
+    assert (markers.is_commit, markers.producer_epoch) == (False, 32767)
+    assert world.producer() == (producer[0] + 1, 0)
+    world.assert_log_is_complete()
+
+
 def test_the_time_goes_on_while_there_is_no_coordinator() -> None:
     world = TransactionWorld()
     world.add(world.producer(timeout_ms=60_000), ORDERS)
