@@ -75,3 +75,17 @@ def test_a_follower_that_is_not_in_sync_waits_for_the_quota() -> None:
     replicas.wait(deadline_ms - replicas.now_ms)
     assert replicas.fetch(2)
     assert replicas[2].partition.log.log_end_offset > got
+
+
+def test_a_follower_that_is_in_sync_is_not_held_back() -> None:
+    """It would fall out of the ISR, and come back only as fast as the quota lets it (KIP-73)."""
+    replicas = Replicas((1, 2))
+    quota = ReplicationQuota(2, lambda _: "*", RateLimit())
+    quota.configure(10)
+    replicas[2].follower_of(1, throttle=quota)
+    for number in range(20):
+        replicas.append(f"{number}")
+        replicas.fetch(2)
+        replicas.fetch(2)
+    assert quota.holds_back(replicas[2].partition, replicas.now_ms), "the rate is exceeded by far"
+    assert replicas[2].partition.log.log_end_offset == 20

@@ -77,6 +77,35 @@ def test_the_entry_is_in_the_segment_of_the_marker(disk: SimulatedDisk) -> None:
     assert read_committed(transactions.log, 2) == []
 
 
+@pytest.mark.parametrize(("upper_bound", "producers"), [(1, [1]), (2, [1, 2]), (3, [1, 2])])
+def test_a_reader_is_told_of_every_transaction_that_begins_below_its_upper_bound(
+    disk: SimulatedDisk, upper_bound: int, producers: list[int]
+) -> None:
+    """The first marker says that a transaction was open from offset 1 on: what is read up to there may be its."""
+    transactions = Transactions(open_log(disk, PATH))
+    transactions.write(1)
+    transactions.write(2)
+    transactions.end(1, ABORT)
+    transactions.end(2, ABORT)
+    assert entries(disk, 0) == [(1, 0, 2, 1), (2, 1, 3, 4)]
+    found = transactions.log.aborted_transactions(0, upper_bound)
+    assert [each.producer_id for each in found] == producers
+
+
+def test_a_truncation_forgets_the_transactions_that_ended_behind_it(disk: SimulatedDisk) -> None:
+    """What is appended next has their offsets: entries of before would hide it."""
+    transactions = Transactions(open_log(disk, PATH))
+    transactions.write(1)
+    transactions.end(1, ABORT)
+    transactions.write(2)
+    transactions.end(2, ABORT)
+    transactions.log.truncate_to(2)
+    assert entries(disk, 0) == [(1, 0, 1, 2)]
+    assert [each.producer_id for each in transactions.log.aborted_transactions(0, 10)] == [1]
+    transactions.log.truncate_to(1)
+    assert not disk.exists(index_path(0))
+
+
 @pytest.mark.parametrize("seed", range(5))
 def test_readers_see_what_was_committed_and_nothing_else(disk: SimulatedDisk, seed: int) -> None:
     transactions = history(open_log(disk, PATH, SMALL), seed)

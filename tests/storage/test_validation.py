@@ -313,6 +313,14 @@ def test_the_check_at_once_says_what_all_steps_say(position: int, byte: int, is_
     assert verdict(at_once) == verdict(lambda: check_client_batch(candidate, topic, NOW_MS))
 
 
+def test_a_check_at_once_leaves_records_without_keys_to_the_steps_that_name_them() -> None:
+    """Compaction has nothing to go by where there is no key (KAFKA-4808)."""
+    data = encode_batch([Record(b"a", b"1", (), NOW_MS), Record(None, b"2", (), NOW_MS)])
+    budget = budget_of_request(len(data))
+    assert check_at_once(data, config(cleanup_policy="compact"), NOW_MS, budget) is None
+    assert isinstance(check_at_once(data, config(), NOW_MS, budget), CheckedBatch)
+
+
 def test_a_check_at_once_ends_with_its_turn_and_goes_on_from_there() -> None:
     rng = Random(1)
     records = [Record(b"key", rng.randbytes(rng.randrange(100)), (), NOW_MS) for _ in range(20_000)]

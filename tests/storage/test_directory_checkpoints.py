@@ -1,0 +1,47 @@
+"""High watermarks that somebody found out before a truncation, and writes behind it."""
+
+from __future__ import annotations
+
+import pytest
+
+from pykbroker.protocol.topic_partition import TopicPartition
+from pykbroker.sim.disk import SimulatedDisk
+from pykbroker.storage.directories.directory_checkpoints import DirectoryCheckpoints
+
+ONE, OTHER = TopicPartition("t", 0), TopicPartition("t", 1)
+
+
+@pytest.fixture
+def checkpoints(disk: SimulatedDisk) -> DirectoryCheckpoints:
+    checkpoints = DirectoryCheckpoints.read(disk, "/data")
+    checkpoints.write_high_watermarks({ONE: 10, OTHER: 10}, (), checkpoints.lowerings)
+    return checkpoints
+
+
+def written(disk: SimulatedDisk) -> tuple[int, int]:
+    found = DirectoryCheckpoints.read(disk, "/data").high_watermarks
+    return found[ONE], found[OTHER]
+
+
+def test_what_was_found_out_before_a_truncation_counts_for_the_other_logs_alone(
+    disk: SimulatedDisk, checkpoints: DirectoryCheckpoints
+) -> None:
+    found, lowerings = {ONE: 12, OTHER: 12}, checkpoints.lowerings
+    checkpoints.lower(ONE, 7)
+    assert written(disk) == (7, 10)
+    checkpoints.write_high_watermarks(found, (), lowerings)
+    assert written(disk) == (7, 12)
+
+
+def test_what_was_found_out_behind_a_truncation_counts(disk: SimulatedDisk, checkpoints: DirectoryCheckpoints) -> None:
+    checkpoints.lower(ONE, 7)
+    checkpoints.write_high_watermarks({ONE: 9, OTHER: 12}, (), checkpoints.lowerings)
+    assert written(disk) == (9, 12)
+
+
+def test_of_several_truncations_each_counts_for_its_log(disk: SimulatedDisk, checkpoints: DirectoryCheckpoints) -> None:
+    checkpoints.lower(ONE, 7)
+    found, lowerings = {ONE: 8, OTHER: 12}, checkpoints.lowerings
+    checkpoints.lower(OTHER, 3)
+    checkpoints.write_high_watermarks(found, (), lowerings)
+    assert written(disk) == (8, 3)
