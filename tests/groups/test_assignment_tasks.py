@@ -181,6 +181,22 @@ def test_another_group_of_the_same_id_takes_nothing_of_the_one_before() -> None:
     assert talk.group.target_assignment == {}
 
 
+def test_another_group_that_found_no_room_takes_nothing_of_the_one_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its own assignment could not be asked for: what comes is still that of the group that is gone."""
+    talk = Talk()
+    talk.join("a")
+    (of_before,) = talk.late.tasks
+    talk.leave("a")
+    del talk.shard.groups[GROUP]
+    with monkeypatch.context() as patched:
+        patched.setattr(LateAssignments, "has_room", False)
+        talk.join("a")
+    assert talk.late.tasks == [of_before]
+    epoch = talk.group.assignment_epoch
+    assert talk.put() == []
+    assert (talk.group.assignment_epoch, talk.group.target_assignment) == (epoch, {})
+
+
 def test_a_group_in_a_step_that_did_not_happen_gets_no_assignment() -> None:
     talk = Talk()
     talk.shard.begin_trial()

@@ -100,6 +100,29 @@ def test_a_consumer_group_with_more_classic_members_than_a_classic_group_may_hav
     assert isinstance(conversation.group, ConsumerGroup)
 
 
+def test_members_that_wait_in_a_rebalance_are_told_to_rejoin_when_the_group_is_upgraded() -> None:
+    """Their requests are for a generation that will never be."""
+    conversation = talk()
+    with_classic_member(conversation)
+    conversation.ask("second", rejoin(GROUP, ""), 3)
+    assert "second" not in conversation.answers
+    joining(conversation)
+    assert isinstance(conversation.group, ConsumerGroup)
+    assert conversation.answers["second"].error_code == ErrorCode.REBALANCE_IN_PROGRESS
+
+
+def test_members_that_wait_for_the_assignment_are_told_to_rejoin_when_the_group_is_upgraded() -> None:
+    conversation = talk()
+    for client in ("a", "b"):
+        conversation.ask(client, rejoin(GROUP, ""), 3)
+    conversation.advance(0)
+    follower = next(each for each in conversation.answers.values() if each.member_id != each.leader)
+    conversation.ask("sync", sync(GROUP, 1, follower.member_id), CLASSIC_VERSION)
+    assert "sync" not in conversation.answers
+    joining(conversation)
+    assert conversation.answers["sync"].error_code == ErrorCode.REBALANCE_IN_PROGRESS
+
+
 def test_an_upgraded_group_is_read_back_as_it_was() -> None:
     conversation = talk()
     with_classic_member(conversation)

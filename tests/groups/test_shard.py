@@ -48,6 +48,24 @@ def test_the_initial_delay_ends_with_the_rebalance_timeout() -> None:
     assert len(talk.answers) == 8
 
 
+def test_a_static_leader_that_does_not_rejoin_in_time_leads_no_more() -> None:
+    """It keeps its place, and somebody who is there makes the assignment (KIP-345)."""
+    talk = Conversation()
+    talk.ask("a", join(GROUP, instance="one", session=60_000))
+    talk.ask("b", join(GROUP, instance="two", session=60_000))
+    talk.advance(0)
+    leader, other = talk.answers["a"].member_id, talk.answers["b"].member_id
+    assert talk.group.leader_id == leader
+    for member_id in (other, leader):
+        talk.ask(f"sync {member_id}", sync(GROUP, 1, member_id, {leader: b"1", other: b"2"}, type=None, protocol=None))
+    changed = {"range": subscription("orders")}
+    talk.ask("again", join(GROUP, other, instance="two", session=60_000, protocols=changed))
+    talk.advance(20_000)
+    assert list(talk.group.members) == [leader, other]
+    answer = talk.answers["again"]
+    assert (answer.leader, [each.member_id for each in answer.members]) == (other, [leader, other])
+
+
 def test_without_a_delay_the_first_member_is_answered_at_once() -> None:
     talk = Conversation()
     talk.ask("a", join(GROUP))
