@@ -7,6 +7,7 @@
 # make chaos MINUTES=N     a cluster of processes whose nodes are killed, frozen and cut off, under clients
 # make crash-states STATES=N SEED=S   starts on what crashes leave of log directories' lives that a seed draws
 # make power-cuts CUTS=N SEED=S      a broker whose file system loses its power under clients; as root
+# make mutations PACKAGE=P  plants bugs in the source, one by one, and tells which of them the tests find
 # make hostile  requests that cost a broker much more than their client, beside an honest one
 # make kafka-tests  Apache Kafka's own integration tests on pykbroker: all, CLASSES="…", or a part that takes MINUTES=N
 # make bench    pykbroker beside Apache Kafka
@@ -17,8 +18,8 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 CHECKS := check-style check-mypy check-pyright check-imports
 
-.PHONY: run test check $(CHECKS) compiled apache-kafka simulate record referee chaos crash-states power-cuts hostile \
-	kafka-tests bench clean system-packages
+.PHONY: run test check $(CHECKS) compiled apache-kafka simulate record referee chaos crash-states power-cuts mutations \
+	hostile kafka-tests bench clean system-packages
 .DELETE_ON_ERROR:
 # A test run starts hundreds of Python processes: modules are compiled once, whatever the environment says.
 unexport PYTHONDONTWRITEBYTECODE
@@ -92,6 +93,10 @@ crash-states: $(VENV)/.all-installed
 power-cuts: $(VENV)/.all-installed
 	$(BIN)/python -m compat_tests.power_cuts --cuts $(or $(CUTS),100) $(if $(SEED),--seed $(SEED))
 
+# MUTATIONS_ARGS="--sample 10" plants bugs that nobody chose; `python -m tests.mutations --help` tells the rest.
+mutations: $(VENV)/.mutations-installed
+	nice $(BIN)/python -m tests.mutations $(addprefix --package ,$(PACKAGE)) $(MUTATIONS_ARGS)
+
 hostile: $(VENV)/.all-installed
 	$(BIN)/python -m compat_tests.hostile.load $(HOSTILE_ARGS)
 
@@ -124,3 +129,7 @@ $(VENV)/.run-installed: pyproject.toml | $(VENV)/bin/python
 $(VENV)/.all-installed: pyproject.toml | $(VENV)/bin/python
 	$(BIN)/pip install --quiet -e ".[test,check,spark]"
 	@touch $@ $(VENV)/.run-installed
+
+$(VENV)/.mutations-installed: $(VENV)/.all-installed
+	$(BIN)/pip install --quiet -e ".[mutation]"
+	@touch $@

@@ -20,6 +20,7 @@ from pykbroker.protocol.messages.produce import (
 )
 from pykbroker.protocol.records.batch import Record, encode_batch, iter_batches, iter_records
 from pykbroker.protocol.records.compression import Compression
+from pykbroker.replication.partition import Partition
 from pykbroker.server.network.handlers import CloseConnection
 from pykbroker.sim.clock import EPOCH_MS
 from pykbroker.storage.log.log import Log
@@ -357,6 +358,21 @@ def test_flush_messages_comes_before_the_answer(node: ApiNode, flush_messages: s
     node.create_topic("apples", flush_messages=flush_messages)
     send(node, ("apples", 0, batch(b"a", b"b", b"c")))
     assert node.partition("apples").log.recovery_point == flushed
+
+
+@pytest.mark.parametrize("acks", [1, -1])
+def test_what_the_disk_fails_to_flush_is_not_acknowledged(
+    node: ApiNode, monkeypatch: pytest.MonkeyPatch, acks: int
+) -> None:
+    node.create_topic("apples", flush_messages="1")
+
+    async def flush(partition: Partition, end_offset: int) -> bool:
+        await trio.lowlevel.checkpoint()
+        return False
+
+    monkeypatch.setattr(node.replicas, "flush", flush)
+    (found,) = send(node, ("apples", 0, batch(b"a")), acks=acks)
+    assert ErrorCode(found.error_code) is ErrorCode.KAFKA_STORAGE_ERROR
 
 
 @pytest.fixture

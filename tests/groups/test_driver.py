@@ -142,6 +142,60 @@ def test_what_was_committed_is_there_after_an_election() -> None:
     in_world(main)
 
 
+def test_what_nobody_has_yet_is_a_part_of_what_its_leader_loads() -> None:
+    """It is in the leader's log, and is committed as soon as the others have it."""
+
+    async def main(world: World) -> None:
+        world.elect(0, isr=(1, 2))
+        assert await world.driver.wait_until_active(0)
+        world.start("a", commit(GROUP, OFFSETS), 9)
+        await world.sleep(10)
+        partition = world.elect(0, isr=(1, 2))
+        assert await world.driver.wait_until_active(0)
+        assert (partition.high_watermark, partition.log.log_end_offset) == (0, 1)
+        partition.read_as_replica(2, 1, 1000, partition.leader_epoch, False, now_ms=0)
+        assert await committed(world) == 5
+
+    in_world(main)
+
+
+@pytest.mark.parametrize("is_resigned", [False, True])
+def test_a_log_that_is_led_anew_while_it_is_read_is_loaded_once(
+    caplog: pytest.LogCaptureFixture, is_resigned: bool
+) -> None:
+    async def main(world: World) -> None:
+        await code_of_commit(world)
+        caplog.clear()
+        world.elect(0)
+        for _ in range(3):
+            await trio.lowlevel.checkpoint()
+        assert world.driver.loading_partitions == [0]
+        if is_resigned:
+            world.resign(0)
+        world.elect(0)
+        assert await world.driver.wait_until_active(0)
+        await world.sleep(1000)
+        assert await committed(world) == 5
+
+    with caplog.at_level(logging.DEBUG):
+        in_world(main)
+    assert sum("loaded from" in record.getMessage() for record in caplog.records) == 1
+
+
+def test_waiting_requests_learn_at_once_that_another_leader_epoch_began() -> None:
+    async def main(world: World) -> None:
+        world.elect(0, isr=(1, 2))
+        assert await world.driver.wait_until_active(0)
+        parked = world.start("a", commit(GROUP, OFFSETS), 9)
+        await world.sleep(10)
+        world.elect(0, isr=(1, 2))
+        with trio.fail_after(0.1):
+            response: Any = await parked
+        assert response.topics[0].partitions[0].error_code == ErrorCode.NOT_COORDINATOR
+
+    in_world(main)
+
+
 def test_waiting_requests_learn_that_the_partition_is_led_elsewhere() -> None:
     async def main(world: World) -> None:
         await _stable(world)

@@ -42,6 +42,16 @@ def test_a_broker_that_shuts_down_goes_when_the_others_know_who_leads() -> None:
     assert not cluster.image.brokers[2].in_controlled_shutdown
 
 
+def test_a_broker_goes_when_the_others_have_read_the_last_record_of_its_handover() -> None:
+    cluster = three_nodes()
+    beat(cluster, 2, want_shut_down=True)
+    last_of_handover = cluster.image.offset
+    beat(cluster, 3, offset=last_of_handover - 1)
+    assert not beat(cluster, 2, want_shut_down=True).should_shut_down
+    beat(cluster, 3, offset=last_of_handover)
+    assert beat(cluster, 2, want_shut_down=True).should_shut_down
+
+
 def test_a_broker_that_leads_nothing_shuts_down_at_once() -> None:
     cluster = three_nodes()
     response = beat(cluster, 3, want_shut_down=True)

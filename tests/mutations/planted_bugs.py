@@ -20,10 +20,10 @@ from .mutant import PACKAGES, ROOT, Mutant
 LISTS = Path(__file__).parent / "bugs"
 
 _ENTRY = re.compile(
-    r"^## (?P<name>.+)\n\n"
-    r"Source: (?P<source>.+)\n"
-    r"First: (?P<first>.+)\n"
-    r"(?:Survives: (?P<survives>.+)\n)?"
+    r"^## (?P<name>[^\n]+)\n\n"
+    r"Source: (?P<source>[^\n]+)\n"
+    r"First: (?P<first>[^\n]+)\n"
+    r"(?:Survives: (?P<survives>[^\n]+)\n)?"
     r"\n```diff (?P<path>\S+)\n(?P<diff>.*?)^```$",
     re.MULTILINE | re.DOTALL,
 )

@@ -127,10 +127,13 @@ def test_counts_of_what_is_not_as_it_should_be(cluster: BrokersOnANetwork) -> No
 
 
 class SlowLeader:
-    """Has nothing to tell, and takes the whole time for it. asked: when, and which partitions were named."""
+    """Has nothing to tell, and takes the whole time for it. asked: when, and which partitions were named. closed: when
+    the connection was, on which it may still answer.
+    """
 
     def __init__(self) -> None:
         self.asked: list[tuple[float, list[int]]] = []
+        self.closed: list[float] = []
 
     async def request(
         self,
@@ -150,6 +153,7 @@ class SlowLeader:
         return response
 
     async def close(self, node_id: int, purpose: str = "") -> None:
+        self.closed.append(round(trio.current_time(), 3))
         await trio.lowlevel.checkpoint()
 
 
@@ -182,3 +186,4 @@ def test_a_new_partition_is_asked_for_at_once_and_many_that_come_one_by_one_toge
     in_virtual_time(test)
     assert leader.asked[:5] == [(0, [0]), (0.5, []), (1, []), (1.5, []), (2, [])]
     assert leader.asked[5:7] == [(2.1, [1, 0]), (2.6, [2, 3])]
+    assert leader.closed[:1] == [2.1], "what is asked next does not wait behind an answer that nobody wants"

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import posixpath
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from random import Random
 
@@ -18,6 +19,7 @@ from pykbroker.protocol.schema import Message
 from pykbroker.raft.election_state import ElectionState, InvalidQuorumState
 from pykbroker.raft.snapshots import SnapshotId
 from pykbroker.server.quorum.metadata_log import MetadataLog
+from pykbroker.server.quorum.metadata_snapshots import MetadataSnapshots
 from pykbroker.server.quorum.snapshot_format import (
     BATCH_RECORDS,
     InvalidSnapshot,
@@ -34,6 +36,7 @@ from tests.storage.power_cut import FragileDisk, PowerCut
 DIRECTORY = "/data/__cluster_metadata-0"
 CONFIG = LogConfig(segment_bytes=400, retention_bytes=-1, retention_ms=-1)
 NOW_MS = 1_700_000_000_000
+SNAPSHOT = SnapshotId(8, 3)
 
 
 def open_log(disk: Disk, directory: str = DIRECTORY, *, now_ms: int = NOW_MS) -> MetadataLog:
@@ -404,3 +407,44 @@ def test_a_crash_at_any_operation_of_snapshot_and_cleaning_loses_nothing() -> No
             operations += 1
         cuts += operations
     assert cuts > 200
+
+
+def snapshot_portions() -> list[bytes]:
+    return list(encode_snapshot(topic_records(1), epoch=3, timestamp_ms=5, now_ms=6))
+
+
+def write_own(snapshots: MetadataSnapshots) -> None:
+    snapshots.write(SNAPSHOT, snapshot_portions())
+
+
+def take_from_leader(snapshots: MetadataSnapshots) -> None:
+    data = b"".join(snapshot_portions())
+    for position in range(0, len(data), 100):
+        snapshots.write_chunk(SNAPSHOT, position, data[position : position + 100])
+    snapshots.complete(SNAPSHOT)
+
+
+@pytest.mark.parametrize("store", [write_own, take_from_leader])
+def test_a_snapshot_that_has_its_name_is_whole_whenever_the_power_fails_and_stays(
+    store: Callable[[MetadataSnapshots], None],
+) -> None:
+    for seed in range(20):
+        operations = 0
+        is_stored = False
+        while not is_stored:
+            disk = FragileDisk(Random(1000 * seed + operations))
+            for directory in ("/data", DIRECTORY):
+                disk.make_directory(directory)
+                disk.sync_directory(posixpath.dirname(directory))
+            disk.operations_left = operations
+            try:
+                store(MetadataSnapshots(disk, DIRECTORY))
+                is_stored = True
+            except PowerCut:
+                pass
+            disk.crash()
+            found = MetadataSnapshots(disk, DIRECTORY)
+            assert found.ids == [SNAPSHOT] or not (found.ids or is_stored)
+            for each in found.ids:
+                assert list(found.read(each).messages) == topic_records(1)
+            operations += 1

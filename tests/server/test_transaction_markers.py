@@ -14,6 +14,7 @@ from pykbroker.api.add_partitions_to_txn import add_partitions_to_txn
 from pykbroker.api.end_txn import end_txn
 from pykbroker.api.init_producer_id import init_producer_id
 from pykbroker.api.list_transactions import list_transactions
+from pykbroker.api.write_txn_markers import write_txn_markers
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages.transaction_admin import ListTransactionsRequest
 from pykbroker.protocol.messages.transactions import (
@@ -23,6 +24,9 @@ from pykbroker.protocol.messages.transactions import (
     AddPartitionsToTxnTopicResult,
     EndTxnRequest,
     InitProducerIdRequest,
+    WritableTxnMarker,
+    WritableTxnMarkerTopic,
+    WriteTxnMarkersRequest,
 )
 from pykbroker.protocol.topic_partition import TopicPartition
 from pykbroker.server.coordinators import transaction_markers
@@ -119,6 +123,50 @@ def test_a_transaction_is_complete_before_its_producer_hears_of_it(tmp_path: Pat
         assert [coordinating.node.partition(TOPIC, each).log.log_end_offset for each in (0, 1)] == [1, 1]
 
     coordinating(tmp_path, main)
+
+
+def test_a_transaction_is_not_complete_before_its_marker_is_replicated(tmp_path: Path) -> None:
+    async def main(coordinating: Coordinating, other: OtherBroker) -> None:
+        await coordinating.begin(0)
+        assert await coordinating.end() is ErrorCode.NONE
+        await trio.sleep(5)
+        partition = coordinating.node.partition(TOPIC, 0)
+        assert (partition.high_watermark, partition.log.log_end_offset) == (0, 1), "written once, though it takes long"
+        assert await coordinating.state() == "PrepareCommit"
+        partition.read_as_replica(ELSEWHERE, 1, 1000, now_ms=0)
+        with trio.fail_after(0.5):
+            await coordinating.wait_for("CompleteCommit")
+
+    coordinating(tmp_path, main, replicas=[HERE, ELSEWHERE])
+
+
+@pytest.mark.parametrize("is_replicated", [True, False])
+def test_another_coordinator_hears_of_its_marker_when_it_is_replicated(tmp_path: Path, is_replicated: bool) -> None:
+    async def main(coordinating: Coordinating, other: OtherBroker) -> None:
+        node = coordinating.node
+        partition = node.partition(TOPIC, 0)
+        topic = WritableTxnMarkerTopic(name=TOPIC, partition_indexes=[0])
+        marker = WritableTxnMarker(
+            producer_id=7, producer_epoch=0, transaction_result=True, topics=[topic], coordinator_epoch=0
+        )
+        answers = []
+
+        async def ask() -> None:
+            answers.append(await node.call(write_txn_markers, WriteTxnMarkersRequest(markers=[marker]), 1))
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(ask)
+            await trio.sleep(5)
+            assert (partition.log.log_end_offset, answers) == (1, [])
+            if is_replicated:
+                partition.read_as_replica(ELSEWHERE, 1, 1000, now_ms=0)
+                await trio.sleep(0.1)
+                assert answers
+        (result,) = answers[0].markers
+        expected = ErrorCode.NONE if is_replicated else ErrorCode.REQUEST_TIMED_OUT
+        assert [each.error_code for each in result.topics[0].partitions] == [expected]
+
+    coordinating(tmp_path, main, replicas=[HERE, ELSEWHERE])
 
 
 def test_markers_go_to_the_leader(tmp_path: Path) -> None:
