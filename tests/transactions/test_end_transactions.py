@@ -45,6 +45,15 @@ def test_a_transaction_is_prepared_gets_its_markers_and_is_complete(commit: bool
 
 
 @pytest.mark.parametrize(("commit", "name"), OUTCOMES)
+def test_the_cause_of_a_step_names_the_decision(commit: bool, name: str) -> None:
+    world, producer = ongoing()
+    world.end(producer, commit=commit)
+    assert world.causes[-1].startswith(f"t: {name.lower()} of ")
+    world.write_markers()
+    assert world.causes[-1] == "t: complete"
+
+
+@pytest.mark.parametrize(("commit", "name"), OUTCOMES)
 def test_in_the_second_protocol_the_markers_and_the_answer_have_the_next_epoch(commit: bool, name: str) -> None:
     world, producer = ongoing()
     response = world.end(producer, commit=commit)

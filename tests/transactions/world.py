@@ -38,7 +38,8 @@ NO_PRODUCER: Producer = (NO_PRODUCER_ID, NO_PRODUCER_EPOCH)
 
 
 class TransactionWorld:
-    """log: keys and values as they stand in the topic. markers: what is wanted and not done yet.
+    """log: keys and values as they stand in the topic. markers: what is wanted and not done yet. causes: of all steps,
+    as the node's log has them.
 
     out_of_producer_ids: there is none to be had now.
     """
@@ -50,6 +51,7 @@ class TransactionWorld:
         self.coordinator_epoch = 0
         self.log: list[tuple[bytes, bytes | None]] = []
         self.markers: list[WriteMarkers] = []
+        self.causes: list[str] = []
         self.out_of_producer_ids = False
         self._next_producer_id = FIRST_PRODUCER_ID
         self.shard = self._new_shard()
@@ -92,6 +94,7 @@ class TransactionWorld:
 
     def _take(self, result: Result[TransactionRecord]) -> None:
         self.log += [record.encode() for record in result.records]
+        self.causes.append(result.cause)
         for effect in result.effects:
             assert isinstance(effect, WriteMarkers)
             self.markers.append(effect)
