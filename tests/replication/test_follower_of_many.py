@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from random import Random
 
-from pykbroker.protocol.messages.fetch import FetchRequest, FetchResponse
+from pykbroker.protocol.errors import ErrorCode
+from pykbroker.protocol.messages.fetch import FetchableTopicResponse, FetchRequest, FetchResponse, PartitionData
 from pykbroker.replication.follower import NAMED_AT_ONCE, FetchSettings, Follower
 from pykbroker.replication.partition import Partition
 from pykbroker.sim.disk import SimulatedDisk
@@ -99,3 +100,17 @@ def test_partitions_that_are_let_go_of_are_forgotten_some_at_a_time() -> None:
         500,
     ]
     assert follower.next_request(0, 1) is None
+
+
+def test_where_the_leader_has_nothing_at_the_end_of_many_logs_it_is_asked_about_some_at_a_time() -> None:
+    follower = follower_of_many()
+    for _ in range(2):
+        refused = [
+            PartitionData(partition_index=index, error_code=ErrorCode.OFFSET_OUT_OF_RANGE)
+            for index in named(follower.next_request(0, 1))
+        ]
+        responses = [FetchableTopicResponse(topic_id=TOPIC_ID, partitions=refused)]
+        follower.answered(FetchResponse(session_id=7, responses=responses), 0, NOW_MS)
+    request = follower.next_offsets_request()
+    assert request is not None
+    assert [len(topic.partitions) for topic in request.topics] == [NAMED_AT_ONCE]

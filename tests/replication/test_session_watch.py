@@ -107,6 +107,14 @@ def test_what_changes_while_an_answer_is_made_is_told_by_the_next(replicas: Repl
     assert [each.partition for each in waiting.partitions()] == [0]
 
 
+def test_the_next_answer_s_bytes_go_first_to_those_that_had_none() -> None:
+    watch = SessionWatch()
+    for index in range(3):
+        watch.named((TOPIC_ID, index))
+    watch.answered([(TOPIC_ID, 0)])
+    assert watch.unsettled() == [(TOPIC_ID, index) for index in (1, 2, 0)]
+
+
 def test_what_an_answer_that_does_not_count_said_is_said_again(replicas: Replicas) -> None:
     replicas.leader.partition.delete_records(1)
     overtaken = begin_request(replicas, 2)
