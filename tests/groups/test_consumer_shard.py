@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import base64
 from random import Random
 from typing import Any, cast
+from uuid import RFC_4122, UUID
 
 import pytest
 
@@ -14,6 +16,7 @@ from pykbroker.groups.consumer import topic_changes
 from pykbroker.groups.consumer.consumer_group import ConsumerGroup
 from pykbroker.groups.consumer.consumer_group_member import ConsumerGroupMember
 from pykbroker.groups.consumer.descriptions import ConsumerGroupAsOfNow
+from pykbroker.groups.consumer.membership import new_member_id
 from pykbroker.groups.shard import GroupRequest, GroupShard
 from pykbroker.long_work import whole
 from pykbroker.protocol.errors import ErrorCode
@@ -267,3 +270,10 @@ def test_sessions_that_are_over_cost_no_look_at_all_who_stay() -> None:
         pass
     assert len(members) == 20
     assert members.looked_at <= 2 * 180
+
+
+@pytest.mark.parametrize("seed", range(50))
+def test_a_member_id_that_the_coordinator_makes_is_a_random_uuid_as_kafka_writes_it(seed: int) -> None:
+    member_id = new_member_id(Random(seed))
+    uuid = UUID(bytes=base64.urlsafe_b64decode(member_id + "=="))
+    assert (uuid.version, uuid.variant, member_id[0] != "-") == (4, RFC_4122, True)

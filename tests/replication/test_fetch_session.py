@@ -178,11 +178,15 @@ def test_a_diverging_epoch_or_a_nearer_replica_is_always_told() -> None:
 
 
 @pytest.mark.parametrize("is_first", [True, False])
-def test_after_a_diverging_epoch_a_partition_is_named_again_although_nothing_moved(is_first: bool) -> None:
+@pytest.mark.parametrize("high_watermark", [0, 3])
+def test_after_a_diverging_epoch_a_partition_is_named_again_although_nothing_moved(
+    is_first: bool, high_watermark: int
+) -> None:
     client = Client()
-    diverging = FetchPartitionData(ErrorCode.NONE, 3, 3, 0, diverging_epoch=(0, 4))
-    opened = client.send(request(partitions={"apples": [0]}), {("apples", 0): diverging if is_first else data(3)})
-    answers = [data(3), data(3)] if is_first else [diverging, data(3), data(3)]
+    unmoved = data(high_watermark)
+    diverging = FetchPartitionData(ErrorCode.NONE, high_watermark, high_watermark, 0, diverging_epoch=(0, 4))
+    opened = client.send(request(partitions={"apples": [0]}), {("apples", 0): diverging if is_first else unmoved})
+    answers = [unmoved, unmoved] if is_first else [diverging, unmoved, unmoved]
     named_in = [
         len(client.send(request(opened.session_id, epoch), {("apples", 0): answered}).partitions)
         for epoch, answered in enumerate(answers, 1)
