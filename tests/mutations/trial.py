@@ -32,7 +32,8 @@ BYTES_OF_A_RUN = 8 << 30
 
 SEEDS_OF_OTHER_BUGS = "test_a_planted_bug_is_found", "test_planted_bugs_are_found"
 
-_FAILED = re.compile(r"^(?:FAILED|ERROR) (\S+)(?: - (.*))?", re.MULTILINE)
+_FAILED = re.compile(r"^(?:FAILED|ERROR) (\S+)", re.MULTILINE)
+_TOO_LONG = "from pytest-timeout"
 _OK, _TESTS_FAILED = 0, 1
 
 
@@ -126,9 +127,7 @@ def judge(status: int, output: str, seconds: float) -> Outcome:
     if status == _OK:
         return Outcome(Verdict.SURVIVED, "", seconds)
     if status == _TESTS_FAILED and failed is not None:
-        return Outcome(
-            Verdict.FOUND, f"{failed[1]}{' (time limit)' if 'Timeout' in (failed[2] or '') else ''}", seconds
-        )
+        return Outcome(Verdict.FOUND, f"{failed[1]}{' (time limit)' if _TOO_LONG in output else ''}", seconds)
     if status < 0:
         return Outcome(Verdict.ENDLESS, f"ended by signal {-status}", seconds, output)
     return Outcome(Verdict.BROKEN, f"pytest ended with {status}", seconds, output)
