@@ -76,6 +76,8 @@ class EndTransactions:
         )
         is_retry = retries_new_id or (was_bumped and transaction.producer_epoch == request.producer_epoch + 1)
         is_current = transaction.producer_epoch == request.producer_epoch
+        if transaction.is_ended_for(request.producer_id, request.producer_epoch):
+            return ErrorCode.CONCURRENT_TRANSACTIONS
         if request.producer_id != transaction.producer_id and not retries_new_id:
             return ErrorCode.INVALID_PRODUCER_ID_MAPPING
         match transaction.state:

@@ -64,6 +64,8 @@ class InitProducerIds:
         transaction = step.table.find(request.transactional_id)
         if transaction is None:
             return self._begin(request, timeout_ms, step)
+        if transaction.is_ended_for(request.producer_id, request.producer_epoch):
+            return ErrorCode.CONCURRENT_TRANSACTIONS
         if _has_producer(request) and not _is_valid_producer(request, transaction):
             return ErrorCode.PRODUCER_FENCED
         if transaction.state.is_prepared:

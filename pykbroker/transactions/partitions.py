@@ -69,6 +69,8 @@ def _find(request: AddPartitions, step: TransactionStep) -> Transaction | ErrorC
     if not request.transactional_id:
         return ErrorCode.INVALID_REQUEST
     transaction = step.table.find(request.transactional_id)
+    if transaction is not None and transaction.is_ended_for(request.producer_id, request.producer_epoch):
+        return ErrorCode.CONCURRENT_TRANSACTIONS
     if transaction is None or transaction.producer_id != request.producer_id:
         return ErrorCode.INVALID_PRODUCER_ID_MAPPING
     if transaction.producer_epoch != request.producer_epoch:

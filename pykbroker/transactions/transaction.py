@@ -7,6 +7,7 @@ expired id is simply gone (DEAD).
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
@@ -28,6 +29,11 @@ EPOCH_BUMP_VERSION = 2
 """From this transaction.version on a producer has a new epoch after each transaction (KIP-890)."""
 
 _FLEXIBLE_RECORD_VERSION = 1
+_LAST_PRODUCER_EPOCH_TAG = 20357
+_LAST_PRODUCER_EPOCH = struct.Struct(">h")
+"""A tagged field of this broker's own in TransactionLogValue. Kafka 4.3 has none for the epoch before the newest, skips
+tags that it does not know, and numbers its own from 0 on; that of KAFKA-20357 is in no release yet.
+"""
 
 
 class TransactionState(IntEnum):
@@ -87,8 +93,8 @@ class Transaction:
     partitions: of the transaction; once it is decided, those whose markers are not known to be written.
     previous_producer_id: the producer id before the newest change of state, as Kafka writes it.
     next_producer_id: the one that the producer has after this transaction, where its epochs are used up.
-    last_producer_epoch: the one before the newest epoch, to recognise a request that is repeated; it is not in the
-        log, and unknown after a load.
+    last_producer_epoch: the one before the newest epoch, to recognise an InitProducerId that is repeated. The records
+        of an open transaction do not keep it: the next epoch replaces it.
     client_transaction_version: of the protocol that the producer followed last: 0 or 2.
     """
 
@@ -112,6 +118,13 @@ class Transaction:
     @property
     def is_producer_epoch_exhausted(self) -> bool:
         return is_exhausted(self.producer_epoch)
+
+    def is_ended_for(self, producer_id: int, producer_epoch: int) -> bool:
+        """Tell whether this producer goes on after the transaction, which is decided, and not complete yet.
+
+        The answer to EndTxn names it before all markers are written, so its next request may come before that as well.
+        """
+        return self.state.is_prepared and (producer_id, producer_epoch) == self.completed_producer
 
     @property
     def producer(self) -> str:
@@ -211,6 +224,9 @@ class Transaction:
         value.previous_producer_id = self.previous_producer_id
         value.next_producer_id = self.next_producer_id
         value.client_transaction_version = self.client_transaction_version
+        if self.state is TransactionState.EMPTY and self.last_producer_epoch != NO_PRODUCER_EPOCH:
+            data = _LAST_PRODUCER_EPOCH.pack(self.last_producer_epoch)
+            value.unknown_tagged_fields = {_LAST_PRODUCER_EPOCH_TAG: data}
         return TransactionRecord(key, value, _FLEXIBLE_RECORD_VERSION)
 
     def _partitions_by_topic(self) -> list[PartitionsSchema]:
@@ -235,6 +251,7 @@ class Transaction:
             previous_producer_id=value.previous_producer_id,
             next_producer_id=value.next_producer_id,
             producer_epoch=value.producer_epoch,
+            last_producer_epoch=_last_producer_epoch_of(state, value),
             timeout_ms=value.transaction_timeout_ms,
             state=state,
             partitions=_partitions_of(state, value),
@@ -249,6 +266,21 @@ def group_by_topic(partitions: Iterable[TopicPartition]) -> list[tuple[str, list
     for topic, partition in partitions:
         by_topic.setdefault(topic, []).append(partition)
     return list(by_topic.items())
+
+
+def _last_producer_epoch_of(state: TransactionState, value: TransactionLogValue) -> int:
+    """The end of a transaction of the second protocol tells the epoch; an InitProducerId has written it down."""
+    data = value.unknown_tagged_fields.get(_LAST_PRODUCER_EPOCH_TAG)
+    if state is TransactionState.EMPTY and data is not None:
+        if len(data) != _LAST_PRODUCER_EPOCH.size:
+            raise BadRecord(f"the last producer epoch has {len(data)} bytes")
+        last_epoch: int = _LAST_PRODUCER_EPOCH.unpack(data)[0]
+        return last_epoch
+    is_bumped = value.client_transaction_version >= EPOCH_BUMP_VERSION
+    if not is_bumped or state in (TransactionState.EMPTY, TransactionState.ONGOING):
+        return NO_PRODUCER_EPOCH
+    has_new_id = value.producer_epoch == 0 and value.previous_producer_id not in (NO_PRODUCER_ID, value.producer_id)
+    return LAST_EPOCH - 1 if has_new_id else value.producer_epoch - 1
 
 
 def _partitions_of(state: TransactionState, value: TransactionLogValue) -> dict[TopicPartition, None]:

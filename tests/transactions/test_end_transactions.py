@@ -180,6 +180,17 @@ def test_an_abort_after_a_commit_is_a_new_one_where_it_has_the_new_epoch() -> No
     assert world.state() == "CompleteAbort"
 
 
+@pytest.mark.parametrize("commit", [True, False])
+def test_an_abort_of_nothing_waits_for_the_markers_of_the_transaction_before(commit: bool) -> None:
+    """KAFKA-18464: the producer has its next epoch before all markers are written, and is no zombie."""
+    world, producer = ongoing()
+    second = after(world.end(producer, commit=commit))
+    assert world.state().startswith("Prepare")
+    assert world.end(second, commit=False).error_code == ErrorCode.CONCURRENT_TRANSACTIONS
+    world.write_markers()
+    assert after(world.end(second, commit=False)) == (producer[0], 2)
+
+
 @pytest.mark.parametrize("version", [4, 5])
 def test_producers_that_may_not_end_it_are_refused(version: int) -> None:
     world, (producer_id, epoch) = ongoing()
@@ -202,6 +213,7 @@ def test_old_clients_are_told_that_their_epoch_is_invalid() -> None:
 
 
 def test_with_the_last_epoch_the_producer_goes_on_with_a_new_id() -> None:
+    """KAFKA-18660: EndTxn answers with the new id. KAFKA-20310: and so do later coordinators, from their log."""
     world = TransactionWorld()
     producer = world.producer_at(32766)
     world.add(producer, ORDERS, version=5)

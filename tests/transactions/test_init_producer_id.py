@@ -46,9 +46,57 @@ def test_a_request_is_not_a_repeated_one_when_another_producer_came_in_between()
     assert world.init(expected=producer).error_code == ErrorCode.PRODUCER_FENCED
 
 
-def test_after_a_load_a_repeated_request_is_not_recognised() -> None:
-    """The epoch before the newest is not in the log; in Kafka neither."""
+@pytest.mark.parametrize("transaction_version", [1, 2])
+def test_after_a_load_a_repeated_request_gets_the_same_epoch(transaction_version: int) -> None:
+    """KAFKA-20357: the coordinator fails before its answer arrives, and the next one has only the log.
+
+    Apache Kafka 4.3.1 has no field for the epoch before the newest, and fences the producer.
+    """
+    world = TransactionWorld(transaction_version=transaction_version)
+    producer = world.producer()
+    bumped = world.producer(expected=producer)
+    world.restart()
+    assert world.producer(expected=producer) == bumped == (producer[0], 1)
+    world.producer()
+    world.restart()
+    assert world.init(expected=bumped).error_code == ErrorCode.PRODUCER_FENCED, "another producer came in between"
+
+
+def test_after_a_load_a_repeated_request_gets_the_same_new_producer_id() -> None:
+    """KAFKA-20357: the epochs were used up, and the answer with the new id was lost with the coordinator."""
     world = TransactionWorld()
+    producer = world.producer_at(32766)
+    new = world.producer(expected=producer)
+    world.restart()
+    assert world.producer(expected=producer) == new == (producer[0] + 1, 0)
+
+
+def test_after_a_load_nobody_gets_the_new_producer_id_of_another_producer() -> None:
+    """KAFKA-20357: the id and the epoch alone do not tell who asked for the change."""
+    world = TransactionWorld()
+    producer = world.producer_at(32766)
+    assert world.producer() == (producer[0] + 1, 0)
+    world.restart()
+    assert world.init(expected=producer).error_code == ErrorCode.PRODUCER_FENCED
+
+
+@pytest.mark.parametrize("epoch", [0, 32766])
+def test_after_a_load_a_producer_goes_on_after_the_abort_that_fenced_it(epoch: int) -> None:
+    """KAFKA-20357: its transaction took too long, and the coordinator failed before or after the markers."""
+    world = TransactionWorld()
+    producer = world.producer_at(epoch, timeout_ms=1)
+    world.add(producer, ORDERS, version=5)
+    world.pass_time(20_000)
+    world.restart()
+    assert world.init(expected=producer).error_code == ErrorCode.CONCURRENT_TRANSACTIONS
+    world.write_markers()
+    world.restart()
+    expected = (producer[0] + 1, 0) if epoch else (producer[0], 1)
+    assert world.producer(expected=producer) == expected
+
+
+def test_records_of_version_0_keep_no_epoch_to_recognise_a_repeated_request_by() -> None:
+    world = TransactionWorld(transaction_version=0)
     producer = world.producer()
     world.producer(expected=producer)
     world.restart()
@@ -78,6 +126,7 @@ def test_a_producer_whose_transactional_id_was_forgotten_begins_anew() -> None:
 
 @pytest.mark.parametrize("transaction_version", [0, 1, 2])
 def test_an_open_transaction_is_aborted_first_and_the_producer_comes_again(transaction_version: int) -> None:
+    """KAFKA-19367: the epoch rises once for the abort, and once for the producer that comes again."""
     world = TransactionWorld(transaction_version=transaction_version)
     old = world.producer()
     world.add(old, ORDERS)
@@ -89,6 +138,40 @@ def test_an_open_transaction_is_aborted_first_and_the_producer_comes_again(trans
     assert world.state() == "CompleteAbort"
     assert world.producer() == (old[0], old[1] + 2)
     world.assert_log_is_complete()
+
+
+@pytest.mark.parametrize("transaction_version", [1, 2])
+def test_an_abort_that_could_not_be_appended_raises_no_epoch(transaction_version: int) -> None:
+    """KAFKA-19367, its second part: however often a log without enough replicas refuses it."""
+    world = TransactionWorld(transaction_version=transaction_version)
+    old = world.producer()
+    world.add(old, ORDERS)
+    world.refuses_appends = True
+    for _ in range(3):
+        world.init()
+    world.refuses_appends = False
+    assert (world.state(), world.describe().producer_epoch) == ("Ongoing", old[1])
+    assert world.init().error_code == ErrorCode.CONCURRENT_TRANSACTIONS
+    (markers,) = world.write_markers()
+    assert markers.producer_epoch == old[1] + 1
+    assert world.producer() == (old[0], old[1] + 2)
+
+
+@pytest.mark.parametrize("commit", [True, False])
+def test_the_new_producer_id_may_ask_while_markers_of_the_old_one_are_written(commit: bool) -> None:
+    """KAFKA-18660: the answer to EndTxn has named the new id, so its first request is early and not a mistake."""
+    world = TransactionWorld()
+    producer = world.producer_at(32766)
+    world.add(producer, ORDERS, version=5)
+    new = after(world.end(producer, commit=commit))
+    assert new == (producer[0] + 1, 0)
+    early = ErrorCode.CONCURRENT_TRANSACTIONS
+    assert world.add(new, ORDERS, version=5).errors == {ORDERS: early}
+    assert world.verify(new, ORDERS).errors == {ORDERS: early}
+    assert world.end(new, commit=False).error_code == early
+    assert world.init(expected=new).error_code == early
+    world.write_markers()
+    assert world.add(new, ORDERS, version=5).errors == {ORDERS: ErrorCode.NONE}
 
 
 @pytest.mark.parametrize("commit", [True, False])
@@ -138,6 +221,7 @@ def test_the_last_but_one_epoch_may_be_repeated_too() -> None:
 
 @pytest.mark.parametrize("transaction_version", [1, 2])
 def test_the_last_epoch_fences_and_is_never_given_away(transaction_version: int) -> None:
+    """KAFKA-19367: InitProducerId fences and aborts, and the epoch rises once for both, never to below zero."""
     world = TransactionWorld(transaction_version=transaction_version)
     producer = world.producer_at(32766)
     world.add(producer, ORDERS)

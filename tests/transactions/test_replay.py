@@ -32,6 +32,10 @@ def value(**fields: object) -> TransactionLogValue:
         ({"producer_id": -1}, "impossible producer -1"),
         ({"producer_epoch": -1}, "with epoch -1"),
         ({"transaction_partitions": None}, "ONGOING without partitions"),
+        (
+            {"transaction_status": TransactionState.EMPTY, "unknown_tagged_fields": {20357: b"\0"}},
+            "the last producer epoch has 1 bytes",
+        ),
         ({"client_transaction_version": 3}, "unknown transaction version 3"),
     ],
 )

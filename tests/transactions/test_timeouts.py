@@ -9,7 +9,7 @@ from pykbroker.protocol.topic_partition import TopicPartition
 from pykbroker.transactions import shard, timeouts
 from pykbroker.transactions.config import TransactionConfig
 
-from .world import TransactionWorld
+from .world import TransactionWorld, after
 
 ORDERS = TopicPartition("orders", 0)
 CHECK_MS = 10_000
@@ -101,6 +101,33 @@ def test_an_abort_that_needs_a_new_producer_id_waits_for_one() -> None:
     assert world.state() == "PrepareAbort"
     world.write_markers()
     assert (world.describe().producer_id, world.describe().producer_epoch) == (producer[0] + 1, 0)
+
+
+@pytest.mark.parametrize("transaction_version", [1, 2])
+@pytest.mark.parametrize("version", [4, 5])
+@pytest.mark.parametrize("commit", [True, False])
+def test_a_late_end_of_a_timed_out_transaction_at_the_last_epoch_does_not_keep_it_open(
+    transaction_version: int, version: int, commit: bool
+) -> None:
+    """KAFKA-20090: the abort takes the last epoch and EndTxn comes late: the producer id changes, sooner or later."""
+    world = TransactionWorld(transaction_version=transaction_version)
+    producer = world.producer_at(32766, timeout_ms=1)
+    world.add(producer, ORDERS, version=version)
+    world.pass_time(CHECK_MS)
+    assert world.state() == "PrepareAbort"
+    world.end(producer, commit=commit, version=version)
+    (markers,) = world.write_markers()
+    assert (markers.producer_id, markers.producer_epoch, markers.is_commit) == (producer[0], 32767, False)
+    assert world.state() == "CompleteAbort"
+    late = world.end(producer, commit=commit, version=version)
+    if (transaction_version, version, commit) == (2, 5, False):
+        assert after(late) == (producer[0] + 1, 0), "it asked for what has come about"
+    else:
+        assert late.error_code != ErrorCode.NONE
+    new = world.producer()
+    assert new == (producer[0] + 1, 1 if transaction_version == 2 else 0)
+    assert world.add(new, ORDERS, version=version).errors[ORDERS] is ErrorCode.NONE
+    world.assert_log_is_complete()
 
 
 def test_an_id_that_nobody_uses_is_forgotten_after_a_week() -> None:

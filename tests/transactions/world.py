@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -28,7 +28,13 @@ from pykbroker.transactions.effects import WriteMarkers
 from pykbroker.transactions.records import TransactionRecord, decode_record
 from pykbroker.transactions.requests import AddPartitions, MarkersWritten, PartitionsAdded
 from pykbroker.transactions.shard import TransactionRequest, TransactionShard
-from pykbroker.transactions.transaction import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, Transaction
+from pykbroker.transactions.transaction import (
+    EPOCH_BUMP_VERSION,
+    NO_PRODUCER_EPOCH,
+    NO_PRODUCER_ID,
+    Transaction,
+    TransactionState,
+)
 from tests.trials import Trials
 
 START_MS = 1_700_000_000_000
@@ -41,7 +47,7 @@ class TransactionWorld:
     """log: keys and values as they stand in the topic. markers: what is wanted and not done yet. causes: of all steps,
     as the node's log has them.
 
-    out_of_producer_ids: there is none to be had now.
+    out_of_producer_ids: there is none to be had now. refuses_appends: the log takes no records now.
     """
 
     def __init__(self, config: TransactionConfig | None = None, transaction_version: int = 2) -> None:
@@ -53,6 +59,7 @@ class TransactionWorld:
         self.markers: list[WriteMarkers] = []
         self.causes: list[str] = []
         self.out_of_producer_ids = False
+        self.refuses_appends = False
         self._next_producer_id = FIRST_PRODUCER_ID
         self.shard = self._new_shard()
         self._trials = Trials(lambda: self._next_producer_id, self._give_out_again)
@@ -88,9 +95,18 @@ class TransactionWorld:
 
     def _handle(self, request: TransactionRequest, token: Token, api_version: int) -> Result[TransactionRecord]:
         context = CoordinatorContext(api_version=api_version)
-        return self._trials.make(
-            self.shard, lambda: self.shard.handle(request, token, self.now_ms, context, self.timestamp_ms)
-        )
+
+        def step() -> Result[TransactionRecord]:
+            return self.shard.handle(request, token, self.now_ms, context, self.timestamp_ms)
+
+        return self._taken_back(step) if self.refuses_appends else self._trials.make(self.shard, step)
+
+    def _taken_back(self, step: Callable[[], Result[TransactionRecord]]) -> Result[TransactionRecord]:
+        """As its driver does with a step whose records the log refuses."""
+        self.shard.begin_trial()
+        result = step()
+        self.shard.end_trial(is_kept=not result.records)
+        return Result((), result.completed)
 
     def _take(self, result: Result[TransactionRecord]) -> None:
         self.log += [record.encode() for record in result.records]
@@ -158,12 +174,21 @@ class TransactionWorld:
         """Without what a record has no field for, and without the count of markers."""
         lasting = {}
         for transactional_id, transaction in shard.transactions.items():
-            lasting[transactional_id] = replace(transaction, last_producer_epoch=NO_PRODUCER_EPOCH)
+            lasting[transactional_id] = replace(transaction)
+            if not self._keeps_last_epoch(transaction):
+                lasting[transactional_id].last_producer_epoch = NO_PRODUCER_EPOCH
             if transaction.state.is_prepared:
                 lasting[transactional_id].partitions = {}
             if self.transaction_version == 0:
                 lasting[transactional_id].previous_producer_id = NO_PRODUCER_ID
         return lasting
+
+    def _keeps_last_epoch(self, transaction: Transaction) -> bool:
+        """Where an InitProducerId could still be repeated: a record of version 0 has no room for it."""
+        if transaction.state is TransactionState.EMPTY:
+            return self.transaction_version > 0
+        is_bumped = transaction.client_transaction_version >= EPOCH_BUMP_VERSION
+        return is_bumped and transaction.state is not TransactionState.ONGOING
 
     # Requests
 
