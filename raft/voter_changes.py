@@ -313,6 +313,8 @@ class VoterChanges:
             return state.leader, partial(self._build, state, self._update_request())
         if not quorum.replica.may_vote or not quorum.replica.auto_join:
             return None
+        if quorum.history.has_removed(quorum.replica.key):
+            return None  # somebody wanted it so (KAFKA-19850)
         if own is not None:
             return state.leader, partial(self._build, state, self._remove_request(own.key))
         return state.leader, partial(self._build, state, self._add_request())

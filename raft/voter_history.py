@@ -9,7 +9,7 @@ from __future__ import annotations
 from pykbroker.protocol.messages.control_records import KRaftVersionRecord, VotersRecord
 from pykbroker.protocol.schema import Message
 
-from .voters import VoterSet
+from .voters import ReplicaKey, VoterSet
 
 BOOTSTRAP_OFFSET = -1
 """Of what the snapshot says that a formatted directory begins with, which covers no record."""
@@ -37,6 +37,11 @@ class VoterSetHistory:
         if len(self._sets) > 1:
             return self._sets[-2][1]
         return self._configured if self._sets else None
+
+    def has_removed(self, key: ReplicaKey) -> bool:
+        """Tell whether the replica was a voter, as far as the log still tells, and is none now."""
+        had = any(key == each.key for _, voters in self._sets[:-1] for each in voters)
+        return had and not any(key == each.key for each in self.voters)
 
     @property
     def voters_offset(self) -> int | None:

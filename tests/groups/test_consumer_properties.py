@@ -28,6 +28,7 @@ from pykbroker.state_machine import Completion, CoordinatorContext, Result, Toke
 from tests.examples import examples
 from tests.trials import Trials
 
+from .compacted_log import overtaken
 from .consumer_requests import JOINING, LEAVING, LEAVING_FOR_A_WHILE, VERSION, assigned, consumer_beat
 from .late_assignments import LateAssignments, written
 from .topics import ChangingTopics
@@ -114,10 +115,13 @@ class Harness:
     def _put(self, computed: ComputedAssignment) -> Result[Any]:
         return self.shard.put_assignment(computed, self.now_ms, self.now_ms)
 
-    def read_back(self) -> GroupShard:
-        """Another coordinator, which does not give out the same member ids again."""
+    def read_back(self, overtaken_at: int | None = None) -> GroupShard:
+        """Another coordinator, which does not give out the same member ids again.
+
+        overtaken_at: the offset up to which it has read when the log is compacted.
+        """
         shard = new_shard(Random(self.next_token), self.topics, self.late_assignments)
-        for key, value in self.log:
+        for key, value in self.log if overtaken_at is None else overtaken(self.log, overtaken_at):
             record = decode_record(key, value)
             shard.replay(record.key, record.value)
         return shard
@@ -306,11 +310,26 @@ class ConsumerMachine(RuleBasedStateMachine):
 
     @invariant()
     def what_was_written_survives_a_restart(self) -> None:
-        group, again = self.harness.group, self.harness.read_back().groups.get(GROUP)
+        self._check_read_back(self.harness.read_back())
+
+    @invariant()
+    def compaction_may_overtake_a_load(self) -> None:
+        """KAFKA-19862, KAFKA-16147: no partition is free because a record is missing that took it from a member."""
+        length = len(self.harness.log)
+        self._check_read_back(self.harness.read_back(overtaken_at=Random(length).randint(0, length)))
+
+    def _check_read_back(self, shard: GroupShard) -> None:
+        group, again = self.harness.group, shard.groups.get(GROUP)
         assert isinstance(again, ConsumerGroup) == (group is not None)
-        if group is not None:
-            for name in LASTING:
-                assert getattr(again, name) == getattr(group, name), name
+        if group is None:
+            return
+        assert isinstance(again, ConsumerGroup)
+        for name in LASTING:
+            assert getattr(again, name) == getattr(group, name), name
+        for topic_id in map(self.harness.topics.topic_id, self.harness.topics.names):
+            assert topic_id is not None
+            for index in range(self.harness.topics.partition_count(topic_id)):
+                assert again.owner_of(topic_id, index) == group.owner_of(topic_id, index)
 
     def teardown(self) -> None:
         """Members that go on, and do what they are told, end with all partitions of their topics in equal shares."""

@@ -90,6 +90,13 @@ class Talk:
         return group
 
 
+def test_the_first_member_of_a_group_is_in_epoch_2() -> None:
+    """KAFKA-20268: epoch 1 is that of the empty group, which has an empty assignment."""
+    talk = Talk()
+    assert talk.join("a").member_epoch == 2
+    assert (talk.group.group_epoch, talk.group.assignment_epoch) == (2, 2)
+
+
 def test_offsets_of_subscribed_topics_stay_and_others_go_by_their_age() -> None:
     talk = Talk(ConsumerGroupConfig(session_timeout_ms=RETENTION_MS * 10))
     epoch = talk.join("a").member_epoch

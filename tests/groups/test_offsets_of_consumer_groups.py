@@ -86,6 +86,7 @@ STALE = ErrorCode.STALE_MEMBER_EPOCH
 def test_a_commit_counts_in_an_epoch_in_which_all_its_partitions_were_the_members(
     epoch: int, partitions: list[int], codes: list[ErrorCode]
 ) -> None:
+    """KAFKA-20066 (KIP-1251): the epochs between that of the assignment and the broker's are the member's, too."""
     talk = with_a_member(Conversation())
     assert committing(talk, dict.fromkeys(partitions, (1, "")), epoch) == codes
     assert len(talk.records) == codes.count(ErrorCode.NONE)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from pykbroker.groups.consumer.consumer_group import ConsumerGroup
 from pykbroker.groups.consumer.consumer_group_member import (
     STABLE,
     UNKNOWN,
@@ -87,6 +89,18 @@ def test_a_partition_that_is_being_given_up_may_come_back() -> None:
     after = step(before, {A: {1}}, owned={}, taken=(1,))
     assert after is not None
     assert after.assigned == {A: {1: TARGET_EPOCH}}
+
+
+@pytest.mark.parametrize("is_given_back", [True, False])
+def test_a_partition_that_comes_back_before_it_is_given_up_has_its_owner_still(is_given_back: bool) -> None:
+    """KAFKA-16147: the group took it for free then, and gave it to a second member."""
+    group, giving_up = ConsumerGroup("g"), member(member_epoch=10, pending_revocation={A: {1: 10}})
+    group.put(giving_up)
+    assert group.owner_of(A, 1) == "m"
+    assigned = {A: {1: 11}} if is_given_back else {}
+    group.put(replace(giving_up, member_epoch=11, assigned=assigned, pending_revocation={}))
+    assert group.owner_of(A, 1) == ("m" if is_given_back else None)
+    assert group.partition_epoch(A, 1) == (11 if is_given_back else -1)
 
 
 def test_topics_that_are_not_subscribed_to_any_more_go_first() -> None:

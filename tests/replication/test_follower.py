@@ -74,6 +74,21 @@ def test_the_first_request_names_everything_and_the_next_only_what_changed() -> 
     assert third.session_epoch == 2
 
 
+def test_an_answer_without_records_leaves_the_last_fetched_epoch_as_it_was() -> None:
+    """KAFKA-15510: without it the leader could not tell a follower that its log went another way."""
+    replicas = Replicas((1, 2))
+    replicas.append("a")
+    replicas.elect(2)
+    replicas.elect(1)
+    replicas.append("b")
+    replicas.settle()
+    for _ in range(2):
+        replicas.fetch(2)
+    follower = follower_of(replicas)
+    follower.failed(0)
+    assert asked(follower.next_request(10_000, 102)) == [(2, 2, 2)]
+
+
 def test_a_partition_that_is_not_followed_any_more_is_forgotten() -> None:
     replicas = Replicas((1, 2))
     follower = follower_of(replicas)

@@ -15,7 +15,7 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 
 from pykbroker.config import BrokerConfig
 from pykbroker.metadata.controller import Controller
-from pykbroker.metadata.features import REGISTERED_FEATURES, bootstrap_records
+from pykbroker.metadata.features import REGISTERED_FEATURES, SUPPORTED_FEATURES, bootstrap_records
 from pykbroker.metadata.image import ImageChanges, MetadataImage
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages.brokers import BrokerHeartbeatRequest, BrokerRegistrationRequest, Feature
@@ -33,6 +33,7 @@ from pykbroker.raft.voters import Voter, VoterSet
 from pykbroker.server.network.node_connections import NodeConnections
 from pykbroker.server.quorum import metadata_log
 from pykbroker.server.quorum.controller_driver import ControllerDriver
+from pykbroker.server.quorum.encoded_records import EncodedRecords
 from pykbroker.server.quorum.metadata_log import MetadataLog
 from pykbroker.server.quorum.metadata_publisher import PARTITIONS_AT_ONCE, MetadataPublisher
 from pykbroker.server.quorum.raft_channel import RaftChannel
@@ -151,6 +152,40 @@ def test_nothing_is_answered_or_shown_before_it_is_durable() -> None:
             await wait_all_tasks_blocked()
             assert set(quorum.image.topics) == {"first", "second"}
             assert len(nursery.child_tasks) == 1
+            nursery.cancel_scope.cancel()
+
+    trio.run(scenario)
+
+
+def test_first_records_that_were_lost_with_their_leader_are_written_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """KAFKA-20839: the controller had them in its image already when it lost leadership and leads again.
+
+    The leader's append does not come into the log here: as if its successor had truncated it.
+    """
+
+    async def scenario() -> None:
+        quorum = open_quorum(simulated_disk())
+        propose, lost = quorum.raft.propose, list[EncodedRecords]()
+
+        def lose_first(records: EncodedRecords) -> int:
+            if lost:
+                return propose(records)
+            lost.append(records)
+            return quorum.raft.log_end_offset
+
+        monkeypatch.setattr(quorum.raft, "propose", lose_first)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(quorum.run)
+            await wait_all_tasks_blocked()
+            assert lost
+            assert not quorum.image.features
+            quorum.raft._raft.resign()
+            quorum.raft._work.set()
+            with trio.fail_after(20):
+                while not quorum.image.features:  # noqa: ASYNC110 - the election is a matter of time
+                    await trio.sleep(0.01)
+            await register_broker(quorum)
+            assert quorum.image.features == {name: high for name, (_, high) in SUPPORTED_FEATURES.items() if high}
             nursery.cancel_scope.cancel()
 
     trio.run(scenario)

@@ -85,6 +85,24 @@ def test_a_copy_takes_the_logs_place_when_the_controller_knows(node: ApiNode) ->
     while_it_moves(node, test)
 
 
+def test_a_leader_that_moved_knows_epochs_in_which_nothing_was_appended(node: ApiNode) -> None:
+    """KAFKA-20961: a follower whose last epoch it does not know would be out of range, again and again."""
+
+    async def test(controller: SlowController, moves: LogMoves) -> None:
+        partition = node.partition("apples")
+        before = partition.log.directory
+        node.change_partition("apples", 0, leader=1)
+        node.change_partition("apples", 0, leader=1)
+        epochs = partition.log.epochs
+        assert [(each.epoch, each.start_offset) for each in epochs] == [(0, 0), (partition.leader_epoch, 1)]
+        controller.may_answer.set()
+        await eventually(lambda: partition.log.directory != before)
+        assert partition.log.epochs == epochs
+        assert partition.log.end_offset_for_epoch(partition.leader_epoch) == (partition.leader_epoch, 1)
+
+    while_it_moves(node, test)
+
+
 @pytest.mark.parametrize("is_created_again", [False, True])
 def test_a_copy_of_a_topic_that_is_deleted_meanwhile_takes_nobodys_place(node: ApiNode, is_created_again: bool) -> None:
     async def test(controller: SlowController, moves: LogMoves) -> None:

@@ -15,7 +15,9 @@ from pykbroker.api.end_txn import end_txn
 from pykbroker.api.init_producer_id import init_producer_id
 from pykbroker.api.list_transactions import list_transactions
 from pykbroker.api.write_txn_markers import write_txn_markers
+from pykbroker.metadata.features import TRANSACTION_VERSION
 from pykbroker.protocol.errors import ErrorCode
+from pykbroker.protocol.messages.metadata_records import FeatureLevelRecord
 from pykbroker.protocol.messages.transaction_admin import ListTransactionsRequest
 from pykbroker.protocol.messages.transactions import (
     AddPartitionsToTxnRequest,
@@ -66,11 +68,11 @@ class Coordinating:
         (result,) = added.results_by_topic_v3_and_below
         assert all(each.partition_error_code == ErrorCode.NONE for each in _rows(result))
 
-    async def end(self, *, commit: bool = True) -> ErrorCode:
+    async def end(self, *, commit: bool = True, version: int = 4) -> ErrorCode:
         request = EndTxnRequest(
             transactional_id="t", producer_id=self.producer_id, producer_epoch=self.epoch, committed=commit
         )
-        return ErrorCode((await self.node.call(end_txn, request, 4)).error_code)
+        return ErrorCode((await self.node.call(end_txn, request, version)).error_code)
 
     async def state(self) -> str:
         (listed,) = (await self.node.call(list_transactions, ListTransactionsRequest(), 1)).transaction_states
@@ -239,6 +241,30 @@ def test_the_next_coordinator_carries_on_and_the_one_before_stops(tmp_path: Path
         assert other.asked == [(epoch, [0])]
 
     coordinating(tmp_path, main)
+
+
+@pytest.mark.parametrize("version", [4, 5])
+def test_a_marker_that_was_written_for_the_coordinator_before_is_written_again(tmp_path: Path, version: int) -> None:
+    """KAFKA-19999: the next one has the same epoch for it, and the transaction must not stay prepared for ever."""
+
+    async def main(coordinating: Coordinating, other: OtherBroker) -> None:
+        node = coordinating.node
+        node.replay(FeatureLevelRecord(name=TRANSACTION_VERSION, feature_level=2))
+        await coordinating.begin(0)
+        here, producer = node.partition(TOPIC, 0), {"producer_id": coordinating.producer_id, "base_sequence": 0}
+        data = batch(b"v", producer_epoch=coordinating.epoch, is_transactional=True, **producer)
+        node.replicas.append(here, data, 0, 1)
+        here.read_as_replica(ELSEWHERE, 1, 1000, now_ms=0)
+        assert await coordinating.end(version=version) is ErrorCode.NONE
+        await eventually(lambda: here.log.log_end_offset == 2)
+        assert await coordinating.state() == "PrepareCommit"
+        await coordinating.elect_anew()
+        await eventually(lambda: here.log.log_end_offset == 3)
+        here.read_as_replica(ELSEWHERE, 3, 1000, now_ms=0)
+        await coordinating.wait_for("CompleteCommit")
+        assert here.last_stable_offset == 3
+
+    coordinating(tmp_path, main, replicas=[HERE, ELSEWHERE])
 
 
 def test_what_was_complete_stays_so_under_the_next_coordinator(tmp_path: Path) -> None:

@@ -88,6 +88,22 @@ def test_a_transaction_that_takes_too_long_is_aborted() -> None:
     transacting(main)
 
 
+@both_protocols
+def test_a_batch_that_comes_after_its_transaction_took_too_long_has_an_old_epoch(second_protocol: bool) -> None:
+    """KAFKA-19690: INVALID_PRODUCER_EPOCH aborts the transaction, INVALID_TXN_STATE ends the producer."""
+
+    async def main(node: Transactions) -> None:
+        producer = await node.producer(second_protocol=second_protocol)
+        assert await producer.init(timeout_ms=5_000) is NONE
+        await write(producer, b"a")
+        await trio.sleep(25)
+        for version in (10, 11, 12):
+            assert await producer.send(b"late", version=version) is ErrorCode.INVALID_PRODUCER_EPOCH
+        assert await node.end_offset() == await node.end_offset(committed=False) == 2
+
+    transacting(main)
+
+
 def test_a_reader_of_committed_records_is_woken_by_the_end_of_a_transaction() -> None:
     async def main(node: Transactions) -> None:
         producer = await node.producer()

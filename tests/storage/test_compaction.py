@@ -12,7 +12,7 @@ from pykbroker.storage.compaction.cleanable_logs import dirtiest
 from pykbroker.storage.compaction.compaction import CleanerConfig, Cleaning, CleaningAborted, Uncleanable
 from pykbroker.storage.files.errors import CorruptLog
 from pykbroker.storage.log.log import AppendOrigin, Log
-from pykbroker.storage.segments.segment import LogSegment
+from pykbroker.storage.segments.segment import LOG_SUFFIX, LogSegment
 from tests.storage.batches import NOW_MS, config, offsets, open_log, read_all
 from tests.storage.cleaning import CODECS, batches, clean, cleanable, keyed
 from tests.storage.power_cut import FragileDisk, PowerCut
@@ -232,6 +232,47 @@ def test_records_of_aborted_transactions_go_at_once_and_their_markers_later(disk
         end = clean(disk, log, end, now_ms=now_ms)
         horizons.append([batch.header.base_offset for batch in batches(log) if batch.header.is_control])
     assert horizons == [[2, 4], [4]], "the marker of what is still there stays"
+
+
+def test_markers_are_not_records_of_a_key_of_which_the_latest_stays(disk: SimulatedDisk) -> None:
+    """All commit markers have the same bytes for a key, and each ends the transaction of its own producer."""
+    log = rolled(
+        disk,
+        [data for each in (7, 8, 9) for data in _committed(each)],
+        [keyed((b"later", b"1"))],
+    )
+    for now_ms in (NOW_MS, NOW_MS + 2 * DAY_MS):
+        clean(disk, log, now_ms=now_ms)
+        assert [batch.header.producer_id for batch in batches(log) if batch.header.is_control] == [7, 8, 9]
+    for snapshot in log.producers.snapshot_offsets():
+        log.producers.remove_snapshot(snapshot)
+    log.flush()
+    again = open_log(disk, PATH, COMPACT)
+    assert again.first_unstable_offset is None
+    assert contents(again)[0] == (0, b"k7", b"v")
+
+
+def _committed(producer_id: int) -> list[bytes]:
+    key = b"k%d" % producer_id
+    return [
+        transactional((key, b"v"), producer_id=producer_id),
+        marker(ControlRecordType.COMMIT, producer_id),
+    ]
+
+
+def test_a_follower_of_a_compacted_log_comes_to_its_end(disk: SimulatedDisk) -> None:
+    """KAFKA-17076, KAFKA-20452: nothing of the last batches stays, and the log's end does not go back."""
+    log = rolled(disk, [keyed((b"a", b"1")), keyed((b"b", None)), keyed((b"b", None))])
+    end = log.log_end_offset
+    assert clean(disk, log) == end
+    clean(disk, log, now_ms=NOW_MS + DAY_MS)
+    assert contents(log) == [(0, b"a", b"1")]
+    follower = open_log(disk, "/data/follower-0")
+    follower.append_as_follower(log.read(0, 1 << 20).read())
+    assert follower.log_end_offset == log.log_end_offset == end
+    log.close()
+    disk.remove(log.segments[-1].path(LOG_SUFFIX))
+    assert open_log(disk, PATH, COMPACT, recovery_point=end, clean_shutdown=True).log_end_offset == end
 
 
 def test_an_abort_behind_what_is_cleaned_counts(disk: SimulatedDisk) -> None:

@@ -63,6 +63,19 @@ def test_a_copy_follows_what_is_appended_meanwhile(disk: SimulatedDisk) -> None:
     assert_same(copy)
 
 
+def test_epochs_without_records_are_copied_as_well(disk: SimulatedDisk) -> None:
+    """KAFKA-20961: a leader that has moved must know each epoch in which a follower may have fetched last."""
+    source = open_log(disk, SOURCE, config())
+    source.assign_epoch_start_offset(0, 0)
+    append(source, b"a", epoch=1)
+    source.assign_epoch_start_offset(3, 1)
+    copy = new_copy(disk, source)
+    catch_up(copy)
+    copy.finish()
+    assert copy.log.epochs == source.epochs
+    assert [copy.log.end_offset_for_epoch(epoch) for epoch in (1, 2, 3)] == [(1, 1), (1, 1), (3, 1)]
+
+
 def test_a_copy_of_a_log_that_starts_within_a_batch(disk: SimulatedDisk) -> None:
     source = open_log(disk, SOURCE, config())
     append(source, b"a", b"b", b"c")

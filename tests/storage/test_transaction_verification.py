@@ -92,6 +92,7 @@ def test_an_epoch_of_the_second_protocol_begins_at_0(transacting: Transacting) -
 
 
 def test_a_producer_that_was_fenced_hears_of_its_epoch_first(transacting: Transacting) -> None:
+    """KAFKA-19690: INVALID_PRODUCER_EPOCH aborts the transaction, INVALID_TXN_STATE ends the producer."""
     assert transacting.end(epoch=3) is NONE
     assert transacting.append(0, None, epoch=2) is ErrorCode.INVALID_PRODUCER_EPOCH
 
@@ -113,6 +114,7 @@ def test_questions_that_nobody_answers_are_forgotten(transacting: Transacting) -
 def test_a_marker_of_the_second_protocol_has_a_new_epoch(
     transacting: Transacting, version: int, expected: ErrorCode
 ) -> None:
+    """KAFKA-19999: and the same marker may come again when its transaction is over."""
     assert transacting.append(0, transacting.start()) is NONE
     assert transacting.end(version=version) is expected
     assert transacting.end(epoch=1, version=version) is NONE

@@ -255,34 +255,41 @@ class ConsumerGroup:
         """Add the member, or replace the value that the group had of it.
 
         The last record that assigns a partition decides its owner: in a compacted log, the newest record of one member
-        may come before the record by which another member made room for it.
+        may come before the record by which another member made room for it. A record that is not about assignments
+        changes no owner, since the member may have lost partitions by records that compaction has taken meanwhile.
         """
         old = self.members.get(member.member_id)
         if old is not None:
-            self._forget_traits(old)
+            self._forget_subscription(old)
         self.members[member.member_id] = member
         if member.instance_id is not None:
             self.static_members[member.instance_id] = member.member_id
         self.subscribed_topic_names.update(member.subscribed_topic_names)
         if member.subscribed_topic_regex:
             self.subscribed_regexes[member.subscribed_topic_regex] += 1
-        for owned in (member.assigned, member.pending_revocation):
-            for topic_id, partitions in owned.items():
-                self._owners.setdefault(topic_id, {}).update(dict.fromkeys(partitions, member.member_id))
+        if old is None or (old.assigned, old.pending_revocation) != (member.assigned, member.pending_revocation):
+            if old is not None:
+                self._disown(old)
+            for owned in (member.assigned, member.pending_revocation):
+                for topic_id, partitions in owned.items():
+                    self._owners.setdefault(topic_id, {}).update(dict.fromkeys(partitions, member.member_id))
 
     def remove(self, member_id: str) -> None:
         old = self.members.pop(member_id, None)
         if old is None:
             return
-        self._forget_traits(old)
+        self._forget_subscription(old)
+        self._disown(old)
         if old.instance_id is not None and self.static_members.get(old.instance_id) == member_id:
             del self.static_members[old.instance_id]
 
-    def _forget_traits(self, member: ConsumerGroupMember) -> None:
+    def _forget_subscription(self, member: ConsumerGroupMember) -> None:
         for name in member.subscribed_topic_names:
             _decrement(self.subscribed_topic_names, name)
         if member.subscribed_topic_regex:
             _decrement(self.subscribed_regexes, member.subscribed_topic_regex)
+
+    def _disown(self, member: ConsumerGroupMember) -> None:
         for owned in (member.assigned, member.pending_revocation):
             for topic_id, partitions in owned.items():
                 owners = self._owners.get(topic_id, {})
