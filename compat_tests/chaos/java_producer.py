@@ -55,7 +55,7 @@ class _JavaProducer:
         command = tool_command(
             Tool.VERIFIABLE_PRODUCER,
             *("--bootstrap-server", stage.bootstrap, "--topic", JAVA, "--command-config", str(properties)),
-            *("--throughput", str(RECORDS_A_SECOND)),
+            *("--throughput", str(RECORDS_A_SECOND), "--value-prefix", str(stage.round_number)),
         )
         with (stage.directory / "java-producer.log").open("ab") as log:
             # It ends with the thread that started it, whatever that one dies of.
@@ -85,7 +85,7 @@ class _JavaProducer:
         since_s = 0.0 if self._began_s is None else time.monotonic() - self._began_s
         due = int((since_s + _EARLY_S) * RECORDS_A_SECOND)
         while self._declared < due:
-            value = str(self._declared)
+            value = f"{self._stage.round_number}.{self._declared}"
             recording = self._stage.recorder.invoke(self._stage.recorder.new_process(), "send")
             recording.sending(_KEY, value)
             self._under_way[value] = recording

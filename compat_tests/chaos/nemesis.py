@@ -1,10 +1,8 @@
-"""Kills, freezes and separates nodes: one fault at a time, in an order from a seed, each undone after some seconds."""
+"""Kills, freezes and separates nodes: one fault at a time, as planned, each undone after some seconds."""
 
 from __future__ import annotations
 
-import random
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 
@@ -12,56 +10,72 @@ from compat_tests.clusters.cluster import Cluster
 from compat_tests.clusters.view import ClusterView, NoAnswer
 from compat_tests.waiting import until
 
+from .journal import FaultEntry, Journal
 from .network import CLIENTS, Network
+from .plan import (
+    ABSENCE,
+    BRIDGE,
+    CONTROLLER,
+    DEAF,
+    ISOLATION,
+    KILL,
+    LEADER,
+    LONG_FREEZE,
+    MUTE,
+    SHORT_FREEZE,
+    STOP,
+    TOTAL_ISOLATION,
+    PlannedFault,
+)
 
-LEADER, FOLLOWER, CONTROLLER = ROLES = ("leader", "follower", "controller")
-"""Who is hit: the leader of some partition, one of its followers, the active controller."""
-
-SESSION_TIMEOUT_S = 6.0
-"""Of brokers, in a run: a freeze is shorter, or longer by some seconds."""
-SHORTEST_S, LONGEST_S = 1.0, 10.0
 RECOVERY_DEADLINE_S = 120.0
-"""Until every partition has all its replicas in sync again."""
-_WAITS_FOR_RECOVERY = 0.6
-"""How likely; otherwise the next fault meets a cluster that is still busy with the last one."""
+"""Until every partition has all its replicas in sync again, where nothing else is asked for."""
 
 Say = Callable[[str], None]
 Fault = Callable[[int], Iterator[str]]
 
 
 class Nemesis:
-    """network: None where nodes share the loopback interface: then there is nothing to separate."""
+    """plan: the faults, in their order. network: None where nodes share the loopback interface, where there is nothing
+    to separate. back_within_s: how long after the end of a fault all replicas may need to be in sync again.
+    """
 
-    def __init__(self, cluster: Cluster, network: Network | None, seed: int, say: Say) -> None:
+    def __init__(
+        self,
+        cluster: Cluster,
+        network: Network | None,
+        plan: Iterator[PlannedFault],
+        journal: Journal,
+        say: Say,
+        *,
+        back_within_s: float = RECOVERY_DEADLINE_S,
+    ) -> None:
         self._cluster = cluster
         self._network = network
-        self._rng = random.Random(seed)
+        self._plan = plan
+        self._journal = journal
         self._say = say
+        self._back_within_s = back_within_s
+        self._began_s = time.monotonic()
         self._ids = sorted(cluster.nodes)
         self._faults: dict[str, Fault] = {
-            "kill -9": self._kill,
-            "stop": self._stop,
-            "short freeze": self._freeze_for_a_moment,
-            "long freeze": self._freeze,
+            KILL: self._kill,
+            STOP: self._stop,
+            SHORT_FREEZE: self._freeze,
+            LONG_FREEZE: self._freeze,
+            ABSENCE: self._kill,
+            ISOLATION: self._isolate,
+            TOTAL_ISOLATION: self._isolate_from_all,
+            MUTE: self._mute,
+            DEAF: self._deafen,
+            BRIDGE: self._bridge,
         }
-        if network is not None:
-            self._faults |= {
-                "isolated from nodes": self._isolate,
-                "isolated from all": self._isolate_from_all,
-                "mute": self._mute,
-                "deaf": self._deafen,
-                "bridge": self._bridge,
-            }
-        self.done: Counter[tuple[str, str]] = Counter()
-        """Faults, each with the role that was hit."""
 
     def work_for(self, seconds: float) -> None:
         """Raises AssertionError where the cluster does not recover."""
         until_s = time.monotonic() + seconds
-        for name, role in self._endless_plan():
-            if time.monotonic() > until_s:
-                return
-            self._hit(name, role)
+        while time.monotonic() < until_s and (fault := next(self._plan, None)) is not None:
+            self._hit(fault)
 
     def recover(self) -> None:
         """Everything runs and reaches everything."""
@@ -72,47 +86,54 @@ class Nemesis:
                 node.resume()
         self._cluster.start()
 
-    def wait_until_in_sync(self) -> None:
-        until(self._all_in_sync, "all replicas are in sync", RECOVERY_DEADLINE_S)
+    def wait_until_in_sync(self, since_s: float | None = None) -> None:
+        """Raises AssertionError where that takes too long. since_s: the end of the last fault, or now."""
+        waited_s = time.monotonic() - since_s if since_s is not None else 0
+        until(self._all_in_sync, "all replicas are in sync", max(self._back_within_s - waited_s, 0))
 
-    def _endless_plan(self) -> Iterator[tuple[str, str]]:
-        """Each kind once in every turn, so that a short run has met all of them; after three turns, with each role."""
-        while True:
-            first = {name: self._rng.randrange(len(ROLES)) for name in self._faults}
-            for turn in range(len(ROLES)):
-                for name in self._rng.sample(list(self._faults), len(self._faults)):
-                    yield name, ROLES[(first[name] + turn) % len(ROLES)]
+    def _hit(self, fault: PlannedFault) -> None:
+        victim = fault.choose(self._candidates(fault.role)) if fault.node is None else fault.node
+        began_s = time.monotonic()
+        for text in self._faults[fault.kind](victim):
+            self._say(f"{text} ({fault.role}) for {fault.lasts_s:.1f} s")
+            time.sleep(fault.lasts_s)
+            ended_s = time.monotonic()
+        back_after_s = self._wait_for_return(ended_s) if fault.waits else None
+        self._journal.note(
+            FaultEntry(
+                fault.kind,
+                fault.role,
+                fault.draw,
+                fault.lasts_s,
+                fault.waits,
+                node=victim,
+                began_s=round(began_s - self._began_s, 3),
+                ended_s=round(ended_s - self._began_s, 3),
+                back_after_s=back_after_s,
+            )
+        )
 
-    def _hit(self, name: str, role: str) -> None:
-        lasts_s = self._rng.uniform(SHORTEST_S, LONGEST_S)
-        if name == "long freeze":
-            lasts_s = self._rng.uniform(SESSION_TIMEOUT_S + 2, LONGEST_S + 2)
-        elif name == "short freeze":
-            lasts_s = self._rng.uniform(SHORTEST_S, SESSION_TIMEOUT_S - 2)
-        victim = self._victim(role)
-        for text in self._faults[name](victim):
-            self._say(f"{text} ({role}) for {lasts_s:.1f} s")
-            self.done[name, role] += 1
-            time.sleep(lasts_s)
-        if self._rng.random() < _WAITS_FOR_RECOVERY:
-            began_s = time.monotonic()
-            self.wait_until_in_sync()
-            self._say(f"in sync after {time.monotonic() - began_s:.1f} s")
+    def _wait_for_return(self, ended_s: float) -> float:
+        """Return how long after the end of a fault all replicas were in sync. Raises AssertionError."""
+        self.wait_until_in_sync(ended_s)
+        back_after_s = round(time.monotonic() - ended_s, 3)
+        self._say(f"in sync {back_after_s:.1f} s after the fault")
+        return back_after_s
 
-    def _victim(self, role: str) -> int:
-        """Raises AssertionError where nobody has that role."""
-        found: list[int] = []
+    def _candidates(self, role: str) -> list[int]:
+        """Return who has the role, in the order of the node ids. Raises AssertionError where nobody has."""
+        found: set[int] = set()
 
         def is_found() -> bool:
             with suppress(NoAnswer):
-                found.extend(self._who_is(role))
+                found.update(self._who_is(role))
             return bool(found)
 
         until(is_found, f"there is a {role}", RECOVERY_DEADLINE_S)
-        return self._rng.choice(found)
+        return sorted(found)
 
     def _who_is(self, role: str) -> list[int]:
-        """By partition. Raises NoAnswer."""
+        """Raises NoAnswer."""
         if role == CONTROLLER:
             leader = self._cluster.quorum().leader
             return [leader] if leader in self._ids else []
@@ -135,14 +156,10 @@ class Nemesis:
         self._cluster.start(victim)
 
     def _freeze(self, victim: int) -> Iterator[str]:
-        """Longer than its session: others take its place, and it wakes up as who it was."""
+        """A longer freeze than its session: others take its place, and it wakes up as who it was."""
         self._cluster.pause(victim)
         yield f"freeze node {victim}"
         self._cluster.resume(victim)
-
-    def _freeze_for_a_moment(self, victim: int) -> Iterator[str]:
-        """Shorter: it stays who it is."""
-        yield from self._freeze(victim)
 
     def _isolate(self, victim: int) -> Iterator[str]:
         """Clients still reach it."""

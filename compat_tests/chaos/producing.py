@@ -16,7 +16,14 @@ from .stage import PLAIN, TOPICS, Stage, encode, pause
 
 DELIVERY_TIMEOUT_S = 20
 MOST_RECORDS = 5
+MOST_RECORDS_OF_MANY = 400
+_LIKELINESS_OF_MANY = 0.01
 LONGEST_PAUSE_S = 0.1
+
+
+def records_of_one_turn(rng: random.Random) -> int:
+    """Return how many records a producer sends before it waits for the answers: mostly few, now and then hundreds."""
+    return rng.randint(1, MOST_RECORDS_OF_MANY if rng.random() < _LIKELINESS_OF_MANY else MOST_RECORDS)
 
 
 def produce_with_confluent(stage: Stage, rng: random.Random) -> None:
@@ -35,9 +42,9 @@ def produce_with_confluent(stage: Stage, rng: random.Random) -> None:
 
 def _send_some(stage: Stage, producer: Producer, proc: int, rng: random.Random) -> bool:
     """False where it is not known of all what became of them: then another producer takes over."""
-    partition, count = rng.randrange(TOPICS[PLAIN]), rng.randint(1, MOST_RECORDS)
+    partition, count = rng.randrange(TOPICS[PLAIN]), records_of_one_turn(rng)
     recording = stage.recorder.invoke(proc, "send")
-    deliveries: list[bool] = []
+    deliveries: list[Any] = []
     for _ in range(count):
         value = stage.new_value()
         number = recording.sending(f"{PLAIN}-{partition}", value)
@@ -45,22 +52,25 @@ def _send_some(stage: Stage, producer: Producer, proc: int, rng: random.Random) 
             producer.produce(
                 PLAIN, encode(value), partition=partition, on_delivery=_report(recording, number, deliveries)
             )
-        except KafkaException:
-            recording.info()  # a fatal error: it will never send again
+        except KafkaException as fatal:  # it will never send again
+            recording.info()
+            stage.progress.note_end(fatal)
             return False
     producer.flush(DELIVERY_TIMEOUT_S * 2)
-    is_certain = deliveries == [True] * count
+    is_certain = deliveries == [None] * count
     recording.ended("ok" if is_certain else "info")
     if is_certain:
         stage.progress.note()
+    else:
+        stage.progress.note_end(next((each for each in deliveries if each is not None), "no answer"))
     return is_certain
 
 
-def _report(recording: Recording, number: int, deliveries: list[bool]) -> Any:
+def _report(recording: Recording, number: int, deliveries: list[Any]) -> Any:
     def note(error: Any, message: Any) -> None:
         if error is None and not recording.is_ended:
             recording.sent(number, message.offset())
-        deliveries.append(error is None)
+        deliveries.append(error)
 
     return note
 
@@ -100,14 +110,15 @@ def _send_some_with_kafka_python(stage: Stage, producer: KafkaProducer, proc: in
     numbers = []
     try:
         sent = []
-        for _ in range(rng.randint(1, MOST_RECORDS)):
+        for _ in range(records_of_one_turn(rng)):
             value = stage.new_value()
             numbers.append(recording.sending(f"{PLAIN}-{partition}", value))
             sent.append(producer.send(PLAIN, encode(value), partition=partition))
         for number, future in zip(numbers, sent, strict=True):
             recording.sent(number, future.get(DELIVERY_TIMEOUT_S * 2).offset)
-    except PythonKafkaError:
+    except PythonKafkaError as error:
         recording.info()
+        stage.progress.note_end(error)
         return False
     recording.ok()
     stage.progress.note()

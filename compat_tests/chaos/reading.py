@@ -4,23 +4,19 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-from confluent_kafka import OFFSET_BEGINNING, Consumer, IsolationLevel, KafkaError, KafkaException, TopicPartition
+from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
-from compat_tests.waiting import until
+from compat_tests.waiting import DEADLINE_S, until
 
-from .stage import PLAIN, TOPICS, Stage, found_in, key_of, partitions, pause
+from .contents import Contents
+from .groups import GROUPS
+from .stage import CALL_TIMEOUT_S, PLAIN, Stage, all_partitions, found_in, key_of, partitions, pause
 from .truncation import TruncationReported
 
-GROUPS: dict[str, dict[str, Any]] = {
-    "readers": {"session_timeout_ms": 6_000, "heartbeat_interval_ms": 1_000},
-    "newer-readers": {"group_protocol": "consumer"},
-}
-"""With the settings of their members: by the consumer protocol the broker says how long and how often."""
-CALL_TIMEOUT_S = 10
 _NOTHING_COMMITTED = -1
 _READERS_OWN_LIFE_S = 40.0
 _MEMBERS_OWN_LIFE_S = 30.0
@@ -35,11 +31,11 @@ def read_uncommitted(stage: Stage, rng: random.Random) -> None:
 
 
 def _read(stage: Stage, rng: random.Random, isolation: str) -> None:
-    """From the beginning on; now and then another reader takes its place."""
+    """From the beginning of the round on; now and then another reader takes its place."""
     while stage.reading.is_set():
         proc = stage.recorder.new_process()
         stage.recorder.tell(proc, "assign")
-        consumer = _assigned_consumer(stage, [each for topic in TOPICS for each in partitions(topic)], isolation)
+        consumer = _assigned_consumer(stage, [*map(stage.beginning, all_partitions())], isolation)
         until_s = time.monotonic() + rng.random() * _READERS_OWN_LIFE_S
         while stage.reading.is_set() and time.monotonic() < until_s:
             recording = stage.recorder.invoke(proc, "poll")
@@ -62,7 +58,7 @@ def _assigned_consumer(stage: Stage, assigned: Sequence[TopicPartition], isolati
         group_id="unused", enable_auto_commit=False, auto_offset_reset="error", isolation_level=isolation, **more
     )
     consumer = Consumer(config)
-    consumer.assign([TopicPartition(each.topic, each.partition, OFFSET_BEGINNING) for each in assigned])
+    consumer.assign(list(assigned))
     return consumer
 
 
@@ -138,32 +134,40 @@ def look_at_committed_offsets(stage: Stage, rng: random.Random) -> None:
         consumer.close()
 
 
-def read_everything(stage: Stage) -> None:
-    """The last reader: everything from the beginning to the end, when nobody writes any more."""
-    wanted = [each for topic in TOPICS for each in partitions(topic)]
+def read_everything(stage: Stage) -> Contents:
+    """The last reader: everything from the beginning of the round to the end, when nobody writes any more."""
     until(lambda: _no_transaction_is_open(stage), "the last transactions end")
-    consumer = _assigned_consumer(stage, wanted, "read_committed", enable_partition_eof=True)
     recording = stage.recorder.invoke(stage.recorder.new_process(), "poll")
-    ended: set[tuple[str, int]] = set()
+    contents = Contents(stage.beginnings)
+    for found in read_to_the_end(stage, [*map(stage.beginning, all_partitions())]):
+        recording.polled(found)
+        contents.add(found)
+    recording.note(final=True, keys=[*map(key_of, all_partitions())])
+    recording.ok()
+    contents.close(last_offsets(stage, all_partitions(), 1))
+    return contents
 
-    def is_read() -> bool:
+
+def read_to_the_end(stage: Stage, beginnings: Sequence[TopicPartition]) -> Iterator[dict[str, list[tuple[int, Any]]]]:
+    """Yield the committed records of these partitions, up to the end of each, as a consumer gets them."""
+    consumer = _assigned_consumer(stage, beginnings, "read_committed", enable_partition_eof=True)
+    ended: set[tuple[str, int]] = set()
+    silent_since_s = time.monotonic()
+    while len(ended) < len(beginnings):
         messages = consumer.consume(2_000, timeout=1)
+        if messages:
+            silent_since_s = time.monotonic()
+        assert time.monotonic() - silent_since_s < DEADLINE_S, "the last reader gets nothing, and is not at the end"
         for each in messages:
             error = each.error()
             if error is not None and error.code() == KafkaError._PARTITION_EOF:
                 ended.add((str(each.topic()), each.partition() or 0))
-        recording.polled(found_in(messages))
-        return len(ended) == len(wanted)
-
-    until(is_read, "everything is read to its end")
-    recording.note(final=True, keys=[key_of(each) for each in wanted])
-    recording.ok()
+        yield found_in(messages)
     consumer.close()
 
 
 def _no_transaction_is_open(stage: Stage) -> bool:
-    wanted = [each for topic in TOPICS for each in partitions(topic)]
-    return last_offsets(stage, wanted, 1) == last_offsets(stage, wanted, 0)
+    return last_offsets(stage, all_partitions(), 1) == last_offsets(stage, all_partitions(), 0)
 
 
 def last_offsets(stage: Stage, wanted: Sequence[TopicPartition], isolation: int) -> dict[str, int]:

@@ -1,10 +1,15 @@
-"""One run: a cluster, clients, a nemesis for some minutes, and the judgement of what the clients saw."""
+"""A run: a cluster, rounds of clients under a nemesis, and the judgement of what the clients saw.
+
+The directory of a run has `faults.jsonl`, the journal, and of each round `round-N/history.jsonl`, what its clients saw.
+"""
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from click.testing import CliRunner
@@ -12,26 +17,19 @@ from click.testing import CliRunner
 from compat_tests.clusters.cluster import Cluster
 from compat_tests.clusters.layout import PYKBROKER, NodeSpec
 from compat_tests.clusters.topics import create_replicated_topic
-from compat_tests.waiting import until
 from pykbroker.cli.verify import command as verify
-from tests.history.check import check_lines
-from tests.history.findings import Report
 from tests.history.recorder import Recorder
 
+from .contents import Contents, SecondReading
 from .java_producer import produce_with_java
-from .nemesis import SESSION_TIMEOUT_S, Nemesis, Say
+from .journal import Journal
+from .judge import Judge, Verdict
+from .nemesis import Nemesis, Say
 from .network import Network
-from .producing import produce_plainly, produce_with_confluent, produce_with_kafka_python
-from .reading import (
-    live_in_a_classic_group,
-    live_in_a_consumer_group,
-    look_at_committed_offsets,
-    read_committed,
-    read_everything,
-    read_uncommitted,
-)
-from .stage import COPY, PLAIN, TOPICS, Client, Stage, Work, key_of, partitions
-from .transacting import begin_copies, copy_as_another, copy_as_one, is_all_copied, transact
+from .plan import NETWORK_FAULTS, PROCESS_FAULTS, SESSION_TIMEOUT_S, PlannedFault, planned_faults
+from .reading import read_to_the_end
+from .rounds import WRITERS, play
+from .stage import TOPICS, Stage, Work, all_partitions
 
 PROPERTIES = {
     # Shorter than the defaults, so that a minute sees more elections.
@@ -48,143 +46,158 @@ PROPERTIES = {
     "group.consumer.heartbeat.interval.ms": "1000",
     "group.consumer.min.heartbeat.interval.ms": "1000",
 }
-LIVELY_S = 25.0
-"""How long all goes on, unharmed, and the judge looks for whoever is stuck."""
-CLIENTS_END_S = 120.0
-GOING_AGAIN_S = 120.0
-"""From the end of the last fault, with everything running: until each client has got something done."""
+ROUND_S = 600.0
+"""A longer run has rounds of about this length: the judge holds the history of one."""
 SECONDS_PER_STEP = 15.0
 """While faults go on each client gets something done as often as that, on average; most do it a hundred times."""
 
-WRITERS: dict[str, Work] = {
-    "confluent producer": produce_with_confluent,
-    "kafka-python producer": produce_with_kafka_python,
-    "plain producer": produce_plainly,
-    "transactions": transact,
-}
 JAVA_WRITERS: dict[str, Work] = {"Java producer": produce_with_java}
-READERS: dict[str, Work] = {
-    "reader of committed records": read_committed,
-    "reader of all records": read_uncommitted,
-    "member 1": live_in_a_classic_group,
-    "member 2": live_in_a_classic_group,
-    "newer member 1": live_in_a_consumer_group,
-    "newer member 2": live_in_a_consumer_group,
-    "observer of offsets": look_at_committed_offsets,
-    "copier 1": copy_as_one,
-    "copier 2": copy_as_another,
-}
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What a run is asked for. faults: those of an earlier run, which are played again; otherwise the seed decides.
+
+    back_within_s: how long after the end of a fault all replicas may need to be in sync again. keeps: whether histories
+    that are good stay in the directory. librdkafka_debug: its `debug` setting.
+    """
+
+    seed: int
+    seconds: float
+    back_within_s: float
+    faults: list[PlannedFault] = field(default_factory=list)
+    has_java: bool = True
+    keeps: bool = False
+    librdkafka_debug: str = ""
+
+    @property
+    def round_s(self) -> float:
+        return self.seconds / max(math.ceil(self.seconds / ROUND_S), 1)
+
+    @property
+    def rounds(self) -> int:
+        return max(round(self.seconds / self.round_s), 1)
+
+    def plan(self, network: Network | None) -> Iterator[PlannedFault]:
+        kinds = (*PROCESS_FAULTS, *(NETWORK_FAULTS if network is not None else ()))
+        return iter(self.faults) if self.faults else planned_faults(kinds, self.seed, self.seconds)
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    report: Report
-    faults: Mapping[tuple[str, str], int]
-    """By kind, and by the role that was hit."""
+    verdicts: list[Verdict]
+    journal: Journal
     done: Mapping[str, int]
     """What each client got done while faults went on."""
     least: int
     """What each has to have done by then: a run of clients that do nothing finds nothing."""
+    given_up: Mapping[tuple[str, str], int]
+    """How often another client took the place of one, by name and by what it had said."""
+    differences: list[str]
+    """What the second reading of all rounds found."""
 
     @property
     def idle(self) -> list[str]:
         return [name for name, count in self.done.items() if count < self.least]
 
     @property
+    def acknowledged(self) -> int:
+        return sum(each.acknowledged for each in self.verdicts)
+
+    @property
     def is_good(self) -> bool:
-        return not self.report.bad and not self.idle
+        return all(each.is_good for each in self.verdicts) and not self.idle and not self.differences
 
 
-def run_chaos(
-    nodes: list[NodeSpec | str],
-    directory: Path,
-    network: Network | None,
-    *,
-    seed: int,
-    seconds: float,
-    say: Say,
-    has_java: bool = True,
-    librdkafka_debug: str = "",
-) -> Outcome:
-    """What the clients saw is `history.jsonl` in the directory, beside the nodes' own."""
+def run_chaos(nodes: list[NodeSpec | str], directory: Path, network: Network | None, terms: Terms, say: Say) -> Outcome:
+    """Play all rounds, or those up to the first one with a bad history. Raises AssertionError."""
     began_s = time.monotonic()
 
     def say_when(text: str) -> None:
-        say(f"{time.monotonic() - began_s:6.1f} s  {text}")
+        say(f"{time.monotonic() - began_s:7.1f} s  {text}")
 
     places = network.places if network is not None else None
-    history = directory / "history.jsonl"
+    journal = Journal(directory / "faults.jsonl")
     with (
-        history.open("w", encoding="utf-8") as file,
+        Judge(keeps=terms.keeps) as judge,
         Cluster(directory, nodes, properties=PROPERTIES, places=places) as cluster,
     ):
         cluster.start()
         for topic, count in TOPICS.items():
             create_replicated_topic(cluster, topic, count)
         say_when(f"{len(nodes)} nodes serve")
-        stage = Stage(directory, cluster.bootstrap, Recorder(file), seed, librdkafka_debug)
-        nemesis = Nemesis(cluster, network, seed, say_when)
-        writers = WRITERS | (JAVA_WRITERS if has_java else {})
-        done = _work(stage, writers, nemesis, seconds, say_when)
+        plan = terms.plan(network)
+        nemesis = Nemesis(cluster, network, plan, journal, say_when, back_within_s=terms.back_within_s)
+        run = _Run(directory, cluster, nemesis, terms, judge, say_when)
+        run.play_rounds()
+        differences = run.read_again()
         _assert_no_traceback(cluster)
     _assert_directories_are_sound(cluster)
-    with history.open(encoding="utf-8") as lines:
-        report = check_lines(lines)
-    return Outcome(report, nemesis.done, done, max(int(seconds / SECONDS_PER_STEP), 1))
+    least = max(int(terms.seconds / SECONDS_PER_STEP), 1)
+    return Outcome(judge.verdicts, journal, run.done, least, run.given_up, differences)
 
 
-def _work(stage: Stage, works: Mapping[str, Work], nemesis: Nemesis, seconds: float, say: Say) -> Mapping[str, int]:
-    """What each client got done while faults went on. Raises AssertionError."""
-    pairs = [[key_of(each), f"{COPY}-{each.partition}"] for each in partitions(PLAIN)]
-    stage.recorder.tell(stage.recorder.new_process(), "copy", pairs=pairs)
-    begin_copies(stage)
-    writers, readers = _started(stage, works), _started(stage, READERS)
-    clients = [*writers, *readers]
-    nemesis.work_for(seconds)
-    done = stage.progress.so_far()
-    nemesis.recover()
-    say("all is healed")
-    nemesis.wait_until_in_sync()
-    _wait_until_going_again(stage, clients)
-    say("all are going again")
-    stage.recorder.tell(stage.recorder.new_process(), "heal")
-    time.sleep(LIVELY_S)
-    stage.writing.clear()
-    _finish(writers)
-    until(lambda: is_all_copied(stage), "all is copied", CLIENTS_END_S)
-    stage.reading.clear()
-    _finish(readers)
-    read_everything(stage)
-    say("everything is read")
-    return {client.name: done[client.name] for client in clients}
+class _Run:
+    """The rounds of a run, one after another on the same cluster."""
 
+    def __init__(
+        self, directory: Path, cluster: Cluster, nemesis: Nemesis, terms: Terms, judge: Judge, say: Say
+    ) -> None:
+        self._directory = directory
+        self._cluster = cluster
+        self._nemesis = nemesis
+        self._terms = terms
+        self._judge = judge
+        self._say = say
+        self._contents: list[Contents] = []
+        self.done: Counter[str] = Counter()
+        self.given_up: Counter[tuple[str, str]] = Counter()
 
-def _wait_until_going_again(stage: Stage, clients: list[Client]) -> None:
-    """Raises AssertionError with what ended a client, or with where those are who get nothing done."""
-    before = stage.progress.so_far()
+    def play_rounds(self) -> None:
+        """Raises AssertionError."""
+        for number in range(1, self._terms.rounds + 1):
+            self._play(number)
+            if self._is_any_bad(self._judge.ready()):
+                break
+        self._is_any_bad(self._judge.rest())
 
-    def late() -> list[Client]:
-        for client in clients:
-            client.assert_not_failed()
-        done = stage.progress.so_far() - before
-        return [client for client in clients if not done[client.name]]
+    def _play(self, number: int) -> None:
+        directory = self._directory / f"round-{number}"
+        directory.mkdir()
+        history = directory / "history.jsonl"
+        works = WRITERS | (JAVA_WRITERS if self._terms.has_java else {})
+        beginnings = self._contents[-1].ends if self._contents else {}
+        with history.open("w", encoding="utf-8") as file:
+            stage = Stage(
+                directory,
+                self._cluster.bootstrap,
+                Recorder(file),
+                self._terms.seed,
+                librdkafka_debug=self._terms.librdkafka_debug,
+                round_number=number,
+                beginnings=beginnings,
+            )
+            played = play(stage, works, self._nemesis, self._terms.round_s, self._say)
+        self._contents.append(played.contents)
+        self.done += played.done
+        self.given_up += played.given_up
+        self._judge.submit(history)
 
-    try:
-        until(lambda: not late(), "each client gets one more thing done", GOING_AGAIN_S)
-    except AssertionError as failed:
-        raise AssertionError("\n".join([f"{failed}", *(client.where() for client in late())])) from None
+    def _is_any_bad(self, verdicts: Iterable[Verdict]) -> bool:
+        bad = False
+        for each in verdicts:
+            self._say(f"{each.path.parent.name}: {each.text}")
+            bad |= not each.is_good
+        return bad
 
-
-def _started(stage: Stage, works: Mapping[str, Work]) -> list[Client]:
-    clients = [Client(stage, name, work) for name, work in works.items()]
-    for client in clients:
-        client.start()
-    return clients
-
-
-def _finish(clients: list[Client]) -> None:
-    for client in clients:
-        client.finish(CLIENTS_END_S)
+    def read_again(self) -> list[str]:
+        """Return what is not as it was when its round was over."""
+        self._say("all rounds are read once more")
+        stage = Stage(self._directory, self._cluster.bootstrap, Recorder(), self._terms.seed)
+        reading = SecondReading(self._contents)
+        for found in read_to_the_end(stage, [*map(stage.beginning, all_partitions())]):
+            reading.add(found)
+        return reading.differences()
 
 
 def _assert_no_traceback(cluster: Cluster) -> None:

@@ -9,7 +9,7 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -26,6 +26,9 @@ PLAIN, COPY, ORDERS, JAVA = "plain", "copy", "orders", "java"
 TOPICS = {PLAIN: 3, COPY: 3, ORDERS: 2, JAVA: 1}
 """With how many partitions. COPY has what PLAIN has, partition by partition; JAVA is what a Java client writes."""
 
+CALL_TIMEOUT_S = 10
+"""For one request of a client that waits for its answer."""
+
 QUIET = {
     "log_level": 0,
     "reconnect.backoff.ms": 50,
@@ -41,14 +44,20 @@ def partitions(topic: str) -> list[TopicPartition]:
     return [TopicPartition(topic, index) for index in range(TOPICS[topic])]
 
 
+def all_partitions() -> list[TopicPartition]:
+    return [each for topic in TOPICS for each in partitions(topic)]
+
+
 def key_of(partition: TopicPartition) -> str:
     return f"{partition.topic}-{partition.partition}"
 
 
 @dataclass
 class Stage:
-    """directory: for the files of clients. writing: set as long as producers are to go on; reading: readers, groups and
-    copiers. librdkafka_debug: its `debug` setting, such as `eos,cgrp`; it writes to the standard error output.
+    """directory: for the files of clients. round_number: the how-manieth round of its run it is, from 1 on.
+    beginnings: where each partition's log ended before the round; nobody reads anything in front of it. writing: set as
+    long as producers are to go on; reading: readers, groups and copiers. librdkafka_debug: its `debug` setting, such as
+    `eos,cgrp`; it writes to the standard error output.
     """
 
     directory: Path
@@ -56,6 +65,8 @@ class Stage:
     recorder: Recorder
     seed: int
     librdkafka_debug: str = ""
+    round_number: int = 1
+    beginnings: Mapping[str, int] = field(default_factory=dict)
     progress: Progress = field(default_factory=Progress)
     writing: threading.Event = field(default_factory=threading.Event)
     reading: threading.Event = field(default_factory=threading.Event)
@@ -67,7 +78,11 @@ class Stage:
 
     def new_value(self) -> str:
         """Unique in this run."""
-        return f"v{next(self._numbers)}"
+        return f"v{self.round_number}.{next(self._numbers)}"
+
+    def beginning(self, partition: TopicPartition) -> TopicPartition:
+        """Return the place where the round begins in a partition."""
+        return TopicPartition(partition.topic, partition.partition, self.beginnings.get(key_of(partition), 0))
 
     def config(self, **more: Any) -> dict[str, Any]:
         debug = {"debug": self.librdkafka_debug, "log_level": 7} if self.librdkafka_debug else {}
@@ -90,7 +105,7 @@ class Client(threading.Thread):
 
     def run(self) -> None:
         try:
-            self._work(self._stage, random.Random(f"{self._stage.seed} {self.name}"))
+            self._work(self._stage, random.Random(f"{self._stage.seed} {self._stage.round_number} {self.name}"))
         except BaseException as failure:
             self._failure = failure
 

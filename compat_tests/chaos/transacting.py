@@ -11,30 +11,26 @@ from typing import Any
 from confluent_kafka import (
     OFFSET_BEGINNING,
     Consumer,
-    ConsumerGroupTopicPartitions,
     KafkaError,
     KafkaException,
     Producer,
     TopicPartition,
 )
-from confluent_kafka.admin import AdminClient
 
-from compat_tests.waiting import until
 from tests.history.recorder import Recording
 
-from .reading import CALL_TIMEOUT_S, last_offsets
-from .stage import COPY, ORDERS, PLAIN, TOPICS, Stage, encode, found_in, key_of, partitions, pause
+from .ends import Over, name_of
+from .groups import COPIERS
+from .reading import last_offsets
+from .stage import CALL_TIMEOUT_S, COPY, ORDERS, PLAIN, TOPICS, Stage, encode, found_in, key_of, partitions, pause
 from .truncation import TruncationReported
 
-COPIERS = "copiers"
 TRANSACTION_TIMEOUT_MS = 10_000
+MOST_COPIED = 500
+"""In one transaction."""
 _COPIERS_OWN_LIFE_S = 30.0
 _LOST_CALL_S = 3.0 * CALL_TIMEOUT_S
 """When a call that should have ended at its own timeout counts as one that never ends."""
-
-
-class Over(Exception):
-    """This producer is done for; another one is to take its place."""
 
 
 class TransactionalClient:
@@ -58,8 +54,8 @@ class TransactionalClient:
         """Raises Over."""
         try:
             self.producer.begin_transaction()
-        except KafkaException:
-            raise Over from None
+        except KafkaException as failed:
+            raise Over(name_of(failed)) from None
         return self.stage.recorder.invoke(self.proc, "txn")
 
     def send(self, recording: Recording, topic: str, partition: int, value: Any) -> None:
@@ -98,7 +94,7 @@ class TransactionalClient:
             self._abort(recording, failed)
         self.producer.poll(0)
         if self._undelivered:
-            raise Over
+            raise Over("purged records in an abort")
         return False
 
     def _abort(self, recording: Recording, failed: KafkaException) -> None:
@@ -106,12 +102,12 @@ class TransactionalClient:
         error = failed.args[0]
         if not (isinstance(error, KafkaError) and error.txn_requires_abort()):
             recording.info()
-            raise Over
+            raise Over(name_of(failed))
         try:
             self.retrying(lambda: self.producer.abort_transaction(CALL_TIMEOUT_S))
-        except (KafkaException, Over):
+        except (KafkaException, Over) as unable:
             recording.info()
-            raise Over from None
+            raise Over(f"{name_of(failed)}, and {name_of(unable)} in the abort") from None
         recording.fail()
 
     def retrying(self, call: Callable[[], object]) -> None:
@@ -126,7 +122,7 @@ class TransactionalClient:
             if not isinstance(error, KafkaError) or not error.retriable():
                 raise failed
             if time.monotonic() > until_s:
-                raise Over from None
+                raise Over(f"{name_of(failed)} for a minute") from None
 
 
 def _failure_of(call: Callable[[], object]) -> BaseException | None:
@@ -143,7 +139,7 @@ def _failure_of(call: Callable[[], object]) -> BaseException | None:
     thread.start()
     thread.join(_LOST_CALL_S)
     if thread.is_alive():
-        raise Over
+        raise Over("a call that does not end")
     return failures[0] if failures else None
 
 
@@ -154,7 +150,8 @@ def transact(stage: Stage, rng: random.Random) -> None:
             while stage.writing.is_set():
                 _transaction(client, rng)
                 pause(rng, 0.1)
-        except (Over, KafkaException):
+        except (Over, KafkaException) as ended:
+            stage.progress.note_end(ended)
             pause(rng, 1.0)
 
 
@@ -167,21 +164,6 @@ def _transaction(client: TransactionalClient, rng: random.Random) -> None:
 
     if client.end(recording, work, is_commit=rng.random() < 0.8):
         client.stage.progress.note()
-
-
-def begin_copies(stage: Stage) -> None:
-    """Let the copiers' group begin at the beginning: without an offset its members would not know where to.
-
-    While its coordinator comes up, librdkafka hands out the refusal of each partition.
-    """
-    beginnings = [TopicPartition(PLAIN, each.partition, 0) for each in partitions(PLAIN)]
-    admin = AdminClient(stage.config())
-
-    def is_committed() -> bool:
-        (told,) = admin.alter_consumer_group_offsets([ConsumerGroupTopicPartitions(COPIERS, beginnings)]).values()
-        return all(each.error is None for each in told.result(CALL_TIMEOUT_S).topic_partitions)
-
-    until(is_committed, "the copiers' group begins")
 
 
 def copy_as_one(stage: Stage, rng: random.Random) -> None:
@@ -211,11 +193,12 @@ def _copy(stage: Stage, rng: random.Random, transactional_id: str) -> None:
             consumer.subscribe([PLAIN])
             until_s = time.monotonic() + (0.3 + rng.random()) * _COPIERS_OWN_LIFE_S
             while stage.reading.is_set() and time.monotonic() < until_s:
-                if found := found_in(consumer.consume(50, timeout=0.3)):
+                if found := found_in(consumer.consume(MOST_COPIED, timeout=0.3)):
                     _copy_some(client, consumer, found)
         except TruncationReported as reported:
             reported.refute(stage.bootstrap)
-        except (Over, KafkaException):
+        except (Over, KafkaException) as ended:
+            stage.progress.note_end(ended)
             pause(rng, 1.0)
         finally:
             consumer.close()

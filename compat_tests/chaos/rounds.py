@@ -1,0 +1,117 @@
+"""One round of a run: clients work while faults go on, all is healed, everything is read, and all clients have ended.
+
+The nodes go on from round to round, with their topics, groups and transactional ids.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from compat_tests.waiting import until
+
+from .contents import Contents
+from .groups import begin_groups
+from .nemesis import Nemesis, Say
+from .producing import produce_plainly, produce_with_confluent, produce_with_kafka_python
+from .reading import (
+    live_in_a_classic_group,
+    live_in_a_consumer_group,
+    look_at_committed_offsets,
+    read_committed,
+    read_everything,
+    read_uncommitted,
+)
+from .stage import COPY, PLAIN, Client, Stage, Work, key_of, partitions
+from .transacting import copy_as_another, copy_as_one, is_all_copied, transact
+
+LIVELY_S = 25.0
+"""How long all goes on, unharmed, and the judge looks for whoever is stuck."""
+CLIENTS_END_S = 120.0
+GOING_AGAIN_S = 120.0
+"""From the end of the last fault, with everything running: until each client has got something done."""
+
+WRITERS: dict[str, Work] = {
+    "confluent producer": produce_with_confluent,
+    "kafka-python producer": produce_with_kafka_python,
+    "plain producer": produce_plainly,
+    "transactions": transact,
+}
+READERS: dict[str, Work] = {
+    "reader of committed records": read_committed,
+    "reader of all records": read_uncommitted,
+    "member 1": live_in_a_classic_group,
+    "member 2": live_in_a_classic_group,
+    "newer member 1": live_in_a_consumer_group,
+    "newer member 2": live_in_a_consumer_group,
+    "observer of offsets": look_at_committed_offsets,
+    "copier 1": copy_as_one,
+    "copier 2": copy_as_another,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Played:
+    """done: what each client got done while faults went on. given_up: clients that others took the place of, and what
+    they had said. contents: of the topics, when all was over.
+    """
+
+    done: Counter[str]
+    given_up: Counter[tuple[str, str]]
+    contents: Contents
+
+
+def play(stage: Stage, works: Mapping[str, Work], nemesis: Nemesis, seconds: float, say: Say) -> Played:
+    """Raises AssertionError."""
+    pairs = [[key_of(each), f"{COPY}-{each.partition}"] for each in partitions(PLAIN)]
+    stage.recorder.tell(stage.recorder.new_process(), "copy", pairs=pairs)
+    begin_groups(stage)
+    writers, readers = _started(stage, works), _started(stage, READERS)
+    clients = [*writers, *readers]
+    nemesis.work_for(seconds)
+    done = stage.progress.so_far()
+    nemesis.recover()
+    say("all is healed")
+    nemesis.wait_until_in_sync()
+    _wait_until_going_again(stage, clients)
+    say("all are going again")
+    stage.recorder.tell(stage.recorder.new_process(), "heal")
+    time.sleep(LIVELY_S)
+    stage.writing.clear()
+    _finish(writers)
+    until(lambda: is_all_copied(stage), "all is copied", CLIENTS_END_S)
+    stage.reading.clear()
+    _finish(readers)
+    contents = read_everything(stage)
+    say("everything is read")
+    return Played(Counter({client.name: done[client.name] for client in clients}), stage.progress.given_up(), contents)
+
+
+def _wait_until_going_again(stage: Stage, clients: list[Client]) -> None:
+    """Raises AssertionError with what ended a client, or with where those are who get nothing done."""
+    before = stage.progress.so_far()
+
+    def late() -> list[Client]:
+        for client in clients:
+            client.assert_not_failed()
+        done = stage.progress.so_far() - before
+        return [client for client in clients if not done[client.name]]
+
+    try:
+        until(lambda: not late(), "each client gets one more thing done", GOING_AGAIN_S)
+    except AssertionError as failed:
+        raise AssertionError("\n".join([f"{failed}", *(client.where() for client in late())])) from None
+
+
+def _started(stage: Stage, works: Mapping[str, Work]) -> list[Client]:
+    clients = [Client(stage, name, work) for name, work in works.items()]
+    for client in clients:
+        client.start()
+    return clients
+
+
+def _finish(clients: list[Client]) -> None:
+    for client in clients:
+        client.finish(CLIENTS_END_S)
