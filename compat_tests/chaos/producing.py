@@ -57,7 +57,7 @@ def _send_some(stage: Stage, producer: Producer, proc: int, rng: random.Random) 
             stage.progress.note_end(fatal)
             return False
     producer.flush(DELIVERY_TIMEOUT_S * 2)
-    is_certain = deliveries == [None] * count
+    is_certain = len(deliveries) == count and all(each is None for each in deliveries)
     recording.ended("ok" if is_certain else "info")
     if is_certain:
         stage.progress.note()
