@@ -11,7 +11,7 @@ from __future__ import annotations
 import posixpath
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
-from typing import Final, TypeAlias, TypeVar
+from typing import Final, TypeAlias, TypeVar, cast
 
 from pykbroker.metadata.configs import (
     APPEND,
@@ -53,9 +53,10 @@ def refused_here(
     context: RequestContext[ClusterNode], resources: list[_ResourceT]
 ) -> list[AlterConfigsResourceResponse]:
     """Take the resources out of `resources` that this node refuses by itself, and return their rows of the response."""
+    if context.listener.kind == "broker":
+        broker = cast(Broker, context.node)  # as on each such listener
+        return preprocess(resources, broker.node_id, broker.partitions.log_directories())
     node = context.node
-    if isinstance(node, Broker) and context.listener.kind == "broker":
-        return preprocess(resources, node.node_id, node.partitions.log_directories())
     if context.is_forwarded or node.controller is None or not node.controller.is_active:
         return []
     return _refused(resources, lambda resource, changes: _check_uncordoning(node.image, resource, changes))

@@ -22,15 +22,15 @@ from .simulation import simulate
 
 BUGS = Bugs()
 
-BUGS.plant(18)(of_replicas.producers_are_answered_before_the_high_watermark)
-BUGS.plant(18)(of_replicas.the_high_watermark_is_the_leaders_own_log_end)
+BUGS.plant(20)(of_replicas.producers_are_answered_before_the_high_watermark)
+BUGS.plant(26)(of_replicas.the_high_watermark_is_the_leaders_own_log_end)
 BUGS.plant(29)(of_replicas.readers_see_what_is_not_replicated)
 BUGS.plant(12)(of_replicas.followers_do_not_truncate)
 BUGS.plant(8)(of_replicas.followers_keep_no_sequences)
 BUGS.plant(24)(of_replicas.sequences_are_forgotten_when_a_replica_is_elected)
 BUGS.plant(57)(of_replicas.repeated_sequences_are_appended_again)
 BUGS.plant(1)(of_replicas.a_new_leader_keeps_the_leader_epoch)
-BUGS.plant(970000263)(of_replicas.a_broker_leads_what_its_last_process_led)
+BUGS.plant(970000534)(of_replicas.a_broker_leads_what_its_last_process_led)
 BUGS.plant(7)(of_replicas.a_leader_that_was_replaced_leads_on)
 
 BUGS |= {
@@ -39,13 +39,13 @@ BUGS |= {
         "aborted_records_are_served": 0,
         "open_transactions_are_served": 5,
         "what_is_aborted_is_committed": 0,
-        "one_partition_gets_no_marker_of_several": 3,
+        "one_partition_gets_no_marker_of_several": 4,
         "the_epoch_stays_when_another_producer_begins": 2,
     }.items()
 }
 
 
-@BUGS.plant(16)
+@BUGS.plant(32)
 def coordinators_serve_before_their_log_is_read() -> Iterator[None]:
     async def load(self: CoordinatorDriver[Any, Any, Any], led: LedShard[Any]) -> None:
         self._activate(led, Replayer(led.shard, led.name))
@@ -71,7 +71,7 @@ def _plant_in_every_voter(plant: Callable[[Any], None], seed: int) -> None:
     BUGS[plant.__name__] = Bug(planted, seed)
 
 
-_plant_in_every_voter(of_voters.committed_by_one_too_few, 129)
+_plant_in_every_voter(of_voters.committed_by_one_too_few, 142)
 _plant_in_every_voter(of_voters.elected_by_a_minority, 1)
 _plant_in_every_voter(of_voters.two_votes_in_an_epoch, 0)
 

@@ -68,6 +68,7 @@ class Admin:
             auto_topic_creation=AutoTopicCreation(cluster.config, channel, SimulatedClock()),
             encoded_topics=EncodedTopicsOfNode(),
             encoding_all_topics=trio.Lock(),
+            partitions=SimpleNamespace(log_directories=dict),
             transactions=SimpleNamespace(producer_ids=ProducerIds(channel, lambda: driver.image, 1)),
         )
         self.broker = cast(Broker, seen)
