@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import posixpath
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Final, TypeAlias, TypeVar, cast
 
 from pykbroker.metadata.configs import (
@@ -124,14 +124,20 @@ def _check_uncordoning(image: MetadataImage, resource: _Resource, changes: _Chan
     """Check that a request which no broker has checked cordons nothing: its sender asked a controller for it."""
     if resource.resource_type != BROKER_RESOURCE:
         return
-    current = image.configs.get((BROKER_RESOURCE, resource.resource_name), {}).get(CORDONED_LOG_DIRS, "")
-    for key, operation, value in changes:
-        is_more = not set(_names(value)) <= set(_names(current))
-        if key == CORDONED_LOG_DIRS and operation in (SET, APPEND) and is_more:
+    current = set(_names(image.configs.get((BROKER_RESOURCE, resource.resource_name), {}).get(CORDONED_LOG_DIRS, "")))
+    for named in _newly_cordoned(changes):
+        if not current.issuperset(named):
             reason = (
                 f"When updating {CORDONED_LOG_DIRS} via controllers,  the new value must be a subset of the current"
             )
             raise ApiError(ErrorCode.INVALID_CONFIG, f"{reason} configuration value.")
+
+
+def _newly_cordoned(changes: _Changes) -> Iterator[list[str]]:
+    """Yield what each change of `cordoned.log.dirs` sets, or appends to it."""
+    for key, operation, value in changes:
+        if key == CORDONED_LOG_DIRS and operation in (SET, APPEND):
+            yield _names(value)
 
 
 def _names(value: str | None) -> list[str]:
@@ -140,9 +146,8 @@ def _names(value: str | None) -> list[str]:
 
 def _check_cordoned(changes: _Changes, log_directories: Collection[str]) -> None:
     """Check that nothing but a log directory is cordoned (KIP-1066): the controller does not know their paths."""
-    for key, operation, value in changes:
-        named = _names(value)
-        if key != CORDONED_LOG_DIRS or operation not in (SET, APPEND) or named == ["*"]:
+    for named in _newly_cordoned(changes):
+        if named == ["*"]:
             continue
         if "*" in named:
             reason = f"When {CORDONED_LOG_DIRS} is set to *, it must not contain other values"
