@@ -4,11 +4,14 @@ import json
 import random
 import re
 import time
+import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from confluent_kafka.admin import AdminClient, NewTopic
+
+from pykbroker.storage.directories.shutdown_marks import BOOT_ID_FILE
 
 from ..brokers import Pykbroker
 from ..waiting import DEADLINE_S, until
@@ -88,6 +91,7 @@ class PowerCuts:
         self.broker.kill()
         self._volume.unmount()
         self._volume.mount()
+        self._boot_anew()
         self._start()
         for client in clients:
             client.end()
@@ -98,6 +102,12 @@ class PowerCuts:
             if isinstance(client, IdempotentProducer):
                 self.outcome.given_up += client.fatal
         self.outcome.cuts += 1
+
+    def _boot_anew(self) -> None:
+        """The machine under the broker is as old as before: what it wrote down of its start has to be another's."""
+        noted = self._volume.path / "data" / BOOT_ID_FILE
+        if noted.exists():
+            noted.write_text(str(uuid.uuid4()))
 
     def _start(self) -> None:
         self._log_read = len(self.broker.log_text())
