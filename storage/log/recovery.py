@@ -78,6 +78,7 @@ class LogLoader:
         self._epochs = epochs
         self._log_start_offset = log_start_offset
         self._evidence = evidence
+        self._checkpointed_offset = max(evidence.recovery_point, evidence.high_watermark or 0)
         self._may_have_holes = has_been_compacted or config.compact
         self._now_ms = now_ms
         self._without_indexes: set[int] = set()
@@ -171,8 +172,9 @@ class LogLoader:
         """Raises `CorruptLog` where the log does not come as far as it did."""
         evidence, start = self._evidence, self._log_start_offset
         check_end(self._directory, max(next_offset or 0, start), evidence)
-        known = max(evidence.recovery_point, evidence.high_watermark or 0)
-        if next_offset is not None and next_offset < start and 0 < known < start:
+        # A truncation that makes the log begin anew lowers the checkpoints to 0, and then puts segment after segment
+        # aside, the last one first: a process that was killed meanwhile has left the first ones.
+        if next_offset is not None and next_offset < start and 0 < self._checkpointed_offset < start:
             raise CorruptLog(f"{self._directory} ends at offset {next_offset}, and can not begin at {start}")
         if next_offset is not None and next_offset < (evidence.high_watermark or 0):
             _log.error(
@@ -212,8 +214,8 @@ class LogLoader:
                 continue
             _log.warning("rebuilding the indexes of %s, which are missing or do not fit it", segment.path(LOG_SUFFIX))
             self._without_indexes.add(segment.base_offset)
-            segment.rebuild_indexes()
-            if segment.size != segment.file.size():
+            next_offset = segment.rebuild_indexes()
+            if segment.size != segment.file.size() and not self._trim(segments, number, next_offset):
                 return number
             segment.make_inactive()
             segment.sync_indexes()
@@ -256,7 +258,7 @@ class LogLoader:
                 next_offset = batch.header.next_offset
                 last_epoch = max(last_epoch, batch.header.partition_leader_epoch)
                 self._progress.advance(batch.header.size_bytes)
-            if segment.size < size:
+            if segment.size < size and not self._trim(segments, number, next_offset):
                 self._cut_off(segments, number, next_offset, problem or "there is no batch")
                 break
             if number + 1 < len(segments):
@@ -331,6 +333,19 @@ class LogLoader:
         return self._may_have_holes or not (
             self._evidence.is_nothing_unflushed or offset < (self._evidence.high_watermark or 0)
         )
+
+    def _trim(self, segments: Sequence[LogSegment], number: int, next_offset: int) -> bool:
+        """Cut off preallocated zeros behind a segment that was rolled: a power cut may have undone that it was cut to
+        its size. False where other bytes are there, or where batches are missing before the next segment.
+        """
+        segment, size = segments[number], segments[number].file.size()
+        follows = number + 1 < len(segments) and segments[number + 1].base_offset == next_offset
+        if not follows or not is_zero(segment.file, segment.size, size):
+            return False
+        _log.info("cutting off %d zeros behind %s, which was full", size - segment.size, segment.path(LOG_SUFFIX))
+        segment.cut_off(segment.size)
+        segment.sync()
+        return True
 
     def _cut_off(self, segments: list[LogSegment], number: int, next_offset: int, problem: str) -> None:
         """End the log behind the sound batches of segment `number`. Raises `CorruptLog` where that loses too much."""

@@ -471,16 +471,17 @@ class LogSegment:
         if self.extents is not None:
             self.extents.truncate(position)
 
-    def rebuild_indexes(self) -> None:
-        """Rebuild the indexes from the batches' headers, up to `size` or to what is no next batch."""
+    def rebuild_indexes(self) -> int:
+        """Rebuild the indexes from the batches' headers, up to what is no next batch. Return the next offset."""
         self.begin_rebuild()
         next_offset = self.base_offset
         for _, header in scan_headers(self.file, 0, self.file.size()):
             is_next = next_offset <= header.base_offset <= header.last_offset <= self.base_offset + MAX_RELATIVE_OFFSET
             if not is_next:
-                return
+                break
             self.note_recovered(header)
             next_offset = header.next_offset
+        return next_offset
 
     def begin_rebuild(self) -> None:
         """Forget what offset and time index hold; `note_recovered` for each batch in order builds them anew."""

@@ -189,6 +189,24 @@ def test_a_truncated_log_is_not_damaged(disk: SimulatedDisk) -> None:
     assert log_of(opened(disk)).log_end_offset == 6
 
 
+def test_a_log_whose_process_died_as_it_began_anew_is_not_damaged(disk: SimulatedDisk) -> None:
+    """The last segments go first: what is left ends before the start that DeleteRecords had given it."""
+    directory = opened(disk)
+    log = log_of(directory)
+    for number in range(BATCHES):
+        log.append_as_leader(batch(2, timestamp=NOW_MS + number), 3, NOW_MS)
+    log.increment_log_start_offset(2 * BATCHES - 1)
+    directory.checkpoint_log_start_offsets()
+    truncation = log.begin_anew(100, now_ms=NOW_MS)
+    truncation.prepare()
+    for segment in reversed(log.segments[2:]):
+        segment.put_aside()
+    directory.release()
+
+    log = log_of(opened(disk))
+    assert (log.log_start_offset, log.log_end_offset) == (2 * BATCHES - 1, 2 * BATCHES - 1)
+
+
 @pytest.mark.parametrize("damage", [None, b"version: 0\ntopic_id: ?"])
 def test_a_log_that_lost_its_topic_id_is_still_this_topics(disk: SimulatedDisk, damage: bytes | None) -> None:
     """The process died before its first checkpoint; what it wrote is there, and so was the id."""

@@ -154,6 +154,38 @@ def test_zeros_behind_a_full_segment_are_found_though_its_batches_are_trusted(tm
     log.abandon()
 
 
+@pytest.mark.parametrize("recovery_point", [0, PER_SEGMENT])
+def test_segments_behind_a_full_one_stay_when_its_zeros_are_back(tmp_path: Path, recovery_point: int) -> None:
+    """A start makes durable what a process left that was killed, and not the length of the segment before."""
+    log = open_log(OsDisk(), str(tmp_path), CONFIG)
+    write(log, PER_SEGMENT)
+    log.roll(NOW_MS)
+    write(log, 1)
+    log.abandon()
+    os.truncate(sorted(tmp_path.glob("*.log"))[0], SEGMENT_BYTES)
+
+    log = open_log(OsDisk(), str(tmp_path), CONFIG, recovery_point=recovery_point)
+    assert offsets(read_all(log)) == list(range(PER_SEGMENT + 1))
+    assert file_sizes(tmp_path) == [PER_SEGMENT * len(batch()), len(batch())]
+    log.abandon()
+
+
+def test_zeros_in_the_place_of_batches_end_the_log(tmp_path: Path) -> None:
+    """Of two segments a power cut may have kept the later one alone."""
+    log = open_log(OsDisk(), str(tmp_path), CONFIG)
+    write(log, PER_SEGMENT + 1)
+    log.abandon()
+    first = sorted(tmp_path.glob("*.log"))[0]
+    kept = (PER_SEGMENT - 1) * len(batch())
+    os.truncate(first, kept)
+    os.truncate(first, SEGMENT_BYTES)
+
+    log = open_log(OsDisk(), str(tmp_path), CONFIG)
+    assert offsets(read_all(log)) == list(range(PER_SEGMENT - 1))
+    assert file_sizes(tmp_path) == [kept]
+    log.abandon()
+
+
 def test_a_write_that_fails_half_way_leaves_zeros(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     log = open_log(OsDisk(), str(tmp_path), CONFIG)
     write(log, 1)
