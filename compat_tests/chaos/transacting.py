@@ -39,7 +39,7 @@ class TransactionalClient:
     def __init__(self, stage: Stage, transactional_id: str) -> None:
         self.stage = stage
         self.proc = stage.recorder.new_process()
-        self._undelivered = 0
+        self._undelivered: set[tuple[Recording, int]] = set()
         self.producer = Producer(
             stage.config(
                 transactional_id=transactional_id,
@@ -61,12 +61,16 @@ class TransactionalClient:
     def send(self, recording: Recording, topic: str, partition: int, value: Any) -> None:
         """Raises KafkaException."""
         number = recording.sending(f"{topic}-{partition}", value)
-        self._undelivered += 1
+        undelivered = (
+            self._undelivered
+        )  # not self: librdkafka holds the callback, and would keep its own producer alive
+        undelivered.add((recording, number))
 
         def note(error: Any, message: Any) -> None:
-            self._undelivered -= error is None
-            if error is None and not recording.is_ended:
-                recording.sent(number, message.offset())
+            if error is None:
+                undelivered.discard((recording, number))
+                if not recording.is_ended:
+                    recording.sent(number, message.offset())
 
         self.producer.produce(topic, encode(value), partition=partition, on_delivery=note)
 
