@@ -151,6 +151,7 @@ def _tell(outcome: Outcome) -> None:
         f"{sum(outcome.journal.counts().values())} faults; the cluster was whole again after {len(returns_s)} of them, "
         f"{max(returns_s, default=0):.1f} s after its end at most; the next one came first after the others"
     )
+    click.echo(f"{outcome.journal.nodes_returns()}")
     is_good = all(each.is_good for each in outcome.verdicts)
     operations = sum(each.operations for each in outcome.verdicts)
     click.echo(

@@ -27,6 +27,7 @@ from .plan import (
     TOTAL_ISOLATION,
     PlannedFault,
 )
+from .returns import ReturnWatch
 
 RECOVERY_DEADLINE_S = 120.0
 """Until every partition has all its replicas in sync again, where nothing else is asked for."""
@@ -37,7 +38,8 @@ Fault = Callable[[int], Iterator[str]]
 
 class Nemesis:
     """plan: the faults, in their order. network: None where nodes share the loopback interface, where there is nothing
-    to separate. back_within_s: how long after the end of a fault all replicas may need to be in sync again.
+    to separate. back_within_s: how long after the end of a fault all replicas may need to be in sync again, and each
+    node that no other fault has hit since to be back.
     """
 
     def __init__(
@@ -46,6 +48,7 @@ class Nemesis:
         network: Network | None,
         plan: Iterator[PlannedFault],
         journal: Journal,
+        watch: ReturnWatch,
         say: Say,
         *,
         back_within_s: float = RECOVERY_DEADLINE_S,
@@ -54,6 +57,7 @@ class Nemesis:
         self._network = network
         self._plan = plan
         self._journal = journal
+        self._watch = watch
         self._say = say
         self._back_within_s = back_within_s
         self._began_s = time.monotonic()
@@ -76,6 +80,7 @@ class Nemesis:
         until_s = time.monotonic() + seconds
         while time.monotonic() < until_s and (fault := next(self._plan, None)) is not None:
             self._hit(fault)
+            self._watch.assert_nobody_is_late(self._back_within_s)
 
     def recover(self) -> None:
         """Everything runs and reaches everything."""
@@ -93,11 +98,13 @@ class Nemesis:
 
     def _hit(self, fault: PlannedFault) -> None:
         victim = fault.choose(self._candidates(fault.role)) if fault.node is None else fault.node
+        self._watch.begin_fault(self._others(victim) if fault.kind == BRIDGE else [victim])
         began_s = time.monotonic()
         for text in self._faults[fault.kind](victim):
             self._say(f"{text} ({fault.role}) for {fault.lasts_s:.1f} s")
             time.sleep(fault.lasts_s)
             ended_s = time.monotonic()
+        returns = self._watch.end_fault(ended_s)
         back_after_s = self._wait_for_return(ended_s) if fault.waits else None
         self._journal.note(
             FaultEntry(
@@ -110,7 +117,8 @@ class Nemesis:
                 began_s=round(began_s - self._began_s, 3),
                 ended_s=round(ended_s - self._began_s, 3),
                 back_after_s=back_after_s,
-            )
+            ),
+            returns,
         )
 
     def _wait_for_return(self, ended_s: float) -> float:

@@ -17,6 +17,7 @@ from click.testing import CliRunner
 from compat_tests.clusters.cluster import Cluster
 from compat_tests.clusters.layout import PYKBROKER, NodeSpec
 from compat_tests.clusters.topics import create_replicated_topic
+from compat_tests.clusters.view import ask_cluster
 from pykbroker.cli.verify import command as verify
 from tests.history.recorder import Recorder
 
@@ -28,6 +29,7 @@ from .nemesis import Nemesis, Say
 from .network import Network
 from .plan import NETWORK_FAULTS, PROCESS_FAULTS, SESSION_TIMEOUT_S, PlannedFault, planned_faults
 from .reading import read_to_the_end
+from .returns import ANSWER_DEADLINE_S, ReturnWatch
 from .rounds import WRITERS, play
 from .stage import TOPICS, Stage, Work, all_partitions
 
@@ -117,17 +119,20 @@ def run_chaos(nodes: list[NodeSpec | str], directory: Path, network: Network | N
         say(f"{time.monotonic() - began_s:7.1f} s  {text}")
 
     places = network.places if network is not None else None
-    journal = Journal(directory / "faults.jsonl")
     with (
         Judge(keeps=terms.keeps) as judge,
         Cluster(directory, nodes, properties=PROPERTIES, places=places) as cluster,
+        Journal(directory / "faults.jsonl") as journal,
+        ReturnWatch(
+            cluster.nodes, lambda node: ask_cluster(cluster.nodes[node].address, deadline_s=ANSWER_DEADLINE_S)
+        ) as watch,
     ):
         cluster.start()
         for topic, count in TOPICS.items():
             create_replicated_topic(cluster, topic, count)
         say_when(f"{len(nodes)} nodes serve")
         plan = terms.plan(network)
-        nemesis = Nemesis(cluster, network, plan, journal, say_when, back_within_s=terms.back_within_s)
+        nemesis = Nemesis(cluster, network, plan, journal, watch, say_when, back_within_s=terms.back_within_s)
         run = _Run(directory, cluster, nemesis, terms, judge, say_when)
         run.play_rounds()
         differences = run.read_again()

@@ -1,14 +1,12 @@
-"""A seed plays the same faults again, whatever the cluster says, and a journal plays them on the same nodes."""
+"""A seed plays the same faults again, whatever the cluster says, and later rounds leave earlier ones as they were."""
 
 from __future__ import annotations
 
 import itertools
-from pathlib import Path
 
 import pytest
 
 from .contents import Contents, SecondReading
-from .journal import FaultEntry, Journal, recorded_faults
 from .plan import (
     ABSENCE,
     LONGEST_ABSENCE_S,
@@ -60,25 +58,6 @@ def test_whom_a_fault_hits_depends_on_who_has_the_role_and_the_following_faults_
     assert fault.choose([1, 2, 3]) == 3
     assert fault.choose([1, 2]) == 2
     assert fault.choose([2]) == 2
-
-
-def test_a_journal_gives_the_faults_again_with_their_nodes(tmp_path: Path) -> None:
-    journal = Journal(tmp_path / "faults.jsonl")
-    journal.note(FaultEntry("stop", "leader", 0.25, 3.5, True, 2, 10.0, 13.5, 1.25))
-    journal.note(FaultEntry("mute", "follower", 0.75, 2.5, False, 3, 20.0, 22.5, None))
-    lines = (tmp_path / "faults.jsonl").read_text().splitlines()
-    assert list(recorded_faults(lines)) == [
-        PlannedFault("stop", "leader", 0.25, 3.5, True, 2),
-        PlannedFault("mute", "follower", 0.75, 2.5, False, 3),
-    ]
-    assert journal.returns_s() == [1.25]
-    assert journal.counts() == {("stop", "leader"): 1, ("mute", "follower"): 1}
-
-
-@pytest.mark.parametrize("line", ["", "{}", "[]", '{"kind": "stop"}', "stop"])
-def test_a_line_that_is_no_entry_is_named(line: str) -> None:
-    with pytest.raises(ValueError, match="line 1 is no entry of a journal"):
-        list(recorded_faults([line]))
 
 
 def rounds() -> list[Contents]:

@@ -52,10 +52,10 @@ class QuorumView:
     observers: dict[int, int]
 
 
-def ask_cluster(address: tuple[str, int], *topics: str) -> ClusterView:
+def ask_cluster(address: tuple[str, int], *topics: str, deadline_s: float = ANSWER_DEADLINE_S) -> ClusterView:
     """Of these topics, or of all of them. Raises NoAnswer."""
     wanted = [MetadataRequestTopic(name=name) for name in topics] if topics else None
-    answer = _ask(address, MetadataRequest(topics=wanted, allow_auto_topic_creation=False), 12)
+    answer = _ask(address, MetadataRequest(topics=wanted, allow_auto_topic_creation=False), 12, deadline_s)
     assert isinstance(answer, MetadataResponse)
     return ClusterView(
         answer.cluster_id or "",
@@ -77,7 +77,7 @@ def ask_quorum(address: tuple[str, int]) -> QuorumView:
     """Raises NoAnswer, also where the node knows of no leader that could say."""
     partition = DescribeQuorumRequestPartitionData(partition_index=0)
     topic = DescribeQuorumRequestTopicData(topic_name=METADATA_TOPIC, partitions=[partition])
-    answer = _ask(address, DescribeQuorumRequest(topics=[topic]), 2)
+    answer = _ask(address, DescribeQuorumRequest(topics=[topic]), 2, ANSWER_DEADLINE_S)
     assert isinstance(answer, DescribeQuorumResponse)
     if answer.error_code or answer.topics[0].partitions[0].error_code:
         raise NoAnswer(f"{address} answers DescribeQuorum with an error")
@@ -91,9 +91,11 @@ def ask_quorum(address: tuple[str, int]) -> QuorumView:
     )
 
 
-def _ask(address: tuple[str, int], request: MetadataRequest | DescribeQuorumRequest, version: int) -> object:
+def _ask(
+    address: tuple[str, int], request: MetadataRequest | DescribeQuorumRequest, version: int, deadline_s: float
+) -> object:
     try:
-        with Wire(address, ANSWER_DEADLINE_S) as wire:
-            return wire.call(request, version, deadline_s=ANSWER_DEADLINE_S)
+        with Wire(address, deadline_s) as wire:
+            return wire.call(request, version, deadline_s=deadline_s)
     except (OSError, Closed, Silent) as error:
         raise NoAnswer(f"{address}: {error!r}") from error
