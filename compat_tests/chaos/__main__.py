@@ -24,8 +24,9 @@ from tests.history.check import check_lines
 
 from .journal import recorded_faults
 from .network import IN_NEW_NAMESPACES, Network, why_there_are_no_namespaces
+from .outcome import Outcome, Told
 from .plan import PlannedFault
-from .run import Outcome, Terms, run_chaos
+from .run import Terms, run_chaos
 
 _INSIDE = "PYKBROKER_CHAOS_INSIDE"
 _ENDS_WITHIN_S = 30.0
@@ -130,6 +131,7 @@ def _run(nodes: list[str], directory: Path, terms: Terms, network: Network | Non
     finally:
         if network is not None:
             network.close()
+    Told.of(outcome, nodes, terms.seed, terms.seconds / 60).write(directory)
     _tell(outcome)
     if outcome.is_good:
         return 0
@@ -153,10 +155,9 @@ def _tell(outcome: Outcome) -> None:
     )
     click.echo(f"{outcome.journal.nodes_returns()}")
     is_good = all(each.is_good for each in outcome.verdicts)
-    operations = sum(each.operations for each in outcome.verdicts)
     click.echo(
-        f"{'good' if is_good else 'BAD'}: {operations} operations, {outcome.acknowledged} acknowledged records, "
-        f"{len(outcome.verdicts)} rounds"
+        f"{'good' if is_good else 'BAD'}: {outcome.operations} operations, "
+        f"{outcome.acknowledged} acknowledged records, {len(outcome.verdicts)} rounds"
     )
 
 

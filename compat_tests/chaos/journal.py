@@ -81,8 +81,7 @@ class Journal:
         return [each.back_after_s for each in self.entries if each.back_after_s is not None]
 
     def nodes_returns(self) -> NodesReturns:
-        told = [back_after_s for each in self.entries for back_after_s in each.nodes_back_after_s.values()]
-        return NodesReturns(sorted(each for each in told if each is not None), told.count(None))
+        return returns_of(self.entries)
 
     def __enter__(self) -> Self:
         return self
@@ -112,10 +111,20 @@ class NodesReturns:
         )
 
 
-def recorded_faults(lines: Iterable[str]) -> Iterator[PlannedFault]:
-    """Yield the faults of an earlier run, in their order. Raises ValueError with the line that is none."""
+def returns_of(entries: Iterable[FaultEntry]) -> NodesReturns:
+    told = [back_after_s for each in entries for back_after_s in each.nodes_back_after_s.values()]
+    return NodesReturns(sorted(each for each in told if each is not None), told.count(None))
+
+
+def recorded_entries(lines: Iterable[str]) -> Iterator[FaultEntry]:
+    """Yield the entries of an earlier run, in their order. Raises ValueError with the line that is none."""
     for number, line in enumerate(lines, 1):
         try:
-            yield FaultEntry(**json.loads(line)).planned
+            yield FaultEntry(**json.loads(line))
         except (TypeError, ValueError) as error:
             raise ValueError(f"line {number} is no entry of a journal: {error}") from error
+
+
+def recorded_faults(lines: Iterable[str]) -> Iterator[PlannedFault]:
+    """Yield the faults of an earlier run, in their order. Raises ValueError with the line that is no entry."""
+    return (each.planned for each in recorded_entries(lines))

@@ -1,6 +1,7 @@
 """A run: a cluster, rounds of clients under a nemesis, and the judgement of what the clients saw.
 
-The directory of a run has `faults.jsonl`, the journal, and of each round `round-N/history.jsonl`, what its clients saw.
+The directory of a run has `faults.jsonl`, the journal, `outcome.json`, and of each round `round-N/history.jsonl`, what
+its clients saw.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 import math
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -27,6 +28,7 @@ from .journal import Journal
 from .judge import Judge, Verdict
 from .nemesis import Nemesis, Say
 from .network import Network
+from .outcome import Outcome
 from .plan import NETWORK_FAULTS, PROCESS_FAULTS, SESSION_TIMEOUT_S, PlannedFault, planned_faults
 from .reading import read_to_the_end
 from .returns import ANSWER_DEADLINE_S, ReturnWatch
@@ -83,32 +85,6 @@ class Terms:
     def plan(self, network: Network | None) -> Iterator[PlannedFault]:
         kinds = (*PROCESS_FAULTS, *(NETWORK_FAULTS if network is not None else ()))
         return iter(self.faults) if self.faults else planned_faults(kinds, self.seed, self.seconds)
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    verdicts: list[Verdict]
-    journal: Journal
-    done: Mapping[str, int]
-    """What each client got done while faults went on."""
-    least: int
-    """What each has to have done by then: a run of clients that do nothing finds nothing."""
-    given_up: Mapping[tuple[str, str], int]
-    """How often another client took the place of one, by name and by what it had said."""
-    differences: list[str]
-    """What the second reading of all rounds found."""
-
-    @property
-    def idle(self) -> list[str]:
-        return [name for name, count in self.done.items() if count < self.least]
-
-    @property
-    def acknowledged(self) -> int:
-        return sum(each.acknowledged for each in self.verdicts)
-
-    @property
-    def is_good(self) -> bool:
-        return all(each.is_good for each in self.verdicts) and not self.idle and not self.differences
 
 
 def run_chaos(nodes: list[NodeSpec | str], directory: Path, network: Network | None, terms: Terms, say: Say) -> Outcome:
