@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import threading
 from contextlib import suppress
 from typing import Any
 
@@ -88,6 +89,7 @@ def _produce_with_kafka_python(stage: Stage, rng: random.Random, **config: Any) 
     while stage.writing.is_set():
         producer = KafkaProducer(
             bootstrap_servers=stage.bootstrap,
+            client_id=threading.current_thread().name,  # and so has the thread that sends for it
             acks="all",
             delivery_timeout_ms=DELIVERY_TIMEOUT_S * 1000,
             request_timeout_ms=5_000,

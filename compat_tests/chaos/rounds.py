@@ -32,6 +32,8 @@ LIVELY_S = 25.0
 CLIENTS_END_S = 120.0
 GOING_AGAIN_S = 120.0
 """From the end of the last fault, with everything running: until each client has got something done."""
+ANOTHER_GOES_S = 30.0
+"""How long another client of the same kind as one that is stuck may need for that."""
 
 WRITERS: dict[str, Work] = {
     "confluent producer": produce_with_confluent,
@@ -90,7 +92,9 @@ def play(stage: Stage, works: Mapping[str, Work], nemesis: Nemesis, seconds: flo
 
 
 def _wait_until_going_again(stage: Stage, clients: list[Client]) -> None:
-    """Raises AssertionError with what ended a client, or with where those are who get nothing done."""
+    """Raises AssertionError with what ended a client, or with where those are who get nothing done, and whether another
+    one of the same kind does now: what stops every one of them is the cluster's, what stops one alone is its own.
+    """
     before = stage.progress.so_far()
 
     def late() -> list[Client]:
@@ -102,7 +106,21 @@ def _wait_until_going_again(stage: Stage, clients: list[Client]) -> None:
     try:
         until(lambda: not late(), "each client gets one more thing done", GOING_AGAIN_S)
     except AssertionError as failed:
-        raise AssertionError("\n".join([f"{failed}", *(client.where() for client in late())])) from None
+        found = [f"{failed}"]
+        for client in late():
+            found += [client.where(), _how_another_does(stage, client)]
+        raise AssertionError("\n".join(found)) from None
+
+
+def _how_another_does(stage: Stage, client: Client) -> str:
+    another = client.another()
+    another.start()
+    began_s = time.monotonic()
+    try:
+        until(lambda: stage.progress.so_far()[another.name], "it gets something done", ANOTHER_GOES_S)
+    except AssertionError:
+        return f"{another.name} gets nothing done within {ANOTHER_GOES_S} s either"
+    return f"{another.name} got something done after {time.monotonic() - began_s:.1f} s"
 
 
 def _started(stage: Stage, works: Mapping[str, Work]) -> list[Client]:

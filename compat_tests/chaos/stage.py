@@ -94,6 +94,11 @@ class Stage:
 Work = Callable[[Stage, random.Random], None]
 
 
+def call_thread_of(client: str) -> str:
+    """Return the name of the thread in which a client makes a call that may not end."""
+    return f"call of {client}"
+
+
 class Client(threading.Thread):
     """A thread of the workload; what it fails with is raised by `finish`."""
 
@@ -120,9 +125,21 @@ class Client(threading.Thread):
             raise AssertionError(f"the client {self.name} failed: {self._failure!r}") from self._failure
 
     def where(self) -> str:
-        """The calls that it is in: whoever is stuck is stuck somewhere."""
-        frame = sys._current_frames().get(self.ident or 0)
-        return f"{self.name} is in:\n{''.join(traceback.format_stack(frame))}" if frame else f"{self.name} has ended"
+        """The calls that it is in, and the threads that work for it: whoever is stuck is stuck somewhere."""
+        if not self.is_alive():
+            return f"{self.name} has ended"
+        frames = sys._current_frames()
+        threads = [each for each in threading.enumerate() if each is self or each.name in self._threads_for_it]
+        stacks = [(each, frames[each.ident]) for each in threads if each.ident in frames]
+        return "\n".join(f"{each.name} is in:\n{''.join(traceback.format_stack(frame))}" for each, frame in stacks)
+
+    def another(self) -> Client:
+        """Return one that does the same, and has yet to begin."""
+        return Client(self._stage, f"another {self.name}", self._work)
+
+    @property
+    def _threads_for_it(self) -> tuple[str, ...]:
+        return call_thread_of(self.name), f"{self.name}-network-thread"
 
 
 def encode(value: Value) -> bytes:

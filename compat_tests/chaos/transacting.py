@@ -22,7 +22,20 @@ from tests.history.recorder import Recording
 from .ends import Over, name_of
 from .groups import COPIERS
 from .reading import last_offsets
-from .stage import CALL_TIMEOUT_S, COPY, ORDERS, PLAIN, TOPICS, Stage, encode, found_in, key_of, partitions, pause
+from .stage import (
+    CALL_TIMEOUT_S,
+    COPY,
+    ORDERS,
+    PLAIN,
+    TOPICS,
+    Stage,
+    call_thread_of,
+    encode,
+    found_in,
+    key_of,
+    partitions,
+    pause,
+)
 from .truncation import TruncationReported
 
 TRANSACTION_TIMEOUT_MS = 10_000
@@ -139,7 +152,7 @@ def _failure_of(call: Callable[[], object]) -> BaseException | None:
         except BaseException as failure:
             failures.append(failure)
 
-    thread = threading.Thread(target=work, name=f"call of {threading.current_thread().name}", daemon=True)
+    thread = threading.Thread(target=work, name=call_thread_of(threading.current_thread().name), daemon=True)
     thread.start()
     thread.join(_LOST_CALL_S)
     if thread.is_alive():
