@@ -54,9 +54,7 @@ def _read(stage: Stage, rng: random.Random, isolation: str) -> None:
 
 
 def _assigned_consumer(stage: Stage, assigned: Sequence[TopicPartition], isolation: str, **more: Any) -> Consumer:
-    config = stage.config(
-        group_id="unused", enable_auto_commit=False, auto_offset_reset="error", isolation_level=isolation, **more
-    )
+    config = stage.consumer_config(group_id="unused", auto_offset_reset="error", isolation_level=isolation, **more)
     consumer = Consumer(config)
     consumer.assign(list(assigned))
     return consumer
@@ -76,9 +74,8 @@ def _live_in_a_group(stage: Stage, rng: random.Random, group: str) -> None:
         proc = stage.recorder.new_process()
         stage.recorder.tell(proc, "subscribe")
         consumer = Consumer(
-            stage.config(
+            stage.consumer_config(
                 group_id=group,
-                enable_auto_commit=False,
                 auto_offset_reset="earliest",
                 isolation_level="read_committed",
                 **GROUPS[group],
@@ -113,7 +110,7 @@ def _commit(stage: Stage, consumer: Consumer, proc: int, group: str, found: dict
 
 
 def look_at_committed_offsets(stage: Stage, rng: random.Random) -> None:
-    consumers = {group: Consumer(stage.config(group_id=group, enable_auto_commit=False)) for group in GROUPS}
+    consumers = {group: Consumer(stage.consumer_config(group_id=group)) for group in GROUPS}
     proc = stage.recorder.new_process()
     while stage.reading.is_set():
         group = rng.choice(list(GROUPS))

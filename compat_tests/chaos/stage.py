@@ -39,6 +39,11 @@ QUIET = {
 leaves it with a coordinator that it waits for for ever.
 """
 
+READ_AHEAD = {"queued_min_messages": 2_000, "queued_max_messages_kbytes": 2_048}
+"""A consumer's settings: by default it holds 100,000 records of each partition, and a reader that begins a long round
+makes the process grow by hundreds of megabytes.
+"""
+
 
 def partitions(topic: str) -> list[TopicPartition]:
     return [TopicPartition(topic, index) for index in range(TOPICS[topic])]
@@ -83,6 +88,9 @@ class Stage:
     def beginning(self, partition: TopicPartition) -> TopicPartition:
         """Return the place where the round begins in a partition."""
         return TopicPartition(partition.topic, partition.partition, self.beginnings.get(key_of(partition), 0))
+
+    def consumer_config(self, **more: Any) -> dict[str, Any]:
+        return self.config(enable_auto_commit=False, **READ_AHEAD, **more)
 
     def config(self, **more: Any) -> dict[str, Any]:
         debug = {"debug": self.librdkafka_debug, "log_level": 7} if self.librdkafka_debug else {}

@@ -195,9 +195,8 @@ def _copy(stage: Stage, rng: random.Random, transactional_id: str) -> None:
     """Consume, transform, produce; one life after another."""
     while stage.reading.is_set():
         consumer = Consumer(
-            stage.config(
+            stage.consumer_config(
                 group_id=COPIERS,
-                enable_auto_commit=False,
                 auto_offset_reset="error",  # to begin again somewhere else would be to copy again
                 isolation_level="read_committed",
                 session_timeout_ms=6_000,
