@@ -149,23 +149,27 @@ def parse_history(lines: Iterable[str]) -> list[Operation]:
     """In the order of their beginnings. Raises MalformedHistory."""
     operations: list[Operation] = []
     under_way: dict[int, Operation] = {}
+    reads: dict[Read, Read] = {}
     for line_number, line in enumerate(lines, 1):
         if line.strip():
             try:
-                _take(json.loads(line), operations, under_way)
+                _take(json.loads(line), operations, under_way, reads)
             except (ValueError, KeyError, TypeError, AttributeError) as error:
                 raise MalformedHistory(f"line {line_number}: {error!r}") from error
     return operations
 
 
-def _take(event: dict[str, Any], operations: list[Operation], under_way: dict[int, Operation]) -> None:
+def _take(
+    event: dict[str, Any], operations: list[Operation], under_way: dict[int, Operation], reads: dict[Read, Read]
+) -> None:
+    """reads: what was read so far. A long history reads a record dozens of times, and holds it once."""
     proc, kind, step = event["proc"], event["f"], event["type"]
     if kind not in KINDS:
         raise ValueError(f"unknown operation {kind}")
     if step == "invoke":
         under_way.pop(proc, None)
         operation = Operation(len(operations), proc, kind, INFO, event["t_ns"])
-        _add(operation, event)
+        _add(operation, event, reads)
         operations.append(operation)
         under_way[proc] = operation
         return
@@ -173,7 +177,7 @@ def _take(event: dict[str, Any], operations: list[Operation], under_way: dict[in
     if operation.kind != kind:
         raise ValueError(f"{kind} ends what began as {operation.kind}")
     if step == "progress":
-        _add(operation, event)
+        _add(operation, event, reads)
         return
     if step not in (OK, FAIL, INFO):
         raise ValueError(f"unknown type {step}")
@@ -181,10 +185,10 @@ def _take(event: dict[str, Any], operations: list[Operation], under_way: dict[in
     operation.outcome = step
     operation.completed_ns = NEVER_NS if step == INFO else event["t_ns"]
     operation.sends, operation.reads, operation.commits = [], [], []
-    _add(operation, event)
+    _add(operation, event, reads)
 
 
-def _add(operation: Operation, event: dict[str, Any]) -> None:
+def _add(operation: Operation, event: dict[str, Any], reads: dict[Read, Read]) -> None:
     for mop in event.get("mops", ()):
         match mop:
             case ["send", str(key), [int() | None as offset, value]]:
@@ -193,7 +197,8 @@ def _add(operation: Operation, event: dict[str, Any]) -> None:
                 pass
             case ["poll", dict(found)]:
                 for key, records in found.items():
-                    operation.reads += [Read(key, offset, _hashable(value)) for offset, value in records]
+                    found_here = [Read(key, offset, _hashable(value)) for offset, value in records]
+                    operation.reads += [reads.setdefault(each, each) for each in found_here]
             case ["commit", str(group), dict(offsets)]:
                 operation.commits += [Commit(group, key, offset) for key, offset in offsets.items()]
             case _:

@@ -107,6 +107,18 @@ def test_what_is_no_history_is_refused_with_the_line(line: str) -> None:
         check_lines(["", line])
 
 
+def test_a_record_that_is_read_again_and_again_is_held_once() -> None:
+    """A chaos run's readers begin anew every half a minute: a round's history has each record dozens of times."""
+    recorder = Recorder()
+    for found in ({"a-0": [(7, "x"), (8, ["y", 1])]}, {"a-0": [(7, "x"), (8, ["y", 1])]}):
+        polling = recorder.invoke(1, "poll")
+        polling.polled(found)
+        polling.ok()
+    first, second = recorder.operations()
+    assert first.reads == [Read("a-0", 7, "x"), Read("a-0", 8, ("y", 1))]
+    assert all(one is other for one, other in zip(first.reads, second.reads, strict=True))
+
+
 def test_what_never_ended_has_the_parts_that_had_begun() -> None:
     recorder = Recorder(now_ns=count().__next__)
     recording = recorder.invoke(1, "txn")
