@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException, TopicPartition
@@ -19,6 +19,10 @@ from .truncation import TruncationReported
 
 _NOTHING_COMMITTED = -1
 _READERS_OWN_LIFE_S = 40.0
+MOST_READ_AGAIN = 2_000
+"""Of each partition, by a reader that takes another one's place: the judge gives it ten seconds to catch up, however
+long a round is.
+"""
 _MEMBERS_OWN_LIFE_S = 30.0
 
 
@@ -32,16 +36,18 @@ def read_uncommitted(stage: Stage, rng: random.Random) -> None:
 
 def _read(stage: Stage, rng: random.Random, isolation: str) -> None:
     """From the beginning of the round on; now and then another reader takes its place."""
+    reached: dict[str, int] = {}
     while stage.reading.is_set():
         proc = stage.recorder.new_process()
         stage.recorder.tell(proc, "assign")
-        consumer = _assigned_consumer(stage, [*map(stage.beginning, all_partitions())], isolation)
+        consumer = _assigned_consumer(stage, where_to_begin(stage, reached), isolation)
         until_s = time.monotonic() + rng.random() * _READERS_OWN_LIFE_S
         while stage.reading.is_set() and time.monotonic() < until_s:
             recording = stage.recorder.invoke(proc, "poll")
             recording.note(isolation=isolation)
             try:
                 recording.polled(found := found_in(consumer.consume(500, timeout=0.5)))
+                reached.update((key, records[-1][0]) for key, records in found.items())
             except TruncationReported as reported:  # this reader has ended
                 recording.polled(reported.found)
                 recording.ok()
@@ -51,6 +57,16 @@ def _read(stage: Stage, rng: random.Random, isolation: str) -> None:
             if found:
                 stage.progress.note()
         consumer.close()
+
+
+def where_to_begin(stage: Stage, reached: Mapping[str, int]) -> list[TopicPartition]:
+    """Return the place for a new reader in each partition: some records before the last one that was read, or the
+    beginning of the round. reached: the last offset that was read in each partition.
+    """
+    beginnings = [*map(stage.beginning, all_partitions())]
+    for each in beginnings:
+        each.offset = max(each.offset, reached.get(key_of(each), 0) - MOST_READ_AGAIN)
+    return beginnings
 
 
 def _assigned_consumer(stage: Stage, assigned: Sequence[TopicPartition], isolation: str, **more: Any) -> Consumer:
