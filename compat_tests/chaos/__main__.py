@@ -46,7 +46,8 @@ LOG_LIMIT_CHARS = 6_000
     type=float,
     default=60.0,
     show_default=True,
-    help="Seconds from the end of a fault until all replicas are to be in sync again.",
+    help="Seconds from the end of a fault until all replicas are to be in sync again, and each node back that no other "
+    "fault has hit since.",
 )
 @click.option(
     "--kind",
