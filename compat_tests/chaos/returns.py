@@ -1,8 +1,9 @@
 """How long each node needs to return after a fault, watched while the next faults go on.
 
 A node is back when every node that no fault is on, itself among them, tells that its broker is not fenced and that it
-is in sync in every partition of which it has a replica. What a node says that a fault is on counts for nothing: it may
-tell what was so before it was cut off. Where the next fault hits a node before it is back, nobody knows how long it
+is in sync in every partition of which it has a replica; but for partitions whose in-sync replicas have a fault on them,
+all of them, so that it has nobody to follow. What a node says that a fault is on counts for nothing: it may tell what
+was so before it was cut off. Where the next fault hits a node before it is back, nobody knows how long it
 would have needed: that is told as unknown, and not as a short time.
 """
 
@@ -94,17 +95,17 @@ class ReturnWatch:
     def look(self) -> None:
         """Ask once, where anybody is awaited, and note who is back."""
         with self._lock:
-            tellers, changes, is_needed = self._ids - self._hit, self._changes, bool(self._open)
+            hit, changes, is_needed = self._hit, self._changes, bool(self._open)
         if not is_needed:
             return
-        views = list(self._threads.map(self._view_of, tellers))
+        views = list(self._threads.map(self._view_of, self._ids - hit))
         with self._lock:
             if changes != self._changes:
                 return
             now_s = self._now_s()
             for returns in self._open:
                 for node in list(returns.awaited):
-                    if all(view is not None and has_back(view, node) for view in views):
+                    if all(view is not None and has_back(view, node, hit) for view in views):
                         returns.settle(node, round(now_s - returns.ended_s, 3))
             self._forget_settled()
 
@@ -142,7 +143,8 @@ class ReturnWatch:
             returns.give_up()
 
 
-def has_back(view: ClusterView, node: int) -> bool:
-    """Whether a broker is unfenced, and in sync in every partition that it has a replica of, by this view."""
+def has_back(view: ClusterView, node: int, hit: frozenset[int]) -> bool:
+    """Whether a broker is unfenced, and in sync wherever it has a replica and somebody to follow, by this view."""
     replicas = [each for topic in view.topics.values() for each in topic.values() if node in each.replicas]
-    return node in view.brokers and bool(replicas) and all(node in each.isr for each in replicas)
+    followed = [each for each in replicas if not each.isr <= hit]
+    return node in view.brokers and bool(replicas) and all(node in each.isr for each in followed)

@@ -67,6 +67,18 @@ def test_a_node_returns_while_the_next_fault_is_on_another_one_which_is_not_aske
     assert sorted(cluster.asked) == [1, 3]
 
 
+def test_a_node_is_back_though_it_cannot_follow_where_a_fault_is_on_all_who_are_in_sync() -> None:
+    cluster = FakeCluster()
+    cluster.watch.begin_fault([3])
+    returns = cluster.watch.end_fault(10.0)
+    cluster.in_sync = dict.fromkeys(EVERYBODY, frozenset((2,)))
+    cluster.look_at(11.0)
+    assert returns.awaited == {3}
+    cluster.watch.begin_fault([2])
+    cluster.look_at(12.0)
+    assert returns.back_after_s == {3: 2.0}
+
+
 def test_the_return_of_a_node_that_is_hit_again_first_is_not_known() -> None:
     cluster = FakeCluster()
     cluster.watch.begin_fault([1, 3])
