@@ -87,16 +87,21 @@ def produce_plainly(stage: Stage, rng: random.Random) -> None:
 
 def _produce_with_kafka_python(stage: Stage, rng: random.Random, **config: Any) -> None:
     while stage.writing.is_set():
-        producer = KafkaProducer(
-            bootstrap_servers=stage.bootstrap,
-            client_id=threading.current_thread().name,  # and so has the thread that sends for it
-            acks="all",
-            delivery_timeout_ms=DELIVERY_TIMEOUT_S * 1000,
-            request_timeout_ms=5_000,
-            max_block_ms=5_000,
-            reconnect_backoff_max_ms=500,
-            **config,
-        )
+        try:
+            producer = KafkaProducer(
+                bootstrap_servers=stage.bootstrap,
+                client_id=threading.current_thread().name,  # and so has the thread that sends for it
+                acks="all",
+                delivery_timeout_ms=DELIVERY_TIMEOUT_S * 1000,
+                request_timeout_ms=5_000,
+                max_block_ms=5_000,
+                reconnect_backoff_max_ms=500,
+                **config,
+            )
+        except PythonKafkaError as error:  # it waits for the one node that it has chosen, whatever is wrong with that
+            stage.progress.note_end(error)
+            pause(rng, 1.0)
+            continue
         proc = stage.recorder.new_process()
         is_certain = True
         while is_certain and stage.writing.is_set():
