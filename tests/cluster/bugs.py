@@ -4,15 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
 
+from pykbroker.config import BrokerConfig
+from pykbroker.metadata.partition_state import PartitionState
+from pykbroker.protocol.messages.metadata_records import PartitionRecord
 from pykbroker.raft.node import RaftNode
+from pykbroker.raft.timeouts import Timeouts
+from pykbroker.replication.isr import InSyncReplicas
 from pykbroker.server.coordinators.coordinator_driver import CoordinatorDriver
 from pykbroker.server.coordinators.coordinator_log import Replayer
 from pykbroker.server.coordinators.led_shard import LedShard
+from pykbroker.server.node.composition import raft
+from pykbroker.server.replicas.delayed_operation import PartitionChanges
+from pykbroker.storage.segments.leader_epochs import LeaderEpochs
 from tests.coordination.bugs import BUGS as OF_COORDINATORS
 from tests.raft import planted_bugs as of_voters
 from tests.replication import bugs as of_replicas
@@ -74,6 +83,53 @@ def _plant_in_every_voter(plant: Callable[[Any], None], seed: int) -> None:
 _plant_in_every_voter(of_voters.committed_by_one_too_few, 142)
 _plant_in_every_voter(of_voters.elected_by_a_minority, 1)
 _plant_in_every_voter(of_voters.two_votes_in_an_epoch, 0)
+
+
+# What clients do not notice, and oracles do
+
+
+@BUGS.plant(0)
+def leader_epochs_are_never_written() -> Iterator[None]:
+    nothing = patch.multiple(LeaderEpochs, write=lambda self, end: None, lacks_write=lambda self, end: False)
+    with nothing:
+        yield
+
+
+@BUGS.plant(0)
+def snapshots_of_the_metadata_lack_partitions_leaders() -> Iterator[None]:
+    """Whoever starts from one takes each partition for led by its first replica, in epoch 0."""
+    to_record = PartitionState.to_record
+
+    def forget_leader(self: PartitionState, topic_id: bytes, index: int) -> PartitionRecord:
+        record = to_record(self, topic_id, index)
+        record.leader, record.leader_epoch = record.replicas[0], 0
+        return record
+
+    with patch.object(PartitionState, "to_record", forget_leader):
+        yield
+
+
+@BUGS.plant(0)
+def replicas_that_left_the_isr_do_not_return() -> Iterator[None]:
+    with patch.object(InSyncReplicas, "growth", lambda self, *where: ()):
+        yield
+
+
+@BUGS.plant(0)
+def voters_ask_again_at_once() -> Iterator[None]:
+    timeouts = raft._timeouts
+
+    def without_backoff(config: BrokerConfig) -> Timeouts:
+        return replace(timeouts(config), retry_backoff_ms=1, reconnect_backoff_ms=1, reconnect_backoff_max_ms=1)
+
+    with patch.object(raft, "_timeouts", without_backoff):
+        yield
+
+
+@BUGS.plant(0)
+def whoever_waits_for_a_partition_stays_its_watcher() -> Iterator[None]:
+    with patch.object(PartitionChanges, "_unwatch", lambda self: None):
+        yield
 
 
 HUNT = BUGS.hunt("cluster", partial(is_wrong, simulate))

@@ -14,6 +14,9 @@ from tests.simulations import Outcome
 
 from .administration import Administrator
 from .faults import Troublemaker
+from .oracles.loop import moving
+from .oracles.membership import until_rejoined
+from .oracles.watch import Watch
 from .plan import Plan
 from .quorum import safe_quorum
 from .stage import ClusterStage
@@ -32,11 +35,20 @@ class Cast(Acting[Plan]):
 
 def simulate(seed: int) -> Outcome:
     """Raises whatever a node or a client found wrong by itself."""
-    with safe_quorum():
-        return run_deterministic(_run, seed, seed=seed)
+    watch = Watch(seed)
+    with safe_quorum(), watch.watching():
+        return run_deterministic(_run, seed, watch, seed=seed)
 
 
-async def _run(seed: int) -> Outcome:
+async def _run(seed: int, watch: Watch) -> Outcome:
+    outcome = None
+    with moving():
+        outcome = await _play(seed, watch)
+    assert outcome is not None
+    return outcome
+
+
+async def _play(seed: int, watch: Watch) -> Outcome:
     cast = Cast.of(seed)
     async with trio.open_nursery() as nursery:
         stage = ClusterStage(seed, nursery, cast.faults)
@@ -46,14 +58,15 @@ async def _run(seed: int) -> Outcome:
         if copy in cast.clients:
             stage.recorder.tell(stage.recorder.new_process(), "copy", pairs=[[SOURCE, COPY]])
         trouble = Troublemaker(stage)
-        await _act(stage, cast, trouble)
+        await _act(stage, cast, trouble, watch)
         await end(stage, cast.clients)
+        await watch.check_end(stage)
         nursery.cancel_scope.cancel()
     operations = stage.recorder.operations()
     return Outcome(check(operations), operations, stage.deaths, trouble.told)
 
 
-async def _act(stage: ClusterStage, cast: Cast, trouble: Troublemaker) -> None:
+async def _act(stage: ClusterStage, cast: Cast, trouble: Troublemaker, watch: Watch) -> None:
     """Whoever still waits for an answer when all was quiet for long enough waits in vain: TooSlowError."""
     async with trio.open_nursery() as acting:
         for client in cast.clients:
@@ -62,10 +75,12 @@ async def _act(stage: ClusterStage, cast: Cast, trouble: Troublemaker) -> None:
             async with trio.open_nursery() as troubling:
                 troubling.start_soon(trouble.run)
                 troubling.start_soon(Administrator(stage, trouble.tell).run)
+                troubling.start_soon(watch.topics.run, stage)
                 await trio.sleep(cast.faults.lasts_s)
                 stage.is_quiet = True
                 trouble.heal()
             await trouble.start_all()
+        await until_rejoined(watch.lives)
         await stage.wait_until_replicated(QUIET_WITHIN_S)
         acting.cancel_scope.deadline = trio.current_time() + QUIET_WITHIN_S
     if acting.cancel_scope.cancelled_caught:

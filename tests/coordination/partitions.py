@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+import trio
+
 from pykbroker.client.fetched import AbortedTransactions, read_batches
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from pykbroker.protocol.messages.offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from pykbroker.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from pykbroker.protocol.records.batch import Record, encode_batch, iter_records
+from pykbroker.sim.clock import EPOCH_MS
 from tests.history.operations import Value
 
 from .stage import Lost, Wire, topic_of
@@ -25,7 +28,9 @@ class Produced(NamedTuple):
 
 
 def batch_of(values: Sequence[Value], **producer: Any) -> bytes:
-    return encode_batch([Record(key=None, value=_to_bytes(value), timestamp=0) for value in values], **producer)
+    """A batch of now: of producers whose last record is a day old a broker that starts remembers nothing."""
+    now_ms = EPOCH_MS + round(trio.current_time() * 1000)
+    return encode_batch([Record(key=None, value=_to_bytes(value), timestamp=now_ms) for value in values], **producer)
 
 
 def _to_bytes(value: Value) -> bytes:

@@ -13,6 +13,7 @@ import trio
 from pykbroker.groups.offsets import pending_offsets
 from pykbroker.server.coordinators import assignment_threads
 from pykbroker.sim.determinism import run_deterministic
+from tests.cluster.oracles.directories import check_directories
 from tests.history.check import check
 from tests.simulations import Outcome
 
@@ -130,6 +131,7 @@ async def _run(seed: int) -> Outcome:
         await _act(stage, cast)
         await end(stage, cast.clients)
         await stage.node.stop()
+        check_directories({1: stage.node.disk})
         nursery.cancel_scope.cancel()
     operations = stage.recorder.operations()
     return Outcome(check(operations), operations, stage.deaths, [f"the node died {stage.deaths} times"])

@@ -1,0 +1,110 @@
+"""What nodes ask of each other: by whom, whom, which API, and what came of it. Nothing repeats without progress.
+
+- HotLoop: what failed is not asked again more than `MOST_FAILURES` times within 100 ms of virtual time, by one node of
+  one other, whatever goes wrong.
+- Repeats: in a quiet cluster there are fetches that wait, heartbeats, and nothing else; none of them comes faster than
+  its interval.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict, deque
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+from unittest.mock import patch
+
+import trio
+
+from pykbroker.client.connection import Connection
+from pykbroker.client.errors import ClientError
+from pykbroker.protocol.errors import ErrorCode
+from pykbroker.server.network.node_connections import NodeAddress, NodeConnections
+from tests.replication.simulation.invariants import ensure
+
+MOST_FAILURES = 20
+_WITHIN_S = 0.1
+
+CONNECT = "connect"
+_LISTS = ("responses", "topics", "partitions", "markers")
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """who: the client id, which names node and purpose."""
+
+    who: str
+    whom: str
+    what: str
+
+    def __str__(self) -> str:
+        return f"{self.what} from {self.who} to {self.whom}"
+
+
+class Traffic:
+    """counts: of requests and attempts to connect that have ended, with what they ended."""
+
+    def __init__(self) -> None:
+        self.counts: Counter[tuple[Asked, str]] = Counter()
+        self.hot: list[str] = []
+        self._failures: dict[Asked, deque[float]] = defaultdict(lambda: deque(maxlen=MOST_FAILURES))
+
+    @contextmanager
+    def watching(self) -> Iterator[None]:
+        request, connect = Connection.request, NodeConnections._connect
+
+        async def request_and_tell(connection: Connection, message: Any, *arguments: Any, **keywords: Any) -> Any:
+            asked = Asked(connection._client_id, connection.peer, type(message).__name__.removesuffix("Request"))
+            try:
+                response = await request(connection, message, *arguments, **keywords)
+            except ClientError as error:
+                self.note(asked, type(error).__name__)
+                raise
+            self.note(asked, outcome_of(response))
+            return response
+
+        async def connect_and_tell(connections: NodeConnections, destination: NodeAddress) -> Connection:
+            asked = Asked(connections._client_id, destination.node, CONNECT)
+            try:
+                connection = await connect(connections, destination)
+            except ClientError as error:
+                self.note(asked, type(error).__name__)
+                raise
+            self.note(asked, "")
+            return connection
+
+        with (
+            patch.object(Connection, "request", request_and_tell),
+            patch.object(NodeConnections, "_connect", connect_and_tell),
+        ):
+            yield
+
+    def note(self, asked: Asked, outcome: str) -> None:
+        """outcome: an error, or nothing."""
+        self.counts[asked, outcome] += 1
+        if outcome:
+            failures, now_s = self._failures[asked], trio.current_time()
+            if len(failures) == MOST_FAILURES and now_s - failures[0] < _WITHIN_S:
+                self.hot.append(f"{asked}: {MOST_FAILURES + 1} times {outcome} from {failures[0]:.3f} to {now_s:.3f}")
+                failures.clear()
+            failures.append(now_s)
+
+    def check_hot_loops(self) -> None:
+        ensure(not self.hot, "HotLoop", "; ".join(self.hot[:3]))
+
+
+def outcome_of(response: Any) -> str:
+    """The error codes in it, by name; nothing where there are none."""
+    codes = sorted(set(_error_codes(response)))
+    return ", ".join(ErrorCode(code).name for code in codes)
+
+
+def _error_codes(answer: Any) -> Iterator[int]:
+    code = getattr(answer, "error_code", 0)
+    if code:
+        yield code
+    for name in _LISTS:
+        nested: Sequence[Any] = getattr(answer, name, None) or ()
+        for each in nested:
+            yield from _error_codes(each)
