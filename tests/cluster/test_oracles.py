@@ -22,11 +22,12 @@ from tests.replication.simulation.invariants import Violated
 
 from .oracles import loop
 from .oracles.images import Images
+from .oracles.lines import MOST_LINES, Lines
 from .oracles.quiet import check_lines, check_requests, check_steps, most_in_window
 from .oracles.replicas import Replica, check_replicas
 from .oracles.resources import OpenFiles, census, check_files
 from .oracles.topic_order import ALTER, CREATE, DELETE, Mutation, is_linearizable
-from .oracles.traffic import MOST_FAILURES, Asked, Traffic
+from .oracles.traffic import MOST_IN_VAIN, Asked, Traffic
 
 
 def batch(offset: int, *values: str, epoch: int = 0, key: bytes | None = None, producer_id: int = -1) -> bytes:
@@ -204,18 +205,24 @@ def test_histories_that_no_order_explains(history: list[tuple[str, int, float, f
 # What repeats
 
 
-def test_a_request_that_fails_all_the_time_is_a_hot_loop() -> None:
+def test_a_request_that_brings_nothing_all_the_time_is_a_hot_loop() -> None:
     async def fail(pause_s: float) -> Traffic:
         traffic = Traffic()
-        for _ in range(2 * MOST_FAILURES):
+        for _ in range(2 * MOST_IN_VAIN):
             traffic.note(Asked("broker-1", "broker 2", "Fetch"), "ConnectionRefused")
-            traffic.note(Asked("broker-1", "broker 3", "Fetch"), "")
+            traffic.note(Asked("broker-1", "broker 3", "Fetch"), "", has_news=True)
+            traffic.note(Asked("broker-1", "broker 4", "BrokerHeartbeat"), "")
             await trio.sleep(pause_s)
         return traffic
 
     trio.run(fail, 0.01, clock=trio.testing.MockClock(autojump_threshold=0)).check_hot_loops()
+    found = trio.run(fail, 0.001, clock=trio.testing.MockClock(autojump_threshold=0))
+    assert [each.partition(":")[0] for each in found.hot] == [
+        "Fetch from broker-1 to broker 2",
+        "BrokerHeartbeat from broker-1 to broker 4",
+    ]
     with pytest.raises(Violated, match=r"^HotLoop: Fetch from broker-1 to broker 2"):
-        trio.run(fail, 0.001, clock=trio.testing.MockClock(autojump_threshold=0)).check_hot_loops()
+        found.check_hot_loops()
 
 
 FETCH = Asked("broker-1", "broker 2", "Fetch")
@@ -230,6 +237,21 @@ def test_requests_that_repeat_in_a_quiet_cluster_are_found() -> None:
     ):
         with pytest.raises(Violated, match=r"^Repeats"):
             check_requests(Counter(wrong))
+
+
+def test_a_line_that_comes_all_the_time_is_found_whatever_is_switched_off() -> None:
+    async def say(count: int) -> None:
+        for _ in range(count):
+            logging.getLogger("pykbroker.somewhere").info("again")
+
+    for count in (MOST_LINES, MOST_LINES + 1):
+        lines = Lines()
+        with lines.watching():
+            trio.run(say, count)
+        assert lines.counts == {(logging.INFO, "pykbroker.somewhere", "again"): count}
+        assert bool(lines.hot) == (count > MOST_LINES)
+    with pytest.raises(Violated, match=r"^HotLines: .*somewhere: again"):
+        lines.check_hot_lines()
 
 
 def test_lines_that_repeat_in_a_quiet_cluster_are_found() -> None:

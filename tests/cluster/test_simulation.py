@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
+from typing import Any
 
 import pytest
 
+from pykbroker.replication.partition import Partition
 from tests.history.operations import format_history
+from tests.loops import no_holds
 from tests.simulations import Outcome, are_usual, run_good, seed_groups, skip_when_time_is_up
 
 from .__main__ import main
@@ -57,3 +61,20 @@ def test_a_planted_bug_is_found(bug: str) -> None:
 
 def test_there_are_enough_of_them() -> None:
     assert len(HUNT.seeds) >= 12
+
+
+def test_a_node_that_holds_the_event_loop_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Once, for long enough for this bound and not for that of all tests."""
+    apply_state, held = Partition.apply_state, []
+
+    def hold(self: Partition, *arguments: Any) -> bool:
+        if not held:
+            held.append(self)
+            end_s = time.thread_time() + 0.12
+            while time.thread_time() < end_s:
+                pass
+        return apply_state(self, *arguments)
+
+    monkeypatch.setattr(Partition, "apply_state", hold)
+    with pytest.raises(AssertionError, match="held for more than 100 ms"), no_holds(monkeypatch, 100):
+        simulate(0)

@@ -4,7 +4,7 @@
 - `replicas`, `agreement`, `directories`: replicas, images and what is on disks are the same when all is quiet.
 - `images`, `topic_order`: one image at each offset; topics are linearizable.
 - `membership`: every node that is up and connected rejoins.
-- `traffic`, `quiet`, `loop`: nothing repeats without progress.
+- `traffic`, `lines`, `quiet`, `loop`: nothing repeats without progress.
 - `resources`: nodes hold no more than after a start.
 - `watch`: all of them together, for the simulation.
 

@@ -10,14 +10,13 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 import trio
 
 from tests.replication.simulation.invariants import ensure
 
 from ..nodes import NODE_IDS
+from .lines import Line, Lines
 from .lives import Life, Lives
 from .traffic import Asked, Traffic
 
@@ -46,27 +45,15 @@ class Steps(trio.abc.Instrument):
         self.counts[task.name] += 1
 
 
-class Lines(logging.Handler):
-    """counts: by level, logger and format."""
-
-    def __init__(self) -> None:
-        super().__init__(logging.INFO)
-        self.counts: Counter[tuple[int, str, str]] = Counter()
-
-    def emit(self, record: logging.LogRecord) -> None:
-        self.counts[record.levelno, record.name, str(record.msg)] += 1
-
-
-async def check_quiet(lives: Lives, traffic: Traffic) -> None:
-    steps, lines = Steps(), Lines()
+async def check_quiet(lives: Lives, traffic: Traffic, lines: Lines) -> None:
+    steps = Steps()
     before = {node_id: _state(life) for node_id, life in lives.items()}
-    counted = traffic.counts.copy()
+    asked, said = traffic.counts.copy(), lines.counts.copy()
     trio.lowlevel.add_instrument(steps)
-    with _reading(lines):
-        await trio.sleep(WINDOW_S)
+    await trio.sleep(WINDOW_S)
     trio.lowlevel.remove_instrument(steps)
-    check_requests(traffic.counts - counted)
-    check_lines(lines.counts)
+    check_requests(traffic.counts - asked)
+    check_lines(lines.counts - said)
     check_steps(steps.counts)
     for node_id, life in lives.items():
         ensure(before[node_id] == _state(life), "NoChange", "node", node_id, before[node_id], "and then", _state(life))
@@ -95,7 +82,7 @@ def most_in_window(asked: Asked) -> int:
     return int(WINDOW_S / interval_s) + _SLACK
 
 
-def check_lines(counts: Counter[tuple[int, str, str]]) -> None:
+def check_lines(counts: Counter[Line]) -> None:
     for (level, name, line), count in counts.items():
         most = _MOST_LINES if level < logging.WARNING else 0
         ensure(count <= most, "QuietLog", f"{count} times, {most} at most: {name}: {line}")
@@ -109,21 +96,3 @@ def check_steps(counts: Counter[str]) -> None:
 def _state(life: Life) -> dict[str, object]:
     ends = {repr(each): each.log.log_end_offset for each in life.partitions}
     return {"epoch": life.parts.node.raft.epoch, "metadata": life.image.revision, "log ends": ends}
-
-
-@contextmanager
-def _reading(lines: Lines) -> Iterator[None]:
-    """Have all that nodes say, whatever was switched off, and show none of it."""
-    logger, disabled = logging.getLogger("pykbroker"), logging.root.manager.disable
-    level, propagates = logger.level, logger.propagate
-    logging.disable(logging.NOTSET)
-    logger.setLevel(logging.INFO)
-    logger.propagate = False
-    logger.addHandler(lines)
-    try:
-        yield
-    finally:
-        logger.removeHandler(lines)
-        logger.propagate = propagates
-        logger.setLevel(level)
-        logging.disable(disabled)

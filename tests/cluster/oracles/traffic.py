@@ -1,7 +1,8 @@
 """What nodes ask of each other: by whom, whom, which API, and what came of it. Nothing repeats without progress.
 
-- HotLoop: what failed is not asked again more than `MOST_FAILURES` times within 100 ms of virtual time, by one node of
-  one other, whatever goes wrong.
+- HotLoop: what brings nothing is not asked more than `MOST_IN_VAIN` times within 100 ms of virtual time, by one node of
+  one other, whatever goes wrong. A fetch brings something where its answer names a partition, and a request that is a
+  client's brings something to that client; other requests between nodes are never as many.
 - Repeats: in a quiet cluster there are fetches that wait, heartbeats, and nothing else; none of them comes faster than
   its interval.
 """
@@ -23,10 +24,11 @@ from pykbroker.protocol.errors import ErrorCode
 from pykbroker.server.network.node_connections import NodeAddress, NodeConnections
 from tests.replication.simulation.invariants import ensure
 
-MOST_FAILURES = 20
+MOST_IN_VAIN = 20
 _WITHIN_S = 0.1
 
 CONNECT = "connect"
+_OF_CLIENTS = ("Envelope", "AddPartitionsToTxn", "WriteTxnMarkers")
 _LISTS = ("responses", "topics", "partitions", "markers")
 
 
@@ -48,7 +50,7 @@ class Traffic:
     def __init__(self) -> None:
         self.counts: Counter[tuple[Asked, str]] = Counter()
         self.hot: list[str] = []
-        self._failures: dict[Asked, deque[float]] = defaultdict(lambda: deque(maxlen=MOST_FAILURES))
+        self._in_vain: dict[Asked, deque[float]] = defaultdict(lambda: deque(maxlen=MOST_IN_VAIN))
 
     @contextmanager
     def watching(self) -> Iterator[None]:
@@ -61,7 +63,7 @@ class Traffic:
             except ClientError as error:
                 self.note(asked, type(error).__name__)
                 raise
-            self.note(asked, outcome_of(response))
+            self.note(asked, outcome_of(response), has_news=_has_news(asked, response))
             return response
 
         async def connect_and_tell(connections: NodeConnections, destination: NodeAddress) -> Connection:
@@ -80,18 +82,23 @@ class Traffic:
         ):
             yield
 
-    def note(self, asked: Asked, outcome: str) -> None:
+    def note(self, asked: Asked, outcome: str, *, has_news: bool = False) -> None:
         """outcome: an error, or nothing."""
         self.counts[asked, outcome] += 1
-        if outcome:
-            failures, now_s = self._failures[asked], trio.current_time()
-            if len(failures) == MOST_FAILURES and now_s - failures[0] < _WITHIN_S:
-                self.hot.append(f"{asked}: {MOST_FAILURES + 1} times {outcome} from {failures[0]:.3f} to {now_s:.3f}")
-                failures.clear()
-            failures.append(now_s)
+        if outcome or not has_news:
+            times, now_s = self._in_vain[asked], trio.current_time()
+            if len(times) == MOST_IN_VAIN and now_s - times[0] < _WITHIN_S:
+                what = outcome or "nothing new"
+                self.hot.append(f"{asked}: {MOST_IN_VAIN + 1} times {what} from {times[0]:.3f} to {now_s:.3f}")
+                times.clear()
+            times.append(now_s)
 
     def check_hot_loops(self) -> None:
         ensure(not self.hot, "HotLoop", "; ".join(self.hot[:3]))
+
+
+def _has_news(asked: Asked, response: Any) -> bool:
+    return asked.what in _OF_CLIENTS or (asked.what == "Fetch" and bool(response.responses))
 
 
 def outcome_of(response: Any) -> str:

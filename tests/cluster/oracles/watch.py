@@ -13,6 +13,7 @@ from ..topic_clients import TopicClients
 from .agreement import until_agreed
 from .directories import check_directories
 from .images import Images, check_answers
+from .lines import Lines
 from .lives import Lives
 from .membership import until_rejoined
 from .quiet import check_quiet
@@ -31,6 +32,7 @@ class Watch:
         self.images = Images()
         self.topics = TopicClients(seed)
         self.traffic = Traffic()
+        self.lines = Lines()
         self.files = OpenFiles()
 
     @contextmanager
@@ -39,6 +41,7 @@ class Watch:
             self.lives.watching(),
             self.images.watching(),
             self.traffic.watching(),
+            self.lines.watching(),
             self.files.watching(),
         ):
             yield
@@ -46,10 +49,11 @@ class Watch:
     async def check_end(self, stage: ClusterStage) -> None:
         """Clients have left. Raises AssertionError, or TooSlowError where nodes do not stop or start."""
         self.traffic.check_hot_loops()
+        self.lines.check_hot_lines()
         await until_agreed(self.lives)
         await check_answers(stage, self.lives)
         check_topics(self.topics.mutations, next(iter(self.lives.values())).image)
-        await check_quiet(self.lives, self.traffic)
+        await check_quiet(self.lives, self.traffic, self.lines)
         held = await resources_at_rest(self.lives)
         for node_id, life in self.lives.items():
             check_connections(life)
