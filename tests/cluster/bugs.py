@@ -11,6 +11,8 @@ from typing import Any
 from unittest.mock import patch
 
 from pykbroker.config import BrokerConfig
+from pykbroker.metadata.image import TopicState
+from pykbroker.metadata.partition_index import PartitionIndex
 from pykbroker.metadata.partition_state import PartitionState
 from pykbroker.protocol.messages.metadata_records import PartitionRecord
 from pykbroker.raft.node import RaftNode
@@ -21,6 +23,7 @@ from pykbroker.server.coordinators.coordinator_log import Replayer
 from pykbroker.server.coordinators.led_shard import LedShard
 from pykbroker.server.node.composition import raft
 from pykbroker.server.replicas.delayed_operation import PartitionChanges
+from pykbroker.server.replicas.replica_manager import ReplicaManager
 from pykbroker.storage.segments.leader_epochs import LeaderEpochs
 from tests.coordination.bugs import BUGS as OF_COORDINATORS
 from tests.raft import planted_bugs as of_voters
@@ -106,6 +109,24 @@ def snapshots_of_the_metadata_lack_partitions_leaders() -> Iterator[None]:
         return record
 
     with patch.object(PartitionState, "to_record", forget_leader):
+        yield
+
+
+@BUGS.plant(0)
+def the_controllers_index_keeps_what_has_changed() -> Iterator[None]:
+    with patch.object(PartitionIndex, "_remove", lambda self, key: None):
+        yield
+
+
+@BUGS.plant(1)
+def replicas_that_were_moved_away_stay() -> Iterator[None]:
+    apply = ReplicaManager._apply_partition
+
+    def apply_what_is_here(self: ReplicaManager, topic: TopicState, index: int, state: PartitionState) -> None:
+        if self._node_id in state.replicas:
+            apply(self, topic, index, state)
+
+    with patch.object(ReplicaManager, "_apply_partition", apply_what_is_here):
         yield
 
 

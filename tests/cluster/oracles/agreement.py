@@ -1,4 +1,8 @@
-"""When all is quiet the nodes agree about metadata and replicas, within a time, in memory and on their disks.
+"""When all is quiet the nodes agree about metadata and replicas, and what each keeps beside its image follows from it.
+
+- SameImage: all nodes have one image.
+- Hosted: a broker has the replicas that the image gives it, each in the state that the image has, and no others.
+- ActiveController: one is active; its image runs ahead of nothing, and its index is the one that the image gives.
 
 `until_agreed` waits in virtual time for what travels still, and then looks at everything once.
 """
@@ -9,8 +13,10 @@ from collections.abc import Iterator
 
 import trio
 
+from pykbroker.long_work import whole
+from pykbroker.metadata.partition_index import PartitionIndex
 from pykbroker.metadata.partition_state import PartitionState
-from pykbroker.replication.partition import Partition
+from pykbroker.replication.partition import LeaderAndIsr, Partition
 from tests.replication.simulation.invariants import ensure
 
 from .lives import Life, Lives
@@ -30,6 +36,9 @@ async def until_agreed(lives: Lives) -> None:
 
 def check_agreement(lives: Lives) -> None:
     _check_images(lives)
+    for life in lives.values():
+        _check_hosted(life)
+    _check_controller(lives)
     for at, state, partitions in _partitions(lives):
         check_watermarks(at, partitions)
         check_replicas(
@@ -42,7 +51,9 @@ def check_agreement(lives: Lives) -> None:
 
 def _are_settled(lives: Lives) -> bool:
     first, *others = lives.values()
-    return all(each.image == first.image for each in others) and all(
+    ahead = [life for life in lives.values() if life.controller_state.active]
+    images = [*(each.image for each in others), *(each.controller_state.image for each in ahead)]
+    return all(image == first.image for image in images) and all(
         len(partitions) == len(state.replicas) and is_settled(partitions) for _, state, partitions in _replicas(lives)
     )
 
@@ -53,6 +64,41 @@ def _check_images(lives: Lives) -> None:
         for one, two in zip(_records(first), _records(other), strict=False):
             ensure(one == two, "SameImage", f"node {first.node_id} has {one}, node {other.node_id} has {two}")
         ensure(first.image == other.image, "SameImage", f"nodes {first.node_id} and {other.node_id} differ")
+
+
+def _check_hosted(life: Life) -> None:
+    expected = {
+        (topic.name, index): _state(state)
+        for topic in life.image.topics.values()
+        for index, state in topic.partitions.items()
+        if life.node_id in state.replicas
+    }
+    hosted = {(each.topic, each.index): _state(each) for each in life.partitions}
+    differing = {at: (hosted.get(at), expected.get(at)) for at in hosted.keys() | expected.keys()}
+    differing = {at: pair for at, pair in differing.items() if pair[0] != pair[1]}
+    ensure(not differing, "Hosted", f"node {life.node_id} has, and the image:", differing)
+
+
+def _state(state: LeaderAndIsr) -> tuple[object, ...]:
+    return state.leader, state.leader_epoch, state.partition_epoch, tuple(state.replicas), tuple(state.isr)
+
+
+def _check_controller(lives: Lives) -> None:
+    active = [life for life in lives.values() if life.controller_state.active]
+    ensure(len(active) == 1, "ActiveController", "there are", [life.node_id for life in active])
+    [life] = active
+    state = life.controller_state
+    ensure(state.image == life.image, "ActiveController", "node", life.node_id, "has another image than it publishes")
+    kept, expected = _content(state.partitions), _content(whole(PartitionIndex.of(life.image)))
+    ensure(kept == expected, "ActiveController", "node", life.node_id, "keeps the index", kept, "instead of", expected)
+
+
+def _content(index: PartitionIndex) -> dict[str, object]:
+    """Without sets that are empty, and counts that are 0."""
+    return {
+        name: {key: each for key, each in kept.items() if each} if isinstance(kept, dict) else kept
+        for name, kept in vars(index).items()
+    }
 
 
 def _records(life: Life) -> list[str]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 from unittest.mock import patch
 
+from pykbroker.metadata.controller_state import ControllerState
 from pykbroker.metadata.image import MetadataImage
 from pykbroker.replication.partition import Partition
 from pykbroker.server.node import node as composing
@@ -33,6 +34,11 @@ class Life:
     def role(self) -> BrokerRole:
         assert self.parts.broker_role is not None
         return self.parts.broker_role
+
+    @property
+    def controller_state(self) -> ControllerState:
+        assert self.parts.node.controller is not None
+        return self.parts.node.controller._controller._state
 
     @property
     def partitions(self) -> list[Partition]:
