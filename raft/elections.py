@@ -50,6 +50,7 @@ class Elections:
         if asked.replica_id < 0 or asked.replica_id == state.replica.node_id:
             return ErrorCode.INVALID_REQUEST, False
         state.peers.reconnect_backoff.heard_from(asked.replica_id)
+        state.refusing.discard(asked.replica_id)
         if epoch > state.epoch:
             if not state.believes(epoch, f"a Vote of node {asked.replica_id}", asked=True):
                 return ErrorCode.INVALID_REQUEST, False

@@ -92,6 +92,7 @@ class Leading:
             return outbox.respond(token, wire.fetch_response(known(), error))
         deadline_ms = self._quorum.now_ms + request.max_wait_ms
         max_bytes = max(1, min(request.max_bytes, MOST_SERVED_BYTES))
+        self._quorum.refusing.discard(replica.node_id)
         waiting = WaitingFetch(token, replica, asked, max_bytes, deadline_ms, known)
         self._note_progress(waiting)
         if not self._answer(waiting):

@@ -93,7 +93,7 @@ class QuorumState:
         self.peers = Peers(timeouts)
         self.complaints = Complaints()
         self.refusing: set[int] = set()
-        """Nodes whose ports refused connections when they were last asked."""
+        """Nodes whose ports refused connections when they were last asked, and that have asked nothing since."""
         self.namesake: Destination | None = None
         """Another node with the id of this one: it says itself that it leads, and this one cannot."""
         self.outbox = Outbox()

@@ -57,6 +57,7 @@ class SnapshotFetch:
             return wire.fetch_snapshot_response(known(), ErrorCode.POSITION_OUT_OF_RANGE), None
         state = self._quorum.state
         assert isinstance(state, LeaderState)
+        self._quorum.refusing.discard(request.replica_id)
         state.heard_from(ReplicaKey(request.replica_id, asked.replica_directory_id), self._quorum.now_ms)
         response = wire.fetch_snapshot_response(known(), ErrorCode.NONE)
         piece = response.topics[0].partitions[0]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages.quorum import FetchSnapshotRequest
 from pykbroker.raft import wire
-from pykbroker.raft.events import OutgoingResponse
+from pykbroker.raft.events import OutgoingResponse, RequestFailed
 from pykbroker.raft.node import Role
 from pykbroker.raft.replica import LocalReplica
 from pykbroker.raft.snapshots import SnapshotId
@@ -107,3 +107,24 @@ def test_a_leader_that_steps_down_answers_without_records() -> None:
     voter.tell(vote_request(3, voter.node.epoch + 1, end=(9, voter.node.epoch)))
     responses: dict[int, OutgoingResponse] = {each.token: each for each in voter.node.ready().responses}
     assert responses[fetched].read is None
+
+
+def test_voters_whose_ports_refused_count_again_when_they_fetch() -> None:
+    """They have been started anew, one after the other, and this leader has asked them nothing since."""
+    voter = leader(OneVoter(THREE))
+    for node_id in (2, 3):
+        assert voter.node.has_majority
+        refused = voter.sent[node_id]
+        voter.node.step(RequestFailed(refused.request_id, connection_refused=True), voter.now_ms)
+    assert not voter.node.has_majority
+    voter.fetch(2, offset=1, last_epoch=voter.node.epoch)
+    assert voter.node.has_majority
+
+
+def test_a_voter_whose_port_refused_counts_again_when_it_asks_for_a_vote() -> None:
+    voter = leader(OneVoter(THREE))
+    for node_id in (2, 3):
+        refused = voter.sent[node_id]
+        voter.node.step(RequestFailed(refused.request_id, connection_refused=True), voter.now_ms)
+    voter.vote(2, voter.node.epoch + 1, (9, voter.node.epoch), pre_vote=True)
+    assert voter.node.has_majority

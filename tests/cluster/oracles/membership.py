@@ -68,3 +68,6 @@ def _lacks_role(life: Life) -> Iterator[str]:
     role = life.parts.node.raft.role
     if role not in (Role.LEADER, Role.FOLLOWER):
         yield f"is {role.name.lower()} in the quorum"
+    quorum = life.parts.node.raft._raft._quorum
+    if role is Role.LEADER and quorum.refusing:
+        yield f"leads, and takes {sorted(quorum.refusing)} for gone, who follow"
