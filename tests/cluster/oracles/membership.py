@@ -69,5 +69,6 @@ def _lacks_role(life: Life) -> Iterator[str]:
     if role not in (Role.LEADER, Role.FOLLOWER):
         yield f"is {role.name.lower()} in the quorum"
     quorum = life.parts.node.raft._raft._quorum
-    if role is Role.LEADER and quorum.refusing:
-        yield f"leads, and takes {sorted(quorum.refusing)} for gone, who follow"
+    refusing = quorum.refusing & set(quorum.voters.ids)
+    if role is Role.LEADER and refusing:
+        yield f"leads, and takes {sorted(refusing)} for gone, who follow"
