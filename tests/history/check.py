@@ -16,6 +16,7 @@ from .offsets import check_offsets
 from .operations import Operation, parse_history
 from .positions import check_positions
 from .producers import check_producers
+from .trimming import check_trimming
 from .values import check_values
 from .visibility import check_visibility
 
@@ -33,6 +34,7 @@ def check(operations: Sequence[Operation]) -> Report:
         check_groups,
         check_copies,
         check_compaction,
+        check_trimming,
         check_cycles,
     ):
         report.anomalies += family(history)

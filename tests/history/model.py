@@ -11,7 +11,19 @@ from collections.abc import Generator, Iterator
 from random import Random
 from typing import Any
 
-from .model_broker import COMPACTED, COPIERS, COPY, MEMBERS, PLAIN, SOURCE, Broker, Refused
+from .model_broker import (
+    BATCH_BYTES,
+    COMPACTED,
+    COPIERS,
+    COPY,
+    KEPT_BYTES,
+    MEMBERS,
+    PLAIN,
+    SOURCE,
+    TRIMMED,
+    Broker,
+    Refused,
+)
 from .operations import FAIL, INFO, NEVER_NS, OK, Commit, Mark, Operation, Producer, Send, Value
 
 Steps = Generator[None, None, None]
@@ -71,10 +83,12 @@ class Model:
     def run(self) -> list[Operation]:
         self.tell(0, "copy", details={"pairs": [[SOURCE, COPY]]})
         self.tell(0, "compacted", keys=(COMPACTED,), details={"delete_retention_ms": 3_600_000})
+        self.tell(0, "trimmed", keys=(TRIMMED,), details={"keeps_bytes": KEPT_BYTES})
         clients: list[Steps] = [
             self._producer(list(PLAIN)),
             self._producer([SOURCE, PLAIN[0]]),
             self._compacted_producer(),
+            self._trimmed_producer(),
             self._transactional("t1"),
             self._transactional("t1"),
             self._transactional("t2"),
@@ -132,6 +146,33 @@ class Model:
             if self.chance(0.3):
                 self.broker.compact()
             yield
+
+    def _trimmed_producer(self) -> Steps:
+        """With a producer id; two requests are under way at once, and the later may be answered first."""
+        sequence = 0
+        while self.goes_on:
+            batches = []
+            for _ in range(2):
+                operation = self.begin(self.new_process(), "send")
+                value = self.new_value()
+                operation.sends = [Send(TRIMMED, None, value)]
+                operation.details = {"bytes": BATCH_BYTES, "sequence": [1, 0, sequence]}
+                sequence += 1
+                batches.append((operation, self.broker.append(TRIMMED, value), value))
+                yield
+            for operation, offset, value in self.rng.sample(batches, 2):
+                if self.chance(0.1):
+                    self.end(operation, INFO)
+                else:
+                    operation.sends = [Send(TRIMMED, offset, value)]
+                    self.end(operation, OK)
+                yield
+            if self.chance(0.2):
+                below = self.rng.randint(0, len(self.broker.logs[TRIMMED]))
+                self.tell(self.new_process(), "trim", details={"below": {TRIMMED: below}})
+                self.broker.trim(below)
+            elif self.chance(0.3):
+                self.broker.trim()
 
     def _init(self, proc: int, transactional_id: str) -> Generator[None, None, Producer]:
         operation = self.begin(proc, "init")
@@ -235,7 +276,7 @@ class Model:
     def _reader(self, isolation: str) -> Steps:
         while self.goes_on:
             proc = self.new_process()
-            keys = self.rng.sample([*PLAIN, SOURCE, COPY], 3)
+            keys = self.rng.sample([*PLAIN, SOURCE, COPY, TRIMMED], 3)
             self.tell(proc, "assign")
             positions = dict.fromkeys(keys, 0)
             while self.goes_on and not self.chance(0.05):
@@ -251,7 +292,7 @@ class Model:
                 yield
 
     def _marks(self, key: str) -> Iterator[Mark]:
-        yield Mark("start", key, 0)
+        yield Mark("start", key, self.broker.starts[key])
         yield Mark("lso", key, self.broker.last_stable_offset(key))
         yield Mark("hw", key, len(self.broker.logs[key]))
 
@@ -317,10 +358,11 @@ class Model:
         self.broker.expire_all()
         self._is_quiet = True
         self.tell(0, "heal")
-        for key in (*PLAIN, SOURCE, COMPACTED):
+        for key in (*PLAIN, SOURCE, COMPACTED, TRIMMED):
             self._values += 1
             value = ("k1", "last", self._values) if key == COMPACTED else f"v{self._values}"
-            self.tell(0, "send", sends=[Send(key, self.broker.append(key, value), value)])
+            sends = [Send(key, self.broker.append(key, value), value)]
+            self.tell(0, "send", sends=sends, details={"bytes": BATCH_BYTES})
         for _ in self._copy(self.new_process(), lambda: True):
             pass
         for key in PLAIN:

@@ -8,8 +8,10 @@ from typing import Any
 
 from .operations import Producer, Read, Value
 
-SOURCE, COPY, COMPACTED = "in-0", "out-0", "compacted-0"
+SOURCE, COPY, COMPACTED, TRIMMED = "in-0", "out-0", "compacted-0", "trimmed-0"
 PLAIN = ("a-0", "a-1", "b-0")
+BATCH_BYTES, KEPT_BYTES = 100, 300
+"""Of each batch in the trimmed partition, and what its retention leaves there."""
 COPIERS, MEMBERS = "copiers", "members"
 
 
@@ -37,7 +39,8 @@ class Entry:
 
 class Broker:
     def __init__(self) -> None:
-        self.logs: dict[str, list[Entry]] = {key: [] for key in (*PLAIN, SOURCE, COPY, COMPACTED)}
+        self.logs: dict[str, list[Entry]] = {key: [] for key in (*PLAIN, SOURCE, COPY, COMPACTED, TRIMMED)}
+        self.starts = dict.fromkeys(self.logs, 0)
         self.offsets: dict[tuple[str, str], int] = {}
         self.producers: dict[str, Producer] = {}
         self.open: dict[str, Transaction] = {}
@@ -100,6 +103,7 @@ class Broker:
     def read(self, key: str, position: int, isolation: str, most: int) -> tuple[list[Read], int]:
         """What is visible, and the next position."""
         is_committed = isolation == "read_committed"
+        position = max(position, self.starts[key])
         end = self.last_stable_offset(key) if is_committed else len(self.logs[key])
         found: list[Read] = []
         while position < end and len(found) < most:
@@ -115,3 +119,8 @@ class Broker:
         for entry in reversed(self.logs[COMPACTED]):
             entry.is_removed = entry.is_removed or entry.value[0] in newest
             newest.add(entry.value[0])
+
+    def trim(self, below: int = 0) -> None:
+        """Delete what is below that offset, and what retention does not keep; a batch is one record."""
+        kept = KEPT_BYTES // BATCH_BYTES
+        self.starts[TRIMMED] = max(self.starts[TRIMMED], below, len(self.logs[TRIMMED]) - kept)

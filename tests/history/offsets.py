@@ -1,4 +1,8 @@
-"""Offsets only grow: what was given away, or told, is never taken back in a later operation."""
+"""Offsets only grow: what was given away, or told, is never taken back in a later operation.
+
+Only where a trimmed log begins may be an older answer again, if its topic is declared with `start_returns`: retention
+is each replica's own, and one that lags behind may be elected.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +18,12 @@ _Floor = dict[tuple[str, str], tuple[int, Operation]]
 
 def check_offsets(history: History) -> Iterator[Anomaly]:
     floor: _Floor = {}
+    returning = {
+        ("start", key)
+        for each in history.operations
+        if each.kind == "trimmed" and each.details.get("start_returns")
+        for key in each.keys
+    }
     by_completion = history.by_completion
     position = 0
     for operation in history.by_invocation:
@@ -25,6 +35,8 @@ def check_offsets(history: History) -> Iterator[Anomaly]:
                 break
             _raise(floor, ended)
             position += 1
+        for name in returning:
+            floor.pop(name, None)
         yield from _below(floor, operation)
 
 

@@ -39,6 +39,8 @@ KINDS = frozenset(
         "offsets",  # ListOffsets: `hw`, `lso`, `start`
         "heal",  # from now on nothing is in anybody's way
         "copy",  # declares that `pairs` of partitions have the same content, at the end
+        "trimmed",  # declares that retention takes from `keys`, never the last `keeps_bytes`, nor what is of `keeps_ms`
+        "trim",  # whoever wants to may delete what is `below` an offset from now on
         "compacted",  # declares that `keys` are compacted; their values are (record key, value or None, unique)
     )
 )

@@ -3,12 +3,16 @@
 `init` operations tell the epochs, and so do the ends of transactions where the coordinator raises it with each
 (KIP-890: `next_producer`). Another producer id follows where epochs are used up; it is newer for certain if it was
 asked for when the older one was known.
+
+A producer's batches stand in the order of their sequences, whichever of its requests were answered first: `sequence` is
+a producer id with its epoch, and the sequence of the first record.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
+from itertools import pairwise
 
 from .findings import Anomaly
 from .index import History
@@ -16,6 +20,11 @@ from .operations import NEVER_NS, Operation, Producer
 
 
 def check_producers(history: History) -> Iterator[Anomaly]:
+    yield from _zombies(history)
+    yield from _sequences(history)
+
+
+def _zombies(history: History) -> Iterator[Anomaly]:
     known: dict[str, _Incarnations] = defaultdict(_Incarnations)
     given = [(operation, producer) for operation in history.by_completion if (producer := _given(operation))]
     for operation, producer in given:
@@ -31,6 +40,22 @@ def check_producers(history: History) -> Iterator[Anomaly]:
             if newer is not None:
                 message = f"{producer} was fenced, and wrote then"
                 yield Anomaly("zombie-append", message, (newer, operation))
+
+
+def _sequences(history: History) -> Iterator[Anomaly]:
+    batches: dict[tuple[str, int, int], list[tuple[int, int, Operation]]] = defaultdict(list)
+    for operation in history.operations:
+        if "sequence" in operation.details and operation.sends:
+            producer_id, epoch, sequence = operation.details["sequence"]
+            key, offset, _ = operation.sends[0]
+            if offset is not None:
+                batches[key, producer_id, epoch].append((sequence, offset, operation))
+    for (key, *_), found in batches.items():
+        found.sort(key=lambda batch: batch[0])
+        for (_, before, first), (_, after, second) in pairwise(found):
+            if after <= before:
+                message = f"{key} has a producer's batch at {after} that follows the one at {before}"
+                yield Anomaly("nonmonotonic-sequence", message, (first, second))
 
 
 class _Incarnations:

@@ -82,6 +82,18 @@ def a_zombie_writes_with_an_older_producer_id(operations: Operations, rng: Rando
     return operations
 
 
+@plants("nonmonotonic-sequence")
+def batches_of_a_producer_change_places(operations: Operations, rng: Random) -> Operations | None:
+    batches = [each for each in operations if each.outcome == OK and "sequence" in each.details and each.sends]
+    if len(batches) < 2:
+        return None
+    first, second = rng.sample(batches, 2)
+    sends = first.sends[0], second.sends[0]
+    first.sends = [sends[0]._replace(offset=sends[1].offset)]
+    second.sends = [sends[1]._replace(offset=sends[0].offset)]
+    return operations
+
+
 # Groups
 
 

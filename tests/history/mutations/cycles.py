@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from random import Random
 
-from ..model_broker import COMPACTED, COPY, PLAIN, SOURCE
+from ..model_broker import COMPACTED, COPY, PLAIN, SOURCE, TRIMMED
 from ..operations import OK, Operation, Send
 from .places import (
     Operations,
@@ -155,7 +155,7 @@ def _successive_polls(operations: Operations, reader: str) -> Iterator[tuple[Ope
             last = {place: each for place, each in last.items() if place[0] != operation.proc}
         elif operation.reads and readers.get(operation.proc) == reader and operation.reads_committed:
             for key in dict.fromkeys(read.key for read in operation.reads):
-                if (operation.proc, key) in last and key != COMPACTED:
+                if (operation.proc, key) in last and key not in (COMPACTED, TRIMMED):
                     yield last[operation.proc, key], operation, key
                 last[operation.proc, key] = operation
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from random import Random
 
-from ..model_broker import COMPACTED, COPIERS, COPY, PLAIN
-from ..operations import FAIL, OK, Commit, Operation, Read, Send
+from ..index import History
+from ..model_broker import BATCH_BYTES, COMPACTED, COPIERS, COPY, KEPT_BYTES, PLAIN, TRIMMED
+from ..operations import FAIL, OK, Commit, Mark, Operation, Read, Send
 from .places import SECOND_NS, Operations, append, end_ns, final_read, plants, transactions
 
 # Exactly once
@@ -83,6 +84,40 @@ def a_deleted_key_comes_back(operations: Operations, rng: Random) -> Operations:
     poll.reads = [each for each in poll.reads if each.value[0] != read.value[0] or each.offset == read.offset]
     poll.reads = [read if each.offset == read.offset else each for each in poll.reads]
     operations.append(tombstone)
+    return operations
+
+
+# Trimming
+
+
+@plants("trimmed")
+def a_log_begins_where_nobody_may_delete(operations: Operations, rng: Random) -> Operations:
+    append(operations, "offsets", marks=[Mark("start", rng.choice(PLAIN), rng.randint(1, 3))])
+    return operations
+
+
+def _asked(operations: Operations) -> int:
+    return max((each.details["below"][TRIMMED] for each in operations if each.kind == "trim"), default=0)
+
+
+@plants("trimmed")
+def retention_leaves_too_little(operations: Operations, rng: Random) -> Operations | None:
+    last = final_read(operations, TRIMMED).reads[-1].offset
+    start = last + 2 - rng.randint(1, KEPT_BYTES // BATCH_BYTES - 1)
+    log = History(operations).logs[TRIMMED]
+    if start <= _asked(operations) or log.writers.keys() - log.offsets.keys():
+        return None  # it was asked for, or more may be there than anybody knows of
+    append(operations, "offsets", marks=[Mark("start", TRIMMED, start)])
+    return operations
+
+
+@plants("trimmed")
+def retention_comes_too_early(operations: Operations, rng: Random) -> Operations | None:
+    declared = next(each for each in operations if each.kind == "trimmed")
+    log = History(operations).logs[TRIMMED]
+    if not any(_asked(operations) <= offset < log.largest_start for offset in log.seen):
+        return None
+    declared.details = {"keeps_ms": 3_600_000}
     return operations
 
 

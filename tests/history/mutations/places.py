@@ -7,7 +7,7 @@ from random import Random
 from typing import TypeVar
 
 from ..index import History
-from ..model_broker import COMPACTED
+from ..model_broker import COMPACTED, TRIMMED
 from ..operations import NEVER_NS, OK, Operation, Read, Send, Value
 
 T = TypeVar("T")
@@ -41,7 +41,7 @@ def committed_sends(operations: Operations, *, in_transaction: bool | None = Non
     for operation in operations:
         if operation.outcome == OK and in_transaction in (None, operation.is_transaction):
             for send in operation.sends:
-                if send.key != COMPACTED:
+                if send.key not in (COMPACTED, TRIMMED):
                     yield operation, send
 
 

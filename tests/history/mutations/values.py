@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from random import Random
 
-from ..model_broker import COMPACTED
-from ..operations import FAIL, Read
+from ..index import History
+from ..model_broker import COMPACTED, TRIMMED
+from ..operations import FAIL, OK, Operation, Read, Send
 from .places import (
     Operations,
     as_read,
@@ -28,7 +29,10 @@ def another_value_at_an_offset(operations: Operations, rng: Random) -> Operation
     poll = chosen(rng, polls)
     if poll is None:
         return None
-    at = rng.randrange(len(poll.reads))
+    places = [at for at, read in enumerate(poll.reads) if read.key != TRIMMED]
+    if not places:
+        return None
+    at = rng.choice(places)
     poll.reads[at] = poll.reads[at]._replace(value=("k1", "other", 0) if poll.reads[at].key == COMPACTED else "other")
     return operations
 
@@ -63,6 +67,31 @@ def a_value_that_nobody_wrote(operations: Operations, rng: Random) -> Operations
 
 
 # Visibility
+
+
+def _still_there(operations: Operations) -> list[tuple[Operation, Send]]:
+    """Sends to the trimmed partition that nobody may have deleted."""
+    start = History(operations).logs[TRIMMED].largest_start
+    found = [(each, send) for each in operations for send in each.sends if send.key == TRIMMED]
+    return [
+        (each, send) for each, send in found if each.outcome == OK and send.offset is not None and start <= send.offset
+    ]
+
+
+@plants("lost-write")
+def a_record_behind_the_log_start_that_everybody_passes(operations: Operations, rng: Random) -> Operations | None:
+    found = chosen(rng, _still_there(operations)[:-1])
+    if found is None:
+        return None
+    forget(operations, TRIMMED, found[1].value)
+    return operations
+
+
+@plants("unseen")
+def a_record_behind_the_log_start_that_is_gone_at_the_end(operations: Operations, rng: Random) -> Operations:
+    found = rng.choice(_still_there(operations))
+    forget(operations, TRIMMED, found[1].value)
+    return operations
 
 
 @plants("lost-write")
