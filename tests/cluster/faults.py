@@ -104,7 +104,7 @@ class Troublemaker:
     async def _start(self, node_id: int) -> None:
         node = self._stage.cluster.nodes[node_id]
         while True:
-            await trio.sleep(self._rng.choice((0.05, 0.5, 3.0)) * self._rng.random())
+            await trio.sleep(self._rng.choice((0.05, 0.5, self._plan.away_s)) * self._rng.random())
             self.tell("node", node_id, "starts")
             dies_at = self._rng.randint(0, 60) if self._stage.chance(0.2) else None
             try:
@@ -162,12 +162,15 @@ class Troublemaker:
             self._stage.deaths += 1
             self.tell("node", node_id, "has ended:", node.failure)
             await self._start(node_id)
+        elif self._plan.directories > 1:
+            # One of its directories may be offline, until it starts again.
+            await self._restart(node_id)
 
     async def _pause(self, node_id: int) -> None:
         node = self._stage.cluster.nodes[node_id]
         self.tell("node", node_id, "is paused")
         node.pause()
-        await trio.sleep(self._rng.choice((0.2, 1.0, 3.0)) * self._rng.random())
+        await trio.sleep(self._rng.choice((0.2, 1.0, self._plan.away_s)) * self._rng.random())
         self.tell("node", node_id, "goes on")
         node.resume()
 
@@ -195,7 +198,7 @@ class Troublemaker:
                 network.cut(name, CLIENTS)
 
     async def _mend(self) -> None:
-        await trio.sleep(self._rng.choice((0.3, 1.0, 4.0)) * self._rng.random())
+        await trio.sleep(self._rng.choice((0.3, 1.0, self._plan.away_s + 1)) * self._rng.random())
         self.tell("links are mended")
         self._stage.network.heal()
 

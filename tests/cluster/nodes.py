@@ -11,14 +11,15 @@ from pykbroker.metadata.features import ELR_VERSION
 from pykbroker.protocol.uuids import random_uuid, uuid_to_text
 from pykbroker.server.quorum.formatting import format_unformatted
 from pykbroker.server.quorum.initial_controllers import InitialController
-from pykbroker.sim.clock import SimulatedClock
+from pykbroker.sim.clock import EPOCH_MS, SimulatedClock
 from pykbroker.sim.network import SimulatedNetwork
-from pykbroker.sim.node import LOG_DIRECTORY, SimulatedNode
+from pykbroker.sim.node import SimulatedNode
 
 from .plan import Plan
 
 NODE_IDS = (1, 2, 3)
 BROKER_PORT, CONTROLLER_PORT = 9092, 9093
+CLOCKS_MS = 5_000
 
 
 def host(node_id: int) -> str:
@@ -49,7 +50,6 @@ def node_properties(node_id: int, plan: Plan) -> dict[str, str]:
         "controller.quorum.election.backoff.max.ms": "200",
         "broker.session.timeout.ms": "1500",
         "broker.heartbeat.interval.ms": "300",
-        "replica.lag.time.max.ms": "1500",
         "replica.fetch.backoff.ms": "200",
         "request.timeout.ms": "2000",
         **plan.properties,
@@ -57,7 +57,7 @@ def node_properties(node_id: int, plan: Plan) -> dict[str, str]:
 
 
 class SimulatedCluster:
-    """clocks: each machine's monotonic clock has a rate of its own, and its wall clock is off."""
+    """Each machine's monotonic clock has a rate of its own, and its wall clock is off by CLOCKS_MS at most."""
 
     def __init__(
         self, rng: random.Random, network: SimulatedNetwork, plan: Plan, overrides: Mapping[str, str] | None = None
@@ -67,7 +67,7 @@ class SimulatedCluster:
         self.directory_ids = {node_id: random_uuid(rng) for node_id in NODE_IDS}
         """Of voters that stand in the log."""
         for node_id in NODE_IDS:
-            clock = SimulatedClock(1_700_000_000_000 + rng.randint(-5_000, 5_000), rate=rng.uniform(0.98, 1.02))
+            clock = SimulatedClock(EPOCH_MS + rng.randint(-CLOCKS_MS, CLOCKS_MS), rate=rng.uniform(0.98, 1.02))
             node = SimulatedNode(
                 rng,
                 network,
@@ -81,7 +81,8 @@ class SimulatedCluster:
             self.nodes[node_id] = node
 
     def _format(self, node: SimulatedNode, rng: random.Random, plan: Plan) -> None:
-        node.disk.make_directory(LOG_DIRECTORY)
+        for path in plan.log_directories:
+            node.disk.make_directory(path)
         voters = {
             node_id: InitialController(node_id, host(node_id), CONTROLLER_PORT, directory_id)
             for node_id, directory_id in self.directory_ids.items()
@@ -91,7 +92,7 @@ class SimulatedCluster:
             node.config,
             self.cluster_id,
             rng=rng,
-            now_ms=1_700_000_000_000,
+            now_ms=EPOCH_MS,
             feature_levels={ELR_VERSION: int(plan.has_elr)},
             initial_controllers=voters if plan.is_dynamic else None,
         )

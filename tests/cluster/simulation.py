@@ -30,7 +30,8 @@ class Cast(Acting[Plan]):
 
     @classmethod
     def of(cls, seed: int) -> Cast:
-        return cls(SingleCast.of(seed).clients, Plan.of(seed))
+        single = SingleCast.of(seed)
+        return cls(single.clients, Plan.of(seed), single.sizes)
 
 
 def simulate(seed: int) -> Outcome:

@@ -14,16 +14,16 @@ from pykbroker.protocol.messages.fetch import FetchRequest
 from pykbroker.protocol.messages.group_offsets import OffsetFetchRequest
 from pykbroker.protocol.messages.groups import FindCoordinatorRequest
 from pykbroker.protocol.messages.metadata import MetadataRequest, MetadataResponse
-from pykbroker.protocol.messages.offsets import ListOffsetsRequest
+from pykbroker.protocol.messages.offsets import DeleteRecordsRequest, ListOffsetsRequest
 from pykbroker.protocol.messages.produce import ProduceRequest
 from pykbroker.protocol.messages.transactions import TxnOffsetCommitRequest
 from pykbroker.protocol.schema import Message
 from pykbroker.server.network.transport import Address
 from pykbroker.sim.network import SimulatedTransport
-from tests.coordination.stage import Lost, Stage, Wire
+from tests.coordination.stage import Lost, Stage, Wire, topic_of
 from tests.server.serving import Client
 
-from .nodes import BROKER_PORT, NODE_IDS, SimulatedCluster, host
+from .nodes import BROKER_PORT, CLOCKS_MS, NODE_IDS, SimulatedCluster, host
 from .plan import Plan
 
 CLIENTS = "clients"
@@ -43,8 +43,12 @@ class ClusterStage(Stage):
     """A new leader may not know yet how far the old one had come; ListOffsets does not answer until it does (KIP-207).
     """
 
+    clocks_ms = CLOCKS_MS + 1_000
+    """Apart from a client's, which shows no other time: their rates differ too."""
+
     def __init__(self, seed: int, nursery: trio.Nursery, plan: Plan) -> None:
         self.plan = plan
+        self.pace = plan.pace
         super().__init__(seed, nursery)
 
     def _add_nodes(self, overrides: Mapping[str, str]) -> None:
@@ -60,14 +64,25 @@ class ClusterStage(Stage):
     # Who is to be asked
 
     async def ask(self, wire: Wire, request: Message, version: int) -> Any:
-        if trio.current_time() >= self._forget_at:
-            self._leaders, self._coordinators = {}, {}
-            self._forget_at = trio.current_time() + 0.3
+        self._forget_what_is_old()
         try:
             return await self._ask(wire, request, version)
         except (OSError, EOFError, trio.BrokenResourceError, trio.ClosedResourceError, trio.Cancelled):
             self._forget_at = 0.0
             raise
+
+    def _forget_what_is_old(self) -> None:
+        if trio.current_time() >= self._forget_at:
+            self._leaders, self._coordinators = {}, {}
+            self._forget_at = trio.current_time() + 0.3
+
+    def forget_leaders(self) -> None:
+        self._forget_at = 0.0
+
+    async def leader_of(self, wire: Wire, key: str) -> tuple[Address, int]:
+        self._forget_what_is_old()
+        leader, epoch = await self._leader(wire, topic_of(key))
+        return _address(leader), epoch
 
     async def _ask(self, wire: Wire, request: Message, version: int) -> Any:
         match request:
@@ -79,6 +94,10 @@ class ClusterStage(Stage):
                 return await self._ask_all(
                     wire, request, version, lambda topic: topic.topic, lambda each: each.partition
                 )
+            case DeleteRecordsRequest():
+                [topic] = request.topics
+                [partition] = topic.partitions
+                return await self._ask_leader(wire, (topic.name, partition.partition_index), request, version)
             case ListOffsetsRequest():
                 return await self._ask_all(
                     wire, request, version, lambda topic: topic.name, lambda each: each.partition_index

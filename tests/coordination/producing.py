@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages.transactions import InitProducerIdRequest
-from tests.history.operations import FAIL, INFO, OK
+from tests.history.operations import FAIL, INFO, OK, Value
 from tests.history.recorder import Recording
 
 from .partitions import batch_of, produce
@@ -24,6 +24,22 @@ async def produce_idempotently(stage: Stage, keys: Sequence[str]) -> None:
             await stage.pause(50)
 
 
+async def init_producer(stage: Stage, wire: Wire) -> int:
+    """A producer id. Raises Gone where all is quiet before there is one."""
+    while True:
+        try:
+            request = InitProducerIdRequest(transactional_id=None, producer_id=-1, producer_epoch=-1)
+            response = await wire.ask(request, 4)
+            if response.error_code == 0:
+                return int(response.producer_id)
+            assert ErrorCode(response.error_code) in RETRIABLE, ErrorCode(response.error_code)
+        except Lost:
+            pass
+        if stage.is_quiet:
+            raise Gone
+        await stage.pause(100)
+
+
 class _Producer:
     """One process, with one producer id."""
 
@@ -37,45 +53,41 @@ class _Producer:
     async def run(self, keys: Sequence[str]) -> None:
         """Raises Gone."""
         stage = self._stage
-        self._producer_id = await self._init()
+        self._producer_id = await init_producer(stage, self._wire)
         while not stage.is_quiet:
             await stage.pause(60)
             recording = stage.recorder.invoke(self._proc, "send")
-            values = [stage.new_value() for _ in range(stage.rng.randint(1, 3))]
-            outcome = await self._send(recording, stage.rng.choice(keys), values)
+            key = stage.rng.choice(keys)
+            values = [stage.new_value_for(key) for _ in range(stage.rng.randint(1, 3))]
+            outcome = await self._send(recording, key, values)
             recording.ended(outcome)
             if outcome != OK:
                 raise Gone
 
-    async def _init(self) -> int:
-        while True:
-            try:
-                request = InitProducerIdRequest(transactional_id=None, producer_id=-1, producer_epoch=-1)
-                response = await self._wire.ask(request, 4)
-                if response.error_code == 0:
-                    return int(response.producer_id)
-                assert ErrorCode(response.error_code) in RETRIABLE, ErrorCode(response.error_code)
-            except Lost:
-                pass
-            if self._stage.is_quiet:
-                raise Gone
-            await self._stage.pause(100)
-
-    async def _send(self, recording: Recording, key: str, values: list[str]) -> str:
+    async def _send(self, recording: Recording, key: str, values: list[Value]) -> str:
         numbers = [recording.sending(key, value) for value in values]
         sequence = self._sequences[key]
-        self._sequences[key] += len(values)
-        batch = batch_of(values, producer_id=self._producer_id, producer_epoch=0, base_sequence=sequence)
+        each = self._stage.new_records_each(key)
+        self._sequences[key] += len(values) * each
+        batch = batch_of(
+            values,
+            records_each=each,
+            compression=self._stage.sizes.compression,
+            producer_id=self._producer_id,
+            producer_epoch=0,
+            base_sequence=sequence,
+        )
+        recording.note(bytes=len(batch), sequence=[self._producer_id, 0, sequence])
         is_certain = True
         for _ in range(_MOST_ATTEMPTS):
             try:
-                code, offset = await produce(self._wire, key, batch)
+                code, offset = await produce(self._wire, key, batch, blocks_s=self._stage.sizes.blocks_s)
             except Lost:
                 is_certain = False
             else:
                 if code is ErrorCode.NONE:
                     for number in numbers:
-                        recording.sent(number, offset + number)
+                        recording.sent(number, offset + number * each)
                     return OK
                 if code is ErrorCode.DUPLICATE_SEQUENCE_NUMBER:
                     return OK

@@ -6,9 +6,12 @@ from collections.abc import Sequence
 
 import trio
 
+from tests.history.operations import Value
+from tests.history.recorder import Recording
+
 from .group_offsets import committed_offsets
-from .partitions import EARLIEST, LATEST, fetch, list_offsets
-from .stage import KEYS, Lost, Stage, Wire
+from .partitions import EARLIEST, LATEST, OutOfRange, fetch, list_offsets
+from .stage import Lost, Stage, Wire
 
 
 def isolation_name(*, is_committed: bool) -> str:
@@ -21,7 +24,7 @@ async def read(stage: Stage, *, is_committed: bool) -> None:
     while not stage.is_quiet:
         proc = stage.recorder.new_process()
         stage.recorder.tell(proc, "assign")
-        positions = dict.fromkeys(stage.rng.sample(KEYS, stage.rng.randint(1, len(KEYS))), 0)
+        positions = dict.fromkeys(stage.rng.sample(stage.keys, stage.rng.randint(1, len(stage.keys))), 0)
         while not stage.is_quiet and not stage.chance(0.03):
             await stage.pause(80)
             await _poll(stage, wire, proc, positions, is_committed=is_committed)
@@ -41,6 +44,9 @@ async def _poll(
     except Lost:
         recording.info()
         return True
+    except OutOfRange as behind:
+        await _to_the_beginning(wire, recording, positions, behind.key)
+        return True
     recording.polled({key: fetched.records for key, fetched in found.items()})
     for name in ("hw", "lso", "start") if stage.are_fetched_marks_kept else ("start",):
         recording.note(**{name: {key: each.marks[name] for key, each in found.items() if name in each.marks}})
@@ -50,21 +56,42 @@ async def _poll(
     return moved
 
 
-async def read_everything(stage: Stage, key: str, *, is_committed: bool) -> None:
+async def _to_the_beginning(wire: Wire, recording: Recording, positions: dict[str, int], key: str) -> None:
+    """What is there no more is passed over, as by `auto.offset.reset=earliest`; the poll has found nothing."""
+    try:
+        starts = await list_offsets(wire, [key], EARLIEST, is_committed=False)
+    except Lost:
+        recording.info()
+    else:
+        recording.note(start=starts)
+        recording.ok()
+        positions.update(starts)
+
+
+async def read_everything(stage: Stage, keys: Sequence[str], *, is_committed: bool) -> None:
     """A fresh reader's last read, in one poll: it is repeated until nothing comes any more."""
     wire = Wire(stage, "last reader")
     proc = stage.recorder.new_process()
     stage.recorder.tell(proc, "assign")
     recording = stage.recorder.invoke(proc, "poll")
-    recording.note(isolation=isolation_name(is_committed=is_committed), final=True, keys=[key])
-    position, records = 0, []
-    while True:
-        found = (await fetch(wire, {key: position}, is_committed=is_committed))[key]
-        if found.next_offset == position:
-            break
-        records += found.records
-        position = found.next_offset
-    recording.polled({key: records})
+    recording.note(isolation=isolation_name(is_committed=is_committed), final=True, keys=list(keys))
+    starts = await list_offsets(wire, keys, EARLIEST, is_committed=False)
+    positions = dict(starts)
+    records: dict[str, list[tuple[int, Value]]] = {key: [] for key in keys}
+    has_more = True
+    while has_more:
+        try:
+            found = await fetch(wire, positions, is_committed=is_committed)
+        except OutOfRange as behind:
+            starts |= await list_offsets(wire, [behind.key], EARLIEST, is_committed=False)
+            positions[behind.key] = starts[behind.key]
+            continue
+        for key, each in found.items():
+            records[key] += each.records
+        has_more = any(each.next_offset > positions[key] for key, each in found.items())
+        positions.update((key, each.next_offset) for key, each in found.items())
+    recording.note(start=starts)
+    recording.polled(records)
     recording.ok()
     wire.cut()
 
@@ -91,7 +118,7 @@ async def _list(stage: Stage, wire: Wire, proc: int) -> None:
         (("hw", LATEST, False), ("lso", LATEST, True), ("start", EARLIEST, False))
     )
     try:
-        recording.note(**{name: await list_offsets(wire, KEYS, timestamp, is_committed=is_committed)})
+        recording.note(**{name: await list_offsets(wire, stage.keys, timestamp, is_committed=is_committed)})
     except Lost:
         recording.info()
         await stage.pause(100)
@@ -102,10 +129,10 @@ async def _list(stage: Stage, wire: Wire, proc: int) -> None:
 async def open_transactions(stage: Stage) -> dict[str, tuple[int, int]]:
     """Partitions whose last stable offset is below the high watermark: both of them."""
     wire = Wire(stage, "observer")
-    ends = await list_offsets(wire, KEYS, LATEST, is_committed=False)
-    stable = await list_offsets(wire, KEYS, LATEST, is_committed=True)
+    ends = await list_offsets(wire, stage.keys, LATEST, is_committed=False)
+    stable = await list_offsets(wire, stage.keys, LATEST, is_committed=True)
     wire.cut()
-    return {key: (stable[key], ends[key]) for key in KEYS if stable[key] != ends[key]}
+    return {key: (stable[key], ends[key]) for key in stage.keys if stable[key] != ends[key]}
 
 
 async def wait_for_the_end_of_transactions(stage: Stage, within_s: float) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Generic, Protocol, TypeVar
 from unittest.mock import patch
 
@@ -12,6 +13,7 @@ import trio
 
 from pykbroker.groups.offsets import pending_offsets
 from pykbroker.server.coordinators import assignment_threads
+from pykbroker.server.network.transport import Address
 from pykbroker.sim.determinism import run_deterministic
 from tests.cluster.oracles.directories import check_directories
 from tests.history.check import check
@@ -22,11 +24,15 @@ from .copying import COPIERS, copy, copy_the_rest
 from .faults import DURABLE, Faults, cut_connections, kill_the_node
 from .group_offsets import SIMPLE_GROUP, commit, commit_simply, committed_offsets
 from .members import CLASSIC_GROUP, live_in_a_classic_group
-from .partitions import batch_of, produce
+from .partitions import batch_of, produce_request, produced
+from .pipelining import produce_pipelined
 from .producing import produce_idempotently
 from .reading import look_at_offsets, read, read_everything, wait_for_the_end_of_transactions
-from .stage import COPY, KEYS, ORDERS, SOURCE, Lost, Stage, Wire
+from .sessions import read_in_sessions
+from .sizes import LATEST, TRIMMED, WIDE, Sizes
+from .stage import COPY, ORDERS, SOURCE, Lost, Stage, Wire, topic_of
 from .transactional import transact
+from .trimming import delete_records
 
 
 class Client(Protocol):
@@ -45,14 +51,15 @@ FaultsT = TypeVar("FaultsT")
 
 @dataclass(frozen=True, slots=True)
 class Acting(Generic[FaultsT]):
-    """Who acts in a run, and what goes wrong."""
+    """Who acts in a run, what goes wrong, and how large all is."""
 
     clients: Sequence[Client]
     faults: FaultsT
+    sizes: Sizes
 
     def __str__(self) -> str:
         names = ", ".join(client.__name__.strip("_") for client in self.clients)
-        return f"{self.faults}\n{names}"
+        return f"{self.faults}\n{self.sizes}\n{names}"
 
 
 class Cast(Acting[Faults]):
@@ -68,11 +75,30 @@ class Cast(Acting[Faults]):
             lasts_s=rng.uniform(0.4, 1.3),
         )
         writers = rng.choice((*_WRITERS, [_producer, copy], [_producer, copy, copy]))
-        return cls([*writers, *rng.sample([_committed_reader, _uncommitted_reader, _observer], 2)], faults)
+        readers = rng.sample([_committed_reader, _uncommitted_reader, _observer], 2)
+        sizes = Sizes.of(seed)
+        return cls([*writers, *readers, *_of_sizes(sizes)], faults, sizes)
+
+
+def _of_sizes(sizes: Sizes) -> list[Client]:
+    clients: list[Client] = [_pipelining_producer] * (sizes.in_flight > 0)
+    if sizes.keeps or sizes.is_compacted:
+        clients.append(_producer_of_short_logs)
+    if sizes.keeps:
+        clients.append(delete_records)
+    return [*clients, read_in_sessions] if sizes.has_sessions else clients
 
 
 async def _producer(stage: Stage) -> None:
     await produce_idempotently(stage, [*ORDERS, SOURCE])
+
+
+async def _pipelining_producer(stage: Stage) -> None:
+    await produce_pipelined(stage, [*ORDERS, *stage.keys_of(WIDE, TRIMMED)])
+
+
+async def _producer_of_short_logs(stage: Stage) -> None:
+    await produce_idempotently(stage, stage.keys_of(TRIMMED, LATEST))
 
 
 async def _one_transactional_id(stage: Stage) -> None:
@@ -161,9 +187,7 @@ async def end(stage: Stage, clients: Sequence[Client]) -> None:
         await _until_answered(stage.find_coordinators, wire)
     await wait_for_the_end_of_transactions(stage, QUIET_WITHIN_S)
     is_copied = copy in clients
-    for key in KEYS:
-        if not (is_copied and key == COPY):
-            await _last_send(stage, wire, proc, key)
+    await _last_send(stage, wire, [key for key in stage.keys if not (is_copied and key == COPY)])
     if is_copied:
         with trio.fail_after(QUIET_WITHIN_S):
             await copy_the_rest(stage)
@@ -172,9 +196,10 @@ async def end(stage: Stage, clients: Sequence[Client]) -> None:
     for group in GROUPS:
         for key in ORDERS:
             await _last_commit(stage, wire, proc, group, key)
-    for key in KEYS:
+    few, many = [[key] for key in stage.keys if topic_of(key)[0] != WIDE], stage.keys_of(WIDE)
+    for keys in [*few, *([many] if many else [])]:
         for is_committed in (True, False):
-            await read_everything(stage, key, is_committed=is_committed)
+            await read_everything(stage, keys, is_committed=is_committed)
     wire.cut()
 
 
@@ -188,14 +213,26 @@ async def _until_answered(ask: Callable[[Wire], Awaitable[None]], wire: Wire) ->
             return
 
 
-async def _last_send(stage: Stage, wire: Wire, proc: int, key: str) -> None:
-    recording = stage.recorder.invoke(proc, "send")
-    value = stage.new_value()
-    number = recording.sending(key, value)
-    answer = await produce(wire, key, batch_of([value]))
-    assert answer.error_code == 0, answer
-    recording.sent(number, answer.base_offset)
-    recording.ok()
+async def _last_send(stage: Stage, wire: Wire, keys: Sequence[str]) -> None:
+    """To all partitions, of each broker's in one request."""
+    of_brokers: dict[Address, list[str]] = {}
+    for key in keys:
+        address, _ = await wire.attempt(lambda of=key: stage.leader_of(wire, of))  # type: ignore[misc]
+        of_brokers.setdefault(address, []).append(key)
+    for address, led in of_brokers.items():
+        sends = {key: stage.recorder.invoke(stage.recorder.new_process(), "send") for key in led}
+        batches: dict[str, bytes] = {}
+        for key, recording in sends.items():
+            value = stage.new_value_for(key)
+            batches[key] = batch_of([value])
+            recording.sending(key, value)
+            recording.note(bytes=len(batches[key]))
+        request = produce_request(batches, blocks_s=2.0)
+        answers = produced(await wire.attempt(partial(wire.ask_at, address, request, 9)))
+        for key, recording in sends.items():
+            assert answers[key].error_code == 0, answers[key]
+            recording.sent(0, answers[key].base_offset)
+            recording.ok()
 
 
 async def _last_commit(stage: Stage, wire: Wire, proc: int, group: str, key: str) -> None:

@@ -21,7 +21,8 @@ from tests.history.operations import FAIL, INFO, OK, Producer, Value
 from tests.history.recorder import Recording
 
 from .partitions import batch_of, produce
-from .stage import ORDERS, RETRIABLE, WITHOUT_EFFECT, Gone, Lost, Stage, Wire, topic_of
+from .sizes import LATEST
+from .stage import COPY, ORDERS, RETRIABLE, WITHOUT_EFFECT, Gone, Lost, Stage, Wire, topic_of
 
 _MOST_ATTEMPTS = 8
 _LONGEST_PAUSE_MS = 200
@@ -104,9 +105,12 @@ class TransactionalClient:
             self._added.add(key)
         numbers = [recording.sending(key, value) for value in values]
         sequence = self._sequences[key]
-        self._sequences[key] += len(values)
+        each = 1 if key == COPY else self.stage.new_records_each(key)
+        self._sequences[key] += len(values) * each
         batch = batch_of(
             values,
+            records_each=each,
+            compression=self.stage.sizes.compression,
             producer_id=self._producer.producer_id,
             producer_epoch=self._producer.epoch,
             base_sequence=sequence,
@@ -116,11 +120,16 @@ class TransactionalClient:
         async def attempt() -> ErrorCode:
             version = 12 if self._is_new else 11
             code, offset = await produce(
-                self.wire, key, batch, transactional_id=self._transactional_id, version=version
+                self.wire,
+                key,
+                batch,
+                transactional_id=self._transactional_id,
+                version=version,
+                blocks_s=self.stage.sizes.blocks_s,
             )
             if code is ErrorCode.NONE:
                 for at, number in enumerate(numbers):
-                    recording.sent(number, offset + at)
+                    recording.sent(number, offset + at * each)
             return ErrorCode.NONE if code is ErrorCode.DUPLICATE_SEQUENCE_NUMBER else code
 
         await self._until_done(attempt)
@@ -254,8 +263,9 @@ async def _transaction(client: TransactionalClient) -> None:
             if stage.chance(0.03) or (stage.is_quiet and stage.rng.random() < 0.5):
                 recording.info()
                 raise Gone
-            values = [stage.new_value() for _ in range(stage.rng.randint(1, 2))]
-            await client.send(recording, stage.rng.choice(ORDERS), values)
+            key = stage.rng.choice([*ORDERS, *stage.keys_of(LATEST)])
+            values = [stage.new_value_for(key) for _ in range(stage.rng.randint(1, 2))]
+            await client.send(recording, key, values)
     except Fenced:
         recording.fail()
         raise
