@@ -19,7 +19,10 @@ class OffsetAndEpoch(NamedTuple):
 
 
 class EpochChain:
-    """Epochs with the offsets where they begin. base: what is before the first of them, in a snapshot."""
+    """Epochs with the offsets where they begin. base: what is before the first of them, in a snapshot.
+
+    Where no snapshot ends at the base its epoch is that of the record behind it: no earlier one is known.
+    """
 
     def __init__(self, base: OffsetAndEpoch, starts: list[OffsetAndEpoch], end_offset: int) -> None:
         self._base = base
@@ -37,9 +40,12 @@ class EpochChain:
             ends.append(OffsetAndEpoch(end_offset, found))
             epoch = found - 1
         ends.reverse()
-        covered = log.latest_snapshot_id
-        is_base = covered is not None and covered.end_offset == log.start_offset
-        base = OffsetAndEpoch(log.start_offset, covered.epoch if covered is not None and is_base else 0)
+        covered = log.earliest_snapshot_id
+        base = OffsetAndEpoch(log.start_offset, 0)
+        if covered is not None and covered.end_offset == log.start_offset:
+            base = OffsetAndEpoch(log.start_offset, covered.epoch)
+        elif ends and log.start_offset:
+            base = OffsetAndEpoch(log.start_offset, ends[0].epoch)
         starts = [OffsetAndEpoch(start.offset, end.epoch) for start, end in zip([base, *ends], ends, strict=False)]
         return cls(base, starts, log.end_offset)
 

@@ -28,6 +28,9 @@ class RaftLog(Protocol):
         ...
 
     @property
+    def earliest_snapshot_id(self) -> SnapshotId | None: ...
+
+    @property
     def latest_snapshot_id(self) -> SnapshotId | None: ...
 
     def end_offset_for_epoch(self, epoch: int) -> tuple[int, int]:

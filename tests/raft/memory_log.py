@@ -83,6 +83,10 @@ class MemoryLog:
         return covered.epoch if covered else 0
 
     @property
+    def earliest_snapshot_id(self) -> SnapshotId | None:
+        return min(self.snapshots, default=None)
+
+    @property
     def latest_snapshot_id(self) -> SnapshotId | None:
         return max(self.snapshots, default=None)
 

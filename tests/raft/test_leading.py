@@ -100,6 +100,30 @@ def test_a_voter_that_fetches_a_snapshot_follows() -> None:
     assert voter.node.role is Role.LEADER
 
 
+def test_a_log_that_begins_at_an_older_snapshot_than_its_latest_goes_on_from_there() -> None:
+    """The epoch in front of its first record is that of the snapshot which ends there."""
+    log = MemoryLog([batch_of([name], base_offset=offset, epoch=3) for offset, name in enumerate("abc")])
+    for end_offset in (1, 2):
+        log.snapshots[SnapshotId(end_offset, 3)] = MemorySnapshot((), (), b"some bytes")
+    log.let_go(SnapshotId(1, 3))
+    voter = leader(OneVoter(THREE, log=log))
+    answer = voter.fetch(2, offset=1, last_epoch=3)
+    assert (answer.snapshot_id.end_offset, answer.diverging_epoch.end_offset) == (-1, -1)
+
+
+def test_what_a_log_does_not_tell_of_older_epochs_is_in_the_snapshot() -> None:
+    """It begins in the midst of an epoch, and in front of its snapshot: a replica with records of an older epoch can't
+    be told where these end, and would refuse to cut off what is committed.
+    """
+    log = MemoryLog([batch_of([name], base_offset=offset, epoch=3) for offset, name in enumerate("abcd")])
+    log.let_go(SnapshotId(1, 3))
+    log.snapshots[SnapshotId(3, 3)] = MemorySnapshot((), (), b"some bytes")
+    voter = leader(OneVoter(THREE, log=log))
+    answer = voter.fetch(2, offset=2, last_epoch=2)
+    assert (answer.snapshot_id.end_offset, answer.snapshot_id.epoch) == (3, 3)
+    assert answer.diverging_epoch.end_offset == -1
+
+
 def test_a_leader_that_steps_down_answers_without_records() -> None:
     """Its log may be truncated before they are read."""
     voter = leader(OneVoter(THREE))

@@ -17,6 +17,7 @@ from pykbroker.protocol.records.batch import Record, encode_batch, iter_batches
 from pykbroker.protocol.records.control import ControlRecordType, encode_control_key
 from pykbroker.protocol.schema import Message
 from pykbroker.raft.election_state import ElectionState, InvalidQuorumState
+from pykbroker.raft.epochs import EpochChain
 from pykbroker.raft.snapshots import SnapshotId
 from pykbroker.server.quorum.metadata_log import MetadataLog
 from pykbroker.server.quorum.metadata_snapshots import MetadataSnapshots
@@ -155,6 +156,24 @@ def test_the_log_in_front_of_the_latest_snapshot_is_not_needed(tmp_path: Path) -
     assert replayed(log) == image_of(range(10))
     assert log.last_epoch == 3
     log.abandon()
+
+
+def test_a_log_that_began_at_a_snapshot_within_a_segment_begins_there_again(tmp_path: Path) -> None:
+    """What is in front of it in the segment has an epoch that nobody knows any more."""
+    log = open_log(OsDisk(), str(tmp_path))
+    write_topics(log, range(3), epoch=1)
+    write_topics(log, range(3, 7), epoch=2)
+    image = replayed(log)
+    snapshot = take_snapshot(log, image)
+    write_topics(log, range(7, 9), epoch=2)
+    log.remove(log.begin_at(snapshot, NOW_MS))
+    log.flush()
+    log.close()
+    again = MetadataLog.open(OsDisk(), str(tmp_path), CONFIG, clean_shutdown=True, now_ms=NOW_MS)
+    assert again.start_offset == snapshot.end_offset
+    assert EpochChain.of_log(again).epoch_before(snapshot.end_offset) == snapshot.epoch == 2
+    assert replayed(again) == image_of(range(9))
+    again.abandon()
 
 
 def test_a_log_that_ends_before_its_snapshot_begins_anew_behind_it(tmp_path: Path) -> None:

@@ -137,6 +137,7 @@ class MetadataLog:
             write_topic_id(disk, directory, METADATA_TOPIC_ID, sync=True)
         disk.sync_directory(posixpath.dirname(directory))  # or else votes could go with the name of what holds them
         snapshots = MetadataSnapshots(disk, directory)
+        _begin_where_epochs_begin(log, snapshots)
         start = _latest_valid_snapshot(log, snapshots)
         if start is not None:
             snapshot_id = start[0]
@@ -171,6 +172,10 @@ class MetadataLog:
     def last_epoch(self) -> int:
         """0 where there is no record yet."""
         return max(self._log.latest_epoch or 0, self._covered.epoch)
+
+    @property
+    def earliest_snapshot_id(self) -> SnapshotId | None:
+        return self.snapshots.ids[0] if self.snapshots.ids else None
 
     @property
     def latest_snapshot_id(self) -> SnapshotId | None:
@@ -416,6 +421,14 @@ class MetadataLog:
 
 def _listed(node_ids: Sequence[int]) -> str:
     return ", ".join(map(str, node_ids))
+
+
+def _begin_where_epochs_begin(log: Log, snapshots: MetadataSnapshots) -> None:
+    """A log that began at a snapshot, in the midst of a segment, begins there again: of what is in front of it in the
+    segment the checkpoint of epochs tells nothing any more, and who asks where such an epoch ends needs an answer.
+    """
+    if log.epochs and any(each.end_offset >= log.epochs[0].start_offset for each in snapshots.ids):
+        log.increment_log_start_offset(log.epochs[0].start_offset)
 
 
 def _latest_valid_snapshot(log: Log, snapshots: MetadataSnapshots) -> tuple[SnapshotId, Snapshot] | None:
