@@ -71,7 +71,7 @@ class Plan:
             snapshot_bytes=rng.choice((1_000, 20_971_520)),
             mean_s=rng.choice((0.3, 0.8)) * (1 + longer_s / 5),
             lasts_s=rng.uniform(1, 2.2) + longer_s,
-            pace=1 + longer_s / 5,
+            pace=1 + longer_s / 4,
             away_s=sizes.choice((3.0, 3.0, max(3.0, longer_s * 0.8))),
             forgets_metadata=sizes.random() < 0.3,
             administers_s=sizes.choice((0.4, 0.4, 0.1)) * (1 + longer_s / 10),

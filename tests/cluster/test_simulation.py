@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import time
 from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 
 from pykbroker.replication.partition import Partition
+from pykbroker.server.quorum.metadata_log import MetadataLog
+from pykbroker.server.replicas.log_moves import LogMoves
+from pykbroker.storage.log.log import Log
 from tests.history.operations import format_history
 from tests.loops import no_holds
 from tests.simulations import Outcome, are_usual, run_good, seed_groups, skip_when_time_is_up
@@ -32,7 +38,8 @@ def test_whatever_happens_nothing_acknowledged_is_lost_and_nothing_hangs(seeds: 
     skip_when_time_is_up()
     seen: Counter[str] = Counter()
     for seed in seeds:
-        outcome = run(seed)
+        with _counting_effects(seen):
+            outcome = run(seed)
         seen["troubles"] += len(outcome.told)
         seen["deaths"] += outcome.deaths
         seen.update(outcome.report.figures)
@@ -41,6 +48,34 @@ def test_whatever_happens_nothing_acknowledged_is_lost_and_nothing_hangs(seeds: 
         assert seen["deaths"] >= USUAL // 5
         for kind in ("txn ok", "commit ok", "send ok", "committed ok"):
             assert seen[kind] > USUAL, f"the runs have hardly any {kind}"
+        for effect in _EFFECTS:
+            assert seen[effect], f"no run has {effect}: what the plans draw has no effect"
+
+
+_EFFECTS: dict[str, tuple[type, str]] = {
+    "segments that are compacted": (Log, "finish_replacement"),
+    "segments that retention deletes": (Log, "delete_old_segments"),
+    "logs that move": (LogMoves, "_take_over"),
+    "logs that begin anew": (Log, "begin_anew"),
+    "metadata that begins with a leader's snapshot": (MetadataLog, "complete_snapshot"),
+}
+"""What is to happen in large runs, and what does it: its result is true then."""
+
+
+@contextmanager
+def _counting_effects(seen: Counter[str]) -> Iterator[None]:
+    def counting(effect: str, act: Callable[..., Any]) -> Callable[..., Any]:
+        def act_and_count(*arguments: Any, **keywords: Any) -> Any:
+            result = act(*arguments, **keywords)
+            seen[effect] += bool(result)
+            return result
+
+        return act_and_count
+
+    with ExitStack() as patched:
+        for effect, (owner, name) in _EFFECTS.items():
+            patched.enter_context(patch.object(owner, name, counting(effect, getattr(owner, name))))
+        yield
 
 
 def test_one_seed_gives_one_history() -> None:

@@ -75,7 +75,7 @@ def every_member_gets_the_first_ones_partitions() -> Iterator[None]:
         yield
 
 
-@BUGS.plant(55)
+@BUGS.plant(56)
 def offsets_of_a_transaction_count_at_once() -> Iterator[None]:
     handle = GroupShard.handle
 
@@ -109,7 +109,7 @@ def offsets_of_a_transaction_are_forgotten_when_a_log_is_loaded() -> Iterator[No
 # Logs
 
 
-@BUGS.plant(3)
+@BUGS.plant(4)
 def a_repeated_sequence_is_appended_again() -> Iterator[None]:
     with patch.object(ProducerStateManager, "check_client_batch", lambda self, header: None):
         yield
@@ -144,7 +144,7 @@ def open_transactions_are_served() -> Iterator[None]:
 # Transactions
 
 
-@BUGS.plant(49)
+@BUGS.plant(50)
 def decisions_are_not_written_down() -> Iterator[None]:
     """The markers follow nevertheless."""
     handle = TransactionShard.handle
@@ -157,7 +157,7 @@ def decisions_are_not_written_down() -> Iterator[None]:
         yield
 
 
-@BUGS.plant(11)
+@BUGS.plant(17)
 def decisions_are_carried_out_before_they_are_appended() -> Iterator[None]:
     with _appends_late(TRANSACTION_STATE):
         yield
@@ -210,7 +210,7 @@ def the_epoch_stays_when_another_producer_begins() -> Iterator[None]:
         yield
 
 
-@BUGS.plant(19)
+@BUGS.plant(35)
 def transactions_never_time_out() -> Iterator[None]:
     with patch.object(TransactionTimeouts, "_abort_timed_out", lambda self, step: True):
         yield

@@ -75,6 +75,7 @@ class _Batch:
     recording: Recording
     values: list[int]
     records_each: int
+    sequence: int
     attempts: int = 0
     is_under_way: bool = False
 
@@ -98,6 +99,8 @@ class _Producer:
         self._sequences: Counter[str] = Counter()
         self._unacknowledged: defaultdict[str, list[_Batch]] = defaultdict(list)
         self._pipelines: dict[Address, Pipeline] = {}
+        self._acknowledged: set[str] = set()
+        """Partitions that have a batch of this producer."""
         self._has_given_up = False
 
     async def run(self) -> None:
@@ -141,7 +144,7 @@ class _Producer:
             base_sequence=sequence,
         )
         recording.note(bytes=len(records), sequence=[self._producer_id, 0, sequence])
-        return _Batch(key, records, recording, [recording.sending(key, value) for value in values], each)
+        return _Batch(key, records, recording, [recording.sending(key, value) for value in values], each, sequence)
 
     # Sending
 
@@ -202,11 +205,21 @@ class _Producer:
                 batch.recording.sent(number, answer.base_offset + at * batch.records_each)
         if code in (ErrorCode.NONE, ErrorCode.DUPLICATE_SEQUENCE_NUMBER):
             batch.recording.ok()
+            self._acknowledged.add(batch.key)
             unacknowledged.remove(batch)
             return
-        is_behind_another = batch is not unacknowledged[0]
-        assert code in RETRIABLE or (code is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER and is_behind_another), (
-            f"{code.name} for the first batch of {batch.key} that is not acknowledged"
-        )
+        if code is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER:
+            self._is_out_of_order(batch, is_behind_another=batch is not unacknowledged[0])
+        else:
+            assert code in RETRIABLE, code
         batch.attempts += 1
         self._has_given_up = self._has_given_up or batch.attempts >= _MOST_ATTEMPTS
+
+    def _is_out_of_order(self, batch: _Batch, *, is_behind_another: bool) -> None:
+        """A partition that knows nothing of a producer takes any sequence first (KAFKA-14312): where the first batch of
+        all finds no in-sync replicas, and the next one does, the first comes too late for ever.
+        """
+        if not is_behind_another:
+            is_overtaken = batch.sequence == 0 and batch.key in self._acknowledged
+            assert is_overtaken, f"{batch.key} lacks what was acknowledged before sequence {batch.sequence}"
+            self._has_given_up = True
