@@ -108,14 +108,14 @@ def _alter_topic(
     reason = invalid_reason(name)
     if reason is not None:
         raise ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION, reason)
-    if state.image.topic(name) is None:
-        raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{name}' does not exist.")
     current, defaults = state.image.topic_config(name), state.topic_defaults()
     changes = _changes(resource, topic_keys(), current, defaults)
     try:
         check_topic_configs(_changed(current, changes), defaults)
     except ConfigurationError as error:
         raise ApiError(ErrorCode.INVALID_CONFIG, str(error)) from None
+    if state.image.topic(name) is None:
+        raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{name}' does not exist.")
     return _records(TOPIC_RESOURCE, name, current, changes)
 
 

@@ -103,6 +103,11 @@ def test_what_cannot_be_changed(type_: int, name: str, change: Change, error_cod
     assert len(cluster.log) == before
 
 
+@pytest.mark.parametrize("change", [("retention.ms", SET, "abc"), ("retention.ms", APPEND, "1"), ("nope", SET, "1")])
+def test_values_are_looked_at_before_it_is_asked_whether_the_topic_is_there(change: Change) -> None:
+    assert alter(cluster_with_topic(), TOPIC, "nope", change)[0] == ErrorCode.INVALID_CONFIG
+
+
 INTERNAL = "internal.segment.bytes"
 
 
