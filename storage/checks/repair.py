@@ -29,6 +29,7 @@ from ..producers.producer_state import ProducerStateManager
 from ..segments import leader_epochs
 from ..segments.batch_scan import scan_batches
 from ..segments.log_config import LogConfig
+from ..segments.rebuilt_transaction_index import RebuiltTransactionIndex
 from ..segments.segment import LOG_SUFFIX, LogSegment
 from .segment_salvage import SalvagePlan, SegmentSalvage, replace_segment
 
@@ -152,12 +153,15 @@ class PartitionRepair:
             if finding.kind is FindingKind.INDEX:
                 self._to_index.add(int(posixpath.basename(finding.path).partition(".")[0]))
         bases = self._base_offsets()
-        for base_offset in sorted(self._to_index.intersection(bases)):
+        to_index = sorted(self._to_index.intersection(bases))
+        for base_offset in to_index:
             before = [self._segment(each) for each in bases if each < base_offset]
             self._rebuild_of(self._segment(base_offset), before)
             for segment in before:
                 segment.close()
             yield f"{posixpath.join(self._directory, f'{base_offset:020d}')}.*index: made anew from the log"
+        if to_index:
+            self._disk.sync_directory(self._directory)
 
     def _rebuild_of(self, segment: LogSegment, before: Sequence[LogSegment]) -> None:
         segment.rebuild_indexes()
@@ -165,13 +169,13 @@ class PartitionRepair:
         start_offset = self._facts.log_start_offset or 0
         producers.load_latest_snapshot(start_offset, segment.base_offset, self._now_ms, remove_others=False)
         replay_producers(producers, before, segment.base_offset)
-        segment.transaction_index.reset()
+        transactions = RebuiltTransactionIndex(self._disk, segment.transaction_index)
         for _, batch in scan_batches(segment.file, 0, segment.size):
             aborted = update_producers(producers, batch) if batch.is_crc_valid else None
             if aborted is not None:
-                segment.transaction_index.append(aborted)
-        segment.make_inactive()
-        segment.sync_indexes()
+                transactions.append(aborted)
+        transactions.finish()
+        segment.replace_indexes()
         segment.close()
 
     def _write_topic_id(self) -> Iterator[str]:

@@ -30,6 +30,7 @@ from ..segments.indexes import MAX_RELATIVE_OFFSET
 from ..segments.leader_epochs import LeaderEpochs
 from ..segments.log_config import LogConfig
 from ..segments.log_evidence import LogEvidence, Tail, check_end, check_tail
+from ..segments.rebuilt_transaction_index import RebuiltTransactionIndex
 from ..segments.replacements import complete_replacements
 from ..segments.segment import (
     LOG_SUFFIX,
@@ -81,7 +82,6 @@ class LogLoader:
         self._checkpointed_offset = max(evidence.recovery_point, evidence.high_watermark or 0)
         self._may_have_holes = has_been_compacted or config.compact
         self._now_ms = now_ms
-        self._without_indexes: set[int] = set()
         self._progress = progress
         self._has_cut = False
 
@@ -109,8 +109,8 @@ class LogLoader:
             next_offset = segments[-1].make_active()
             if next_offset is None or not self._is_end_expected(next_offset):
                 suspect_from = self._segment_of_recovery_point(segments)
-        if self._without_indexes or any(name.endswith(TRANSACTION_INDEX_SUFFIX) for name in names):
-            load_transaction_indexes(segments[:suspect_from], self._without_indexes, self._rebuild_transaction_index)
+        if any(name.endswith(TRANSACTION_INDEX_SUFFIX) for name in names):
+            load_transaction_indexes(segments[:suspect_from], self._rebuild_transaction_index)
         if not knows_epochs:
             self._rebuild_epochs(segments[:suspect_from])
         if suspect_from < len(segments):
@@ -213,12 +213,12 @@ class LogLoader:
                     segment.sync_indexes()
                 continue
             _log.warning("rebuilding the indexes of %s, which are missing or do not fit it", segment.path(LOG_SUFFIX))
-            self._without_indexes.add(segment.base_offset)
+            # First: that the other indexes are missing is what tells that this one may be missing, too.
+            self._rebuild_transaction_index(segment, segments[:number])
             next_offset = segment.rebuild_indexes()
             if segment.size != segment.file.size() and not self._trim(segments, number, next_offset):
                 return number
-            segment.make_inactive()
-            segment.sync_indexes()
+            segment.replace_indexes()
         return trusted
 
     def _may_have_unsynced_indexes(self, following: LogSegment) -> bool:
@@ -247,19 +247,22 @@ class LogLoader:
             next_offset = segment.base_offset
             self._snapshot_at(segment, anew=number > first)
             segment.begin_rebuild()
-            segment.transaction_index.reset()
+            aborted = RebuiltTransactionIndex(self._disk, segment.transaction_index)
             size = segment.file.size()
             problem: str | None = None
             for _, batch in scan_batches(segment.file, 0, size):
                 problem = self._why_not_next(segments, number, batch, next_offset, last_epoch)
                 if problem:
                     break
-                self._take_over(segment, batch)
+                self._take_over(segment, batch, aborted)
                 next_offset = batch.header.next_offset
                 last_epoch = max(last_epoch, batch.header.partition_leader_epoch)
                 self._progress.advance(batch.header.size_bytes)
-            if segment.size < size and not self._trim(segments, number, next_offset):
+            ends_here = segment.size < size and not self._trim(segments, number, next_offset)
+            if ends_here:
                 self._cut_off(segments, number, next_offset, problem or "there is no batch")
+            aborted.finish()
+            if ends_here:
                 break
             if number + 1 < len(segments):
                 segment.make_inactive()
@@ -402,13 +405,13 @@ class LogLoader:
             return segment.base_offset >= next_offset
         return segment.base_offset == next_offset
 
-    def _take_over(self, segment: LogSegment, batch: RecordBatch) -> None:
+    def _take_over(self, segment: LogSegment, batch: RecordBatch, aborted: RebuiltTransactionIndex) -> None:
         header = batch.header
         segment.note_recovered(header)
         self._epochs.note(header.partition_leader_epoch, header.base_offset)
-        aborted = update_producers(self._producers, batch)
-        if aborted is not None:
-            segment.transaction_index.append(aborted)
+        transaction = update_producers(self._producers, batch)
+        if transaction is not None:
+            aborted.append(transaction)
 
     def _snapshot_at(self, segment: LogSegment, *, anew: bool) -> None:
         base_offset = segment.base_offset
@@ -447,10 +450,12 @@ class LogLoader:
         producers = self._producers.another()
         producers.load_latest_snapshot(self._log_start_offset, segment.base_offset, self._now_ms, remove_others=False)
         replay_producers(producers, before, segment.base_offset)
+        aborted = RebuiltTransactionIndex(self._disk, segment.transaction_index)
         for batch in batches_with_producers(segment, segment.base_offset):
-            aborted = update_producers(producers, batch)
-            if aborted is not None:
-                segment.transaction_index.append(aborted)
+            transaction = update_producers(producers, batch)
+            if transaction is not None:
+                aborted.append(transaction)
+        aborted.finish()
 
     def _remove_stray_snapshots(self, segments: Sequence[LogSegment]) -> None:
         """One per segment and the latest are of use, unless the log begins behind them."""

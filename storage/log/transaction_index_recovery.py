@@ -19,21 +19,15 @@ from ..segments.transaction_markers import find_marker
 _log = logging.getLogger(__name__)
 
 Rebuild = Callable[[LogSegment, Sequence[LogSegment]], None]
-"""Fills the empty index of a segment; the second argument are the segments in front of it."""
+"""Makes the index of a segment anew; the second argument are the segments in front of it."""
 
 
-def load_transaction_indexes(segments: Sequence[LogSegment], suspects: set[int], rebuild: Rebuild) -> None:
-    """Take over the indexes of segments whose batches are trusted.
-
-    suspects: the base offsets of those whose index must be built anew without a look.
-    """
+def load_transaction_indexes(segments: Sequence[LogSegment], rebuild: Rebuild) -> None:
+    """Take over the indexes of segments whose batches are trusted."""
     for number, segment in enumerate(segments):
-        if segment.base_offset not in suspects and _is_sound(segments, number):
-            continue
-        if segment.transaction_index.is_there():
+        if not _is_sound(segments, number):
             _log.warning("rebuilding the transaction index of %s", segment.path(LOG_SUFFIX))
-        segment.transaction_index.reset()
-        rebuild(segment, segments[:number])
+            rebuild(segment, segments[:number])
 
 
 def _is_sound(segments: Sequence[LogSegment], number: int) -> bool:
@@ -46,6 +40,8 @@ def _is_sound(segments: Sequence[LogSegment], number: int) -> bool:
         transactions = list(index.entries())
     except CorruptLog:
         return False
+    if not transactions:
+        return False  # a power cut takes the bytes of a file and leaves its name, where none was synced
     is_sound = _are_plausible(transactions, segment.base_offset) and all(
         _has_marker(segment, each) and _has_beginning(segments[: number + 1], each) for each in transactions
     )

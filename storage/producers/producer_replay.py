@@ -38,7 +38,8 @@ def replay_producers(producers: ProducerStateManager, segments: Sequence[LogSegm
 
 
 def batches_with_producers(segment: LogSegment, start_offset: int) -> Iterator[RecordBatch]:
-    start = segment.position_near(start_offset)
+    # From the start on without a look at the index: one that is missing stays so until it is made anew.
+    start = segment.position_near(start_offset) if start_offset > segment.base_offset else 0
     for position, header in scan_headers(segment.file, start, segment.size):
         # The log may start in the middle of a batch.
         if header.last_offset >= start_offset and header.has_producer_id:

@@ -4,6 +4,7 @@
 - `log_config`: a topic's settings.
 - Appending: `validation` (a client's batch), `trusted_batches` (all others), `record_errors`, `transaction_markers`.
 - Reading what was there at the start: `verification`, `verified_extents`, `batch_scan`.
-- Recovery: `log_evidence` (what may be cut off), `segment_names`, `replacements` (what a crash left of them).
+- Recovery: `log_evidence` (what may be cut off), `segment_names`, `replacements` (what a crash left of them),
+  `rebuilt_transaction_index`.
 - `retention`: which segments may go.
 """

@@ -21,6 +21,9 @@ from ..files.disk import Disk, DiskFile
 
 _WRITE_BYTES = 4096
 
+_ASIDE_SUFFIX = ".tmp"
+"""A start removes what has it."""
+
 MAX_RELATIVE_OFFSET = 2**31 - 1
 """Entries are signed 32 bits in Kafka: a segment's offsets span no more than this."""
 
@@ -44,11 +47,13 @@ class SparseIndex:
         self._values: array[int] | None = None
         self._unwritten = bytearray()
         self._is_to_be_created = False
+        self._is_aside = False
 
     # The active segment's index
 
-    def create(self) -> None:
-        """Start anew, whatever the file holds."""
+    def create(self, *, aside: bool = False) -> None:
+        """Start anew, whatever the file holds. aside: in another file, until `replace`."""
+        self._is_aside = aside
         with self._opened() as file:
             file.truncate(0)
         self._keys, self._values = array(self._key_code), array(_UINT32)
@@ -66,6 +71,12 @@ class SparseIndex:
             if entries * self._entry.size != size:
                 file.truncate(entries * self._entry.size)
         self._keys, self._values = self._split(data[: entries * self._entry.size])
+
+    def replace(self) -> None:
+        """Put what was made aside in the place of what is there, once it is durable. The segment is not active."""
+        self.sync()
+        self._disk.rename(self._file_path, self.path)
+        self._is_aside = False
 
     def begin_empty(self) -> None:
         """The segment holds no batch, so there are no entries; what the file holds goes when there is one to write."""
@@ -150,7 +161,7 @@ class SparseIndex:
             at = bisect_right(self._keys, key) - 1
             return (self._keys[at], self._values[at]) if at >= 0 else None
         with self._opened() as file:
-            reads = CachedFile(file, partial(self._disk.read_file, self.path)) if cached_only else file
+            reads = CachedFile(file, partial(self._disk.read_file, self._file_path)) if cached_only else file
             low, high = 0, file.size() // self._entry.size
             while low < high:
                 middle = (low + high) // 2
@@ -182,9 +193,13 @@ class SparseIndex:
 
     # Files
 
+    @property
+    def _file_path(self) -> str:
+        return self.path + _ASIDE_SUFFIX if self._is_aside else self.path
+
     def sync(self) -> None:
         """Sync the file. May run in a thread beside lookups, and must not make a file anew that was just deleted."""
-        file = self._disk.open(self.path)
+        file = self._disk.open(self._file_path)
         try:
             file.sync()
         finally:
@@ -192,7 +207,7 @@ class SparseIndex:
 
     @contextmanager
     def _opened(self) -> Iterator[DiskFile]:
-        file = self._disk.open(self.path, create=True)
+        file = self._disk.open(self._file_path, create=True)
         try:
             yield file
         finally:

@@ -17,6 +17,9 @@ from ..files.flush_turns import Turn
 FILE_NAME = "leader-epoch-checkpoint"
 STAGED_SUFFIX = ".tmp"
 
+_NEVER = -1
+"""The version of a file that is to be written, whatever changes."""
+
 UNDEFINED_EPOCH = -1
 UNDEFINED_EPOCH_OFFSET = -1
 
@@ -59,11 +62,13 @@ class LeaderEpochs:
                 raise
             self._entries.clear()
         self._in_file = self.entries
-        # The last one may begin where the records end.
-        self._is_file_durable = all(
-            entry.start_offset < recovery_point or 0 < entry.start_offset == recovery_point for entry in self._entries
+        # The last one may begin where the records end. One that is alone there was perhaps written without a sync.
+        entries = self._entries
+        self._is_file_durable = not entries or (
+            entries[0].start_offset < recovery_point and entries[-1].start_offset <= recovery_point
         )
-        self._written_version = self._version
+        # A process that was killed may have left a file without a sync, and records behind it since.
+        self._written_version = self._version if self._is_file_durable else _NEVER
 
     def _read(self) -> None:
         if not self._disk.exists(self._path):

@@ -472,8 +472,12 @@ class LogSegment:
             self.extents.truncate(position)
 
     def rebuild_indexes(self) -> int:
-        """Rebuild the indexes from the batches' headers, up to what is no next batch. Return the next offset."""
-        self.begin_rebuild()
+        """Rebuild the indexes from the batches' headers, up to what is no next batch. Return the next offset.
+
+        They take the place of those that are there with `replace_indexes`: a start looks at the ends of indexes, and
+        would take a half of one that a crash has left for the whole.
+        """
+        self.begin_rebuild(aside=True)
         next_offset = self.base_offset
         for _, header in scan_headers(self.file, 0, self.file.size()):
             is_next = next_offset <= header.base_offset <= header.last_offset <= self.base_offset + MAX_RELATIVE_OFFSET
@@ -483,10 +487,21 @@ class LogSegment:
             next_offset = header.next_offset
         return next_offset
 
-    def begin_rebuild(self) -> None:
-        """Forget what offset and time index hold; `note_recovered` for each batch in order builds them anew."""
-        self.offset_index.create()
-        self.time_index.create()
+    def replace_indexes(self) -> None:
+        """End `rebuild_indexes`: the new indexes are durable, and in place once the directory is synced; a crash before
+        that may bring the old ones back. The segment is inactive.
+        """
+        self.make_inactive()
+        self.offset_index.replace()
+        self.time_index.replace()
+
+    def begin_rebuild(self, *, aside: bool = False) -> None:
+        """Forget what offset and time index hold; `note_recovered` for each batch in order builds them anew.
+
+        aside: in other files.
+        """
+        self.offset_index.create(aside=aside)
+        self.time_index.create(aside=aside)
         self.size = self._bytes_since_index_entry = 0
         self.max_timestamp, self.offset_of_max_timestamp = NO_TIMESTAMP, self.base_offset
         self._rolling_timestamp = None

@@ -9,6 +9,7 @@ from pykbroker.protocol.records.control import ControlRecordType
 from pykbroker.protocol.topic_partition import TopicPartition
 from pykbroker.storage.directories.log_dirs import LogDirectory
 from pykbroker.storage.log.log import Log
+from pykbroker.storage.segments.leader_epochs import epoch_at
 from tests.storage.batches import NOW_MS
 from tests.storage.crash_life import CLUSTER_ID, NODE_ID, Batch, LogPromise, Promises, as_batch
 from tests.storage.crash_states import Base, Survivors
@@ -39,20 +40,38 @@ def check(directory: LogDirectory, promises: Promises, *, is_killed: bool) -> "F
 Found = dict[TopicPartition, list[Batch]]
 
 
-def check_again(disk: RecordingDisk, base: Base, path: str, promises: Promises, found: Found, *, seed: str) -> None:
-    """Another crash, while `disk` was started on or when that was done: what the first start served is still there."""
+def check_again(
+    disk: RecordingDisk,
+    base: Base,
+    path: str,
+    promises: Promises,
+    found: Found,
+    *,
+    seed: str,
+    is_thorough: bool = False,
+) -> None:
+    """Another crash, while `disk` was started on or when that was done: what the first start served is still there.
+
+    is_thorough: at each operation of the start, and with every choice.
+    """
     survivors = Survivors(base)
     rng = Random(seed)
     served_at = len(disk.journal)
     cuts = {rng.randint(0, served_at), rng.randint(0, served_at), served_at}
+    seen: set[tuple[int, bool]] = set()
     for cut, operation in enumerate(disk.journal, 1):
         survivors.apply(operation)
-        if cut not in cuts:
+        if cut not in cuts and not is_thorough:
             continue
         plain, others = survivors.choices(f"{seed}/{cut}", 2)
-        for choice in [*plain, *rng.sample(others, min(3, len(others)))]:
+        for choice in [*plain, *(others if is_thorough else rng.sample(others, min(3, len(others))))]:
+            state = survivors.state(choice)
+            key = state.key, choice.is_killed
+            if key in seen and cut < served_at:
+                continue
+            seen.add(key)
             try:
-                after, _ = survivors.state(choice).disk(disk)
+                after, _ = state.disk(disk)
                 again = check(start(after, path, promises, number=2), promises, is_killed=False)
                 for at, batches in found.items() if cut == served_at else ():
                     _check_is_still_there(at, batches, again[at], is_compacted=promises[at].life.config.compact)
@@ -112,6 +131,7 @@ def _check_log(log: Log, promise: LogPromise, *, is_killed: bool) -> list[Batch]
     _check_lookups(log, found)
     _check_producers(log, found)
     _check_transactions(log, found)
+    _check_epochs(log, found, may_start)
     return found
 
 
@@ -172,6 +192,17 @@ def _check_producers(log: Log, found: Sequence[Batch]) -> None:
         duplicate = log.producers.check_client_batch(decode_batch_header(batch.data))
         assert duplicate is not None, f"{log} would take a batch of producer {producer_id} twice"
         assert (duplicate.first_offset, duplicate.last_offset) == (batch.base_offset, batch.next_offset - 1)
+
+
+def _check_epochs(log: Log, found: Sequence[Batch], may_start: int) -> None:
+    """The leader epochs are those of the batches. Records that may be gone may have lost their epochs."""
+    for batch in found:
+        offset = max(batch.base_offset, log.log_start_offset)
+        if offset < may_start:
+            continue
+        epoch = decode_batch_header(batch.data).partition_leader_epoch
+        known = epoch_at(log.epochs, offset)
+        assert known == epoch, f"{log} has the leader epoch {epoch} at {offset}, and knows {log.epochs}"
 
 
 def _check_transactions(log: Log, found: Sequence[Batch]) -> None:

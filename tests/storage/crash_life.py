@@ -262,6 +262,11 @@ class Life:
             log.append_as_leader(as_sent(data), epoch, self.now_ms, origin=origin)
         self._promise(at, appended_end=log.log_end_offset)
 
+    def lead(self, at: TopicPartition, epoch: int) -> None:
+        """A leader begins its epoch, and writes nothing yet."""
+        log = self.log(at)
+        log.assign_epoch_start_offset(epoch, log.log_end_offset)
+
     def _next_sequence(self, at: TopicPartition, producer: int) -> int:
         mine = [
             batch

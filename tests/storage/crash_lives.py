@@ -98,6 +98,8 @@ class DrawnLife:
         log.as_follower = self._rng.random() < 0.5
         if log.as_follower:
             self._truncate(at, log)
+        else:
+            self.life.lead(at, log.epoch)
 
     def _truncate(self, at: TopicPartition, log: _LogState) -> None:
         promise = self.life.current[at]

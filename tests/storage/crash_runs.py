@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+from pykbroker.protocol.records.control import ControlRecordType
 from tests.storage.crash_life import COMPACTED, SMALL, Life
 
 Run = Callable[..., Life]
@@ -235,6 +236,69 @@ def beginning_before_a_flush(**place: Any) -> Life:
     return life
 
 
+def aborts(**place: Any) -> Life:
+    """Aborted transactions in segments that are rolled where they were flushed, by the process that wrote them and by
+    the one behind it: their batches are not read any more, nothing but their transaction indexes tells of the aborts.
+    """
+    life = Life(**place)
+    at = life.create("t", replace(SMALL, segment_bytes=2000))
+    for is_killed in (False, True):
+        for producer in (1, 2):
+            life.append(at, producer=producer, is_transactional=True)
+            life.append(at)
+            life.end_transaction(at, producer, ControlRecordType.ABORT)
+        life.flush(at)
+        life.checkpoint()
+        if is_killed:
+            life.kill()
+            life.start()
+        life.roll(at)
+        life.append(at)
+    life.flush(at)
+    life.checkpoint()
+    return life
+
+
+def removed_indexes(**place: Any) -> Life:
+    """Somebody removes the indexes of old segments, to have them made anew."""
+    life = Life(**place)
+    at = life.create("t", replace(SMALL, segment_bytes=2000))
+    for _ in range(2):
+        for number in range(5):
+            life.append(at, producer=1, is_transactional=True)
+            if number % 2:
+                life.end_transaction(at, 1, ControlRecordType.ABORT)
+        life.roll(at)
+    life.append(at)
+    directory = life.log(at).directory
+    life.stop()
+    for name in life.disk.list_directory(directory):
+        if name.endswith("index"):
+            life.disk.remove(f"{directory}/{name}")
+    return life
+
+
+def epochs_before_records(**place: Any) -> Life:
+    """A file of leader epochs is written while there are no records, and their process does not flush them."""
+    life = Life(**place)
+    for topic, offset in (("t", 0), ("u", 1000)):
+        at = life.create(topic)
+        if offset:
+            life.begin_anew(at, offset)
+        life.lead(at, 3)
+        life.flush(at)
+        life.checkpoint()
+        life.append(at, epoch=3)
+        life.kill()
+        life.start()
+        life.flush(at)
+        life.roll(at)
+        life.append(at, epoch=3)
+        life.flush(at)
+        life.checkpoint()
+    return life
+
+
 RUNS: dict[str, Run] = {
     run.__name__: run
     for run in (
@@ -247,5 +311,8 @@ RUNS: dict[str, Run] = {
         first_records_after_a_kill,
         rolls_behind_a_checkpoint,
         beginning_before_a_flush,
+        aborts,
+        removed_indexes,
+        epochs_before_records,
     )
 }

@@ -31,14 +31,16 @@ class Crash(NamedTuple):
     def __str__(self) -> str:
         return f"python -m tests.storage.crash_search {self.run} {self.cut} '{self.state.choice.label}'"
 
-    def check(self, *, again: bool) -> None:
-        """again: with another crash, in the recovery or after it. Raises an exception that names the state."""
+    def check(self, *, again: bool, is_thorough: bool = False) -> None:
+        """again: with another crash, in the recovery or after it; is_thorough: with all of them. Raises an exception
+        that names the state.
+        """
         try:
             disk, base = self.state.disk(self.life.disk)
             directory = start(disk, self.life.path, self.promises)
             found = check(directory, self.promises, is_killed=self.state.choice.is_killed)
             if again:
-                check_again(disk, base, self.life.path, self.promises, found, seed=str(self))
+                check_again(disk, base, self.life.path, self.promises, found, seed=str(self), is_thorough=is_thorough)
         except Exception as failure:
             failure.add_note(f"a crash state; again: {self}")
             raise

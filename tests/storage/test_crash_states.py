@@ -30,6 +30,9 @@ LEAST_STATES = {
     "first_records_after_a_kill": 200,
     "rolls_behind_a_checkpoint": 600,
     "beginning_before_a_flush": 350,
+    "aborts": 500,
+    "removed_indexes": 650,
+    "epochs_before_records": 650,
 }
 """So that a test cannot shrink unnoticed."""
 
@@ -57,6 +60,27 @@ def test_every_crash_leaves_what_was_promised_where_logs_are_closed_together(
         crash.check(again=number % CRASHES_TWICE == 0)
         states.add(crash.state.key)
     assert len(states) > 500
+
+
+@pytest.mark.timeout(0 if IS_THOROUGH else 300)
+@pytest.mark.parametrize(
+    ("run", "last_cuts", "label"),
+    [("aborts", 60, "names all, data none"), ("removed_indexes", 1, "names all, data all")],
+)
+def test_no_crash_of_a_start_that_builds_indexes_anew_loses_what_they_tell(
+    run: str, last_cuts: int, label: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The start after that finds indexes that are there, and may not know that they were to be built anew."""
+    caplog.set_level(logging.CRITICAL, "pykbroker.storage")
+    life = RUNS[run]()
+    found = [
+        crash
+        for crash in crashes(run, life)
+        if crash.cut > len(life.disk.journal) - last_cuts and crash.state.choice.label == label
+    ]
+    assert found
+    for crash in found:
+        crash.check(again=True, is_thorough=True)
 
 
 def test_the_states_are_more_than_ten_thousand() -> None:

@@ -291,7 +291,8 @@ def test_aborted_transactions_without_their_marker_are_said(disk: SimulatedDisk,
     assert "no transaction of producer 7 was aborted at offset 5" in finding.what
 
 
-def test_an_aborted_transaction_that_the_index_lacks_is_said(disk: SimulatedDisk) -> None:
+def write_aborted_transaction(disk: SimulatedDisk) -> None:
+    """A directory with one segment, whose transaction index tells of an abort."""
     format_directory(disk, PATH, cluster_id="cluster", node_id=1, rng=Random(1))
     directory = LogDirectory.open(disk, PATH, rng=Random(1))
     log = directory.open_log("t", 0, TOPIC_ID, SETTINGS, now_ms=NOW_MS)
@@ -300,6 +301,10 @@ def test_an_aborted_transaction_that_the_index_lacks_is_said(disk: SimulatedDisk
     end = encode_end_transaction_batch(marker, producer_id=7, producer_epoch=0, timestamp=NOW_MS)
     log.append_as_follower(data + struct.pack(">q", 1) + end[8:])
     directory.close()
+
+
+def test_an_aborted_transaction_that_the_index_lacks_is_said(disk: SimulatedDisk) -> None:
+    write_aborted_transaction(disk)
     assert damage(disk) == []
     disk.remove(file(FIRST, ".txnindex"))
     (finding,) = damage(disk)

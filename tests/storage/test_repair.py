@@ -15,7 +15,17 @@ from pykbroker.storage.directories.log_dirs import LogDirectory
 from pykbroker.storage.log.log import Log
 from tests.legacy_messages import message
 from tests.storage.batches import NOW_MS, batch, read_all
-from tests.storage.test_directory_check import CLUSTER, FIRST, PATH, SETTINGS, TOPIC_ID, file, flip, write_directory
+from tests.storage.test_directory_check import (
+    CLUSTER,
+    FIRST,
+    PATH,
+    SETTINGS,
+    TOPIC_ID,
+    file,
+    flip,
+    write_aborted_transaction,
+    write_directory,
+)
 
 
 @pytest.fixture(params=[True, False], ids=["stopped", "killed"])
@@ -133,6 +143,20 @@ def test_a_missing_segment_leaves_its_offsets_empty(disk: SimulatedDisk, directo
         assert any(f"an empty batch stands for the offsets {first}-{last}" in step for step in steps)
     found = [record.offset for record in records(disk)]
     assert found[: 80 - end + start] == [each for each in range(80) if not start <= each < end]
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_a_power_cut_behind_a_repair_takes_no_index_back(seed: int) -> None:
+    disk = SimulatedDisk(Random(seed))
+    write_aborted_transaction(disk)
+    indexes = [file(FIRST, suffix) for suffix in (".index", ".timeindex", ".txnindex")]
+    before = [disk.read_file(path) for path in indexes]
+    for path in indexes:
+        disk.remove(path)
+    disk.sync_directory(f"{PATH}/t-0")
+    repair(disk)
+    disk.crash()
+    assert [disk.read_file(path) for path in indexes] == before
 
 
 def test_zeros_behind_the_end_are_cut_off(disk: SimulatedDisk) -> None:

@@ -14,6 +14,7 @@ from pykbroker.storage.files.errors import NoRoom
 from pykbroker.storage.log.log import Log
 from tests.storage.batches import NOW_MS, batch, config, open_log
 from tests.storage.cleaning import clean
+from tests.storage.recording_disk import RecordingDisk, Resize, Sync, SyncNames, Write
 from tests.storage.transactions import ABORT, COMMIT, Transactions, read_committed
 
 PATH = "/data/t-0"
@@ -135,6 +136,42 @@ def test_a_power_cut_leaves_what_was_flushed(disk: SimulatedDisk) -> None:
     check(transactions, again)
 
 
+def test_a_start_behind_a_kill_leaves_an_index_as_it_is_that_tells_what_the_log_tells() -> None:
+    """Of thousands of logs most were flushed and not written to since: nothing of them is to be made durable."""
+    disk = RecordingDisk()
+    disk.make_directory(PATH)
+    transactions = history(open_log(disk, PATH, SMALL))
+    log = transactions.log
+    log.flush()
+    log.abandon()
+    indexes = {name: disk.find(f"{PATH}/{name}") for name in disk.list_directory(PATH) if name.endswith("txnindex")}
+    begun = len(disk.journal)
+    again = open_log(disk, PATH, SMALL, recovery_point=log.recovery_point)
+    done = disk.journal[begun:]
+    assert not [each for each in done if isinstance(each, Sync | SyncNames)]
+    assert not [each for each in done if isinstance(each, Write | Resize) and each.inode in indexes.values()]
+    assert {name: disk.find(f"{PATH}/{name}") for name in indexes} == indexes
+    check(transactions, again)
+
+
+def test_a_transaction_that_an_index_lacks_costs_none_of_the_others(disk: SimulatedDisk) -> None:
+    """What is right in front of it is taken over, and all of it is durable."""
+    transactions = history(open_log(disk, PATH, config(segment_bytes=1 << 20)), steps=60)
+    log = transactions.log
+    log.flush()
+    files = index_files(disk)
+    name, data = max(files.items(), key=lambda each: len(each[1]))
+    assert len(data) >= 3 * 34
+    for missing in range(len(data) // 34):
+        disk.replace_file(f"{PATH}/{name}", data[: missing * 34] + data[(missing + 1) * 34 :])
+        again = open_log(disk, PATH)
+        assert index_files(disk) == files
+        check(transactions, again)
+        again.abandon()
+        disk.crash()
+        assert index_files(disk) == files
+
+
 def test_a_follower_writes_the_same_files(disk: SimulatedDisk) -> None:
     transactions = history(open_log(disk, PATH, SMALL))
     copy = open_log(disk, "/data/copy-0", SMALL)
@@ -154,7 +191,7 @@ def test_an_index_with_any_damage_is_built_anew(disk: SimulatedDisk, clean_shutd
     files = index_files(disk)
     transactions.log.close()
     for name, data in files.items():
-        for damaged in (data[:-1], data + b"\0", data[34:] + data[:34], b"x" * len(data), bytes(len(data))):
+        for damaged in (b"", data[:-1], data + b"\0", data[34:] + data[:34], b"x" * len(data), bytes(len(data))):
             if damaged == data:
                 continue
             disk.replace_file(f"{PATH}/{name}", damaged)
