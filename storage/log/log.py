@@ -754,6 +754,7 @@ class Log(LogState):
         self._epochs.write(end_offset)
         for segment in rolled:
             segment.sync_indexes()
+        self.producers.sync_snapshots()
         self._segments.note_synced(rolled)
         with self._flushes.moving:
             if self.truncations == truncations and not is_end_moving:

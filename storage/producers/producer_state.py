@@ -14,7 +14,7 @@ from pykbroker.protocol.records.batch import NO_PRODUCER_EPOCH, RecordBatchHeade
 from pykbroker.protocol.records.control import ControlRecordType, EndTransactionMarker
 
 from ..files.disk import Disk
-from ..files.errors import CorruptLog
+from ..files.errors import CorruptLog, FileError
 from ..segments.segment import put_aside_or_remove
 from ..segments.transaction_index import AbortedTransaction
 from .producer_entry import MAX_SEQUENCE, BatchMetadata, ProducerEntry
@@ -35,6 +35,8 @@ class ProducerStateManager:
         """Transactions whose end is perhaps not replicated yet: first offset, and offset of the marker."""
         self._verifications: dict[int, VerificationState] = {}
         self._known_snapshots: set[int] | None = None
+        self._unsynced: set[int] = set()
+        """The offsets of snapshots that a power cut may tear."""
         self.end_offset = 0
         self.last_snapshot_offset = 0
         """That of the latest snapshot on disk, or where the log starts."""
@@ -54,6 +56,7 @@ class ProducerStateManager:
     def become(self, other: "ProducerStateManager") -> None:
         """Become what another state of the same log has found out: all of it, and nothing else."""
         self.end_offset, self.last_snapshot_offset = other.end_offset, other.last_snapshot_offset
+        self._unsynced |= other._unsynced
         self.take_over(other)
 
     def move_to(self, directory: str) -> None:
@@ -282,9 +285,37 @@ class ProducerStateManager:
     def take_snapshot(self, *, sync: bool) -> None:
         """Take a snapshot of the state at `end_offset`, in the file of that name."""
         self._disk.replace_file(self.snapshot_path(self.end_offset), encode_snapshot(self._producers), sync=sync)
+        if not sync:
+            self._unsynced.add(self.end_offset)
         self.last_snapshot_offset = self.end_offset
         if self._known_snapshots is not None:
             self._known_snapshots.add(self.end_offset)
+
+    def sync_snapshots(self) -> None:
+        """Make the snapshots durable that were taken without a sync. May run in a thread beside whoever removes some.
+
+        Raises `FileError`.
+        """
+        for offset in sorted(self._unsynced):
+            # First: one that is taken anew meanwhile is to be synced again.
+            self._unsynced.discard(offset)
+            try:
+                self._sync_snapshot(self.snapshot_path(offset))
+            except FileError:
+                self._unsynced.add(offset)
+                raise
+
+    def _sync_snapshot(self, path: str) -> None:
+        try:
+            file = self._disk.open(path)
+        except FileError:
+            if self._disk.exists(path):
+                raise
+            return
+        try:
+            file.sync()
+        finally:
+            file.close()
 
     def snapshot_offsets(self) -> list[int]:
         """Ascending."""

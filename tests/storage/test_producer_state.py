@@ -139,6 +139,28 @@ def test_snapshots_are_taken_at_rolls_and_at_the_end(disk: SimulatedDisk) -> Non
     assert (entry.batches[-1].last_offset, entry.last_timestamp) == (4, NOW_MS)
 
 
+def test_a_power_cut_behind_a_flush_tears_no_snapshot_of_a_roll(disk: SimulatedDisk) -> None:
+    log = open_log(disk, "/data/t-0", config(segment_bytes=200))
+    for sequence in range(5):
+        log.append_as_leader(idempotent(sequence), 0, NOW_MS)
+    log.flush()
+    taken = {offset: disk.read_file(log.producers.snapshot_path(offset)) for offset in log.producers.snapshot_offsets()}
+    disk.crash()
+    assert taken
+    for offset, data in taken.items():
+        assert disk.read_file(log.producers.snapshot_path(offset)) == data
+
+
+def test_a_snapshot_that_was_removed_is_not_missed_by_a_flush(disk: SimulatedDisk) -> None:
+    log = open_log(disk, "/data/t-0", config(segment_bytes=200))
+    for sequence in range(5):
+        log.append_as_leader(idempotent(sequence), 0, NOW_MS)
+    for offset in log.producers.snapshot_offsets():
+        log.producers.remove_snapshot(offset)
+    log.flush()
+    assert log.recovery_point == log.log_end_offset == 5
+
+
 def test_damaged_snapshot_is_replaced_by_reading_the_log(disk: SimulatedDisk) -> None:
     log = open_log(disk, "/data/t-0")
     for sequence in range(3):

@@ -136,7 +136,7 @@ class OpenFiles:
 
     @contextmanager
     def watching(self) -> Iterator[None]:
-        open_file, close_file = ProcessDisk.open, ProcessFile.close
+        open_file, close_file, rename = ProcessDisk.open, ProcessFile.close, ProcessDisk.rename
 
         def open_and_tell(disk: ProcessDisk, path: str, *, create: bool = False) -> ProcessFile:
             file = open_file(disk, path, create=create)
@@ -148,8 +148,23 @@ class OpenFiles:
             if file._process in self._paths:
                 self._paths[file._process].pop(file, None)
 
-        with patch.object(ProcessDisk, "open", open_and_tell), patch.object(ProcessFile, "close", close_and_tell):
+        def rename_and_tell(disk: ProcessDisk, source: str, target: str) -> None:
+            rename(disk, source, target)
+            self._renamed(disk, source, target)
+
+        with (
+            patch.object(ProcessDisk, "open", open_and_tell),
+            patch.object(ProcessFile, "close", close_and_tell),
+            patch.object(ProcessDisk, "rename", rename_and_tell),
+        ):
             yield
+
+    def _renamed(self, disk: ProcessDisk, source: str, target: str) -> None:
+        """A file, or a directory with the files in it."""
+        paths = self._paths.get(disk, WeakKeyDictionary())
+        for file, path in list(paths.items()):
+            if path == source or path.startswith(f"{source}/"):
+                paths[file] = target + path.removeprefix(source)
 
     def of(self, disk: ProcessDisk) -> Counter[str]:
         return Counter(self._paths[disk].values())
