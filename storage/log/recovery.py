@@ -134,6 +134,8 @@ class LogLoader:
         self._epochs.truncate_from_start(self._log_start_offset)
         self._remove_stray_snapshots(segments)
         recovery_point = min(self._evidence.recovery_point, next_offset)
+        if not self._evidence.clean_shutdown:
+            self._producers.note_unsynced_snapshots(recovery_point)
         return LoadedLog(segments, next_offset, recovery_point, are_names_durable)
 
     def _load_epochs(self, names: Sequence[str]) -> bool:

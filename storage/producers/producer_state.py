@@ -291,6 +291,10 @@ class ProducerStateManager:
         if self._known_snapshots is not None:
             self._known_snapshots.add(self.end_offset)
 
+    def note_unsynced_snapshots(self, recovery_point: int) -> None:
+        """Note those that a process took before it died: no flush came behind them."""
+        self._unsynced.update(offset for offset in self.snapshot_offsets() if offset >= recovery_point)
+
     def sync_snapshots(self) -> None:
         """Make the snapshots durable that were taken without a sync. May run in a thread beside whoever removes some.
 

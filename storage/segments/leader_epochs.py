@@ -55,17 +55,19 @@ class LeaderEpochs:
         recovery_point: epochs in front of it were made durable. Where it is 0 a power cut may have left anything of the
         file, and all batches are going to be read.
         """
+        is_torn = False
         try:
             self._read()
         except CorruptLog:
             if recovery_point:
                 raise
             self._entries.clear()
+            is_torn = True
         self._in_file = self.entries
         # The last one may begin where the records end. One that is alone there was perhaps written without a sync.
         entries = self._entries
-        self._is_file_durable = not entries or (
-            entries[0].start_offset < recovery_point and entries[-1].start_offset <= recovery_point
+        self._is_file_durable = not is_torn and (
+            not entries or (entries[0].start_offset < recovery_point and entries[-1].start_offset <= recovery_point)
         )
         # A process that was killed may have left a file without a sync, and records behind it since.
         self._written_version = self._version if self._is_file_durable else _NEVER
@@ -164,7 +166,7 @@ class LeaderEpochs:
         """Write the file, where something changed; durable where it tells of records, those below `end_offset`.
 
         An epoch that has no records yet is forgotten by whoever loads the file, and left out; a log that never had
-        records gets a file once.
+        records gets a file once, without a sync.
         """
         with self._writing:
             version = self._version  # first: what changes from here on is to be written once more
@@ -183,7 +185,7 @@ class LeaderEpochs:
         is_disproved = any(entry.epoch > latest for entry in self._in_file)
         if not needed and not self._is_file_durable and not is_disproved:
             if not self._in_file:
-                self._replace_file(entries, sync=False)
+                self._replace_file(entries, sync=end_offset > 0)
         elif needed != in_file or not self._is_file_durable or is_disproved:
             self._replace_file(needed, sync=True)
 

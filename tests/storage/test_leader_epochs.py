@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pykbroker.sim.disk import SimulatedDisk
+from pykbroker.storage.files.checkpoints import encode_checkpoint
 from pykbroker.storage.segments.leader_epochs import EpochEntry, LeaderEpochs
 
 
@@ -50,3 +51,22 @@ def test_an_epoch_that_begins_where_the_log_ends_has_no_records(
 def test_where_an_epoch_ends(epochs: LeaderEpochs, requested: int, answer: tuple[int, int]) -> None:
     """Of an epoch that is newer than all here nobody can say that it ended (KIP-279)."""
     assert epochs.end_offset_for(requested, log_end_offset=99) == answer
+
+
+def test_a_file_that_a_power_cut_tore_in_front_of_the_first_record_is_written_anew(disk: SimulatedDisk) -> None:
+    path = "/data/leader-epoch-checkpoint"
+    disk.replace_file(path, b"0\n\x00")
+    epochs = LeaderEpochs(disk, path)
+    epochs.load(recovery_point=0)
+    epochs.write(0)
+    assert disk.read_file(path) == encode_checkpoint([])
+
+
+def test_a_log_that_lost_all_its_records_has_a_durable_file(disk: SimulatedDisk) -> None:
+    path = "/data/leader-epoch-checkpoint"
+    epochs = LeaderEpochs(disk, path)
+    epochs.begin_rebuild()
+    epochs.write(7)
+    written = disk.read_file(path)
+    disk.crash()
+    assert disk.read_file(path) == written

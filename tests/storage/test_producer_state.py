@@ -151,6 +151,20 @@ def test_a_power_cut_behind_a_flush_tears_no_snapshot_of_a_roll(disk: SimulatedD
         assert disk.read_file(log.producers.snapshot_path(offset)) == data
 
 
+def test_a_snapshot_of_a_killed_process_is_durable_behind_the_next_flush(disk: SimulatedDisk) -> None:
+    log = open_log(disk, "/data/t-0", config(segment_bytes=200))
+    for sequence in range(5):
+        log.append_as_leader(idempotent(sequence), 0, NOW_MS)
+    disk.process_died()
+    again = open_log(disk, "/data/t-0", config(segment_bytes=200), machine_stayed_up=True)
+    taken = {each: disk.read_file(again.producers.snapshot_path(each)) for each in again.producers.snapshot_offsets()}
+    again.flush()
+    disk.crash()
+    assert taken
+    for offset, data in taken.items():
+        assert disk.read_file(again.producers.snapshot_path(offset)) == data
+
+
 def test_a_snapshot_that_was_removed_is_not_missed_by_a_flush(disk: SimulatedDisk) -> None:
     log = open_log(disk, "/data/t-0", config(segment_bytes=200))
     for sequence in range(5):

@@ -31,7 +31,7 @@ _BEGIN_QUORUM_EPOCH_S = 0.3
 """Half of `controller.quorum.fetch.timeout.ms`: for voters whose fetch waits for longer."""
 
 _MOST_LINES = 2 * len(NODE_IDS)
-_MOST_STEPS = round(100 * WINDOW_S) * len(NODE_IDS)
+_MOST_STEPS = round(500 * WINDOW_S) * len(NODE_IDS)
 """Of all tasks that run one function: three times as many as there are."""
 
 

@@ -68,6 +68,8 @@ EXPLAINED = frozenset(
         "Watching._partitions",
         "Deletion.paths",  # files of deleted topics, until `log.segment.delete.delay.ms` are over
         "HostedLogs.deletions",
+        "LogSegments._rolled",  # segments of logs that were recovered, and snapshots, until they are flushed
+        "ProducerStateManager._unsynced",
         "VoterSet._by_id",  # sets of voters in the metadata log, until a snapshot covers them
     )
 )
