@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import trio
+from .determinism import virtual_time_s
 
 EPOCH_MS = 1_700_000_000_000
 
@@ -21,7 +21,7 @@ class SimulatedClock:
         return self.monotonic_ms() + self._wall_offset_ms
 
     def monotonic_ms(self) -> int:
-        return round(trio.current_time() * 1000 * self._rate)
+        return round(virtual_time_s() * 1000 * self._rate)
 
     def step_wall_ms(self, step_ms: int) -> None:
         """Set the wall clock, as an operator does: timestamps and retention see it, deadlines do not."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
-from typing import TypeVar, TypeVarTuple, Unpack
+from typing import Any, TypeVar, TypeVarTuple, Unpack
 
 import trio
 from trio.testing import MockClock
@@ -45,6 +45,45 @@ def run_queue() -> deque[trio.lowlevel.Task]:
     """The tasks that will run in the scheduler's next turn; it tells its instruments after it has appended one."""
     runner = trio._core._run.GLOBAL_RUN_CONTEXT.runner  # pyright: ignore[reportAttributeAccessIssue]
     return runner.runq  # type: ignore[no-any-return, unused-ignore]
+
+
+_left_behind: dict[str, Any] | None = None
+"""What Trio knows of the run in the thread, while `away_from_trio` lasts."""
+
+
+@contextmanager
+def away_from_trio() -> Iterator[None]:
+    """Hide Trio's run, as it is hidden in worker threads: what needs it raises RuntimeError."""
+    global _left_behind
+    run = trio._core._run.GLOBAL_RUN_CONTEXT.__dict__
+    _left_behind = run.copy()
+    run.clear()
+    try:
+        yield
+    finally:
+        run.update(_left_behind)
+        _left_behind = None
+
+
+@contextmanager
+def back_in_trio() -> Iterator[None]:
+    """Show Trio's run again within `away_from_trio`, for what the world around a simulated thread does."""
+    global _left_behind
+    left_behind = _left_behind
+    assert left_behind is not None
+    run = trio._core._run.GLOBAL_RUN_CONTEXT.__dict__
+    run.update(left_behind)
+    _left_behind = None
+    try:
+        yield
+    finally:
+        run.clear()
+        _left_behind = left_behind
+
+
+def virtual_time_s() -> float:
+    """Trio's time, also within `away_from_trio`."""
+    return trio.current_time() if _left_behind is None else _left_behind["runner"].current_time()
 
 
 async def _order_of_tasks() -> list[int]:

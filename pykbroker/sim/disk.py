@@ -13,9 +13,11 @@ from random import Random
 from typing import NoReturn
 from uuid import UUID
 
-from pykbroker.storage.files.disk import Buffer, DiskSpace
+from pykbroker.storage.files.disk import Buffer, DiskSpace, Turn
 from pykbroker.storage.files.errors import DirectoryLocked, file_error
 from pykbroker.storage.files.gathered_writes import IOV_MAX, write_all
+
+from .interleaving import InterleavedTurn
 
 _SIZE_BYTES = 2**40
 _BOOT_ID_STEP = 0x9E3779B97F4A7C15F39CC0605CEDC835
@@ -406,6 +408,9 @@ class SimulatedDisk:
             raise DirectoryLocked(posixpath.dirname(path))
         self._locked.add(path)
         return SimulatedLock(self._locked, path)
+
+    def turn(self) -> Turn:
+        return InterleavedTurn()
 
 
 def _names(path: str) -> list[str]:

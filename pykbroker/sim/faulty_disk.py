@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from random import Random
 
-from pykbroker.storage.files.disk import Buffer, Disk, DiskFile, DiskLock, DiskSpace
+from pykbroker.storage.files.disk import Buffer, Disk, DiskFile, DiskLock, DiskSpace, Turn
 from pykbroker.storage.files.errors import DiskFailed, FileError, file_error
 
 ROOM_ERRORS = frozenset((errno.ENOSPC, errno.EDQUOT))
@@ -205,3 +205,6 @@ class FaultyDisk:
 
     def lock(self, path: str) -> DiskLock:
         return self._disk.lock(path)
+
+    def turn(self) -> Turn:
+        return self._disk.turn()

@@ -17,8 +17,8 @@ from .clock import SimulatedClock
 from .disk import SimulatedDisk
 from .faulty_disk import FaultyDisk
 from .network import SimulatedNetwork
-from .process import SimulatedProcess
-from .process_disk import ProcessDied, ProcessDisk
+from .process import ProcessDied, SimulatedProcess
+from .process_disk import ProcessDisk
 from .threads import SimulatedThreads
 
 LOG_DIRECTORY = "/data"
@@ -74,6 +74,7 @@ class SimulatedNode:
         self._nursery = nursery
         self.process = ProcessDisk(self.faulty_disk, self._die_at_once)
         self.die_at(dies_at, is_power_cut=is_power_cut)
+        self._threads = SimulatedThreads(random.Random(self._rng.random()))
         self._node = Node(
             self.config,
             HANDLERS,
@@ -81,7 +82,7 @@ class SimulatedNode:
                 disk=self.process,
                 network=self._host,
                 clock=self.clock,
-                threads=SimulatedThreads(random.Random(self._rng.random())),
+                threads=self._threads,
                 rng=random.Random(self._rng.random()),
             ),
         )
@@ -146,6 +147,7 @@ class SimulatedNode:
         """End the process: nothing of it reaches the network or the disk any more."""
         assert self._running is not None
         self.process.is_dead = True
+        self._threads.die()
         self._running.cancel()
         self._host.die()
         self._tasks.resume()

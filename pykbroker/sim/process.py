@@ -1,4 +1,4 @@
-"""The tasks of one simulated process, which can be stopped as by SIGSTOP: nothing of it runs.
+"""The tasks of one simulated process, which can be stopped as by SIGSTOP: nothing of it runs, its threads included.
 
 Its clocks go on, its connections stay, what it is sent waits in its buffers, and whoever connects is accepted by its
 machine. When it goes on, all timers that have run out meanwhile do so at once.
@@ -13,6 +13,10 @@ import trio
 from .determinism import run_queue
 
 _process: ContextVar[SimulatedProcess | None] = ContextVar("process", default=None)
+
+
+class ProcessDied(BaseException):
+    """The death of the process, which is no `Exception`: no process lives to handle its own death."""
 
 
 class SimulatedProcess(trio.abc.Instrument):

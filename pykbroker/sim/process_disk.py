@@ -1,21 +1,23 @@
 """A disk as one process sees it: the process may die between any two changes, and does nothing more to the disk then.
 
 Its death is an exception that nobody handles (`ProcessDied`), at the change that it did not get to. Everything that the
-process still tries before it notices meets the same exception, also what stands in `finally` blocks.
+process still tries before it notices meets the same exception, also what stands in `finally` blocks. In front of each
+operation of a simulated thread, and behind each change, others may go on.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import TypeVarTuple, Unpack
 
-from pykbroker.storage.files.disk import Buffer, Disk, DiskFile, DiskLock, DiskSpace
+from pykbroker.storage.files.disk import Buffer, Disk, DiskFile, DiskLock, DiskSpace, Turn
 from pykbroker.storage.files.gathered_writes import IOV_MAX
 
 from .faulty_disk import CHANGES
+from .interleaving import InterleavedTurn, hand_over, on_the_loop
+from .process import ProcessDied
 
-
-class ProcessDied(BaseException):
-    """The death of the process, which is no `Exception`: no process lives to handle its own death."""
+Ts = TypeVarTuple("Ts")
 
 
 class ProcessDisk:
@@ -37,13 +39,24 @@ class ProcessDisk:
 
     def attempt(self, operation: str) -> None:
         """Raises ProcessDied instead of the operation."""
-        if not self.is_dead and operation in CHANGES:
+        self.hand_over()
+        if operation in CHANGES:
             if self.changes == self.dies_at:
-                self._on_death()
-            else:
-                self.changes += 1
+                on_the_loop(self._on_death)
+                raise ProcessDied(operation)
+            self.changes += 1
+
+    def change(self, operation: str, function: Callable[[Unpack[Ts]], object], *args: *Ts) -> None:
+        self.attempt(operation)
+        function(*args)
+        self.hand_over()
+
+    def hand_over(self, *, waits: bool = False) -> None:
+        """Let others go on, where this is a simulated thread. Raises ProcessDied where the process dies meanwhile."""
+        if not self.is_dead:
+            hand_over(waits=waits)
         if self.is_dead:
-            raise ProcessDied(operation)
+            raise ProcessDied
 
     def appended(self, path: str, parts: Sequence[Buffer]) -> None:
         if self._wanted is not None and self._wanted(path, b"".join(parts)):
@@ -67,8 +80,7 @@ class ProcessDisk:
         return self.disk.list_directory(path)
 
     def make_directory(self, path: str) -> None:
-        self.attempt("make_directory")
-        self.disk.make_directory(path)
+        self.change("make_directory", self.disk.make_directory, path)
 
     def modified_ms(self, path: str) -> int | None:
         self.attempt("look at")
@@ -79,24 +91,19 @@ class ProcessDisk:
         return self.disk.read_file(path)
 
     def replace_file(self, path: str, data: bytes, *, sync: bool = True) -> None:
-        self.attempt("replace_file")
-        self.disk.replace_file(path, data, sync=sync)
+        self.change("replace_file", lambda: self.disk.replace_file(path, data, sync=sync))
 
     def rename(self, source: str, target: str) -> None:
-        self.attempt("rename")
-        self.disk.rename(source, target)
+        self.change("rename", self.disk.rename, source, target)
 
     def remove(self, path: str) -> None:
-        self.attempt("remove")
-        self.disk.remove(path)
+        self.change("remove", self.disk.remove, path)
 
     def remove_directory(self, path: str) -> None:
-        self.attempt("remove_directory")
-        self.disk.remove_directory(path)
+        self.change("remove_directory", self.disk.remove_directory, path)
 
     def sync_directory(self, path: str) -> None:
-        self.attempt("sync_directory")
-        self.disk.sync_directory(path)
+        self.change("sync_directory", self.disk.sync_directory, path)
 
     def sync_volume(self, path: str) -> bool:
         self.attempt("sync_volume")
@@ -113,6 +120,9 @@ class ProcessDisk:
     def lock(self, path: str) -> DiskLock:
         self.attempt("create")
         return ProcessLock(self, self.disk.lock(path))
+
+    def turn(self) -> Turn:
+        return InterleavedTurn(self.hand_over)
 
 
 class ProcessLock:
@@ -161,26 +171,23 @@ class ProcessFile:
                 raise
         self._file.append(parts)
         self._process.appended(self.path, parts)
+        self._process.hand_over()
 
     def preallocate(self, size: int) -> None:
-        self._process.attempt("preallocate")
-        self._file.preallocate(size)
+        self._process.change("preallocate", self._file.preallocate, size)
 
     def end_of_data(self) -> int:
         self._process.attempt("look at")
         return self._file.end_of_data()
 
     def truncate(self, size: int) -> None:
-        self._process.attempt("truncate")
-        self._file.truncate(size)
+        self._process.change("truncate", self._file.truncate, size)
 
     def sync(self) -> None:
-        self._process.attempt("sync")
-        self._file.sync()
+        self._process.change("sync", self._file.sync)
 
     def check_written(self) -> None:
-        self._process.attempt("sync")
-        self._file.check_written()
+        self._process.change("sync", self._file.check_written)
 
     def close(self) -> None:
         if not self._process.is_dead:

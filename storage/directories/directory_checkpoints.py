@@ -14,7 +14,6 @@ from pykbroker.protocol.topic_partition import TopicPartition
 from ..files.checkpoints import CLEANED_OFFSET, HIGH_WATERMARK, LOG_START_OFFSET, RECOVERY_POINT, OffsetCheckpoint
 from ..files.disk import Disk
 from ..files.errors import CorruptLog
-from ..files.flush_turns import Turn
 from ..log.log import Log
 from .directory_names import deleted_partitions
 
@@ -38,7 +37,7 @@ class DirectoryCheckpoints:
         self._written: dict[str, dict[TopicPartition, int]] = {}
         """What the files hold."""
         self._missing: set[str] = set()
-        self._writing = Turn()
+        self._writing = disk.turn()
         self.lowerings = 0
         """How often logs were truncated: who looks at high watermarks, and writes them later, remembers it."""
         self._lowered: dict[TopicPartition, int] = {}

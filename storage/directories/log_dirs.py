@@ -17,7 +17,6 @@ from pykbroker.protocol.uuids import random_uuid, uuid_from_text, uuid_to_text
 
 from ..files.disk import Disk, DiskLock, DiskSpace
 from ..files.errors import CorruptLog, InconsistentDirectory, NoRoom
-from ..files.flush_turns import Turn
 from ..log.log import PRODUCER_ID_EXPIRATION_MS, Log
 from ..log.recovery_progress import RecoveryProgress
 from ..segments.log_config import LogConfig
@@ -126,7 +125,7 @@ class LogDirectory:
         self._unsynced_topic_ids = UnsyncedTopicIds(disk)
         self._promotions = self._synced_promotions = 0
         """How many copies have become logs, and of how many the names are durable."""
-        self._noting_boot_id = Turn()
+        self._noting_boot_id = disk.turn()
         """Logs are opened in threads, and each of the last ones may find that none is left."""
 
     def __repr__(self) -> str:

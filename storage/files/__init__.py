@@ -1,8 +1,9 @@
 """Files as a log needs them: the `Disk` contract and its real disk, gathered writes, checkpoints, errors.
 
-- `disk`: the contract `Disk` and `DiskFile`, and the real one, `OsDisk`; `read_only_disk`: for commands that only look.
+- `disk`: the contract `Disk` and `DiskFile`, turns of threads, and the real one, `OsDisk`.
+- `read_only_disk`: the real disk for commands that only look.
 - `errors`: what a disk, a log and a directory may raise.
 - `gathered_writes`: appends of many buffers; `cached_reads`: reads that never wait for the disk.
 - `checkpoints`: Kafka's checkpoint files.
-- `steps`: long work on records as a generator; `flush_turns`: turns among the threads that flush a log.
+- `steps`: long work on records as a generator; `flush_turns`: the turns of the threads that flush a log.
 """

@@ -13,12 +13,14 @@ import os
 import shutil
 from collections.abc import Sequence
 from contextlib import suppress
+from threading import Lock
+from types import TracebackType
 from typing import NamedTuple, Protocol
 
 from .errors import DirectoryLocked, DiskFailed, file_error
 from .gathered_writes import IOV_MAX, Buffer, write_all
 
-__all__ = ["Buffer", "Disk", "DiskFile", "DiskLock", "DiskSpace", "OsDisk", "OsDiskFile", "OsDiskLock"]
+__all__ = ["Buffer", "Disk", "DiskFile", "DiskLock", "DiskSpace", "OsDisk", "OsDiskFile", "OsDiskLock", "Turn"]
 
 _BOOT_ID = "/proc/sys/kernel/random/boot_id"
 _READ_BYTES = 1 << 16
@@ -100,6 +102,19 @@ class DiskLock(Protocol):
     def release(self) -> None: ...
 
 
+class Turn(Protocol):
+    """A turn is for one thread at a time: whoever enters waits until nobody else has it."""
+
+    def __enter__(self) -> bool: ...
+    def __exit__(
+        self, kind: type[BaseException] | None, exception: BaseException | None, trace: TracebackType | None, /
+    ) -> None: ...
+
+    def locked(self) -> bool:
+        """Tell whether somebody has the turn."""
+        ...
+
+
 class Disk(Protocol):
     def open(self, path: str, *, create: bool = False) -> DiskFile:
         """Open a file for reading and appending; the file must be there unless `create` says otherwise."""
@@ -161,6 +176,10 @@ class Disk(Protocol):
 
     def lock(self, path: str) -> DiskLock:
         """Hold the lock file until `release`; raises `DirectoryLocked` where somebody else does."""
+        ...
+
+    def turn(self) -> Turn:
+        """Return a new turn for the threads that work on the same files."""
         ...
 
 
@@ -483,3 +502,6 @@ class OsDisk:
                 raise DirectoryLocked(directory) from error
             raise file_error("lock", path, error) from error
         return OsDiskLock(descriptors)
+
+    def turn(self) -> Turn:
+        return Lock()

@@ -1,14 +1,7 @@
-"""Turns of the flushes of a log, which run in threads, among each other and with truncations.
+"""Turns of the flushes of a log, which run in threads, among each other and with truncations."""
 
-This is the one place of `storage` that knows of threads: it starts none, but whoever calls `Log.flush` does.
-"""
-
-from threading import Lock
-
+from .disk import Disk
 from .errors import DiskFailed
-
-Turn = Lock
-"""For one at a time: a directory's checkpoint files are written from several threads, too."""
 
 
 class FlushTurns:
@@ -18,7 +11,7 @@ class FlushTurns:
     long. failure: of the sync after which nothing of the log is synced any more.
     """
 
-    def __init__(self) -> None:
-        self.turn = Lock()
-        self.moving = Lock()
+    def __init__(self, disk: Disk) -> None:
+        self.turn = disk.turn()
+        self.moving = disk.turn()
         self.failure: DiskFailed | None = None

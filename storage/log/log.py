@@ -26,7 +26,7 @@ from pykbroker.protocol.records.checking import CheckBudget
 
 from ..files.disk import Buffer, Disk
 from ..files.errors import DiskFailed, FileError, NoRoom, OffsetOutOfRange
-from ..files.flush_turns import FlushTurns, Turn
+from ..files.flush_turns import FlushTurns
 from ..files.steps import Steps, run_steps
 from ..producers.producer_entry import BatchMetadata
 from ..producers.producer_replay import update_producers
@@ -116,8 +116,8 @@ class Log(LogState):
         self._rng = rng
         self._roll_jitter_ms = self._draw_jitter_ms()
         self._names = LogNames(disk, directory, are_durable=are_names_durable)
-        self._flushes = FlushTurns()
-        self.cleaning = Turn()
+        self._flushes = FlushTurns(disk)
+        self.cleaning = disk.turn()
         """Held by the thread that makes new segments for a compaction, or has another process make them."""
         self.before_first_flush: Callable[[], None] = lambda: None
         """Makes durable what the directory holds beside the log, and must not be missing where records are there. It is

@@ -12,7 +12,6 @@ from typing import NamedTuple
 from ..files.checkpoints import decode_checkpoint, encode_checkpoint
 from ..files.disk import Disk
 from ..files.errors import CorruptLog
-from ..files.flush_turns import Turn
 
 FILE_NAME = "leader-epoch-checkpoint"
 STAGED_SUFFIX = ".tmp"
@@ -44,7 +43,7 @@ class LeaderEpochs:
         self._path = path
         self._entries: list[EpochEntry] = []
         self._version = self._written_version = 0
-        self._writing = Turn()
+        self._writing = disk.turn()
         self._in_file: list[EpochEntry] = []
         self._is_file_durable = False
         self._is_staged = False

@@ -39,7 +39,9 @@ from pykbroker.server.node.broker import Broker
 from pykbroker.server.node.composition.replicas import replica_manager
 from pykbroker.server.node.composition.transactions import node_transactions
 from pykbroker.sim.clock import EPOCH_MS
+from pykbroker.sim.determinism import virtual_time_s
 from pykbroker.sim.network import SimulatedNetwork
+from pykbroker.sim.process_disk import ProcessDisk
 from pykbroker.sim.threads import SimulatedThreads
 from pykbroker.storage.directories.log_dirs import LogDirectory, format_directory
 from pykbroker.storage.files.disk import Disk, OsDisk
@@ -66,7 +68,10 @@ class VirtualClock:
         return EPOCH_MS + self.monotonic_ms()
 
     def monotonic_ms(self) -> int:
-        return round(trio.current_time() * 1000) if trio.lowlevel.in_trio_run() else 0
+        try:
+            return round(virtual_time_s() * 1000)
+        except RuntimeError:
+            return 0
 
 
 class _Controller:
@@ -110,6 +115,10 @@ def release_directories() -> None:
     _ON_REAL_DISKS.clear()
 
 
+def _never() -> None:
+    raise AssertionError("nobody lets this process die")
+
+
 class ApiNode:
     """Node 1, or another one. To be used within `in_virtual_time`, where it has to wait or tell the time."""
 
@@ -127,7 +136,7 @@ class ApiNode:
         self.incarnation_id: bytes | None = None
         """With which the broker is to register after its next start; without one, it counts as registered."""
         self.config = BrokerConfig({"node.id": str(node_id), "log.dirs": str(path / "data"), **(properties or {})})
-        self.disk = disk or OsDisk()
+        self.disk = ProcessDisk(disk or OsDisk(), _never)
         if disk is None:
             _ON_REAL_DISKS.add(self)
         self.rng = random.Random(node_id)

@@ -8,7 +8,7 @@ import itertools
 import trio
 
 from pykbroker.sim.faulty_disk import SYNCS, Fault
-from pykbroker.sim.process_disk import ProcessDied
+from pykbroker.sim.process import ProcessDied
 
 from .nodes import NODE_IDS, host
 from .plan import Kind

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import trio
 
 from pykbroker.protocol.records.batch import iter_batches, iter_records
-from pykbroker.sim.process_disk import ProcessDied
+from pykbroker.sim.process import ProcessDied
 from pykbroker.transactions.records import decode_record
 from pykbroker.transactions.transaction import TransactionState
 

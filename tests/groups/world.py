@@ -52,6 +52,7 @@ from pykbroker.server.node.broker import Broker
 from pykbroker.server.node.handlers import HANDLERS
 from pykbroker.sim.clock import SimulatedClock
 from pykbroker.sim.disk import SimulatedDisk
+from pykbroker.sim.process_disk import ProcessDisk
 from pykbroker.sim.threads import SimulatedThreads
 from pykbroker.storage.files.errors import CorruptLog
 from pykbroker.storage.log.log import AppendOrigin, AppendResult, Log, LogConfig
@@ -146,7 +147,7 @@ class World:
         self.config = BrokerConfig({"node.id": str(NODE_ID), **config})
         self.rng = Random(seed)
         self.clock = SimulatedClock()
-        self.disk = SimulatedDisk(self.rng)
+        self.disk = ProcessDisk(SimulatedDisk(self.rng), lambda: None)
         self.image = MetadataImage()
         self.replicas = FakeReplicas()
         self.controller = FakeController(self)

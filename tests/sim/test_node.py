@@ -13,7 +13,7 @@ import trio
 
 from pykbroker.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from pykbroker.sim.node import SimulatedNode
-from pykbroker.sim.process_disk import ProcessDied
+from pykbroker.sim.process import ProcessDied
 from tests.server.serving import Client
 from tests.sim.whole_node import TOPIC, World, produce_crash_and_read, run_world
 from tests.simulations import seed_groups, skip_when_time_is_up

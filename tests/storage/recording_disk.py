@@ -7,9 +7,10 @@ removal of a directory file by file. Nothing is lost here: a crash is a state ma
 import errno
 import posixpath
 from collections.abc import Callable, Sequence
+from threading import Lock
 from typing import NamedTuple, NoReturn, TypeAlias
 
-from pykbroker.storage.files.disk import Buffer, DiskSpace
+from pykbroker.storage.files.disk import Buffer, DiskSpace, Turn
 from pykbroker.storage.files.errors import DirectoryLocked, DiskFailed
 from pykbroker.storage.files.gathered_writes import IOV_MAX, write_all
 
@@ -328,6 +329,9 @@ class RecordingDisk:
 
     def boot_id(self) -> str:
         return self._boot_id
+
+    def turn(self) -> Turn:
+        return Lock()
 
     def lock(self, path: str) -> RecordingLock:
         self.open(path, create=True)

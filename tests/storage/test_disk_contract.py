@@ -4,6 +4,7 @@ import errno
 import os
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 from random import Random
@@ -11,7 +12,8 @@ from random import Random
 import pytest
 
 from pykbroker.sim.disk import SimulatedDisk
-from pykbroker.sim.process_disk import ProcessDied, ProcessDisk
+from pykbroker.sim.process import ProcessDied
+from pykbroker.sim.process_disk import ProcessDisk
 from pykbroker.storage.files.disk import Disk, OsDisk, OsDiskFile
 from pykbroker.storage.files.errors import DirectoryLocked, DiskFailed, NoRoom
 from pykbroker.storage.files.gathered_writes import write_all
@@ -55,6 +57,23 @@ def test_long_parts_and_empty_ones_are_one_append(either_disk: DiskAndPath) -> N
     file.append([])
     file.append([b"", b""])
     assert disk.read_file(f"{path}/a") == b"".join(parts)
+
+
+def test_a_turn_is_for_one_thread_at_a_time(either_disk: DiskAndPath) -> None:
+    turn, order = either_disk[0].turn(), []
+
+    def follow() -> None:
+        with turn:
+            order.append("second")
+
+    thread = threading.Thread(target=follow)
+    with turn:
+        assert turn.locked()
+        thread.start()
+        order.append("first")
+    thread.join()
+    assert order == ["first", "second"]
+    assert not turn.locked()
 
 
 def test_open_again_sees_the_bytes_and_appends_behind_them(either_disk: DiskAndPath) -> None:

@@ -82,9 +82,7 @@ class WatchedTurn:
 def waiting(monkeypatch: pytest.MonkeyPatch) -> threading.Semaphore:
     """Counts who waits for his turn."""
     monkeypatch.setattr(WatchedTurn, "waiting", threading.Semaphore(0))
-    for module in ("segments.leader_epochs", "directories.directory_checkpoints", "directories.log_dirs", "log.log"):
-        monkeypatch.setattr(f"pykbroker.storage.{module}.Turn", WatchedTurn, raising=False)
-    monkeypatch.setattr("pykbroker.storage.files.flush_turns.Lock", WatchedTurn)
+    monkeypatch.setattr(OsDisk, "turn", lambda self: WatchedTurn())
     return WatchedTurn.waiting
 
 
