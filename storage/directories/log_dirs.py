@@ -295,11 +295,11 @@ class LogDirectory:
         if found is None or found.topic_id != topic_id:
             self._write_new_topic_id(path, topic_id, is_new=found is None)
         if found is None or found.topic_id is None or not log.log_end_offset:
-            self._unsynced_topic_ids.add(path, topic_id)
+            self._unsynced_topic_ids.add(path)
             log.before_first_flush = partial(self._unsynced_topic_ids.sync, path)
         elif not self.was_clean_shutdown and not self._checkpoints.recovery_points.get(at):
             # What recovery found is served from now on, and nothing says yet that the id is as durable as it is.
-            self._unsynced_topic_ids.add(path, topic_id)
+            self._unsynced_topic_ids.add(path)
             self._unsynced_topic_ids.sync(path)
         self.logs[at] = log
         self.found.pop(at, None)  # only then: who finds nothing left looks at all logs

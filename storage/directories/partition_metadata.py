@@ -7,6 +7,7 @@ from collections.abc import Collection
 from pykbroker.protocol.uuids import uuid_from_text, uuid_to_text
 
 from ..files.disk import Disk
+from ..files.errors import FileError
 
 _log = logging.getLogger(__name__)
 
@@ -57,32 +58,40 @@ class UnsyncedTopicIds:
 
     def __init__(self, disk: Disk) -> None:
         self._disk = disk
-        self._topic_ids: dict[str, bytes] = {}
+        self._unsynced: dict[str, object] = {}
+        """Each has a mark of its own: a directory may go, and another one get its path, while a thread syncs."""
 
     def __bool__(self) -> bool:
-        return bool(self._topic_ids)
+        return bool(self._unsynced)
 
-    def add(self, path: str, topic_id: bytes) -> None:
-        self._topic_ids[path] = topic_id
+    def add(self, path: str) -> None:
+        self._unsynced[path] = object()
 
     def forget(self, path: str) -> None:
-        self._topic_ids.pop(path, None)
+        """Forget the topic id of a log that is about to be deleted."""
+        self._unsynced.pop(path, None)
 
     def forget_all(self) -> None:
         """Forget all ids: they are durable."""
-        self._topic_ids.clear()
+        self._unsynced.clear()
 
     def sync(self, path: str) -> None:
-        """Sync the topic id. May run in a thread, as a part of the log's first flush. Raises `FileError`."""
-        topic_id = self._topic_ids.get(path)
-        if topic_id is None:
+        """Sync the topic id. May run in a thread, as a part of the log's first flush, and beside the log's deletion.
+        Raises `FileError`.
+        """
+        mark = self._unsynced.get(path)
+        if mark is None:
             return
-        if self._disk.is_directory(path):
-            sync_topic_id(self._disk, path)
-        if self._topic_ids.get(path) == topic_id:
-            del self._topic_ids[path]
+        try:
+            if self._disk.is_directory(path):
+                sync_topic_id(self._disk, path)
+        except FileError:
+            if self._unsynced.get(path) is mark:
+                raise
+        if self._unsynced.get(path) is mark:
+            self._unsynced.pop(path, None)
 
     def sync_all(self, paths: Collection[str]) -> None:
-        for path in list(self._topic_ids):
+        for path in list(self._unsynced):
             if path in paths:
                 self.sync(path)

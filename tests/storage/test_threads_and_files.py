@@ -32,14 +32,14 @@ TIMEOUT_S = 60.0
 class HeldSyncs:
     """The first sync of a file with this in its name waits until somebody says so."""
 
-    def __init__(self, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def __init__(self, name: str, monkeypatch: pytest.MonkeyPatch, *, call: str = "fsync") -> None:
         self._name = name
-        self._real = os.fsync
+        self._real = getattr(os, call)
         self.begun = threading.Event()
         self.may_end = threading.Event()
-        monkeypatch.setattr(os, "fsync", self._fsync)
+        monkeypatch.setattr(os, call, self._sync)
 
-    def _fsync(self, descriptor: int) -> None:
+    def _sync(self, descriptor: int) -> None:
         if self._name in os.readlink(f"/proc/self/fd/{descriptor}") and not self.begun.is_set():
             self.begun.set()
             assert self.may_end.wait(TIMEOUT_S)
@@ -143,6 +143,18 @@ def test_a_flush_of_a_log_that_is_deleted_meanwhile_leaves_nothing_in_the_next_o
     making.result(TIMEOUT_S)
     assert (tmp_path / "d" / "t-0" / "leader-epoch-checkpoint").read_text() == "0\n1\n0 0\n"
     assert not (tmp_path / "d" / "t-0" / "leader-epoch-checkpoint.tmp").exists()
+    directory.release()
+
+
+def test_a_checkpoint_of_a_log_that_is_deleted_meanwhile_is_no_failure_of_the_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The log's name goes while its topic id is made durable; the directory must not go offline for it."""
+    directory = new_directory(tmp_path / "d")
+    log = directory_log(directory)
+    append(log, 1)
+    with HeldSyncs("partition.metadata", monkeypatch, call="fdatasync").during(directory.checkpoint_recovery_points):
+        directory.delete_log(log)
     directory.release()
 
 
