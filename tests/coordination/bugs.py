@@ -242,4 +242,20 @@ def batches_that_come_late_open_transactions() -> Iterator[None]:
         yield
 
 
+# Threads
+
+
+@BUGS.plant(339)
+def a_flush_promises_what_is_appended_during_it() -> Iterator[None]:
+    """Threads that do their work at once cannot have this: nothing is appended meanwhile."""
+    flush = Log._flush
+
+    def flush_and_promise(self: Log) -> None:
+        flush(self)
+        self.recovery_point = max(self.recovery_point, self.log_end_offset)
+
+    with patch.object(Log, "_flush", flush_and_promise):
+        yield
+
+
 HUNT = BUGS.hunt("coordination", partial(is_wrong, simulate))
