@@ -36,7 +36,7 @@ class InterleavedCall(Generic[T]):
         self._result: T
         context = copy_context()
         context.run(_call.set, self)
-        self._greenlet = greenlet(self._run)
+        self._greenlet: Any = greenlet(self._run)
         self._greenlet.gr_context = context
 
     def _run(self) -> None:
@@ -44,9 +44,16 @@ class InterleavedCall(Generic[T]):
 
     def step(self) -> float | None:
         """Run to the next stop. Returns how many seconds that lasts, None at the end. Raises what the function does."""
-        with away_from_trio():
-            self._greenlet.switch()
-        return None if self._greenlet.dead else self._stop_s
+        is_over = True
+        try:
+            with away_from_trio():
+                self._greenlet.switch()
+            is_over = self._greenlet.dead
+        finally:
+            if is_over:
+                # What the function held is to be gone with it: files close when nobody knows of them any more.
+                del self._greenlet, self._function
+        return None if is_over else self._stop_s
 
     @property
     def result(self) -> T:

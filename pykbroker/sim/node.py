@@ -36,11 +36,16 @@ class SimulatedNode:
         port: int = 9092,
         overrides: Mapping[str, str] | None = None,
         clock: SimulatedClock | None = None,
+        has_calm_threads: bool = False,
     ) -> None:
-        """Make the node. name: of its machine in the network, whose links can be cut. overrides: its configuration."""
+        """Make the node. name: of its machine in the network, whose links can be cut. overrides: its configuration.
+
+        has_calm_threads: its threads stand still nowhere (`SimulatedThreads`).
+        """
         self._rng = rng
         self._host = network.of(name or f"machine of port {port}")
         self._tasks = SimulatedProcess()
+        self._has_calm_threads = has_calm_threads
         self._running: trio.CancelScope | None = None
         self._node: Node | None = None
         self._ended = trio.Event()
@@ -74,7 +79,7 @@ class SimulatedNode:
         self._nursery = nursery
         self.process = ProcessDisk(self.faulty_disk, self._die_at_once)
         self.die_at(dies_at, is_power_cut=is_power_cut)
-        self._threads = SimulatedThreads(random.Random(self._rng.random()))
+        self._threads = SimulatedThreads(random.Random(self._rng.random()), are_calm=self._has_calm_threads)
         self._node = Node(
             self.config,
             HANDLERS,
@@ -128,6 +133,10 @@ class SimulatedNode:
     def resume(self) -> None:
         """SIGCONT; also where it is not paused."""
         self._tasks.resume()
+
+    def calm_threads(self) -> None:
+        """Let its threads stand still nowhere from now on, after starts to come, too."""
+        self._has_calm_threads = self._threads.are_calm = True
 
     @property
     def is_paused(self) -> bool:

@@ -35,10 +35,12 @@ def cpu_of_threads_s() -> float:
 class SimulatedThreads:
     """The threads of one node: at most `limit` run at a time. The seed draws who waits how long, and where.
 
-    A function that has begun runs to its end, whoever is cancelled meanwhile, unless the process dies.
+    A function that has begun runs to its end, whoever is cancelled meanwhile, unless the process dies. are_calm: nobody
+    stands still; a function is done at once when it has begun.
     """
 
-    def __init__(self, rng: random.Random, limit: int = 8) -> None:
+    def __init__(self, rng: random.Random, limit: int = 8, *, are_calm: bool = False) -> None:
+        self.are_calm = are_calm
         self._rng = rng
         self._limiter = trio.CapacityLimiter(limit)
         self._death = trio.Event()
@@ -67,6 +69,8 @@ class SimulatedThreads:
             await trio.lowlevel.checkpoint()
 
     def _draw_s(self) -> float | None:
+        if self.are_calm:
+            return None
         drawn = self._rng.random()
         for probability, longest_s in _STOPS:
             if drawn < probability:

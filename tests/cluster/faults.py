@@ -210,13 +210,14 @@ class Troublemaker:
             self._stage.network.slow(name, other, delay_ms=delay_ms, loss=loss)
 
     def heal(self) -> None:
-        """All links and disks are good, and nobody is paused."""
+        """All links and disks are good, nobody is paused, and no thread stands still."""
         network = self._stage.network
         network.heal()
         for one, other in itertools.product((*HOSTS, CLIENTS), repeat=2):
             network.slow(one, other)
         for node in self._stage.cluster.nodes.values():
             node.resume()
+            node.calm_threads()
             node.faulty_disk.restart()
 
     async def start_all(self) -> None:

@@ -54,7 +54,8 @@ def _are_settled(lives: Lives) -> bool:
     ahead = [life for life in lives.values() if life.controller_state.active]
     images = [*(each.image for each in others), *(each.controller_state.image for each in ahead)]
     return all(image == first.image for image in images) and all(
-        len(partitions) == len(state.replicas) and is_settled(partitions) for _, state, partitions in _replicas(lives)
+        len(partitions) == len(state.replicas) and is_settled(partitions, leader=state.leader)
+        for _, state, partitions in _replicas(lives)
     )
 
 

@@ -11,8 +11,7 @@ from collections import Counter, defaultdict, deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-import trio
-
+from pykbroker.sim.determinism import virtual_time_s
 from tests.replication.simulation.invariants import ensure
 
 MOST_LINES = 100
@@ -34,7 +33,7 @@ class Lines(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         line = record.levelno, record.name, str(record.msg)
         self.counts[line] += 1
-        times, now_s = self._times[line], trio.current_time()
+        times, now_s = self._times[line], virtual_time_s()
         if len(times) == MOST_LINES and now_s - times[0] < _WITHIN_S:
             self.hot.append(f"{MOST_LINES + 1} times from {times[0]:.3f} to {now_s:.3f}: {record.name}: {record.msg}")
             times.clear()

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 
 import trio
 
+from pykbroker.sim.determinism import virtual_time_s
 from tests.replication.simulation.invariants import ensure
 
 MOST_TURNS = 50_000
@@ -30,7 +31,7 @@ class Standstill(trio.abc.Instrument):
         self.found = ""
 
     def before_io_wait(self, _timeout_s: float) -> None:
-        now_s = trio.current_time()
+        now_s = virtual_time_s()
         if now_s != self._now_s:
             self._now_s, self._turns = now_s, 0
             self._steps.clear()

@@ -84,10 +84,18 @@ def _shown(entry: ProducerEntry) -> tuple[object, ...]:
     )
 
 
-def is_settled(partitions: Iterable[Partition]) -> bool:
-    """Whether the replicas have come to the same end, as far as they say: there may be more on its way."""
+def is_settled(partitions: Sequence[Partition], *, leader: int) -> bool:
+    """Whether the replicas have come to the same end, as far as they say: there may be more on its way.
+
+    Followers hear of their leader's log start with the next answer to a fetch.
+    """
     states = {(each.log.log_end_offset, each.high_watermark, each.last_stable_offset) for each in partitions}
-    return len(states) == 1 and all(end == high_watermark for end, high_watermark, _ in states)
+    starts = {each.local_id: each.log.log_start_offset for each in partitions}
+    return (
+        len(states) == 1
+        and all(end == high_watermark for end, high_watermark, _ in states)
+        and starts.get(leader) == min(starts.values())
+    )
 
 
 def check_watermarks(at: str, partitions: Iterable[Partition]) -> None:

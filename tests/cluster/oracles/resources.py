@@ -61,6 +61,7 @@ EXPLAINED = frozenset(
         "_EncodedTopic.states",
         "FetchSessionCache._by_id",  # with those of fetchers that are gone: `max.incremental.fetch.session.cache.slots`
         "FetchSession.cached",
+        "_Sessions._watches",
         "SessionWatch._changed",
         "SessionWatch._ended",
         "SessionWatch._unsettled",
