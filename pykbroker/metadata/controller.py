@@ -211,6 +211,12 @@ class Controller:
             if self._state.active:
                 self._rounds.observe(record, self._now_ms)
 
+    def heartbeat_arrived(self, request: BrokerHeartbeatRequest, now_ms: int) -> None:
+        """Note a heartbeat that waits for its step: its broker lives. Kafka's `trackBrokerHeartbeat`."""
+        broker = self._state.image.brokers.get(request.broker_id) if self._state.active else None
+        if broker is not None and broker.epoch == request.broker_epoch:
+            self._state.sessions.heartbeat_arrived(broker.id, now_ms)
+
     def next_deadline_ms(self) -> int | None:
         """Return when `expire` has something to do, on the clock of `now_ms`.
 

@@ -3,6 +3,11 @@
 The models are Kafka's `BrokerHeartbeatTracker` and `BrokerHeartbeatManager`. Nothing of it is recorded: a new
 controller gives every broker a whole session, and hears from it before that is over. The broker in the controller's own
 process needs no heartbeats to stay: if it hangs, the controller hangs with it, and it reads what the controller writes.
+
+A session counts from the arrival of the latest heartbeat, not from its turn with the controller. A controller that
+notices the end of a session too late was stopped meanwhile, or had no processor: what brokers sent lies in its sockets.
+So the session goes on once, for as long as the notice was late and no longer than `LONGEST_EXCUSE_MS`. Apache Kafka,
+which reads sockets in threads of their own, has no such rule.
 """
 
 from __future__ import annotations
@@ -12,6 +17,8 @@ from dataclasses import dataclass
 from typing import Final
 
 NOT_HEARD_OF: Final = -1
+LONGEST_EXCUSE_MS: Final = 1000
+"""To read what lies in sockets does not take longer, be the controller stopped for ever so long."""
 
 
 @dataclass(slots=True)
@@ -20,12 +27,14 @@ class Session:
 
     epoch: of its registration; NOT_HEARD_OF where only an earlier controller heard of it.
     shutdown_offset: where the log ended when it began a controlled shutdown with this controller.
+    excused: since the last heartbeat, for a notice that came late.
     """
 
     contact_ms: int
     epoch: int
     metadata_offset: int = -1
     shutdown_offset: int | None = None
+    excused: bool = False
 
 
 class Sessions:
@@ -43,7 +52,14 @@ class Sessions:
     def heard_of(self, broker_id: int, epoch: int, metadata_offset: int, now_ms: int) -> Session:
         session = self._sessions.setdefault(broker_id, Session(now_ms, epoch))
         session.contact_ms, session.epoch, session.metadata_offset = now_ms, epoch, metadata_offset
+        session.excused = False
         return session
+
+    def heartbeat_arrived(self, broker_id: int, now_ms: int) -> None:
+        """A heartbeat of the broker's latest registration waits for its turn with the controller."""
+        session = self._sessions.get(broker_id)
+        if session is not None:
+            session.contact_ms, session.excused = now_ms, False
 
     def forget(self, broker_id: int) -> None:
         self._sessions.pop(broker_id, None)
@@ -54,11 +70,17 @@ class Sessions:
         return session is not None and session.epoch == epoch and now_ms - session.contact_ms < self._timeout_ms
 
     def take_expired(self, now_ms: int) -> int | None:
-        """One that was silent for too long; it is forgotten."""
+        """One that was silent for too long; it is forgotten. Those that are excused from now on are not among them."""
         for broker_id, session in self._sessions.items():
-            if broker_id != self._node_id and now_ms - session.contact_ms >= self._timeout_ms:
-                del self._sessions[broker_id]
-                return broker_id
+            late_ms = now_ms - session.contact_ms - self._timeout_ms
+            if broker_id == self._node_id or late_ms < 0:
+                continue
+            if late_ms and not session.excused:
+                session.contact_ms += late_ms + min(late_ms, LONGEST_EXCUSE_MS)
+                session.excused = True
+                continue
+            del self._sessions[broker_id]
+            return broker_id
         return None
 
     def next_deadline_ms(self) -> int | None:

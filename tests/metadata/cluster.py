@@ -79,11 +79,13 @@ class Cluster:
         return self.step(request)[1]
 
     def advance(self, ms: int) -> list[Message]:
-        """Lets time pass and sessions expire."""
-        self.now_ms += ms
+        """Lets time pass and sessions expire, each at its time."""
+        end_ms = self.now_ms + ms
         records: list[Message] = []
-        while (deadline := self.controller.next_deadline_ms()) is not None and deadline <= self.now_ms:
+        while (deadline := self.controller.next_deadline_ms()) is not None and deadline <= end_ms:
+            self.now_ms = max(self.now_ms, deadline)
             records += self.take(self.controller.expire(self.now_ms))
+        self.now_ms = end_ms
         return records
 
     def register(

@@ -8,6 +8,7 @@ import pytest
 
 from pykbroker.metadata.features import SUPPORTED_FEATURES, UnsupportedFeatureLevel, finalized_features
 from pykbroker.metadata.partition_state import PartitionState
+from pykbroker.metadata.sessions import LONGEST_EXCUSE_MS
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages.brokers import (
     AllocateProducerIdsRequest,
@@ -142,6 +143,42 @@ def test_a_silent_broker_is_fenced_and_what_it_led_is_led_by_the_next_in_sync_re
     cluster.heartbeat(2)
     assert cluster.image.is_alive(2)
     assert (partition(cluster).leader, partition(cluster).isr) == (3, (3, 1))
+
+
+def test_a_controller_that_was_stopped_reads_what_came_meanwhile_before_it_fences_anybody() -> None:
+    cluster = three_nodes()
+    cluster.now_ms += 60_000
+    assert cluster.take(cluster.controller.expire(cluster.now_ms)) == []
+    cluster.heartbeat(3)
+    cluster.advance(LONGEST_EXCUSE_MS - 1)
+    assert cluster.image.is_alive(2)
+    cluster.advance(1)
+    assert not cluster.image.is_alive(2)
+    assert cluster.image.is_alive(3)
+
+
+def test_a_controller_is_excused_once_for_the_silence_of_a_broker_and_for_no_longer_than_it_was_late() -> None:
+    cluster = three_nodes()
+    cluster.now_ms += 9_000 + 30
+    assert cluster.take(cluster.controller.expire(cluster.now_ms)) == []
+    assert cluster.controller.next_deadline_ms() == cluster.now_ms + 30
+    cluster.now_ms += 5_000
+    assert cluster.take(cluster.controller.expire(cluster.now_ms))
+    assert cluster.take(cluster.controller.expire(cluster.now_ms))
+    assert not cluster.image.is_alive(2)
+    assert not cluster.image.is_alive(3)
+
+
+def test_a_heartbeat_that_waits_for_its_step_shows_that_the_broker_lives_if_its_epoch_is_the_latest() -> None:
+    cluster = three_nodes()
+    epoch = cluster.image.brokers[2].epoch
+    cluster.now_ms += 8_999
+    cluster.heartbeat(3)
+    for each in (epoch - 1, epoch):
+        assert cluster.controller.next_deadline_ms() == cluster.now_ms + 1
+        heartbeat = BrokerHeartbeatRequest(broker_id=2, broker_epoch=each)
+        cluster.controller.heartbeat_arrived(heartbeat, cluster.now_ms)
+    assert cluster.controller.next_deadline_ms() == cluster.now_ms + 9_000
 
 
 def test_the_last_in_sync_replica_is_eligible_and_leads_when_it_is_back() -> None:

@@ -38,7 +38,7 @@ from pykbroker.server.quorum.metadata_log import MetadataLog
 from pykbroker.server.quorum.metadata_publisher import PARTITIONS_AT_ONCE, MetadataPublisher
 from pykbroker.server.quorum.raft_channel import RaftChannel
 from pykbroker.server.quorum.raft_driver import RaftDriver
-from pykbroker.server.runtime.clock import SystemClock
+from pykbroker.server.runtime.clock import Clock, SystemClock
 from pykbroker.sim.disk import SimulatedDisk
 from pykbroker.sim.network import SimulatedNetwork
 from pykbroker.storage.files.disk import Disk, OsDisk
@@ -54,8 +54,15 @@ DIRECTORY = "/data/__cluster_metadata-0"
 class Quorum:
     """A quorum of one: raft, the image and the controller on one metadata log."""
 
-    def __init__(self, disk: Disk, directory: str, threads: InlineThreads, append_linger_ms: int = 0) -> None:
-        clock = SystemClock()
+    def __init__(
+        self,
+        disk: Disk,
+        directory: str,
+        threads: InlineThreads,
+        append_linger_ms: int = 0,
+        clock: Clock | None = None,
+    ) -> None:
+        clock = clock or SystemClock()
         log = MetadataLog.open(disk, directory, LogConfig(), clean_shutdown=False, now_ms=0)
         voters = VoterSet([Voter(NODE_ID, "127.0.0.1", 9093)])
         replica = LocalReplica(NODE_ID, cluster_id=CLUSTER_ID)
@@ -92,9 +99,10 @@ def simulated_disk() -> SimulatedDisk:
     return disk
 
 
-async def register_broker(quorum: Quorum) -> None:
+async def register_broker(quorum: Quorum, broker_id: int = NODE_ID) -> BrokerHeartbeatRequest:
+    """Return the heartbeat that has unfenced the broker."""
     registration = BrokerRegistrationRequest(
-        broker_id=NODE_ID,
+        broker_id=broker_id,
         cluster_id=CLUSTER_ID,
         incarnation_id=bytes(range(16)),
         features=[
@@ -106,9 +114,10 @@ async def register_broker(quorum: Quorum) -> None:
     answer = await quorum.controller.submit(registration)
     assert answer.error_code == ErrorCode.NONE
     heartbeat = BrokerHeartbeatRequest(
-        broker_id=NODE_ID, broker_epoch=answer.broker_epoch, current_metadata_offset=quorum.image.offset
+        broker_id=broker_id, broker_epoch=answer.broker_epoch, current_metadata_offset=quorum.image.offset
     )
     assert (await quorum.controller.submit(heartbeat)).error_code == ErrorCode.NONE
+    return heartbeat
 
 
 async def create_topic(quorum: Quorum, name: str) -> CreateTopicsResponse:
@@ -334,6 +343,40 @@ def handled_requests(quorum: Quorum) -> list[CreateTopicsRequest]:
 
     controller.handle_in_turns = note  # type: ignore[method-assign]
     return given
+
+
+class ClockThatIsSet(SystemClock):
+    ahead_ms = 0
+
+    def monotonic_ms(self) -> int:
+        return super().monotonic_ms() + self.ahead_ms
+
+
+def test_a_heartbeat_counts_from_its_arrival_and_not_from_its_step() -> None:
+    async def scenario() -> None:
+        clock = ClockThatIsSet()
+        quorum = Quorum(simulated_disk(), DIRECTORY, InlineThreads(), clock=clock)
+        async with trio.open_nursery() as nursery:
+            await nursery.start(quorum.run)
+            heartbeat = await register_broker(quorum, broker_id=2)
+            controller = quorum.controller._controller
+            handle = controller.handle_in_turns
+            session_ends = [controller.next_deadline_ms()]
+
+            def note(*args: Any, **values: Any) -> Any:
+                session_ends.append(controller.next_deadline_ms())
+                return handle(*args, **values)
+
+            controller.handle_in_turns = note  # type: ignore[method-assign]
+            clock.ahead_ms += 4_000
+            await quorum.controller.submit(heartbeat)
+            nursery.cancel_scope.cancel()
+        first, at_its_step = session_ends
+        assert first is not None
+        assert at_its_step is not None
+        assert at_its_step - first >= 4_000
+
+    trio.run(scenario)
 
 
 def test_a_fault_of_the_rules_is_told_to_whoever_asked_and_the_controller_goes_on() -> None:

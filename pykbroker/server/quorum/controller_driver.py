@@ -9,7 +9,7 @@ Kafka's counterpart is `QuorumController`, whose event queue is one thread; here
   appended as one atomic batch, and replays them. A long step takes many turns of the event loop, and nobody else asks
   the controller for anything in between.
 - What nodes ask of their own accord comes before what clients ask, so that no client keeps a broker from showing that
-  it lives. A large request is cut into pieces, each of which is one step.
+  it lives; a heartbeat counts from its arrival. A large request is cut into pieces, each of which is one step.
 - A request is answered when its records are committed and every listener of this node's image has seen them, so that
   whoever holds an answer sees its effect in every later read; with `until_applied=False` when they are committed.
 - Where another node leads, or this node in a later epoch, the controller forgets its state. What is not committed, or
@@ -155,6 +155,8 @@ class ControllerDriver:
         """
         if self._epoch is None:
             return await Turn(self._long).through(_not_controller(request))
+        if isinstance(request, BrokerHeartbeatRequest):
+            self._controller.heartbeat_arrived(request, self._clock.monotonic_ms())
         if isinstance(request, DescribeQuorumRequest):
             return describe_quorum(self._raft, self._metadata.image, request, self._clock)
         if isinstance(request, AddRaftVoterRequest | RemoveRaftVoterRequest):
