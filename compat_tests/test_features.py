@@ -1,13 +1,16 @@
 """Levels of features: who tells them, and how they change (KIP-584)."""
 
+from collections.abc import Callable
+
 import pytest
 
+from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from pykbroker.protocol.messages.brokers import FeatureUpdateKey, UpdateFeaturesRequest, UpdateFeaturesResponse
 
 from .answers import TestAnswers
 from .apache_kafka.tools import Tool, run_tool
-from .brokers import Broker
+from .brokers import Broker, BrokerProcess
 from .conftest import FreshBroker
 from .waiting import until
 from .wire import Wire
@@ -17,11 +20,15 @@ OURS = ("group.version", "transaction.version")
 
 
 def finalized(broker: Broker) -> dict[str, int]:
+    return {name: level for name, level in finalized_at(broker.address).items() if name in OURS}
+
+
+def finalized_at(address: tuple[str, int]) -> dict[str, int]:
     request = ApiVersionsRequest(client_software_name="compat", client_software_version="1")
-    with Wire(broker.address) as wire:
+    with Wire(address) as wire:
         answer = wire.call(request, 4)
     assert isinstance(answer, ApiVersionsResponse)
-    return {each.name: each.max_version_level for each in answer.finalized_features if each.name in OURS}
+    return {each.name: each.max_version_level for each in answer.finalized_features}
 
 
 def update(broker: Broker, name: str, level: int, type_: int, version: int = 2) -> tuple[int, str | None, object]:
@@ -45,6 +52,16 @@ def test_levels_go_up_and_down(fresh_broker: FreshBroker, answers: TestAnswers) 
     until(lambda: finalized(broker)["transaction.version"] == 2, "the level is back")
     answers.same("off", update(broker, "group.version", 0, SAFE_DOWNGRADE))
     until(lambda: finalized(broker) == {"transaction.version": 2}, "the feature is off")
+
+
+def test_the_listeners_of_brokers_and_of_controllers_tell_the_level_of_kraft_version(
+    fresh_process: Callable[..., BrokerProcess],
+) -> None:
+    node = fresh_process()
+    listeners = [("127.0.0.1", port) for port in (node.port, node.controller_port)]
+    assert [finalized_at(each).get("kraft.version") for each in listeners] == [None, None]
+    until(lambda: update(node, "kraft.version", 1, UPGRADE)[0] == ErrorCode.NONE, "the voter has told of itself")
+    assert [finalized_at(each).get("kraft.version") for each in listeners] == [1, 1]
 
 
 @pytest.mark.java

@@ -54,7 +54,7 @@ async def api_versions(context: RequestContext[ClusterNode], request: ApiVersion
         ],
     )
     finalized = finalized_features(image)
-    if context.listener.kind == "broker" and context.node.raft.kraft_version:
+    if context.node.raft.kraft_version:
         finalized = {**finalized, KRAFT_VERSION: context.node.raft.kraft_version}
     if finalized:
         response.finalized_features_epoch = image.offset
