@@ -19,13 +19,15 @@ import scala.Option;
 import scala.jdk.javaapi.CollectionConverters;
 import scala.jdk.javaapi.OptionConverters;
 
-/** The replicas of one broker: those that have a directory among its files. */
+/** The replicas of one broker: those that have a directory among its files; none is online where its process is gone. */
 final class KnownReplicas {
+    private final NodeProcess process;
     private final KafkaConfig config;
     private final int port;
     private final KnownMetadata known;
 
-    KnownReplicas(KafkaConfig config, int port, KnownMetadata known) {
+    KnownReplicas(NodeProcess process, KafkaConfig config, int port, KnownMetadata known) {
+        this.process = process;
         this.config = config;
         this.port = port;
         this.known = known;
@@ -47,7 +49,7 @@ final class KnownReplicas {
         m.put("localLogOrException", a -> log((TopicPartition) a[0]).orElseThrow(
             () -> new NotLeaderOrFollowerException("no files of " + a[0])));
         m.put("onlinePartition", a -> OptionConverters.toScala(
-            log((TopicPartition) a[0]).map(log -> partition((TopicPartition) a[0], log))));
+            log((TopicPartition) a[0]).filter(log -> process.isUp()).map(log -> partition((TopicPartition) a[0], log))));
         return Stand.in(ReplicaManager.class, m);
     }
 
@@ -59,7 +61,9 @@ final class KnownReplicas {
     private Partition partition(TopicPartition partition, UnifiedLog log) {
         return Stand.in(Partition.class, Map.of(
             "leaderLogIfLocal", a -> isLeader(partition) ? Option.apply(log) : Option.empty(),
-            "isLeader", a -> isLeader(partition)));
+            "isLeader", a -> isLeader(partition),
+            "leaderReplicaIdOpt", a -> OptionConverters.toScala(metadata(partition).flatMap(p -> p.leaderId)),
+            "getLeaderEpoch", a -> metadata(partition).flatMap(p -> p.leaderEpoch).orElseThrow()));
     }
 
     private boolean isLeader(TopicPartition partition) {

@@ -20,7 +20,8 @@ public final class Listeners {
     private static final int END_OF_PORTS = FIRST_PORT + Integer.getInteger("nodes.ports");
     private static int nextPort = FIRST_PORT;
 
-    private final Map<String, Integer> ports = new TreeMap<>();
+    /** Kafka's configuration writes all names in capitals, and a test's need not be. */
+    private final Map<String, Integer> ports = new TreeMap<>(String.CASE_INSENSITIVE_ORDER);
 
     public int port(String listener) {
         return ports.computeIfAbsent(listener, name -> freePort());

@@ -7,6 +7,7 @@ import org.apache.kafka.common.test.TestKitNodes;
 import org.apache.kafka.common.test.api.TestKitDefaults;
 import org.apache.kafka.metadata.authorizer.StandardAuthorizer;
 import org.apache.kafka.metadata.bootstrap.BootstrapMetadata;
+import org.apache.kafka.metadata.properties.MetaProperties;
 import org.apache.kafka.metadata.properties.MetaPropertiesEnsemble;
 import org.apache.kafka.metadata.storage.Formatter;
 import org.apache.kafka.raft.DynamicVoters;
@@ -14,6 +15,7 @@ import org.apache.kafka.common.Uuid;
 import org.apache.kafka.server.common.Feature;
 import org.apache.kafka.server.common.MetadataVersion;
 
+import java.io.IOException;
 import java.io.OutputStream;
 import java.io.PrintStream;
 import java.util.ArrayList;
@@ -63,7 +65,7 @@ public final class NodeConfiguration {
             nodes.bootstrapMetadata().toString());
     }
 
-    /** The properties of one node: those of KafkaClusterTestKit.Builder.createNodeConfig, with ports. */
+    /** The properties of one node: those of KafkaClusterTestKit.Builder.createNodeConfig; ports may be 0. */
     public Map<String, Object> properties(int id) {
         TestKitNode broker = nodes.brokerNodes().get(id);
         TestKitNode controller = nodes.controllerNodes().get(id);
@@ -86,6 +88,12 @@ public final class NodeConfiguration {
         props.putIfAbsent("unstable.feature.versions.enable", "true");
         // Kafka's kit says "true": versions under construction are not what a released broker is measured by.
         props.putIfAbsent("unstable.api.versions.enable", "false");
+        return props;
+    }
+
+    /** The same with the ports that the node's process listens on. */
+    public Map<String, Object> propertiesWithPorts(int id) {
+        Map<String, Object> props = properties(id);
         listeners(id).fill(props);
         return props;
     }
@@ -148,6 +156,17 @@ public final class NodeConfiguration {
         setVoters(formatter, id);
         formatter.setPrintStream(new PrintStream(OutputStream.nullOutputStream()));
         formatter.run();
+        nameDirectories(ensemble);
+    }
+
+    /** A node of Kafka's kit has the directory ids that tests know it by, whatever the formatter has written. */
+    private static void nameDirectories(MetaPropertiesEnsemble named) throws IOException {
+        MetaPropertiesEnsemble written = new MetaPropertiesEnsemble.Loader().addLogDirs(named.logDirProps().keySet())
+            .addMetadataLogDir(named.metadataLogDir().get()).load();
+        MetaPropertiesEnsemble.Copier copier = new MetaPropertiesEnsemble.Copier(written);
+        named.logDirProps().forEach((directory, properties) -> properties.directoryId().ifPresent(id ->
+            copier.setLogDirProps(directory, new MetaProperties.Builder(written.logDirProps().get(directory)).setDirectoryId(id).build())));
+        copier.writeLogDirChanges();
     }
 
     private void setFeatures(Formatter formatter) {

@@ -1,7 +1,6 @@
 package nodes;
 
 import kafka.network.SocketServer;
-import kafka.raft.KafkaRaftManager;
 import kafka.server.BrokerServer;
 import kafka.server.ControllerServer;
 import kafka.server.KafkaApis;
@@ -9,14 +8,11 @@ import kafka.server.KafkaConfig;
 import kafka.server.SharedServer;
 
 import org.apache.kafka.common.network.ListenerName;
-import org.apache.kafka.controller.Controller;
+import org.apache.kafka.controller.QuorumController;
 import org.apache.kafka.coordinator.group.GroupCoordinator;
 import org.apache.kafka.image.loader.MetadataLoader;
 import org.apache.kafka.metadata.BrokerState;
-import org.apache.kafka.raft.LogOffsetMetadata;
-import org.apache.kafka.raft.RaftLog;
 import org.apache.kafka.server.BrokerLifecycleManager;
-import org.apache.kafka.server.common.ApiMessageAndVersion;
 
 import java.util.HashMap;
 import java.util.Map;
@@ -46,11 +42,12 @@ public final class NodeObjects {
         var cache = known.cache();
         m.put("boundPort", this::boundPort);
         m.put("metadataCache", a -> cache);
-        m.put("sharedServer", a -> sharedServer(known));
+        KnownQuorum quorum = new KnownQuorum(ports.get(listener));
+        m.put("sharedServer", a -> sharedServer(known, quorum));
         m.put("dataPlaneRequestProcessor", a -> Stand.in(KafkaApis.class, Map.of(
             "brokerId", b -> config.brokerId(), "metadataCache", b -> cache,
             "isConsumerGroupProtocolEnabled", b -> known.groupVersion() > 0)));
-        KnownReplicas replicas = new KnownReplicas(config, ports.get(listener), known);
+        KnownReplicas replicas = new KnownReplicas(process, config, ports.get(listener), known);
         m.put("logManager", a -> replicas.logManager());
         m.put("replicaManager", a -> replicas.replicaManager(cache));
         m.put("groupCoordinator", a -> groupCoordinator());
@@ -67,9 +64,10 @@ public final class NodeObjects {
     /** isCombined: the broker of the same process is waited for, and the controller is not. */
     public ControllerServer controller(boolean isCombined) {
         Map<String, Stand.Method> m = common();
-        m.put("controller", a -> Stand.in(Controller.class, Map.of(
-            "waitForReadyBrokers", b -> CompletableFuture.completedFuture(null))));
-        m.put("raftManager", a -> raftManager());
+        KnownQuorum quorum = new KnownQuorum(ports.getOrDefault(config.controllerListenerNames().get(0), -1));
+        m.put("controller", a -> Stand.in(QuorumController.class, Map.of(
+            "waitForReadyBrokers", b -> CompletableFuture.completedFuture(null), "isActive", b -> quorum.isLeader())));
+        m.put("raftManager", a -> quorum.raftManager());
         m.put("startup", a -> start(!isCombined));
         return Stand.in(ControllerServer.class, "controller " + process.id, m);
     }
@@ -98,16 +96,9 @@ public final class NodeObjects {
         return ports.getOrDefault(((ListenerName) arguments[0]).value(), -1);
     }
 
-    private static SharedServer sharedServer(KnownMetadata known) {
+    private static SharedServer sharedServer(KnownMetadata known, KnownQuorum quorum) {
         MetadataLoader loader = Stand.in(MetadataLoader.class, Map.of("lastAppliedOffset", a -> known.lastAppliedOffset()));
-        return Stand.in(SharedServer.class, Map.of("loader", a -> loader));
-    }
-
-    /** Its log ends at 0: whoever waits until brokers have applied it goes by {@code waitForReadyBrokers} already. */
-    @SuppressWarnings("unchecked")
-    private static KafkaRaftManager<ApiMessageAndVersion> raftManager() {
-        RaftLog log = Stand.in(RaftLog.class, Map.of("endOffset", a -> new LogOffsetMetadata(0)));
-        return Stand.in(KafkaRaftManager.class, Map.of("raftLog", a -> log));
+        return Stand.in(SharedServer.class, Map.of("loader", a -> loader, "raftManager", a -> quorum.raftManager()));
     }
 
     private GroupCoordinator groupCoordinator() {

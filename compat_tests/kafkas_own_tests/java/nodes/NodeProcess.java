@@ -38,11 +38,19 @@ public final class NodeProcess {
     public NodeProcess(int id, String role, Map<String, Object> configuration) throws IOException {
         this.id = id;
         Path directory = Files.createDirectories(Path.of(System.getProperty("nodes.directory"), RunningTest.name()));
-        this.log = directory.resolve(role + "-" + id + ".log");
-        this.properties = directory.resolve(role + "-" + id + ".properties");
+        String name = unusedName(directory, role + "-" + id);
+        this.log = directory.resolve(name + ".log");
+        this.properties = directory.resolve(name + ".properties");
         try (PrintWriter out = new PrintWriter(properties.toFile())) {
             new TreeMap<>(configuration).forEach((key, value) -> out.println(key + "=" + text(value).replace("\\", "\\\\")));
         }
+    }
+
+    /** A test may have several clusters, with the same ids: the second node of a name is "NAME-2". */
+    private static String unusedName(Path directory, String name) {
+        String found = name;
+        for (int n = 2; Files.exists(directory.resolve(found + ".properties")); n++) found = name + "-" + n;
+        return found;
     }
 
     private static String text(Object value) {

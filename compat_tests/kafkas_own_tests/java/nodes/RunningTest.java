@@ -1,6 +1,7 @@
 package nodes;
 
 import org.apache.kafka.common.test.KafkaClusterTestKit;
+import org.junit.jupiter.api.extension.BeforeAllCallback;
 import org.junit.jupiter.api.extension.BeforeEachCallback;
 import org.junit.jupiter.api.extension.ExtensionContext;
 import org.junit.jupiter.api.extension.ExtensionContext.Namespace;
@@ -14,11 +15,11 @@ import org.opentest4j.TestAbortedException;
  * <p>Such a test is reported as aborted and not as failed. JUnit loads this extension (META-INF/services).
  */
 public class RunningTest
-        implements BeforeEachCallback, TestExecutionExceptionHandler, LifecycleMethodExecutionExceptionHandler {
+        implements BeforeAllCallback, BeforeEachCallback, TestExecutionExceptionHandler, LifecycleMethodExecutionExceptionHandler {
     private static volatile String missing;
     private static volatile String name = "none";
 
-    /** Class, method, number of the invocation and kind of cluster, in letters fit for the name of a file. */
+    /** Class, method and number of the invocation, in letters fit for a file's name; the class before its first test. */
     static String name() {
         return name;
     }
@@ -30,10 +31,16 @@ public class RunningTest
     }
 
     @Override
-    public void beforeEach(ExtensionContext context) {
+    public void beforeAll(ExtensionContext context) {
         missing = null;
+        name = context.getRequiredTestClass().getSimpleName();
         context.getRoot().getStore(Namespace.GLOBAL)
             .getOrComputeIfAbsent("idle clusters", key -> (AutoCloseable) KafkaClusterTestKit::endIdle);
+    }
+
+    @Override
+    public void beforeEach(ExtensionContext context) {
+        missing = null;
         String invocation = context.getUniqueId().replaceFirst("(?s).*invocation:#(\\d+).*", "$1");
         name = context.getRequiredTestClass().getSimpleName() + "." + context.getRequiredTestMethod().getName()
             + (invocation.matches("\\d+") ? "-" + invocation : "");
@@ -47,6 +54,11 @@ public class RunningTest
         }
         System.out.println("**** " + name + ": " + failure);
         throw failure;
+    }
+
+    @Override
+    public void handleBeforeAllMethodExecutionException(ExtensionContext context, Throwable failure) throws Throwable {
+        judge(failure);
     }
 
     @Override

@@ -128,12 +128,11 @@ public class KafkaClusterTestKit implements AutoCloseable {
 
     private void add(TestKitNode node) throws Exception {
         int id = node.id();
-        Map<String, Object> properties = configuration.properties(id);
         // Kafka's kit makes the directories of controllers, and the formatter those of brokers.
         Files.createDirectories(Paths.get(node.metadataDirectory()));
-        NodeProcess process = new NodeProcess(id, configuration.roles(id).replace(',', '-'), properties);
+        NodeProcess process = new NodeProcess(id, configuration.roles(id).replace(',', '-'), configuration.propertiesWithPorts(id));
         processes.put(id, process);
-        NodeObjects objects = new NodeObjects(process, new KafkaConfig(properties, false), nodes.clusterId(),
+        NodeObjects objects = new NodeObjects(process, new KafkaConfig(configuration.properties(id), false), nodes.clusterId(),
             configuration.listeners(id).ports());
         if (nodes.controllerNodes().containsKey(id)) controllers.put(id, objects.controller(nodes.isCombined(id)));
         if (nodes.brokerNodes().containsKey(id)) brokers.put(id, objects.broker(nodes.brokerListenerName().value()));
