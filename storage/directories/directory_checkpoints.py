@@ -149,7 +149,8 @@ class DirectoryCheckpoints:
             )
 
     def write_log_start_offsets(self, logs: Mapping[TopicPartition, Log]) -> None:
-        """Write the start offsets of logs that start within a segment: the others' files tell theirs.
+        """Write the start offsets of logs that start within a segment: the others' files tell theirs. Those of segments
+        that are deleted may come back after a power cut until the directory was synced.
 
         Nothing is written where nothing moved.
 
@@ -158,7 +159,7 @@ class DirectoryCheckpoints:
         starts: Offsets = {}
         for at, log in logs.items():
             start = log.log_start_offset
-            if start > log.segments[0].base_offset:
+            if log.begins_in_segment:
                 starts[at] = start
                 if log.recovery_point < start:
                     log.flush()

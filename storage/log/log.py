@@ -655,6 +655,7 @@ class Log(LogState):
                     raise
                 break
             gone.append(segment)
+        self._names.note_change()
         self.increment_log_start_offset(segments[len(gone)].base_offset)
         self._segments.drop_first(len(gone))
         return paths
@@ -689,6 +690,12 @@ class Log(LogState):
     def cancel_replacement(self) -> None:
         """Cancel a replacement before the log loses segments: a new one must not bring anything back."""
         self._replacement.cancel()
+
+    @property
+    def begins_in_segment(self) -> bool:
+        """Tell whether the log starts behind the first record that its files have, or may have after a power cut."""
+        is_later = self.log_start_offset > self._segments.first.base_offset
+        return is_later or (self.log_start_offset > 0 and not self._names.are_durable)
 
     def sync_names(self) -> None:
         """Make the names of the log's files durable. May run in a thread."""

@@ -22,6 +22,11 @@ class LogNames:
     def note_change(self) -> None:
         self.changes += 1
 
+    @property
+    def are_durable(self) -> bool:
+        """Tell whether a power cut takes none of the changes back."""
+        return self.changes == self._synced_changes
+
     def move_to(self, directory: str) -> None:
         """The directory has another name now, which is one of those to be made durable."""
         self._directory = directory

@@ -124,6 +124,7 @@ class LogLoader:
             are_names_durable = self._evidence.clean_shutdown and next_offset > 0
         self._check_end(next_offset)
         self._await_checks(segments[:suspect_from], segments, next_offset)
+        self._complete_epochs(segments)
         for segment in segments:
             segment.close()  # whoever reads or writes opens it again: of thousands of logs most have nothing to do
         if next_offset is None or next_offset < self._log_start_offset:
@@ -155,6 +156,26 @@ class LogLoader:
             for segment in segments:
                 for _, header in scan_headers(segment.file, 0, segment.size):
                     self._epochs.note(header.partition_leader_epoch, header.base_offset)
+
+    def _complete_epochs(self, segments: Sequence[LogSegment]) -> None:
+        """Add the epochs in front of those that the file has. They are cut off where the log starts, and a crash may
+        bring an earlier start back, with its records.
+        """
+        entries = self._epochs.entries
+        if not entries or entries[0].start_offset <= self._log_start_offset:
+            return
+        missing: list[RecordBatchHeader] = []
+        for segment in segments:
+            for _, header in scan_headers(segment.file, 0, segment.size):
+                if header.base_offset >= entries[0].start_offset:
+                    break
+                missing.append(header)
+        if missing:
+            self._epochs.begin_rebuild()
+            for header in missing:
+                self._epochs.note(header.partition_leader_epoch, header.base_offset)
+            for entry in entries:
+                self._epochs.note(*entry)
 
     def _await_checks(
         self, trusted: Sequence[LogSegment], segments: Sequence[LogSegment], next_offset: int | None

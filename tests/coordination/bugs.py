@@ -57,13 +57,13 @@ def _appends_late(topic: str) -> Any:
 # Groups
 
 
-@BUGS.plant(4)
+@BUGS.plant(5)
 def offsets_are_acknowledged_before_they_are_appended() -> Iterator[None]:
     with _appends_late(CONSUMER_OFFSETS):
         yield
 
 
-@BUGS.plant(1)
+@BUGS.plant(7)
 def every_member_gets_the_first_ones_partitions() -> Iterator[None]:
     stabilize = Rebalance.stabilize
 
@@ -109,7 +109,7 @@ def offsets_of_a_transaction_are_forgotten_when_a_log_is_loaded() -> Iterator[No
 # Logs
 
 
-@BUGS.plant(4)
+@BUGS.plant(8)
 def a_repeated_sequence_is_appended_again() -> Iterator[None]:
     with patch.object(ProducerStateManager, "check_client_batch", lambda self, header: None):
         yield
@@ -144,7 +144,7 @@ def open_transactions_are_served() -> Iterator[None]:
 # Transactions
 
 
-@BUGS.plant(50)
+@BUGS.plant(56)
 def decisions_are_not_written_down() -> Iterator[None]:
     """The markers follow nevertheless."""
     handle = TransactionShard.handle
@@ -157,7 +157,7 @@ def decisions_are_not_written_down() -> Iterator[None]:
         yield
 
 
-@BUGS.plant(17)
+@BUGS.plant(20)
 def decisions_are_carried_out_before_they_are_appended() -> Iterator[None]:
     with _appends_late(TRANSACTION_STATE):
         yield
@@ -199,7 +199,7 @@ def what_is_aborted_is_committed() -> Iterator[None]:
         yield
 
 
-@BUGS.plant(0)
+@BUGS.plant(2)
 def the_epoch_stays_when_another_producer_begins() -> Iterator[None]:
     begin_epoch = Transaction.begin_epoch
 
@@ -210,7 +210,7 @@ def the_epoch_stays_when_another_producer_begins() -> Iterator[None]:
         yield
 
 
-@BUGS.plant(35)
+@BUGS.plant(46)
 def transactions_never_time_out() -> Iterator[None]:
     with patch.object(TransactionTimeouts, "_abort_timed_out", lambda self, step: True):
         yield

@@ -16,6 +16,7 @@ from pykbroker.storage.files.checkpoints import OffsetCheckpoint
 from pykbroker.storage.files.disk import Disk, OsDisk
 from pykbroker.storage.files.errors import DirectoryLocked, InconsistentDirectory, StorageError
 from pykbroker.storage.log.log import LogConfig
+from pykbroker.storage.segments.leader_epochs import EpochEntry
 from tests.storage.batches import NOW_MS, batch, idempotent, offsets, read_all
 
 CLUSTER = "QW1vbmdUaGVzZU5vdGhpbmc"
@@ -154,6 +155,40 @@ def test_checkpoints_are_kafkas(disk: SimulatedDisk) -> None:
     directory.release()
     again = opened(disk)
     assert again.open_log("b", 0, TOPIC_ID, CONFIG, now_ms=NOW_MS).log_start_offset == 3
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_start_that_was_checkpointed_stays_though_deleted_segments_come_back(seed: int) -> None:
+    """Their new names are durable with the next flush, which may be far away."""
+    disk = SimulatedDisk(Random(seed))
+    small = LogConfig.from_properties({"segment.bytes": "150", "retention.bytes": "0"})
+    directory = formatted(disk)
+    log = directory.open_log("t", 0, TOPIC_ID, small, now_ms=NOW_MS)
+    for _ in range(5):
+        log.append_as_leader(batch(3), 0, NOW_MS)
+    directory.checkpoint_offsets()
+    log.increment_log_start_offset(12)
+    log.delete_old_segments(15, NOW_MS)
+    directory.checkpoint_log_start_offsets()
+    start = log.log_start_offset
+    disk.crash()
+    again = opened(disk).open_log("t", 0, TOPIC_ID, small, now_ms=NOW_MS)
+    assert again.log_start_offset == start >= 12
+
+
+def test_a_start_that_goes_back_in_a_crash_has_the_epochs_of_its_records_again(disk: SimulatedDisk) -> None:
+    directory = formatted(disk)
+    log = directory.open_log("t", 0, TOPIC_ID, CONFIG, now_ms=NOW_MS)
+    for epoch in (2, 4, 7):
+        log.append_as_leader(batch(2), epoch, NOW_MS)
+    directory.checkpoint_offsets()
+    log.increment_log_start_offset(5)
+    log.append_as_leader(batch(1), 7, NOW_MS)
+    log.flush()
+    disk.crash()
+    again = opened(disk).open_log("t", 0, TOPIC_ID, CONFIG, now_ms=NOW_MS)
+    assert again.log_start_offset == 0
+    assert again.epochs == [EpochEntry(2, 0), EpochEntry(4, 2), EpochEntry(7, 4)]
 
 
 def test_crash_leaves_no_marker_and_logs_recover(disk: SimulatedDisk) -> None:
