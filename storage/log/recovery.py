@@ -162,7 +162,7 @@ class LogLoader:
         bring an earlier start back, with its records.
         """
         entries = self._epochs.entries
-        if not entries or entries[0].start_offset <= self._log_start_offset:
+        if self._evidence.clean_shutdown or not entries or entries[0].start_offset <= self._log_start_offset:
             return
         missing: list[RecordBatchHeader] = []
         for segment in segments:

@@ -10,6 +10,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -214,6 +215,9 @@ def check_connections(life: Life) -> None:
 
 def check_files(node_id: int, disk: ProcessDisk, files: OpenFiles) -> None:
     paths = files.of(disk)
+    if any(count > 1 or not disk.exists(path) for path, count in paths.items()):
+        gc.collect()  # runs collect seldom, and what was open may know of itself
+        paths = files.of(disk)
     several = {path: count for path, count in paths.items() if count > 1}
     ensure(not several, "Files", "node", node_id, "has open several times:", several)
     removed = [path for path in paths if not disk.exists(path)]
