@@ -127,12 +127,16 @@ class DirectoryCheckpoints:
         for name in (RECOVERY_POINT, HIGH_WATERMARK):
             self._change(name, lambda written: {**written, at: offset} if written.get(at, 0) > offset else written)
 
-    def lower_high_watermarks(self, end_offsets: Mapping[TopicPartition, int]) -> None:
-        """Lower the high watermarks of logs to their ends: a start must not miss again what a power cut took."""
-        self._change(
-            HIGH_WATERMARK,
-            lambda written: {at: min(offset, end_offsets.get(at, offset)) for at, offset in written.items()},
-        )
+    def lower_high_watermarks(self, end_offsets: Mapping[TopicPartition, int], damaged: Set[TopicPartition]) -> None:
+        """Lower the high watermarks to the ends of logs, and to what is known to be durable of those that are gone: a
+        start must not miss again what a power cut took.
+        """
+
+        def lowered(written: Offsets) -> Offsets:
+            ends = {**self.recovery_points, **end_offsets}
+            return {at: offset if at in damaged else min(offset, ends.get(at, 0)) for at, offset in written.items()}
+
+        self._change(HIGH_WATERMARK, lowered)
 
     # Writing
 
@@ -171,11 +175,14 @@ class DirectoryCheckpoints:
             if log_start_offsets != self._written.get(LOG_START_OFFSET):
                 self._write(LOG_START_OFFSET, log_start_offsets)
 
-    def write_start_of_copy(self, at: TopicPartition, offset: int, is_wanted: Callable[[], bool]) -> None:
-        """Write the start of a log that is not here yet. is_wanted: as it is when it is this one's turn."""
+    def write_log_start_offset(self, at: TopicPartition, offset: int, is_wanted: Callable[[], bool]) -> None:
+        """Write where a log will start that is not here yet, or begins anew. is_wanted: as it is when it is this one's
+        turn.
+        """
         with self._writing:
-            if _put(self.log_start_offsets, at, offset, is_wanted):
-                self._write(LOG_START_OFFSET, {**self._written.get(LOG_START_OFFSET, {}), at: offset})
+            written = self._written.get(LOG_START_OFFSET, {})
+            if _put(self.log_start_offsets, at, offset, is_wanted) and written.get(at, 0) != offset:
+                self._write(LOG_START_OFFSET, {**written, at: offset})
 
     def write_high_watermarks(
         self, high_watermarks: Mapping[TopicPartition, int], unopened: Collection[TopicPartition], lowerings: int

@@ -88,7 +88,8 @@ def make_durable_directory(disk: Disk, path: str) -> None:
 class LogDirectory:
     """Made by `LogDirectory.open`, and then this process's until `close` or `release`.
 
-    Before a log is truncated the checkpoints take back what they promise of it (`Log.before_truncation`).
+    Before a log is truncated the checkpoints take back what they promise of it (`Log.before_truncation`), and where it
+    begins anew they say where (`Log.before_beginning_anew`).
     """
 
     def __init__(
@@ -178,7 +179,8 @@ class LogDirectory:
                 return
             try:
                 logs = self.logs.copy()
-                self._checkpoints.lower_high_watermarks({at: log.log_end_offset for at, log in logs.items()})
+                end_offsets = {at: log.log_end_offset for at, log in logs.items()}
+                self._checkpoints.lower_high_watermarks(end_offsets, self.damaged.copy())
                 self._marks.note_boot_id()
             except NoRoom:
                 pass  # with the next log; without it a recovery trusts less
@@ -291,7 +293,7 @@ class LogDirectory:
             if found is None:
                 self._disk.remove_directory(path)
             raise
-        log.before_truncation = partial(self._checkpoints.lower, at)
+        self._keep_checkpoints_of(at, log)
         if found is None or found.topic_id != topic_id:
             self._write_new_topic_id(path, topic_id, is_new=found is None)
         if found is None or found.topic_id is None or not log.log_end_offset:
@@ -305,6 +307,10 @@ class LogDirectory:
         self.found.pop(at, None)  # only then: who finds nothing left looks at all logs
         self._note_boot_id()
         return log
+
+    def _keep_checkpoints_of(self, at: TopicPartition, log: Log) -> None:
+        log.before_truncation = partial(self._checkpoints.lower, at)
+        log.before_beginning_anew = partial(self.checkpoint_log_start_offset, at, log)
 
     def _write_new_topic_id(self, path: str, topic_id: bytes, *, is_new: bool) -> None:
         """Raises `NoRoom`; then a new log leaves nothing: the next attempt may be in another directory."""
@@ -345,7 +351,7 @@ class LogDirectory:
         self._disk.rename(log.directory, path)
         self._promotions += 1
         log.move_to(path, durable_end_offset)
-        log.before_truncation = partial(self._checkpoints.lower, at)
+        self._keep_checkpoints_of(at, log)
         self.logs[at] = self.futures.logs.pop(at)
         return log
 
@@ -537,9 +543,11 @@ class LogDirectory:
         """Write how far a log, or a copy that is to become one, was cleaned; nothing where it is neither any more."""
         self._checkpoints.write_cleaned_offset(at, offset, lambda: self._has(at, log))
 
-    def checkpoint_start_of_copy(self, at: TopicPartition, log: Log, offset: int) -> None:
-        """Write where a copy begins that is to become a log with deleted records. May run in a thread."""
-        self._checkpoints.write_start_of_copy(at, offset, lambda: self._has(at, log))
+    def checkpoint_log_start_offset(self, at: TopicPartition, log: Log, offset: int) -> None:
+        """Write where a log will begin that begins anew, or a copy that is to become a log with deleted records. May
+        run in a thread.
+        """
+        self._checkpoints.write_log_start_offset(at, offset, lambda: self._has(at, log))
 
     def _has(self, at: TopicPartition, log: Log) -> bool:
         return log in (self.logs.get(at), self.futures.logs.get(at))

@@ -25,4 +25,8 @@ class LogState:
         """`before_truncation(offset)` is called before records are taken back to `offset`, so that the checkpoints
         promise no more first: after a crash the missing records would count as damage.
         """
+        self.before_beginning_anew: Callable[[int], None] | None = None
+        """`before_beginning_anew(offset)` is called then, before all records are taken back: a start that finds some of
+        them, or none, completes it.
+        """
         self.is_closed = False

@@ -459,7 +459,9 @@ class LogLoader:
         if not self._config.preallocate:
             first.close()  # as of those that were found; a preallocated file knows how far it is written
         self._producers.clear(self._log_start_offset)
-        self._epochs.clear()
+        if self._epochs.entries:
+            self._epochs.clear()
+            self._epochs.write(self._log_start_offset)  # the next start must not expect what is gone
         return [first]
 
     def _load_producers(self, segments: Sequence[LogSegment], end_offset: int, *, remove_others: bool = True) -> None:

@@ -221,6 +221,8 @@ class TruncationOfAll(Truncation):
 
     def _prepare(self) -> None:
         self._tell(0)
+        if self.log.before_beginning_anew is not None:
+            self.log.before_beginning_anew(self.offset)
         self._parts.epochs.write(0)
         self._parts.producers.remove_snapshots_behind(-1)
 

@@ -144,7 +144,7 @@ def open_transactions_are_served() -> Iterator[None]:
 # Transactions
 
 
-@BUGS.plant(56)
+@BUGS.plant(87)
 def decisions_are_not_written_down() -> Iterator[None]:
     """The markers follow nevertheless."""
     handle = TransactionShard.handle

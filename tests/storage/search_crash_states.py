@@ -22,7 +22,7 @@ from tests.storage.crash_lives import DRAWN
 from tests.storage.crash_search import Crash, crashes, life_of
 
 MOST_PER_CUT = 15
-CRASHES_TWICE = 100
+CRASHES_TWICE = 10
 """Of so many states one goes through a second crash."""
 MOST_FAILURES = 20
 REPORT_S = 60.0

@@ -221,7 +221,7 @@ def copied(disk: RecordingDisk) -> LogDirectory:
     append(log, b"b")
     log.flush()
     log.increment_log_start_offset(1)
-    directory.checkpoint_start_of_copy(AT, log, 1)
+    directory.checkpoint_log_start_offset(AT, log, 1)
     return directory
 
 

@@ -2,6 +2,8 @@
 
 import gc
 import re
+from contextlib import suppress
+from itertools import count
 from pathlib import Path
 from random import Random
 
@@ -18,6 +20,7 @@ from pykbroker.storage.files.errors import DirectoryLocked, InconsistentDirector
 from pykbroker.storage.log.log import LogConfig
 from pykbroker.storage.segments.leader_epochs import EpochEntry
 from tests.storage.batches import NOW_MS, batch, idempotent, offsets, read_all
+from tests.storage.power_cut import FragileDisk, PowerCut
 
 CLUSTER = "QW1vbmdUaGVzZU5vdGhpbmc"
 TOPIC_ID = random_uuid(Random(1))
@@ -174,6 +177,70 @@ def test_a_start_that_was_checkpointed_stays_though_deleted_segments_come_back(s
     disk.crash()
     again = opened(disk).open_log("t", 0, TOPIC_ID, small, now_ms=NOW_MS)
     assert again.log_start_offset == start >= 12
+
+
+def test_a_process_killed_while_a_log_begins_anew_leaves_none_that_begins_at_0() -> None:
+    small = LogConfig.from_properties({"segment.bytes": "150"})
+    for operations in count():
+        disk = FragileDisk(Random(1))
+        directory = formatted(disk)
+        log = directory.open_log("t", 0, TOPIC_ID, small, now_ms=NOW_MS)
+        log.truncate_fully_and_start_at(10, now_ms=NOW_MS)
+        for _ in range(5):
+            log.append_as_leader(batch(3), 0, NOW_MS)
+        log.flush()
+        directory.checkpoint_offsets()
+        disk.operations_left = operations
+        with suppress(PowerCut):
+            log.truncate_fully_and_start_at(100, now_ms=NOW_MS)
+        is_done = log.log_start_offset == 100 and disk.operations_left > 0
+        disk.operations_left = None
+        disk.process_died()
+        again = opened(disk).open_log("t", 0, TOPIC_ID, small, now_ms=NOW_MS)
+        assert again.log_start_offset in (10, 100)
+        if is_done:
+            assert operations > 10
+            return
+
+
+def test_a_log_that_a_power_cut_took_is_not_missed_by_the_start_after_one_that_was_killed() -> None:
+    at = TopicPartition("t", 0)
+    for operations in count():
+        disk = FragileDisk(Random(1))
+        directory = formatted(disk)
+        directory.open_log(at.topic, at.partition, TOPIC_ID, CONFIG, now_ms=NOW_MS)
+        directory.checkpoint_high_watermarks({at: 5})
+        disk.crash()
+        disk.remove_directory(f"/data/logs/{at}")
+        disk.operations_left = operations
+        with suppress(PowerCut):
+            opened(disk).open_log(at.topic, at.partition, TOPIC_ID, CONFIG, now_ms=NOW_MS)
+        is_done = disk.operations_left > 0
+        disk.operations_left = None
+        disk.process_died()
+        again = opened(disk).open_log(at.topic, at.partition, TOPIC_ID, CONFIG, now_ms=NOW_MS)
+        assert again.log_end_offset == 0
+        if is_done:
+            assert operations > 10
+            return
+
+
+def test_a_log_whose_records_a_power_cut_took_is_not_expected_by_the_start_after_one_that_was_killed(
+    disk: SimulatedDisk,
+) -> None:
+    """The leader epochs told how far it had come."""
+    log = formatted(disk).open_log("t", 0, TOPIC_ID, CONFIG, now_ms=NOW_MS)
+    for epoch in (2, 4):
+        log.append_as_leader(batch(2), epoch, NOW_MS)
+    log.flush()
+    disk.crash()
+    for name in disk.list_directory("/data/logs/t-0"):
+        if name.startswith("0000"):
+            disk.remove(f"/data/logs/t-0/{name}")
+    assert opened(disk).open_log("t", 0, TOPIC_ID, CONFIG, now_ms=NOW_MS).epochs == []
+    disk.process_died()
+    again = opened(disk).open_log("t", 0, TOPIC_ID, CONFIG, now_ms=NOW_MS)
+    assert (again.log_end_offset, again.epochs) == (0, [])
 
 
 def test_a_start_that_goes_back_in_a_crash_has_the_epochs_of_its_records_again(disk: SimulatedDisk) -> None:

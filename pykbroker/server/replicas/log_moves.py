@@ -224,7 +224,7 @@ class LogMoves:
         self._check(move, copy.source)
         start_offset = copy.source.log_start_offset
         if move.start_offset < start_offset <= copy.log.recovery_point:
-            await self._threads.run(move.destination.checkpoint_start_of_copy, move.at, copy.log, start_offset)
+            await self._threads.run(move.destination.checkpoint_log_start_offset, move.at, copy.log, start_offset)
             move.start_offset = start_offset
             self._check(move, copy.source)
 
