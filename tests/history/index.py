@@ -98,6 +98,9 @@ class KeyLog:
     def place_among_all(self) -> dict[int, int]:
         return {offset: index for index, offset in enumerate(self.all_offsets)}
 
+    def has_any_from(self, offset: int) -> bool:
+        return bool(self.seen) and self.all_offsets[-1] >= offset
+
     def counted_below(self, offset: int) -> int:
         """How many records that count have lower offsets."""
         return bisect_left(self.counted_offsets, offset)

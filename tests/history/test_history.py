@@ -119,6 +119,20 @@ def test_a_record_that_is_read_again_and_again_is_held_once() -> None:
     assert all(one is other for one, other in zip(first.reads, second.reads, strict=True))
 
 
+@pytest.mark.parametrize(("start", "is_stuck"), [(7, True), (8, False)])
+def test_a_log_of_which_all_is_deleted_is_read_by_who_is_told_so(start: int, is_stuck: bool) -> None:
+    recorder = Recorder(now_ns=count().__next__)
+    recorder.tell(0, "trimmed", keys=("a-0",), keeps_ms=0)
+    recorder.tell(0, "heal")
+    sending = recorder.invoke(1, "send")
+    sending.sent(sending.sending("a-0", "x"), 7)
+    sending.ok()
+    polling = recorder.invoke(2, "poll")
+    polling.note(start={"a-0": start}, final=True)
+    polling.ok()
+    assert ("stuck" in check(recorder.operations()).names) == is_stuck
+
+
 def test_what_never_ended_has_the_parts_that_had_begun() -> None:
     recorder = Recorder(now_ns=count().__next__)
     recording = recorder.invoke(1, "txn")

@@ -122,6 +122,7 @@ class LogLoading:
                     for _ in range(min(self._threads_per_directory, len(queue))):
                         workers.start_soon(self._threads.run, self._work_off, queue)
             nursery.cancel_scope.cancel()
+        self._measured = {}  # all are begun
 
     def _report_end(self, took_ms: int) -> None:
         if self._on_loading is not None:
