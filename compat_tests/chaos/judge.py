@@ -19,6 +19,8 @@ from tests.history.check import check
 from tests.history.findings import Report
 from tests.history.operations import parse_history
 
+from .apart import gather
+
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
@@ -33,6 +35,7 @@ class Verdict:
 
 def judge(path: Path) -> Verdict:
     """Raises MalformedHistory."""
+    gather(path)
     with path.open(encoding="utf-8") as lines:
         operations = parse_history(lines)
     report: Report = check(operations)

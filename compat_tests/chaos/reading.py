@@ -12,6 +12,7 @@ from confluent_kafka.admin import AdminClient, OffsetSpec
 
 from compat_tests.waiting import DEADLINE_S, until
 
+from .calls import close
 from .contents import Contents
 from .groups import GROUPS
 from .stage import CALL_TIMEOUT_S, PLAIN, Stage, all_partitions, found_in, key_of, partitions, pause
@@ -56,7 +57,7 @@ def _read(stage: Stage, rng: random.Random, isolation: str) -> None:
             recording.ok()
             if found:
                 stage.progress.note()
-        consumer.close()
+        close(stage, consumer)
 
 
 def where_to_begin(stage: Stage, reached: Mapping[str, int]) -> list[TopicPartition]:
@@ -107,7 +108,7 @@ def _live_in_a_group(stage: Stage, rng: random.Random, group: str) -> None:
             if found:
                 _commit(stage, consumer, proc, group, found)
             pause(rng, 0.2)
-        consumer.close()
+        close(stage, consumer)
 
 
 def _commit(stage: Stage, consumer: Consumer, proc: int, group: str, found: dict[str, list[tuple[int, Any]]]) -> None:
@@ -144,7 +145,7 @@ def look_at_committed_offsets(stage: Stage, rng: random.Random) -> None:
                 recording.info()
         pause(rng, 0.5)
     for consumer in consumers.values():
-        consumer.close()
+        close(stage, consumer)
 
 
 def read_everything(stage: Stage) -> Contents:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from compat_tests.waiting import until
 
+from .apart import WorkApart
 from .contents import Contents
 from .groups import begin_groups
 from .nemesis import Nemesis, Say
@@ -44,13 +45,13 @@ WRITERS: dict[str, Work] = {
 READERS: dict[str, Work] = {
     "reader of committed records": read_committed,
     "reader of all records": read_uncommitted,
-    "member 1": live_in_a_classic_group,
-    "member 2": live_in_a_classic_group,
-    "newer member 1": live_in_a_consumer_group,
-    "newer member 2": live_in_a_consumer_group,
+    "member 1": WorkApart(live_in_a_classic_group),
+    "member 2": WorkApart(live_in_a_classic_group),
+    "newer member 1": WorkApart(live_in_a_consumer_group),
+    "newer member 2": WorkApart(live_in_a_consumer_group),
     "observer of offsets": look_at_committed_offsets,
-    "copier 1": copy_as_one,
-    "copier 2": copy_as_another,
+    "copier 1": WorkApart(copy_as_one),
+    "copier 2": WorkApart(copy_as_another),
 }
 
 

@@ -62,7 +62,8 @@ class Stage:
     """directory: for the files of clients. round_number: the how-manieth round of its run it is, from 1 on.
     beginnings: where each partition's log ended before the round; nobody reads anything in front of it. writing: set as
     long as producers are to go on; reading: readers, groups and copiers. librdkafka_debug: its `debug` setting, such as
-    `eos,cgrp`; it writes to the standard error output.
+    `eos,cgrp`; it writes to the standard error output. values_of: who makes the values, where several processes
+    do. whereabouts: the calls that clients in other processes are in, by the clients' names.
     """
 
     directory: Path
@@ -75,6 +76,8 @@ class Stage:
     progress: Progress = field(default_factory=Progress)
     writing: threading.Event = field(default_factory=threading.Event)
     reading: threading.Event = field(default_factory=threading.Event)
+    values_of: str = ""
+    whereabouts: dict[str, Callable[[], str]] = field(default_factory=dict)
     _numbers: Any = field(default_factory=lambda: itertools.count(1))
 
     def __post_init__(self) -> None:
@@ -83,7 +86,7 @@ class Stage:
 
     def new_value(self) -> str:
         """Unique in this run."""
-        return f"v{self.round_number}.{next(self._numbers)}"
+        return f"v{self.round_number}.{self.values_of}{next(self._numbers)}"
 
     def beginning(self, partition: TopicPartition) -> TopicPartition:
         """Return the place where the round begins in a partition."""
@@ -139,7 +142,10 @@ class Client(threading.Thread):
         frames = sys._current_frames()
         threads = [each for each in threading.enumerate() if each is self or each.name in self._threads_for_it]
         stacks = [(each, frames[each.ident]) for each in threads if each.ident in frames]
-        return "\n".join(f"{each.name} is in:\n{''.join(traceback.format_stack(frame))}" for each, frame in stacks)
+        found = [f"{each.name} is in:\n{''.join(traceback.format_stack(frame))}" for each, frame in stacks]
+        if elsewhere := self._stage.whereabouts.get(self.name):
+            found.append(elsewhere())
+        return "\n".join(found)
 
     def another(self) -> Client:
         """Return one that does the same, and has yet to begin."""

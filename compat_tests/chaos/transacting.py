@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import threading
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -19,6 +18,7 @@ from confluent_kafka import (
 
 from tests.history.recorder import Recording
 
+from .calls import close, failure_of
 from .ends import Over, name_of
 from .groups import COPIERS
 from .reading import last_offsets
@@ -29,7 +29,6 @@ from .stage import (
     PLAIN,
     TOPICS,
     Stage,
-    call_thread_of,
     encode,
     found_in,
     key_of,
@@ -42,8 +41,6 @@ TRANSACTION_TIMEOUT_MS = 10_000
 MOST_COPIED = 500
 """In one transaction."""
 _COPIERS_OWN_LIFE_S = 30.0
-_LOST_CALL_S = 3.0 * CALL_TIMEOUT_S
-"""When a call that should have ended at its own timeout counts as one that never ends."""
 
 
 class TransactionalClient:
@@ -134,30 +131,12 @@ class TransactionalClient:
         there waits for that handle for ever, when the broker has long been back: its producer is left alone then.
         """
         until_s = time.monotonic() + 6 * CALL_TIMEOUT_S
-        while failed := _failure_of(call):
+        while failed := failure_of(call):
             error = failed.args[0] if isinstance(failed, KafkaException) else None
             if not isinstance(error, KafkaError) or not error.retriable():
                 raise failed
             if time.monotonic() > until_s:
                 raise Over(f"{name_of(failed)} for a minute") from None
-
-
-def _failure_of(call: Callable[[], object]) -> BaseException | None:
-    """Raises Over where the call does not end."""
-    failures: list[BaseException] = []
-
-    def work() -> None:
-        try:
-            call()
-        except BaseException as failure:
-            failures.append(failure)
-
-    thread = threading.Thread(target=work, name=call_thread_of(threading.current_thread().name), daemon=True)
-    thread.start()
-    thread.join(_LOST_CALL_S)
-    if thread.is_alive():
-        raise Over("a call that does not end")
-    return failures[0] if failures else None
 
 
 def transact(stage: Stage, rng: random.Random) -> None:
@@ -217,7 +196,7 @@ def _copy(stage: Stage, rng: random.Random, transactional_id: str) -> None:
             stage.progress.note_end(ended)
             pause(rng, 1.0)
         finally:
-            consumer.close()
+            close(stage, consumer)
 
 
 def _copy_some(client: TransactionalClient, consumer: Consumer, found: dict[str, list[tuple[int, Any]]]) -> None:

@@ -293,7 +293,7 @@ class ConsumerGroupsMachine(BrokerMachine):
         if epoch < 0:
             return
         error = "NONE"
-        if not self.model.exists:
+        if not (self.model.exists or self.model.is_classic):
             error = "GROUP_ID_NOT_FOUND"
         elif self.model.members.get(member.member_id) is not member:
             error = "UNKNOWN_MEMBER_ID"
