@@ -16,7 +16,7 @@ from pykbroker.protocol.topic_partition import TopicPartition
 from pykbroker.protocol.uuids import random_uuid, uuid_from_text, uuid_to_text
 
 from ..files.disk import Disk, DiskLock, DiskSpace
-from ..files.errors import CorruptLog, InconsistentDirectory, NoRoom
+from ..files.errors import CorruptLog, FileError, InconsistentDirectory, NoRoom
 from ..log.log import PRODUCER_ID_EXPIRATION_MS, Log
 from ..log.recovery_progress import RecoveryProgress
 from ..segments.log_config import LogConfig
@@ -257,9 +257,7 @@ class LogDirectory:
         name = str(at)
         assert parse_partition_directory(name) == at, f"{topic!r} must not become a path"
         path = self._join(name)
-        leaving = self._leaving.pop(at, None)
-        if leaving is not None:
-            leaving.await_threads()
+        self._await_threads_of_earlier(at)
         found = self.found.get(at)
         if found is not None and self._is_of_other_topic(found, topic_id):
             self._put_stray_aside(at)
@@ -325,8 +323,15 @@ class LogDirectory:
         """A log to copy one of another directory into: what the checkpoints say of one that was here before is not said
         of it. May run in a thread. Raises `FileError`.
         """
+        self._await_threads_of_earlier(at)
         self._forget_what_is_gone(at)
         return self.futures.open(at, topic_id, config, now_ms=now_ms)
+
+    def _await_threads_of_earlier(self, at: TopicPartition) -> None:
+        """They know the files of a log that was deleted by the names that the next one's have."""
+        leaving = self._leaving.pop(at, None)
+        if leaving is not None:
+            leaving.await_threads()
 
     def _forget_what_is_gone(self, at: TopicPartition) -> None:
         """Forget what the checkpoints say of logs that are neither here nor missed: deleted ones, and lost copies."""
@@ -485,14 +490,21 @@ class LogDirectory:
             self._forget_deleted_in_checkpoints()
         for directory in sorted({posixpath.dirname(path) for path in paths}):
             # A file that is removed under its new name must not turn up under the old one, alone among its like.
-            if self._disk.is_directory(directory):
-                self._disk.sync_directory(directory)
+            self._sync_if_there(directory)
         for path in paths:
             assert path.endswith((DELETE_SUFFIX, DELETED_SUFFIX)), path
             if path.endswith(DELETE_SUFFIX):
                 self._disk.remove_directory(path)
             else:
                 self._disk.remove(path)
+
+    def _sync_if_there(self, directory: str) -> None:
+        """A log's directory may get another name at any time: it is deleted, or moves to another log directory."""
+        try:
+            self._disk.sync_directory(directory)
+        except FileError as failed:
+            if not isinstance(failed.error, FileNotFoundError):
+                raise
 
     # Checkpoints and the end
 

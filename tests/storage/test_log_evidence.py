@@ -190,8 +190,8 @@ def test_a_truncated_log_is_not_damaged(disk: SimulatedDisk) -> None:
 
 
 def test_a_log_whose_process_died_as_it_began_anew_is_not_damaged(disk: SimulatedDisk) -> None:
-    """The last segments go first: what is left ends before the start that DeleteRecords had given it. The next start ends
-    what was begun.
+    """The last segments go first: what is left ends before the start that DeleteRecords had given it. The next start
+    ends what was begun.
     """
     directory = opened(disk)
     log = log_of(directory)

@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from random import Random
 
@@ -120,17 +121,21 @@ def new_directory(path: Path) -> LogDirectory:
 
 
 @pytest.mark.parametrize("is_damaged", [False, True])
+@pytest.mark.parametrize("is_copied", [False, True])
 def test_a_flush_of_a_log_that_is_deleted_meanwhile_leaves_nothing_in_the_next_one_of_its_name(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_damaged: bool
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_damaged: bool, is_copied: bool
 ) -> None:
     directory = new_directory(tmp_path / "d")
     log = directory_log(directory)
     append(log, 5, epoch=3)
 
     def make_anew() -> None:
-        log = directory_log(directory)
+        make = partial(directory.open_copy, AT, bytes(16), LogConfig(), now_ms=NOW_MS)
+        log = make() if is_copied else directory_log(directory)
         append(log, 5, epoch=0)
         log.flush()
+        if is_copied:
+            directory.promote_future(AT, 5)
 
     with HeldSyncs("t-0", monkeypatch).during(log.flush) as threads:
         if is_damaged:
@@ -238,6 +243,28 @@ def test_a_cleaning_of_a_deleted_log_takes_nothing_from_that_of_the_next_one_of_
     assert cleaned_files(tmp_path / "d" / "t-0") == files
     other.begin_swap(other_segment, other_group)
     directory.release()
+
+
+def test_files_of_a_log_that_is_deleted_meanwhile_are_removed_without_a_failure_of_the_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its directory gets another name when the thread that removes what the log had put aside is about to sync it."""
+    path = f"{tmp_path}/logs"
+    format_directory(OsDisk(), path, cluster_id="c", node_id=1, rng=Random(1))
+    directory = LogDirectory.open(OsDisk(), path, rng=Random(1))
+    log = directory.open_log(AT.topic, AT.partition, bytes(16), LogConfig(), now_ms=NOW_MS)
+    log.append_as_leader(batch(3), 0, NOW_MS)
+    put_aside = log.segments[0].put_aside()
+    sync_directory = OsDisk.sync_directory
+
+    def delete_and_sync(disk: OsDisk, path: str) -> None:
+        if AT in directory.logs:
+            directory.delete_log(log)
+        sync_directory(disk, path)
+
+    monkeypatch.setattr(OsDisk, "sync_directory", delete_and_sync)
+    directory.remove_deleted(put_aside)
+    assert AT not in directory.logs
 
 
 def test_a_log_that_was_deleted_while_nobody_flushed_it_is_made_anew_at_once(
