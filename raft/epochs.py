@@ -40,12 +40,12 @@ class EpochChain:
             ends.append(OffsetAndEpoch(end_offset, found))
             epoch = found - 1
         ends.reverse()
-        covered = log.earliest_snapshot_id
+        covered = log.snapshot_id_at(log.start_offset)
         base = OffsetAndEpoch(log.start_offset, 0)
-        if covered is not None and covered.end_offset == log.start_offset:
+        if covered is not None:
             base = OffsetAndEpoch(log.start_offset, covered.epoch)
-        elif ends and log.start_offset:
-            base = OffsetAndEpoch(log.start_offset, ends[0].epoch)
+        elif log.start_offset:
+            base = OffsetAndEpoch(log.start_offset, ends[0].epoch if ends else log.last_epoch)
         starts = [OffsetAndEpoch(start.offset, end.epoch) for start, end in zip([base, *ends], ends, strict=False)]
         return cls(base, starts, log.end_offset)
 
@@ -85,6 +85,8 @@ class EpochChain:
 
     def end_of(self, epoch: int) -> OffsetAndEpoch:
         """The largest known epoch up to this one, and where it ends; the base where all are larger."""
+        if not self._starts:
+            return self._base
         ends = [start.offset for start in self._starts[1:]] + [self.end_offset]
         found = self._base
         for start, end_offset in zip(self._starts, ends, strict=True):

@@ -483,9 +483,10 @@ class LogLoader:
         aborted.finish()
 
     def _remove_stray_snapshots(self, segments: Sequence[LogSegment]) -> None:
-        """One per segment and the latest are of use, unless the log begins behind them."""
+        """One per segment and the latest are of use, unless the log begins behind them, or a power cut tore them."""
         offsets = self._producers.snapshot_offsets()
         useful = {segment.base_offset for segment in segments} | set(offsets[-1:])
         for offset in offsets:
-            if offset not in useful or not self._log_start_offset <= offset <= self._producers.end_offset:
+            is_damaged = offset in self._producers.damaged_snapshots
+            if is_damaged or offset not in useful or not self._log_start_offset <= offset <= self._producers.end_offset:
                 self._producers.remove_snapshot(offset)

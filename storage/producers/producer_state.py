@@ -36,6 +36,8 @@ class ProducerStateManager:
         self._verifications: dict[int, VerificationState] = {}
         self._known_snapshots: set[int] | None = None
         self._unsynced: set[int] = set()
+        self.damaged_snapshots: set[int] = set()
+        """Those that were found damaged and are still there."""
         """The offsets of snapshots that a power cut may tear."""
         self.end_offset = 0
         self.last_snapshot_offset = 0
@@ -285,6 +287,7 @@ class ProducerStateManager:
     def take_snapshot(self, *, sync: bool) -> None:
         """Take a snapshot of the state at `end_offset`, in the file of that name."""
         self._disk.replace_file(self.snapshot_path(self.end_offset), encode_snapshot(self._producers), sync=sync)
+        self.damaged_snapshots.discard(self.end_offset)
         if not sync:
             self._unsynced.add(self.end_offset)
         self.last_snapshot_offset = self.end_offset
@@ -344,6 +347,7 @@ class ProducerStateManager:
 
     def remove_snapshot(self, offset: int) -> None:
         self._disk.remove(self.snapshot_path(offset))
+        self.damaged_snapshots.discard(offset)
         if self._known_snapshots is not None:
             self._known_snapshots.discard(offset)
 
@@ -372,6 +376,8 @@ class ProducerStateManager:
                 except CorruptLog:
                     if remove_others:
                         self.remove_snapshot(offset)
+                    else:
+                        self.damaged_snapshots.add(offset)
                     continue
                 self._take_over(entries, now_ms)
                 self.end_offset = self.last_snapshot_offset = offset

@@ -82,9 +82,8 @@ class MemoryLog:
         covered = self.latest_snapshot_id
         return covered.epoch if covered else 0
 
-    @property
-    def earliest_snapshot_id(self) -> SnapshotId | None:
-        return min(self.snapshots, default=None)
+    def snapshot_id_at(self, end_offset: int) -> SnapshotId | None:
+        return max((each for each in self.snapshots if each.end_offset == end_offset), default=None)
 
     @property
     def latest_snapshot_id(self) -> SnapshotId | None:

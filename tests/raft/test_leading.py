@@ -5,6 +5,7 @@ from __future__ import annotations
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages.quorum import FetchSnapshotRequest
 from pykbroker.raft import wire
+from pykbroker.raft.epochs import EpochChain
 from pykbroker.raft.events import OutgoingResponse, RequestFailed
 from pykbroker.raft.node import Role
 from pykbroker.raft.replica import LocalReplica
@@ -109,6 +110,17 @@ def test_a_log_that_begins_at_an_older_snapshot_than_its_latest_goes_on_from_the
     voter = leader(OneVoter(THREE, log=log))
     answer = voter.fetch(2, offset=1, last_epoch=3)
     assert (answer.snapshot_id.end_offset, answer.diverging_epoch.end_offset) == (-1, -1)
+
+
+def test_an_empty_log_ends_in_the_epoch_of_the_snapshot_that_it_begins_at_with_an_older_one_beside_it() -> None:
+    """A fetched snapshot is there before older ones go. With another epoch it would lose votes, or win them."""
+    log = MemoryLog([batch_of(["a"], base_offset=0, epoch=3)])
+    log.let_go(SnapshotId(1, 3))
+    for snapshot_id in (SnapshotId(0, 1), SnapshotId(1, 3)):
+        log.snapshots[snapshot_id] = MemorySnapshot((), (), b"some bytes")
+    chain = EpochChain.of_log(log)
+    assert chain.end == (1, 3)
+    assert chain.end_of(2) == (1, 3)
 
 
 def test_what_a_log_does_not_tell_of_older_epochs_is_in_the_snapshot() -> None:

@@ -195,6 +195,22 @@ def test_damaged_snapshot_is_replaced_by_reading_the_log(disk: SimulatedDisk) ->
     assert answer(again, 3, 1, 0) == 3
 
 
+def test_a_snapshot_that_a_power_cut_tore_where_the_log_begins_is_removed(disk: SimulatedDisk) -> None:
+    """No other one is taken there, and what it told is in segments that are gone."""
+    log = open_log(disk, "/data/t-0", config(segment_bytes=200))
+    for sequence in range(5):
+        log.append_as_leader(idempotent(sequence), 0, NOW_MS)
+    start = log.segments[1].base_offset
+    log.increment_log_start_offset(start)
+    log.delete_old_segments(5, NOW_MS)
+    path = log.producers.snapshot_path(start)
+    disk.process_died()
+    disk.replace_file(path, disk.read_file(path)[:-1])
+    again = open_log(disk, "/data/t-0", config(segment_bytes=200), log_start_offset=start)
+    assert again.log_start_offset == start
+    assert not disk.exists(path)
+
+
 def test_snapshot_beyond_the_log_end_is_not_believed(disk: SimulatedDisk) -> None:
     log = open_log(disk, "/data/t-0")
     for sequence in range(3):

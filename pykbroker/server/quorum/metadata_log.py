@@ -173,9 +173,8 @@ class MetadataLog:
         """0 where there is no record yet."""
         return max(self._log.latest_epoch or 0, self._covered.epoch)
 
-    @property
-    def earliest_snapshot_id(self) -> SnapshotId | None:
-        return self.snapshots.ids[0] if self.snapshots.ids else None
+    def snapshot_id_at(self, end_offset: int) -> SnapshotId | None:
+        return next((each for each in reversed(self.snapshots.ids) if each.end_offset == end_offset), None)
 
     @property
     def latest_snapshot_id(self) -> SnapshotId | None:
