@@ -25,6 +25,7 @@ from pathlib import Path
 import pytest
 import trio
 
+from tests.history.check import check
 from tests.history.findings import Report
 from tests.history.operations import Operation, format_history
 
@@ -118,6 +119,18 @@ class Outcome:
     operations: list[Operation]
     deaths: int
     told: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Played:
+    """A run that is over. It is judged behind it: the judge would hold its event loop."""
+
+    operations: list[Operation]
+    deaths: int
+    told: list[str]
+
+    def judged(self) -> Outcome:
+        return Outcome(check(self.operations), self.operations, self.deaths, self.told)
 
 
 Simulate = Callable[[int], Outcome]

@@ -9,8 +9,7 @@ from tests.coordination.copying import copy
 from tests.coordination.simulation import Acting, end
 from tests.coordination.simulation import Cast as SingleCast
 from tests.coordination.stage import COPY, SOURCE
-from tests.history.check import check
-from tests.simulations import Outcome
+from tests.simulations import Outcome, Played
 
 from .administration import Administrator
 from .faults import Troublemaker
@@ -38,18 +37,18 @@ def simulate(seed: int) -> Outcome:
     """Raises whatever a node or a client found wrong by itself."""
     watch = Watch(seed)
     with safe_quorum(), watch.watching():
-        return run_deterministic(_run, seed, watch, seed=seed)
+        return run_deterministic(_run, seed, watch, seed=seed).judged()
 
 
-async def _run(seed: int, watch: Watch) -> Outcome:
-    outcome = None
+async def _run(seed: int, watch: Watch) -> Played:
+    played = None
     with moving():
-        outcome = await _play(seed, watch)
-    assert outcome is not None
-    return outcome
+        played = await _play(seed, watch)
+    assert played is not None
+    return played
 
 
-async def _play(seed: int, watch: Watch) -> Outcome:
+async def _play(seed: int, watch: Watch) -> Played:
     cast = Cast.of(seed)
     async with trio.open_nursery() as nursery:
         stage = ClusterStage(seed, nursery, cast.faults)
@@ -63,8 +62,7 @@ async def _play(seed: int, watch: Watch) -> Outcome:
         await end(stage, cast.clients)
         await watch.check_end(stage)
         nursery.cancel_scope.cancel()
-    operations = stage.recorder.operations()
-    return Outcome(check(operations), operations, stage.deaths, trouble.told)
+    return Played(stage.recorder.operations(), stage.deaths, trouble.told)
 
 
 async def _act(stage: ClusterStage, cast: Cast, trouble: Troublemaker, watch: Watch) -> None:

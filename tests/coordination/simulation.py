@@ -15,9 +15,9 @@ from pykbroker.groups.offsets import pending_offsets
 from pykbroker.server.coordinators import assignment_threads
 from pykbroker.server.network.transport import Address
 from pykbroker.sim.determinism import run_deterministic
+from pykbroker.sim.disk import SimulatedDisk
 from tests.cluster.oracles.directories import check_directories
-from tests.history.check import check
-from tests.simulations import Outcome
+from tests.simulations import Outcome, Played
 
 from .consumer_members import CONSUMER_GROUP, live_in_a_consumer_group
 from .copying import COPIERS, copy, copy_the_rest
@@ -143,10 +143,12 @@ def simulate(seed: int) -> Outcome:
     small = 0 if seed % 4 == 0 else assignment_threads.SMALL
     most_moved = 1 if seed % 4 == 1 else pending_offsets.MOST_MOVED
     with patch.object(assignment_threads, "SMALL", small), patch.object(pending_offsets, "MOST_MOVED", most_moved):
-        return run_deterministic(_run, seed, seed=seed)
+        played, disk = run_deterministic(_run, seed, seed=seed)
+    check_directories({1: disk})
+    return played.judged()
 
 
-async def _run(seed: int) -> Outcome:
+async def _run(seed: int) -> tuple[Played, SimulatedDisk]:
     cast = Cast.of(seed)
     async with trio.open_nursery() as nursery:
         stage = Stage(seed, nursery, DURABLE if cast.faults.is_power_cut else None)
@@ -157,10 +159,9 @@ async def _run(seed: int) -> Outcome:
         await _act(stage, cast)
         await end(stage, cast.clients)
         await stage.node.stop()
-        check_directories({1: stage.node.disk})
         nursery.cancel_scope.cancel()
-    operations = stage.recorder.operations()
-    return Outcome(check(operations), operations, stage.deaths, [f"the node died {stage.deaths} times"])
+    told = [f"the node died {stage.deaths} times"]
+    return Played(stage.recorder.operations(), stage.deaths, told), stage.node.disk
 
 
 async def _act(stage: Stage, cast: Cast) -> None:

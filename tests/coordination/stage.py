@@ -270,7 +270,9 @@ class Stage:
         proc = self.recorder.new_process()
         if trimmed := self.keys_of(TRIMMED):
             keeps = {name: kept - self.clocks_ms * (name == "keeps_ms") for name, kept in self.sizes.keeps.items()}
-            self.recorder.tell(proc, "trimmed", keys=trimmed, start_returns=self.replication_factor > 1, **keeps)
+            # Until the next checkpoint: with the deleted segments, which a crash may bring back, or with the records
+            # that DeleteRecords named; or as a replica had it that lagged behind.
+            self.recorder.tell(proc, "trimmed", keys=trimmed, start_returns=True, **keeps)
         if latest := self.keys_of(LATEST):
             kept_ms = max(0, self.delete_retention_ms - 2 * self.clocks_ms)
             self.recorder.tell(proc, "compacted", keys=latest, delete_retention_ms=kept_ms)
