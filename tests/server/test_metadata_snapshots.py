@@ -286,6 +286,39 @@ def test_a_log_without_its_beginning_and_without_a_snapshot_is_refused(tmp_path:
         open_log(OsDisk(), str(tmp_path))
 
 
+@pytest.mark.parametrize("is_damaged", [False, True])
+def test_a_snapshot_that_is_put_out_of_use_while_a_thread_describes_it_is_no_failure(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_damaged: bool
+) -> None:
+    """The leader's snapshot comes, and older ones go, in the midst of a cleaning."""
+    log = open_log(OsDisk(), f"{tmp_path}/log")
+    write_topics(log, range(4))
+    for snapshot_id in (SnapshotId(4, 1), SnapshotId(8, 1)):
+        log.write_snapshot(log.begin_snapshot(snapshot_id.end_offset - 1, NOW_MS), [])
+    older, latest = log.snapshots.ids
+    read_file, rename = OsDisk.read_file, OsDisk.rename
+
+    def forget() -> None:
+        if older in log.snapshots.ids:
+            log.snapshots.forget_before(latest)
+
+    def forget_and_read(disk: OsDisk, path: str) -> bytes:
+        if is_damaged:
+            return read_file(disk, path)[: -1 if path == log.snapshots.path(older) else None]
+        forget()
+        return read_file(disk, path)
+
+    def forget_and_rename(disk: OsDisk, source: str, target: str) -> None:
+        monkeypatch.setattr(OsDisk, "rename", rename)
+        forget()
+        rename(disk, source, target)
+
+    monkeypatch.setattr(OsDisk, "read_file", forget_and_read)
+    if is_damaged:
+        monkeypatch.setattr(OsDisk, "rename", forget_and_rename)
+    assert [each.id for each in log.snapshots.describe()] == [latest]
+
+
 def test_what_was_half_written_or_half_deleted_is_removed(tmp_path: Path) -> None:
     first, second = with_two_snapshots(tmp_path)
     leftovers = [

@@ -42,6 +42,8 @@ class MetadataSnapshots:
         self._disk = disk
         self._directory = directory
         self._described: dict[SnapshotId, StoredSnapshot] = {}
+        self._changing = disk.turn()
+        """Threads write snapshots and set them aside, while the event loop takes over others and forgets old ones."""
         names = disk.list_directory(directory)
         for name in names:
             if _LEFTOVER.fullmatch(name):
@@ -59,10 +61,7 @@ class MetadataSnapshots:
 
     def read(self, snapshot_id: SnapshotId) -> Snapshot:
         """Raises InvalidSnapshot, FileError."""
-        data = self._disk.read_file(self.path(snapshot_id))
-        snapshot = decode_snapshot(data)
-        self._described[snapshot_id] = StoredSnapshot(snapshot_id, len(data), snapshot.timestamp_ms)
-        return snapshot
+        return decode_snapshot(self._disk.read_file(self.path(snapshot_id)))
 
     def write(self, snapshot_id: SnapshotId, portions: Iterable[bytes]) -> int:
         """Durable when it returns; returns its size. Raises FileError; then nothing is left of it."""
@@ -83,8 +82,12 @@ class MetadataSnapshots:
         except FileError:
             self._disk.remove(partial)
             raise
-        self._ids = sorted({*self._ids, snapshot_id})
+        self._add(snapshot_id)
         return size_bytes
+
+    def _add(self, snapshot_id: SnapshotId) -> None:
+        with self._changing:
+            self._ids = sorted({*self._ids, snapshot_id})
 
     def size_bytes(self, snapshot_id: SnapshotId) -> int:
         """Raises FileError."""
@@ -123,7 +126,7 @@ class MetadataSnapshots:
             file.close()
         self._disk.rename(partial, path)
         self._disk.sync_directory(self._directory)
-        self._ids = sorted({*self._ids, snapshot_id})
+        self._add(snapshot_id)
         self._described[snapshot_id] = StoredSnapshot(snapshot_id, len(data), snapshot.timestamp_ms)
         return snapshot
 
@@ -136,29 +139,45 @@ class MetadataSnapshots:
             file.close()
 
     def describe(self) -> list[StoredSnapshot]:
-        """Oldest first, without those that can't be read. May run in a thread. Raises FileError."""
+        """Oldest first, without those that can't be read. May run in a thread, beside whoever puts older ones out of
+        use. Raises FileError.
+        """
         stored: list[StoredSnapshot] = []
         for snapshot_id in list(self._ids):
-            if snapshot_id not in self._described:
-                try:
-                    self.read(snapshot_id)
-                except InvalidSnapshot as error:
-                    self.set_aside(snapshot_id, error)
-                    continue
-            stored.append(self._described[snapshot_id])
+            try:
+                described = self._described.get(snapshot_id) or self._describe(snapshot_id)
+            except FileError:
+                if snapshot_id in self._ids:
+                    raise
+                continue
+            if described is not None:
+                stored.append(described)
         return stored
+
+    def _describe(self, snapshot_id: SnapshotId) -> StoredSnapshot | None:
+        """Return None of one that is set aside now."""
+        data = self._disk.read_file(self.path(snapshot_id))
+        try:
+            timestamp_ms = decode_snapshot(data).timestamp_ms
+        except InvalidSnapshot as error:
+            self.set_aside(snapshot_id, error)
+            return None
+        described = self._described[snapshot_id] = StoredSnapshot(snapshot_id, len(data), timestamp_ms)
+        return described
 
     def set_aside(self, snapshot_id: SnapshotId, error: InvalidSnapshot) -> None:
         """Set a damaged snapshot aside; from now on it is none of the snapshots."""
         path = self.path(snapshot_id)
         _log.error("the metadata snapshot %s is damaged and set aside as %s: %s", path, DAMAGED_SUFFIX, error)
         self._disk.rename(path, path + DAMAGED_SUFFIX)
-        self._ids.remove(snapshot_id)
+        with self._changing:
+            self._ids = [each for each in self._ids if each != snapshot_id]
 
     def forget_before(self, snapshot_id: SnapshotId) -> list[str]:
         """Put older ones out of use. Returns the files' paths, to be removed later."""
-        gone = [each for each in self._ids if each < snapshot_id]
-        self._ids = [each for each in self._ids if each >= snapshot_id]
+        with self._changing:
+            gone = [each for each in self._ids if each < snapshot_id]
+            self._ids = [each for each in self._ids if each >= snapshot_id]
         for each in gone:
             self._described.pop(each, None)
         return [put_aside(self._disk, self.path(each)) for each in gone]
