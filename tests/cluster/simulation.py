@@ -51,7 +51,7 @@ async def _run(seed: int, watch: Watch) -> Played:
 async def _play(seed: int, watch: Watch) -> Played:
     cast = Cast.of(seed)
     async with trio.open_nursery() as nursery:
-        stage = ClusterStage(seed, nursery, cast.faults)
+        stage = ClusterStage(seed, nursery, cast.faults, watch.lives)
         with trio.fail_after(STARTS_WITHIN_S):
             await stage.cluster.start(nursery)
             await stage.prepare()

@@ -9,6 +9,7 @@ from typing import Any
 
 import trio
 
+from pykbroker.java_hash import abs_java_hash
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages.fetch import FetchRequest
 from pykbroker.protocol.messages.group_offsets import OffsetFetchRequest
@@ -18,12 +19,14 @@ from pykbroker.protocol.messages.offsets import DeleteRecordsRequest, ListOffset
 from pykbroker.protocol.messages.produce import ProduceRequest
 from pykbroker.protocol.messages.transactions import TxnOffsetCommitRequest
 from pykbroker.protocol.schema import Message
+from pykbroker.server.coordinators.group_coordinator import CONSUMER_OFFSETS
 from pykbroker.server.network.transport import Address
 from pykbroker.sim.network import SimulatedTransport
 from tests.coordination.stage import Lost, Stage, Wire, topic_of
 from tests.server.serving import Client
 
 from .nodes import BROKER_PORT, CLOCKS_MS, NODE_IDS, SimulatedCluster, host
+from .oracles.lives import Lives
 from .plan import Plan
 
 CLIENTS = "clients"
@@ -46,9 +49,11 @@ class ClusterStage(Stage):
     clocks_ms = CLOCKS_MS + 1_000
     """Apart from a client's, which shows no other time: their rates differ too."""
 
-    def __init__(self, seed: int, nursery: trio.Nursery, plan: Plan) -> None:
+    def __init__(self, seed: int, nursery: trio.Nursery, plan: Plan, lives: Lives) -> None:
+        """lives: what the nodes know. No client does, but for `_is_replaced`."""
         self.plan = plan
         self.pace = plan.pace
+        self._lives = lives
         super().__init__(seed, nursery)
 
     def _add_nodes(self, overrides: Mapping[str, str]) -> None:
@@ -143,7 +148,27 @@ class ClusterStage(Stage):
             key = _GROUP, request.group_id
         else:
             return await wire.ask_at(self._anybody(), request, version)
-        return await wire.ask_at(_address(await self._coordinator(wire, key)), request, version)
+        coordinator = await self._coordinator(wire, key)
+        answer = await wire.ask_at(_address(coordinator), request, version)
+        if isinstance(request, OffsetFetchRequest) and self._is_replaced(coordinator, key[1]):
+            raise EOFError
+        return answer
+
+    def _is_replaced(self, node_id: int, group: str) -> bool:
+        """Whether a node answers for a group that another one coordinates, of which it has not heard.
+
+        It has nothing to ask before it tells which offsets are committed, so that they may be older ones than those
+        that its successor has confirmed; as from Apache Kafka's coordinator. Members are safe, since it can neither
+        let anybody join nor assign anything; the clients here are none, and take such an answer for a lost one.
+        """
+        known: dict[int, tuple[int, int]] = {}
+        for each, life in self._lives.items():
+            topic = life.image.topic(CONSUMER_OFFSETS)
+            if topic is not None:
+                partition = topic.partitions[abs_java_hash(group) % len(topic.partitions)]
+                known[each] = partition.leader_epoch, partition.leader
+        latest = max(known.values(), default=(-1, node_id))
+        return latest[1] != node_id or known.get(node_id) != latest
 
     def _anybody(self) -> Address:
         return _address(self.rng.choice(NODE_IDS))
