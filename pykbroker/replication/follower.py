@@ -427,6 +427,7 @@ class Follower:
             return
         followed.state = FollowingState.FETCHING
         self._changed[followed.key] = None
+        followed.partition.truncated()
         due.then()
         followed.partition.notify()
 

@@ -462,6 +462,10 @@ class Partition:
         self.high_watermark = min(self.high_watermark, offset)
         return truncation
 
+    def truncated(self) -> None:
+        """A log ends in front of a batch that the truncation's offset lies in."""
+        self.high_watermark = min(self.high_watermark, self.log.log_end_offset)
+
     def begin_anew(self, offset: int, now_ms: int) -> Truncation:
         """Begin the log anew, as nothing of it is in the leader's; `begun_anew` is to follow. now_ms: the wall clock's.
 

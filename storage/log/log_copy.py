@@ -4,6 +4,7 @@ Kafka copies with a fetcher that treats the copy as a follower (`ReplicaAlterLog
 batch. Who copies when, and what happens before the copy takes the log's place, is decided elsewhere.
 """
 
+from pykbroker.protocol.errors import ApiError
 from pykbroker.protocol.records.batch import LegacyMessage, iter_batches
 from pykbroker.protocol.records.errors import InvalidRecords
 
@@ -36,8 +37,11 @@ class LogCopy:
         if source.truncations != self._truncations:
             self._truncations = source.truncations
             self._truncate()
-        if log.log_end_offset < source.log_start_offset:
-            log.truncate_fully_and_start_at(self._start_of_batch(source.log_start_offset), now_ms=now_ms)
+        is_empty_there = log.log_start_offset == log.log_end_offset == source.log_start_offset
+        if log.log_end_offset < source.log_start_offset or is_empty_there:
+            start = self._start_of_batch(source.log_start_offset)
+            if start != log.log_end_offset:
+                log.truncate_fully_and_start_at(start, now_ms=now_ms)
         if log.log_end_offset >= source.log_end_offset:
             return None
         found = source.read(max(log.log_end_offset, source.log_start_offset), max_bytes, min_one_batch=True)
@@ -58,7 +62,10 @@ class LogCopy:
         records = data.read()
         if self.source.truncations != self._truncations:
             return
-        self.log.append_as_follower(records)
+        try:
+            self.log.append_as_follower(records)
+        except ApiError as rejected:
+            raise CorruptLog(f"{data.file.path}, at position {data.position}: {rejected}") from rejected
         if self.log.log_end_offset == before:
             raise CorruptLog(f"{data.file.path} has no batch at position {data.position}")
 

@@ -165,7 +165,11 @@ class TruncationOfEpochs(Truncation):
 
 
 class TruncationOfRecords(Truncation):
-    """The truncation by a follower that disagrees with its leader."""
+    """The truncation by a follower that disagrees with its leader.
+
+    A batch goes whole. Where the offset lies within one, as a leader's may whose log starts there, the log ends in
+    front of it: else it would promise records that it has not, and refuse the batch when the leader sends it.
+    """
 
     def __init__(self, log: LogState, parts: LogParts, offset: int) -> None:
         super().__init__(log, parts, offset)
@@ -176,9 +180,9 @@ class TruncationOfRecords(Truncation):
         self._producers = parts.producers.another()
 
     def _prepare(self) -> None:
-        log, parts, offset = self.log, self._parts, self.offset
-        self._start = min(offset, self._start_of_batch())
-        self._tell(self._start)
+        log, parts = self.log, self._parts
+        offset = self._start = min(self.offset, self._start_of_batch())
+        self._tell(offset)
         parts.epochs.write(offset)
         segments = list(parts.segments.all)
         kept = [segment for segment in segments if segment.base_offset <= offset]
@@ -196,7 +200,7 @@ class TruncationOfRecords(Truncation):
                 unverified.check.accept()
 
     def _cut(self) -> bool:
-        log, parts, offset = self.log, self._parts, self.offset
+        log, parts, offset = self.log, self._parts, self._start
         if not self._is_begun:
             # Who has seen the first count may have read what goes now.
             self._is_begun = True
@@ -204,6 +208,8 @@ class TruncationOfRecords(Truncation):
         if not self._put_aside_behind(offset):
             return False
         parts.segments.active.cut(offset, self._segment_cut)
+        if offset < self.offset:
+            parts.epochs.truncate_from_end(offset)
         log.log_end_offset = offset
         log.log_start_offset = min(log.log_start_offset, offset)
         parts.producers.become(self._producers)

@@ -277,6 +277,24 @@ def test_a_leader_that_begins_in_the_middle_of_a_batch_is_followed() -> None:
     assert replicas[3].records() == [(2, b"c")]
 
 
+def test_a_follower_that_disagrees_with_a_leader_that_begins_in_the_middle_of_a_batch_finds_it() -> None:
+    """The leader tells that the older epoch ends where its log begins: within a batch of either."""
+    replicas = Replicas()
+    replicas.append("a")
+    replicas.settle()
+    replicas.append("b", "c", "d")
+    replicas.elect(2, (2, 3))
+    replicas.append("x", "y", "z")
+    for _ in range(3):
+        replicas.fetch(3)
+    assert replicas.leader.partition.delete_records(2).offset == 2
+    replicas.settle()
+    log = replicas[1].partition.log
+    assert (log.log_start_offset, log.log_end_offset) == (2, 4)
+    assert replicas[1].partition.high_watermark == 4
+    assert replicas[1].records() == [(2, b"y"), (3, b"z")]
+
+
 def test_a_follower_behind_an_empty_leader_is_cut_off_where_that_ends() -> None:
     replicas = Replicas((1, 2))
     replicas.append("a", "b")

@@ -10,7 +10,7 @@ from pykbroker.sim.disk import SimulatedDisk
 from pykbroker.storage.directories.log_dirs import LogDirectory, format_directory
 from pykbroker.storage.log.log import Log
 from pykbroker.storage.log.log_copy import LogCopy
-from tests.storage.batches import NOW_MS, config, open_log, read_all
+from tests.storage.batches import NOW_MS, batch, config, open_log, read_all
 from tests.storage.cleaning import clean, keyed
 from tests.storage.crash_states import Survivors
 from tests.storage.recording_disk import RecordingDisk
@@ -170,6 +170,21 @@ def test_what_was_chosen_before_a_truncation_is_not_copied_after_it(disk: Simula
         append(source, value, epoch=1)
     copy.append(chosen)
     catch_up(copy)
+    assert_same(copy)
+
+
+def test_an_empty_copy_follows_a_source_that_begins_within_a_batch_which_comes_later(disk: SimulatedDisk) -> None:
+    """A follower begins anew where its leader's log starts, and once more where the batch there does."""
+    source = open_log(disk, SOURCE, config())
+    source.truncate_fully_and_start_at(8, now_ms=NOW_MS)
+    copy = new_copy(disk, source)
+    catch_up(copy)
+    assert copy.log.log_start_offset == 8
+    source.truncate_fully_and_start_at(6, now_ms=NOW_MS)
+    source.append_as_follower(batch(3, base_offset=6))
+    source.increment_log_start_offset(8)
+    catch_up(copy)
+    copy.finish()
     assert_same(copy)
 
 
