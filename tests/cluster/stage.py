@@ -11,8 +11,9 @@ import trio
 
 from pykbroker.java_hash import abs_java_hash
 from pykbroker.protocol.errors import ErrorCode
+from pykbroker.protocol.messages.consumer_groups import ConsumerGroupHeartbeatResponse
 from pykbroker.protocol.messages.fetch import FetchRequest
-from pykbroker.protocol.messages.group_offsets import OffsetFetchRequest
+from pykbroker.protocol.messages.group_offsets import OffsetFetchRequest, OffsetFetchResponse
 from pykbroker.protocol.messages.groups import FindCoordinatorRequest
 from pykbroker.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from pykbroker.protocol.messages.offsets import DeleteRecordsRequest, ListOffsetsRequest
@@ -150,16 +151,16 @@ class ClusterStage(Stage):
             return await wire.ask_at(self._anybody(), request, version)
         coordinator = await self._coordinator(wire, key)
         answer = await wire.ask_at(_address(coordinator), request, version)
-        if isinstance(request, OffsetFetchRequest) and self._is_replaced(coordinator, key[1]):
+        if _is_answered_by_memory(answer) and self._is_replaced(coordinator, key[1]):
             raise EOFError
         return answer
 
     def _is_replaced(self, node_id: int, group: str) -> bool:
         """Whether a node answers for a group that another one coordinates, of which it has not heard.
 
-        It has nothing to ask before it tells which offsets are committed, so that they may be older ones than those
-        that its successor has confirmed; as from Apache Kafka's coordinator. Members are safe, since it can neither
-        let anybody join nor assign anything; the clients here are none, and take such an answer for a lost one.
+        It has nothing to ask before it tells which offsets are committed, or that it knows no such group: so that may
+        be older than what its successor has confirmed; as from Apache Kafka's coordinator. Members are safe, since it
+        can neither let anybody join nor assign anything; others take such an answer for a lost one here.
         """
         known: dict[int, tuple[int, int]] = {}
         for each, life in self._lives.items():
@@ -236,6 +237,12 @@ class ClusterStage(Stage):
             return False
         partitions = [partition for topic in response.topics for partition in topic.partitions]
         return all(each.leader_id >= 0 and len(each.isr_nodes) == len(each.replica_nodes) for each in partitions)
+
+
+def _is_answered_by_memory(answer: object) -> bool:
+    if isinstance(answer, ConsumerGroupHeartbeatResponse):
+        return answer.error_code == ErrorCode.GROUP_ID_NOT_FOUND
+    return isinstance(answer, OffsetFetchResponse)
 
 
 def _copy(message: Any, **changes: Any) -> Any:
