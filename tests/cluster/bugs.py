@@ -36,13 +36,13 @@ BUGS = Bugs()
 
 BUGS.plant(21)(of_replicas.producers_are_answered_before_the_high_watermark)
 BUGS.plant(28)(of_replicas.the_high_watermark_is_the_leaders_own_log_end)
-BUGS.plant(34)(of_replicas.readers_see_what_is_not_replicated)
+BUGS.plant(37)(of_replicas.readers_see_what_is_not_replicated)
 BUGS.plant(12)(of_replicas.followers_do_not_truncate)
 BUGS.plant(8)(of_replicas.followers_keep_no_sequences)
 BUGS.plant(24)(of_replicas.sequences_are_forgotten_when_a_replica_is_elected)
 BUGS.plant(67)(of_replicas.repeated_sequences_are_appended_again)
 BUGS.plant(1)(of_replicas.a_new_leader_keeps_the_leader_epoch)
-BUGS.plant(970000745)(of_replicas.a_broker_leads_what_its_last_process_led)
+BUGS.plant(970000837)(of_replicas.a_broker_leads_what_its_last_process_led)
 BUGS.plant(8)(of_replicas.a_leader_that_was_replaced_leads_on)
 
 BUGS |= {
@@ -50,8 +50,8 @@ BUGS |= {
     for name, seed in {
         "aborted_records_are_served": 0,
         "open_transactions_are_served": 5,
-        "what_is_aborted_is_committed": 0,
-        "one_partition_gets_no_marker_of_several": 4,
+        "what_is_aborted_is_committed": 2,
+        "one_partition_gets_no_marker_of_several": 5,
         "the_epoch_stays_when_another_producer_begins": 2,
     }.items()
 }
@@ -136,7 +136,7 @@ def replicas_that_left_the_isr_do_not_return() -> Iterator[None]:
         yield
 
 
-@BUGS.plant(2)
+@BUGS.plant(6)
 def voters_ask_again_at_once() -> Iterator[None]:
     timeouts = raft._timeouts
 

@@ -75,7 +75,7 @@ def every_member_gets_the_first_ones_partitions() -> Iterator[None]:
         yield
 
 
-@BUGS.plant(56)
+@BUGS.plant(58)
 def offsets_of_a_transaction_count_at_once() -> Iterator[None]:
     handle = GroupShard.handle
 
