@@ -328,7 +328,7 @@ class LogDirectory:
         return self.futures.open(at, topic_id, config, now_ms=now_ms)
 
     def _await_threads_of_earlier(self, at: TopicPartition) -> None:
-        """They know the files of a log that was deleted by the names that the next one's have."""
+        """Wait for threads that know the files of a deleted log: the next one's have the same names."""
         leaving = self._leaving.pop(at, None)
         if leaving is not None:
             leaving.await_threads()
