@@ -15,7 +15,7 @@ import sys
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 import trio
@@ -62,7 +62,7 @@ _BATCHES = 120
 _ENDS_WITHIN_S = 300.0 * ROUNDS
 _SWITCH_S = 1e-6
 _KEYS = 20
-_EARLIEST = -2
+_EARLIEST, _LATEST = -2, -1
 
 CONFIGURATION = {
     "listeners": "PLAINTEXT://127.0.0.1:0",
@@ -101,6 +101,14 @@ def descriptors() -> dict[str, int]:
             name = os.readlink(f"/proc/self/fd/{each}")
             counts[name] = counts.get(name, 0) + 1
     return counts
+
+
+class Fetched(NamedTuple):
+    """records: offset, key and value of each, from the offset on that was asked for. next_offset: behind the batches."""
+
+    log_start_offset: int
+    records: list[tuple[int, Any, bytes]]
+    next_offset: int
 
 
 class Stressed:
@@ -178,8 +186,10 @@ class Stressed:
                 self.model[name][offset] = record.key, bytes(record.value or b"")
         return ErrorCode(told.error_code)
 
-    async def fetch(self, client: Client, name: str, offset: int) -> tuple[int, list[tuple[int, Any, bytes]]]:
-        """Returns the start of the log, and the records from the offset on, as many as come at a time."""
+    async def fetch(self, client: Client, name: str, offset: int) -> Fetched:
+        """As many as come at a time: none where pages are to be read in a thread for longer than the request waits, and
+        where compaction has left a batch without records.
+        """
         partition = FetchPartition(partition=0, fetch_offset=offset, partition_max_bytes=50_000)
         request = FetchRequest(
             max_wait_ms=5, min_bytes=1, max_bytes=50_000, topics=[FetchTopic(topic=name, partitions=[partition])]
@@ -187,15 +197,17 @@ class Stressed:
         answer: Any = await client.ask(request, 11)
         data = answer.responses[0].partitions[0]
         if data.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
-            return await self._start(client, name), []
+            return Fetched(await self._start(client, name), [], offset)
         assert data.error_code == 0, ErrorCode(data.error_code)
         records = []
+        next_offset = offset
         for each in iter_batches(bytes(data.records or b"")):
             each.ensure_valid()
+            next_offset = each.header.next_offset
             for record in iter_records(each):
                 if record.offset >= offset:
                     records.append((record.offset, record.key and bytes(record.key), bytes(record.value or b"")))
-        return data.log_start_offset, records
+        return Fetched(data.log_start_offset, records, next_offset)
 
     # Who acts
 
@@ -213,9 +225,9 @@ class Stressed:
         async with self.client() as client:
             while not self.is_over:
                 offset = self.rng.randint(0, len(self.model[name]))
-                start, records = await self.fetch(client, name, offset)
-                self.starts[name] = max(self.starts[name], start)
-                self.check(name, records)
+                fetched = await self.fetch(client, name, offset)
+                self.starts[name] = max(self.starts[name], fetched.log_start_offset)
+                self.check(name, fetched.records)
                 await trio.lowlevel.checkpoint()
 
     def check(self, name: str, records: list[tuple[int, Any, bytes]]) -> None:
@@ -291,16 +303,18 @@ class Stressed:
             for name in TOPICS:
                 found: dict[int, tuple[Any, bytes]] = {}
                 offset = start = await self._start(client, name)
-                while True:
-                    _, records = await self.fetch(client, name, offset)
-                    if not records:
-                        break
-                    found.update((each, (key, value)) for each, key, value in records)
-                    offset = records[-1][0] + 1
+                end = await self._offset(client, name, _LATEST)
+                while offset < end:
+                    fetched = await self.fetch(client, name, offset)
+                    found.update((each, (key, value)) for each, key, value in fetched.records)
+                    offset = fetched.next_offset
                 self._check_topic(name, start, found)
 
     async def _start(self, client: Client, name: str) -> int:
-        partition = ListOffsetsPartition(partition_index=0, timestamp=_EARLIEST)
+        return await self._offset(client, name, _EARLIEST)
+
+    async def _offset(self, client: Client, name: str, timestamp: int) -> int:
+        partition = ListOffsetsPartition(partition_index=0, timestamp=timestamp)
         request = ListOffsetsRequest(replica_id=-1, topics=[ListOffsetsTopic(name=name, partitions=[partition])])
         answer: Any = await client.ask(request, 6)
         assert answer.topics[0].partitions[0].error_code == 0, answer
