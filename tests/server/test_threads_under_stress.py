@@ -104,7 +104,7 @@ def descriptors() -> dict[str, int]:
 
 
 class Fetched(NamedTuple):
-    """records: offset, key and value of each, from the offset on that was asked for. next_offset: behind the batches."""
+    """records: offset, key and value of each, from the asked offset on. next_offset: behind the batches."""
 
     log_start_offset: int
     records: list[tuple[int, Any, bytes]]
