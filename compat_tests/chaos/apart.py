@@ -16,12 +16,14 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing import Pipe, get_context
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
+from compat_tests.waiting import until
 from tests.history.recorder import Recorder, merge
 
 from .ends import name_of
@@ -136,12 +138,13 @@ class _Process:
         pid = self._process.pid
         if pid is None or not self._process.is_alive():
             return f"the process of {self._name} has ended"
-        before = self._stacks.stat().st_size if self._stacks.exists() else 0
+        if not self._stacks.exists():  # the signal would end it: nobody handles it yet
+            return f"the process of {self._name} has not begun"
+        before = self._stacks.stat().st_size
         os.kill(pid, signal.SIGUSR1)
-        until_s = time.monotonic() + _STACKS_WITHIN_S
-        while time.monotonic() < until_s and self._stacks.exists() and self._stacks.stat().st_size == before:
-            time.sleep(_LOOK_EVERY_S)
-        return f"the process of {self._name} is in:\n{self._stacks.read_text() if self._stacks.exists() else ''}"
+        with suppress(AssertionError):
+            until(lambda: self._stacks.stat().st_size != before, "it tells where it is", _STACKS_WITHIN_S)
+        return f"the process of {self._name} is in:\n{self._stacks.read_text()}"
 
 
 class _ToldProgress(Progress):

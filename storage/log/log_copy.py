@@ -87,7 +87,9 @@ class LogCopy:
         return min(end, max(end_there, 0), max(end_here, 0))
 
     def _start_of_batch(self, offset: int) -> int:
-        """A log may start within a batch, which is copied whole."""
+        """A log may start within a batch, which is copied whole. Nothing is read where no batch is in front of it."""
+        if offset == self.source.segments[0].base_offset:
+            return offset
         data = self.source.read(offset, 1, min_one_batch=True)
         try:
             batch = next(iter_batches(data.read(), allow_partial=True), None)

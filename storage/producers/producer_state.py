@@ -36,9 +36,9 @@ class ProducerStateManager:
         self._verifications: dict[int, VerificationState] = {}
         self._known_snapshots: set[int] | None = None
         self._unsynced: set[int] = set()
+        """The offsets of snapshots that a power cut may tear."""
         self.damaged_snapshots: set[int] = set()
         """Those that were found damaged and are still there."""
-        """The offsets of snapshots that a power cut may tear."""
         self.end_offset = 0
         self.last_snapshot_offset = 0
         """That of the latest snapshot on disk, or where the log starts."""
