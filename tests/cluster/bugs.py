@@ -49,7 +49,7 @@ BUGS |= {
     name: Bug(OF_COORDINATORS[name].planted, seed)
     for name, seed in {
         "aborted_records_are_served": 0,
-        "open_transactions_are_served": 5,
+        "open_transactions_are_served": 6,
         "what_is_aborted_is_committed": 2,
         "one_partition_gets_no_marker_of_several": 5,
         "the_epoch_stays_when_another_producer_begins": 2,

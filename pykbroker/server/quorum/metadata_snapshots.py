@@ -61,7 +61,10 @@ class MetadataSnapshots:
 
     def read(self, snapshot_id: SnapshotId) -> Snapshot:
         """Raises InvalidSnapshot, FileError."""
-        return decode_snapshot(self._disk.read_file(self.path(snapshot_id)))
+        data = self._disk.read_file(self.path(snapshot_id))
+        snapshot = decode_snapshot(data)
+        self._described[snapshot_id] = StoredSnapshot(snapshot_id, len(data), snapshot.timestamp_ms)
+        return snapshot
 
     def write(self, snapshot_id: SnapshotId, portions: Iterable[bytes]) -> int:
         """Durable when it returns; returns its size. Raises FileError; then nothing is left of it."""
@@ -155,15 +158,12 @@ class MetadataSnapshots:
         return stored
 
     def _describe(self, snapshot_id: SnapshotId) -> StoredSnapshot | None:
-        """Return None of one that is set aside now."""
-        data = self._disk.read_file(self.path(snapshot_id))
+        """Return None of one that is set aside now, or was put out of use meanwhile."""
         try:
-            timestamp_ms = decode_snapshot(data).timestamp_ms
+            self.read(snapshot_id)
         except InvalidSnapshot as error:
             self.set_aside(snapshot_id, error)
-            return None
-        described = self._described[snapshot_id] = StoredSnapshot(snapshot_id, len(data), timestamp_ms)
-        return described
+        return self._described.get(snapshot_id)
 
     def set_aside(self, snapshot_id: SnapshotId, error: InvalidSnapshot) -> None:
         """Set a damaged snapshot aside; from now on it is none of the snapshots."""
