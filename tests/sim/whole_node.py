@@ -11,7 +11,7 @@ from typing import cast
 import trio
 
 from pykbroker.protocol.errors import ErrorCode
-from pykbroker.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
+from pykbroker.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic, PartitionData
 from pykbroker.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from pykbroker.protocol.messages.produce import (
     PartitionProduceData,
@@ -53,13 +53,17 @@ class World:
         return Client(await self.network.connect("127.0.0.1", PORT))
 
     async def create_topic(self, client: Client) -> None:
+        """The topic can be written to when this returns: its leader has its log, or has no room for it."""
         request = MetadataRequest(topics=[MetadataRequestTopic(name=TOPIC)], allow_auto_topic_creation=True)
         with trio.fail_after(30):
             while True:
                 response = cast(MetadataResponse, await client.ask(request, 9))
                 self.note("metadata", response.topics[0].error_code, response.topics[0].topic_id.hex())
                 if response.topics[0].error_code == 0:
-                    return
+                    # Clients hear of the leader, from Kafka too, before it leads: threads that make logs stand still.
+                    answer = await self._fetch(client, 0)
+                    if answer.error_code != ErrorCode.NOT_LEADER_OR_FOLLOWER:
+                        return
                 await trio.sleep(0.1)
 
     async def produce(self, client: Client, values: list[bytes]) -> int:
@@ -85,23 +89,27 @@ class World:
         self.note("produce", answer.error_code, answer.base_offset)
         return answer
 
+    async def _fetch(self, client: Client, offset: int) -> PartitionData:
+        request = FetchRequest(
+            max_wait_ms=10,
+            min_bytes=1,
+            max_bytes=1 << 20,
+            topics=[
+                FetchTopic(
+                    topic=TOPIC,
+                    partitions=[FetchPartition(partition=0, fetch_offset=offset, partition_max_bytes=1 << 20)],
+                )
+            ],
+        )
+        response = cast(FetchResponse, await client.ask(request, 11))
+        data = response.responses[0].partitions[0]
+        self.note("fetch", data.error_code, data.high_watermark)
+        return data
+
     async def read_all(self, client: Client) -> list[bytes]:
         values: list[bytes] = []
         while True:
-            request = FetchRequest(
-                max_wait_ms=10,
-                min_bytes=1,
-                max_bytes=1 << 20,
-                topics=[
-                    FetchTopic(
-                        topic=TOPIC,
-                        partitions=[FetchPartition(partition=0, fetch_offset=len(values), partition_max_bytes=1 << 20)],
-                    )
-                ],
-            )
-            response = cast(FetchResponse, await client.ask(request, 11))
-            data = response.responses[0].partitions[0]
-            self.note("fetch", data.error_code, data.high_watermark)
+            data = await self._fetch(client, len(values))
             assert data.error_code == 0, ErrorCode(data.error_code)
             if not data.records:
                 return values
