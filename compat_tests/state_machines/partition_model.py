@@ -197,14 +197,17 @@ class PartitionModel:
         return max(found, default=-1)
 
     def end_of_epoch(self, epoch: int) -> tuple[int, int]:
-        """The largest epoch that is not above this one, and its end offset; -1 and -1 where there is none."""
+        """The largest epoch up to this one, and its end offset; -1 and -1 where this one is none, or later than all.
+
+        An epoch in front of the first that is known ends where that one begins.
+        """
         if epoch == self.leader_epoch:
             return epoch, self.end
-        later = sorted(each for each in self.epoch_starts if each > epoch)
-        earlier = [each for each in self.epoch_starts if each <= epoch]
-        if not later or not earlier:
+        later = [each for each in self.epoch_starts if each > epoch]
+        if epoch < 0 or not later:
             return -1, -1
-        return max(earlier), self.epoch_starts[later[0]]
+        earlier = [each for each in self.epoch_starts if each <= epoch]
+        return max(earlier, default=epoch), self.epoch_starts[min(later)]
 
     def max_timestamp(self, isolation: int) -> Offset:
         """The first record that has the greatest timestamp, deleted ones included."""

@@ -6,6 +6,7 @@ epoch rises, by how much is the controller's matter.
 
 from __future__ import annotations
 
+import pytest
 from hypothesis.stateful import precondition, rule
 
 from compat_tests.brokers import Broker
@@ -54,3 +55,13 @@ class RestartsMachine(LogsMachine):
 
 def test_restarts_keep_what_the_model_keeps(fresh_broker: FreshBroker) -> None:
     explore(RestartsMachine, fresh_broker(), examples(5, stateful_step_count=25))
+
+
+@pytest.mark.parametrize("way", ["stop", "kill"])
+def test_an_epoch_that_left_no_record_ends_where_the_next_one_begins(fresh_broker: FreshBroker, way: str) -> None:
+    machine = RestartsMachine(fresh_broker())
+    topic = machine.create_topic("empty", 1, {})
+    getattr(machine, way)()
+    for epoch in range(-1, 4):
+        machine.offset_for_leader_epoch(topic, 0, epoch, -1)
+    machine.teardown()
