@@ -217,9 +217,13 @@ class _Producer:
 
     def _is_out_of_order(self, batch: _Batch, *, is_behind_another: bool) -> None:
         """A partition that knows nothing of a producer takes any sequence first (KAFKA-14312): where the first batch of
-        all finds no in-sync replicas, and the next one does, the first comes too late for ever.
+        all finds no in-sync replicas, and the next one does, the first comes too late for ever. The answer about the
+        next one may still be to come.
         """
         if not is_behind_another:
-            is_overtaken = batch.sequence == 0 and batch.key in self._acknowledged
+            is_overtaken = batch.sequence == 0 and (
+                batch.key in self._acknowledged
+                or any(each.is_under_way or each.attempts for each in self._unacknowledged[batch.key][1:])
+            )
             assert is_overtaken, f"{batch.key} lacks what was acknowledged before sequence {batch.sequence}"
             self._has_given_up = True
