@@ -27,7 +27,9 @@ from .stage import RETRIABLE, Gone, Lost, Stage, Wire
 _VERSION = 9
 _MOST_ATTEMPTS = 8
 _MOST_UNACKNOWLEDGED = 5
-"""Of one partition's batches: whose sequences a broker remembers."""
+"""Of one partition's batches."""
+_KNOWN_BATCHES = 5
+"""A producer's last ones, whose repetition a partition notices: `ProducerStateEntry.NUM_BATCHES_TO_RETAIN`."""
 _MOST_PARTITIONS = 12
 """Of those that get a batch at once."""
 
@@ -68,7 +70,7 @@ class Pipeline:
 
 @dataclass(eq=False, slots=True)
 class _Batch:
-    """records_each: of each value."""
+    """records_each: of each value. overtaken_by: how many later ones were acknowledged before."""
 
     key: str
     records: bytes
@@ -78,6 +80,7 @@ class _Batch:
     sequence: int
     attempts: int = 0
     is_under_way: bool = False
+    overtaken_by: int = 0
 
 
 async def produce_pipelined(stage: Stage, keys: Sequence[str]) -> None:
@@ -99,8 +102,6 @@ class _Producer:
         self._sequences: Counter[str] = Counter()
         self._unacknowledged: defaultdict[str, list[_Batch]] = defaultdict(list)
         self._pipelines: dict[Address, Pipeline] = {}
-        self._acknowledged: set[str] = set()
-        """Partitions that have a batch of this producer."""
         self._has_given_up = False
 
     async def run(self) -> None:
@@ -205,7 +206,8 @@ class _Producer:
                 batch.recording.sent(number, answer.base_offset + at * batch.records_each)
         if code in (ErrorCode.NONE, ErrorCode.DUPLICATE_SEQUENCE_NUMBER):
             batch.recording.ok()
-            self._acknowledged.add(batch.key)
+            for earlier in unacknowledged[: unacknowledged.index(batch)]:
+                earlier.overtaken_by += 1
             unacknowledged.remove(batch)
             return
         if code is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER:
@@ -216,14 +218,15 @@ class _Producer:
         self._has_given_up = self._has_given_up or batch.attempts >= _MOST_ATTEMPTS
 
     def _is_out_of_order(self, batch: _Batch, *, is_behind_another: bool) -> None:
-        """A partition that knows nothing of a producer takes any sequence first (KAFKA-14312): where the first batch of
-        all finds no in-sync replicas, and the next one does, the first comes too late for ever. The answer about the
-        next one may still be to come.
+        """Two kinds of batches come too late for ever. A partition that knows nothing of a producer takes any sequence
+        first (KAFKA-14312): where the first batch of all finds no in-sync replicas, and the next one does, the first
+        finds no place. And what was appended already is known as a duplicate as long as it is among the last batches
+        of its producer; its answer may be lost while a new leader takes the later ones. The answers about these may
+        still be to come.
         """
         if not is_behind_another:
-            is_overtaken = batch.sequence == 0 and (
-                batch.key in self._acknowledged
-                or any(each.is_under_way or each.attempts for each in self._unacknowledged[batch.key][1:])
-            )
-            assert is_overtaken, f"{batch.key} lacks what was acknowledged before sequence {batch.sequence}"
+            later = [each for each in self._unacknowledged[batch.key] if each is not batch]
+            overtaking = batch.overtaken_by + sum(each.is_under_way or each.attempts > 0 for each in later)
+            is_too_late = overtaking >= (1 if batch.sequence == 0 else _KNOWN_BATCHES)
+            assert is_too_late, f"{batch.key} lacks what was acknowledged before sequence {batch.sequence}"
             self._has_given_up = True

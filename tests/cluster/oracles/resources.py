@@ -72,6 +72,8 @@ EXPLAINED = frozenset(
         "HostedLogs.deletions",
         "LogSegments._rolled",  # segments of logs that were recovered, and snapshots, until they are flushed
         "ProducerStateManager._unsynced",
+        "VerifiedExtents._ends",  # of segments that a start has trusted and readers have read in part; at most one for
+        "VerifiedExtents._starts",  # two entries of their offset index, none when all is checked
         "VoterSet._by_id",  # sets of voters in the metadata log, until a snapshot covers them
         "VoterSetHistory._sets",
         "PartitionIndex._known",  # of each controller that was active once, as large as its image
