@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from typing import TypeVar, TypeVarTuple, Unpack
 
@@ -28,8 +29,19 @@ _cpu_s = 0.0
 
 
 def cpu_of_threads_s() -> float:
-    """CPU that real threads would have spent beside the event loop, in all simulations of this process so far."""
+    """CPU that was spent `beside_the_loop`, in all simulations of this process so far."""
     return _cpu_s
+
+
+@contextmanager
+def beside_the_loop() -> Iterator[None]:
+    """Count what is computed meanwhile as that of a thread, or of a client's process, and not of the node's loop."""
+    global _cpu_s
+    start_s = time.thread_time()
+    try:
+        yield
+    finally:
+        _cpu_s += time.thread_time() - start_s
 
 
 class SimulatedThreads:
@@ -80,9 +92,5 @@ class SimulatedThreads:
 
 
 def _step(call: InterleavedCall[T]) -> float | None:
-    global _cpu_s
-    start_s = time.thread_time()
-    try:
+    with beside_the_loop():
         return call.step()
-    finally:
-        _cpu_s += time.thread_time() - start_s

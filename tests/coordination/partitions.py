@@ -14,6 +14,7 @@ from pykbroker.protocol.messages.offsets import ListOffsetsPartition, ListOffset
 from pykbroker.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from pykbroker.protocol.records.batch import Record, RecordBatch, encode_batch, iter_records
 from pykbroker.sim.clock import EPOCH_MS
+from pykbroker.sim.threads import beside_the_loop
 from tests.history.operations import Value
 
 from .sizes import TRIMMED
@@ -37,6 +38,7 @@ class Produced(NamedTuple):
     base_offset: int
 
 
+@beside_the_loop()
 def batch_of(values: Sequence[Value], *, records_each: int = 1, **producer: Any) -> bytes:
     """Each value is so many records one behind the other, all of now: of a producer whose last record is a day old a
     broker that starts remembers nothing.
@@ -167,10 +169,11 @@ def fetched(data: Any, key: str, position: int) -> Fetched:
     aborted = AbortedTransactions((each.first_offset, each.producer_id) for each in data.aborted_transactions or ())
     records: list[tuple[int, Value]] = []
     next_offset = position
-    for batch, is_hidden in read_batches(bytes(data.records or b""), aborted):
-        next_offset = batch.header.last_offset + 1
-        if not is_hidden:
-            records += [(offset, value) for offset, value in values_of(batch) if offset >= position]
+    with beside_the_loop():
+        for batch, is_hidden in read_batches(bytes(data.records or b""), aborted):
+            next_offset = batch.header.last_offset + 1
+            if not is_hidden:
+                records += [(offset, value) for offset, value in values_of(batch) if offset >= position]
     marks = {"hw": data.high_watermark, "lso": data.last_stable_offset, "start": data.log_start_offset}
     return Fetched(records, next_offset, {name: offset for name, offset in marks.items() if offset >= 0})
 
