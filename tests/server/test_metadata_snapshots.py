@@ -32,6 +32,7 @@ from pykbroker.sim.disk import SimulatedDisk
 from pykbroker.storage.files.disk import Disk, OsDisk
 from pykbroker.storage.files.errors import CorruptLog, NoRoom
 from pykbroker.storage.segments.log_config import LogConfig
+from tests.cluster.oracles.resources import census
 from tests.storage.power_cut import FragileDisk, PowerCut
 
 DIRECTORY = "/data/__cluster_metadata-0"
@@ -317,6 +318,27 @@ def test_a_snapshot_that_is_put_out_of_use_while_a_thread_describes_it_is_no_fai
     if is_damaged:
         monkeypatch.setattr(OsDisk, "rename", forget_and_rename)
     assert [each.id for each in log.snapshots.describe()] == [latest]
+
+
+def test_nothing_is_kept_of_a_snapshot_that_was_put_out_of_use_while_a_thread_read_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = open_log(OsDisk(), f"{tmp_path}/log")
+    write_topics(log, range(4))
+    for snapshot_id in (SnapshotId(4, 1), SnapshotId(8, 1)):
+        log.write_snapshot(log.begin_snapshot(snapshot_id.end_offset - 1, NOW_MS), [])
+    latest = log.snapshots.ids[-1]
+    read_file = OsDisk.read_file
+
+    def read_and_forget(disk: OsDisk, path: str) -> bytes:
+        data = read_file(disk, path)
+        log.snapshots.forget_before(latest)
+        return data
+
+    monkeypatch.setattr(OsDisk, "read_file", read_and_forget)
+    log.snapshots.describe()
+    log.snapshots.forget_before(latest)
+    assert census(log.snapshots)["MetadataSnapshots._described"] == len(log.snapshots.ids) == 1
 
 
 def test_what_was_half_written_or_half_deleted_is_removed(tmp_path: Path) -> None:

@@ -178,6 +178,8 @@ class MetadataSnapshots:
         with self._changing:
             gone = [each for each in self._ids if each < snapshot_id]
             self._ids = [each for each in self._ids if each >= snapshot_id]
-        for each in gone:
-            self._described.pop(each, None)
+        # Also of those that a thread read while they were put out of use.
+        for each in list(self._described):
+            if each < snapshot_id:
+                del self._described[each]
         return [put_aside(self._disk, self.path(each)) for each in gone]
