@@ -42,7 +42,6 @@ class ClusterStage(Stage):
     """What one client has found out the others know too; it is forgotten after a while, and when somebody is lost."""
 
     replication_factor = 3
-    are_markers_late = True
     are_fetched_marks_kept = False
     """A new leader may not know yet how far the old one had come; ListOffsets does not answer until it does (KIP-207).
     """

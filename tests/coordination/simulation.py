@@ -192,8 +192,7 @@ async def end(stage: Stage, clients: Sequence[Client]) -> None:
     if is_copied:
         with trio.fail_after(QUIET_WITHIN_S):
             await copy_the_rest(stage)
-        if stage.are_markers_late:
-            await wait_for_the_end_of_transactions(stage, QUIET_WITHIN_S)
+        await wait_for_the_end_of_transactions(stage, QUIET_WITHIN_S)
     for group in GROUPS:
         for key in ORDERS:
             await _last_commit(stage, wire, proc, group, key)

@@ -140,8 +140,6 @@ class Stage:
     """How far apart clocks may be, which compare the times of records."""
     pace = 1.0
     """How much slower than usual all clients are; a run that lasts for long has not more of everything."""
-    are_markers_late = False
-    """Whether a transaction may not be complete yet when its end is answered."""
     are_fetched_marks_kept = True
     """What Fetch tells of the high watermark and the last stable offset never goes back."""
 
