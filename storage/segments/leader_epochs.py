@@ -56,7 +56,7 @@ class LeaderEpochs:
         """
         is_torn = False
         try:
-            self._read()
+            self._read(may_be_torn=not recovery_point)
         except CorruptLog:
             if recovery_point:
                 raise
@@ -71,10 +71,14 @@ class LeaderEpochs:
         # A process that was killed may have left a file without a sync, and records behind it since.
         self._written_version = self._version if self._is_file_durable else _NEVER
 
-    def _read(self) -> None:
+    def _read(self, *, may_be_torn: bool) -> None:
+        """Others may write a file whose last line has no end; where a file may be torn, it is."""
         if not self._disk.exists(self._path):
             return
-        lines = decode_checkpoint(self._disk.read_file(self._path), self._path)
+        data = self._disk.read_file(self._path)
+        if may_be_torn and data and not data.endswith(b"\n"):
+            raise CorruptLog(f"{self._path} ends within a line")
+        lines = decode_checkpoint(data, self._path)
         try:
             entries = [EpochEntry(int(epoch), int(start_offset)) for epoch, start_offset in lines]
         except ValueError as error:

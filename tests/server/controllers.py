@@ -24,20 +24,20 @@ Answer = Callable[[Any], Awaitable[Message]]
 
 
 class TestController:
-    """Answers one kind of request as the test says; `asked` are the requests that came."""
+    """Answers one kind of request, or some, as the test says; `asked` are the requests that came."""
 
     __test__ = False
 
-    def __init__(self, node_id: int, request_type: type[Message], answer: Answer) -> None:
+    def __init__(self, node_id: int, request_type: type[Message], answer: Answer, *others: type[Message]) -> None:
         self.destination = NodeAddress(f"controller {node_id}", f"host{node_id}", 9093)
         self.asked: list[Any] = []
-        self._request_type = request_type
+        self._request_types = (request_type, *others)
         self._answer = answer
 
     def _handlers(self) -> HandlerTable:
         table = HandlerTable("controller")
-        schema = self._request_type.__schema__
-        served = {18: (0, 4), schema.api_key or 0: schema.versions}
+        schemas = [each.__schema__ for each in self._request_types]
+        served = {18: (0, 4)} | {schema.api_key or 0: schema.versions for schema in schemas}
 
         @table.handles(ApiVersionsRequest)
         async def api_versions(context: RequestContext, request: ApiVersionsRequest) -> ApiVersionsResponse:
@@ -48,7 +48,8 @@ class TestController:
             self.asked.append(request)
             return await self._answer(request)
 
-        table.handles(self._request_type)(answer)
+        for each in self._request_types:
+            table.handles(each)(answer)
         return table
 
     @asynccontextmanager

@@ -53,13 +53,28 @@ def test_where_an_epoch_ends(epochs: LeaderEpochs, requested: int, answer: tuple
     assert epochs.end_offset_for(requested, log_end_offset=99) == answer
 
 
-def test_a_file_that_a_power_cut_tore_in_front_of_the_first_record_is_written_anew(disk: SimulatedDisk) -> None:
+@pytest.mark.parametrize("begun", [[], [EpochEntry(2, 0)]])
+@pytest.mark.parametrize("torn", [b"0\n\x00", b"0\n1\n0 0"])
+def test_a_file_that_a_power_cut_tore_in_front_of_the_first_record_is_written_anew(
+    disk: SimulatedDisk, torn: bytes, begun: list[EpochEntry]
+) -> None:
+    """begun: the epochs that the replica has heard of since."""
     path = "/data/leader-epoch-checkpoint"
-    disk.replace_file(path, b"0\n\x00")
+    disk.replace_file(path, torn)
     epochs = LeaderEpochs(disk, path)
     epochs.load(recovery_point=0)
+    for entry in begun:
+        epochs.assign(*entry)
     epochs.write(0)
-    assert disk.read_file(path) == encode_checkpoint([])
+    assert disk.read_file(path) == encode_checkpoint(begun)
+
+
+def test_a_last_line_without_an_end_counts_where_the_file_was_made_durable(disk: SimulatedDisk) -> None:
+    path = "/data/leader-epoch-checkpoint"
+    disk.replace_file(path, b"0\n1\n3 0")
+    epochs = LeaderEpochs(disk, path)
+    epochs.load(recovery_point=7)
+    assert epochs.entries == [(3, 0)]
 
 
 def test_a_log_that_lost_all_its_records_has_a_durable_file(disk: SimulatedDisk) -> None:

@@ -17,7 +17,7 @@ from pykbroker.protocol.messages.fetch import FetchRequest
 from pykbroker.protocol.messages.metadata import DescribeClusterRequest, DescribeClusterResponse
 from pykbroker.protocol.messages.quorum import VoteRequest
 from pykbroker.protocol.schema import Message
-from pykbroker.raft.events import OutgoingRequest, RequestFailed, ResponseReceived
+from pykbroker.raft.events import Destination, OutgoingRequest, RequestFailed, ResponseReceived
 
 from ..network.node_connections import NodeAddress, NodeConnections
 from .foreign_peers import ForeignPeers
@@ -33,6 +33,10 @@ class RaftChannel:
     """The channel has two connections to each peer: a peer answers a connection's requests one by one, and a vote does
     not wait for a fetch that waits for records.
 
+    One request is under way on each (`max.in.flight.requests.per.connection` of Kafka's `KafkaRaftManager`), and the
+    newest one waits for its turn. Raft has given up those before it: a node that stands for election again and again
+    does not fill the connection to a peer that stands still.
+
     foreign: who answered last that it is of another cluster. on_foreign: called when there is another one.
     """
 
@@ -40,11 +44,25 @@ class RaftChannel:
         self.foreign = ForeignPeers(cluster_id)
         self.on_foreign: Callable[[], None] | None = None
         self._connections = connections
+        self._lines: dict[tuple[Destination, str], _Line] = {}
 
     async def ask(self, outgoing: OutgoingRequest) -> ResponseReceived | RequestFailed:
+        """Return what the request came to; it has failed where a later one to the same peer took its turn."""
+        purpose = "fetch" if isinstance(outgoing.request, FetchRequest) else ""
+        at = outgoing.destination, purpose
+        line = self._lines.setdefault(at, _Line())
+        if not await line.take():
+            return RequestFailed(outgoing.request_id)
+        try:
+            return await self._ask_in_turn(outgoing, purpose)
+        finally:
+            line.give_back()
+            if line.is_idle:
+                self._lines.pop(at, None)
+
+    async def _ask_in_turn(self, outgoing: OutgoingRequest, purpose: str) -> ResponseReceived | RequestFailed:
         request, to = outgoing.request, outgoing.destination
         node = f"controller {to.node_id}" if to.node_id >= 0 else f"bootstrap server {to.host}:{to.port}"
-        purpose = "fetch" if isinstance(request, FetchRequest) else ""
         try:
             response = await self._ask(NodeAddress(node, to.host, to.port), request, purpose)
         except ClientError as error:
@@ -97,6 +115,29 @@ class RaftChannel:
 
     async def aclose(self) -> None:
         await self._connections.aclose()
+
+
+class _Line:
+    """The line to a peer is held by one request, and one more waits for it."""
+
+    def __init__(self) -> None:
+        self._held = trio.Lock()
+        self._waiting = trio.CancelScope()
+
+    async def take(self) -> bool:
+        """Return False where a later request waits in place of this one."""
+        self._waiting.cancel()
+        with trio.CancelScope() as self._waiting:
+            await self._held.acquire()
+            return True
+        return False
+
+    def give_back(self) -> None:
+        self._held.release()
+
+    @property
+    def is_idle(self) -> bool:
+        return not self._held.locked()
 
 
 def _unsupported(answer: type[Message]) -> Message:
