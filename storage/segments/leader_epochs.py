@@ -72,7 +72,7 @@ class LeaderEpochs:
         self._written_version = self._version if self._is_file_durable else _NEVER
 
     def _read(self, *, may_be_torn: bool) -> None:
-        """Others may write a file whose last line has no end; where a file may be torn, it is."""
+        """Read the file. Others may write one whose last line has no end; where a file may be torn, it is."""
         if not self._disk.exists(self._path):
             return
         data = self._disk.read_file(self._path)
