@@ -17,6 +17,8 @@ from .stage import CLIENTS, ClusterStage
 HOSTS = tuple(map(host, NODE_IDS))
 _STOPS_WITHIN_S = 6.0
 _WHOLE_WITHIN_S = 4.0
+_LONGEST_CALM_S = 20.0
+"""Between two faults. A run waits for the last one to be over, and gives up half a minute after all is to be quiet."""
 
 
 class Troublemaker:
@@ -34,7 +36,7 @@ class Troublemaker:
         """Until all is quiet; what it has begun is over then."""
         async with trio.open_nursery() as nursery:
             while not self._stage.is_quiet:
-                await trio.sleep(self._rng.expovariate(1 / self._plan.mean_s))
+                await trio.sleep(min(self._rng.expovariate(1 / self._plan.mean_s), _LONGEST_CALM_S))
                 if not self._stage.is_quiet:
                     await self._trouble(nursery)
             nursery.cancel_scope.cancel()
