@@ -20,6 +20,7 @@ from weakref import WeakKeyDictionary
 
 import trio
 
+from pykbroker.server.network.node_connections import NodeConnections
 from pykbroker.sim.process_disk import ProcessDisk, ProcessFile
 from tests.replication.simulation.invariants import ensure
 
@@ -77,6 +78,8 @@ EXPLAINED = frozenset(
         "VoterSet._by_id",  # sets of voters in the metadata log, until a snapshot covers them
         "VoterSetHistory._sets",
         "PartitionIndex._known",  # of each controller that was active once, as large as its image
+        "NodeConnections._open",  # of each other node, one for each purpose; so many at most, says `check_connections`
+        "NodeConnections._connecting",
         "Listener._connections",  # of other nodes, as above; of clients that have left none, says `check_connections`
     )
 )
@@ -84,6 +87,9 @@ EXPLAINED = frozenset(
 
 BYTES_OF_REQUEST = 64 * 1024
 """A connection whose request waits keeps the buffer that it begins with."""
+
+MOST_TO_OTHERS = 12
+"""Of one kind of client, to the two other nodes: six purposes of one broker to another are the most."""
 
 _RESTS_WITHIN_S = 2.0
 _LOOK_EVERY_S = 0.03
@@ -95,6 +101,16 @@ _FACTOR, _SLACK = 2, 24
 def census(root: object) -> Counter[str]:
     """The lengths of what is reached from the attributes of product classes, by `Class.attribute`."""
     counts: Counter[str] = Counter()
+    for each in _reached(root):
+        kind = type(each).__name__
+        for name, value in _attributes(each):
+            if isinstance(value, _GROWING):
+                counts[f"{kind}.{name}"] += len(value)
+    return counts
+
+
+def _reached(root: object) -> Iterator[object]:
+    """Each object once, containers left out."""
     seen: set[int] = set()
     left: list[object] = [root]
     while left:
@@ -105,13 +121,8 @@ def census(root: object) -> Counter[str]:
         if isinstance(each, _CONTAINERS):
             left += filter(_is_counted, _elements(each))
             continue
-        kind = type(each).__name__
-        for name, value in _attributes(each):
-            if isinstance(value, _GROWING):
-                counts[f"{kind}.{name}"] += len(value)
-            if _is_counted(value):
-                left.append(value)
-    return counts
+        yield each
+        left += [value for _, value in _attributes(each) if _is_counted(value)]
 
 
 def _is_counted(value: object) -> bool:
@@ -211,6 +222,9 @@ async def resources_at_rest(lives: Lives) -> Resources:
 
 
 def check_connections(life: Life) -> None:
+    for each in _reached(life.parts):
+        if isinstance(each, NodeConnections):
+            ensure(len(each._open) <= MOST_TO_OTHERS, "Connections", f"node {life.node_id} has", *each._open)
     for listener in (*life.parts.controller_listeners, *life.parts.client_listeners):
         left = [each for each in listener._connections if each._transport.has_peer_left()]
         what = f"node {life.node_id}, listener {listener.name}"
