@@ -72,6 +72,18 @@ class EpochChain:
         while self._starts and self._starts[-1].offset >= offset:
             self._starts.pop()
 
+    def forget_before(self, start_offset: int) -> None:
+        """Forget the epochs that end where the log starts now, or in front of it; the last one of them stays known."""
+        if not self._base.offset < start_offset <= self.end_offset:
+            return
+        ends = [start.offset for start in self._starts[1:]] + [self.end_offset]
+        self._base = OffsetAndEpoch(start_offset, self.epoch_before(start_offset))
+        self._starts = [
+            OffsetAndEpoch(max(start.offset, start_offset), start.epoch)
+            for start, end_offset in zip(self._starts, ends, strict=False)
+            if end_offset > start_offset
+        ]
+
     def begin_at(self, snapshot_id: SnapshotId) -> None:
         """Forget all epochs but that of the snapshot, which the log begins behind."""
         self._base = OffsetAndEpoch(snapshot_id.end_offset, snapshot_id.epoch)

@@ -289,7 +289,11 @@ class RaftNode:
             self._quorum.start()
 
     def _poll(self) -> None:
-        """Act on time and votes, then send each request that may be sent."""
+        """Act on time and votes, then send each request that may be sent.
+
+        The log may have moved on behind a snapshot meanwhile.
+        """
+        self._quorum.epochs.forget_before(self._quorum.log.start_offset)
         self._leading.tick()
         self._voter_changes.high_watermark_advanced()
         self._elections.tick()

@@ -75,8 +75,9 @@ EXPLAINED = frozenset(
         "ProducerStateManager._unsynced",
         "VerifiedExtents._ends",  # of segments that a start has trusted and readers have read in part; at most one for
         "VerifiedExtents._starts",  # two entries of their offset index, none when all is checked
-        "VoterSet._by_id",  # sets of voters in the metadata log, until a snapshot covers them
+        "VoterSet._by_id",  # of each change of the voters since the start
         "VoterSetHistory._sets",
+        "EpochChain._starts",  # epochs of the metadata log, until a snapshot covers them
         "PartitionIndex._known",  # of each controller that was active once, as large as its image
         "NodeConnections._open",  # of each other node, one for each purpose; so many at most, says `check_connections`
         "NodeConnections._connecting",
