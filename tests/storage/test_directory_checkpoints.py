@@ -45,3 +45,15 @@ def test_of_several_truncations_each_counts_for_its_log(disk: SimulatedDisk, che
     checkpoints.lower(OTHER, 3)
     checkpoints.write_high_watermarks(found, (), lowerings)
     assert written(disk) == (8, 3)
+
+
+def test_truncations_of_deleted_logs_are_forgotten(disk: SimulatedDisk, checkpoints: DirectoryCheckpoints) -> None:
+    """Whole-cluster seed 535259; of the logs that are there the latest one counts on."""
+    deleted = [TopicPartition("deleted", partition) for partition in range(100)]
+    lowerings = checkpoints.lowerings
+    for at in (*deleted, ONE):
+        checkpoints.lower(at, 7)
+    checkpoints.forget_others_in_files({ONE, OTHER})
+    assert list(checkpoints._lowered) == [ONE]
+    checkpoints.write_high_watermarks({ONE: 9, OTHER: 12}, (), lowerings)
+    assert written(disk) == (7, 12)

@@ -77,6 +77,7 @@ EXPLAINED = frozenset(
         "VerifiedExtents._starts",  # two entries of their offset index, none when all is checked
         "VoterSet._by_id",  # of each change of the voters since the start
         "VoterSetHistory._sets",
+        "DirectoryCheckpoints._lowered",  # of each log that was truncated since the start, as long as it is there
         "EpochChain._starts",  # epochs of the metadata log, until a snapshot covers them
         "PartitionIndex._known",  # of each controller that was active once, as large as its image
         "NodeConnections._open",  # of each other node, one for each purpose; so many at most, says `check_connections`
