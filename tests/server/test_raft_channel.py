@@ -30,6 +30,8 @@ OTHER = 2
 ELECTIONS = 1025
 """More than a node comes to within the request timeout."""
 TIMEOUT_MS = 2_000
+ARRIVED_S = 0.1
+"""Of virtual time: what was sent on the simulated network is there, and answered, long before."""
 REPLICA = LocalReplica(1, directory_id=bytes(16), cluster_id="cluster", endpoints=())
 
 
@@ -94,11 +96,11 @@ def test_a_peer_that_stands_still_gets_one_request_and_the_newest_one_behind_it(
         for number in range(ELECTIONS):
             ask(number, vote(number))
             await trio.testing.wait_all_tasks_blocked()
-        await trio.sleep(0.1)
+        await trio.sleep(ARRIVED_S)
         assert len(peer.controller.asked) == 1
         assert peer.failed == list(range(1, ELECTIONS - 1))
         peer.goes_on.set()
-        await trio.sleep(0.1)
+        await trio.sleep(ARRIVED_S)
         assert peer.answered == [0, ELECTIONS - 1]
         assert [each.topics[0].partitions[0].replica_epoch for each in peer.controller.asked] == [0, ELECTIONS - 1]
 
@@ -108,12 +110,12 @@ def test_a_peer_that_stands_still_gets_one_request_and_the_newest_one_behind_it(
 def test_the_one_that_waits_goes_out_on_a_new_connection_where_the_first_one_timed_out() -> None:
     async def scenario(peer: Peer, ask: Callable[[int, Message], None]) -> None:
         ask(1, vote(1))
-        await trio.sleep(0.1)
+        await trio.sleep(ARRIVED_S)
         ask(2, vote(2))
         await trio.sleep(TIMEOUT_MS / 1000)
         assert peer.failed == [1]
         peer.goes_on.set()
-        await trio.sleep(0.1)
+        await trio.sleep(ARRIVED_S)
         assert peer.answered == [2]
 
     asking(scenario)
@@ -123,9 +125,9 @@ def test_a_vote_does_not_wait_for_a_fetch() -> None:
     async def scenario(peer: Peer, ask: Callable[[int, Message], None]) -> None:
         peer.goes_on.set()
         ask(1, FetchRequest(max_wait_ms=500))
-        await trio.sleep(0.1)
+        await trio.sleep(ARRIVED_S)
         ask(2, vote(1))
-        await trio.sleep(0.1)
+        await trio.sleep(ARRIVED_S)
         assert peer.answered == [2]
 
     asking(scenario)
