@@ -116,9 +116,9 @@ class DirectoryCheckpoints:
         start knows that what the files say of it is nothing.
         """
         kept = logs | self.recovery_points.keys() | self.high_watermarks.keys()
-        with self._writing:
-            for at in self._lowered.keys() - kept:
-                del self._lowered[at]
+        for at in list(self._lowered):  # of a copy: a log that is truncated meanwhile is among them or comes later
+            if at not in kept:
+                self._lowered.pop(at, None)
         self.forget_in_files({at for written in list(self._written.values()) for at in written if at not in kept})
 
     def lower(self, at: TopicPartition, offset: int) -> None:
