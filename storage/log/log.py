@@ -430,7 +430,7 @@ class Log(LogState):
             raise
         old.make_inactive()
         self._segments.roll_to(new)
-        self._names.note_change()
+        new.name_change = self._names.note_change()
         self._roll_jitter_ms = self._draw_jitter_ms()
 
     def _new_segment(self, base_offset: int, now_ms: int) -> LogSegment:
@@ -568,7 +568,7 @@ class Log(LogState):
         new = self._new_segment(offset, now_ms)
         new.create()
         self._segments.replace_active(new)
-        self._names.note_change()
+        new.name_change = self._names.note_change()
 
     # Another directory
 
@@ -611,32 +611,12 @@ class Log(LogState):
             return None
         return TimestampConfirmation(self, self._segments, due, least_ms)
 
-    def delete_old_segments(self, high_watermark: int, now_ms: int) -> list[str]:
-        """Put the segments out of use that `retention` says. Returns the files' paths: they are to be removed after
-        `file.delete.delay.ms`, in a thread. Raises `FileError`.
-
-        The files are renamed to `.deleted` at once. Slices that were read from them stay readable.
+    def prepare_deletion(self, high_watermark: int, now_ms: int) -> bool:
+        """Roll the active segment where retention says that it is to go, too. Tell whether `make_names_durable` is to
+        come before `put_old_segments_aside`, in a thread. Raises `FileError`.
         """
-        if self.is_being_truncated:
-            return []  # a thread reads them; they are as old in a moment
-        segments = self._segments.all
-        if self.config.delete and self.config.retention_ms >= 0:
-            for segment in segments:
-                if segment.latest_ms >= now_ms - self.config.retention_ms:
-                    break
-                segment.confirm_max_timestamp()
-        count = expired_segments(
-            segments,
-            self.config,
-            log_start_offset=self.log_start_offset,
-            log_end_offset=self.log_end_offset,
-            high_watermark=high_watermark,
-            now_ms=now_ms,
-        )
-        if not count:
-            return []
-        self.cancel_replacement()
-        if count == len(segments):
+        count = self._count_old_segments(high_watermark, now_ms)
+        if count == len(self._segments.all):
             try:
                 self.roll(now_ms)
             except NoRoom:
@@ -644,6 +624,20 @@ class Log(LogState):
                 count -= 1
                 if not count:
                     raise
+        return count > self._count_removable(count)
+
+    def put_old_segments_aside(self, high_watermark: int, now_ms: int) -> list[str]:
+        """Put the segments out of use that retention says. Returns the files' paths: they are to be removed after
+        `file.delete.delay.ms`, in a thread. Raises `FileError`.
+
+        The files are renamed to `.deleted` at once. Slices that were read from them stay readable. Segments stay, too,
+        as long as a power cut may still take the name of the one behind them: it would leave none.
+        """
+        count = self._count_removable(self._count_old_segments(high_watermark, now_ms))
+        if not count:
+            return []
+        self.cancel_replacement()
+        segments = self._segments.all
         gone: list[LogSegment] = []
         paths: list[str] = []
         # In the order of the log: a crash that loses the latest renames leaves no hole.
@@ -659,6 +653,39 @@ class Log(LogState):
         self.increment_log_start_offset(segments[len(gone)].base_offset)
         self._segments.drop_first(len(gone))
         return paths
+
+    def delete_old_segments(self, high_watermark: int, now_ms: int) -> list[str]:
+        """All steps of a deletion at once: for a thread, and for logs that nobody else has."""
+        if self.prepare_deletion(high_watermark, now_ms):
+            self.make_names_durable()
+        return self.put_old_segments_aside(high_watermark, now_ms)
+
+    def _count_old_segments(self, high_watermark: int, now_ms: int) -> int:
+        """Count what retention says, the active one among them where that is as old as the others."""
+        if self.is_being_truncated:
+            return 0  # a thread reads them; they are as old in a moment
+        segments = self._segments.all
+        if self.config.delete and self.config.retention_ms >= 0:
+            for segment in segments:
+                if segment.latest_ms >= now_ms - self.config.retention_ms:
+                    break
+                segment.confirm_max_timestamp()
+        return expired_segments(
+            segments,
+            self.config,
+            log_start_offset=self.log_start_offset,
+            log_end_offset=self.log_end_offset,
+            high_watermark=high_watermark,
+            now_ms=now_ms,
+        )
+
+    def _count_removable(self, count: int) -> int:
+        """Count those of the first `count` segments that are in front of one which no power cut takes."""
+        segments = self._segments.all
+        count = min(count, len(segments) - 1)
+        while count and not self._names.is_durable(segments[count].name_change):
+            count -= 1
+        return count
 
     # Compaction
 
@@ -718,13 +745,20 @@ class Log(LogState):
         `NoRoom`, and `DiskFailed`: once a sync has failed nothing is synced any more, since the next one would find
         nothing wrong with pages that never came to the disk.
         """
+        self._in_turn(self._flush)
+
+    def make_names_durable(self) -> None:
+        """Make the names durable that the log's files have now. May run in threads; raises as `flush` does."""
+        self._in_turn(lambda: self._make_names_durable(self._names.changes))
+
+    def _in_turn(self, step: Callable[[], None]) -> None:
         with self._flushes.turn:
             if self._is_abandoned:
                 return
             if self._flushes.failure is not None:
                 raise self._flushes.failure
             try:
-                self._flush()
+                step()
             except DiskFailed as failure:
                 # In a thread it may find that the log was deleted in the meantime.
                 if not self._is_abandoned:
@@ -755,8 +789,7 @@ class Log(LogState):
                 segment.sync()
         if end_offset:
             # A log that never had a record is made anew where it is lost.
-            self.before_first_flush()
-            self._names.sync_changes(name_changes)
+            self._make_names_durable(name_changes)
         # What follows may find no room, and the records need it least.
         self._epochs.write(end_offset)
         for segment in rolled:
@@ -766,6 +799,10 @@ class Log(LogState):
         with self._flushes.moving:
             if self.truncations == truncations and not is_end_moving:
                 self.recovery_point = max(self.recovery_point, end_offset)
+
+    def _make_names_durable(self, changes: int) -> None:
+        self.before_first_flush()
+        self._names.sync_changes(changes)
 
     def close(self) -> None:
         """Flush, and leave everything so that the next start need not look at it.

@@ -19,8 +19,14 @@ class LogNames:
         self.changes = 1
         """How many there were: whoever is about to write and then to sync looks first."""
 
-    def note_change(self) -> None:
+    def note_change(self) -> int:
+        """Return the number of the change, for `is_durable`."""
         self.changes += 1
+        return self.changes
+
+    def is_durable(self, change: int) -> bool:
+        """Tell whether a power cut takes this change back no more."""
+        return change <= self._synced_changes
 
     @property
     def are_durable(self) -> bool:

@@ -241,7 +241,7 @@ class TruncationOfAll(Truncation):
         new = self._new_segment()
         new.create()
         parts.segments.begin_with(new)
-        parts.names.note_change()
+        new.name_change = parts.names.note_change()
         parts.producers.clear(offset)
         log.log_start_offset = log.log_end_offset = offset
         with parts.turns.moving:

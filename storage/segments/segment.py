@@ -113,6 +113,8 @@ class LogSegment:
         self._file: DiskFile | None = None
         self._is_abandoned = False
         self.is_deleted = False
+        self.name_change = 1
+        """Which one of the changes of the log's names made it (`LogNames`); 1 of those that a start found."""
         self.extents: VerifiedExtents | None = None
         """None where nothing needs a check any more before it is read."""
         max_bytes = config.segment_index_bytes

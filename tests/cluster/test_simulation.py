@@ -54,7 +54,7 @@ def test_whatever_happens_nothing_acknowledged_is_lost_and_nothing_hangs(seeds: 
 
 _EFFECTS: dict[str, tuple[type, str]] = {
     "segments that are compacted": (Log, "finish_replacement"),
-    "segments that retention deletes": (Log, "delete_old_segments"),
+    "segments that retention deletes": (Log, "put_old_segments_aside"),
     "logs that move": (LogMoves, "_take_over"),
     "logs that begin anew": (Log, "begin_anew"),
     "metadata that begins with a leader's snapshot": (MetadataLog, "complete_snapshot"),

@@ -378,7 +378,7 @@ def test_a_disk_that_fails_in_retention_goes_offline(tmp_path: Path, monkeypatch
     def fail(*_: object) -> None:
         raise DiskFailed("rename", "", OSError(5, "Input/output error"))
 
-    monkeypatch.setattr(node.partition("apples", 0).log, "delete_old_segments", fail)
+    monkeypatch.setattr(node.partition("apples", 0).log, "put_old_segments_aside", fail)
     node.append("apples", b"a", index=1)
 
     async def run() -> None:
@@ -461,14 +461,14 @@ def test_a_full_disk_keeps_its_directory_online_and_retention_goes_on_when_there
     node = ApiNode(tmp_path, {**two_directories(tmp_path), "log.retention.check.interval.ms": "1000"})
     node.create_topic("apples", 2, retention_ms="0")
     partition = node.partition("apples", 0)
-    delete, refusals = partition.log.delete_old_segments, [no_room(partition.log.directory)] * 2
+    delete, refusals = partition.log.put_old_segments_aside, [no_room(partition.log.directory)] * 2
 
     def delete_later(high_watermark: int, now_ms: int) -> list[str]:
         if refusals:
             raise refusals.pop()
         return delete(high_watermark, now_ms)
 
-    monkeypatch.setattr(partition.log, "delete_old_segments", delete_later)
+    monkeypatch.setattr(partition.log, "put_old_segments_aside", delete_later)
     node.append("apples", b"a")
 
     async def run() -> None:

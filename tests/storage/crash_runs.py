@@ -99,6 +99,26 @@ def deletions(**place: Any) -> Life:
     return life
 
 
+def deletions_right_behind_a_roll(**place: Any) -> Life:
+    """Of all segments again and again, with no flush in between."""
+    life = Life(**place)
+    at = life.create("t")
+    life.append(at, 2)
+    life.flush(at)
+    life.checkpoint()
+    for _ in range(2):
+        life.append(at, 1)
+        life.retain(at, 0)
+    life.checkpoint_high_watermarks()
+    life.append(at, 1)
+    life.roll(at)
+    life.append(at, 1)
+    life.delete_records(at, 5)
+    life.retain(at)
+    life.remove_deleted()
+    return life
+
+
 def compaction(**place: Any) -> Life:
     life = Life(**place)
     at = life.create("t", COMPACTED)
@@ -305,6 +325,7 @@ RUNS: dict[str, Run] = {
         appends,
         follower,
         deletions,
+        deletions_right_behind_a_roll,
         compaction,
         topics,
         restarts,

@@ -24,6 +24,7 @@ LEAST_STATES = {
     "appends": 1150,
     "follower": 1500,
     "deletions": 1300,
+    "deletions_right_behind_a_roll": 650,
     "compaction": 3500,
     "topics": 1450,
     "restarts": 2450,

@@ -209,11 +209,11 @@ class HostedLogs:
                 self.deletions.append(Deletion(directory, (path,), self._clock.monotonic_ms()))
                 self.settings_changed.set()
 
-    def delete_old_segments(self, directory: LogDirectory, log: Log, high_watermark: int) -> None:
+    def put_old_segments_aside(self, directory: LogDirectory, log: Log, high_watermark: int) -> None:
         """Put segments that retention allows to delete out of use at once; their files go as a deleted log's do. Raises
         `FileError`.
         """
-        paths = log.delete_old_segments(high_watermark, self._clock.now_ms())
+        paths = log.put_old_segments_aside(high_watermark, self._clock.now_ms())
         if paths:
             logger.info("%s begins at offset %d now", log.directory, log.log_start_offset)
             self.remove_later(directory, log, paths)

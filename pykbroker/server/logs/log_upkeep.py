@@ -169,9 +169,13 @@ class LogUpkeep:
                     continue
                 start = log.log_start_offset
                 try:
-                    if not await self._confirm_timestamps(log) or directory not in self._logs.directories:
+                    if not await self._confirm_timestamps(log):
                         continue
-                    self._logs.delete_old_segments(directory, log, high_watermarks[at])
+                    if not await self._prepare_deletion(log, high_watermarks[at]):
+                        continue
+                    if directory not in self._logs.directories:
+                        continue
+                    self._logs.put_old_segments_aside(directory, log, high_watermarks[at])
                     if log.log_start_offset > start:
                         self._on_new_start(at, log)
                 except FileError as failure:
@@ -194,6 +198,14 @@ class LogUpkeep:
             return False
         confirmation.apply()
         return True
+
+    async def _prepare_deletion(self, log: Log, high_watermark: int) -> bool:
+        """Tell whether the log is as it was: else it is looked at the next time. Raises `FileError`."""
+        if not log.prepare_deletion(high_watermark, self._clock.now_ms()):
+            return True
+        truncations = log.truncations
+        await self._threads.run(log.make_names_durable)
+        return not log.is_closed and log.truncations == truncations
 
     async def checkpoint_recovery_points(self) -> None:
         """Segments that are full are flushed first, so that recovery has to look at one segment of a log at most."""

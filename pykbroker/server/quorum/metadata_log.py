@@ -30,7 +30,7 @@ from pykbroker.protocol.schema import Message
 from pykbroker.raft.control_records import decode_control_record, encode_control_batch
 from pykbroker.raft.election_state import ElectionState, InvalidQuorumState, stored_voters
 from pykbroker.raft.events import SnapshotChunk
-from pykbroker.raft.snapshots import SnapshotId
+from pykbroker.raft.snapshots import SnapshotId, StoredSnapshot
 from pykbroker.storage.directories.partition_metadata import read_topic_id, write_topic_id
 from pykbroker.storage.files.disk import Disk
 from pykbroker.storage.files.errors import CorruptLog
@@ -394,6 +394,11 @@ class MetadataLog:
         self._covered, self._quorum = snapshot_id, snapshot.quorum.copy()
         self.uncovered_bytes = 0
 
+    def prepare_cleaning(self) -> list[StoredSnapshot]:
+        """Return the snapshots, oldest first; then `begin_at` one of them. In a thread. Raises FileError."""
+        self._log.make_names_durable()
+        return self.snapshots.describe()
+
     def begin_at(self, snapshot_id: SnapshotId, now_ms: int) -> list[str]:
         """Segments of nothing but what the snapshot covers, and older snapshots, are put out of use.
 
@@ -401,7 +406,7 @@ class MetadataLog:
         """
         self._log.increment_log_start_offset(snapshot_id.end_offset)
         # The segments first: without them an older snapshot is known for a leftover.
-        paths = self._log.delete_old_segments(snapshot_id.end_offset, now_ms)
+        paths = self._log.put_old_segments_aside(snapshot_id.end_offset, now_ms)
         return paths + self.snapshots.forget_before(snapshot_id)
 
     def remove(self, paths: Sequence[str]) -> None:

@@ -120,7 +120,7 @@ class SnapshotGenerator:
     async def _clean(self) -> None:
         if len(self._log.snapshots.ids) < 2:
             return
-        stored: list[StoredSnapshot] = await self._threads.run(self._log.snapshots.describe)
+        stored: list[StoredSnapshot] = await self._threads.run(self._log.prepare_cleaning)
         now_ms = self._clock.now_ms()
         while is_oldest_superfluous(stored, self._log.size_bytes, self._limits, now_ms):
             del stored[0]

@@ -1,4 +1,6 @@
-"""Retention's first look at a log after a start reads batches: a thread does, and the log may change meanwhile."""
+"""What retention leaves to a thread, while the log may change: its first look after a start reads batches, and old
+segments go when the name of the one behind them is durable.
+"""
 
 from __future__ import annotations
 
@@ -28,8 +30,18 @@ def restarted(tmp_path: Path) -> ApiNode:
     return node
 
 
+@pytest.fixture
+def rolled(tmp_path: Path) -> ApiNode:
+    """With four old segments of one batch each, whose names nobody has made durable."""
+    node = ApiNode(tmp_path)
+    node.create_topic("apples", retention_ms="1000", segment_bytes=str(1 << 20))
+    for _ in range(4):
+        node.append("apples", bytes(SIZE), timestamp=node.clock.now_ms() - HOUR_MS)
+    return node
+
+
 def look(node: ApiNode, meanwhile: Callable[[Log], object]) -> None:
-    """Retention looks at the log, which changes while a thread reads."""
+    """Retention looks at the log, which changes while a thread has something to do for it."""
     log = node.partition("apples").log
     threads = HeldThreads()
     upkeep = node.replicas._upkeep
@@ -70,3 +82,39 @@ def test_what_is_appended_while_a_thread_reads_counts(restarted: ApiNode) -> Non
     look(restarted, lambda _: restarted.append("apples", b"young", timestamp=now_ms))
     assert (log.log_start_offset, log.log_end_offset) == (3, 5)
     assert log.segments[-1].max_timestamp == now_ms
+
+
+def test_old_segments_stay_until_the_name_of_the_one_behind_them_is_durable(rolled: ApiNode) -> None:
+    log = rolled.partition("apples").log
+    look(rolled, lambda log: log.log_start_offset == 0 or pytest.fail("a power cut could leave no segment"))
+    assert (log.log_start_offset, log.log_end_offset) == (4, 4)
+    assert len(log.segments) == 1
+
+
+def test_a_segment_that_is_begun_while_a_thread_syncs_names_takes_nobodys_place(
+    rolled: ApiNode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = rolled.partition("apples").log
+    sync = log._names.sync_with_directory
+
+    def sync_too_early() -> None:
+        sync()
+        rolled.append("apples", b"old", timestamp=rolled.clock.now_ms() - HOUR_MS)
+        log.roll(rolled.clock.now_ms())
+
+    monkeypatch.setattr(log._names, "sync_with_directory", sync_too_early)
+    look(rolled, id)
+    assert [segment.base_offset for segment in log.segments] == [4, 5]
+
+
+def test_a_log_that_is_truncated_while_a_thread_syncs_its_names_is_looked_at_again_later(rolled: ApiNode) -> None:
+    log = rolled.partition("apples").log
+    look(rolled, lambda log: log.truncate_to(2))
+    assert (log.log_start_offset, log.log_end_offset) == (0, 2)
+    in_virtual_time(rolled.replicas._upkeep._delete_old_segments)
+    assert log.log_start_offset == 2
+
+
+def test_a_topic_that_is_deleted_while_a_thread_syncs_its_names_is_nobodys_failure(rolled: ApiNode) -> None:
+    look(rolled, lambda log: rolled.delete_topic("apples"))
+    assert rolled.replicas.logs.directories
