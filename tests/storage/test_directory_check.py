@@ -234,6 +234,17 @@ def test_a_missing_last_segment_is_told_by_the_checkpoints(disk: SimulatedDisk, 
     assert any(f"the log ends at {int(last[:20])}, its recovery point is 80" in finding.what for finding in found)
 
 
+def test_a_log_without_segments_ends_where_offsets_begin(disk: SimulatedDisk, directory: str) -> None:
+    for name in disk.list_directory(f"{PATH}/t-0"):
+        if name != "partition.metadata":
+            disk.remove(file(name))
+    kinds = [(finding.kind, finding.offset) for finding in damage(disk)]
+    assert kinds == [(FindingKind.LOST, 0)] * 2, "by the recovery point and by the high watermark"
+    for name in ("recovery-point-offset-checkpoint", "replication-offset-checkpoint"):
+        disk.replace_file(f"{PATH}/{name}", b"0\n2\nt 0 0\nt 1 80\n")
+    assert damage(disk) == [], "the next start makes it as it was"
+
+
 def test_a_missing_partition_is_said_once_nobody_else_has_it(disk: SimulatedDisk, directory: str) -> None:
     disk.remove_directory(f"{PATH}/t-1")
     write_directory(disk, "/data/two", seed=2)
