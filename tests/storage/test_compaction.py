@@ -288,6 +288,26 @@ def test_an_abort_behind_what_is_cleaned_counts(disk: SimulatedDisk) -> None:
     assert any(batch.header.is_control for batch in batches(log))
 
 
+def test_an_aborted_transaction_begins_where_it_did_when_its_first_batch_is_gone(disk: SimulatedDisk) -> None:
+    """The first cleaning takes that batch, and the second one writes the entry of the transaction index again."""
+    log = rolled(
+        disk,
+        [
+            keyed((b"a", b"1")),
+            transactional((b"b", b"aborted")),
+            transactional((b"c", b"aborted"), sequence=1),
+        ],
+        [transactional((b"d", b"aborted"), sequence=2), marker(ControlRecordType.ABORT)],
+    )
+    end = clean(disk, log, stable=3)
+    assert [batch.header.base_offset for batch in batches(log)] == [0, 2, 3, 4]
+    clean(disk, log, end)
+    aborted = [
+        (each.first_offset, each.last_offset) for one in log.segments for each in one.transaction_index.entries()
+    ]
+    assert aborted == [(1, 4)]
+
+
 # What is due
 
 

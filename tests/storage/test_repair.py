@@ -7,7 +7,7 @@ from random import Random
 import pytest
 
 from pykbroker.cli.verify_repair import repair_directory
-from pykbroker.protocol.records.batch import Record
+from pykbroker.protocol.records.batch import NO_PRODUCER_ID, Record
 from pykbroker.sim.disk import SimulatedDisk
 from pykbroker.storage.checks.directory_check import DirectoryCheck
 from pykbroker.storage.checks.findings import Finding
@@ -15,6 +15,7 @@ from pykbroker.storage.directories.log_dirs import LogDirectory
 from pykbroker.storage.log.log import Log
 from tests.legacy_messages import message
 from tests.storage.batches import NOW_MS, batch, read_all
+from tests.storage.cleaning import batches
 from tests.storage.test_directory_check import (
     CLUSTER,
     FIRST,
@@ -128,6 +129,7 @@ def test_the_end_of_the_log_stays_where_it_was(disk: SimulatedDisk, directory: s
         assert any("an empty batch stands for the offsets" in step for step in steps)
     log = reopened(disk)
     assert log.log_end_offset == 80
+    assert {each.header.producer_id for each in batches(log) if not each.header.records_count} == {NO_PRODUCER_ID}
     assert log.append_as_leader(batch(1), 1, NOW_MS).first_offset == 80
 
 
