@@ -69,6 +69,22 @@ def test_a_process_that_was_killed_leaves_zeros_that_are_cut_off(tmp_path: Path,
     log.abandon()
 
 
+def test_zeros_that_a_power_cut_brought_back_behind_a_full_segment_are_cut_off(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    log = open_log(OsDisk(), str(tmp_path), CONFIG)
+    write(log, PER_SEGMENT + 1)
+    log.abandon()
+    first, full = tmp_path / "00000000000000000000.log", PER_SEGMENT * len(batch())
+    first.write_bytes(first.read_bytes() + bytes(SEGMENT_BYTES - full))
+    with caplog.at_level(logging.INFO):
+        log = open_log(OsDisk(), str(tmp_path), CONFIG)
+    assert f"cutting off {SEGMENT_BYTES - full} zeros behind {first}, which was full" in caplog.messages
+    assert file_sizes(tmp_path)[0] == full
+    assert offsets(read_all(log)) == list(range(PER_SEGMENT + 1))
+    log.abandon()
+
+
 @pytest.mark.parametrize("batches_before", [0, PER_SEGMENT - 1])
 @pytest.mark.parametrize("segment_bytes", [SEGMENT_BYTES, PER_SEGMENT * len(batch())])
 def test_a_batch_that_a_killed_process_wrote_in_part_is_cut_off(
