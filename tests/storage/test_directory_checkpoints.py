@@ -1,4 +1,4 @@
-"""High watermarks that somebody found out before a truncation, and writes behind it."""
+"""High watermarks that somebody found out before a truncation, and writes behind it; and what needs no write."""
 
 from __future__ import annotations
 
@@ -57,3 +57,16 @@ def test_truncations_of_deleted_logs_are_forgotten(disk: SimulatedDisk, checkpoi
     assert list(checkpoints._lowered) == [ONE]
     checkpoints.write_high_watermarks({ONE: 9, OTHER: 12}, (), lowerings)
     assert written(disk) == (7, 12)
+
+
+def test_a_log_that_will_begin_at_offset_0_needs_no_checkpoint(
+    disk: SimulatedDisk, checkpoints: DirectoryCheckpoints
+) -> None:
+    path = "/data/log-start-offset-checkpoint"
+    checkpoints.write_log_start_offset(ONE, 0, lambda: True)
+    assert disk.read_file(path) == b""
+    checkpoints.write_log_start_offset(ONE, 5, lambda: True)
+    checkpoints.write_log_start_offset(OTHER, 0, lambda: True)
+    assert disk.read_file(path) == b"0\n1\nt 0 5\n"
+    checkpoints.write_log_start_offset(ONE, 0, lambda: True)
+    assert disk.read_file(path) == b"0\n1\nt 0 0\n"

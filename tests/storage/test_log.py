@@ -166,14 +166,16 @@ def test_rolls_when_an_index_is_full(disk: SimulatedDisk) -> None:
     assert len(log.segments) > 2
 
 
-def test_rolls_before_relative_offsets_overflow(disk: SimulatedDisk) -> None:
+@pytest.mark.parametrize("start", [0, 2**31 - 1])
+def test_rolls_before_relative_offsets_overflow(disk: SimulatedDisk, start: int) -> None:
     log = open_log(disk, "/data/t-0")
-    log.append_as_follower(batch(base_offset=0, epoch=0))
-    log.append_as_follower(batch(base_offset=2**31 - 1, epoch=0))
+    log.truncate_fully_and_start_at(start, now_ms=NOW_MS)
+    log.append_as_follower(batch(base_offset=start, epoch=0))
+    log.append_as_follower(batch(base_offset=start + 2**31 - 1, epoch=0))
     assert len(log.segments) == 1
-    log.append_as_follower(batch(base_offset=2**31, epoch=0))
-    assert [segment.base_offset for segment in log.segments] == [0, 2**31]
-    assert offsets(read_all(log, 2**31)) == [2**31]
+    log.append_as_follower(batch(base_offset=start + 2**31, epoch=0))
+    assert [segment.base_offset for segment in log.segments] == [start, start + 2**31]
+    assert offsets(read_all(log, start + 2**31)) == [start + 2**31]
 
 
 def test_jitter_makes_segments_roll_earlier(disk: SimulatedDisk) -> None:
