@@ -8,6 +8,7 @@ import pytest
 from pykbroker.protocol.topic_partition import TopicPartition
 from pykbroker.sim.disk import SimulatedDisk
 from pykbroker.storage.directories.log_dirs import LogDirectory, format_directory
+from pykbroker.storage.directories.partition_metadata import write_topic_id
 from pykbroker.storage.log.log import Log
 from pykbroker.storage.log.log_copy import LogCopy
 from tests.storage.batches import NOW_MS, batch, config, open_log, read_all
@@ -259,3 +260,19 @@ def test_where_a_log_begins_is_durable_in_its_new_directory_only_with_its_new_na
     assert any(AT not in again.found for again in after_a_crash(disk))
     directory.checkpoint_log_start_offsets()
     assert all(AT in again.found for again in after_a_crash(disk))
+
+
+def test_of_copies_that_an_earlier_run_has_begun_one_of_each_log_is_of_use(disk: SimulatedDisk) -> None:
+    """Another one of the same log, and one that does not say whose it is, are deleted."""
+    format_directory(disk, "/two", cluster_id="c", node_id=1, rng=Random(1))
+    topic_id = b"i" * 16
+    for name in ("t-0.a-future", "t-0.b-future", "t-1.c-future", "t-0.d-future"):
+        disk.make_directory(f"/two/{name}")
+        if name != "t-0.d-future":
+            write_topic_id(disk, f"/two/{name}", topic_id, sync=True)
+    directory = LogDirectory.open(disk, "/two", rng=Random(2), node_id=1)
+    assert sorted(directory.futures.found) == [(topic_id, 0), (topic_id, 1)]
+    kept = directory.futures.found[topic_id, 0]
+    assert kept in ("t-0.a-future", "t-0.b-future")
+    gone = {"t-0.a-future", "t-0.b-future", "t-0.d-future"} - {kept}
+    assert sorted(directory.deleted_paths) == sorted(f"/two/{name.removesuffix('-future')}-delete" for name in gone)
