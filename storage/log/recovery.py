@@ -109,6 +109,8 @@ class LogLoader:
             next_offset = segments[-1].make_active()
             if next_offset is None or not self._is_end_expected(next_offset):
                 suspect_from = self._segment_of_recovery_point(segments)
+            elif not segments[-1].size:
+                segments[-1].create_missing_indexes(names)
         if any(name.endswith(TRANSACTION_INDEX_SUFFIX) for name in names):
             load_transaction_indexes(segments[:suspect_from], self._rebuild_transaction_index)
         if not knows_epochs:

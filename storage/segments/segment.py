@@ -5,7 +5,8 @@ Only the active segment, the last one of a log, keeps its indexes in memory and 
 """
 
 import errno
-from collections.abc import Iterable, Iterator, Sequence
+import posixpath
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple
 
@@ -261,6 +262,12 @@ class LogSegment:
             position = at + header.size_bytes
         self.count_index_interval_anew()
         return next_offset if position == self.size and last is None else None
+
+    def create_missing_indexes(self, names: Collection[str]) -> None:
+        """names: of the files that are there. Of a segment without batches, whose indexes nobody makes durable."""
+        for index in (self.offset_index, self.time_index):
+            if posixpath.basename(index.path) not in names:
+                index.create()
 
     def make_inactive(self) -> None:
         """The last time entry is the segment's largest timestamp. Raises `FileError`; then it is active still."""

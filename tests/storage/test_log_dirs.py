@@ -279,6 +279,24 @@ def test_a_crash_after_a_clean_start_is_no_clean_shutdown(disk: SimulatedDisk) -
     assert not opened(disk).was_clean_shutdown
 
 
+@pytest.mark.parametrize("suffixes", [(".index",), (".timeindex",), (".index", ".timeindex")])
+def test_indexes_that_a_power_cut_behind_a_clean_shutdown_took_of_an_empty_log_are_made_anew(
+    disk: SimulatedDisk, suffixes: tuple[str, ...]
+) -> None:
+    """Whole-cluster seed 543815: nobody syncs the names of a log that never had a record."""
+    directory = formatted(disk)
+    directory.open_log("t", 0, TOPIC_ID, CONFIG, now_ms=NOW_MS)
+    directory.close()
+    names = [name for name in disk.list_directory("/data/logs/t-0") if name.endswith(suffixes)]
+    assert len(names) == len(suffixes)
+    for name in names:
+        disk.remove(f"/data/logs/t-0/{name}")
+    again = opened(disk)
+    again.open_log("t", 0, TOPIC_ID, CONFIG, now_ms=NOW_MS)
+    again.close()
+    assert set(names) <= set(disk.list_directory("/data/logs/t-0"))
+
+
 def test_logs_that_nobody_opened_keep_their_checkpoints_and_their_recovery(disk: SimulatedDisk) -> None:
     directory = formatted(disk)
     log = directory.open_log("t", 0, TOPIC_ID, CONFIG, now_ms=NOW_MS)
