@@ -54,7 +54,11 @@ class EndTransactions:
         return self._end_first(request, transaction, step)
 
     def _end_first(self, request: EndTxnRequest, transaction: Transaction, step: TransactionStep) -> ErrorCode:
-        """A request that comes again looks like the first; it is answered by what the transaction has come to."""
+        """A request that comes again looks like the first; it is answered by what the transaction has come to.
+
+        So does one of the next transaction to a coordinator that was replaced, and has not heard of that: it must not say
+        that it is done. Apache Kafka's does.
+        """
         if request.producer_id != transaction.producer_id:
             return ErrorCode.INVALID_PRODUCER_ID_MAPPING
         if request.producer_epoch != transaction.producer_epoch:
@@ -62,7 +66,11 @@ class EndTransactions:
         if transaction.state is TransactionState.ONGOING:
             self._decide(transaction, request.committed, 0, NO_PRODUCER_ID, "", step)
             return ErrorCode.NONE
-        return _told_again(request, transaction)
+        error_code = _told_again(request, transaction)
+        if error_code is ErrorCode.NONE:
+            # Who is no leader any more can not write, and does not answer.
+            step.changed(transaction, "it is told again that it is complete")
+        return error_code
 
     def _end_second(self, request: EndTxnRequest, transaction: Transaction, step: TransactionStep) -> ErrorCode:
         # Only what the second protocol ended has left its producer an epoch behind. In the first one, an epoch behind

@@ -264,7 +264,7 @@ class LogSegment:
         return next_offset if position == self.size and last is None else None
 
     def create_missing_indexes(self, names: Collection[str]) -> None:
-        """names: of the files that are there. Of a segment without batches, whose indexes nobody makes durable."""
+        """Create those of a segment without batches, which nobody makes durable. names: of the files that are there."""
         for index in (self.offset_index, self.time_index):
             if posixpath.basename(index.path) not in names:
                 index.create()

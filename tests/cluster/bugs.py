@@ -52,7 +52,7 @@ BUGS |= {
         "open_transactions_are_served": 8,
         "what_is_aborted_is_committed": 2,
         "one_partition_gets_no_marker_of_several": 5,
-        "the_epoch_stays_when_another_producer_begins": 8,
+        "the_epoch_stays_when_another_producer_begins": 12,
     }.items()
 }
 

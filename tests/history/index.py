@@ -30,6 +30,8 @@ class KeyLog:
         self.read_committed: set[Value] = set()
         self.last_committed_read = -1
         self.largest_start = 0
+        self.trims: list[tuple[int, int]] = []
+        """When each was asked for, in nanoseconds, and below which offset."""
         """The highest log start offset that anybody was told."""
         self.is_compacted = False
 
@@ -101,6 +103,10 @@ class KeyLog:
     def has_any_from(self, offset: int) -> bool:
         return bool(self.seen) and self.all_offsets[-1] >= offset
 
+    def may_begin_at(self, ns: int) -> int:
+        """The largest offset below which somebody had asked to delete by then, whoever was told where it begins."""
+        return max((below for asked_ns, below in self.trims if asked_ns <= ns), default=0)
+
     def counted_below(self, offset: int) -> int:
         """How many records that count have lower offsets."""
         return bisect_left(self.counted_offsets, offset)
@@ -126,6 +132,9 @@ class History:
                 if kind == "start":
                     log = logs.get(key) or self._new_log(key)
                     log.largest_start = max(log.largest_start, offset)
+            if operation.kind == "trim":
+                for key, offset in operation.details["below"].items():
+                    (logs.get(key) or self._new_log(key)).trims.append((operation.invoked_ns, offset))
             if operation.kind == "heal":
                 self.healed_ns = operation.completed_ns
             elif operation.kind == "copy":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 
 from .findings import Anomaly
@@ -66,12 +67,16 @@ class _Reader:
 
 
 def _between(log: KeyLog, first: int, last: int, reader: Operation) -> int:
-    """How many records are between two that the reader read one after the other."""
+    """How many records are between two that the reader read one after the other.
+
+    A leader may be replaced that has deleted records and told nobody where it begins.
+    """
     if log.is_compacted or first < log.largest_start:
         return 0
+    begin = max(first + 1, log.may_begin_at(reader.completed_ns))
     if reader.reads_committed:
-        return log.counted_below(last) - log.counted_below(first + 1)
-    return log.place_among_all[last] - log.place_among_all[first] - 1
+        return max(log.counted_below(last) - log.counted_below(begin), 0)
+    return max(log.place_among_all[last] - bisect_left(log.all_offsets, begin), 0)
 
 
 def _sends_of_a_process(history: History, operations: Iterable[Operation]) -> Iterator[Anomaly]:

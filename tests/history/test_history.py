@@ -133,6 +133,23 @@ def test_a_log_of_which_all_is_deleted_is_read_by_who_is_told_so(start: int, is_
     assert ("stuck" in check(recorder.operations()).names) == is_stuck
 
 
+@pytest.mark.parametrize(("below", "is_skip"), [(8, True), (9, False)])
+def test_a_reader_may_skip_what_somebody_had_asked_to_delete(below: int, is_skip: bool) -> None:
+    """Whole-cluster seed 544400: the leader that had deleted it was replaced before it told anybody of its start."""
+    recorder = Recorder(now_ns=count().__next__)
+    recorder.tell(0, "trimmed", keys=("a-0",), start_returns=True)
+    sending = recorder.invoke(1, "send")
+    for offset in (7, 8, 9):
+        sending.sent(sending.sending("a-0", str(offset)), offset)
+    sending.ok()
+    recorder.tell(3, "trim", below={"a-0": below})
+    for offset in (7, 9):
+        polling = recorder.invoke(2, "poll")
+        polling.polled({"a-0": [(offset, str(offset))]})
+        polling.ok()
+    assert ("poll-skip" in check(recorder.operations()).names) == is_skip
+
+
 def test_what_never_ended_has_the_parts_that_had_begun() -> None:
     recorder = Recorder(now_ns=count().__next__)
     recording = recorder.invoke(1, "txn")

@@ -16,7 +16,7 @@ from pykbroker.protocol.messages.transaction_admin import (
     ListTransactionsResponse,
 )
 from pykbroker.protocol.schema import Message, Struct
-from pykbroker.transactions.records import decode_record
+from pykbroker.transactions.records import TransactionRecord, decode_record
 from pykbroker.transactions.transaction import TransactionState
 
 _UNTOLD = {"throttle_time_ms"}
@@ -104,10 +104,19 @@ class Session:
         self.lines.append(f"# {text}")
 
     def tell_log(self, *, last: int | None = None) -> None:
-        """What the conversation left in the coordinator's log, and the markers it led to; the last of each."""
+        """What the conversation left in the coordinator's log, and the markers it led to; the last of each.
+
+        Of a transaction that is complete one record is told: pykbroker writes it once more where Apache Kafka's
+        coordinator answers a repeated EndTxn of the first protocol without asking whether it still is the coordinator.
+        """
         found = [decode_record(key, value) for key, value in self.broker.records()]
         for transactional_id in sorted(self._transactional_ids - {""}):
-            records = [each for each in found if each.key.transactional_id == transactional_id]
+            records: list[TransactionRecord] = []
+            for each in found:
+                if each.key.transactional_id == transactional_id and not (
+                    records[-1:] == [each] and _is_complete(each)
+                ):
+                    records.append(each)
             for record in records[-(last or len(records)) :]:
                 shown = "tombstone" if record.value is None else f"v{record.value_version} {self._struct(record.value)}"
                 self.lines.append(f"log: {transactional_id}: {shown}")
@@ -146,3 +155,8 @@ class Session:
                 return "<time>"
             case _:
                 return repr(value)
+
+
+def _is_complete(record: TransactionRecord) -> bool:
+    complete = (TransactionState.COMPLETE_COMMIT, TransactionState.COMPLETE_ABORT)
+    return record.value is not None and record.value.transaction_status in complete
