@@ -56,8 +56,8 @@ class EndTransactions:
     def _end_first(self, request: EndTxnRequest, transaction: Transaction, step: TransactionStep) -> ErrorCode:
         """A request that comes again looks like the first; it is answered by what the transaction has come to.
 
-        So does one of the next transaction to a coordinator that was replaced, and has not heard of that: it must not say
-        that it is done. Apache Kafka's does.
+        So does one of the next transaction to a coordinator that was replaced, and has not heard of that: it must not
+        say that it is done. Apache Kafka's does.
         """
         if request.producer_id != transaction.producer_id:
             return ErrorCode.INVALID_PRODUCER_ID_MAPPING
