@@ -183,6 +183,7 @@ def test_the_metadata_log_may_begin_with_a_snapshot_within_a_segment(directory: 
         log.append_records([ConfigRecord(resource_type=4, name="b", value=str(number))], 2, NOW_MS)
     head = log.begin_snapshot(log.end_offset - 3, NOW_MS)
     log.write_snapshot(head, image.records())
+    log.prepare_cleaning()
     log.remove(log.begin_at(head.id, NOW_MS))
     log.close()
     first = min(int(segment.stem) for segment in Path(path).glob("*.log"))
