@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
-from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Producer, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Producer, TopicPartition
 
 from .apache_kafka.tools import Tool, tool_command
 from .brokers import Bootstrap
@@ -190,9 +190,24 @@ def read_numbers(
 
 
 def _end_offset(consumer: Consumer, partition: TopicPartition) -> int:
-    watermarks = consumer.get_watermark_offsets(partition, timeout=DELIVERY_S)
-    assert watermarks is not None
-    return watermarks[1]
+    """A leader that was elected a moment ago may not know an end for clients until its followers have fetched from it:
+    librdkafka gives up after a few tries, other clients ask again.
+    """
+    found: list[int] = []
+
+    def is_known() -> bool:
+        try:
+            watermarks = consumer.get_watermark_offsets(partition, timeout=DELIVERY_S)
+        except KafkaException as refused:
+            if refused.args[0].code() != KafkaError.OFFSET_NOT_AVAILABLE:
+                raise
+            return False
+        assert watermarks is not None
+        found.append(watermarks[1])
+        return True
+
+    until(is_known, f"the end of {partition}")
+    return found[0]
 
 
 def assert_stored(broker: Bootstrap, topic: str, partitions: int, acknowledged: Places, when: str) -> Places:

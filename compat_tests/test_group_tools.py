@@ -17,7 +17,7 @@ from pykbroker.java_hash import abs_java_hash
 from .answers import TestAnswers
 from .apache_kafka.tools import Tool, run_tool
 from .brokers import Broker
-from .clients import Message, write_with_confluent
+from .clients import Message, count_records, write_with_confluent
 from .members import Member
 from .topics import create_topic
 from .waiting import DEADLINE_S, until
@@ -208,16 +208,15 @@ def test_offsets_and_groups_are_deleted(group: Group, answers: TestAnswers) -> N
 
 def read_formatted(broker: Broker, formatter: str, group_id: str) -> list[dict[str, Any]]:
     """Every record of the group in `__consumer_offsets`, as Kafka's console consumer prints them."""
-    partition = TopicPartition("__consumer_offsets", abs_java_hash(group_id) % OFFSETS_PARTITIONS)
-    consumer = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": "unused"})
-    _, end = consumer.get_watermark_offsets(partition, timeout=DEADLINE_S)
-    consumer.close()
+    topic, partition = "__consumer_offsets", abs_java_hash(group_id) % OFFSETS_PARTITIONS
+    count = count_records(broker.bootstrap, topic, partition)
     output = run_tool(
         Tool.CONSOLE_CONSUMER,
-        *("--bootstrap-server", broker.bootstrap, "--topic", partition.topic, "--partition", str(partition.partition)),
-        *("--offset", "earliest", "--max-messages", str(end), "--timeout-ms", "120000"),
+        *("--bootstrap-server", broker.bootstrap, "--topic", topic, "--partition", str(partition)),
+        *("--offset", "earliest", "--max-messages", str(count), "--timeout-ms", "120000"),
         *("--formatter", FORMATTERS + formatter),
     )
+    assert f"Processed a total of {count} messages" in output.stderr, output
     records = decoded(output.stdout)
     return [record for record in records if record["key"]["data"].get("group") == group_id]
 
