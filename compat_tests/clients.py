@@ -11,7 +11,7 @@ from typing import Any
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 from aiokafka import TopicPartition as AioTopicPartition
-from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Producer
+from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer
 from confluent_kafka import TopicPartition as ConfluentTopicPartition
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 
@@ -227,27 +227,6 @@ def read_with_confluent(
     finally:
         consumer.close()
     return _in_order(found)
-
-
-def count_records(bootstrap: str, topic: str, partition: int) -> int:
-    """Records of a partition up to its end as it is now: fewer than offsets, where transactions ended."""
-    config = {"bootstrap.servers": bootstrap, "group.id": "unused", "enable.auto.commit": False}
-    isolation = {"isolation.level": "read_uncommitted", "enable.partition.eof": True}
-    consumer = Consumer(config | isolation)
-    consumer.assign([ConfluentTopicPartition(topic, partition, OFFSET_BEGINNING)])
-    count, is_at_end = 0, False
-    deadline = time.monotonic() + DEADLINE_S
-    try:
-        while not is_at_end:
-            assert time.monotonic() < deadline, f"{count} records of {topic}-{partition}, and not its end"
-            for record in consumer.consume(1000, timeout=0.5):
-                error = record.error()
-                assert error is None or error.code() == KafkaError._PARTITION_EOF, error
-                is_at_end |= error is not None
-                count += error is None
-    finally:
-        consumer.close()
-    return count
 
 
 def read_with_aiokafka(

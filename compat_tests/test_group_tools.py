@@ -10,14 +10,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, TopicPartition
 
 from pykbroker.java_hash import abs_java_hash
 
 from .answers import TestAnswers
 from .apache_kafka.tools import Tool, run_tool
 from .brokers import Broker
-from .clients import Message, count_records, write_with_confluent
+from .clients import Message, write_with_confluent
 from .members import Member
 from .topics import create_topic
 from .waiting import DEADLINE_S, until
@@ -209,7 +209,7 @@ def test_offsets_and_groups_are_deleted(group: Group, answers: TestAnswers) -> N
 def read_formatted(broker: Broker, formatter: str, group_id: str) -> list[dict[str, Any]]:
     """Every record of the group in `__consumer_offsets`, as Kafka's console consumer prints them."""
     topic, partition = "__consumer_offsets", abs_java_hash(group_id) % OFFSETS_PARTITIONS
-    count = count_records(broker.bootstrap, topic, partition)
+    count = count_records(broker, topic, partition)
     output = run_tool(
         Tool.CONSOLE_CONSUMER,
         *("--bootstrap-server", broker.bootstrap, "--topic", topic, "--partition", str(partition)),
@@ -219,6 +219,27 @@ def read_formatted(broker: Broker, formatter: str, group_id: str) -> list[dict[s
     assert f"Processed a total of {count} messages" in output.stderr, output
     records = decoded(output.stdout)
     return [record for record in records if record["key"]["data"].get("group") == group_id]
+
+
+def count_records(broker: Broker, topic: str, partition: int) -> int:
+    """Those up to its end as it is now: fewer than offsets, where transactions ended."""
+    config = {"bootstrap.servers": broker.bootstrap, "group.id": "unused", "enable.auto.commit": False}
+    isolation = {"isolation.level": "read_uncommitted", "enable.partition.eof": True}
+    consumer = Consumer(config | isolation)
+    consumer.assign([TopicPartition(topic, partition, OFFSET_BEGINNING)])
+    counts: list[int] = []
+
+    def is_at_the_end() -> bool:
+        found = [record.error() for record in consumer.consume(1000, timeout=0.5)]
+        assert all(error is None or error.code() == KafkaError._PARTITION_EOF for error in found), found
+        counts.append(sum(error is None for error in found))
+        return counts[-1] < len(found)
+
+    try:
+        until(is_at_the_end, f"the end of {topic}-{partition}")
+    finally:
+        consumer.close()
+    return sum(counts)
 
 
 def decoded(text: str) -> list[dict[str, Any]]:
