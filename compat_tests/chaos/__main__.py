@@ -126,19 +126,21 @@ def _run(nodes: list[str], directory: Path, terms: Terms, network: Network | Non
     try:
         outcome = run_chaos([*nodes], directory, network, replace(terms, has_java=not java_is_missing), say=click.echo)
     except AssertionError as failure:
-        click.echo(f"FAILED with seed {terms.seed}: {failure}")
+        _tell_logs(directory)
         _tell_what_was_seen(directory)
+        click.echo(f"FAILED with seed {terms.seed}: {failure}")
         return 1
     finally:
         if network is not None:
             network.close()
     Told.of(outcome, nodes, terms.seed, terms.seconds / 60).write(directory)
+    if not outcome.is_good:
+        _tell_logs(directory)
     _tell(outcome)
     if outcome.is_good:
         return 0
     idle = f": hardly anything was done by the {', the '.join(outcome.idle)}" if outcome.idle else ""
-    click.echo("\n".join([f"FAILED with seed {terms.seed}{idle}", *outcome.differences]))
-    _tell_logs(directory)
+    click.echo("\n".join([*outcome.differences, f"FAILED with seed {terms.seed}{idle}"]))
     return 1
 
 
@@ -168,10 +170,10 @@ def _tell_what_was_seen(directory: Path) -> None:
     if histories:
         with histories[-1].open(encoding="utf-8") as lines:
             click.echo(f"{histories[-1].parent.name}: {check_lines(lines)}")
-    _tell_logs(directory)
 
 
 def _tell_logs(directory: Path) -> None:
+    """Before the reason of a failure: whoever shows no more than the end of a long output shows the reason."""
     for log in sorted(directory.glob("node-*/broker.log")):
         click.echo(f"--- {log.parent.name}\n{log.read_text(errors='replace')[-LOG_LIMIT_CHARS:]}")
 

@@ -39,7 +39,7 @@ def test_clients_lose_nothing_and_get_going_again_whatever_happens_to_nodes_and_
     command = ["-m", "compat_tests.chaos", "--minutes", f"{MINUTES:g}", "--seed", f"{SEED}"]
     again = f"python {' '.join(command)} --keep DIRECTORY"
     done = run_to_the_end([sys.executable, *command])
-    assert done.returncode == 0, f"play it again: {again}\n{done.stdout}"
+    assert done.returncode == 0, f"{done.stdout}\nplay it again: {again}"
     if MINUTES >= LONG_ENOUGH_FOR_ALL_KINDS:
         found = re.findall(r"^  \d+ × (.+) of a (leader|follower|controller)$", done.stdout, re.MULTILINE)
         assert {kind for kind, _ in found} == set(KINDS), done.stdout
