@@ -68,7 +68,7 @@ class EndTransactions:
             return ErrorCode.NONE
         error_code = _told_again(request, transaction)
         if error_code is ErrorCode.NONE:
-            # Who is no leader any more can not write, and does not answer.
+            # Who is no leader any more cannot write, and does not answer.
             step.changed(transaction, "it is told again that it is complete")
         return error_code
 

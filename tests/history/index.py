@@ -30,9 +30,9 @@ class KeyLog:
         self.read_committed: set[Value] = set()
         self.last_committed_read = -1
         self.largest_start = 0
+        """The highest log start offset that anybody was told."""
         self.trims: list[tuple[int, int]] = []
         """When each was asked for, in nanoseconds, and below which offset."""
-        """The highest log start offset that anybody was told."""
         self.is_compacted = False
 
     def saw(self, offset: int, value: Value, operation: Operation) -> None:

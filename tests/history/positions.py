@@ -71,7 +71,7 @@ def _between(log: KeyLog, first: int, last: int, reader: Operation) -> int:
 
     A leader may be replaced that has deleted records and told nobody where it begins.
     """
-    if log.is_compacted or first < log.largest_start:
+    if last == first + 1 or log.is_compacted or first < log.largest_start:
         return 0
     begin = max(first + 1, log.may_begin_at(reader.completed_ns))
     if reader.reads_committed:

@@ -16,24 +16,20 @@ from .operations import NEVER_NS, Operation
 
 def check_trimming(history: History) -> Iterator[Anomaly]:
     declared: dict[str, Operation] = {}
-    asked: dict[str, int] = {}
     starts: dict[tuple[str, int], Operation] = {}
     for operation in history.operations:
         if operation.kind == "trimmed":
             declared.update(dict.fromkeys(operation.keys, operation))
-        elif operation.kind == "trim":
-            for key, offset in operation.details["below"].items():
-                asked[key] = max(asked.get(key, 0), offset)
     for operation in history.by_completion:
         for kind, key, offset in operation.marks:
-            if kind == "start" and offset > asked.get(key, 0):
+            if kind == "start" and offset > history.logs[key].may_begin_at(NEVER_NS):
                 starts.setdefault((key, offset), operation)
     for (key, offset), told in starts.items():
         log, retention = history.logs[key], declared.get(key)
         if retention is None:
             yield Anomaly("trimmed", f"{key} begins at {offset}, and nothing of it may be deleted", (told,))
             continue
-        first = asked.get(key, 0)
+        first = log.may_begin_at(NEVER_NS)
         if "keeps_ms" in retention.details:
             yield from _too_early(log, first, offset, retention.details["keeps_ms"] * 1_000_000, told)
         if "keeps_bytes" in retention.details:
