@@ -3,9 +3,9 @@
 An epoch is an int32, each election takes the next one, and nobody goes back. So a single message with the last of them
 would end a quorum for good, if it were believed. How far an epoch may be ahead depends on who says it:
 
-- Asked by anybody (Vote, BeginQuorumEpoch, EndQuorumEpoch): ahead of the last record in the log, which only a leader
-  that was elected adds to, by what elections without any result can use up; or ahead of the own epoch by a few.
-  The distance is from the log, so that many small steps get no farther than one large one.
+- Asked by anybody (Vote, BeginQuorumEpoch, EndQuorumEpoch, and Fetch by who is no voter): ahead of the last record in
+  the log, which only a leader that was elected adds to, by what elections without any result can use up; or ahead of
+  the own epoch by a few. The distance is from the log, so that many small steps get no farther than one large one.
 - Told by a peer that this node asked itself, at a configured address or at the leader's: up to half of what is left.
   A node that was away for however long, or begins with an empty directory, learns its epoch that way; its own
   pre-votes are answered with it even where nobody leads.
@@ -13,8 +13,8 @@ would end a quorum for good, if it were believed. How far an epoch may be ahead 
   at the farthest epoch that it can have voted in, without a vote left in it: nobody gets a second vote of an epoch. A
   broker alone never votes, and begins at its log's.
 
-What is not believed is answered with INVALID_REQUEST, and changes nothing. Fetch, FetchSnapshot and UpdateRaftVoter
-with an epoch ahead never change the epoch of who is asked (UNKNOWN_LEADER_EPOCH).
+What is not believed is answered with INVALID_REQUEST, a Fetch with UNKNOWN_LEADER_EPOCH, and changes nothing.
+FetchSnapshot, UpdateRaftVoter and a voter's Fetch with an epoch ahead never change the epoch of who is asked.
 """
 
 from __future__ import annotations

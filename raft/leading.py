@@ -89,7 +89,8 @@ class Leading:
         if error is ErrorCode.NONE and replica.node_id == self._quorum.replica.node_id:
             error = ErrorCode.INVALID_REQUEST
         if error is not ErrorCode.NONE:
-            return outbox.respond(token, wire.fetch_response(known(), error))
+            outbox.respond(token, wire.fetch_response(known(), error))
+            return self._join_epoch_of_outsider(replica, asked.current_leader_epoch)
         deadline_ms = self._quorum.now_ms + request.max_wait_ms
         max_bytes = max(1, min(request.max_bytes, MOST_SERVED_BYTES))
         self._quorum.refusing.discard(replica.node_id)
@@ -98,6 +99,21 @@ class Leading:
         if not self._answer(waiting):
             self._waiting[token] = waiting
         return None
+
+    def _join_epoch_of_outsider(self, replica: ReplicaKey, epoch: int) -> None:
+        """Lead no more where a node that is no voter fetches in a newer epoch: the next epoch is one for it, too.
+
+        It took part in an election among those who did not know yet that they are removed. A voter would bring its
+        epoch about with its own pre-votes; those of a node that was removed go to nodes which do not lead, and it would
+        be refused as long as this epoch lasts. Where voters are static nobody is removed.
+        """
+        quorum = self._quorum
+        if not isinstance(quorum.state, LeaderState) or epoch <= quorum.epoch or replica.node_id < 0:
+            return
+        if quorum.history.kraft_version < 1:
+            return
+        if not quorum.voters.has(replica) and quorum.believes(epoch, f"a Fetch of node {replica.node_id}", asked=True):
+            quorum.become_unattached(epoch, deadline_ms=quorum.soon_ms())
 
     def _note_progress(self, waiting: WaitingFetch) -> None:
         """Note the progress of a fetcher: it has the log up to its fetch offset, if the two logs agree up to there."""

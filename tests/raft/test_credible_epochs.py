@@ -63,11 +63,39 @@ def test_a_request_cannot_take_a_leader_to_an_epoch_that_nobody_reached(
 
 
 @pytest.mark.parametrize("request_", [fetch_from(LAST_EPOCH, 0, 0), fetch_snapshot(LAST_EPOCH, (5, 1))], ids=str)
-def test_a_fetch_of_an_epoch_ahead_changes_nothing(request_: Message) -> None:
-    voter = OurVoter(Situation())
+@pytest.mark.parametrize("is_dynamic", [False, True])
+def test_a_fetch_of_an_epoch_that_nobody_reached_changes_nothing(request_: Message, is_dynamic: bool) -> None:
+    voter = OurVoter(Situation(is_dynamic=is_dynamic))
     before = voter.status()
     voter.ask(request_, request_.__schema__.stable_versions.high)
     assert voter.status() == before
+
+
+@pytest.mark.parametrize(
+    ("situation", "replica"), [(Situation(), 5), (Situation(is_dynamic=True), -1)], ids=["static voters", "a consumer"]
+)
+def test_a_fetch_of_who_was_never_a_voter_leaves_the_leader_its_epoch(situation: Situation, replica: int) -> None:
+    voter = OurVoter(situation)
+    role, epoch, *_ = before = voter.status()
+    ahead = fetch_from(epoch + 1, 0, 0, replica=replica)
+    answer = wire.fetch_answer_of(voter.ask(ahead, ahead.__schema__.stable_versions.high))
+    assert answer.error_code == ErrorCode.UNKNOWN_LEADER_EPOCH
+    assert voter.status() == before
+    assert role is Role.LEADER
+
+
+def test_a_removed_voter_that_is_ahead_follows_the_next_epoch() -> None:
+    """It stood for election before it heard that it is removed, and nobody whom it asks for votes leads."""
+    voter = OurVoter(Situation(is_dynamic=True))
+    _, epoch, *_ = voter.status()
+    ahead = fetch_from(epoch + 3, 0, 0)
+    version = ahead.__schema__.stable_versions.high
+    answer = wire.fetch_answer_of(voter.ask(ahead, version))
+    assert (answer.error_code, answer.current_leader.leader_epoch) == (ErrorCode.UNKNOWN_LEADER_EPOCH, epoch)
+    voter.wait(100)
+    assert voter.status()[:2] == (Role.LEADER, epoch + 4)
+    answer = wire.fetch_answer_of(voter.ask(fetch_from(epoch + 3, 0, 0), version))
+    assert (answer.error_code, answer.current_leader.leader_epoch) == (ErrorCode.FENCED_LEADER_EPOCH, epoch + 4)
 
 
 def test_many_small_steps_get_no_farther_than_a_large_one() -> None:
