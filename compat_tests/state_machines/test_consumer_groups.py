@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, initialize, invariant, rule
 
@@ -187,10 +188,11 @@ class ConsumerGroupsMachine(BrokerMachine):
         assert error_name(answer.error_code) == error
         if error != "NONE":
             return
-        if changed is not None and set(changed) != set(member.subscription):
+        has_changed = changed is not None and set(changed) != set(member.subscription)
+        if changed is not None and has_changed:
             member.subscription = changed
             model.epoch += 1
-        self._reconcile(member, owned if is_full else None, answer, is_full=is_full)
+        self._reconcile(member, owned if is_full else None, answer, is_full=is_full, has_changed=has_changed)
 
     def _owned_by(self, member: Member, *, releases: bool) -> Partitions:
         return member.owned & (member.assigned if releases else member.assigned | member.revoking)
@@ -244,8 +246,13 @@ class ConsumerGroupsMachine(BrokerMachine):
             if any(each == noun for each, _ in partitions)
         ]
 
-    def _reconcile(self, member: Member, owned: Partitions | None, answer: Any, *, is_full: bool) -> None:
-        """One step of a member towards its target (`CurrentAssignmentBuilder`), and what it is told."""
+    def _reconcile(
+        self, member: Member, owned: Partitions | None, answer: Any, *, is_full: bool, has_changed: bool = False
+    ) -> None:
+        """One step of a member towards its target (`CurrentAssignmentBuilder`), and what it is told.
+
+        has_changed: its subscription.
+        """
         assert error_name(answer.error_code) == "NONE"
         before = (member.assigned, member.epoch)
         target = self._targets()[member.member_id]
@@ -254,6 +261,8 @@ class ConsumerGroupsMachine(BrokerMachine):
         if not (holds_revoked or (is_at_target and member.is_reconciled)):
             member.revoking = frozenset()
             self._compute_next(member, owned, target)
+        elif has_changed:
+            self._drop_unsubscribed_topics(member)
         assert (answer.member_id, answer.member_epoch) == (member.member_id, member.epoch)
         is_told = is_full or before[0] != member.assigned
         assert (answer.assignment is not None) == is_told
@@ -277,6 +286,13 @@ class ConsumerGroupsMachine(BrokerMachine):
         member.assigned = kept | (wanted - others)
         member.is_reconciled = not wanted & others
         member.assignment_epochs = {each: member.assignment_epochs.get(each, member.epoch) for each in member.assigned}
+
+    def _drop_unsubscribed_topics(self, member: Member) -> None:
+        """A member that has partitions to give up yet gives up at once what it is not subscribed to any more."""
+        dropped = frozenset(each for each in member.assigned if each[0] not in member.subscription)
+        if dropped:
+            member.previous_epoch = member.epoch
+            member.assigned, member.revoking = member.assigned - dropped, member.revoking | dropped
 
     def _named(self, assignment: Any) -> Partitions:
         return frozenset(
@@ -396,3 +412,21 @@ class ConsumerGroupsMachine(BrokerMachine):
 
 def test_consumer_groups_are_those_of_the_model(broker: Broker) -> None:
     explore(ConsumerGroupsMachine, broker, examples(60, stateful_step_count=25))
+
+
+@pytest.mark.parametrize("is_full", [True, False])
+def test_a_member_with_partitions_to_give_up_drops_the_topics_that_it_unsubscribes_from(
+    broker: Broker, is_full: bool
+) -> None:
+    """Found by the machine: the member has not confirmed that it gave up `b` when it takes `b` alone."""
+    machine = ConsumerGroupsMachine(broker)
+    try:
+        member = machine.begin(("a", "b"))
+        for subscription, expected in ((("a",), TOPICS["a"]), (("b",), 0), (None, 0)):
+            machine.heartbeat(member, is_full=is_full, subscription=subscription, releases=False, shift=0)
+            assert len(member.assigned) == expected
+            machine.all_is_seen()
+        machine.converge(member)
+        assert member.assigned == {("b", 0)}
+    finally:
+        machine.teardown()
