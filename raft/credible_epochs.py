@@ -5,7 +5,8 @@ would end a quorum for good, if it were believed. How far an epoch may be ahead 
 
 - Asked by anybody (Vote, BeginQuorumEpoch, EndQuorumEpoch, and Fetch by who is no voter): ahead of the last record in
   the log, which only a leader that was elected adds to, by what elections without any result can use up; or ahead of
-  the own epoch by a few. The distance is from the log, so that many small steps get no farther than one large one.
+  the own epoch by a few. The distance is from the log, so that many small steps get no farther than one large one;
+  and where a leader is elected after each large step, they go no faster together than elections do.
 - Told by a peer that this node asked itself, at a configured address or at the leader's: up to half of what is left.
   A node that was away for however long, or begins with an empty directory, learns its epoch that way; its own
   pre-votes are answered with it even where nobody leads.
@@ -26,18 +27,34 @@ LAST_EPOCH = 2**31 - 1
 """No election can follow in it."""
 
 UNDECIDED_ELECTIONS = 2**16
-"""So many epochs may pass without one whose leader gets a record to this node; at ten in a second, two hours."""
+"""So many epochs may pass without one whose leader gets a record to this node: those of two hours."""
+
+ELECTIONS_PER_SECOND = 10
 
 A_FEW = 16
 """Elections that a node may have missed which is far ahead of its log already."""
 
 
-def is_credible_request(epoch: int, *, own: int, last_written: int) -> bool:
-    """Tell whether a requester can have reached `epoch`.
+class RequestedEpochs:
+    """The epochs that requests may take a node ahead: no more than elections can have used up since the last time."""
 
-    own: the epoch of the node that is asked. last_written: the epoch of the last record in its log.
-    """
-    return epoch <= max(min(last_written + UNDECIDED_ELECTIONS, _half_way(last_written)), own + A_FEW)
+    def __init__(self) -> None:
+        self._left = float(UNDECIDED_ELECTIONS)
+        self._counted_ms = 0
+
+    def take(self, epoch: int, *, own: int, last_written: int, now_ms: int) -> bool:
+        """Tell whether a requester can have reached `epoch`; a large step counts against the next one.
+
+        own: the epoch of the node that is asked. last_written: the epoch of the last record in its log.
+        """
+        if epoch <= own + A_FEW:
+            return True
+        passed = (now_ms - self._counted_ms) * ELECTIONS_PER_SECOND / 1000
+        left = min(self._left + passed, UNDECIDED_ELECTIONS) - (epoch - own)
+        if epoch > min(last_written + UNDECIDED_ELECTIONS, _half_way(last_written)) or left < 0:
+            return False
+        self._left, self._counted_ms = left, now_ms
+        return True
 
 
 def is_credible_answer(epoch: int, *, own: int, last_written: int) -> bool:

@@ -31,7 +31,7 @@ from random import Random
 from pykbroker.protocol.schema import Message
 
 from .complaints import Complaints
-from .credible_epochs import LAST_EPOCH, credible_election, is_credible_answer, is_credible_request
+from .credible_epochs import LAST_EPOCH, RequestedEpochs, credible_election, is_credible_answer
 from .election_state import ElectionState
 from .epochs import EpochChain
 from .events import Append, ControlRecords, Destination
@@ -92,6 +92,7 @@ class QuorumState:
             self.history.note(offset, message)
         self.peers = Peers(timeouts)
         self.complaints = Complaints()
+        self._requested_epochs = RequestedEpochs()
         self.refusing: set[int] = set()
         """Nodes whose ports refused connections when they were last asked, and that have asked nothing since."""
         self.namesake: Destination | None = None
@@ -339,8 +340,12 @@ class QuorumState:
 
         asked: by anybody in a request; otherwise it is the answer of a peer that this node asked.
         """
-        is_credible = is_credible_request if asked else is_credible_answer
-        if is_credible(epoch, own=self.epoch, last_written=self.epochs.last_epoch):
+        own, last_written = self.epoch, self.epochs.last_epoch
+        if asked:
+            is_credible = self._requested_epochs.take(epoch, own=own, last_written=last_written, now_ms=self.now_ms)
+        else:
+            is_credible = is_credible_answer(epoch, own=own, last_written=last_written)
+        if is_credible:
             return True
         text = "raft node %d: %s says that the epoch is %d, and no node can be there: here it is %d"
         self.complain(("epoch", asked), text, self.replica.node_id, source, epoch, self.epoch)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from random import Random
 
 import pytest
@@ -12,7 +13,7 @@ from pykbroker.protocol.messages.fetch import FetchResponse
 from pykbroker.protocol.messages.quorum import VoteResponse
 from pykbroker.protocol.schema import Message
 from pykbroker.raft import wire
-from pykbroker.raft.credible_epochs import A_FEW, LAST_EPOCH, UNDECIDED_ELECTIONS
+from pykbroker.raft.credible_epochs import A_FEW, ELECTIONS_PER_SECOND, LAST_EPOCH, UNDECIDED_ELECTIONS
 from pykbroker.raft.election_state import ElectionState
 from pykbroker.raft.events import RequestReceived, ResponseReceived
 from pykbroker.raft.node import RaftNode, Role
@@ -108,6 +109,38 @@ def test_many_small_steps_get_no_farther_than_a_large_one() -> None:
     assert node.epoch == UNDECIDED_ELECTIONS
     node.step(RequestReceived(2, vote(node.epoch + A_FEW), api_version=2), 0)
     assert node.epoch == UNDECIDED_ELECTIONS + A_FEW
+
+
+LARGE_STEPS: dict[str, Callable[[int], Message]] = {
+    "Vote": lambda epoch: vote(epoch, end=(0, 0)),
+    "Fetch of no voter": lambda epoch: fetch_from(epoch, 0, 0),
+}
+
+
+@pytest.mark.parametrize("name", LARGE_STEPS)
+def test_large_steps_with_elections_between_go_no_faster_than_elections(name: str) -> None:
+    """The voter writes a record in each epoch that it leads; without a bound all epochs were gone in 17 minutes."""
+    voter = OurVoter(Situation(is_dynamic=True))
+
+    def step(size: int) -> int:
+        """Of how many epochs it is ahead once it leads again."""
+        before = voter.status()[1]
+        request = LARGE_STEPS[name](before + size)
+        voter.ask(request, request.__schema__.stable_versions.high)
+        voter.wait(100)
+        role, epoch, *_ = voter.status()
+        assert role is Role.LEADER
+        return epoch - before
+
+    most = UNDECIDED_ELECTIONS - 1
+    assert step(most) == most + 1
+    assert step(most) == 0
+    assert step(A_FEW) == A_FEW + 1, "whoever is ahead by a few is believed all the same"
+    began_ms = voter.now_ms
+    voter.wait(3_600_000)
+    usual = (voter.now_ms - began_ms) * ELECTIONS_PER_SECOND // 1000
+    assert step(most) == 0
+    assert step(usual) == usual + 1
 
 
 def test_the_only_voter_starts_again_where_the_last_epoch_was_stored() -> None:
