@@ -1,6 +1,7 @@
 """A few power cuts under a broker, and what the file systems do in them; `make power-cuts` makes more of them."""
 
 import os
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -8,7 +9,7 @@ import pytest
 from .run import run_cuts
 from .volume import Cut, CutVolume, why_there_is_no
 
-pytestmark = pytest.mark.mounts
+pytestmark = [pytest.mark.mounts, pytest.mark.flaky(reruns=0)]
 
 FILE_SYSTEMS = ["ext4", "xfs"]
 
@@ -38,6 +39,26 @@ def test_a_cut_takes_what_was_not_synced_and_nothing_else(tmp_path: Path, file_s
         assert kept.read_bytes() == b"synced"
         assert not lost.exists()
     finally:
+        volume.close()
+
+
+@pytest.mark.parametrize("file_system", FILE_SYSTEMS)
+def test_what_another_mount_namespace_has_mounted_does_not_come_back(tmp_path: Path, file_system: str) -> None:
+    """Tests beside this one make such namespaces, which have all mounts of the moment."""
+    leave_out_without(file_system)
+    volume = CutVolume(tmp_path, file_system)
+    namespace = subprocess.Popen(
+        ["unshare", "--mount", "sh", "-c", "echo; exec cat"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    try:
+        assert namespace.stdout is not None
+        namespace.stdout.readline()  # it is made
+        volume.cut(Cut.NOTHING)
+        volume.unmount()
+        volume.mount()
+        (volume.path / "later").write_bytes(b"x")
+    finally:
+        namespace.communicate()  # its input ends, and so does it
         volume.close()
 
 

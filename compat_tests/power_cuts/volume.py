@@ -20,6 +20,8 @@ _MAKE = {
     "ext4": ("mkfs.ext4", "-q", "-F", "-m", "0", "-J", "size=8"),
     "xfs": ("mkfs.xfs", "-q", "-f"),
 }
+_MOUNT_OPTIONS = {"ext4": "loop", "xfs": "loop,nouuid"}
+"""XFS refuses a copy of what is still mounted elsewhere, by its UUID."""
 
 
 class Cut(IntEnum):
@@ -36,6 +38,7 @@ class CutVolume:
     def __init__(self, directory: Path, file_system: str = "ext4") -> None:
         self.path = directory / "volume"
         self._image = directory / "image"
+        self._options = _MOUNT_OPTIONS[file_system]
         self.path.mkdir(parents=True)
         with self._image.open("wb") as image:
             image.truncate(_IMAGE_BYTES)
@@ -43,7 +46,7 @@ class CutVolume:
         self.mount()
 
     def mount(self) -> None:
-        _run("mount", "-o", "loop", str(self._image), str(self.path))
+        _run("mount", "-o", self._options, str(self._image), str(self.path))
 
     def cut(self, cut: Cut) -> None:
         descriptor = os.open(self.path, os.O_RDONLY)
@@ -53,8 +56,16 @@ class CutVolume:
             os.close(descriptor)
 
     def unmount(self) -> None:
-        """Nobody may have a file of it open."""
+        """Nobody may have a file of it open. What is mounted next is a copy of the image as it is now.
+
+        A mount namespace that somebody made meanwhile, such as a container's, still has the old mount. The same image
+        mounted again would be that very file system, which is cut off.
+        """
         _run("umount", str(self.path))
+        copy = self._image.with_name("copy of the image")
+        _run("cp", "--sparse=always", str(self._image), str(copy))
+        self._image.unlink()  # whoever has it mounted keeps the old file
+        copy.rename(self._image)
 
     def close(self) -> None:
         """Leave nothing: no mount, and so no loop device, and no image."""
