@@ -50,9 +50,8 @@ class SimulatedTransport:
     def has_peer_left(self) -> bool:
         return self._incoming.is_end_in_sight
 
-    @property
-    def has_unread_bytes(self) -> bool:
-        return self._incoming.has_unread_bytes
+    def peek(self, size: int) -> bytes | None:
+        return self._incoming.peek(size)
 
     def half_close(self) -> None:
         """Close the sending side, as shutdown(SHUT_WR) does: the peer reads the end, and may go on to answer."""

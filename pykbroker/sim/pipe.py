@@ -52,9 +52,13 @@ class Pipe:
         all_arrived = not self._pieces or self._pieces[-1][0] <= trio.current_time()
         return self.is_reader_closed or self.is_reader_reset or (self._is_end_known and all_arrived)
 
-    @property
-    def has_unread_bytes(self) -> bool:
-        return bool(self._pieces) and self._pieces[0][0] <= trio.current_time()
+    def peek(self, size: int) -> bytes | None:
+        """Return up to `size` bytes of the piece that `read_now` gives next; b"" and None as there."""
+        if self.is_reader_closed or self.is_reader_reset or (self._is_end_known and not self._pieces):
+            return b""
+        if not self._pieces or self._pieces[0][0] > trio.current_time():
+            return None
+        return bytes(self._pieces[0][1][:size])
 
     def read_now(self, view: memoryview) -> int | None:
         if self.is_reader_closed:

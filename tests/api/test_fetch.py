@@ -25,6 +25,7 @@ from pykbroker.protocol.messages.metadata_records import BrokerEndpoint, ConfigR
 from pykbroker.protocol.records.batch import iter_batches, iter_records
 from pykbroker.replication.partition import Partition
 from pykbroker.replication.replica_selector import RACK_AWARE_SELECTOR
+from pykbroker.server.network.handlers import ConnectionState
 from pykbroker.server.replicas.fetch_waits import FetchWaits
 from pykbroker.server.replicas.replica_selector import replica_selector
 from tests.api.api_node import ApiNode, batch, in_virtual_time
@@ -62,8 +63,10 @@ def request(
     )
 
 
-async def send(node: ApiNode, message: FetchRequest, version: int = BY_NAME) -> FetchResponse:
-    response: FetchResponse = await node.call(fetch, message, version)
+async def send(
+    node: ApiNode, message: FetchRequest, version: int = BY_NAME, connection: ConnectionState | None = None
+) -> FetchResponse:
+    response: FetchResponse = await node.call(fetch, message, version, connection=connection)
     return response
 
 
@@ -302,7 +305,10 @@ def partition_errors(response: FetchResponse) -> list[ErrorCode]:
 
 
 def waits(
-    node: ApiNode, message: FetchRequest, during: Callable[[], Awaitable[None]] | None = None
+    node: ApiNode,
+    message: FetchRequest,
+    during: Callable[[], Awaitable[None]] | None = None,
+    connection: ConnectionState | None = None,
 ) -> tuple[float, FetchResponse]:
     """Seconds until the answer, and the answer; `during` runs beside it."""
 
@@ -311,7 +317,7 @@ def waits(
         async with trio.open_nursery() as nursery:
             if during is not None:
                 nursery.start_soon(during)
-            response = await send(node, message)
+            response = await send(node, message, connection=connection)
             elapsed = trio.current_time() - started
             assert not any(each.watchers for each in node.replicas.partitions()), "nobody waits any more"
             return elapsed, response
@@ -355,6 +361,27 @@ def test_an_append_ends_the_wait(filled: ApiNode) -> None:
     elapsed, response = waits(filled, request(("apples", 0, 2), ("apples", 1, 2), max_wait_ms=900), append)
     assert elapsed == 0.2
     assert read(response) == {("apples", 0): [], ("apples", 1): [b"new"]}
+
+
+@pytest.mark.parametrize(("replica_id", "elapsed"), [(-1, 0.15), (2, 0.9)])
+def test_another_request_of_a_consumer_ends_the_wait(node: ApiNode, replica_id: int, elapsed: float) -> None:
+    """With what is there by then. A follower asks for nothing else on its connection."""
+    node.create_topic("apples", replicas=[1, 2], leader=1)
+    connection = ConnectionState("PLAINTEXT", "127.0.0.1")
+
+    async def asked_again() -> None:
+        await trio.sleep(0.1)
+
+    async def append() -> None:
+        await trio.sleep(0.05)
+        node.append("apples", b"a")
+        node.partition("apples").read_as_replica(2, 1, MAX_BYTES, now_ms=0)
+
+    connection.asked_again = asked_again
+    message = request(("apples", 0, 0), min_bytes=10_000, max_wait_ms=900, replica_id=replica_id)
+    took, response = waits(node, message, append, connection)
+    assert took == elapsed
+    assert read(response) == {("apples", 0): [b"a"]}
 
 
 def test_appends_add_up_to_min_bytes_over_all_partitions(filled: ApiNode) -> None:

@@ -17,6 +17,7 @@ from pykbroker.protocol.api_keys import ApiKey
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.framing import encode_request
 from pykbroker.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from pykbroker.protocol.messages.fetch import FetchRequest, FetchResponse
 from pykbroker.protocol.messages.groups import (
     HeartbeatRequest,
     HeartbeatResponse,
@@ -195,7 +196,6 @@ class Flood:
 
     peer = Address("127.0.0.1", 1)
     waits_for_peer = 0
-    has_unread_bytes = True
 
     def __init__(self, stream: bytes) -> None:
         self._stream = memoryview(stream)
@@ -206,6 +206,9 @@ class Flood:
         view[:count] = self._stream[:count]
         self._stream = self._stream[count:]
         return count
+
+    def peek(self, size: int) -> bytes | None:
+        raise NotImplementedError
 
     async def receive_into(self, view: memoryview) -> int:
         raise NotImplementedError
@@ -228,7 +231,6 @@ class Lockstep:
 
     peer = Address("127.0.0.1", 1)
     waits_for_peer = 0
-    has_unread_bytes = False
 
     def __init__(self, requests: list[bytes], *, is_fast: bool) -> None:
         self._requests = requests
@@ -245,6 +247,9 @@ class Lockstep:
             return None
         view[: len(arrived)] = arrived
         return len(arrived)
+
+    def peek(self, size: int) -> bytes | None:
+        raise NotImplementedError
 
     async def receive_into(self, view: memoryview) -> int:
         raise NotImplementedError
@@ -1008,3 +1013,98 @@ def test_many_bad_connections_make_few_log_lines(simulated_server: Server, caplo
         assert "90 similar lines were left out" in caplog.text
 
     simulated_server.run(heartbeats(), scenario)
+
+
+FETCH = encode_request(FetchRequest(), 4, 1, None)
+HEARTBEAT = encode_request(numbered(7), 4, 2, None)
+
+
+class TestRequestsBehindALongPoll:
+    """A Fetch waits for weeks, unless something else stands behind it."""
+
+    @staticmethod
+    def handlers(waiting: list[PartitionChanges]) -> HandlerTable:
+        table = heartbeats()
+
+        @table.handles(FetchRequest)
+        async def fetch(context: RequestContext, request: FetchRequest) -> FetchResponse:
+            state = context.connection
+            with PartitionChanges([], timeout_ms=2**31 - 1, client=state, asked_again=state.asked_again) as changes:
+                waiting.append(changes)
+                await changes.next()
+            return FetchResponse()
+
+        return table
+
+    @staticmethod
+    async def assert_both_are_answered(client: Client) -> None:
+        with trio.fail_after(60):
+            assert (await client.receive(1, 4))[0] == 1
+            assert (await client.receive(12, 4))[0] == 2
+
+    def test_a_request_in_the_same_packet_ends_it(self, server: Server) -> None:
+        async def scenario(served: Served) -> None:
+            client = await served.connect()
+            await client.transport.send([FETCH + HEARTBEAT])
+            await self.assert_both_are_answered(client)
+            client.transport.close()
+
+        server.run(self.handlers([]), scenario)
+
+    def test_a_request_that_comes_later_ends_it(self, real_server: Server) -> None:
+        """Whole, or the rest of it: six bytes tell which request it is, be they in the buffer or not."""
+        waiting: list[PartitionChanges] = []
+
+        async def scenario(served: Served) -> None:
+            client = await served.connect()
+            for cut in range(12):
+                waiting.clear()
+                await client.transport.send([FETCH + HEARTBEAT[:cut]])
+                await eventually(lambda: bool(waiting))
+                await client.transport.send([HEARTBEAT[cut:]])
+                await self.assert_both_are_answered(client)
+            client.transport.close()
+
+        real_server.run(self.handlers(waiting), scenario)
+
+    def test_another_fetch_leaves_it_waiting(self, simulated_server: Server) -> None:
+        """It would only wait in its place: whoever sends two at once would never have one that waits."""
+        waiting: list[PartitionChanges] = []
+
+        async def scenario(served: Served) -> None:
+            waiting.clear()
+            client = await served.connect()
+            await client.transport.send([FETCH + FETCH + HEARTBEAT])
+            await trio.sleep(1000)
+            assert len(waiting) == 1
+            waiting[0].give_up()
+            assert (await client.receive(1, 4))[0] == 1
+            await self.assert_both_are_answered(client)
+            client.transport.close()
+
+        simulated_server.run(self.handlers(waiting), scenario)
+
+    def test_changes_still_end_it(self, server: Server) -> None:
+        waiting: list[PartitionChanges] = []
+
+        async def scenario(served: Served) -> None:
+            waiting.clear()
+            client = await served.connect()
+            await client.transport.send([FETCH])
+            await eventually(lambda: bool(waiting))
+            waiting[0]._wake()
+            assert (await client.receive(1, 4))[0] == 1
+            assert await client.ask(numbered(3), 4) == HeartbeatResponse(throttle_time_ms=3)
+            client.transport.close()
+
+        server.run(self.handlers(waiting), scenario)
+
+    def test_who_has_closed_one_end_waits_as_long_as_anybody_who_has_left(self, simulated_server: Server) -> None:
+        async def scenario(served: Served) -> None:
+            client = await served.connect()
+            await client.transport.send([FETCH])
+            half_close(client)
+            assert (await client.receive(1, 4))[0] == 1
+            assert await client.is_closed()
+
+        simulated_server.run(self.handlers([]), scenario)

@@ -238,17 +238,17 @@ def test_a_peer_that_closed_its_end_is_noticed_behind_what_it_sent(run: Callable
     async def scenario(network: Network) -> None:
         client, server = await pair(network)
         assert not server.has_peer_left()
-        assert not server.has_unread_bytes
+        assert not server.peek(1)
         await client.send([b"x"])
         await server.wait_readable()
         assert not server.has_peer_left()
-        assert server.has_unread_bytes
+        assert server.peek(1) == b"x"
         half_close(client)
         await eventually(server.has_peer_left)
         await server.send([b"an answer"])
         assert await receive_exactly(client, 9) == b"an answer"
         assert await receive_exactly(server, 1) == b"x"
-        assert not server.has_unread_bytes
+        assert not server.peek(1)
         assert server.receive_now(memoryview(bytearray(1))) == 0
         assert not client.has_peer_left()
         server.close()

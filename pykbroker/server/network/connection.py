@@ -9,7 +9,8 @@ A connection is in one of three phases, and its own task alone moves it from one
 - RECEIVING: bytes come into the receive buffer until a frame is whole. Only here does the connection wait for memory,
   and here `finish` closes at once.
 - HANDLING: the dispatcher has the frame. The idle timer stands still, since the next move is the broker's. A client
-  that has left is noticed by `look_for_peer`, and a long poll is answered as if its time were over.
+  that has left is noticed by `look_for_peer`, and a long poll is answered as if its time were over. So is the long poll
+  of a client that asks for something else meanwhile, whose answer would have to wait behind it (`asked_again`).
 - SENDING: the answer goes out as far as the peer takes it. The memory of a large answer counts from here until the peer
   has it.
 
@@ -23,7 +24,9 @@ connection has to go when memory is short (`listener`).
 
 from __future__ import annotations
 
+from contextlib import suppress
 from enum import Enum, auto
+from struct import Struct
 from typing import Any, Final
 
 import trio
@@ -54,6 +57,9 @@ _SPARED_LOOKS = 4
 _SMALL_ANSWER_BYTES = 2048
 _STUCK_BYTES = 64 * 1024
 _PRODUCE = int(ApiKey.PRODUCE)
+_FETCH = int(ApiKey.FETCH)
+_BEGINNING = Struct(">ih")
+"""The size of a frame and its API key, with which each request begins."""
 
 
 class Phase(Enum):
@@ -118,6 +124,7 @@ class Connection:
         self._transport = transport
         self.state = state
         state.when_unpacked = buffer.let_go
+        state.asked_again = self._asked_again
         self._dispatcher = dispatcher
         self._buffer = buffer
         self._refusals = refusals
@@ -197,6 +204,7 @@ class Connection:
         finally:
             self._transport.close()
             self._buffer.release()
+            self.state.asked_again = None
             if self.state.when_closed is not None:
                 self.state.when_closed()
 
@@ -247,7 +255,27 @@ class Connection:
     @property
     def _has_more(self) -> bool:
         """Requests behind the one in hand, which Kafka would serve."""
-        return bool(self._buffer.received_bytes) or self._transport.has_unread_bytes
+        return bool(self._buffer.received_bytes) or bool(self._transport.peek(1))
+
+    async def _asked_again(self) -> None:
+        """Return when another request than a Fetch stands behind the one in hand, which keeps it from its answer.
+
+        Never returns where none comes, the client leaves, or another Fetch comes, which would only wait in its place.
+        """
+        with suppress(trio.ClosedResourceError, trio.BrokenResourceError):
+            while (beginning := self._next_beginning()) is None:
+                await self._transport.wait_readable()
+            if len(beginning) == _BEGINNING.size and _BEGINNING.unpack(beginning)[1] != _FETCH:
+                return
+        await trio.sleep_forever()
+
+    def _next_beginning(self) -> bytes | None:
+        """The size and the API key of the next request, as much as is there; None where nothing is."""
+        known = self._buffer.peek(_BEGINNING.size)
+        if len(known) == _BEGINNING.size:
+            return known
+        more = self._transport.peek(_BEGINNING.size - len(known))
+        return more if more is None else known + more
 
     async def _serve_request(self) -> bool:
         """Views into the receive buffer live in this call only: before the next read they are gone."""

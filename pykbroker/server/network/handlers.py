@@ -61,6 +61,8 @@ class ConnectionState:
     """The client has closed its end for some time: nobody waits for long answers any more."""
     give_up: Callable[[], None] | None = None
     """Ends the wait that its request is in, as if the request's time were over."""
+    asked_again: Callable[[], Awaitable[None]] | None = None
+    """Returns when the client waits for the answer to something else as well: see `Connection`."""
     request: RequestHeader | None = None
     """Of the request in hand, or of the last one."""
     fair_share: FairShare = field(default_factory=FairShare)

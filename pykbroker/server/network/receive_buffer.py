@@ -200,6 +200,12 @@ class ReceiveBuffer:
         """Bytes of a frame that is not complete yet."""
         return len(self._stash) if self._buffer is None else self._end - self._start
 
+    def peek(self, size: int) -> bytes:
+        """Return up to `size` of them."""
+        if self._buffer is None:
+            return self._stash[:size]
+        return bytes(self._buffer[self._start : min(self._end, self._start + size)])
+
     @property
     def held_bytes(self) -> int:
         """Memory that this connection keeps now."""

@@ -86,12 +86,13 @@ class SocketTransport:
         poll.register(self._fd, _PEER_LEFT)
         return bool(poll.poll(0))
 
-    @property
-    def has_unread_bytes(self) -> bool:
+    def peek(self, size: int) -> bytes | None:
         try:
-            return bool(self._socket.recv(1, socket.MSG_PEEK))
+            return self._socket.recv(size, socket.MSG_PEEK)
+        except BlockingIOError:
+            return None
         except OSError:
-            return False
+            return b""
 
     async def receive_into(self, view: memoryview) -> int:
         while (count := self.receive_now(view)) is None:

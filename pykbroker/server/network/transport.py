@@ -74,8 +74,11 @@ class Transport(Protocol):
         """Tell whether the peer sends no more, or is not there at all; also where it sent more that nobody has read."""
         ...
 
-    @property
-    def has_unread_bytes(self) -> bool: ...
+    def peek(self, size: int) -> bytes | None:
+        """Return up to `size` of the bytes that `receive_now` gives next: b"" at the end of the stream, None where
+        nothing is there yet.
+        """
+        ...
 
     async def receive_into(self, view: memoryview) -> int:
         """`receive_now`, waiting until there is something; 0 at the end of the stream."""

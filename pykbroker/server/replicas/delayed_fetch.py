@@ -3,6 +3,9 @@
 An answer is due when `min_bytes` are there, when a partition has something else to say (an error, a diverging epoch, a
 preferred replica), or when `max_wait_ms` are over. A partition that does not exist does not cut the wait for the others
 short. While the request waits, only what has changed is read again.
+
+A consumer that asks for something else on the same connection meanwhile, as Spark does for the ends of each partition
+that it has read, gets its answer at once, too, since the other one has to come behind it. Apache Kafka lets both wait.
 """
 
 from __future__ import annotations
@@ -17,6 +20,7 @@ from pykbroker.replication.partition import Partition
 from pykbroker.replication.reads import FetchParams, FetchPartitionData
 from pykbroker.replication.session_watch import PartitionKey
 
+from ..network.handlers import ConnectionState
 from ..network.large_requests import Admission
 from ..runtime.turns import Turn
 from .delayed_operation import DelayedOperation, PartitionChanges, WaitingClient
@@ -41,7 +45,7 @@ class Changes(Protocol[KeyT]):
 class DelayedFetch:
     """One request: what it reads, and where it waits. admission: of a large request."""
 
-    __slots__ = ("_admission", "_client", "_max_wait_ms", "_min_bytes", "_reads", "_turn", "_waits")
+    __slots__ = ("_admission", "_asked_again", "_client", "_max_wait_ms", "_min_bytes", "_reads", "_turn", "_waits")
 
     def __init__(
         self,
@@ -49,13 +53,14 @@ class DelayedFetch:
         params: FetchParams,
         turn: Turn,
         waits: FetchWaits,
-        client: WaitingClient,
+        client: ConnectionState,
         admission: Admission | None,
     ) -> None:
         self._reads = reads
         self._turn = turn
         self._waits = waits
         self._client = client
+        self._asked_again = client.asked_again if params.replica_id < 0 else None
         self._admission = admission
         self._min_bytes = params.min_bytes
         self._max_wait_ms = params.max_wait_ms
@@ -77,17 +82,14 @@ class DelayedFetch:
         if not self._has_to_wait(reads):
             return reads + missing
         places = self._places(reads)
-        with (
-            self._room(len(wanted)),
-            PartitionChanges(places, timeout_ms=self._max_wait_ms, client=self._client) as changes,
-        ):
+        with self._room(len(wanted)), self._changes(places) as changes:
             await self._until_enough(changes, reads, places.__getitem__)
         return reads + missing
 
     async def _of_many(self, wanted: list[CachedPartition]) -> PartitionAnswers:
         """Read in several turns, and watch from before the first read, so that no change in between is missed."""
         hosted, missing = await self._found(wanted)
-        with PartitionChanges(hosted, timeout_ms=self._max_wait_ms, client=self._client) as changes:
+        with self._changes(hosted) as changes:
             reads = await self._reads.read(hosted.values())
             if not self._has_to_wait(reads):
                 return reads + missing
@@ -118,6 +120,11 @@ class DelayedFetch:
         ):
             await self._until_enough(changes, reads, place)
         return reads
+
+    def _changes(self, partitions: Iterable[Partition]) -> PartitionChanges:
+        return PartitionChanges(
+            partitions, timeout_ms=self._max_wait_ms, client=self._client, asked_again=self._asked_again
+        )
 
     async def _until_enough(self, changes: Changes[KeyT], reads: Reads, place: Callable[[KeyT], int]) -> None:
         while changed := await changes.next():

@@ -1,4 +1,4 @@
-"""The wait of a request: until something changes, its time is over, or its client has left.
+"""The wait of a request: until something changes, its time is over, or its client has left or waits for something else.
 
 Kafka's counterpart is `DelayedOperation` with its purgatory. Here a task waits: it is woken by each change, and looks
 for itself whether that is enough. A client that has closed its end is noticed some seconds later
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from types import TracebackType
 from typing import Protocol, Self
 
@@ -29,11 +29,16 @@ class WaitingClient(Protocol):
 class DelayedOperation(ABC):
     """The wait of one task within a `with` block. When `client` has left, the time is over."""
 
-    __slots__ = ("_client", "_deadline", "_parked")
+    __slots__ = ("_asked_again", "_client", "_deadline", "_parked", "_scope")
 
-    def __init__(self, timeout_ms: int, client: WaitingClient | None) -> None:
+    def __init__(
+        self, timeout_ms: int, client: WaitingClient | None, asked_again: Callable[[], Awaitable[None]] | None = None
+    ) -> None:
+        """Once `asked_again` returns, the time is over."""
         self._client = client
+        self._asked_again = asked_again
         self._parked: trio.lowlevel.Task | None = None
+        self._scope: trio.CancelScope | None = None
         self._deadline = trio.current_time() + timeout_ms / 1000
 
     @abstractmethod
@@ -68,12 +73,22 @@ class DelayedOperation(ABC):
         if self._parked is not None:
             trio.lowlevel.reschedule(self._parked)
             self._parked = None
+        elif self._scope is not None:
+            self._scope.cancel()
 
     async def _wait(self) -> None:
         """Return at the next `_wake`, or once the time is over."""
-        with trio.CancelScope(deadline=self._deadline):
-            self._parked = trio.lowlevel.current_task()
-            await trio.lowlevel.wait_task_rescheduled(self._abort)
+        with trio.CancelScope(deadline=self._deadline) as scope:
+            if self._asked_again is None:
+                self._parked = trio.lowlevel.current_task()
+                await trio.lowlevel.wait_task_rescheduled(self._abort)
+                return
+            self._scope = scope
+            try:
+                await self._asked_again()
+                self._deadline = -math.inf
+            finally:
+                self._scope = None
 
     def _abort(self, _raise_cancel: object) -> trio.lowlevel.Abort:
         self._parked = None
@@ -89,9 +104,14 @@ class PartitionChanges(DelayedOperation):
     __slots__ = ("_changed", "_partitions")
 
     def __init__(
-        self, partitions: Iterable[Partition], *, timeout_ms: int, client: WaitingClient | None = None
+        self,
+        partitions: Iterable[Partition],
+        *,
+        timeout_ms: int,
+        client: WaitingClient | None = None,
+        asked_again: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
-        super().__init__(timeout_ms, client)
+        super().__init__(timeout_ms, client, asked_again)
         self._partitions = tuple(dict.fromkeys(partitions))
         self._changed: dict[Partition, None] = {}
 
