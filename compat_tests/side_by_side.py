@@ -43,10 +43,10 @@ GROUPS = {
 """By the beginning of the node id; the first that fits."""
 
 SECONDS = {
+    "spark": 240,
     MIXED_CLUSTERS: 180,
     "compat_tests/chaos/test_chaos.py": 150,
     "compat_tests/exactly_once/test_copies.py": 100,
-    "spark": 90,
     OWN_CLUSTERS: 80,
     SHARED_CLUSTER: 60,
     "image": 60,

@@ -5,21 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from spark_compat.streams import copy_available, read_batch, read_stream, write_batch
+from spark_compat.streams import copy_available, numbers, read_batch, read_stream, write_numbers
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from compat_tests.brokers import Broker
-
-
-def write_numbers(spark: SparkSession, bootstrap: str, topic: str, numbers: range) -> None:
-    rows = [(str(i % 5).encode(), str(i).encode()) for i in numbers]
-    write_batch(spark.createDataFrame(rows, "key binary, value binary"), bootstrap, topic)
-
-
-def values(spark: SparkSession, bootstrap: str, topic: str) -> list[int]:
-    return sorted(int(row.value) for row in read_batch(spark, bootstrap, topic).select("value").collect())
 
 
 def test_query_resumes_after_it_and_after_the_broker_restarted(
@@ -30,17 +21,17 @@ def test_query_resumes_after_it_and_after_the_broker_restarted(
 
     write_numbers(spark, broker.bootstrap, source, range(300))
     copy_available(read_stream(spark, broker.bootstrap, source), broker.bootstrap, sink, checkpoint)
-    assert values(spark, broker.bootstrap, sink) == list(range(300))
+    assert numbers(read_batch(spark, broker.bootstrap, sink)) == list(range(300))
 
     write_numbers(spark, broker.bootstrap, source, range(300, 500))
     copy_available(read_stream(spark, broker.bootstrap, source), broker.bootstrap, sink, checkpoint)
-    assert values(spark, broker.bootstrap, sink) == list(range(500))
+    assert numbers(read_batch(spark, broker.bootstrap, sink)) == list(range(500))
 
     broker.stop()
     broker.start()
     write_numbers(spark, broker.bootstrap, source, range(500, 600))
     copy_available(read_stream(spark, broker.bootstrap, source), broker.bootstrap, sink, checkpoint)
-    assert values(spark, broker.bootstrap, sink) == list(range(600))
+    assert numbers(read_batch(spark, broker.bootstrap, sink)) == list(range(600))
 
 
 def test_running_query_picks_up_what_is_written_meanwhile(spark: SparkSession, broker: Broker, topic: str) -> None:
