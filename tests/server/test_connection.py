@@ -17,7 +17,7 @@ from pykbroker.protocol.api_keys import ApiKey
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.framing import encode_request
 from pykbroker.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
-from pykbroker.protocol.messages.fetch import FetchRequest, FetchResponse
+from pykbroker.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
 from pykbroker.protocol.messages.groups import (
     HeartbeatRequest,
     HeartbeatResponse,
@@ -1042,10 +1042,16 @@ class TestRequestsBehindALongPoll:
             assert (await client.receive(1, 4))[0] == 1
             assert (await client.receive(12, 4))[0] == 2
 
-    def test_a_request_in_the_same_packet_ends_it(self, server: Server) -> None:
+    @pytest.mark.parametrize("partitions", [0, 1_025, 20_000])
+    def test_a_request_in_the_same_packet_ends_it(self, server: Server, partitions: int) -> None:
+        wanted = [
+            FetchPartition(partition=number, fetch_offset=0, partition_max_bytes=1) for number in range(partitions)
+        ]
+        fetch = encode_request(FetchRequest(topics=[FetchTopic(topic="t", partitions=wanted)]), 4, 1, None)
+
         async def scenario(served: Served) -> None:
             client = await served.connect()
-            await client.transport.send([FETCH + HEARTBEAT])
+            await client.transport.send([fetch + HEARTBEAT])
             await self.assert_both_are_answered(client)
             client.transport.close()
 

@@ -20,7 +20,6 @@ from pykbroker.replication.partition import Partition
 from pykbroker.replication.reads import FetchParams, FetchPartitionData
 from pykbroker.replication.session_watch import PartitionKey
 
-from ..network.handlers import ConnectionState
 from ..network.large_requests import Admission
 from ..runtime.turns import Turn
 from .delayed_operation import DelayedOperation, PartitionChanges, WaitingClient
@@ -53,7 +52,7 @@ class DelayedFetch:
         params: FetchParams,
         turn: Turn,
         waits: FetchWaits,
-        client: ConnectionState,
+        client: WaitingClient,
         admission: Admission | None,
     ) -> None:
         self._reads = reads

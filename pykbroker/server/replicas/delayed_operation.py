@@ -24,6 +24,7 @@ class WaitingClient(Protocol):
 
     has_left: bool
     give_up: Callable[[], None] | None
+    asked_again: Callable[[], Awaitable[None]] | None
 
 
 class DelayedOperation(ABC):
