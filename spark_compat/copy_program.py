@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from spark_compat.session import open_session
-from spark_compat.streams import read_stream
+from spark_compat.streams import read_stream, topic_writer
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -25,12 +25,11 @@ def copy_writer(
 ) -> DataStreamWriter:
     """The query; whoever runs it with the same arguments goes on where the last one ended."""
     stream = read_stream(spark, bootstrap, source, maxOffsetsPerTrigger="2000")
-    stream = stream.select("key", "value", "headers", "partition", "offset")
     if sink is None:
-        writer = stream.writeStream.format("parquet").option("path", f"{directory}/records")
+        records = stream.select("key", "value", "headers", "partition", "offset")
+        writer = records.writeStream.format("parquet").option("path", f"{directory}/records")
     else:
-        writer = stream.drop("partition").writeStream.format("kafka").option("kafka.bootstrap.servers", bootstrap)
-        writer = writer.option("topic", sink).option("includeHeaders", "true")
+        writer = topic_writer(stream, bootstrap, sink)
     return writer.option("checkpointLocation", f"{directory}/checkpoint")
 
 

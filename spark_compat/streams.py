@@ -7,6 +7,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from compat_tests.waiting import until
+
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming import StreamingQuery
@@ -56,11 +58,14 @@ def numbers(frame: DataFrame) -> list[int]:
     return sorted(int(row.value) for row in frame.select("value").collect())
 
 
+def topic_writer(stream: DataFrame, bootstrap: str, topic: str) -> DataStreamWriter:
+    writer = stream.select("key", "value", "headers").writeStream.format("kafka")
+    return writer.option("kafka.bootstrap.servers", bootstrap).option("includeHeaders", "true").option("topic", topic)
+
+
 def copy_available(source: DataFrame, bootstrap: str, topic: str, checkpoint: Path) -> None:
     """Runs a query that writes the stream to `topic` until nothing is left to read, resuming from its checkpoint."""
-    writer = source.select("key", "value", "headers").writeStream.format("kafka")
-    writer = writer.option("kafka.bootstrap.servers", bootstrap).option("includeHeaders", "true").option("topic", topic)
-    run_to_the_end(writer.option("checkpointLocation", str(checkpoint)))
+    run_to_the_end(topic_writer(source, bootstrap, topic).option("checkpointLocation", str(checkpoint)))
 
 
 def run_to_the_end(writer: DataStreamWriter) -> StreamingQuery:
@@ -84,6 +89,19 @@ def batches_to_the_end(stream: DataFrame, checkpoint: Path, of_batch: Callable[[
 def numbers_to_the_end(stream: DataFrame, checkpoint: Path) -> list[int]:
     """The numbers of all micro-batches of what there is now, sorted."""
     return sorted(number for batch in batches_to_the_end(stream, checkpoint, numbers) for number in batch)
+
+
+def await_rows(spark: SparkSession, query: StreamingQuery, count: int) -> None:
+    """The query's table in memory has that many rows, and no more. Raises what ended the query."""
+
+    def rows() -> int:
+        return spark.table(query.name).count()
+
+    until(lambda: query.exception() is not None or rows() >= count, f"{count} rows in {query.name}")
+    error = query.exception()
+    if error is not None:
+        raise error
+    assert rows() == count
 
 
 @contextmanager

@@ -14,12 +14,14 @@ from confluent_kafka.admin import AdminClient, NewPartitions
 from compat_tests.topics import create_topic, fill_topic, wait_for_leaders
 from compat_tests.waiting import until
 from spark_compat.streams import (
+    await_rows,
     batches_to_the_end,
     numbers,
     read_batch,
     read_stream,
     run_to_the_end,
     running,
+    write_batch,
     write_numbers,
 )
 
@@ -88,8 +90,7 @@ def test_retention_passes_a_query_by(spark: SparkSession, fresh_broker: FreshBro
     def first_offset() -> int:
         return read_batch(spark, broker.bootstrap, topic).agg({"offset": "min"}).collect()[0][0]
 
-    writer = rows.coalesce(1).write.format("kafka").option("kafka.bootstrap.servers", broker.bootstrap)
-    writer.option("kafka.compression.type", "none").option("topic", topic).save()
+    write_batch(rows.coalesce(1), broker.bootstrap, topic, **{"kafka.compression.type": "none"})
     until(lambda: first_offset() > 1000, "segments are gone")
     batches = batches_to_the_end(
         stream,
@@ -102,35 +103,32 @@ def test_retention_passes_a_query_by(spark: SparkSession, fresh_broker: FreshBro
 
 
 def test_new_partitions_are_read_while_a_query_runs(
-    spark: SparkSession, broker: Broker, topic: str, unique: Callable[[str], str]
+    spark: SparkSession, broker: Broker, topic: str, table: str
 ) -> None:
     fill_topic(broker, topic, 1, 10)
-    name = f"grown_{unique('query')[-5:]}"
     stream = read_stream(spark, broker.bootstrap, topic, **{"kafka.metadata.max.age.ms": "500"})
-    with running(stream.writeStream.format("memory").queryName(name)) as query:
+    with running(stream.writeStream.format("memory").queryName(table)) as query:
         query.processAllAvailable()
         admin = AdminClient({"bootstrap.servers": broker.bootstrap})
         admin.create_partitions([NewPartitions(topic, 4)])[topic].result()
         wait_for_leaders(broker, topic, 4)
         frame = spark.range(10, 50).selectExpr("CAST(id AS STRING) AS value", "CAST(id % 4 AS INT) AS partition")
-        frame.write.format("kafka").option("kafka.bootstrap.servers", broker.bootstrap).option("topic", topic).save()
-        until(lambda: query.exception() or spark.table(name).count() == 50, "the new partitions are read")
-        assert query.exception() is None
-    assert numbers(spark.table(name)) == list(range(50))
-    assert {row["partition"] for row in spark.table(name).select("partition").distinct().collect()} == {0, 1, 2, 3}
+        write_batch(frame, broker.bootstrap, topic)
+        await_rows(spark, query, 50)
+    assert numbers(spark.table(table)) == list(range(50))
+    assert {row["partition"] for row in spark.table(table).select("partition").distinct().collect()} == {0, 1, 2, 3}
 
 
 @pytest.mark.parametrize("fails", [True, False])
 def test_a_topic_that_is_deleted_while_a_query_runs_ends_it_or_is_left_out(
-    fails: bool, spark: SparkSession, broker: Broker, unique: Callable[[str], str], tmp_path: Path
+    fails: bool, spark: SparkSession, broker: Broker, unique: Callable[[str], str], table: str, tmp_path: Path
 ) -> None:
     stays, goes = unique("stays"), unique("goes")
     fill_topic(broker, stays, 1, 10)
     fill_topic(broker, goes, 1, 10)
     pattern = "|".join(each.replace(".", "[.]") for each in (stays, goes))
     options = {"subscribePattern": pattern, "failOnDataLoss": str(fails).lower()}
-    name = f"left_{unique('query')[-5:]}"
-    writer = read_stream(spark, broker.bootstrap, **options).writeStream.format("memory").queryName(name)
+    writer = read_stream(spark, broker.bootstrap, **options).writeStream.format("memory").queryName(table)
     with running(writer.option("checkpointLocation", str(tmp_path))) as query:
         query.processAllAvailable()
         admin = AdminClient({"bootstrap.servers": broker.bootstrap})
@@ -140,5 +138,4 @@ def test_a_topic_that_is_deleted_while_a_query_runs_ends_it_or_is_left_out(
             until(lambda: query.exception() is not None, "the query ends")
             assert goes in str(query.exception())
         else:
-            until(lambda: query.exception() or spark.table(name).count() == 30, "the query goes on")
-            assert query.exception() is None
+            await_rows(spark, query, 30)

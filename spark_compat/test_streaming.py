@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from spark_compat.streams import copy_available, numbers, read_batch, read_stream, write_numbers
+from spark_compat.streams import copy_available, numbers, read_batch, read_stream, running, write_numbers
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -34,32 +34,28 @@ def test_query_resumes_after_it_and_after_the_broker_restarted(
     assert numbers(read_batch(spark, broker.bootstrap, sink)) == list(range(600))
 
 
-def test_running_query_picks_up_what_is_written_meanwhile(spark: SparkSession, broker: Broker, topic: str) -> None:
+def test_running_query_picks_up_what_is_written_meanwhile(
+    spark: SparkSession, broker: Broker, topic: str, table: str
+) -> None:
     write_numbers(spark, broker.bootstrap, topic, range(10))
     stream = read_stream(spark, broker.bootstrap, topic).selectExpr("CAST(value AS STRING) AS value")
-    query = stream.writeStream.format("memory").queryName("picked_up").outputMode("append").start()
-    try:
+    with running(stream.writeStream.format("memory").queryName(table)) as query:
         query.processAllAvailable()
         write_numbers(spark, broker.bootstrap, topic, range(10, 20))
         query.processAllAvailable()
-        read = sorted(int(row.value) for row in spark.table("picked_up").collect())
-        assert read == list(range(20))
-    finally:
-        query.stop()
+        assert numbers(spark.table(table)) == list(range(20))
 
 
-def test_latest_starting_offsets_skip_what_was_there(spark: SparkSession, broker: Broker, topic: str) -> None:
+def test_latest_starting_offsets_skip_what_was_there(
+    spark: SparkSession, broker: Broker, topic: str, table: str
+) -> None:
     write_numbers(spark, broker.bootstrap, topic, range(10))
     stream = read_stream(spark, broker.bootstrap, topic, startingOffsets="latest").selectExpr("CAST(value AS STRING)")
-    query = stream.writeStream.format("memory").queryName("latest_only").outputMode("append").start()
-    try:
+    with running(stream.writeStream.format("memory").queryName(table)) as query:
         query.processAllAvailable()
         write_numbers(spark, broker.bootstrap, topic, range(10, 15))
         query.processAllAvailable()
-        read = sorted(int(row.value) for row in spark.table("latest_only").collect())
-        assert read == list(range(10, 15))
-    finally:
-        query.stop()
+        assert numbers(spark.table(table)) == list(range(10, 15))
 
 
 def test_max_offsets_per_trigger_splits_the_stream_into_batches(
@@ -69,10 +65,7 @@ def test_max_offsets_per_trigger_splits_the_stream_into_batches(
     sizes: list[int] = []
     stream = read_stream(spark, broker.bootstrap, topic, maxOffsetsPerTrigger="30")
     writer = stream.writeStream.foreachBatch(lambda frame, _: sizes.append(frame.count()))
-    query = writer.option("checkpointLocation", str(tmp_path)).start()
-    try:
+    with running(writer.option("checkpointLocation", str(tmp_path))) as query:
         query.processAllAvailable()
-    finally:
-        query.stop()
     assert sum(sizes) == 100
     assert max(sizes) <= 30

@@ -12,8 +12,15 @@ import pytest
 from kafka import KafkaAdminClient
 
 from compat_tests.topics import fill_topic
-from compat_tests.waiting import until
-from spark_compat.streams import batches_to_the_end, numbers, numbers_to_the_end, read_batch, read_stream, running
+from spark_compat.streams import (
+    await_rows,
+    batches_to_the_end,
+    numbers,
+    numbers_to_the_end,
+    read_batch,
+    read_stream,
+    running,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -66,20 +73,18 @@ def test_assign_takes_partitions(
 
 
 def test_a_topic_that_matches_later_is_read_as_well(
-    spark: SparkSession, broker: Broker, two_topics: tuple[str, str], unique: Callable[[str], str]
+    spark: SparkSession, broker: Broker, two_topics: tuple[str, str], table: str
 ) -> None:
     first, _ = two_topics
     later = first.replace("first", "third")
     pattern = re.escape(first).replace("first", "(first|third)")
     options = {"subscribePattern": pattern, "kafka.metadata.max.age.ms": "500"}
     stream = read_stream(spark, broker.bootstrap, **options)
-    name = f"later_{unique('query')[-5:]}"
-    with running(stream.writeStream.format("memory").queryName(name)) as query:
+    with running(stream.writeStream.format("memory").queryName(table)) as query:
         query.processAllAvailable()
         fill_topic(broker, later, 1, 7)
-        until(lambda: query.exception() or spark.table(name).count() >= 27, "the new topic is read")
-        assert query.exception() is None
-    assert spark.table(name).where(f"topic = '{later}'").count() == 7
+        await_rows(spark, query, 27)
+    assert spark.table(table).where(f"topic = '{later}'").count() == 7
 
 
 @pytest.mark.parametrize("option", ["groupIdPrefix", "kafka.group.id"])

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from compat_tests.topics import fill_topic
-from compat_tests.waiting import until
-from spark_compat.streams import batches_to_the_end, numbers, read_stream, running, write_numbers
+from spark_compat.streams import await_rows, batches_to_the_end, numbers, read_stream, running, write_numbers
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -18,12 +16,6 @@ if TYPE_CHECKING:
     from compat_tests.brokers import Broker
 
 FOREVER = "1h"
-
-
-@pytest.fixture
-def table(unique: Callable[[str], str]) -> str:
-    """The name of a table in memory."""
-    return f"table_{unique('table')[-5:]}"
 
 
 @pytest.mark.parametrize(
@@ -42,11 +34,10 @@ def test_every_trigger_reads_all_there_is(
     with running(writer.trigger(**trigger) if trigger else writer) as query:
         if ends:
             query.awaitTermination()
-        until(lambda: query.exception() or spark.table(table).count() == 90, "all records are read")
+        await_rows(spark, query, 90)
         if not ends:
             write_numbers(spark, broker.bootstrap, topic, range(90, 100))
-            until(lambda: query.exception() or spark.table(table).count() == 100, "the later ones are read")
-        assert query.exception() is None
+            await_rows(spark, query, 100)
     assert numbers(spark.table(table)) == list(range(90 if ends else 100))
 
 
@@ -72,8 +63,7 @@ def test_min_offsets_per_trigger_waits_for_more(
         query.processAllAvailable()
         assert spark.table(table).count() == 10, "19 are too few"
         write_numbers(spark, broker.bootstrap, topic, range(29, 30))
-        until(lambda: query.exception() or spark.table(table).count() == 30, "twenty more are enough")
-        assert query.exception() is None
+        await_rows(spark, query, 30)
 
 
 def test_max_trigger_delay_ends_that_wait(
@@ -86,5 +76,4 @@ def test_max_trigger_delay_ends_that_wait(
     with running(writer) as query:
         query.processAllAvailable()
         write_numbers(spark, broker.bootstrap, topic, range(10, 13))
-        until(lambda: query.exception() or spark.table(table).count() == 13, "the delay is over")
-        assert query.exception() is None
+        await_rows(spark, query, 13)
