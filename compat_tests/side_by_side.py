@@ -20,6 +20,7 @@ from xdist.scheduler import LoadScopeScheduling
 from xdist.workermanage import WorkerController
 
 MIXED_CLUSTERS, OWN_CLUSTERS, SHARED_CLUSTER = "mixed clusters", "clusters", "cluster"
+PIPELINES = "pipelines"
 
 GROUPS = {
     "compat_tests/clusters/test_rolling_migration.py": MIXED_CLUSTERS,
@@ -36,6 +37,8 @@ GROUPS = {
     "compat_tests/same_files/": "files",
     "compat_tests/test_container_image.py": "image",
     "compat_tests/test_standard_library.py": "library",
+    "spark_compat/test_archive": PIPELINES,
+    "spark_compat/test_audit": PIPELINES,
     "spark_compat/": "spark",
     "tests/protocol/test_schema_parity.py": "schemas",
     "tests/test_packaging.py": "packages",
@@ -44,6 +47,7 @@ GROUPS = {
 
 SECONDS = {
     "spark": 240,
+    PIPELINES: 300,
     MIXED_CLUSTERS: 180,
     "compat_tests/chaos/test_chaos.py": 150,
     "compat_tests/exactly_once/test_copies.py": 100,

@@ -5,13 +5,8 @@ Spark's file sink is exactly once, its Kafka sink at least once: a task that is 
 
 from __future__ import annotations
 
-import os
-import queue
-import signal
-import subprocess
 import sys
-import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +16,7 @@ from compat_tests.clusters.topics import create_replicated_topic
 from compat_tests.steady_producers import ConfluentProducer, Places, finished
 from compat_tests.topics import create_topic
 from spark_compat.copy_program import copy_writer
+from spark_compat.processes import QueryProcess
 from spark_compat.session import connector_jars
 from spark_compat.streams import numbers, read_batch, run_to_the_end
 
@@ -32,38 +28,6 @@ if TYPE_CHECKING:
     from compat_tests.conftest import FreshBroker
 
 PARTITIONS = 4
-DEADLINE_S = 180
-
-
-class QueryProcess:
-    """`spark_compat.copy_program`, with its JVM in a process group of its own."""
-
-    def __init__(self, command: Sequence[str], log: Path) -> None:
-        self._path = log
-        self._log = log.open("ab")
-        self._lines: queue.Queue[str | None] = queue.Queue()
-        self._process = subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=self._log, text=True, start_new_session=True
-        )
-        threading.Thread(target=self._read, daemon=True).start()
-
-    def _read(self) -> None:
-        assert self._process.stdout is not None
-        with self._process.stdout as lines:
-            for line in lines:
-                self._lines.put(line)
-        self._lines.put(None)
-
-    def await_batches(self, count: int) -> None:
-        """That many further micro-batches are complete."""
-        for _ in range(count):
-            line = self._lines.get(timeout=DEADLINE_S)
-            assert line is not None, f"the query has ended: {self._path.read_text(errors='replace')[-3000:]}"
-
-    def kill(self) -> None:
-        os.killpg(self._process.pid, signal.SIGKILL)
-        self._process.wait()
-        self._log.close()
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,17 @@
+"""`pykbroker spark`: bulk work on topics by Apache Spark. Each sub-command is a module of its own."""
+
+from __future__ import annotations
+
+import click
+
+from .lazy_group import LazyGroup
+
+_COMMANDS = {
+    "archive": "Copy topics to Parquet files, exactly once, and go on where the last run ended.",
+    "audit": "Read whole topics or archives, report what is in them, and compare them.",
+}
+
+
+@click.group("spark", cls=LazyGroup, modules="pykbroker.cli.spark_", summaries=_COMMANDS)
+def command() -> None:
+    """Bulk work on topics by Apache Spark (`pip install 'pykbroker[spark]'`, and Java 17 or newer)."""

@@ -1,0 +1,147 @@
+"""Common parts of the commands of `pykbroker spark`: how Spark is started, their errors, and the line of progress."""
+
+from __future__ import annotations
+
+import logging
+import signal
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, ParamSpec, TypeVar
+
+import click
+
+from .command import EXIT_INTERRUPTED, CommandFailed, bootstrap_options, forget_stdout, key_values, one_line
+from .connect import NOT_PLAINTEXT, read_client_properties
+
+if TYPE_CHECKING:
+    from rich.progress import Progress as Bar
+
+    from pykbroker.spark.progress import Listener, Progress
+    from pykbroker.spark.session import SessionOptions
+    from pykbroker.spark.source import Source
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+_OPTIONS = (
+    click.option(
+        "--master",
+        default="local[*]",
+        show_default=True,
+        metavar="URL",
+        help="Where Spark runs: local[N], spark://HOST:PORT, yarn, k8s://…",
+    ),
+    click.option("--jars", metavar="FILE[,…]", help="The jars of Spark's Kafka connector, instead of fetching them."),
+    click.option("--driver-memory", default="2g", show_default=True, metavar="SIZE", help="As Spark writes it."),
+    click.option(
+        "--spark-conf", "spark_confs", multiple=True, metavar="KEY=VALUE", help="A setting of Spark; may be repeated."
+    ),
+    click.option(
+        "--spark-log", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", help="What Spark logs."
+    ),
+)
+
+
+def spark_options(function: Callable[P, T]) -> Callable[P, T]:
+    """`--bootstrap-server`, `--command-config` and how Spark is started."""
+    for option in reversed(_OPTIONS):
+        function = option(function)
+    return bootstrap_options(function)
+
+
+def session_options(
+    master: str, jars: str | None, driver_memory: str, spark_confs: Sequence[str], spark_log: Path | None
+) -> SessionOptions:
+    from pykbroker.spark.session import SessionOptions
+
+    return SessionOptions(
+        master=master,
+        jars=tuple(jar for jar in (jars or "").split(",") if jar),
+        driver_memory=driver_memory,
+        log=None if spark_log is None else str(spark_log),
+        config=key_values(spark_confs, "--spark-conf"),
+    )
+
+
+def source_of(bootstrap_server: str, command_config: Path | None) -> Source:
+    from pykbroker.spark.source import Source
+
+    properties = read_client_properties(command_config)
+    protocol = properties.get("security.protocol", "PLAINTEXT").upper()
+    if protocol != "PLAINTEXT":
+        raise CommandFailed(NOT_PLAINTEXT.format(protocol))
+    return Source(bootstrap_server, properties)
+
+
+def run_pipeline(work: Callable[[Listener], T]) -> T:
+    """Run it with lines and progress on standard error; its errors end the command with one line.
+
+    A termination signal is what Ctrl-C is.
+    """
+    from pykbroker.spark.errors import Cancelled, PipelineError
+
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    # Py4j logs a stack trace of each interrupted call to the root logger.
+    logging.disable(logging.CRITICAL)
+    try:
+        with _listener() as listener:
+            return work(listener)
+    except (KeyboardInterrupt, Cancelled):
+        raise SystemExit(EXIT_INTERRUPTED) from None
+    except BrokenPipeError:
+        forget_stdout()
+        raise SystemExit(0) from None
+    except PipelineError as error:
+        raise CommandFailed(one_line(error)) from None
+
+
+@contextmanager
+def _listener() -> Iterator[Listener]:
+    from pykbroker.spark.progress import Listener
+
+    if not sys.stderr.isatty():
+        yield Listener(_say, lambda progress: _say(progress_text(progress)))
+        return
+    with _bar() as bar:
+        task = bar.add_task("", total=None, state="")
+
+        def progress(now: Progress) -> None:
+            bar.update(task, completed=now.records, total=now.records + now.left, state=progress_text(now))
+
+        yield Listener(bar.console.print, progress)
+
+
+def _bar() -> Bar:
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    return Progress(
+        BarColumn(),
+        TextColumn("{task.fields[state]}"),
+        TimeElapsedColumn(),
+        console=Console(stderr=True, highlight=False, markup=False),
+        transient=True,
+    )
+
+
+def _say(line: str) -> None:
+    click.echo(line, err=True)
+
+
+def progress_text(progress: Progress) -> str:
+    return (
+        f"{progress.batches} batches, {progress.records:,} records, {size_text(progress.size_bytes)}; "
+        f"{progress.left:,} offsets left"
+    )
+
+
+def size_text(size: int) -> str:
+    """`1.5 GB`, in powers of 1,000."""
+    amount = float(size)
+    for unit in ("B", "kB", "MB", "GB"):
+        if amount < 1000:
+            return f"{size} B" if unit == "B" else f"{amount:.1f} {unit}"
+        amount /= 1000
+    return f"{amount:.1f} TB"

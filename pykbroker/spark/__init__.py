@@ -1,0 +1,29 @@
+"""Bulk work on topics by Apache Spark: `pip install 'pykbroker[spark]'`, and Java 17 or newer.
+
+from pykbroker.spark import ArchiveOptions, Source, archive
+
+archive(ArchiveOptions(Source("127.0.0.1:9092"), "/data/archive", topics=["orders"]))
+"""
+
+from __future__ import annotations
+
+from .archiving import ArchivedPartition, ArchiveOptions, ArchiveSummary, archive, read_archive
+from .auditing import AuditOptions, AuditReport, audit
+from .progress import Listener, Progress
+from .session import SessionOptions
+from .source import Source
+
+__all__ = [
+    "ArchiveOptions",
+    "ArchiveSummary",
+    "ArchivedPartition",
+    "AuditOptions",
+    "AuditReport",
+    "Listener",
+    "Progress",
+    "SessionOptions",
+    "Source",
+    "archive",
+    "audit",
+    "read_archive",
+]

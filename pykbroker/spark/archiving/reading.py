@@ -1,0 +1,49 @@
+"""An archive as a table of Spark: the records that its manifest names, and no others."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+from typing import TYPE_CHECKING
+
+from ..errors import ArchiveMismatch
+from ..failures import job_errors
+from ..reading import COLUMNS
+from .batches import IN_FILES
+from .files import ArchiveDirectory
+from .manifest import ArchiveState
+from .store import ArchiveStore
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+def read_archive(spark: SparkSession, path: str, topics: Sequence[str] = ()) -> DataFrame:
+    """The records of an archive, with the columns of Spark's Kafka source: those of the topics, or all of them.
+
+    What a run adds meanwhile is not in it. Raises ArchiveMismatch where there is no archive or no such topic,
+    ArchiveDamaged.
+    """
+    with job_errors():
+        store = ArchiveStore(ArchiveDirectory(spark, path))
+        return archived_records(spark, store, store.load(), topics)
+
+
+def archived_records(
+    spark: SparkSession, store: ArchiveStore, state: ArchiveState, topics: Sequence[str] = ()
+) -> DataFrame:
+    """Raises ArchiveMismatch."""
+    from pyspark.sql.functions import lit
+
+    if not state.topics:
+        raise ArchiveMismatch(f"{store.directory.root} is no archive")
+    unknown = sorted(set(topics) - set(state.topics))
+    if unknown:
+        raise ArchiveMismatch(f"The archive has no topic '{unknown[0]}'; it has {', '.join(sorted(state.topics))}")
+    frames = []
+    for topic in topics or sorted(state.topics):
+        uris = [store.directory.uri(store.place(file)) for file in state.topic_files(topic)]
+        reader = spark.read.schema(IN_FILES)
+        frame = reader.parquet(*uris) if uris else spark.createDataFrame([], IN_FILES)
+        frames.append(frame.withColumn("topic", lit(topic)).select(*COLUMNS))
+    return reduce(lambda first, second: first.union(second), frames)

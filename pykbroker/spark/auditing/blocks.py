@@ -1,0 +1,183 @@
+"""One pass over the records: a row for each sixteen offsets of a partition, from which all the rest is computed.
+
+Spark's tasks read a partition in the order of its offsets, so that nearly all of the grouping happens where the records
+are read, and a sixteenth as many rows are shuffled. Each row has the sixteen timestamps in columns of their own:
+whatever depends on the order of records (gaps, duplicates, steps back) is exact, and nothing is sorted but these rows.
+"""
+
+from __future__ import annotations
+
+from functools import reduce
+from typing import TYPE_CHECKING
+
+from ..records import CONTENT_HASH, RECORD_HASH, SIZE, checksum_text
+from .report import Gap, PartitionReport, PeriodReport
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+BLOCK = 16
+_SHIFT = 4
+_TIMES = [f"t{place}" for place in range(BLOCK)]
+MOST_PERIODS = 100_000
+PERIODS_HOURS = (1, 24, 168, 730, 8760, 87_600, 8_760_000)
+"""Hour, day, week, month, year … : the first of which there are few enough."""
+
+
+def blocks_of(records: DataFrame) -> DataFrame:
+    """A row for each partition, block and hour.
+
+    `largest` is the size of its largest record, times sixteen, plus that record's place in the block.
+    """
+    from pyspark.sql.functions import expr
+
+    sums = {
+        "records": "COUNT(1)",
+        "size_bytes": f"SUM({SIZE})",
+        "null_keys": "SUM(INT(key IS NULL))",
+        "null_values": "SUM(INT(value IS NULL))",
+        "checksum": f"SUM({RECORD_HASH})",
+        "content_checksum": f"SUM({CONTENT_HASH})",
+        "largest": f"MAX(SHIFTLEFT(BIGINT({SIZE}), {_SHIFT}) | (offset & {BLOCK - 1}))",
+    }
+    times = {
+        name: f"MAX(IF((offset & {BLOCK - 1}) = {place}, unix_micros(timestamp), NULL))"
+        for place, name in enumerate(_TIMES)
+    }
+    return records.groupBy(
+        "partition",
+        expr(f"SHIFTRIGHT(offset, {_SHIFT})").alias("block"),
+        expr("CAST(FLOOR(unix_seconds(timestamp) / 3600) AS BIGINT)").alias("hour"),
+    ).agg(*(expr(text).alias(name) for name, text in (sums | times).items()))
+
+
+def partition_reports(blocks: DataFrame, listed: int) -> tuple[list[PartitionReport], list[Gap]]:
+    """The partitions that have records, and the longest gaps."""
+    from pyspark.sql.functions import expr
+
+    lined_up = _lined_up(blocks)
+    present = " + ".join(f"INT({name} IS NOT NULL)" for name in _TIMES)
+    steps = [
+        f"(COALESCE({', '.join([*reversed(_TIMES[:place]), 'time_before'])}) - {_TIMES[place]})"
+        for place in range(BLOCK)
+    ]
+    totals = {
+        "records": "SUM(records)",
+        "size_bytes": "SUM(size_bytes)",
+        "first_offset": "MIN(first_offset)",
+        "last_offset": "MAX(last_offset)",
+        "present": f"SUM({present})",
+        "null_keys": "SUM(null_keys)",
+        "null_values": "SUM(null_values)",
+        "first_timestamp": f"MIN(LEAST({', '.join(_TIMES)}))",
+        "last_timestamp": f"MAX(GREATEST({', '.join(_TIMES)}))",
+        "backwards": f"SUM({' + '.join(f'INT(COALESCE({step} > 0, FALSE))' for step in steps)})",
+        "largest_step_back": f"MAX(GREATEST(0L, {', '.join(steps)}))",
+        "checksum": "SUM(checksum)",
+        "content_checksum": "SUM(content_checksum)",
+    }
+    rows = lined_up.groupBy("partition").agg(*(expr(text).alias(name) for name, text in totals.items())).collect()
+    reports = [
+        PartitionReport(
+            partition=row["partition"],
+            records=row["records"],
+            size_bytes=row["size_bytes"],
+            first_offset=row["first_offset"],
+            last_offset=row["last_offset"],
+            missing_offsets=row["last_offset"] - row["first_offset"] + 1 - row["present"],
+            duplicate_offsets=row["records"] - row["present"],
+            null_keys=row["null_keys"],
+            null_values=row["null_values"],
+            first_timestamp_ms=row["first_timestamp"] // 1000,
+            last_timestamp_ms=row["last_timestamp"] // 1000,
+            backwards=row["backwards"],
+            largest_step_back_ms=row["largest_step_back"] // 1000,
+            checksum=checksum_text(row["checksum"]),
+            content_checksum=checksum_text(row["content_checksum"]),
+        )
+        for row in rows
+    ]
+    any_missing = any(report.missing_offsets for report in reports)
+    return sorted(reports, key=lambda each: each.partition), _gaps(lined_up, listed) if any_missing else []
+
+
+def periods(blocks: DataFrame) -> tuple[int, list[PeriodReport]]:
+    """The length of the periods in hours, and each partition's that have records."""
+    from pyspark.sql.functions import expr
+
+    def of_length(hours: int) -> list[PeriodReport]:
+        rows = (
+            blocks.groupBy("partition", expr(f"CAST(FLOOR(hour / {hours}) AS BIGINT)").alias("period"))
+            .agg(expr("SUM(records)").alias("records"), expr("SUM(size_bytes)").alias("size_bytes"))
+            .limit(MOST_PERIODS + 1)
+            .collect()
+        )
+        return [
+            PeriodReport(row["period"] * hours * 3_600_000, row["partition"], row["records"], row["size_bytes"])
+            for row in rows
+        ]
+
+    *shorter, hours = PERIODS_HOURS
+    for length in shorter:
+        found = of_length(length)
+        if len(found) <= MOST_PERIODS:
+            hours = length
+            break
+    else:
+        found = of_length(hours)[:MOST_PERIODS]
+    return hours, sorted(found, key=lambda each: (each.start_ms, each.partition))
+
+
+def largest_blocks(blocks: DataFrame, count: int) -> list[tuple[int, int]]:
+    """Partition and first offset of the blocks in which the largest records are: each is in one of `count` blocks."""
+    from pyspark.sql.functions import expr
+
+    by_size = blocks.groupBy("partition", "block").agg(expr("MAX(largest)").alias("largest"))
+    rows = by_size.orderBy(expr("largest DESC"), "partition", "block").limit(count).collect()
+    return [(row["partition"], row["block"] << _SHIFT) for row in rows]
+
+
+def _lined_up(blocks: DataFrame) -> DataFrame:
+    """One row for each block, with its first and last offset, and the offset and the timestamp in front of it."""
+    from pyspark.sql import Window
+    from pyspark.sql.functions import expr, lag
+
+    counts = ("records", "size_bytes", "null_keys", "null_values", "checksum", "content_checksum")
+    whole = blocks.groupBy("partition", "block").agg(
+        *(expr(f"SUM({name})").alias(name) for name in counts), *(expr(f"MAX({name})").alias(name) for name in _TIMES)
+    )
+    places = [f"IF({name} IS NULL, NULL, {place})" for place, name in enumerate(_TIMES)]
+    start = f"SHIFTLEFT(block, {_SHIFT})"
+    ended = (
+        whole.withColumn("first_offset", expr(f"{start} + COALESCE({', '.join(places)})"))
+        .withColumn("last_offset", expr(f"{start} + COALESCE({', '.join(reversed(places))})"))
+        .withColumn("last_time", expr(f"COALESCE({', '.join(reversed(_TIMES))})"))
+    )
+    order = Window.partitionBy("partition").orderBy("block")
+    return ended.withColumn("offset_before", lag("last_offset").over(order)).withColumn(
+        "time_before", lag("last_time").over(order)
+    )
+
+
+def _gaps(lined_up: DataFrame, listed: int) -> list[Gap]:
+    from pyspark.sql.functions import expr
+
+    missing: list[Column] = [expr(f"{name} IS NULL") for name in _TIMES]
+    incomplete = reduce(lambda one, other: one | other, missing) | expr("first_offset > offset_before + 1")
+    offsets = ", ".join(
+        f"IF({name} IS NULL, NULL, SHIFTLEFT(block, {_SHIFT}) + {place})" for place, name in enumerate(_TIMES)
+    )
+    rows = (
+        lined_up.where(incomplete)
+        .selectExpr("partition", f"FILTER(ARRAY(offset_before, {offsets}), each -> each IS NOT NULL) AS offsets")
+        .selectExpr(
+            "partition",
+            "EXPLODE(ZIP_WITH(SLICE(offsets, 1, SIZE(offsets) - 1), SLICE(offsets, 2, SIZE(offsets)), (one, next) -> "
+            "STRUCT(one + 1 AS first, next - 1 AS last))) AS gap",
+        )
+        .where("gap.last >= gap.first")
+        .orderBy(expr("gap.first - gap.last"), "partition", "gap.first")
+        .limit(listed)
+        .collect()
+    )
+    return [Gap(row["partition"], row["gap"]["first"], row["gap"]["last"]) for row in rows]

@@ -1,0 +1,284 @@
+"""The steps of an audit: what is there, a pass for the blocks and one for the keys, a few records, and comparisons."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ..archiving.files import ArchiveDirectory
+from ..archiving.manifest import ArchiveState
+from ..archiving.plan import check_topics
+from ..archiving.reading import archived_records
+from ..archiving.store import ArchiveStore
+from ..errors import BadOptions
+from ..failures import job_errors
+from ..progress import Listener, Progress
+from ..session import pipeline_session
+from ..source import Source, TopicEnds, ends_of, matching_topics
+from .blocks import BLOCK, blocks_of, largest_blocks, partition_reports, periods
+from .comparing import compared, compared_by_content, differences
+from .keys import keys_report
+from .options import AuditOptions
+from .report import AuditReport, Comparison, KeysReport, LargeRecord, TopicReport
+from .subjects import ArchiveSubject, Stretch, Subject, TopicSubject, key_text, open_transactions
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+RECORDS_OF_A_PART = 2_000_000
+MOST_PARTS = 2000
+
+Offsets = Mapping[int, tuple[int, int]]
+
+
+def audit(options: AuditOptions, *, spark: SparkSession | None = None, listener: Listener | None = None) -> AuditReport:
+    """Read topics or an archive as a whole, and report. What must not be is in the report's `problems`.
+
+    spark: the session to use; one is started where none runs. Raises the errors of `pykbroker.spark.errors`.
+    """
+    options.check()
+    listener = listener or Listener()
+    with pipeline_session(options.session, spark=spark, say=listener.say) as session, job_errors():
+        return _Run(options, session, listener).go()
+
+
+@dataclass(frozen=True)
+class _Archive:
+    store: ArchiveStore
+    state: ArchiveState
+
+
+class _Run:
+    def __init__(self, options: AuditOptions, spark: SparkSession, listener: Listener) -> None:
+        self._options = options
+        self._spark = spark
+        self._listener = listener
+        self._done = self._records = self._bytes = 0
+        self._left = 0
+
+    def go(self) -> AuditReport:
+        options, at_ms = self._options, time.time_ns() // 1_000_000
+        archive = self._open_archive(options.archive) if options.archive is not None else None
+        if options.source is None:
+            assert archive is not None
+            return self._of_archive(at_ms, archive)
+        names = options.topics
+        if archive is not None and not names and options.topics_matching is None:
+            names = sorted(archive.state.topics)
+        cluster = ends_of(
+            options.source, matching_topics(options.source, names, options.topics_matching), options.isolation_level
+        )
+        if archive is not None:
+            for name in cluster.topics:
+                if name not in archive.state.topics:
+                    raise BadOptions(f"The archive has no topic '{name}'")
+            check_topics(archive.state, cluster)
+        ranges = {name: _offsets(topic, archive) for name, topic in cluster.topics.items()}
+        other = self._other() if options.compare_with is not None else None
+        self._left = sum(end - start for rows in ranges.values() for start, end in rows.values())
+        self._shuffle_in_parts(self._left)
+        self._announce(ranges, f"at {options.source.bootstrap_servers}")
+        if options.dry_run:
+            return AuditReport(at_ms, cluster.cluster_id, [])
+        topics, comparisons, damage = [], [], []
+        for name in sorted(ranges):
+            subject = TopicSubject(self._spark, options.source, name, ranges[name], options.isolation_level)
+            with _kept(blocks_of(subject.records())) as blocks:
+                report = self._topic(subject, blocks, sorted(ranges[name]), options.source)
+                topics.append(report)
+                if archive is not None:
+                    archived, comparison = self._beside_archive(report, blocks, cluster.topics[name], archive)
+                    damage += _damage(archive.state, archived)
+                    comparisons.append(comparison)
+                if other is not None:
+                    comparisons.append(self._beside_topic(report, other))
+        return AuditReport(at_ms, cluster.cluster_id, topics, comparisons, damage)
+
+    def _open_archive(self, path: str) -> _Archive:
+        store = ArchiveStore(ArchiveDirectory(self._spark, path))
+        state = store.load()
+        archived_records(self._spark, store, state, self._options.topics[:1] if self._options.source is None else ())
+        return _Archive(store, state)
+
+    def _shuffle_in_parts(self, offsets: int) -> None:
+        """Spark's 200 tasks of each shuffle cost more than a few million records do."""
+        parts = max(2 * self._spark.sparkContext.defaultParallelism, offsets // RECORDS_OF_A_PART)
+        self._spark.conf.set("spark.sql.shuffle.partitions", min(parts, MOST_PARTS))
+
+    def _announce(self, ranges: Mapping[str, Offsets], where: str) -> None:
+        verb = "Would read" if self._options.dry_run else "Reading"
+        partitions = sum(map(len, ranges.values()))
+        names = ", ".join(sorted(ranges)[:5]) + (f" and {len(ranges) - 5} more" if len(ranges) > 5 else "")
+        self._listener.say(f"{verb} {names} {where}: {self._left:,} offsets (partitions: {partitions})")
+
+    # ---- one table of records
+
+    def _topic(
+        self, subject: Subject, blocks: DataFrame, partitions: Sequence[int], source: Source | None
+    ) -> TopicReport:
+        listed = self._options.listed
+        rows, gaps = partition_reports(blocks, listed)
+        hours, found = periods(blocks)
+        report = TopicReport(
+            name=subject.name,
+            origin=subject.origin,
+            partitions=rows,
+            gaps=gaps,
+            period_hours=hours,
+            periods=found,
+            largest=_largest(subject, blocks, listed),
+            keys=keys_report(subject, listed),
+            open_transactions=[] if source is None else open_transactions(source, subject.name, partitions),
+        )
+        self._done += 1
+        self._records += report.records
+        self._bytes += report.size_bytes
+        self._left = max(0, self._left - sum(row.last_offset - row.first_offset + 1 for row in rows))
+        self._listener.progress(Progress(self._done, self._records, self._bytes, self._left))
+        return report
+
+    def _of_archive(self, at_ms: int, archive: _Archive) -> AuditReport:
+        names = sorted(self._options.topics or archive.state.topics)
+        ranges = {
+            name: {
+                each: (row.start_offset, row.next_offset) for each, row in archive.state.topics[name].partitions.items()
+            }
+            for name in names
+        }
+        self._left = sum(end - start for rows in ranges.values() for start, end in rows.values())
+        self._shuffle_in_parts(self._left)
+        self._announce(ranges, f"in {archive.store.directory.root}")
+        if self._options.dry_run:
+            return AuditReport(at_ms, None, [])
+        topics = []
+        for name in names:
+            subject = self._archived(archive, name)
+            with _kept(blocks_of(subject.records())) as blocks:
+                topics.append(self._topic(subject, blocks, sorted(ranges[name]), None))
+        return AuditReport(at_ms, None, topics, [], [line for each in topics for line in _damage(archive.state, each)])
+
+    def _archived(self, archive: _Archive, name: str) -> ArchiveSubject:
+        frame = archived_records(self._spark, archive.store, archive.state, [name])
+        return ArchiveSubject(frame, name, archive.store.directory.root)
+
+    # ---- comparisons
+
+    def _beside_archive(
+        self, report: TopicReport, blocks: DataFrame, topic: TopicEnds, archive: _Archive
+    ) -> tuple[TopicReport, Comparison]:
+        """The archive as a whole, and beside the offsets that the topic still has."""
+        subject = self._archived(archive, report.name)
+        known = archive.state.topics[report.name].partitions
+        deleted = {each: topic.partitions[each].start for each, row in known.items()}
+        cut = {each: start for each, start in deleted.items() if start > known[each].start_offset}
+        with _kept(blocks_of(subject.records())) as whole:
+            rows, gaps = partition_reports(whole, self._options.listed)
+            hours, found = periods(whole)
+            archived = TopicReport(report.name, subject.origin, rows, gaps, hours, found, [], _NO_KEYS, [])
+            if not cut:
+                return archived, self._compared(report, blocks, archived, whole, topic, archive)
+        with _kept(blocks_of(_from_offsets(self._spark, subject.records(), cut))) as part:
+            rows, gaps = partition_reports(part, self._options.listed)
+            there = TopicReport(report.name, subject.origin, rows, gaps, hours, [], [], _NO_KEYS, [])
+            return archived, self._compared(report, blocks, there, part, topic, archive)
+
+    def _compared(
+        self,
+        report: TopicReport,
+        blocks: DataFrame,
+        archived: TopicReport,
+        archived_blocks: DataFrame,
+        topic: TopicEnds,
+        archive: _Archive,
+    ) -> Comparison:
+        known = archive.state.topics[report.name].partitions
+        newer = sum(
+            max(0, ends.end - (known[each].next_offset if each in known else ends.start))
+            for each, ends in topic.partitions.items()
+        )
+        rows = compared(sorted(known), report.partitions, archived.partitions)
+        unequal = any(not row.equal for row in rows)
+        return Comparison(
+            f"{report.name} at {report.origin}",
+            f"its archive in {archived.origin}",
+            rows,
+            differences(blocks, archived_blocks, self._options.listed) if unequal else [],
+            newer,
+        )
+
+    def _other(self) -> TopicSubject:
+        options = self._options
+        source = options.compare_source or options.source
+        name = options.compare_with
+        assert source is not None
+        assert name is not None
+        ends = ends_of(source, [name], options.isolation_level).topics[name]
+        return TopicSubject(self._spark, source, name, _offsets(ends, None), options.isolation_level)
+
+    def _beside_topic(self, report: TopicReport, other: TopicSubject) -> Comparison:
+        with _kept(blocks_of(other.records())) as blocks:
+            rows, _ = partition_reports(blocks, self._options.listed)
+        assert self._options.source is not None
+        ends = ends_of(self._options.source, [report.name], self._options.isolation_level).topics[report.name]
+        partitions = compared_by_content(sorted(ends.partitions), sorted(other.ranges), report.partitions, rows)
+        return Comparison(f"{report.name} at {report.origin}", f"{other.name} at {other.origin}", partitions, [])
+
+
+_NO_KEYS = KeysReport(0, 0, [], [])
+
+
+def _offsets(topic: TopicEnds, archive: _Archive | None) -> dict[int, tuple[int, int]]:
+    """The offsets that are looked at: beside an archive, those that it has read."""
+    if archive is None:
+        return {each: (ends.start, ends.end) for each, ends in topic.partitions.items()}
+    known = archive.state.topics[topic.name].partitions
+    found = {}
+    for each, row in known.items():
+        start = max(topic.partitions[each].start, row.start_offset)
+        found[each] = (start, max(start, min(topic.partitions[each].end, row.next_offset)))
+    return found
+
+
+def _from_offsets(spark: SparkSession, records: DataFrame, starts: Mapping[int, int]) -> DataFrame:
+    from pyspark.sql.functions import broadcast, expr
+
+    limits = broadcast(spark.createDataFrame(sorted(starts.items()), "partition INT, start BIGINT"))
+    return records.join(limits, "partition", "left").where(expr("offset >= COALESCE(start, offset)")).drop("start")
+
+
+def _largest(subject: Subject, blocks: DataFrame, listed: int) -> list[LargeRecord]:
+    stretches = [Stretch(partition, offset, offset + BLOCK) for partition, offset in largest_blocks(blocks, listed)]
+    found = sorted(subject.find(stretches), key=lambda each: (-each.size_bytes, each.partition, each.offset))
+    return [LargeRecord(each.partition, each.offset, each.size_bytes, key_text(each.key)) for each in found[:listed]]
+
+
+def _damage(state: ArchiveState, archived: TopicReport) -> list[str]:
+    """Sentences about partitions of an archive whose files are not what the manifest says."""
+    reports = {each.partition: each for each in archived.partitions}
+    found = []
+    for partition, row in sorted(state.topics[archived.name].partitions.items()):
+        report = reports.get(partition)
+        there = (
+            (report.records, report.checksum) if report is not None else (0, row.checksum if not row.records else "")
+        )
+        if there != (row.records, row.checksum):
+            found.append(
+                f"the files of {archived.name}-{partition} in {archived.origin} hold {there[0]:,} records, checksum "
+                f"{there[1] or 'none'}, and the manifest says {row.records:,}, {row.checksum}"
+            )
+    return found
+
+
+@contextmanager
+def _kept(blocks: DataFrame) -> Iterator[DataFrame]:
+    """The blocks as a table that is computed once, in memory as far as there is room."""
+    from pyspark import StorageLevel
+
+    kept = blocks.persist(StorageLevel.MEMORY_AND_DISK)
+    try:
+        yield kept
+    finally:
+        kept.unpersist()

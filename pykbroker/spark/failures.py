@@ -1,0 +1,57 @@
+"""Spark's exceptions as errors of one sentence."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from .errors import Cancelled, ClusterUnavailable, JobFailed, NoRoom, PipelineError, RecordsLost
+
+_CANCELLED = re.compile(r"cancelled as part of cancellation of all jobs")
+_BROKEN_OFF = re.compile(r"An error occurred while calling \S+")
+_FULL = re.compile(r"No space left on device|Disk quota exceeded|DSQuotaExceeded")
+_LOST = re.compile(r"KAFKA_DATA_LOSS|[Ss]ome data may have been lost|OffsetOutOfRangeException")
+_UNREACHABLE = re.compile(
+    r"(No resolvable bootstrap urls[^\n]*|"
+    r"Timeout(?:Exception)?[^\n]*(?:fetch|topic|partition|metadata|node|kafka)[^\n]*|"
+    r"Failed to update metadata[^\n]*|UnknownTopicOrPartitionException[^\n]*)"
+)
+_EXCEPTION = re.compile(r"\A.*\n: (.*)$", re.MULTILINE)
+_CAUSE = re.compile(r"^Caused by: (.*)$", re.MULTILINE)
+
+
+@contextmanager
+def job_errors() -> Iterator[None]:
+    """Raises Cancelled, ClusterUnavailable, NoRoom, RecordsLost or JobFailed in the place of Spark's exceptions."""
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
+    try:
+        yield
+    except PipelineError:
+        raise
+    except (PySparkException, Py4JError) as error:
+        raise explained(str(error)) from None
+
+
+def explained(text: str) -> PipelineError:
+    if _CANCELLED.search(text):
+        return Cancelled("Spark's jobs were cancelled")
+    if _FULL.search(text):
+        return NoRoom("A disk is full: " + _first(text, _FULL))
+    if _LOST.search(text):
+        return RecordsLost(
+            "Records were deleted while they were read: run it again, with --accept-loss to go on without them"
+        )
+    unreachable = _UNREACHABLE.search(text)
+    if unreachable:
+        return ClusterUnavailable(f"Spark cannot read the topics: {unreachable[0].strip()}")
+    if _BROKEN_OFF.fullmatch(text.strip()):
+        return JobFailed("The call of Spark's driver was interrupted, or the driver has ended")
+    causes = _CAUSE.findall(text) or _EXCEPTION.findall(text) or text.strip().splitlines()
+    return JobFailed(f"Spark's job failed: {causes[-1]}")
+
+
+def _first(text: str, pattern: re.Pattern[str]) -> str:
+    return next((line.strip() for line in text.splitlines() if pattern.search(line)), "")
