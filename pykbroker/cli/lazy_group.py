@@ -10,7 +10,7 @@ import click
 
 
 class LazyGroup(click.Group):
-    """modules: the beginning of the modules' names. summaries: by command, so that a list of them imports nothing."""
+    """A group. modules: the beginning of their names. summaries: by command, so that a list of them imports nothing."""
 
     def __init__(self, *args: Any, modules: str, summaries: Mapping[str, str], **options: Any) -> None:
         super().__init__(*args, **options)

@@ -130,7 +130,7 @@ def _settings(options: SessionOptions, jars: Sequence[str]) -> dict[str, str]:
 
 
 def _running_session() -> SparkSession | None:
-    """The caller's: the active one of this thread, or the one that its Spark has begun with."""
+    """The caller's session: the active one of this thread, or the one that its Spark has begun with."""
     if "pyspark" not in sys.modules:
         return None
     from pyspark import SparkContext
