@@ -7,6 +7,7 @@ is, if it has the connector.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import shutil
@@ -19,7 +20,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from .errors import BadOptions, ConnectorMissing, JavaMissing, JobFailed, SparkMissing
 from .jvm import jvm_of
@@ -77,10 +78,27 @@ def pipeline_session(
         yield _own_settings(base)
         return
     started = open_session(options or SessionOptions(), say=say)
+    litter = _artifacts_of(started)
     try:
         yield _own_settings(started)
     finally:
         started.stop()
+        if litter is not None:
+            shutil.rmtree(litter, ignore_errors=True)
+            with contextlib.suppress(OSError):  # another Spark may use it
+                litter.parent.rmdir()
+
+
+def _artifacts_of(session: SparkSession) -> Path | None:
+    """The directory that Spark 4.0.0 makes in the current one for classes and files that nobody adds here."""
+    from py4j.protocol import Py4JError
+
+    try:
+        of_session: Any = session._jsparkSession
+        directory = Path(of_session.artifactManager().artifactPath().toString()).parent
+    except Py4JError:
+        return None
+    return directory if directory.parent.name == "artifacts" else None
 
 
 def open_session(options: SessionOptions, *, say: Say = lambda line: None) -> SparkSession:
