@@ -100,19 +100,21 @@ def _of_topic(state: ArchiveState, topic: TopicEnds, accept_loss: bool) -> dict[
 
 
 def next_batch(plan: Plan, most: int) -> Ranges:
-    """The next ranges, `most` offsets together at most; every partition gets its part, so that all come to their ends
-    together.
+    """The next ranges, `most` offsets together at most, in each partition its part of them, so that all come to their
+    ends together; where there are more partitions than offsets, some wait.
     """
     left = offsets_left(plan)
     if left == 0:
         return {}
     share = min(1.0, most / left)
+    room = most
     ranges: dict[str, dict[int, tuple[int, int]]] = {}
     for topic, positions in plan.items():
         for partition, at in positions.items():
             size = at.end - at.start
-            taken = size if share == 1.0 else min(size, max(1, int(size * share)))
-            if size > 0:
+            taken = min(size, room, size if share == 1.0 else max(1, int(size * share)))
+            if taken > 0:
+                room -= taken
                 ranges.setdefault(topic, {})[partition] = (at.start, at.start + taken)
     return ranges
 
