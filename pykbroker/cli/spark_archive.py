@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from .command import ClientCommand, CommandFailed
 from .output import Column, print_table
-from .spark_options import run_pipeline, session_options, size_text, source_of, spark_options
+from .spark_options import run_pipeline, size_text, spark_options
 
 if TYPE_CHECKING:
     from pykbroker.spark.archiving.options import ArchiveSummary
+    from pykbroker.spark.session import SessionOptions
+    from pykbroker.spark.source import Source
 
 _COLUMNS = (
     Column("TOPIC"),
@@ -72,13 +73,8 @@ _COLUMNS = (
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
 @click.option("--dry-run", is_flag=True, help="Tell what there is to do, and change nothing.")
 def command(
-    bootstrap_server: str,
-    command_config: Path | None,
-    master: str,
-    jars: str | None,
-    driver_memory: str,
-    spark_confs: tuple[str, ...],
-    spark_log: Path | None,
+    source: Source,
+    session: SessionOptions,
     topics: tuple[str, ...],
     topics_matching: str | None,
     path: str,
@@ -101,7 +97,7 @@ def command(
     from pykbroker.spark.archiving import ArchiveOptions, archive
 
     options = ArchiveOptions(
-        source=source_of(bootstrap_server, command_config),
+        source=source,
         path=path,
         topics=topics,
         topics_matching=topics_matching,
@@ -114,7 +110,7 @@ def command(
         target_file_bytes=target_file_mb << 20,
         codec=compression,
         dry_run=dry_run,
-        session=session_options(master, jars, driver_memory, spark_confs, spark_log),
+        session=session,
     )
     summary = run_pipeline(lambda listener: archive(options, listener=listener))
     if as_json:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,10 +11,12 @@ import click
 
 from .command import ClientCommand
 from .output import Column, print_table
-from .spark_options import run_pipeline, session_options, size_text, source_of, spark_options
+from .spark_options import run_pipeline, size_text, spark_options
 
 if TYPE_CHECKING:
     from pykbroker.spark.auditing.report import AuditReport, Comparison, TopicReport
+    from pykbroker.spark.session import SessionOptions
+    from pykbroker.spark.source import Source
 
 EXIT_PROBLEMS = 3
 
@@ -59,13 +62,8 @@ _COLUMNS = (
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 @click.option("--dry-run", is_flag=True, help="Tell what there is to read, and read nothing.")
 def command(
-    bootstrap_server: str,
-    command_config: Path | None,
-    master: str,
-    jars: str | None,
-    driver_memory: str,
-    spark_confs: tuple[str, ...],
-    spark_log: Path | None,
+    source: Source,
+    session: SessionOptions,
     topics: tuple[str, ...],
     topics_matching: str | None,
     archive: str | None,
@@ -86,18 +84,19 @@ def command(
     from pykbroker.spark.auditing import AuditOptions, audit
     from pykbroker.spark.auditing.page import write_page
 
-    source = source_of(bootstrap_server, command_config)
     options = AuditOptions(
         source=None if archive_only else source,
         topics=topics,
         topics_matching=topics_matching,
         archive=archive,
         compare_with=compare_with,
-        compare_source=source_of(compare_bootstrap_server, command_config) if compare_bootstrap_server else None,
+        compare_source=replace(source, bootstrap_servers=compare_bootstrap_server)
+        if compare_bootstrap_server
+        else None,
         isolation_level=isolation_level,
         listed=listed,
         dry_run=dry_run,
-        session=session_options(master, jars, driver_memory, spark_confs, spark_log),
+        session=session,
     )
     report = run_pipeline(lambda listener: audit(options, listener=listener))
     if html is not None and not dry_run:

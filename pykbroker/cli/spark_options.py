@@ -5,10 +5,11 @@ from __future__ import annotations
 import logging
 import signal
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -19,10 +20,8 @@ if TYPE_CHECKING:
     from rich.progress import Progress as Bar
 
     from pykbroker.spark.progress import Listener, Progress
-    from pykbroker.spark.session import SessionOptions
     from pykbroker.spark.source import Source
 
-P = ParamSpec("P")
 T = TypeVar("T")
 
 _OPTIONS = (
@@ -44,28 +43,38 @@ _OPTIONS = (
 )
 
 
-def spark_options(function: Callable[P, T]) -> Callable[P, T]:
-    """`--bootstrap-server`, `--command-config` and how Spark is started."""
+def spark_options(function: Callable[..., None]) -> Callable[..., None]:
+    """`--bootstrap-server`, `--command-config` and how Spark is started, as the arguments `source` and `session`."""
+
+    @wraps(function)
+    def with_source_and_session(
+        bootstrap_server: str,
+        command_config: Path | None,
+        master: str,
+        jars: str | None,
+        driver_memory: str,
+        spark_confs: tuple[str, ...],
+        spark_log: Path | None,
+        **options: Any,
+    ) -> None:
+        from pykbroker.spark.session import SessionOptions
+
+        session = SessionOptions(
+            master=master,
+            jars=tuple(jar for jar in (jars or "").split(",") if jar),
+            driver_memory=driver_memory,
+            log=None if spark_log is None else str(spark_log),
+            config=key_values(spark_confs, "--spark-conf"),
+        )
+        function(source=_source(bootstrap_server, command_config), session=session, **options)
+
+    decorated: Callable[..., None] = with_source_and_session
     for option in reversed(_OPTIONS):
-        function = option(function)
-    return bootstrap_options(function)
+        decorated = option(decorated)
+    return bootstrap_options(decorated)
 
 
-def session_options(
-    master: str, jars: str | None, driver_memory: str, spark_confs: Sequence[str], spark_log: Path | None
-) -> SessionOptions:
-    from pykbroker.spark.session import SessionOptions
-
-    return SessionOptions(
-        master=master,
-        jars=tuple(jar for jar in (jars or "").split(",") if jar),
-        driver_memory=driver_memory,
-        log=None if spark_log is None else str(spark_log),
-        config=key_values(spark_confs, "--spark-conf"),
-    )
-
-
-def source_of(bootstrap_server: str, command_config: Path | None) -> Source:
+def _source(bootstrap_server: str, command_config: Path | None) -> Source:
     from pykbroker.spark.source import Source
 
     properties = read_client_properties(command_config)
