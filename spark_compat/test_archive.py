@@ -15,8 +15,10 @@ from confluent_kafka.admin import AdminClient, NewPartitions
 
 from compat_tests.topics import create_topic, fill_topic, wait_for_leaders
 from compat_tests.waiting import until
-from pykbroker.spark import Listener, read_archive
+from pykbroker.spark import ArchiveOptions, Listener, Source, archive, read_archive
+from pykbroker.spark.archiving.files import ArchiveDirectory
 from pykbroker.spark.errors import ArchiveDamaged, ArchiveMismatch, BadOptions, ClusterUnavailable, RecordsLost
+from pykbroker.spark.jvm import hadoop_configuration
 from spark_compat.archives import archive_command, archive_topics, assert_archived, commits
 from spark_compat.streams import numbers, write_numbers
 
@@ -245,6 +247,24 @@ def test_what_is_refused(spark: SparkSession, broker: Broker, topic: str, tmp_pa
 
     with pytest.raises(ClusterUnavailable, match=r"127\.0\.0\.1:1"):
         archive_topics(spark, Nowhere(), tmp_path, topic)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("kind", ["pykbroker"], indirect=True, scope="session")
+def test_a_file_system_of_hadoop(spark: SparkSession, broker: Broker, topic: str, tmp_path: Path) -> None:
+    """Not `file:`: commits are exclusive there by a rename that does not overwrite."""
+    hadoop_configuration(spark).set("fs.viewfs.mounttable.test.link./data", tmp_path.as_uri())
+    fill_topic(broker, topic, 2, 40)
+    path = "viewfs://test/data/archive"
+    options = ArchiveOptions(Source(broker.bootstrap), path, topics=[topic], max_batch_records=20)
+    assert archive(options, spark=spark).commits == 2
+    assert_archived(spark, broker, tmp_path / "archive", topic)
+    directory = ArchiveDirectory(spark, path)
+    taken = "_pykbroker/commits/00000000000000000002.json"
+    text = directory.read_text(taken)
+    assert not directory.create_text(taken, "another run's")
+    assert directory.read_text(taken) == text
+    assert directory.names("_pykbroker/commits") == ["00000000000000000001.json", "00000000000000000002.json"]
+    assert archive(options, spark=spark).commits == 0
 
 
 @pytest.mark.parametrize("kind", ["pykbroker"], indirect=True, scope="session")

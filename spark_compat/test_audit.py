@@ -21,10 +21,12 @@ from confluent_kafka.admin import AdminClient
 from compat_tests.topics import create_topic, fill_topic
 from pykbroker.spark import AuditOptions, AuditReport, Source, audit
 from pykbroker.spark.auditing import blocks as audit_blocks
-from pykbroker.spark.auditing.blocks import blocks_of, partition_reports, periods
+from pykbroker.spark.auditing import subjects as audit_subjects
+from pykbroker.spark.auditing.blocks import blocks_of, longest_gaps, partition_reports, periods
 from pykbroker.spark.auditing.page import page_of
 from pykbroker.spark.auditing.report import Gap, PartitionReport
 from pykbroker.spark.errors import ArchiveMismatch, BadOptions
+from pykbroker.spark.reading import read_ranges
 from pykbroker.spark.session import pipeline_session
 from spark_compat.archives import PYKBROKER, archive_topics, records_of
 from spark_compat.session import connector_jars
@@ -115,10 +117,10 @@ def test_any_records_are_counted_exactly(own_settings: SparkSession, seed: int, 
         "key", "value", "partition", "offset", "timestamp_millis(ms) AS timestamp", "0 AS timestampType",
         "CAST(NULL AS ARRAY<STRUCT<key: STRING, value: BINARY>>) AS headers", "'t' AS topic",
     )  # fmt: skip
-    reports, gaps = partition_reports(blocks_of(frame.repartition(3)), 1000)
-    assert without_checksums(reports) == counted(rows)
-    assert gaps == gaps_of(rows)
-    hours, found = periods(blocks_of(frame))
+    blocks = blocks_of(frame.repartition(3))
+    assert without_checksums(partition_reports(blocks)) == counted(rows)
+    assert longest_gaps(blocks, 1000) == gaps_of(rows)
+    hours, found = periods(blocks)
     assert hours == 1
     expected = Counter((row[0], row[2] // 3_600_000 * 3_600_000) for row in rows)
     assert {(each.partition, each.start_ms): each.records for each in found} == expected
@@ -220,6 +222,47 @@ def test_a_topic_beside_its_archive(spark: SparkSession, broker: Broker, topic: 
     assert alone.problems == []
     with pytest.raises(ArchiveMismatch, match="has no topic 'other'"):
         audit(AuditOptions(None, topics=["other"], archive=str(tmp_path)), spark=spark)
+
+
+@pytest.mark.parametrize("kind", ["pykbroker"], indirect=True, scope="session")
+def test_of_many_keys_the_heaviest_are_listed(spark: SparkSession, broker: Broker, topic: str) -> None:
+    create_topic(broker, topic, 2)
+    producer = Producer({"bootstrap.servers": broker.bootstrap})
+    for number in range(1, 41):
+        for i in range(number):
+            producer.produce(topic, b"x" * (number % 3), key=b"%d" % number, partition=i % 2 if number % 2 else 0)
+    assert producer.flush(30) == 0
+    keys = audit_topics(spark, broker, topic, listed=5).topics[0].keys
+    assert (keys.distinct, keys.in_several_partitions) == (40, 19)
+    assert [(each.key, each.records) for each in keys.heaviest] == [(str(n), n) for n in (40, 39, 38, 37, 36)]
+    assert [(each.key, each.records) for each in keys.scattered] == [(str(n), n) for n in (39, 37, 35, 33, 31)]
+    assert [each.size_bytes for each in keys.heaviest] == [n * (2 + n % 3) for n in (40, 39, 38, 37, 36)]
+
+
+@pytest.mark.parametrize("kind", ["pykbroker"], indirect=True, scope="session")
+def test_many_records_are_looked_up_in_one_pass(
+    spark: SparkSession, broker: Broker, topic: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A read for each of 50 of one partition would take longer than a read of all; in an archive as well."""
+    create_topic(broker, topic, 1)
+    producer = Producer({"bootstrap.servers": broker.bootstrap})
+    sizes = {offset: 1000 + offset * 7 % 1000 if offset % 20 == 3 else offset % 5 for offset in range(1200)}
+    for offset, size in sizes.items():
+        producer.produce(topic, b"v" * size, key=b"%04d" % offset)
+    assert producer.flush(30) == 0
+    archive_topics(spark, broker, tmp_path, topic)
+    largest = sorted(sizes, key=lambda offset: (-sizes[offset], offset))[:50]
+    reads: list[object] = []
+    monkeypatch.setattr(audit_subjects, "read_ranges", lambda *of, **kept: reads.append(of) or read_ranges(*of, **kept))
+    for report in (
+        audit_topics(spark, broker, topic, listed=50),
+        audit(AuditOptions(None, archive=str(tmp_path), listed=50), spark=spark),
+    ):
+        found = report.topics[0]
+        assert [(each.offset, each.key) for each in found.largest] == [(each, f"{each:04d}") for each in largest]
+        assert {each.key for each in found.keys.heaviest} <= {f"{each:04d}" for each in range(1200)}
+        assert len(found.keys.heaviest) == 50
+    assert len(reads) == 4  # blocks, keys, and what each of the two lists
 
 
 @pytest.mark.parametrize("kind", ["pykbroker"], indirect=True, scope="session")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 
@@ -22,3 +22,12 @@ class Listener:
 
     say: Callable[[str], None] = lambda line: None
     progress: Callable[[Progress], None] = lambda progress: None
+
+
+_NAMED = 5
+
+
+def names_of(topics: Collection[str]) -> str:
+    """The first of the names, and how many more there are."""
+    names = ", ".join(sorted(topics)[:_NAMED])
+    return names if len(topics) <= _NAMED else f"{names} and {len(topics) - _NAMED} more"

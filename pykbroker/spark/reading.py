@@ -23,6 +23,10 @@ SCHEMA = (
 )
 
 
+def offsets_in(ranges: Ranges) -> int:
+    return sum(end - start for rows in ranges.values() for start, end in rows.values())
+
+
 def read_ranges(
     spark: SparkSession, source: Source, ranges: Ranges, isolation_level: str, *, fail_on_loss: bool = True
 ) -> DataFrame:

@@ -133,6 +133,15 @@ def ends_of(source: Source, topics: Sequence[str], isolation_level: str) -> Clus
     return ask(source, question)
 
 
+def ids_of(source: Source, topics: Sequence[str]) -> dict[str, str]:
+    """The topics' ids as they are now, as TopicEnds has them. Raises BadOptions, ClusterUnavailable."""
+
+    async def question(cluster: Cluster) -> dict[str, str]:
+        return {name: (await cluster.topic(name)).topic_id.hex() for name in topics}
+
+    return ask(source, question)
+
+
 def _ends(
     place: TopicPartition,
     starts: Mapping[TopicPartition, OffsetAndTimestamp],

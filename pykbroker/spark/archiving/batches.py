@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import xxhash
 
 from ..errors import ArchiveDamaged
-from ..reading import Ranges
+from ..reading import Ranges, offsets_in
 from ..records import DATE, RECORD_HASH, SIZE, checksum_text
 from .files import ArchiveDirectory
 from .manifest import ArchivedFile, Share
@@ -39,8 +39,7 @@ IN_FILES = (
 def gathered(frame: DataFrame, ranges: Ranges) -> DataFrame:
     """The frame in fewer partitions, where there is little in each: a task writes a file per topic and date."""
     places = sum(len(rows) for rows in ranges.values())
-    offsets = sum(end - start for rows in ranges.values() for start, end in rows.values())
-    tasks = frame.sparkSession.sparkContext.defaultParallelism + offsets // RECORDS_OF_A_TASK
+    tasks = frame.sparkSession.sparkContext.defaultParallelism + offsets_in(ranges) // RECORDS_OF_A_TASK
     return frame.coalesce(tasks) if tasks < places else frame
 
 

@@ -81,6 +81,8 @@ class ArchiveDirectory:
 
     def create_text(self, path: str, text: str) -> bool:
         """Write a file that is there whole or not at all; False, and nothing changes, where the name is taken."""
+        from py4j.protocol import Py4JJavaError
+
         if self._local is not None:
             return _create_local(self._local / path, text.encode())
         with _file_errors(path):
@@ -96,7 +98,7 @@ class ArchiveDirectory:
             array[0] = none
             try:
                 context.rename(partial, self._path(path), array)
-            except Exception as error:
+            except Py4JJavaError as error:
                 if "FileAlreadyExists" not in str(error):
                     raise
                 self._system.delete(partial, False)
@@ -118,13 +120,13 @@ class ArchiveDirectory:
             self._system.delete(self._path(path), True)
 
     def sync(self, paths: list[str]) -> None:
-        """Make local files durable. Other file systems do it when a file is closed, or never."""
+        """Make local files durable, with their names. Other file systems do it when a file is closed, or never."""
         if self._local is None:
             return
-        for path in paths:
-            _fsync(self._local / path)
-        for directory in {self._local / path for path in paths}:
-            _fsync(directory.parent)
+        directories = {str(parent) for path in paths for parent in Path(path).parents}
+        for path in (*paths, *sorted(directories)):
+            with _file_errors(path):
+                _fsync(self._local / path)
 
     def _path(self, path: str) -> Any:
         return self._jvm.org.apache.hadoop.fs.Path(self._root, path) if path else self._root

@@ -29,20 +29,25 @@ def read_archive(spark: SparkSession, path: str, topics: Sequence[str] = ()) -> 
         return archived_records(spark, store, store.load(), topics)
 
 
+def check_archived(store: ArchiveStore, state: ArchiveState, topics: Sequence[str]) -> None:
+    """Raises ArchiveMismatch where there is no archive, or not with these topics."""
+    if not state.topics:
+        raise ArchiveMismatch(f"{store.directory.root} is no archive")
+    unknown = sorted(set(topics) - set(state.topics))
+    if unknown:
+        raise ArchiveMismatch(f"The archive has no topic '{unknown[0]}'; it has {', '.join(sorted(state.topics))}")
+
+
 def archived_records(
     spark: SparkSession, store: ArchiveStore, state: ArchiveState, topics: Sequence[str] = ()
 ) -> DataFrame:
     """Raises ArchiveMismatch."""
     from pyspark.sql.functions import lit
 
-    if not state.topics:
-        raise ArchiveMismatch(f"{store.directory.root} is no archive")
-    unknown = sorted(set(topics) - set(state.topics))
-    if unknown:
-        raise ArchiveMismatch(f"The archive has no topic '{unknown[0]}'; it has {', '.join(sorted(state.topics))}")
+    check_archived(store, state, topics)
     frames = []
     for topic in topics or sorted(state.topics):
-        uris = [store.directory.uri(store.place(file)) for file in state.topic_files(topic)]
+        uris = [store.directory.uri(path) for path in store.places(state.topic_files(topic))]
         reader = spark.read.schema(IN_FILES)
         frame = reader.parquet(*uris) if uris else spark.createDataFrame([], IN_FILES)
         frames.append(frame.withColumn("topic", lit(topic)).select(*COLUMNS))

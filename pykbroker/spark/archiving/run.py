@@ -8,17 +8,17 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ..errors import ArchiveDamaged, ArchiveMismatch, Cancelled, ClusterUnavailable, JobFailed
 from ..failures import job_errors
-from ..progress import Listener, Progress
+from ..progress import Listener, Progress, names_of
 from ..reading import Ranges, read_ranges
 from ..session import pipeline_session
-from ..source import ClusterEnds, ends_of, ends_of_epochs, matching_topics, offsets_at
+from ..source import ClusterEnds, ends_of, ends_of_epochs, ids_of, matching_topics, offsets_at
 from .batches import check_ranges, gathered, write_files
 from .compaction import compact
 from .files import ArchiveDirectory
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 
 _TRIES = 5
 _FIRST_PAUSE_S = 1.0
-_NAMED_TOPICS = 5
 
 
 def archive(
@@ -158,11 +157,8 @@ class _Run:
         options, say = self._options, self._listener.say
         partitions = sum(map(len, plan.values()))
         verb = "Would archive" if options.dry_run else "Archiving"
-        names = ", ".join(sorted(plan)[:_NAMED_TOPICS])
-        if len(plan) > _NAMED_TOPICS:
-            names += f" and {len(plan) - _NAMED_TOPICS} more"
         say(
-            f"{verb} {names}: {offsets_left(plan):,} offsets (partitions: {partitions}), into "
+            f"{verb} {names_of(plan)}: {offsets_left(plan):,} offsets (partitions: {partitions}), into "
             f"{self._store.directory.root}, which has {self._state.number} commits"
         )
         for topic, rows in plan.items():
@@ -198,7 +194,7 @@ class _Run:
         frame = read_ranges(self._spark, options.source, ranges, options.isolation_level)
         files = write_files(gathered(frame, ranges), self._store.directory, staging, options.codec)
         check_ranges(files, ranges)
-        _check_same_topics(cluster, ends_of(options.source, list(ranges), options.isolation_level))
+        _check_same_topics(cluster, ids_of(options.source, list(ranges)))
         commit = Commit(
             number=state.number + 1,
             at_ms=time.time_ns() // 1_000_000,
@@ -261,8 +257,8 @@ def _reads(plan: Plan, ranges: Ranges) -> dict[str, dict[int, Read]]:
     }
 
 
-def _check_same_topics(before: ClusterEnds, after: ClusterEnds) -> None:
+def _check_same_topics(before: ClusterEnds, after: Mapping[str, str]) -> None:
     """Raises ArchiveMismatch: ids are never used again, so a topic that has the same one was there all the time."""
-    for name, topic in after.topics.items():
-        if topic.topic_id != before.topics[name].topic_id:
+    for name, topic_id in after.items():
+        if topic_id != before.topics[name].topic_id:
             raise ArchiveMismatch(f"The topic '{name}' was deleted and created again while it was read")

@@ -8,6 +8,8 @@ record once at most, and each of them once the last commit is settled.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from ..errors import ArchiveBusy, ArchiveDamaged
 from .files import ArchiveDirectory
 from .manifest import (
@@ -43,11 +45,17 @@ class ArchiveStore:
             raise ArchiveDamaged(f"{self.directory.root} has files, and no manifest of an archive")
         return state
 
-    def place(self, file: ArchivedFile) -> str:
-        """The path where the file is now: those of the last commit may still be on their way."""
-        if self._last is not None and file in self._last.added and not self.directory.exists(file.path):
-            return f"{self._last.staging}/{file.path}"
-        return file.path
+    def places(self, files: Iterable[ArchivedFile]) -> list[str]:
+        """The paths where the files are now: those of the last commit may still be on their way."""
+        last = self._last
+        moving = {file.path for file in last.added} if last is not None else set()
+
+        def place(path: str) -> str:
+            if last is None or path not in moving or self.directory.exists(path):
+                return path
+            return f"{last.staging}/{path}"
+
+        return [place(file.path) for file in files]
 
     def staging(self, state: ArchiveState, run_id: str) -> str:
         """The directory for the files of the next commit."""
@@ -84,6 +92,7 @@ class ArchiveStore:
             if not self.directory.move(staged, file.path) and not self.directory.exists(file.path):
                 self.check_alone(commit.number)
                 raise ArchiveDamaged(f"{file.path} of commit {commit.number} is neither staged nor in its place")
+        self.directory.sync([file.path for file in commit.added])  # before what a power cut would need goes
         for name in self.directory.names(_STAGING):
             number = name.partition("-")[0]
             if number.isdigit() and int(number) <= commit.number:

@@ -25,10 +25,7 @@ PERIODS_HOURS = (1, 24, 168, 730, 8760, 87_600, 8_760_000)
 
 
 def blocks_of(records: DataFrame) -> DataFrame:
-    """A row for each partition, block and hour.
-
-    `largest` is the size of its largest record, times sixteen, plus that record's place in the block.
-    """
+    """A row for each partition, block and hour."""
     from pyspark.sql.functions import expr
 
     sums = {
@@ -38,7 +35,7 @@ def blocks_of(records: DataFrame) -> DataFrame:
         "null_values": "SUM(INT(value IS NULL))",
         "checksum": f"SUM({RECORD_HASH})",
         "content_checksum": f"SUM({CONTENT_HASH})",
-        "largest": f"MAX(SHIFTLEFT(BIGINT({SIZE}), {_SHIFT}) | (offset & {BLOCK - 1}))",
+        "largest": f"MAX({SIZE})",
     }
     times = {
         name: f"MAX(IF((offset & {BLOCK - 1}) = {place}, unix_micros(timestamp), NULL))"
@@ -51,8 +48,8 @@ def blocks_of(records: DataFrame) -> DataFrame:
     ).agg(*(expr(text).alias(name) for name, text in (sums | times).items()))
 
 
-def partition_reports(blocks: DataFrame, listed: int) -> tuple[list[PartitionReport], list[Gap]]:
-    """The partitions that have records, and the longest gaps."""
+def partition_reports(blocks: DataFrame) -> list[PartitionReport]:
+    """The partitions that have records."""
     from pyspark.sql.functions import expr
 
     lined_up = _lined_up(blocks)
@@ -97,8 +94,32 @@ def partition_reports(blocks: DataFrame, listed: int) -> tuple[list[PartitionRep
         )
         for row in rows
     ]
-    any_missing = any(report.missing_offsets for report in reports)
-    return sorted(reports, key=lambda each: each.partition), _gaps(lined_up, listed) if any_missing else []
+    return sorted(reports, key=lambda each: each.partition)
+
+
+def longest_gaps(blocks: DataFrame, listed: int) -> list[Gap]:
+    from pyspark.sql.functions import expr
+
+    missing: list[Column] = [expr(f"{name} IS NULL") for name in _TIMES]
+    incomplete = reduce(lambda one, other: one | other, missing) | expr("first_offset > offset_before + 1")
+    offsets = ", ".join(
+        f"IF({name} IS NULL, NULL, SHIFTLEFT(block, {_SHIFT}) + {place})" for place, name in enumerate(_TIMES)
+    )
+    rows = (
+        _lined_up(blocks)
+        .where(incomplete)
+        .selectExpr("partition", f"FILTER(ARRAY(offset_before, {offsets}), each -> each IS NOT NULL) AS offsets")
+        .selectExpr(
+            "partition",
+            "EXPLODE(ZIP_WITH(SLICE(offsets, 1, SIZE(offsets) - 1), SLICE(offsets, 2, SIZE(offsets)), (one, next) -> "
+            "STRUCT(one + 1 AS first, next - 1 AS last))) AS gap",
+        )
+        .where("gap.last >= gap.first")
+        .orderBy(expr("gap.first - gap.last"), "partition", "gap.first")
+        .limit(listed)
+        .collect()
+    )
+    return [Gap(row["partition"], row["gap"]["first"], row["gap"]["last"]) for row in rows]
 
 
 def periods(blocks: DataFrame) -> tuple[int, list[PeriodReport]]:
@@ -133,7 +154,7 @@ def largest_blocks(blocks: DataFrame, count: int) -> list[tuple[int, int]]:
     from pyspark.sql.functions import expr
 
     by_size = blocks.groupBy("partition", "block").agg(expr("MAX(largest)").alias("largest"))
-    rows = by_size.orderBy(expr("largest DESC"), "partition", "block").limit(count).collect()
+    rows = by_size.orderBy(expr("largest").desc(), "partition", "block").limit(count).collect()
     return [(row["partition"], row["block"] << _SHIFT) for row in rows]
 
 
@@ -157,27 +178,3 @@ def _lined_up(blocks: DataFrame) -> DataFrame:
     return ended.withColumn("offset_before", lag("last_offset").over(order)).withColumn(
         "time_before", lag("last_time").over(order)
     )
-
-
-def _gaps(lined_up: DataFrame, listed: int) -> list[Gap]:
-    from pyspark.sql.functions import expr
-
-    missing: list[Column] = [expr(f"{name} IS NULL") for name in _TIMES]
-    incomplete = reduce(lambda one, other: one | other, missing) | expr("first_offset > offset_before + 1")
-    offsets = ", ".join(
-        f"IF({name} IS NULL, NULL, SHIFTLEFT(block, {_SHIFT}) + {place})" for place, name in enumerate(_TIMES)
-    )
-    rows = (
-        lined_up.where(incomplete)
-        .selectExpr("partition", f"FILTER(ARRAY(offset_before, {offsets}), each -> each IS NOT NULL) AS offsets")
-        .selectExpr(
-            "partition",
-            "EXPLODE(ZIP_WITH(SLICE(offsets, 1, SIZE(offsets) - 1), SLICE(offsets, 2, SIZE(offsets)), (one, next) -> "
-            "STRUCT(one + 1 AS first, next - 1 AS last))) AS gap",
-        )
-        .where("gap.last >= gap.first")
-        .orderBy(expr("gap.first - gap.last"), "partition", "gap.first")
-        .limit(listed)
-        .collect()
-    )
-    return [Gap(row["partition"], row["gap"]["first"], row["gap"]["last"]) for row in rows]

@@ -9,7 +9,7 @@ from .report import KeyReport, KeysReport
 from .subjects import Stretch, Subject, key_text
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, Row
 
 
 def keys_report(subject: Subject, listed: int) -> KeysReport:
@@ -22,9 +22,9 @@ def keys_report(subject: Subject, listed: int) -> KeysReport:
         totals = keys.agg(
             expr("COUNT(1)").alias("distinct"), expr("COUNT_IF(partitions > 1)").alias("scattered")
         ).collect()[0]
-        heaviest = keys.orderBy(expr("records DESC"), "hash").limit(listed).collect()
+        heaviest = keys.orderBy(expr("records").desc(), "hash").limit(listed).collect()
         scattered = (
-            keys.where("partitions > 1").orderBy(expr("records DESC"), "hash").limit(listed).collect()
+            keys.where("partitions > 1").orderBy(expr("records").desc(), "hash").limit(listed).collect()
             if totals["scattered"]
             else []
         )
@@ -36,12 +36,9 @@ def keys_report(subject: Subject, listed: int) -> KeysReport:
         for each in subject.find([Stretch(partition, offset, offset + 1) for partition, offset in sorted(places)])
     }
 
-    def report(row: object) -> KeyReport:
-        partition, offset, records, size_bytes, partitions = (
-            row[name]  # type: ignore[index]
-            for name in ("partition", "offset", "records", "size_bytes", "partitions")
-        )
-        return KeyReport(found.get((partition, offset)), partition, offset, records, size_bytes, partitions)
+    def report(row: Row) -> KeyReport:
+        key = found.get((row["partition"], row["offset"]))
+        return KeyReport(key, row["partition"], row["offset"], row["records"], row["size_bytes"], row["partitions"])
 
     return KeysReport(
         totals["distinct"], totals["scattered"], [report(row) for row in heaviest], [report(row) for row in scattered]

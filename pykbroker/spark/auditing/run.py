@@ -11,18 +11,18 @@ from typing import TYPE_CHECKING
 from ..archiving.files import ArchiveDirectory
 from ..archiving.manifest import ArchiveState
 from ..archiving.plan import check_topics
-from ..archiving.reading import archived_records
+from ..archiving.reading import archived_records, check_archived
 from ..archiving.store import ArchiveStore
-from ..errors import BadOptions
 from ..failures import job_errors
-from ..progress import Listener, Progress
+from ..progress import Listener, Progress, names_of
+from ..reading import offsets_in
 from ..session import pipeline_session
 from ..source import Source, TopicEnds, ends_of, matching_topics
-from .blocks import BLOCK, blocks_of, largest_blocks, partition_reports, periods
+from .blocks import BLOCK, blocks_of, largest_blocks, longest_gaps, partition_reports, periods
 from .comparing import compared, compared_by_content, differences
 from .keys import keys_report
 from .options import AuditOptions
-from .report import AuditReport, Comparison, KeysReport, LargeRecord, TopicReport
+from .report import AuditReport, Comparison, LargeRecord, PartitionReport, TopicReport
 from .subjects import ArchiveSubject, Stretch, Subject, TopicSubject, key_text, open_transactions
 
 if TYPE_CHECKING:
@@ -72,13 +72,11 @@ class _Run:
             options.source, matching_topics(options.source, names, options.topics_matching), options.isolation_level
         )
         if archive is not None:
-            for name in cluster.topics:
-                if name not in archive.state.topics:
-                    raise BadOptions(f"The archive has no topic '{name}'")
+            check_archived(archive.store, archive.state, list(cluster.topics))
             check_topics(archive.state, cluster)
         ranges = {name: _offsets(topic, archive) for name, topic in cluster.topics.items()}
         other = self._other() if options.compare_with is not None else None
-        self._left = sum(end - start for rows in ranges.values() for start, end in rows.values())
+        self._left = offsets_in(ranges)
         self._shuffle_in_parts(self._left)
         self._announce(ranges, f"at {options.source.bootstrap_servers}")
         if options.dry_run:
@@ -90,17 +88,17 @@ class _Run:
                 report = self._topic(subject, blocks, sorted(ranges[name]), options.source)
                 topics.append(report)
                 if archive is not None:
-                    archived, comparison = self._beside_archive(report, blocks, cluster.topics[name], archive)
-                    damage += _damage(archive.state, archived)
+                    found, comparison = self._beside_archive(report, blocks, cluster.topics[name], archive)
+                    damage += found
                     comparisons.append(comparison)
                 if other is not None:
-                    comparisons.append(self._beside_topic(report, other))
+                    comparisons.append(self._beside_topic(report, sorted(ranges[name]), other))
         return AuditReport(at_ms, cluster.cluster_id, topics, comparisons, damage)
 
     def _open_archive(self, path: str) -> _Archive:
         store = ArchiveStore(ArchiveDirectory(self._spark, path))
         state = store.load()
-        archived_records(self._spark, store, state, self._options.topics[:1] if self._options.source is None else ())
+        check_archived(store, state, self._options.topics if self._options.source is None else ())
         return _Archive(store, state)
 
     def _shuffle_in_parts(self, offsets: int) -> None:
@@ -111,8 +109,7 @@ class _Run:
     def _announce(self, ranges: Mapping[str, Offsets], where: str) -> None:
         verb = "Would read" if self._options.dry_run else "Reading"
         partitions = sum(map(len, ranges.values()))
-        names = ", ".join(sorted(ranges)[:5]) + (f" and {len(ranges) - 5} more" if len(ranges) > 5 else "")
-        self._listener.say(f"{verb} {names} {where}: {self._left:,} offsets (partitions: {partitions})")
+        self._listener.say(f"{verb} {names_of(ranges)} {where}: {self._left:,} offsets (partitions: {partitions})")
 
     # ---- one table of records
 
@@ -120,13 +117,13 @@ class _Run:
         self, subject: Subject, blocks: DataFrame, partitions: Sequence[int], source: Source | None
     ) -> TopicReport:
         listed = self._options.listed
-        rows, gaps = partition_reports(blocks, listed)
+        rows = partition_reports(blocks)
         hours, found = periods(blocks)
         report = TopicReport(
             name=subject.name,
             origin=subject.origin,
             partitions=rows,
-            gaps=gaps,
+            gaps=longest_gaps(blocks, listed) if any(row.missing_offsets for row in rows) else [],
             period_hours=hours,
             periods=found,
             largest=_largest(subject, blocks, listed),
@@ -148,17 +145,19 @@ class _Run:
             }
             for name in names
         }
-        self._left = sum(end - start for rows in ranges.values() for start, end in rows.values())
+        self._left = offsets_in(ranges)
         self._shuffle_in_parts(self._left)
         self._announce(ranges, f"in {archive.store.directory.root}")
         if self._options.dry_run:
             return AuditReport(at_ms, None, [])
-        topics = []
+        topics, damage = [], []
         for name in names:
             subject = self._archived(archive, name)
             with _kept(blocks_of(subject.records())) as blocks:
-                topics.append(self._topic(subject, blocks, sorted(ranges[name]), None))
-        return AuditReport(at_ms, None, topics, [], [line for each in topics for line in _damage(archive.state, each)])
+                report = self._topic(subject, blocks, sorted(ranges[name]), None)
+            topics.append(report)
+            damage += _damage(archive.state, subject, report.partitions)
+        return AuditReport(at_ms, None, topics, [], damage)
 
     def _archived(self, archive: _Archive, name: str) -> ArchiveSubject:
         frame = archived_records(self._spark, archive.store, archive.state, [name])
@@ -168,28 +167,30 @@ class _Run:
 
     def _beside_archive(
         self, report: TopicReport, blocks: DataFrame, topic: TopicEnds, archive: _Archive
-    ) -> tuple[TopicReport, Comparison]:
-        """The archive as a whole, and beside the offsets that the topic still has."""
+    ) -> tuple[list[str], Comparison]:
+        """The damage of the archive as a whole, and a comparison of the offsets that the topic still has."""
         subject = self._archived(archive, report.name)
         known = archive.state.topics[report.name].partitions
-        deleted = {each: topic.partitions[each].start for each, row in known.items()}
-        cut = {each: start for each, start in deleted.items() if start > known[each].start_offset}
+        cut = {
+            each: topic.partitions[each].start
+            for each, row in known.items()
+            if topic.partitions[each].start > row.start_offset
+        }
         with _kept(blocks_of(subject.records())) as whole:
-            rows, gaps = partition_reports(whole, self._options.listed)
-            hours, found = periods(whole)
-            archived = TopicReport(report.name, subject.origin, rows, gaps, hours, found, [], _NO_KEYS, [])
+            rows = partition_reports(whole)
+            damage = _damage(archive.state, subject, rows)
             if not cut:
-                return archived, self._compared(report, blocks, archived, whole, topic, archive)
+                return damage, self._compared(report, blocks, subject, rows, whole, topic, archive)
         with _kept(blocks_of(_from_offsets(self._spark, subject.records(), cut))) as part:
-            rows, gaps = partition_reports(part, self._options.listed)
-            there = TopicReport(report.name, subject.origin, rows, gaps, hours, [], [], _NO_KEYS, [])
-            return archived, self._compared(report, blocks, there, part, topic, archive)
+            rows = partition_reports(part)
+            return damage, self._compared(report, blocks, subject, rows, part, topic, archive)
 
     def _compared(
         self,
         report: TopicReport,
         blocks: DataFrame,
-        archived: TopicReport,
+        archived: ArchiveSubject,
+        archived_rows: Sequence[PartitionReport],
         archived_blocks: DataFrame,
         topic: TopicEnds,
         archive: _Archive,
@@ -199,7 +200,7 @@ class _Run:
             max(0, ends.end - (known[each].next_offset if each in known else ends.start))
             for each, ends in topic.partitions.items()
         )
-        rows = compared(sorted(known), report.partitions, archived.partitions)
+        rows = compared(sorted(known), report.partitions, archived_rows)
         unequal = any(not row.equal for row in rows)
         return Comparison(
             f"{report.name} at {report.origin}",
@@ -218,16 +219,11 @@ class _Run:
         ends = ends_of(source, [name], options.isolation_level).topics[name]
         return TopicSubject(self._spark, source, name, _offsets(ends, None), options.isolation_level)
 
-    def _beside_topic(self, report: TopicReport, other: TopicSubject) -> Comparison:
+    def _beside_topic(self, report: TopicReport, partitions: Sequence[int], other: TopicSubject) -> Comparison:
         with _kept(blocks_of(other.records())) as blocks:
-            rows, _ = partition_reports(blocks, self._options.listed)
-        assert self._options.source is not None
-        ends = ends_of(self._options.source, [report.name], self._options.isolation_level).topics[report.name]
-        partitions = compared_by_content(sorted(ends.partitions), sorted(other.ranges), report.partitions, rows)
-        return Comparison(f"{report.name} at {report.origin}", f"{other.name} at {other.origin}", partitions, [])
-
-
-_NO_KEYS = KeysReport(0, 0, [], [])
+            rows = partition_reports(blocks)
+        found = compared_by_content(partitions, sorted(other.ranges), report.partitions, rows)
+        return Comparison(f"{report.name} at {report.origin}", f"{other.name} at {other.origin}", found, [])
 
 
 def _offsets(topic: TopicEnds, archive: _Archive | None) -> dict[int, tuple[int, int]]:
@@ -255,9 +251,9 @@ def _largest(subject: Subject, blocks: DataFrame, listed: int) -> list[LargeReco
     return [LargeRecord(each.partition, each.offset, each.size_bytes, key_text(each.key)) for each in found[:listed]]
 
 
-def _damage(state: ArchiveState, archived: TopicReport) -> list[str]:
+def _damage(state: ArchiveState, archived: ArchiveSubject, rows: Sequence[PartitionReport]) -> list[str]:
     """Sentences about partitions of an archive whose files are not what the manifest says."""
-    reports = {each.partition: each for each in archived.partitions}
+    reports = {each.partition: each for each in rows}
     found = []
     for partition, row in sorted(state.topics[archived.name].partitions.items()):
         report = reports.get(partition)
