@@ -20,7 +20,7 @@ from xdist.scheduler import LoadScopeScheduling
 from xdist.workermanage import WorkerController
 
 MIXED_CLUSTERS, OWN_CLUSTERS, SHARED_CLUSTER = "mixed clusters", "clusters", "cluster"
-PIPELINES = "pipelines"
+PIPELINES, REPLAYS = "pipelines", "replays"
 
 GROUPS = {
     "compat_tests/clusters/test_rolling_migration.py": MIXED_CLUSTERS,
@@ -39,6 +39,7 @@ GROUPS = {
     "compat_tests/test_standard_library.py": "library",
     "spark_compat/test_archive": PIPELINES,
     "spark_compat/test_audit": PIPELINES,
+    "spark_compat/test_replay": REPLAYS,
     "spark_compat/": "spark",
     "tests/protocol/test_schema_parity.py": "schemas",
     "tests/test_packaging.py": "packages",
@@ -48,6 +49,7 @@ GROUPS = {
 SECONDS = {
     "spark": 240,
     PIPELINES: 300,
+    REPLAYS: 250,
     MIXED_CLUSTERS: 180,
     "compat_tests/chaos/test_chaos.py": 150,
     "compat_tests/exactly_once/test_copies.py": 100,

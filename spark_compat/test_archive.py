@@ -19,7 +19,7 @@ from pykbroker.spark import ArchiveOptions, Listener, Source, archive, read_arch
 from pykbroker.spark.archiving.files import ArchiveDirectory
 from pykbroker.spark.errors import ArchiveDamaged, ArchiveMismatch, BadOptions, ClusterUnavailable, RecordsLost
 from pykbroker.spark.jvm import hadoop_configuration
-from spark_compat.archives import archive_command, archive_topics, assert_archived, commits
+from spark_compat.pipelines import archive_command, archive_topics, assert_archived, commits
 from spark_compat.streams import numbers, write_numbers
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from pykbroker.spark import read_archive
 from pykbroker.spark.archiving import run as archive_run
 from pykbroker.spark.archiving.files import ArchiveDirectory
 from pykbroker.spark.errors import ArchiveBusy, NoRoom
-from spark_compat.archives import archive_command, archive_topics, assert_archived, commits
+from spark_compat.pipelines import archive_command, archive_topics, assert_archived, commits
 from spark_compat.processes import QueryProcess
 from spark_compat.streams import numbers, write_batch, write_numbers
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import random
 import re
-import subprocess
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
@@ -28,8 +27,7 @@ from pykbroker.spark.auditing.report import Gap, PartitionReport
 from pykbroker.spark.errors import ArchiveMismatch, BadOptions
 from pykbroker.spark.reading import read_ranges
 from pykbroker.spark.session import pipeline_session
-from spark_compat.archives import PYKBROKER, archive_topics, records_of
-from spark_compat.session import connector_jars
+from spark_compat.pipelines import archive_topics, records_of, run_command
 from spark_compat.streams import read_batch, write_batch, write_numbers
 
 if TYPE_CHECKING:
@@ -280,7 +278,9 @@ def test_an_archive_with_damage(spark: SparkSession, broker: Broker, topic: str,
     (written,) = (tmp_path / "forged").glob("*.parquet")
     file.write_bytes(written.read_bytes())
     file.with_name(f".{file.name}.crc").unlink()
-    done = run_command(spark, broker, "--topic", topic, "--archive", str(path), "--html", str(tmp_path / "page.html"))
+    done = run_command(
+        spark, broker, "audit", "--topic", topic, "--archive", str(path), "--html", str(tmp_path / "page.html")
+    )
     assert done.returncode == 3, done.stderr
     assert f"PROBLEM: the files of {topic}-{partition} in file:{path} hold 50 records" in done.stdout
     assert f"PROBLEM: {topic} at {broker.bootstrap} and its archive in file:{path} differ" in done.stdout
@@ -315,7 +315,7 @@ def test_the_command(spark: SparkSession, broker: Broker, topic: str, tmp_path: 
     empty = f"{topic}-empty"
     create_topic(broker, empty, 1)
     page = tmp_path / "page.html"
-    done = run_command(spark, broker, "--topic", topic, "--topic", empty, "--json", "--html", str(page))
+    done = run_command(spark, broker, "audit", "--topic", topic, "--topic", empty, "--json", "--html", str(page))
     assert done.returncode == 0, done.stderr
     assert f"Reading {topic}, {empty} at {broker.bootstrap}: 30 offsets (partitions: 3)" in done.stderr
     report = json.loads(done.stdout)
@@ -339,12 +339,6 @@ def test_a_page_shows_what_a_producer_sent_as_text(spark: SparkSession, broker: 
     page = page_of(report)
     assert "<script>alert(1)" not in page
     assert "&lt;script&gt;alert(1)&lt;/script&gt;" in page
-
-
-def run_command(spark: SparkSession, broker: Broker, *options: str) -> subprocess.CompletedProcess[str]:
-    command = [*PYKBROKER, "spark", "audit", "--bootstrap-server", broker.bootstrap, "--master", "local[2]"]
-    command += ["--jars", connector_jars(spark).replace("file://", ""), *options]
-    return subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
 
 
 def test_records_are_the_same_in_both(spark: SparkSession, broker: Broker, topic: str, tmp_path: Path) -> None:

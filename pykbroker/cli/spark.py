@@ -9,6 +9,7 @@ from .lazy_group import LazyGroup
 _COMMANDS = {
     "archive": "Copy topics to Parquet files, exactly once, and go on where the last run ended.",
     "audit": "Read whole topics or archives, report what is in them, and compare them.",
+    "replay": "Write records of an archive to a topic, those that it does not have.",
 }
 
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from .command import ClientCommand, CommandFailed
+from .command import ClientCommand
 from .output import Column, print_table
-from .spark_options import run_pipeline, size_text, spark_options
+from .spark_options import milliseconds, run_pipeline, size_text, spark_options
 
 if TYPE_CHECKING:
     from pykbroker.spark.archiving.options import ArchiveSummary
@@ -101,7 +101,7 @@ def command(
         path=path,
         topics=topics,
         topics_matching=topics_matching,
-        until=until if until == "now" else _milliseconds(until),
+        until=until if until == "now" else milliseconds(until, "--until expects 'now' or"),
         follow=follow,
         isolation_level=isolation_level,
         max_batch_records=max_batch_records,
@@ -132,15 +132,3 @@ def _print_summary(summary: ArchiveSummary) -> None:
         f"Added {summary.records:,} records, {size_text(summary.size_bytes)}, in {summary.commits} commits: "
         f"{summary.files} files, {size_text(summary.file_bytes)}. {summary.left:,} offsets are left."
     )
-
-
-def _milliseconds(text: str) -> int:
-    from datetime import UTC, datetime
-
-    try:
-        at = datetime.fromisoformat(text)
-    except ValueError:
-        raise CommandFailed(
-            f"--until expects 'now' or a time such as 2026-11-25T12:00:00+00:00, not '{text}'"
-        ) from None
-    return int((at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp() * 1000)

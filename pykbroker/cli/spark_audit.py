@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,10 +12,11 @@ import click
 
 from .command import ClientCommand
 from .output import Column, print_table
-from .spark_options import run_pipeline, size_text, spark_options
+from .spark_options import run_pipeline, selection_options, size_text, spark_options
 
 if TYPE_CHECKING:
-    from pykbroker.spark.auditing.report import AuditReport, Comparison, TopicReport
+    from pykbroker.spark.archiving.selection import Selection
+    from pykbroker.spark.auditing.report import AuditReport, Comparison, Difference, ReplayReport, TopicReport
     from pykbroker.spark.session import SessionOptions
     from pykbroker.spark.source import Source
 
@@ -40,6 +42,12 @@ _COLUMNS = (
     "--archive", metavar="DIRECTORY", help="Compare the topics with this archive; all of its topics by default."
 )
 @click.option("--archive-only", is_flag=True, help="Look at the archive, and ask no cluster.")
+@click.option(
+    "--replayed-from",
+    metavar="TOPIC",
+    help="The topic of the archive that was replayed to this one: all of it, or --offsets, --from, --until.",
+)
+@selection_options
 @click.option("--compare-with", metavar="TOPIC", help="Compare keys, values and headers with those of another topic.")
 @click.option("--compare-bootstrap-server", metavar="HOST:PORT", help="Where that topic is, if elsewhere.")
 @click.option(
@@ -68,6 +76,8 @@ def command(
     topics_matching: str | None,
     archive: str | None,
     archive_only: bool,
+    replayed_from: str | None,
+    selection: Selection,
     compare_with: str | None,
     compare_bootstrap_server: str | None,
     isolation_level: str,
@@ -93,6 +103,8 @@ def command(
         compare_source=replace(source, bootstrap_servers=compare_bootstrap_server)
         if compare_bootstrap_server
         else None,
+        replayed_from=replayed_from,
+        selection=selection,
         isolation_level=isolation_level,
         listed=listed,
         dry_run=dry_run,
@@ -114,6 +126,8 @@ def _print(report: AuditReport) -> None:
         _print_topic(topic)
     for comparison in report.comparisons:
         _print_comparison(comparison)
+    for replay in report.replays:
+        _print_replay(replay)
     for line in report.problems:
         click.echo(f"PROBLEM: {line}")
 
@@ -154,7 +168,24 @@ def _print_comparison(comparison: Comparison) -> None:
     verdict = "equal" if comparison.equal else f"{equal} of {len(comparison.partitions)} partitions are equal"
     newer = f"; {comparison.newer_offsets:,} offsets are newer" if comparison.newer_offsets else ""
     click.echo(f"{comparison.left} beside {comparison.right}: {verdict}{newer}")
-    for each in comparison.differences:
+    _print_differences(comparison.differences)
+
+
+def _print_replay(replay: ReplayReport) -> None:
+    expected = sum(each.records for each in replay.partitions)
+    there = sum(each.replayed for each in replay.partitions)
+    times = "" if replay.timestamps_compared else "; its timestamps are its own, and were not compared"
+    others = f"; {replay.other_records:,} records are from elsewhere" if replay.other_records else ""
+    click.echo(
+        f"{replay.name} at {replay.origin} beside {replay.archived_topic} in {replay.archive}: "
+        f"{'equal' if replay.equal else 'different'}, {there:,} of {expected:,} records are there, {replay.twice:,} of "
+        f"them again, {replay.steps_back:,} steps back{others}{times}"
+    )
+    _print_differences(replay.differences)
+
+
+def _print_differences(differences: Sequence[Difference]) -> None:
+    for each in differences:
         click.echo(
             f"  partition {each.partition}, offsets {each.first_offset} to {each.last_offset}: {each.records} records, "
             f"there {each.other_records}"

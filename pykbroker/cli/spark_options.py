@@ -74,6 +74,63 @@ def spark_options(function: Callable[..., None]) -> Callable[..., None]:
     return bootstrap_options(decorated)
 
 
+_SELECTION_OPTIONS = (
+    click.option(
+        "--offsets",
+        "offsets",
+        multiple=True,
+        metavar="PARTITION:FIRST:END",
+        help="Offsets of the archive, without END; may be repeated, once for each partition. All by default.",
+    ),
+    click.option("--from", "from_time", metavar="TIME", help="Records of this time or later."),
+    click.option("--until", "until_time", metavar="TIME", help="Records before this time (2026-11-25T12:00:00+00:00)."),
+)
+
+
+def selection_options(function: Callable[..., None]) -> Callable[..., None]:
+    """A part of an archive, as the argument `selection`."""
+
+    @wraps(function)
+    def with_selection(offsets: tuple[str, ...], from_time: str | None, until_time: str | None, **options: Any) -> None:
+        from pykbroker.spark.archiving.selection import Selection
+
+        selection = Selection(
+            None if from_time is None else milliseconds(from_time, "--from expects"),
+            None if until_time is None else milliseconds(until_time, "--until expects"),
+            _ranges(offsets),
+        )
+        function(selection=selection, **options)
+
+    decorated: Callable[..., None] = with_selection
+    for option in reversed(_SELECTION_OPTIONS):
+        decorated = option(decorated)
+    return decorated
+
+
+def _ranges(texts: tuple[str, ...]) -> dict[int, tuple[int, int]]:
+    found: dict[int, tuple[int, int]] = {}
+    for text in texts:
+        numbers = text.split(":")
+        if len(numbers) != 3 or not all(each.isascii() and each.isdigit() and len(each) < 20 for each in numbers):
+            raise CommandFailed(f"--offsets expects PARTITION:FIRST:END, three numbers, not '{text}'")
+        partition, first, end = map(int, numbers)
+        if partition in found:
+            raise CommandFailed(f"--offsets names partition {partition} twice")
+        found[partition] = (first, end)
+    return found
+
+
+def milliseconds(text: str, expected: str) -> int:
+    """A time as milliseconds of Unix time, in UTC where it names no other zone. expected: begins the error."""
+    from datetime import UTC, datetime
+
+    try:
+        at = datetime.fromisoformat(text)
+    except ValueError:
+        raise CommandFailed(f"{expected} a time such as 2026-11-25T12:00:00+00:00, not '{text}'") from None
+    return int((at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp() * 1000)
+
+
 def _source(bootstrap_server: str, command_config: Path | None) -> Source:
     from pykbroker.spark.source import Source
 

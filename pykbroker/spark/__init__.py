@@ -8,8 +8,10 @@ archive(ArchiveOptions(Source("127.0.0.1:9092"), "/data/archive", topics=["order
 from __future__ import annotations
 
 from .archiving import ArchivedPartition, ArchiveOptions, ArchiveSummary, archive, read_archive
+from .archiving.selection import Selection
 from .auditing import AuditOptions, AuditReport, audit
 from .progress import Listener, Progress
+from .replaying import ReplayOptions, ReplaySummary, replay
 from .session import SessionOptions
 from .source import Source
 
@@ -21,9 +23,13 @@ __all__ = [
     "AuditReport",
     "Listener",
     "Progress",
+    "ReplayOptions",
+    "ReplaySummary",
+    "Selection",
     "SessionOptions",
     "Source",
     "archive",
     "audit",
     "read_archive",
+    "replay",
 ]

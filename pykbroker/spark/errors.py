@@ -8,7 +8,7 @@ class PipelineError(Exception):
 
 
 class SparkMissing(PipelineError):
-    """The package pyspark is not installed."""
+    """A package of the extra `spark` is not installed, such as pyspark."""
 
 
 class JavaMissing(PipelineError):
@@ -41,6 +41,14 @@ class ArchiveBusy(PipelineError):
 
 class RecordsLost(PipelineError):
     """Records are gone from the topic that were not read yet."""
+
+
+class WriteFailed(PipelineError):
+    """A record was not acknowledged by the brokers."""
+
+
+class TaskLost(WriteFailed):
+    """A task that writes was lost, and nobody knows how far it came."""
 
 
 class NoRoom(PipelineError):

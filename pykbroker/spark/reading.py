@@ -27,6 +27,39 @@ def offsets_in(ranges: Ranges) -> int:
     return sum(end - start for rows in ranges.values() for start, end in rows.values())
 
 
+def first_of(ranges: Ranges, most: int) -> Ranges:
+    """The first `most` offsets of the ranges together, in each partition its part of them, so that all come to their
+    ends together; where there are more partitions than offsets, some wait.
+    """
+    left = offsets_in(ranges)
+    if left == 0:
+        return {}
+    share = min(1.0, most / left)
+    room = most
+    found: dict[str, dict[int, tuple[int, int]]] = {}
+    for topic, rows in ranges.items():
+        for partition, (start, end) in rows.items():
+            size = end - start
+            taken = min(size, room, size if share == 1.0 else max(1, int(size * share)))
+            if taken > 0:
+                room -= taken
+                found.setdefault(topic, {})[partition] = (start, start + taken)
+    return found
+
+
+def within(records: DataFrame, ranges: Mapping[int, tuple[int, int]]) -> DataFrame:
+    """Those of a topic's records that are in the ranges of their partitions."""
+    from pyspark.sql.functions import broadcast
+
+    rows = [(partition, start, end) for partition, (start, end) in ranges.items() if start < end]
+    if not rows:
+        return records.where("FALSE")
+    # The bounds of all partitions together: files of Parquet are read by them.
+    near = records.where(f"offset >= {min(row[1] for row in rows)} AND offset < {max(row[2] for row in rows)}")
+    limits = records.sparkSession.createDataFrame(rows, "partition INT, `start` BIGINT, `end` BIGINT")
+    return near.join(broadcast(limits), "partition").where("offset >= start AND offset < end").select(*records.columns)
+
+
 def read_ranges(
     spark: SparkSession, source: Source, ranges: Ranges, isolation_level: str, *, fail_on_loss: bool = True
 ) -> DataFrame:

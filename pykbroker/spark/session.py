@@ -32,6 +32,8 @@ SPARK_VERSION = "4.0.0"
 CONNECTOR = f"org.apache.spark:spark-sql-kafka-0-10_2.13:{SPARK_VERSION}"
 CONNECTOR_MB = 62
 OLDEST_JAVA = 17
+RECORDS_OF_A_PART = 2_000_000
+MOST_PARTS = 2000
 IVY_VARIABLE = "PYKBROKER_SPARK_IVY"
 _PROVIDER = "org.apache.spark.sql.kafka010.KafkaSourceProvider"
 _EXCEPTION = re.compile(r"^(?:Exception in thread \S+ )?([\w.$]+(?:Exception|Error): .*)$", re.MULTILINE)
@@ -180,7 +182,15 @@ SQL_SETTINGS = {
     "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
     # Without it Spark sorts what it writes into several directories.
     "spark.sql.maxConcurrentOutputFileWriters": "64",
+    # Of what goes to Python at a time.
+    "spark.sql.execution.arrow.maxBytesPerBatch": str(16 << 20),
 }
+
+
+def shuffle_in_parts(session: SparkSession, records: int) -> None:
+    """Spark's 200 tasks of each shuffle cost more than a few million records do."""
+    parts = max(2 * session.sparkContext.defaultParallelism, records // RECORDS_OF_A_PART)
+    session.conf.set("spark.sql.shuffle.partitions", min(parts, MOST_PARTS))
 
 
 def _check_connector(session: SparkSession) -> None:

@@ -15,6 +15,7 @@ from typing import TypeVar
 import trio
 
 from pykbroker.client.cluster import Cluster, parse_bootstrap_servers
+from pykbroker.client.configs import Resource, ResourceType, describe_configs
 from pykbroker.client.errors import BadInput, ClientError, UnknownTopic
 from pykbroker.client.leader_epochs import end_offsets_for_epochs
 from pykbroker.client.metadata import TopicMetadata
@@ -138,6 +139,15 @@ def ids_of(source: Source, topics: Sequence[str]) -> dict[str, str]:
 
     async def question(cluster: Cluster) -> dict[str, str]:
         return {name: (await cluster.topic(name)).topic_id.hex() for name in topics}
+
+    return ask(source, question)
+
+
+def configs_of(source: Source, topic: str) -> dict[str, str | None]:
+    """The configs of a topic by name, defaults among them. Raises BadOptions, ClusterUnavailable."""
+
+    async def question(cluster: Cluster) -> dict[str, str | None]:
+        return {row.name: row.value for row in await describe_configs(cluster, Resource(ResourceType.TOPIC, topic))}
 
     return ask(source, question)
 

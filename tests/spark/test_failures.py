@@ -11,6 +11,8 @@ from pykbroker.spark.errors import (
     NoRoom,
     PipelineError,
     RecordsLost,
+    SparkMissing,
+    TaskLost,
 )
 from pykbroker.spark.failures import explained
 
@@ -40,6 +42,24 @@ STAGE = (
             STAGE + "what\nCaused by: a.B: first\n\tat x\nCaused by: c.D: the reason\n\tat y",
             JobFailed,
             "c.D: the reason",
+        ),
+        (
+            STAGE + "org.apache.spark.api.python.PythonException: Traceback (most recent call last):\n"
+            '  File "x.py", line 3, in f\n    raise\npykbroker.spark.errors.TaskLost: A task was lost\n\n\tat y',
+            TaskLost,
+            "A task was lost",
+        ),
+        (
+            STAGE + "org.apache.spark.api.python.PythonException: Traceback (most recent call last):\n"
+            "  File \"x.py\", line 3, in f\n    import\nModuleNotFoundError: No module named 'pykbroker'\n\n\tat y",
+            SparkMissing,
+            "Python has no module pykbroker where Spark's tasks run",
+        ),
+        (
+            STAGE + "org.apache.spark.api.python.PythonException: Traceback (most recent call last):\n"
+            '  File "x.py", line 3, in f\n    1 / 0\nZeroDivisionError: division by zero\n\n\tat y\nCaused by: z',
+            JobFailed,
+            "A task of Spark failed: ZeroDivisionError: division by zero",
         ),
         ("An error occurred while calling o1.parquet.\n: a.b.E: reason\n\tat x.Y", JobFailed, "a.b.E: reason"),
         ("something", JobFailed, "something"),

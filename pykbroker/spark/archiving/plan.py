@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from ..errors import ArchiveMismatch, RecordsLost
-from ..reading import Ranges
+from ..reading import Ranges, first_of, offsets_in
 from ..source import ClusterEnds, TopicEnds
 from .manifest import ArchiveState
 
@@ -100,27 +100,19 @@ def _of_topic(state: ArchiveState, topic: TopicEnds, accept_loss: bool) -> dict[
 
 
 def next_batch(plan: Plan, most: int) -> Ranges:
-    """The next ranges, `most` offsets together at most, in each partition its part of them, so that all come to their
-    ends together; where there are more partitions than offsets, some wait.
-    """
-    left = offsets_left(plan)
-    if left == 0:
-        return {}
-    share = min(1.0, most / left)
-    room = most
-    ranges: dict[str, dict[int, tuple[int, int]]] = {}
-    for topic, positions in plan.items():
-        for partition, at in positions.items():
-            size = at.end - at.start
-            taken = min(size, room, size if share == 1.0 else max(1, int(size * share)))
-            if taken > 0:
-                room -= taken
-                ranges.setdefault(topic, {})[partition] = (at.start, at.start + taken)
-    return ranges
+    """The next ranges, `most` offsets together at most (`first_of`)."""
+    return first_of(_ranges_of(plan), most)
 
 
 def offsets_left(plan: Plan) -> int:
-    return sum(max(0, at.end - at.start) for positions in plan.values() for at in positions.values())
+    return offsets_in(_ranges_of(plan))
+
+
+def _ranges_of(plan: Plan) -> Ranges:
+    return {
+        topic: {partition: (at.start, max(at.start, at.end)) for partition, at in positions.items()}
+        for topic, positions in plan.items()
+    }
 
 
 def plan_after(plan: Plan, ranges: Ranges) -> Plan:

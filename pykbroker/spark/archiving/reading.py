@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import reduce
 from typing import TYPE_CHECKING
 
 from ..errors import ArchiveMismatch
 from ..failures import job_errors
-from ..reading import COLUMNS
+from ..reading import COLUMNS, within
 from .batches import IN_FILES
 from .files import ArchiveDirectory
-from .manifest import ArchiveState
+from .manifest import ArchivedFile, ArchiveState
 from .store import ArchiveStore
 
 if TYPE_CHECKING:
@@ -42,13 +42,30 @@ def archived_records(
     spark: SparkSession, store: ArchiveStore, state: ArchiveState, topics: Sequence[str] = ()
 ) -> DataFrame:
     """Raises ArchiveMismatch."""
+    check_archived(store, state, topics)
+    frames = [_records(spark, store, topic, state.topic_files(topic)) for topic in topics or sorted(state.topics)]
+    return reduce(lambda first, second: first.union(second), frames)
+
+
+def archived_ranges(
+    spark: SparkSession, store: ArchiveStore, state: ArchiveState, topic: str, ranges: Mapping[int, tuple[int, int]]
+) -> DataFrame:
+    """The records with these offsets, by partition; files that have none of them are not opened."""
+    files = [file for file in state.topic_files(topic) if _has_any(file, ranges)]
+    return within(_records(spark, store, topic, files), ranges)
+
+
+def _has_any(file: ArchivedFile, ranges: Mapping[int, tuple[int, int]]) -> bool:
+    return any(
+        share.first_offset < ranges[each][1] and share.last_offset >= ranges[each][0]
+        for each, share in file.shares.items()
+        if each in ranges
+    )
+
+
+def _records(spark: SparkSession, store: ArchiveStore, topic: str, files: Iterable[ArchivedFile]) -> DataFrame:
     from pyspark.sql.functions import lit
 
-    check_archived(store, state, topics)
-    frames = []
-    for topic in topics or sorted(state.topics):
-        uris = [store.directory.uri(path) for path in store.places(state.topic_files(topic))]
-        reader = spark.read.schema(IN_FILES)
-        frame = reader.parquet(*uris) if uris else spark.createDataFrame([], IN_FILES)
-        frames.append(frame.withColumn("topic", lit(topic)).select(*COLUMNS))
-    return reduce(lambda first, second: first.union(second), frames)
+    uris = [store.directory.uri(path) for path in store.places(files)]
+    frame = spark.read.schema(IN_FILES).parquet(*uris) if uris else spark.createDataFrame([], IN_FILES)
+    return frame.withColumn("topic", lit(topic)).select(*COLUMNS)

@@ -7,6 +7,8 @@ whatever depends on the order of records (gaps, duplicates, steps back) is exact
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import reduce
 from typing import TYPE_CHECKING
 
@@ -46,6 +48,18 @@ def blocks_of(records: DataFrame) -> DataFrame:
         expr(f"SHIFTRIGHT(offset, {_SHIFT})").alias("block"),
         expr("CAST(FLOOR(unix_seconds(timestamp) / 3600) AS BIGINT)").alias("hour"),
     ).agg(*(expr(text).alias(name) for name, text in (sums | times).items()))
+
+
+@contextmanager
+def kept(blocks: DataFrame) -> Iterator[DataFrame]:
+    """The blocks as a table that is computed once, in memory as far as there is room."""
+    from pyspark import StorageLevel
+
+    table = blocks.persist(StorageLevel.MEMORY_AND_DISK)
+    try:
+        yield table
+    finally:
+        table.unpersist()
 
 
 def partition_reports(blocks: DataFrame) -> list[PartitionReport]:

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 from ..records import MODULUS, checksum_text
 from .blocks import BLOCK
-from .report import ComparedPartition, Difference, PartitionReport
+from .report import EMPTY_CHECKSUM, ComparedPartition, Difference, PartitionReport
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-_NOTHING = ("0" * 16, 0)
+_NOTHING = (EMPTY_CHECKSUM, 0)
 
 
 def compared(

@@ -9,7 +9,7 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .report import AuditReport, Comparison, TopicReport
+from .report import AuditReport, Comparison, Difference, ReplayReport, TopicReport
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -42,7 +42,7 @@ def page_of(report: AuditReport) -> str:
         else '<li class="good">Nothing that must not be</li>'
     )
     topics = "".join(_topic(topic, plotted=place < _PLOTTED_TOPICS) for place, topic in enumerate(report.topics))
-    comparisons = "".join(map(_comparison, report.comparisons))
+    comparisons = "".join([*map(_comparison, report.comparisons), *map(_replay, report.replays)])
     return (
         "<!doctype html><html lang='en'><head><meta charset='utf-8'><title>Audit of topics</title>"
         f"<style>{_STYLE}</style><script>{get_plotlyjs()}</script></head><body>"
@@ -95,15 +95,35 @@ def _comparison(comparison: Comparison) -> str:
          each.other_checksum)
         for each in comparison.partitions
     ]  # fmt: skip
-    differing = [
-        (each.partition, each.first_offset, each.last_offset, each.records, each.other_records)
-        for each in comparison.differences
-    ]
     return (
         f"<h2>{escape(comparison.left)} beside {escape(comparison.right)}</h2><p>{verdict}{newer}</p>"
         + _table("Partition|Records|Records there|Checksum|Checksum there", rows)
-        + _titled("Where they differ", "Partition|From offset|To offset|Records|Records there", differing)
+        + _differences(comparison.differences)
     )
+
+
+def _replay(replay: ReplayReport) -> str:
+    good = replay.equal and not replay.problems
+    verdict = '<b class="good">equal</b>' if good else '<b class="bad">different</b>'
+    times = "" if replay.timestamps_compared else " The topic has timestamps of its own: they were not compared."
+    rows = [
+        (each.partition, each.records, each.replayed, each.twice, each.checksum, each.replayed_checksum)
+        for each in replay.partitions
+    ]
+    return (
+        f"<h2>{escape(replay.name)} at {escape(replay.origin)} beside {escape(replay.archived_topic)} in "
+        f"{escape(replay.archive)}</h2><p>{verdict}; {replay.steps_back:,} steps back, {replay.other_records:,} "
+        f"records from elsewhere.{times}</p>"
+        + _table("Partition of the archive|Records|Replayed|Again|Checksum|Checksum there", rows)
+        + _differences(replay.differences)
+    )
+
+
+def _differences(differences: Sequence[Difference]) -> str:
+    rows = [
+        (each.partition, each.first_offset, each.last_offset, each.records, each.other_records) for each in differences
+    ]
+    return _titled("Where they differ", "Partition|From offset|To offset|Records|Records there", rows)
 
 
 def _plots(topic: TopicReport) -> str:

@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+EMPTY_CHECKSUM = "0" * 16
+"""Of no records."""
+
 
 @dataclass(frozen=True, slots=True)
 class PartitionReport:
@@ -168,6 +171,74 @@ class Comparison:
 
 
 @dataclass(frozen=True, slots=True)
+class ReplayedPartition:
+    """A partition of an archive, and what a topic has of it. records: of the archive. replayed: those of them that the
+    topic has, each counted once. twice: further records with the same identities. The checksums are over all fields but
+    the type of the timestamp, each record counted once.
+    """
+
+    partition: int
+    records: int
+    replayed: int
+    twice: int
+    checksum: str
+    replayed_checksum: str
+
+    @property
+    def equal(self) -> bool:
+        return (self.records, self.checksum) == (self.replayed, self.replayed_checksum)
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayReport:
+    """A topic beside the archive whose records were replayed to it. differences: in offsets of the archive.
+
+    steps_back: records that have a smaller offset in their source than the record in front of them, among those from
+    the same partition of the source in the same partition of the topic. other_records: of the topic, which do not come
+    from there. timestamps_compared: not where the topic has its own.
+    """
+
+    name: str
+    origin: str
+    archived_topic: str
+    archive: str
+    partitions: list[ReplayedPartition]
+    differences: list[Difference]
+    steps_back: int
+    other_records: int
+    timestamps_compared: bool
+
+    @property
+    def missing(self) -> int:
+        return sum(max(0, each.records - each.replayed) for each in self.partitions)
+
+    @property
+    def twice(self) -> int:
+        return sum(each.twice for each in self.partitions)
+
+    @property
+    def equal(self) -> bool:
+        """Each record is there, as it was, whatever is there besides."""
+        return all(each.equal for each in self.partitions)
+
+    @property
+    def problems(self) -> list[str]:
+        what = f"{self.archived_topic} in {self.archive}"
+        found = []
+        if self.missing:
+            found.append(f"{self.name} ({self.origin}) has {self.missing:,} records less than {what}")
+        elif not self.equal:
+            found.append(f"{self.name} ({self.origin}) has other records than {what}")
+        if self.twice:
+            found.append(f"{self.twice:,} records of {what} are in {self.name} ({self.origin}) more than once")
+        if self.steps_back:
+            found.append(
+                f"{self.name} ({self.origin}) has records of {what} in another order: {self.steps_back:,} steps back"
+            )
+        return found
+
+
+@dataclass(frozen=True, slots=True)
 class AuditReport:
     """The whole result. cluster_id: None for an archive alone."""
 
@@ -176,6 +247,7 @@ class AuditReport:
     topics: list[TopicReport]
     comparisons: list[Comparison] = field(default_factory=list)
     damage: list[str] = field(default_factory=list)
+    replays: list[ReplayReport] = field(default_factory=list)
 
     @property
     def problems(self) -> list[str]:
@@ -187,7 +259,8 @@ class AuditReport:
             if each.duplicate_offsets
         ]
         differing = [f"{each.left} and {each.right} differ" for each in self.comparisons if not each.equal]
-        return [*twice, *differing, *self.damage]
+        replayed = [line for each in self.replays for line in each.problems]
+        return [*twice, *differing, *replayed, *self.damage]
 
     def as_json(self) -> dict[str, Any]:
         return asdict(self) | {"problems": self.problems}

@@ -3,33 +3,32 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ..archiving.files import ArchiveDirectory
 from ..archiving.manifest import ArchiveState
 from ..archiving.plan import check_topics
-from ..archiving.reading import archived_records, check_archived
+from ..archiving.reading import archived_ranges, archived_records, check_archived
 from ..archiving.store import ArchiveStore
+from ..errors import BadOptions
 from ..failures import job_errors
+from ..identities import Origin
 from ..progress import Listener, Progress, names_of
-from ..reading import offsets_in
-from ..session import pipeline_session
-from ..source import Source, TopicEnds, ends_of, matching_topics
-from .blocks import BLOCK, blocks_of, largest_blocks, longest_gaps, partition_reports, periods
+from ..reading import offsets_in, within
+from ..session import pipeline_session, shuffle_in_parts
+from ..source import Source, TopicEnds, configs_of, ends_of, matching_topics
+from .blocks import BLOCK, blocks_of, kept, largest_blocks, longest_gaps, partition_reports, periods
 from .comparing import compared, compared_by_content, differences
 from .keys import keys_report
 from .options import AuditOptions
+from .replays import Replay
 from .report import AuditReport, Comparison, LargeRecord, PartitionReport, TopicReport
 from .subjects import ArchiveSubject, Stretch, Subject, TopicSubject, key_text, open_transactions
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-
-RECORDS_OF_A_PART = 2_000_000
-MOST_PARTS = 2000
 
 Offsets = Mapping[int, tuple[int, int]]
 
@@ -66,45 +65,46 @@ class _Run:
             assert archive is not None
             return self._of_archive(at_ms, archive)
         names = options.topics
+        beside = archive if options.replayed_from is None else None
         if archive is not None and not names and options.topics_matching is None:
             names = sorted(archive.state.topics)
         cluster = ends_of(
             options.source, matching_topics(options.source, names, options.topics_matching), options.isolation_level
         )
-        if archive is not None:
-            check_archived(archive.store, archive.state, list(cluster.topics))
-            check_topics(archive.state, cluster)
-        ranges = {name: _offsets(topic, archive) for name, topic in cluster.topics.items()}
+        if beside is not None:
+            check_archived(beside.store, beside.state, list(cluster.topics))
+            check_topics(beside.state, cluster)
+        ranges = {name: _offsets(topic, beside) for name, topic in cluster.topics.items()}
+        replay = None
+        if archive is not None and options.replayed_from is not None:
+            (name,) = ranges
+            replay = self._replay(archive, options.source, name, ranges[name], options.replayed_from)
         other = self._other() if options.compare_with is not None else None
         self._left = offsets_in(ranges)
-        self._shuffle_in_parts(self._left)
+        shuffle_in_parts(self._spark, self._left)
         self._announce(ranges, f"at {options.source.bootstrap_servers}")
         if options.dry_run:
             return AuditReport(at_ms, cluster.cluster_id, [])
         topics, comparisons, damage = [], [], []
         for name in sorted(ranges):
             subject = TopicSubject(self._spark, options.source, name, ranges[name], options.isolation_level)
-            with _kept(blocks_of(subject.records())) as blocks:
+            with kept(blocks_of(subject.records())) as blocks:
                 report = self._topic(subject, blocks, sorted(ranges[name]), options.source)
                 topics.append(report)
-                if archive is not None:
-                    found, comparison = self._beside_archive(report, blocks, cluster.topics[name], archive)
+                if beside is not None:
+                    found, comparison = self._beside_archive(report, blocks, cluster.topics[name], beside)
                     damage += found
                     comparisons.append(comparison)
                 if other is not None:
                     comparisons.append(self._beside_topic(report, sorted(ranges[name]), other))
-        return AuditReport(at_ms, cluster.cluster_id, topics, comparisons, damage)
+        replays = [] if replay is None else [replay.report(topics[0].records, options.listed)]
+        return AuditReport(at_ms, cluster.cluster_id, topics, comparisons, damage, replays)
 
     def _open_archive(self, path: str) -> _Archive:
         store = ArchiveStore(ArchiveDirectory(self._spark, path))
         state = store.load()
         check_archived(store, state, self._options.topics if self._options.source is None else ())
         return _Archive(store, state)
-
-    def _shuffle_in_parts(self, offsets: int) -> None:
-        """Spark's 200 tasks of each shuffle cost more than a few million records do."""
-        parts = max(2 * self._spark.sparkContext.defaultParallelism, offsets // RECORDS_OF_A_PART)
-        self._spark.conf.set("spark.sql.shuffle.partitions", min(parts, MOST_PARTS))
 
     def _announce(self, ranges: Mapping[str, Offsets], where: str) -> None:
         verb = "Would read" if self._options.dry_run else "Reading"
@@ -146,14 +146,14 @@ class _Run:
             for name in names
         }
         self._left = offsets_in(ranges)
-        self._shuffle_in_parts(self._left)
+        shuffle_in_parts(self._spark, self._left)
         self._announce(ranges, f"in {archive.store.directory.root}")
         if self._options.dry_run:
             return AuditReport(at_ms, None, [])
         topics, damage = [], []
         for name in names:
             subject = self._archived(archive, name)
-            with _kept(blocks_of(subject.records())) as blocks:
+            with kept(blocks_of(subject.records())) as blocks:
                 report = self._topic(subject, blocks, sorted(ranges[name]), None)
             topics.append(report)
             damage += _damage(archive.state, subject, report.partitions)
@@ -176,12 +176,12 @@ class _Run:
             for each, row in known.items()
             if topic.partitions[each].start > row.start_offset
         }
-        with _kept(blocks_of(subject.records())) as whole:
+        with kept(blocks_of(subject.records())) as whole:
             rows = partition_reports(whole)
             damage = _damage(archive.state, subject, rows)
             if not cut:
                 return damage, self._compared(report, blocks, subject, rows, whole, topic, archive)
-        with _kept(blocks_of(_from_offsets(self._spark, subject.records(), cut))) as part:
+        with kept(blocks_of(_from_offsets(self._spark, subject.records(), cut))) as part:
             rows = partition_reports(part)
             return damage, self._compared(report, blocks, subject, rows, part, topic, archive)
 
@@ -210,6 +210,26 @@ class _Run:
             newer,
         )
 
+    def _replay(self, archive: _Archive, source: Source, name: str, ranges: Offsets, replayed_from: str) -> Replay:
+        """Raises ArchiveMismatch, BadOptions."""
+        options = self._options
+        check_archived(archive.store, archive.state, [replayed_from])
+        topic = archive.state.topics[replayed_from]
+        selection = options.selection
+        chosen = selection.ranges(replayed_from, topic)
+        own_timestamps = configs_of(source, name).get("message.timestamp.type") == "LogAppendTime"
+        if own_timestamps and selection.by_time:
+            raise BadOptions(f"{name} has timestamps of its own, which do not tell what was to be replayed")
+        archived = archived_ranges(self._spark, archive.store, archive.state, replayed_from, chosen)
+        return Replay(
+            TopicSubject(self._spark, source, name, ranges, options.isolation_level),
+            selection.of_times(archived),
+            archive.store.directory.root,
+            Origin(archive.state.cluster_id or "", replayed_from, topic.topic_id),
+            lambda records: selection.of_times(within(records, chosen)),
+            not own_timestamps,
+        )
+
     def _other(self) -> TopicSubject:
         options = self._options
         source = options.compare_source or options.source
@@ -220,7 +240,7 @@ class _Run:
         return TopicSubject(self._spark, source, name, _offsets(ends, None), options.isolation_level)
 
     def _beside_topic(self, report: TopicReport, partitions: Sequence[int], other: TopicSubject) -> Comparison:
-        with _kept(blocks_of(other.records())) as blocks:
+        with kept(blocks_of(other.records())) as blocks:
             rows = partition_reports(blocks)
         found = compared_by_content(partitions, sorted(other.ranges), report.partitions, rows)
         return Comparison(f"{report.name} at {report.origin}", f"{other.name} at {other.origin}", found, [])
@@ -266,15 +286,3 @@ def _damage(state: ArchiveState, archived: ArchiveSubject, rows: Sequence[Partit
                 f"{there[1] or 'none'}, and the manifest says {row.records:,}, {row.checksum}"
             )
     return found
-
-
-@contextmanager
-def _kept(blocks: DataFrame) -> Iterator[DataFrame]:
-    """The blocks as a table that is computed once, in memory as far as there is room."""
-    from pyspark import StorageLevel
-
-    kept = blocks.persist(StorageLevel.MEMORY_AND_DISK)
-    try:
-        yield kept
-    finally:
-        kept.unpersist()

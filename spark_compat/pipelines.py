@@ -1,13 +1,28 @@
-"""How the tests here archive topics, and what they look for in an archive."""
+"""How the tests here archive topics, replay and audit them, and what they look for in an archive."""
 
 from __future__ import annotations
 
 import json
+import subprocess
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pykbroker.spark import ArchiveOptions, ArchiveSummary, Listener, Source, archive, read_archive
+from pykbroker.spark import (
+    ArchiveOptions,
+    ArchiveSummary,
+    AuditOptions,
+    Listener,
+    ReplayOptions,
+    ReplaySummary,
+    Selection,
+    Source,
+    archive,
+    audit,
+    read_archive,
+    replay,
+)
+from pykbroker.spark.auditing.report import ReplayReport
 from spark_compat.session import connector_jars
 from spark_compat.streams import read_batch
 
@@ -28,10 +43,48 @@ def archive_topics(
     return archive(given, spark=spark, listener=listener)
 
 
-def archive_command(spark: SparkSession, bootstrap: str, topic: str, path: Path, *options: str) -> list[str]:
-    """`pykbroker spark archive`, with the connector that this session has."""
-    command = [*PYKBROKER, "spark", "archive", "--bootstrap-server", bootstrap, "--topic", topic, "--to", str(path)]
+def replay_topic(
+    spark: SparkSession,
+    broker: Broker,
+    path: Path,
+    topic: str,
+    to_topic: str,
+    listener: Listener | None = None,
+    **options: Any,
+) -> ReplaySummary:
+    """options: fields of ReplayOptions."""
+    given = ReplayOptions(Source(broker.bootstrap), str(path), topic, to_topic, **options)
+    return replay(given, spark=spark, listener=listener)
+
+
+def audit_replay(
+    spark: SparkSession, broker: Broker, path: Path, topic: str, to_topic: str, selection: Selection | None = None
+) -> ReplayReport:
+    options = AuditOptions(
+        Source(broker.bootstrap),
+        topics=[to_topic],
+        archive=str(path),
+        replayed_from=topic,
+        selection=selection or Selection(),
+    )
+    (found,) = audit(options, spark=spark).replays
+    return found
+
+
+def spark_command(spark: SparkSession, bootstrap: str, name: str, *options: str) -> list[str]:
+    """`pykbroker spark NAME`, with the connector that this session has."""
+    command = [*PYKBROKER, "spark", name, "--bootstrap-server", bootstrap]
     return [*command, "--master", "local[2]", "--jars", connector_jars(spark).replace("file://", ""), *options]
+
+
+def run_command(spark: SparkSession, broker: Broker, name: str, *options: str) -> subprocess.CompletedProcess[str]:
+    """Whatever its exit code."""
+    command = spark_command(spark, broker.bootstrap, name, *options)
+    return subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+
+
+def archive_command(spark: SparkSession, bootstrap: str, topic: str, path: Path, *options: str) -> list[str]:
+    return spark_command(spark, bootstrap, "archive", "--topic", topic, "--to", str(path), *options)
 
 
 def records_of(frame: DataFrame) -> list[tuple[Any, ...]]:

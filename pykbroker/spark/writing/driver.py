@@ -1,0 +1,143 @@
+"""The driver's side of a job that writes: which task has which partitions, what they tell, and what is left behind."""
+
+from __future__ import annotations
+
+import heapq
+import os
+import sys
+from collections.abc import Collection, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from functools import partial
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
+
+from pykbroker.client.cluster import Cluster
+from pykbroker.client.errors import ClientError
+from pykbroker.client.groups import delete_group
+
+from ..errors import BadOptions, SparkMissing, WriteFailed
+from ..source import Source, ask
+from .job import COLUMNS, OWN_PROPERTIES, WRITTEN_SCHEMA, WriteJob, Written
+from .task import write_batches
+from .transactional import take_over
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_PACKAGES = {"confluent_kafka": "confluent-kafka", "pyarrow": "pyarrow", "pandas": "pandas"}
+_THREADS = 8
+_TASKS_OF_A_CORE = 4
+
+
+def check_packages() -> None:
+    """Raises SparkMissing."""
+    for module, package in _PACKAGES.items():
+        if find_spec(module) is None:
+            raise SparkMissing(f"{package} is not installed: pip install 'pykbroker[spark]'")
+
+
+def check_properties(job: WriteJob) -> None:
+    """Raises BadOptions where librdkafka does not take the properties."""
+    from confluent_kafka import KafkaException, Producer
+
+    own = sorted(OWN_PROPERTIES & set(job.properties))
+    if own:
+        raise BadOptions(f"The producers' property {own[0]} is not to be chosen")
+    try:
+        Producer(job.producer_properties(0))
+    except KafkaException as error:
+        raise BadOptions(f"The producers cannot begin: {error.args[0].str()}") from None
+
+
+def fence(job: WriteJob, partitions: Collection[int]) -> None:
+    """End the transactions that earlier runs have left, and whoever would go on with them. Raises WriteFailed."""
+    with ThreadPoolExecutor(_THREADS) as threads:
+        list(threads.map(partial(take_over, job), partitions))
+
+
+def forget(job: WriteJob, target: Source, partitions: Collection[int]) -> None:
+    """Delete the groups of a job that is done. What cannot be deleted expires with its offsets."""
+    if job.transactions is None:
+        return
+    names = [job.transactions.name(partition) for partition in partitions]
+
+    async def question(cluster: Cluster) -> None:
+        for name in names:
+            with suppress(ClientError):
+                await delete_group(cluster, name)
+
+    ask(target, question)
+
+
+class TopicWriter:
+    """Batches of records, one job of Spark each."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark = spark
+        self._seats: dict[int, list[int]] = {}
+
+    def tasks_of(self, loads: Mapping[int, int], *, at_once: bool) -> dict[int, int]:
+        """The number of a task for each partition of the source. loads: records by partition. at_once: no more tasks
+        than cores, so that none of them waits for another.
+        """
+        cores = self._spark.sparkContext.defaultParallelism
+        tasks = [(0, number) for number in range(min(len(loads), cores if at_once else cores * _TASKS_OF_A_CORE))]
+        found = {}
+        for partition, load in sorted(loads.items(), key=lambda each: -each[1]):
+            least, number = heapq.heappop(tasks)
+            found[partition] = number
+            heapq.heappush(tasks, (least + load, number))
+        return found
+
+    def write(self, job: WriteJob, records: DataFrame, tasks: Mapping[int, int]) -> list[Written]:
+        """Write the records, which have the columns `COLUMNS` and no order. Raises WriteFailed."""
+        rows = self.placed(records, tasks).sortWithinPartitions("partition", "offset").select(*COLUMNS)
+        with _python_of_the_driver(self._spark):
+            found = rows.mapInArrow(partial(write_batches, job), WRITTEN_SCHEMA).collect()
+        written = [Written(*row) for row in found]
+        for each in written:
+            if each.failure is not None:
+                raise WriteFailed(f"Records cannot be written: {each.failure}")
+        return written
+
+    def placed(self, records: DataFrame, tasks: Mapping[int, int]) -> DataFrame:
+        """The records of each partition of the source in its task."""
+        from pyspark.sql.functions import broadcast
+
+        count = max(tasks.values()) + 1
+        seats = self._seats_of(count)
+        places = self._spark.createDataFrame(
+            [(partition, seats[number]) for partition, number in tasks.items()], "partition INT, seat BIGINT"
+        )
+        return records.join(broadcast(places), "partition").repartition(count, "seat")
+
+    def _seats_of(self, count: int) -> list[int]:
+        """Numbers that Spark's hash brings to the tasks 0, 1, 2 …, so that each of them has its own partitions."""
+        if count not in self._seats:
+            found: dict[int, int] = {}
+            size = 64 * count
+            while len(found) < count:
+                numbers = self._spark.range(size).selectExpr("id", f"PMOD(HASH(id), {count}) AS place")
+                found = {
+                    row["place"]: row["id"]
+                    for row in numbers.groupBy("place").agg({"id": "min"}).toDF("place", "id").collect()
+                }
+                size *= 4
+            self._seats[count] = [found[place] for place in range(count)]
+        return self._seats[count]
+
+
+@contextmanager
+def _python_of_the_driver(spark: SparkSession) -> Iterator[None]:
+    """Let tasks on this machine run in this Python; Spark takes the first `python3` on the path."""
+    context = spark.sparkContext
+    if not (context.master or "").startswith("local") or "PYSPARK_PYTHON" in os.environ:
+        yield
+        return
+    before = context.pythonExec
+    context.pythonExec = sys.executable
+    try:
+        yield
+    finally:
+        context.pythonExec = before
