@@ -5,6 +5,7 @@ be left out: of those a skip is a failure.
 """
 
 import functools
+import gc
 import importlib.util
 import os
 import shutil
@@ -52,6 +53,12 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     for marker, missing in REQUIREMENTS.items():
         if item.get_closest_marker(marker) and (reason := missing()):
             pytest.skip(reason)
+
+
+def pytest_runtest_teardown(item: pytest.Item) -> None:
+    """PySpark's sockets are closed here, where it is no warning, and not in whatever test the collector runs next."""
+    if item.get_closest_marker("spark"):
+        gc.collect()
 
 
 @pytest.hookimpl(wrapper=True)

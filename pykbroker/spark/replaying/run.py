@@ -85,6 +85,7 @@ class _Run:
             self._begun = time.monotonic()
             self._write_all(job, plan)
             self._check_same_topic(target)
+        if not options.dry_run:
             forget(job, options.target, list(self._ranges))
         return ReplaySummary(selected, selected - missing, self._records, self._bytes, self._batches)
 
