@@ -95,6 +95,10 @@ class TaskWriter:
         if offset < self._next_offset:
             self._there += 1
             return
+        if headers and any("\0" in name for name, _ in headers):
+            raise WriteFailed(
+                f"offset {offset} of partition {partition} has a header whose key has a NUL, where librdkafka ends it"
+            )
         self._check()
         if self._pace is not None:
             self._wait(self._pace)
