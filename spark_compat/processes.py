@@ -8,12 +8,15 @@ import queue
 import signal
 import subprocess
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import psutil
 
-DEADLINE_S = 180
+DEADLINE_S = 300
+"""Of one batch: its JVM may have to start, beside those of other tests, and an open transaction to time out."""
+_END_CHARACTERS = 3000
 
 
 class QueryProcess:
@@ -41,8 +44,14 @@ class QueryProcess:
     def await_batches(self, count: int) -> None:
         """That many further micro-batches are complete."""
         for _ in range(count):
-            line = self._lines.get(timeout=DEADLINE_S)
-            assert line is not None, f"the query has ended: {self._path.read_text(errors='replace')[-3000:]}"
+            try:
+                line = self._lines.get(timeout=DEADLINE_S)
+            except queue.Empty:
+                raise AssertionError(f"no line came within {DEADLINE_S} s behind {self._end_of_log()}") from None
+            assert line is not None, f"the query has ended: {self._end_of_log()}"
+
+    def _end_of_log(self) -> str:
+        return self._path.read_text(errors="replace")[-_END_CHARACTERS:]
 
     def end(self) -> int:
         """Ask it to end; its exit code."""
@@ -67,3 +76,13 @@ class QueryProcess:
         self._process.wait()
         self._reader.join()
         self._log.close()
+
+
+@contextmanager
+def pipeline_process(command: Sequence[str], log: Path) -> Iterator[QueryProcess]:
+    """A command of `pykbroker spark`, one line of output for each batch; killed at the end of the block."""
+    process = QueryProcess(["sh", "-c", 'exec "$@" 2>&1', "sh", *command], log)
+    try:
+        yield process
+    finally:
+        process.kill()

@@ -6,8 +6,7 @@ import itertools
 import subprocess
 import threading
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +20,7 @@ from pykbroker.spark.archiving import run as archive_run
 from pykbroker.spark.archiving.files import ArchiveDirectory
 from pykbroker.spark.errors import ArchiveBusy, NoRoom
 from spark_compat.pipelines import archive_command, archive_topics, assert_archived, commits
-from spark_compat.processes import QueryProcess
+from spark_compat.processes import QueryProcess, pipeline_process
 from spark_compat.streams import numbers, write_batch, write_numbers
 
 if TYPE_CHECKING:
@@ -33,18 +32,15 @@ if TYPE_CHECKING:
 PARTITIONS = 4
 
 
-@contextmanager
-def following(spark: SparkSession, broker: Broker, path: Path, topic: str, *options: str) -> Iterator[QueryProcess]:
-    """A run that goes on, one line of output for each batch; killed at the end of the block."""
+def following(
+    spark: SparkSession, broker: Broker, path: Path, topic: str, *options: str
+) -> AbstractContextManager[QueryProcess]:
+    """A run that goes on."""
     command = archive_command(
         spark, broker.bootstrap, topic, path, "--follow", "--poll-interval", "0.1", "--max-batch-records", "400"
     )
     path.mkdir(exist_ok=True)
-    process = QueryProcess(["sh", "-c", 'exec "$@" 2>&1', "sh", *command, *options], path.with_suffix(".log"))
-    try:
-        yield process
-    finally:
-        process.kill()
+    return pipeline_process([*command, *options], path.with_suffix(".log"))
 
 
 @pytest.mark.flaky(reruns=0)

@@ -1,4 +1,4 @@
-"""The groups in which a replay in transactions keeps its positions: none is left behind."""
+"""The groups in which a replay in transactions keeps its positions."""
 
 from __future__ import annotations
 
@@ -7,9 +7,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from compat_tests.topics import create_topic, fill_topic
+from pykbroker.spark.identities import Origin
+from pykbroker.spark.writing import Transactions, WriteJob, transactional
+from pykbroker.spark.writing.transactional import PartitionTransactions, take_over
 from spark_compat.pipelines import archive_topics, replay_topic
 
 if TYPE_CHECKING:
@@ -31,4 +35,30 @@ def test_groups_are_deleted(
     for records in (20, 0):
         assert replay_topic(spark, broker, tmp_path, topic, back, exactly_once=True).records == records
         groups = [each.group_id for each in admin.list_consumer_groups().result().valid]
-        assert not [group for group in groups if group.startswith("pykbroker-replay")]
+        assert not [group for group in groups if group.startswith(f"pykbroker-replay-{back}-")]
+
+
+def test_a_task_that_is_tried_again_ends_what_was_left_open(
+    broker: Broker, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A task dies in the middle of a commit: its next try waits for no timeout of a transaction."""
+    monkeypatch.setattr(transactional, "_PATIENCE_S", 60.0)
+    create_topic(broker, topic, 1)
+    job = WriteJob(
+        broker.bootstrap,
+        topic,
+        Origin("cluster", "source", "0" * 32),
+        True,
+        {"transaction.timeout.ms": "600000"},
+        Transactions(f"positions-of-{topic}", "this run"),
+    )
+    take_over(job, 0)
+    first = Producer(job.producer_properties(0))
+    tried = PartitionTransactions(first, job, 0)
+    tried.before(0)
+    first.produce(topic, b"value", partition=0)
+    first.send_offsets_to_transaction([TopicPartition(topic, 0, 1, "this run")], tried._group._metadata)
+    again = PartitionTransactions(Producer(job.producer_properties(0)), job, 0)
+    assert again.next_offset == 0
+    again.close()
+    tried.close()

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,7 +14,7 @@ from compat_tests.topics import create_topic
 from pykbroker.spark import Listener
 from pykbroker.spark.errors import WriteFailed
 from spark_compat.pipelines import archive_topics, audit_replay, replay_topic, spark_command
-from spark_compat.processes import QueryProcess
+from spark_compat.processes import QueryProcess, pipeline_process
 from spark_compat.streams import write_numbers
 
 if TYPE_CHECKING:
@@ -27,18 +27,14 @@ PARTITIONS = 4
 RECORDS = 4000
 
 
-@contextmanager
-def replaying(spark: SparkSession, broker: Broker, path: Path, to_topic: str, *options: str) -> Iterator[QueryProcess]:
-    """A run with one line of output for each batch; killed at the end of the block."""
+def replaying(
+    spark: SparkSession, broker: Broker, path: Path, to_topic: str, *options: str
+) -> AbstractContextManager[QueryProcess]:
     command = spark_command(
         spark, broker.bootstrap, "replay", "--archive", str(path), "--topic", "source", "--to-topic", to_topic,
         "--max-batch-records", "250", *options,
     )  # fmt: skip
-    process = QueryProcess(["sh", "-c", 'exec "$@" 2>&1', "sh", *command], path.with_suffix(".log"))
-    try:
-        yield process
-    finally:
-        process.kill()
+    return pipeline_process(command, path.with_suffix(".log"))
 
 
 @pytest.mark.flaky(reruns=0)

@@ -26,15 +26,19 @@ _PAUSE_S = 0.1
 
 
 class _Group:
-    """The group whose position says how far a run has come with a partition of the source, and which run that is."""
+    """The group whose position says how far a run has come with a partition of the source, and which run that is.
 
-    def __init__(self, job: WriteJob, partition: int) -> None:
+    stable: a position that an open transaction would change is waited for; else it is what was committed last.
+    """
+
+    def __init__(self, job: WriteJob, partition: int, *, stable: bool = True) -> None:
         from confluent_kafka import Consumer
 
         assert job.transactions is not None
         self._topic = job.topic
         self._run_id = job.transactions.run_id
-        self._consumer = Consumer(job.group_properties(partition))
+        level = "read_committed" if stable else "read_uncommitted"
+        self._consumer = Consumer(job.group_properties(partition) | {"isolation.level": level})
         self._metadata = self._consumer.consumer_group_metadata()
 
     def position(self) -> int:
@@ -77,6 +81,18 @@ def take_over(job: WriteJob, partition: int) -> None:
         group.close()
 
 
+def _check_not_taken_over(job: WriteJob, partition: int) -> None:
+    """Raises WriteFailed: a run that has been taken over fences nobody.
+
+    What an earlier try of the task has left open is ended by the fence only, or by its timeout, a minute later.
+    """
+    group = _Group(job, partition, stable=False)
+    try:
+        group.position()
+    finally:
+        group.close()
+
+
 class PartitionTransactions:
     """The transactions of one task with one partition of the source. next_offset: the first that is not committed.
 
@@ -87,8 +103,8 @@ class PartitionTransactions:
         self._producer = producer
         self._records = 0
         self._begun = 0.0
+        _check_not_taken_over(job, partition)
         self._group = _Group(job, partition)
-        self._group.position()  # a run that has been taken over fences nobody
         patiently(lambda: producer.init_transactions(_CALL_S))
         self.next_offset = self._group.position()
 
