@@ -22,6 +22,8 @@ SIZE = "(COALESCE(OCTET_LENGTH(key), 0) + COALESCE(OCTET_LENGTH(value), 0))"
 """Bytes of key and value; headers and the record's own framing come on top."""
 
 MODULUS = 1 << 64
+EMPTY_CHECKSUM = f"{0:016x}"
+"""Of no records."""
 
 
 def checksum_text(total: int) -> str:

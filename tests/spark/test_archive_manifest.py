@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pykbroker.spark.archiving.manifest import (
-    EMPTY_CHECKSUM,
     ArchivedFile,
     ArchiveState,
     Commit,
@@ -24,7 +23,7 @@ from pykbroker.spark.archiving.manifest import (
     state_text,
 )
 from pykbroker.spark.errors import ArchiveDamaged
-from pykbroker.spark.records import add_checksums, checksum_text
+from pykbroker.spark.records import EMPTY_CHECKSUM, add_checksums, checksum_text
 
 SHARES = st.builds(
     Share,

@@ -16,14 +16,13 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, TypeAlias
 
 from ..errors import ArchiveDamaged
-from ..records import add_checksums
+from ..records import EMPTY_CHECKSUM, add_checksums
 
 Ranges: TypeAlias = tuple[tuple[int, int], ...]
 """Offsets, each range without its end."""
 
 VERSION = 1
 SNAPSHOT_EVERY = 100
-EMPTY_CHECKSUM = f"{0:016x}"
 
 
 @dataclass(frozen=True, slots=True)

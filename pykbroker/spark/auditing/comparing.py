@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
-from ..records import MODULUS, checksum_text
+from ..records import EMPTY_CHECKSUM, MODULUS, checksum_text
 from .blocks import BLOCK
-from .report import EMPTY_CHECKSUM, ComparedPartition, Difference, PartitionReport
+from .report import ComparedPartition, Difference, PartitionReport
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

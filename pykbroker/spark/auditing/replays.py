@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ..identities import HEADERS_BEFORE, Origin, identified
+from ..records import EMPTY_CHECKSUM
 from .blocks import blocks_of, kept, partition_reports
 from .comparing import differences
-from .report import EMPTY_CHECKSUM, Difference, PartitionReport, ReplayedPartition, ReplayReport
+from .report import Difference, PartitionReport, ReplayedPartition, ReplayReport
 from .subjects import Subject
 
 if TYPE_CHECKING:

@@ -5,9 +5,6 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-EMPTY_CHECKSUM = "0" * 16
-"""Of no records."""
-
 
 @dataclass(frozen=True, slots=True)
 class PartitionReport:
