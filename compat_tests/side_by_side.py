@@ -20,7 +20,7 @@ from xdist.scheduler import LoadScopeScheduling
 from xdist.workermanage import WorkerController
 
 MIXED_CLUSTERS, OWN_CLUSTERS, SHARED_CLUSTER = "mixed clusters", "clusters", "cluster"
-PIPELINES, REPLAYS = "pipelines", "replays"
+PIPELINES, REPLAYS, MIRRORS = "pipelines", "replays", "mirrors"
 
 GROUPS = {
     "compat_tests/clusters/test_rolling_migration.py": MIXED_CLUSTERS,
@@ -39,6 +39,8 @@ GROUPS = {
     "compat_tests/test_standard_library.py": "library",
     "spark_compat/test_archive": PIPELINES,
     "spark_compat/test_audit": PIPELINES,
+    "spark_compat/test_lag": REPLAYS,
+    "spark_compat/test_mirror": MIRRORS,
     "spark_compat/test_replay": REPLAYS,
     "spark_compat/": "spark",
     "tests/protocol/test_schema_parity.py": "schemas",
@@ -50,6 +52,7 @@ SECONDS = {
     "spark": 240,
     PIPELINES: 300,
     REPLAYS: 250,
+    MIRRORS: 200,
     MIXED_CLUSTERS: 180,
     "compat_tests/chaos/test_chaos.py": 150,
     "compat_tests/exactly_once/test_copies.py": 100,

@@ -20,10 +20,14 @@ _END_CHARACTERS = 3000
 
 
 class QueryProcess:
-    """A program that prints a line for each batch, with its JVM in a process group of its own."""
+    """A program that prints a line for each batch, with its JVM in a process group of its own.
 
-    def __init__(self, command: Sequence[str], log: Path) -> None:
+    sign: what the lines of batches have, if it prints others, too.
+    """
+
+    def __init__(self, command: Sequence[str], log: Path, sign: str = "") -> None:
         self._path = log
+        self._sign = sign
         self._log = log.open("ab")
         self._lines: queue.Queue[str | None] = queue.Queue()
         self._process = subprocess.Popen(
@@ -38,7 +42,8 @@ class QueryProcess:
             for line in lines:
                 self._log.write(line.encode())
                 self._log.flush()
-                self._lines.put(line)
+                if self._sign in line:
+                    self._lines.put(line)
         self._lines.put(None)
 
     def await_batches(self, count: int) -> None:
@@ -80,8 +85,8 @@ class QueryProcess:
 
 @contextmanager
 def pipeline_process(command: Sequence[str], log: Path) -> Iterator[QueryProcess]:
-    """A command of `pykbroker spark`, one line of output for each batch; killed at the end of the block."""
-    process = QueryProcess(["sh", "-c", 'exec "$@" 2>&1', "sh", *command], log)
+    """A command of `pykbroker spark`; killed at the end of the block."""
+    process = QueryProcess(["sh", "-c", 'exec "$@" 2>&1', "sh", *command], log, " batches, ")
     try:
         yield process
     finally:

@@ -16,7 +16,7 @@ from confluent_kafka.admin import AdminClient, NewPartitions
 from compat_tests.topics import create_topic, fill_topic, wait_for_leaders
 from compat_tests.waiting import until
 from pykbroker.spark import ArchiveOptions, Listener, Source, archive, read_archive
-from pykbroker.spark.archiving.files import ArchiveDirectory
+from pykbroker.spark.directories import HadoopDirectory
 from pykbroker.spark.errors import ArchiveDamaged, ArchiveMismatch, BadOptions, ClusterUnavailable, RecordsLost
 from pykbroker.spark.jvm import hadoop_configuration
 from spark_compat.pipelines import archive_command, archive_topics, assert_archived, commits
@@ -258,7 +258,7 @@ def test_a_file_system_of_hadoop(spark: SparkSession, broker: Broker, topic: str
     options = ArchiveOptions(Source(broker.bootstrap), path, topics=[topic], max_batch_records=20)
     assert archive(options, spark=spark).commits == 2
     assert_archived(spark, broker, tmp_path / "archive", topic)
-    directory = ArchiveDirectory(spark, path)
+    directory = HadoopDirectory(spark, path)
     taken = "_pykbroker/commits/00000000000000000002.json"
     text = directory.read_text(taken)
     assert not directory.create_text(taken, "another run's")

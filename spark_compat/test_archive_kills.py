@@ -17,7 +17,7 @@ from compat_tests.topics import create_topic
 from compat_tests.volumes import tmpfs
 from pykbroker.spark import read_archive
 from pykbroker.spark.archiving import run as archive_run
-from pykbroker.spark.archiving.files import ArchiveDirectory
+from pykbroker.spark.directories import HadoopDirectory
 from pykbroker.spark.errors import ArchiveBusy, NoRoom
 from spark_compat.pipelines import archive_command, archive_topics, assert_archived, commits
 from spark_compat.processes import QueryProcess, pipeline_process
@@ -52,7 +52,7 @@ def test_a_run_that_is_killed_with_its_broker(spark: SparkSession, fresh_broker:
     producer = ConfluentProducer(broker, "source", PARTITIONS, pause_s=0.001)
     with finished(producer):
         with following(spark, broker, path, "source") as process:
-            process.await_batches(3)
+            process.await_batches(2)
         with following(spark, broker, path, "source", "--master", "local-cluster[2,1,1024]") as process:
             process.await_batches(2)
             process.executors()[0].kill()
@@ -73,7 +73,7 @@ class Died(Exception):
     """The process ends here."""
 
 
-class DyingDirectory(ArchiveDirectory):
+class DyingDirectory(HadoopDirectory):
     """The file system of a process that dies at its `life`-th change of a file: before it, or behind it."""
 
     life = 0.0
@@ -106,7 +106,7 @@ def test_a_run_that_dies_at_any_change_of_a_file(
 ) -> None:
     """At each of them in turn. Whoever lists the files then sees no record twice, whoever asks the manifest all."""
     create_topic(broker, topic, 1)
-    monkeypatch.setattr(archive_run, "ArchiveDirectory", DyingDirectory)
+    monkeypatch.setattr(archive_run, "HadoopDirectory", DyingDirectory)
     monkeypatch.setattr("pykbroker.spark.archiving.compaction.FILES_OF_A_TIER", 2)
     written = 0
     for half in itertools.count(1):

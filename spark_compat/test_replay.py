@@ -545,7 +545,7 @@ def test_each_task_has_the_partitions_that_it_is_given(spark: SparkSession, coun
         assert sorted(tasks) == list(range(count))
         assert len(set(tasks.values())) == min(count, 8)
         assert len(set(writer.tasks_of(dict.fromkeys(range(count), 1), at_once=True).values())) == min(count, 2)
-        rows = session.range(count * 5).selectExpr(f"CAST(id % {count} AS INT) AS partition", "id AS offset")
-        placed = writer.placed(rows, tasks).selectExpr("partition", "spark_partition_id() AS task", "offset").collect()
-    assert {(row["partition"], row["task"]) for row in placed} == set(tasks.items())
+        rows = session.range(count * 5).selectExpr(f"CAST(id % {count} AS INT) AS route", "id AS offset")
+        placed = writer.placed(rows, tasks).selectExpr("route", "spark_partition_id() AS task", "offset").collect()
+    assert {(row["route"], row["task"]) for row in placed} == set(tasks.items())
     assert len(placed) == count * 5

@@ -11,8 +11,7 @@ from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from compat_tests.topics import create_topic, fill_topic
-from pykbroker.spark.identities import Origin
-from pykbroker.spark.writing import Transactions, WriteJob, transactional
+from pykbroker.spark.writing import Route, Transactions, WriteJob, transactional
 from pykbroker.spark.writing.transactional import PartitionTransactions, take_over
 from spark_compat.pipelines import archive_topics, replay_topic
 
@@ -44,21 +43,16 @@ def test_a_task_that_is_tried_again_ends_what_was_left_open(
     """A task dies in the middle of a commit: its next try waits for no timeout of a transaction."""
     monkeypatch.setattr(transactional, "_PATIENCE_S", 60.0)
     create_topic(broker, topic, 1)
-    job = WriteJob(
-        broker.bootstrap,
-        topic,
-        Origin("cluster", "source", "0" * 32),
-        True,
-        {"transaction.timeout.ms": "600000"},
-        Transactions(f"positions-of-{topic}", "this run"),
-    )
-    take_over(job, 0)
-    first = Producer(job.producer_properties(0))
-    tried = PartitionTransactions(first, job, 0)
+    group = f"positions-of-{topic}"
+    route = Route("source-0", topic, 0, transactions=Transactions(group, group, topic, 0))
+    job = WriteJob(broker.bootstrap, {0: route}, {"transaction.timeout.ms": "600000"}, "this run")
+    take_over(job, route)
+    first = Producer(job.producer_properties(route.transactions))
+    tried = PartitionTransactions(first, job, route)
     tried.before(0)
     first.produce(topic, b"value", partition=0)
     first.send_offsets_to_transaction([TopicPartition(topic, 0, 1, "this run")], tried._group._metadata)
-    again = PartitionTransactions(Producer(job.producer_properties(0)), job, 0)
+    again = PartitionTransactions(Producer(job.producer_properties(route.transactions)), job, route)
     assert again.next_offset == 0
     again.close()
     tried.close()

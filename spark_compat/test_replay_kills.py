@@ -12,7 +12,7 @@ import pytest
 
 from compat_tests.topics import create_topic
 from pykbroker.spark import Listener
-from pykbroker.spark.errors import WriteFailed
+from pykbroker.spark.errors import TakenOver
 from spark_compat.pipelines import archive_topics, audit_replay, replay_topic, spark_command
 from spark_compat.processes import QueryProcess, pipeline_process
 from spark_compat.streams import write_numbers
@@ -51,7 +51,7 @@ def test_runs_that_are_killed_with_their_broker(spark: SparkSession, fresh_broke
         create_topic(broker, to_topic, PARTITIONS)
         options = ("--exactly-once",) if exactly_once else ()
         with replaying(spark, broker, path, to_topic, *cluster, *options) as process:
-            process.await_batches(3)  # the first line says what is going to be done
+            process.await_batches(2)
             process.executors()[0].kill()
             process.await_batches(2)
             if exactly_once:
@@ -93,7 +93,7 @@ def test_two_runs_at_once(
     assert begun.wait(60)
     second = replay_topic(spark, broker, tmp_path, topic, back, exactly_once=True)
     thread.join()
-    assert [type(error) for error in failures] == [WriteFailed]
+    assert [type(error) for error in failures] == [TakenOver]
     assert "Another run writes the same records" in str(failures[0])
     assert second.there + second.records == 2000
     assert audit_replay(spark, broker, tmp_path, topic, back).problems == []

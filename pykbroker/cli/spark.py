@@ -9,6 +9,8 @@ from .lazy_group import LazyGroup
 _COMMANDS = {
     "archive": "Copy topics to Parquet files, exactly once, and go on where the last run ended.",
     "audit": "Read whole topics or archives, report what is in them, and compare them.",
+    "lag": "Tell how far Spark's queries have read, by their checkpoints.",
+    "mirror": "Copy topics from one cluster to another, exactly once, with the offsets of their groups.",
     "replay": "Write records of an archive to a topic, those that it does not have.",
 }
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from .command import ClientCommand
 from .output import Column, print_table
-from .spark_options import milliseconds, run_pipeline, size_text, spark_options
+from .spark_options import copy_options, run_pipeline, size_text, spark_options
 
 if TYPE_CHECKING:
     from pykbroker.spark.archiving.options import ArchiveSummary
@@ -29,33 +29,8 @@ _COLUMNS = (
 
 @click.command("archive", cls=ClientCommand)
 @spark_options
-@click.option("--topic", "topics", multiple=True, metavar="TOPIC", help="A topic; may be repeated.")
-@click.option("--topics-matching", metavar="REGEX", help="All topics whose whole names match, but internal ones.")
+@copy_options
 @click.option("--to", "path", required=True, metavar="DIRECTORY", help="The archive: a directory, hdfs://…, s3a://…")
-@click.option(
-    "--until",
-    default="now",
-    show_default=True,
-    metavar="now|TIME",
-    help="Up to which records: those that are there, or older than a time (2026-11-25T12:00:00+00:00).",
-)
-@click.option("--follow", is_flag=True, help="Go on until Ctrl-C, and look for new records every --poll-interval.")
-@click.option("--poll-interval", type=click.FloatRange(min=0.1), default=10.0, show_default=True, metavar="SECONDS")
-@click.option(
-    "--isolation-level",
-    type=click.Choice(["read_committed", "read_uncommitted"]),
-    default="read_committed",
-    show_default=True,
-    help="Whether records of aborted transactions are left out.",
-)
-@click.option(
-    "--max-batch-records",
-    type=click.IntRange(min=1),
-    default=5_000_000,
-    show_default=True,
-    help="So many offsets go into one commit.",
-)
-@click.option("--accept-loss", is_flag=True, help="Note what the topic deleted before it was read, and go on.")
 @click.option(
     "--target-file-mb",
     type=click.IntRange(min=0),
@@ -75,15 +50,8 @@ _COLUMNS = (
 def command(
     source: Source,
     session: SessionOptions,
-    topics: tuple[str, ...],
-    topics_matching: str | None,
+    copied: dict[str, Any],
     path: str,
-    until: str,
-    follow: bool,
-    poll_interval: float,
-    isolation_level: str,
-    max_batch_records: int,
-    accept_loss: bool,
     target_file_mb: int,
     compression: str,
     as_json: bool,
@@ -99,18 +67,11 @@ def command(
     options = ArchiveOptions(
         source=source,
         path=path,
-        topics=topics,
-        topics_matching=topics_matching,
-        until=until if until == "now" else milliseconds(until, "--until expects 'now' or"),
-        follow=follow,
-        isolation_level=isolation_level,
-        max_batch_records=max_batch_records,
-        poll_interval_s=poll_interval,
-        accept_loss=accept_loss,
         target_file_bytes=target_file_mb << 20,
         codec=compression,
         dry_run=dry_run,
         session=session,
+        **copied,
     )
     summary = run_pipeline(lambda listener: archive(options, listener=listener))
     if as_json:

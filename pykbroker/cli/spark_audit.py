@@ -12,15 +12,13 @@ import click
 
 from .command import ClientCommand
 from .output import Column, print_table
-from .spark_options import run_pipeline, selection_options, size_text, spark_options
+from .spark_options import EXIT_PROBLEMS, run_pipeline, selection_options, size_text, spark_options
 
 if TYPE_CHECKING:
     from pykbroker.spark.archiving.selection import Selection
     from pykbroker.spark.auditing.report import AuditReport, Comparison, Difference, ReplayReport, TopicReport
     from pykbroker.spark.session import SessionOptions
     from pykbroker.spark.source import Source
-
-EXIT_PROBLEMS = 3
 
 _COLUMNS = (
     Column("PARTITION", 9, right=True),

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+EXIT_PROBLEMS = 3
+"""Of commands that have done what they were asked, and found something wrong."""
+
 _OPTIONS = (
     click.option(
         "--master",
@@ -66,12 +69,59 @@ def spark_options(function: Callable[..., None]) -> Callable[..., None]:
             log=None if spark_log is None else str(spark_log),
             config=key_values(spark_confs, "--spark-conf"),
         )
-        function(source=_source(bootstrap_server, command_config), session=session, **options)
+        function(source=source_of(bootstrap_server, command_config), session=session, **options)
 
     decorated: Callable[..., None] = with_source_and_session
     for option in reversed(_OPTIONS):
         decorated = option(decorated)
     return bootstrap_options(decorated)
+
+
+_COPY_OPTIONS = (
+    click.option("--topic", "topics", multiple=True, metavar="TOPIC", help="A topic; may be repeated."),
+    click.option("--topics-matching", metavar="REGEX", help="All topics whose whole names match, but internal ones."),
+    click.option(
+        "--until",
+        default="now",
+        show_default=True,
+        metavar="now|TIME",
+        help="Up to which records: those that are there, or older than a time (2026-11-25T12:00:00+00:00).",
+    ),
+    click.option("--follow", is_flag=True, help="Go on until Ctrl-C, and look for new records every --poll-interval."),
+    click.option("--poll-interval", type=click.FloatRange(min=0.1), default=10.0, show_default=True, metavar="SECONDS"),
+    click.option(
+        "--isolation-level",
+        type=click.Choice(["read_committed", "read_uncommitted"]),
+        default="read_committed",
+        show_default=True,
+        help="Whether records of aborted transactions are left out.",
+    ),
+    click.option(
+        "--max-batch-records",
+        type=click.IntRange(min=1),
+        default=5_000_000,
+        show_default=True,
+        help="So many offsets are copied and committed at a time.",
+    ),
+    click.option("--accept-loss", is_flag=True, help="Go on without what a topic deleted before it was read."),
+)
+
+
+def copy_options(function: Callable[..., None]) -> Callable[..., None]:
+    """Options of `archive` and `mirror`, as the argument `copied`: which records of which topics are copied."""
+
+    @wraps(function)
+    def with_copied(until: str, poll_interval: float, **options: Any) -> None:
+        names = ("topics", "topics_matching", "follow", "isolation_level", "max_batch_records", "accept_loss")
+        copied = {name: options.pop(name) for name in names}
+        copied["until"] = until if until == "now" else milliseconds(until, "--until expects 'now' or")
+        copied["poll_interval_s"] = poll_interval
+        function(copied=copied, **options)
+
+    decorated: Callable[..., None] = with_copied
+    for option in reversed(_COPY_OPTIONS):
+        decorated = option(decorated)
+    return decorated
 
 
 _SELECTION_OPTIONS = (
@@ -131,7 +181,7 @@ def milliseconds(text: str, expected: str) -> int:
     return int((at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp() * 1000)
 
 
-def _source(bootstrap_server: str, command_config: Path | None) -> Source:
+def source_of(bootstrap_server: str, command_config: Path | None) -> Source:
     from pykbroker.spark.source import Source
 
     properties = read_client_properties(command_config)

@@ -27,6 +27,8 @@ from .errors import KafkaError, check, code_of
 
 NAMES_TOPICS_UNTIL = 9
 NO_GENERATION = -1
+MEMBERS_DECIDE = frozenset({ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.ILLEGAL_GENERATION, ErrorCode.REBALANCE_IN_PROGRESS})
+"""What a group that has members answers to a commit from outside."""
 
 
 class CommittedOffset(NamedTuple):
@@ -73,11 +75,18 @@ async def commit_offsets(
     generation_id: int = NO_GENERATION,
     member_id: str = "",
     group_instance_id: str | None = None,
+    metadata: Mapping[TopicPartition, str] | None = None,
 ) -> None:
-    """Commit offsets as a member, or, without a generation, from outside of a group that has no members."""
+    """Commit offsets as a member, or, without a generation, from outside of a group that has no members.
+
+    metadata: the text beside an offset; none by default.
+    """
     topics: dict[str, OffsetCommitRequestTopic] = {}
     for of, offset in offsets.items():
-        row = OffsetCommitRequestPartition(partition_index=of.partition, committed_offset=offset, committed_metadata="")
+        text = (metadata or {}).get(of, "")
+        row = OffsetCommitRequestPartition(
+            partition_index=of.partition, committed_offset=offset, committed_metadata=text
+        )
         topics.setdefault(of.topic, OffsetCommitRequestTopic(name=of.topic)).partitions.append(row)
     request = OffsetCommitRequest(
         group_id=group_id,

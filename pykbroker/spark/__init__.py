@@ -10,6 +10,8 @@ from __future__ import annotations
 from .archiving import ArchivedPartition, ArchiveOptions, ArchiveSummary, archive, read_archive
 from .archiving.selection import Selection
 from .auditing import AuditOptions, AuditReport, audit
+from .lagging import LagOptions, LagReport, PartitionLag, QueryLag, lag
+from .mirroring import MirroredPartition, MirrorOptions, MirrorSummary, mirror
 from .progress import Listener, Progress
 from .replaying import ReplayOptions, ReplaySummary, replay
 from .session import SessionOptions
@@ -21,8 +23,15 @@ __all__ = [
     "ArchivedPartition",
     "AuditOptions",
     "AuditReport",
+    "LagOptions",
+    "LagReport",
     "Listener",
+    "MirrorOptions",
+    "MirrorSummary",
+    "MirroredPartition",
+    "PartitionLag",
     "Progress",
+    "QueryLag",
     "ReplayOptions",
     "ReplaySummary",
     "Selection",
@@ -30,6 +39,8 @@ __all__ = [
     "Source",
     "archive",
     "audit",
+    "lag",
+    "mirror",
     "read_archive",
     "replay",
 ]

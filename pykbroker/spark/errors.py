@@ -35,8 +35,16 @@ class ArchiveDamaged(PipelineError):
     """The files of an archive are not what its manifest says."""
 
 
+class CheckpointDamaged(PipelineError):
+    """The checkpoint of a query is not what Spark writes."""
+
+
 class ArchiveBusy(PipelineError):
     """Another run has committed to the archive meanwhile."""
+
+
+class TopicChanged(PipelineError):
+    """A topic was deleted and created again while it was copied."""
 
 
 class RecordsLost(PipelineError):
@@ -45,6 +53,10 @@ class RecordsLost(PipelineError):
 
 class WriteFailed(PipelineError):
     """A record was not acknowledged by the brokers."""
+
+
+class TakenOver(WriteFailed):
+    """Another run writes the same records, and goes on with them."""
 
 
 class TaskLost(WriteFailed):

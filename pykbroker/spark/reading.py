@@ -61,18 +61,27 @@ def within(records: DataFrame, ranges: Mapping[int, tuple[int, int]]) -> DataFra
 
 
 def read_ranges(
-    spark: SparkSession, source: Source, ranges: Ranges, isolation_level: str, *, fail_on_loss: bool = True
+    spark: SparkSession,
+    source: Source,
+    ranges: Ranges,
+    isolation_level: str,
+    *,
+    fail_on_loss: bool = True,
+    split: bool = True,
 ) -> DataFrame:
-    """The records with these offsets. fail_on_loss: where one is gone already."""
+    """The records with these offsets. fail_on_loss: where one is gone already. split: a partition of a topic may be
+    read by several tasks; else each has one of its own, and gives its records in their order.
+    """
     options = source.reader_options() | {
         "assign": json.dumps({topic: sorted(rows) for topic, rows in ranges.items()}),
         "startingOffsets": _offsets(ranges, 0),
         "endingOffsets": _offsets(ranges, 1),
         "includeHeaders": "true",
         "failOnDataLoss": str(fail_on_loss).lower(),
-        "minPartitions": str(spark.sparkContext.defaultParallelism),
         "kafka.isolation.level": isolation_level,
     }
+    if split:
+        options["minPartitions"] = str(spark.sparkContext.defaultParallelism)
     return spark.read.format("kafka").options(**options).load().select(*COLUMNS)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -139,6 +139,16 @@ def ids_of(source: Source, topics: Sequence[str]) -> dict[str, str]:
 
     async def question(cluster: Cluster) -> dict[str, str]:
         return {name: (await cluster.topic(name)).topic_id.hex() for name in topics}
+
+    return ask(source, question)
+
+
+def partition_counts(source: Source, names: Collection[str]) -> dict[str, int]:
+    """The numbers of partitions of those topics that exist. Raises ClusterUnavailable."""
+
+    async def question(cluster: Cluster) -> dict[str, int]:
+        found = (await cluster.refresh()).topics
+        return {name: len(found[name].partitions) for name in names if name in found}
 
     return ask(source, question)
 

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 
 import xxhash
 
+from ..directories import HadoopDirectory
 from ..errors import ArchiveDamaged
 from ..reading import Ranges, offsets_in
 from ..records import DATE, RECORD_HASH, SIZE, checksum_text
-from .files import ArchiveDirectory
 from .manifest import ArchivedFile, Share
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def gathered(frame: DataFrame, ranges: Ranges) -> DataFrame:
     return frame.coalesce(tasks) if tasks < places else frame
 
 
-def write_files(frame: DataFrame, directory: ArchiveDirectory, staging: str, codec: str) -> tuple[ArchivedFile, ...]:
+def write_files(frame: DataFrame, directory: HadoopDirectory, staging: str, codec: str) -> tuple[ArchivedFile, ...]:
     """Write the records below `staging`, a file per partition of the frame, topic and date, and look what is there.
 
     Raises ArchiveDamaged.
@@ -75,7 +75,7 @@ def check_ranges(files: Sequence[ArchivedFile], ranges: Ranges) -> None:
 
 
 def _check_files(
-    spark: SparkSession, directory: ArchiveDirectory, staging: str, sizes: Mapping[str, int]
+    spark: SparkSession, directory: HadoopDirectory, staging: str, sizes: Mapping[str, int]
 ) -> tuple[ArchivedFile, ...]:
     """The files with what they hold, read from them."""
     if not sizes:
@@ -89,7 +89,7 @@ def _check_files(
 
 
 def _shares(
-    spark: SparkSession, directory: ArchiveDirectory, staging: str, paths: Sequence[str]
+    spark: SparkSession, directory: HadoopDirectory, staging: str, paths: Sequence[str]
 ) -> dict[str, dict[int, Share]]:
     """The shares by path and partition."""
     from pyspark.sql.functions import expr

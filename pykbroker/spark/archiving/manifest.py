@@ -15,8 +15,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, TypeAlias
 
-from ..errors import ArchiveDamaged
+from ..errors import ArchiveDamaged, ArchiveMismatch
 from ..records import EMPTY_CHECKSUM, add_checksums
+from ..source import ClusterEnds
 
 Ranges: TypeAlias = tuple[tuple[int, int], ...]
 """Offsets, each range without its end."""
@@ -134,6 +135,32 @@ class ArchiveState:
     isolation_level: str | None = None
     topics: Mapping[str, TopicState] = field(default_factory=dict)
     files: Mapping[str, ArchivedFile] = field(default_factory=dict)
+
+    def check_topics(self, cluster: ClusterEnds) -> None:
+        """Raises ArchiveMismatch where the archive is of something else."""
+        if self.cluster_id is not None and self.cluster_id != cluster.cluster_id:
+            raise ArchiveMismatch(
+                f"The archive is of the cluster {self.cluster_id}, not of {cluster.cluster_id}: "
+                "archive into another directory"
+            )
+        for topic in cluster.topics.values():
+            known = self.topics.get(topic.name)
+            if known is None:
+                continue
+            if known.topic_id != topic.topic_id:
+                raise ArchiveMismatch(
+                    f"The topic '{topic.name}' is not the one of the archive: it was deleted and created again "
+                    f"(its id is {topic.topic_id}, archived is {known.topic_id}); archive into another directory"
+                )
+            if not set(known.partitions) <= set(topic.partitions):
+                raise ArchiveMismatch(
+                    f"The topic '{topic.name}' has {len(topic.partitions)} partitions, its archive "
+                    f"{len(known.partitions)}"
+                )
+
+    @property
+    def copied(self) -> Mapping[str, Mapping[int, PartitionState]]:
+        return {name: topic.partitions for name, topic in self.topics.items()}
 
     def after(self, commit: Commit) -> ArchiveState:
         """Raises ArchiveDamaged where the commit is not the next one."""

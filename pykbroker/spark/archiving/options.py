@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ..errors import BadOptions
+from ..plan import NOW, check_options
 from ..session import SessionOptions
-from ..source import ISOLATION_LEVELS, Source
+from ..source import Source
 
-NOW = "now"
 DEFAULT_BATCH_RECORDS = 5_000_000
 DEFAULT_TARGET_FILE_BYTES = 128 << 20
 DEFAULT_POLL_INTERVAL_S = 10.0
@@ -44,16 +44,7 @@ class ArchiveOptions:
 
     def check(self) -> None:
         """Raises BadOptions."""
-        if not self.topics and self.topics_matching is None:
-            raise BadOptions("No topic is named")
-        if self.isolation_level not in ISOLATION_LEVELS:
-            raise BadOptions(f"isolation_level is {' or '.join(ISOLATION_LEVELS)}, not '{self.isolation_level}'")
-        if self.follow and self.until != NOW:
-            raise BadOptions("A run that follows its topics has no end: leave out either follow or until")
-        if isinstance(self.until, str) and self.until != NOW:
-            raise BadOptions(f"until is '{NOW}' or milliseconds, not '{self.until}'")
-        if self.max_batch_records < 1:
-            raise BadOptions("max_batch_records is 1 at least")
+        check_options(self)
         if self.target_file_bytes < 0:
             raise BadOptions("target_file_bytes is not negative")
 

@@ -6,11 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import reduce
 from typing import TYPE_CHECKING
 
+from ..directories import HadoopDirectory
 from ..errors import ArchiveMismatch
 from ..failures import job_errors
 from ..reading import COLUMNS, within
 from .batches import IN_FILES
-from .files import ArchiveDirectory
 from .manifest import ArchivedFile, ArchiveState
 from .store import ArchiveStore
 
@@ -25,7 +25,7 @@ def read_archive(spark: SparkSession, path: str, topics: Sequence[str] = ()) -> 
     ArchiveDamaged.
     """
     with job_errors():
-        store = ArchiveStore(ArchiveDirectory(spark, path))
+        store = ArchiveStore(HadoopDirectory(spark, path))
         return archived_records(spark, store, store.load(), topics)
 
 

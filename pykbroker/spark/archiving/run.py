@@ -8,30 +8,30 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ..errors import ArchiveDamaged, ArchiveMismatch, Cancelled, ClusterUnavailable, JobFailed
+from ..directories import HadoopDirectory
+from ..errors import ArchiveDamaged, ArchiveMismatch, Cancelled, JobFailed
 from ..failures import job_errors
+from ..following import follow
+from ..plan import Plan, bounded, check_logs, epochs_of, losses, next_batch, offsets_left, plan_after, plan_of
 from ..progress import Listener, Progress, names_of
 from ..reading import Ranges, read_ranges
 from ..session import pipeline_session
-from ..source import ClusterEnds, ends_of, ends_of_epochs, ids_of, matching_topics, offsets_at
+from ..source import ClusterEnds, ends_of, ends_of_epochs, ids_of, matching_topics
 from .batches import check_ranges, gathered, write_files
 from .compaction import compact
-from .files import ArchiveDirectory
-from .manifest import ArchivedFile, ArchiveState, Commit, Read
+from .manifest import ArchivedFile, Commit, Read
 from .options import ArchivedPartition, ArchiveOptions, ArchiveSummary
-from .plan import Plan, Position, check_logs, check_topics, next_batch, offsets_left, plan_after, plan_of
 from .store import ArchiveStore
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_TRIES = 5
-_FIRST_PAUSE_S = 1.0
+_COPY = "the archive"
 
 
 def archive(
@@ -87,7 +87,7 @@ class _Run:
         self._spark = spark
         self._listener = listener
         self._id = uuid.uuid4().hex[:8]
-        self._store = ArchiveStore(ArchiveDirectory(spark, options.path))
+        self._store = ArchiveStore(HadoopDirectory(spark, options.path))
         self._state = self._store.load()
         self._added = _Added()
         self._left = 0
@@ -99,13 +99,17 @@ class _Run:
         if self._options.dry_run:
             return
         self._store.settle()
-        if not self._options.follow:
+        options = self._options
+        if not options.follow:
             self._read_to_the_end(cluster, plan)
             return
-        self._retrying(lambda: self._read_to_the_end(cluster, plan))
-        while True:
-            time.sleep(self._options.poll_interval_s)
-            self._retrying(self._follow)
+        follow(
+            lambda: self._read_to_the_end(cluster, plan),
+            self._follow,
+            self._resume,
+            options.poll_interval_s,
+            self._listener.say,
+        )
 
     def _follow(self) -> None:
         cluster = _cluster(self._options)
@@ -117,41 +121,17 @@ class _Run:
         self._store.settle()
         self._follow()
 
-    def _retrying(self, step: Callable[[], None]) -> None:
-        """A run that follows outlives a broker that is away for a while."""
-        pause_s = _FIRST_PAUSE_S
-        for _ in range(_TRIES):
-            try:
-                with job_errors():
-                    step()
-                return
-            except (ClusterUnavailable, JobFailed) as error:
-                self._listener.say(f"{error}; the next try is in {pause_s:g} s")
-                time.sleep(pause_s)
-                pause_s *= 2
-                step = self._resume
-        step()
-
     # ---- the plan
 
     def _plan(self, cluster: ClusterEnds) -> Plan:
         state, options = self._state, self._options
-        check_topics(state, cluster)
+        state.check_topics(cluster)
         if state.isolation_level not in (None, options.isolation_level):
             raise ArchiveMismatch(f"The archive was begun with isolation level {state.isolation_level}")
-        check_logs(state, cluster, ends_of_epochs(options.source, _epochs(state, cluster)))
-        plan = plan_of(state, cluster, accept_loss=options.accept_loss)
-        return plan if isinstance(options.until, str) else self._bounded(plan, options.until)
-
-    def _bounded(self, plan: Plan, until_ms: int) -> Plan:
-        """Each partition up to its first record that is not older."""
-        ends = offsets_at(self._options.source, {topic: list(rows) for topic, rows in plan.items()}, until_ms)
-
-        def bounded(topic: str, partition: int, at: Position) -> Position:
-            end = ends.get((topic, partition))
-            return at if end is None else replace(at, end=min(at.end, max(at.start, end)))
-
-        return {topic: {each: bounded(topic, each, at) for each, at in rows.items()} for topic, rows in plan.items()}
+        copied = state.copied
+        check_logs(copied, cluster, ends_of_epochs(options.source, epochs_of(copied, cluster)), _COPY)
+        plan = plan_of(copied, cluster, _COPY, accept_loss=options.accept_loss)
+        return plan if isinstance(options.until, str) else bounded(plan, options.source, options.until)
 
     def _announce(self, plan: Plan) -> None:
         options, say = self._options, self._listener.say
@@ -161,10 +141,8 @@ class _Run:
             f"{verb} {names_of(plan)}: {offsets_left(plan):,} offsets (partitions: {partitions}), into "
             f"{self._store.directory.root}, which has {self._state.number} commits"
         )
-        for topic, rows in plan.items():
-            for partition, at in rows.items():
-                for start, end in at.lost:
-                    say(f"WARN: offsets {start} to {end - 1} of {topic}-{partition} were deleted before they were read")
+        for line in losses(plan):
+            say(f"WARN: {line}")
 
     # ---- batches
 
@@ -230,16 +208,6 @@ class _Run:
                 for name, topic in self._state.topics.items()
             },
         )
-
-
-def _epochs(state: ArchiveState, cluster: ClusterEnds) -> dict[tuple[str, int], int]:
-    return {
-        (name, partition): row.leader_epoch
-        for name, topic in state.topics.items()
-        if name in cluster.topics
-        for partition, row in topic.partitions.items()
-        if row.leader_epoch >= 0
-    }
 
 
 def _reads(plan: Plan, ranges: Ranges) -> dict[str, dict[int, Read]]:

@@ -4,14 +4,19 @@ A commit is the moment at which records count. Its files are written and checked
 directory, and moved into the tree behind it; a run that ends in between leaves the moves to the next one (`settle`),
 and whatever was staged for a number that somebody else committed is thrown away. So whoever lists the tree sees each
 record once at most, and each of them once the last commit is settled.
+
+    topic=orders/date=2026-11-25/part-….parquet    the records
+    _pykbroker/commits/00000000000000000012.json   what the archive holds (manifest.py)
+    _pykbroker/snapshots/00000000000000000100.json
+    _pykbroker/staging/00000000000000000013-…/     files on their way; readers skip names that begin with `_`
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
+from ..directories import HadoopDirectory
 from ..errors import ArchiveBusy, ArchiveDamaged
-from .files import ArchiveDirectory
 from .manifest import (
     SNAPSHOT_EVERY,
     ArchivedFile,
@@ -29,7 +34,7 @@ _KEPT_SNAPSHOTS = 2
 
 
 class ArchiveStore:
-    def __init__(self, directory: ArchiveDirectory) -> None:
+    def __init__(self, directory: HadoopDirectory) -> None:
         self.directory = directory
         self._last: Commit | None = None
 

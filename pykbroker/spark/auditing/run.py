@@ -7,11 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ..archiving.files import ArchiveDirectory
 from ..archiving.manifest import ArchiveState
-from ..archiving.plan import check_topics
 from ..archiving.reading import archived_ranges, archived_records, check_archived
 from ..archiving.store import ArchiveStore
+from ..directories import HadoopDirectory
 from ..errors import BadOptions
 from ..failures import job_errors
 from ..identities import Origin
@@ -73,7 +72,7 @@ class _Run:
         )
         if beside is not None:
             check_archived(beside.store, beside.state, list(cluster.topics))
-            check_topics(beside.state, cluster)
+            beside.state.check_topics(cluster)
         ranges = {name: _offsets(topic, beside) for name, topic in cluster.topics.items()}
         replay = None
         if archive is not None and options.replayed_from is not None:
@@ -101,7 +100,7 @@ class _Run:
         return AuditReport(at_ms, cluster.cluster_id, topics, comparisons, damage, replays)
 
     def _open_archive(self, path: str) -> _Archive:
-        store = ArchiveStore(ArchiveDirectory(self._spark, path))
+        store = ArchiveStore(HadoopDirectory(self._spark, path))
         state = store.load()
         check_archived(store, state, self._options.topics if self._options.source is None else ())
         return _Archive(store, state)

@@ -8,10 +8,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ..archiving.files import ArchiveDirectory
 from ..archiving.manifest import TopicState
 from ..archiving.reading import archived_ranges, check_archived
 from ..archiving.store import ArchiveStore
+from ..directories import HadoopDirectory
 from ..errors import ArchiveMismatch, BadOptions, TaskLost
 from ..failures import job_errors
 from ..identities import Origin
@@ -19,8 +19,9 @@ from ..progress import Listener, Progress
 from ..reading import first_of, offsets_in, within
 from ..session import pipeline_session, shuffle_in_parts
 from ..source import TopicEnds, ends_of, ids_of
-from ..writing import TopicWriter, Transactions, WriteJob
+from ..writing import Route, TopicWriter, Transactions, WriteJob
 from ..writing.driver import check_packages, check_properties, fence, forget
+from ..writing.job import TIMESTAMP_ZERO
 from .options import ReplayOptions, ReplaySummary
 from .positions import Position, positions
 from .target import check_partitions, records_there, warnings_about
@@ -34,7 +35,7 @@ PACED_BATCH_S = 30.0
 _FASTEST = 1.25
 """How much faster than asked a batch may go, to make up for the time between batches."""
 _TRIES = 4
-_ROW = ("partition", "offset", "unix_millis(timestamp) AS timestamp_ms", "key", "value", "headers")
+_ROW = ("partition AS route", "offset", "unix_millis(timestamp) AS timestamp_ms", "key", "value", "headers")
 
 Ranges = Mapping[int, tuple[int, int]]
 
@@ -59,7 +60,7 @@ class _Run:
         self._options = options
         self._spark = spark
         self._listener = listener
-        self._store = ArchiveStore(ArchiveDirectory(spark, options.archive))
+        self._store = ArchiveStore(HadoopDirectory(spark, options.archive))
         self._state = self._store.load()
         check_archived(self._store, self._state, [options.topic])
         topic = self._state.topics[options.topic]
@@ -76,8 +77,8 @@ class _Run:
         target = self._target()
         job = self._job(target)
         check_properties(job)
-        if not options.dry_run and job.transactions is not None:
-            fence(job, list(self._ranges))
+        if not options.dry_run and options.exactly_once:
+            fence(job, anew=True)
         plan = self._plan()
         selected, missing = _records(plan)
         self._announce(plan)
@@ -86,7 +87,7 @@ class _Run:
             self._write_all(job, plan)
             self._check_same_topic(target)
         if not options.dry_run:
-            forget(job, options.target, list(self._ranges))
+            forget(job, options.target)
         return ReplaySummary(selected, selected - missing, self._records, self._bytes, self._batches)
 
     # ---- what there is to do
@@ -105,13 +106,23 @@ class _Run:
     def _job(self, target: TopicEnds) -> WriteJob:
         options = self._options
         prefix = f"pykbroker-replay-{target.name}-{self._origin.topic_id}"
+
+        def route(partition: int) -> Route:
+            # A group each: where keys say the partition, the target may have fewer of them than the source.
+            name = f"{prefix}-{partition}"
+            return Route(
+                f"{options.topic}-{partition}",
+                target.name,
+                partition if options.same_partitions else None,
+                f"{self._origin.prefix}{partition}:",
+                transactions=Transactions(name, name, target.name, 0) if options.exactly_once else None,
+            )
+
         return WriteJob(
             options.target.bootstrap_servers,
-            target.name,
-            self._origin,
-            options.same_partitions,
+            {partition: route(partition) for partition in self._ranges},
             options.producer_properties,
-            Transactions(prefix, uuid.uuid4().hex) if options.exactly_once else None,
+            uuid.uuid4().hex if options.exactly_once else None,
         )
 
     def _plan(self) -> dict[int, Position]:
@@ -139,7 +150,7 @@ class _Run:
             say(f"WARN: {line}")
         zeros = self._selected(self._ranges).where("timestamp = timestamp_millis(0)").count() if oldest_ms <= 0 else 0
         if zeros:
-            say(f"WARN: {zeros:,} records have the timestamp 0, which librdkafka cannot send: it becomes 1 ms")
+            say(f"WARN: {zeros:,} records have {TIMESTAMP_ZERO}")
         behind = sorted(partition for partition, at in plan.items() if at.holes)
         if behind and options.same_partitions:
             first = plan[behind[0]].first
@@ -160,7 +171,7 @@ class _Run:
             except TaskLost as error:
                 if tries == _TRIES - 1:
                     raise
-                self._listener.say(f"{error}; looking at what {job.topic} has")
+                self._listener.say(f"{error}; looking at what {self._options.target_topic} has")
                 plan = self._plan()
 
     def _write_missing(self, job: WriteJob, plan: Mapping[int, Position]) -> None:
@@ -172,13 +183,13 @@ class _Run:
         there = None
         if holes:
             options = self._options
-            there = records_there(self._spark, options.target, job.topic, self._origin, self._listener.say)
+            there = records_there(self._spark, options.target, options.target_topic, self._origin, self._listener.say)
         if there is not None:
             there = there.selectExpr("source_partition AS partition", "source_offset AS offset")
             there = within(there, holes).persist(StorageLevel.MEMORY_AND_DISK)
         try:
             left: Ranges = {each: (at.first, at.last + 1) for each, at in plan.items() if at.missing}
-            while batch := first_of({job.topic: left}, self._batch_records()).get(job.topic):
+            while batch := first_of({self._options.topic: left}, self._batch_records()).get(self._options.topic):
                 self._write(job, batch, there)
                 left = {each: (batch.get(each, (0, start))[1], end) for each, (start, end) in left.items()}
                 still = max(0, missing - (self._records - written_before))

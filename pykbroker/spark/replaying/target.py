@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING
 
-from ..errors import BadOptions, ClusterUnavailable
+from ..errors import BadOptions
 from ..identities import Origin, identified
+from ..open_transactions import await_transactions
 from ..reading import read_ranges
 from ..session import Say
 from ..source import Source, TopicEnds, configs_of, ends_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-
-_PATIENCE_S = 120.0
-_PAUSE_S = 0.5
 
 
 def records_there(spark: SparkSession, source: Source, name: str, origin: Origin, say: Say) -> DataFrame | None:
@@ -28,28 +25,8 @@ def records_there(spark: SparkSession, source: Source, name: str, origin: Origin
     ranges = {each: (row.start, row.end) for each, row in ends.partitions.items() if row.start < row.end}
     if not ranges:
         return None
-    _await_transactions(source, ends, say)
+    await_transactions(source, ends, say)
     return identified(read_ranges(spark, source, {name: ranges}, "read_committed"), origin)
-
-
-def _await_transactions(source: Source, ends: TopicEnds, say: Say) -> None:
-    deadline = time.monotonic() + _PATIENCE_S
-    said = False
-    while True:
-        committed = ends_of(source, [ends.name], "read_committed").topics[ends.name].partitions
-        held = {each: committed[each].end for each, row in ends.partitions.items() if committed[each].end < row.end}
-        if not held:
-            return
-        where = ", ".join(f"{ends.name}-{each} at offset {offset}" for each, offset in sorted(held.items())[:3])
-        if time.monotonic() > deadline:
-            raise ClusterUnavailable(
-                f"Transactions are open in {where}: what the topic has behind them is not known before they end "
-                "(`pykbroker transactions` lists and aborts them)"
-            )
-        if not said:
-            say(f"Waiting for the end of transactions that are open in {where}")
-            said = True
-        time.sleep(_PAUSE_S)
 
 
 def warnings_about(source: Source, name: str, oldest_ms: int, now_ms: int) -> list[str]:

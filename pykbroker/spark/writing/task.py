@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import TaskLost, WriteFailed
 from ..identities import HEADER
-from .job import COLUMNS, WriteJob, Written
+from .job import COLUMNS, Route, WriteJob, Written
 from .pace import Pace
 from .transactional import PartitionTransactions
 
@@ -27,7 +27,7 @@ Row = tuple[int, int, int, bytes | None, bytes | None, list[tuple[str, bytes | N
 
 
 def write_batches(job: WriteJob, batches: Iterable[RecordBatch]) -> Iterator[RecordBatch]:
-    """Write the records of a task, and give a row of `Written` for each partition of the source.
+    """Write the records of a task, and give a row of `Written` for each route.
 
     batches: with the columns `COLUMNS`. Raises TaskLost.
     """
@@ -35,13 +35,13 @@ def write_batches(job: WriteJob, batches: Iterable[RecordBatch]) -> Iterator[Rec
     from pyspark import TaskContext
 
     context = TaskContext.get()
-    if job.transactions is None and context is not None and context.attemptNumber() > 0:
+    if job.run_id is None and context is not None and context.attemptNumber() > 0:
         raise TaskLost("A task was lost, and with it how far it came")
     written = write_rows(job, _rows(batches))
     schema = pyarrow.schema(
-        [("partition", pyarrow.int32())]
+        [("route", pyarrow.int32())]
         + [(name, pyarrow.int64()) for name in Written._fields[1:4]]
-        + [("failure", pyarrow.string())]
+        + [("failure", pyarrow.string()), ("zeros", pyarrow.int64())]
     )
     yield pyarrow.RecordBatch.from_pylist([each._asdict() for each in written], schema=schema)
 
@@ -60,7 +60,7 @@ def _rows(batches: Iterable[RecordBatch]) -> Iterator[Row]:
 
 
 def write_rows(job: WriteJob, rows: Iterable[Row]) -> list[Written]:
-    """Write rows, in which each partition of the source is in one piece and in order. A failure is the only result."""
+    """Write rows, in which each route is in one piece and in order. A failure is the only result."""
     writer = TaskWriter(job)
     try:
         for row in rows:
@@ -80,39 +80,40 @@ class TaskWriter:
         self._transactions: PartitionTransactions | None = None
         self._failure: str | None = None
         self._written: list[Written] = []
-        self._partition = -1
-        self._records = self._bytes = self._there = 0
+        self._number = -1
+        self._route = Route("", "")
+        self._records = self._bytes = self._there = self._zeros = 0
         self._next_offset = 0
-        self._identity = b""
-        self._options: dict[str, Any] = {"on_delivery": self._delivered}
+        self._identity: bytes | None = None
+        self._options: dict[str, Any] = {}
         self._rate = 0.0
         self._pace: Pace | None = None
 
     def write(self, row: Row) -> None:
-        partition, offset, timestamp_ms, key, value, headers = row
-        if partition != self._partition:
-            self._turn_to(partition)
+        number, offset, timestamp_ms, key, value, headers = row
+        if number != self._number:
+            self._turn_to(number)
         if offset < self._next_offset:
             self._there += 1
             return
         if headers and any("\0" in name for name, _ in headers):
             raise WriteFailed(
-                f"offset {offset} of partition {partition} has a header whose key has a NUL, where librdkafka ends it"
+                f"offset {offset} of {self._route.source} has a header whose key has a NUL, where librdkafka ends it"
             )
         self._check()
         if self._pace is not None:
             self._wait(self._pace)
         if self._transactions is not None:
+            if self._transactions.is_full:
+                self._commit(self._transactions)
             self._transactions.before(offset)
-        identity = (HEADER, self._identity + b"%d" % offset)
-        self._produce(
-            key=key,
-            value=value,
-            headers=[*headers, identity] if headers else [identity],
-            timestamp=timestamp_ms or _ZERO_AS_MS,
-        )
+        if self._identity is not None:
+            identity = (HEADER, self._identity + b"%d" % offset)
+            headers = [*headers, identity] if headers else [identity]
+        self._produce(key=key, value=value, headers=headers, timestamp=timestamp_ms or _ZERO_AS_MS)
         self._records += 1
         self._bytes += len(key or b"") + len(value or b"")
+        self._zeros += not timestamp_ms
         if self._rate and self._pace is None:
             self._producer.flush(_FLUSH_S)  # the time that the connection takes is not made up for
             self._pace = Pace(self._rate)
@@ -121,7 +122,7 @@ class TaskWriter:
 
     def end(self) -> list[Written]:
         """The result, when all of it is acknowledged."""
-        self._end_partition()
+        self._end_route()
         self._flush()
         return self._written
 
@@ -135,39 +136,42 @@ class TaskWriter:
 
     # ---- partitions of the source
 
-    def _turn_to(self, partition: int) -> None:
-        job = self._job
-        self._end_partition()
-        self._partition = partition
-        self._identity = f"{job.origin.prefix}{partition}:".encode()
-        self._records = self._bytes = self._there = 0
-        if job.same_partitions:
-            self._options["partition"] = partition
-        if job.transactions is not None:
+    def _turn_to(self, number: int) -> None:
+        self._end_route()
+        route = self._job.routes[number]
+        self._number, self._route = number, route
+        self._identity = None if route.identity is None else route.identity.encode()
+        self._records = self._bytes = self._there = self._zeros = self._next_offset = 0
+        self._options = {"on_delivery": self._delivered}
+        if route.partition is not None:
+            self._options["partition"] = route.partition
+        if route.transactions is not None:
             self._flush()
             self._producer = None  # its threads end, before others begin
             self._producer = self._new_producer()
             self._pace = None
-            self._transactions = PartitionTransactions(self._producer, job, partition)
+            self._transactions = PartitionTransactions(self._producer, self._job, route)
             self._next_offset = self._transactions.next_offset
+            if self._job.journal is not None:
+                self._options["on_delivery"] = self._delivered_at
         elif self._producer is None:
             self._producer = self._new_producer()
         if self._pace is None:  # that of all partitions of the task
-            self._rate = job.rates.get(partition, 0.0)
+            self._rate = self._job.rates.get(number, 0.0)
 
-    def _end_partition(self) -> None:
+    def _end_route(self) -> None:
         if self._transactions is not None:
-            self._commit(self._transactions)
+            self._commit(self._transactions, at_end=True)
             self._transactions.close()
             self._transactions = None
-        if self._partition >= 0:
-            self._written.append(Written(self._partition, self._records, self._bytes, self._there))
+        if self._number >= 0:
+            self._written.append(Written(self._number, self._records, self._bytes, self._there, zeros=self._zeros))
 
     def _new_producer(self) -> Any:
         from confluent_kafka import KafkaException, Producer
 
         try:
-            return Producer(self._job.producer_properties(self._partition))
+            return Producer(self._job.producer_properties(self._route.transactions))
         except KafkaException as error:
             raise WriteFailed(error.args[0].str()) from None
 
@@ -178,7 +182,7 @@ class TaskWriter:
 
         while True:
             try:
-                self._producer.produce(self._job.topic, **record, **self._options)
+                self._producer.produce(self._route.topic, **record, **self._options)
                 return
             except BufferError:
                 self._producer.poll(0.1)
@@ -196,9 +200,11 @@ class TaskWriter:
         while (left_s := end - time.monotonic()) > 0:
             self._producer.poll(left_s)
 
-    def _commit(self, transactions: PartitionTransactions) -> None:
+    def _commit(self, transactions: PartitionTransactions, *, at_end: bool = False) -> None:
+        if self._job.journal is not None:
+            self._flush()  # the position says which offsets the records have in the target
         try:
-            transactions.commit()
+            transactions.commit(at_end=at_end)
         except WriteFailed:
             self._check()  # why a record was refused says more
             raise
@@ -216,3 +222,9 @@ class TaskWriter:
     def _delivered(self, error: Any, message: Any) -> None:
         if error is not None and self._failure is None:
             self._failure = f"{message.topic()}-{message.partition()}: {error.str()}"
+
+    def _delivered_at(self, error: Any, message: Any) -> None:
+        if error is not None:
+            self._delivered(error, message)
+        elif self._transactions is not None:
+            self._transactions.delivered(message.offset())

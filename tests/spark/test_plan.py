@@ -1,4 +1,4 @@
-"""What a run of an archive reads: where it goes on, what it refuses, and how batches share what is left."""
+"""What a run that copies topics reads: where it goes on, what it refuses, and how batches share what is left."""
 
 from __future__ import annotations
 
@@ -6,21 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pykbroker.spark.archiving.compaction import FILES_OF_A_TIER, next_group
-from pykbroker.spark.archiving.manifest import ArchivedFile, ArchiveState, PartitionState, Share, TopicState
-from pykbroker.spark.archiving.plan import (
-    Position,
-    check_logs,
-    check_topics,
-    next_batch,
-    offsets_left,
-    plan_after,
-    plan_of,
-)
+from pykbroker.spark.archiving.manifest import ArchiveState, PartitionState, TopicState
 from pykbroker.spark.errors import ArchiveMismatch, RecordsLost
+from pykbroker.spark.plan import Position, check_logs, next_batch, offsets_left, plan_after, plan_of
 from pykbroker.spark.source import ClusterEnds, PartitionEnds, TopicEnds
 
 TOPIC = "orders"
+COPY = "the archive"
 
 
 def cluster(*ends: tuple[int, int], topic_id: str = "aa", cluster_id: str = "cluster") -> ClusterEnds:
@@ -35,12 +27,12 @@ def archived(*ends: tuple[int, int]) -> ArchiveState:
 
 
 def test_a_first_run_begins_where_the_topic_begins() -> None:
-    plan = plan_of(ArchiveState(), cluster((100, 200), (0, 50)), accept_loss=False)
+    plan = plan_of({}, cluster((100, 200), (0, 50)), COPY, accept_loss=False)
     assert plan == {TOPIC: {0: Position(100, 100, 100, 200, 7), 1: Position(0, 0, 0, 50, 7)}}
 
 
 def test_a_later_run_goes_on_where_the_archive_ends() -> None:
-    plan = plan_of(archived((0, 150)), cluster((100, 200), (0, 50)), accept_loss=False)
+    plan = plan_of(archived((0, 150)).copied, cluster((100, 200), (0, 50)), COPY, accept_loss=False)
     assert plan == {TOPIC: {0: Position(0, 150, 150, 200, 7), 1: Position(0, 0, 0, 50, 7)}}
 
 
@@ -49,32 +41,32 @@ def test_what_was_deleted_meanwhile_is_lost(state: ArchiveState) -> None:
     """In a partition that the archive has, and in one that came later."""
     now = cluster((160, 400), (50, 60)) if 1 not in state.topics[TOPIC].partitions else cluster((0, 400), (50, 60))
     with pytest.raises(RecordsLost, match="were deleted before they were read"):
-        plan_of(state, now, accept_loss=False)
-    plan = plan_of(state, now, accept_loss=True)
+        plan_of(state.copied, now, COPY, accept_loss=False)
+    plan = plan_of(state.copied, now, COPY, accept_loss=True)
     assert plan[TOPIC][1].lost == ((plan[TOPIC][1].next_offset, 50),)
 
 
 def test_what_is_not_the_topic_of_the_archive() -> None:
-    check_topics(archived((0, 1)), cluster((0, 1), (0, 1)))
-    check_topics(ArchiveState(), cluster((0, 1)))
+    archived((0, 1)).check_topics(cluster((0, 1), (0, 1)))
+    ArchiveState().check_topics(cluster((0, 1)))
     for other, words in (
         (cluster((0, 1), cluster_id="other"), "is of the cluster cluster, not of other"),
         (cluster((0, 1), topic_id="bb"), "deleted and created again"),
     ):
         with pytest.raises(ArchiveMismatch, match=words):
-            check_topics(archived((0, 1)), other)
+            archived((0, 1)).check_topics(other)
     with pytest.raises(ArchiveMismatch, match="has 1 partitions, its archive 2"):
-        check_topics(archived((0, 1), (0, 1)), cluster((0, 1)))
+        archived((0, 1), (0, 1)).check_topics(cluster((0, 1)))
 
 
 def test_a_log_that_was_cut_off_is_noticed() -> None:
     """By its end, and by its leader epochs where it has grown again behind the cut."""
-    check_logs(archived((0, 150)), cluster((0, 150)), {(TOPIC, 0): 150})
-    check_logs(archived((0, 150)), cluster((0, 200)), {(TOPIC, 0): 200})
+    check_logs(archived((0, 150)).copied, cluster((0, 150)), {(TOPIC, 0): 150}, COPY)
+    check_logs(archived((0, 150)).copied, cluster((0, 200)), {(TOPIC, 0): 200}, COPY)
     with pytest.raises(RecordsLost, match="orders-0 was cut off at offset 140"):
-        check_logs(archived((0, 150)), cluster((0, 140)), {})
+        check_logs(archived((0, 150)).copied, cluster((0, 140)), {}, COPY)
     with pytest.raises(RecordsLost, match="orders-0 was cut off at offset 120"):
-        check_logs(archived((0, 150)), cluster((0, 300)), {(TOPIC, 0): 120})
+        check_logs(archived((0, 150)).copied, cluster((0, 300)), {(TOPIC, 0): 120}, COPY)
 
 
 @given(
@@ -82,7 +74,7 @@ def test_a_log_that_was_cut_off_is_noticed() -> None:
     most=st.integers(1, 5000),
 )
 def test_batches_read_all_once(ends: list[tuple[int, int]], most: int) -> None:
-    plan = plan_of(ArchiveState(), cluster(*((start, start + size) for start, size in ends)), accept_loss=False)
+    plan = plan_of({}, cluster(*((start, start + size) for start, size in ends)), COPY, accept_loss=False)
     read: dict[int, list[tuple[int, int]]] = {}
     batches = 0
     while ranges := next_batch(plan, most):
@@ -98,31 +90,3 @@ def test_batches_read_all_once(ends: list[tuple[int, int]], most: int) -> None:
         assert [first for first, _ in rows] == [start, *(end for _, end in rows[:-1])][: len(rows)]
         assert sum(end - first for first, end in rows) == size
     assert batches <= 2 * sum(size for _, size in ends) // most + 60
-
-
-def file_of(size: int, number: int, day: int = 1) -> ArchivedFile:
-    share = Share(1, "00", 1, number, number, 0, 0)
-    return ArchivedFile(f"topic=orders/date=2026-11-{day:02d}/{number:05d}", TOPIC, size, {0: share})
-
-
-@given(st.lists(st.tuples(st.integers(0, 200_000_000), st.integers(1, 3)), max_size=400))
-def test_merging_ends_with_few_files_of_one_day(sizes: list[tuple[int, int]]) -> None:
-    """However they come: each record is written anew about once per tier."""
-    target = 128 << 20
-    files = {number: file_of(size, number, day) for number, (size, day) in enumerate(sizes)}
-    numbers = iter(range(len(sizes), 10_000))
-    written = 0
-    while group := next_group(files.values(), target):
-        assert len({file.directory for file in group}) == 1
-        assert len(group) >= 2
-        assert sum(file.file_bytes for file in group) <= target
-        assert all(file.file_bytes <= target // 2 for file in group)
-        merged = sum(file.file_bytes for file in group)
-        written += merged
-        for number in [number for number, file in files.items() if file in group]:
-            del files[number]
-        number = next(numbers)
-        files[number] = file_of(merged, number, int(group[0].directory[-2:]))
-    small = [file for file in files.values() if file.file_bytes <= target // 2]
-    assert len(small) <= 3 * 7 * FILES_OF_A_TIER
-    assert written <= 7 * sum(size for size, _ in sizes)

@@ -1,13 +1,8 @@
-"""The directory of an archive, on whatever file system Hadoop has for its path (`file:`, `hdfs:`, `s3a:` …).
+"""Directories on whatever file system Hadoop has for their paths (`file:`, `hdfs:`, `s3a:` …).
 
-    topic=orders/date=2026-11-25/part-….parquet    the records
-    _pykbroker/commits/00000000000000000012.json   what the archive holds (manifest.py)
-    _pykbroker/snapshots/00000000000000000100.json
-    _pykbroker/staging/00000000000000000013-…/     files on their way; readers skip names that begin with `_`
-
-`create_text` is what makes commits exclusive: of two runs that write the same number, one gets False. A local file is
-linked to its name, which the kernel does for one of them; elsewhere `FileContext.rename` does it without overwriting,
-which HDFS does in one step. Object stores without such a step need a lock around the runs (`docs/spark.md`).
+`create_text` is exclusive: of two runs that write the same name, one gets False. A local file is linked to its name,
+which the kernel does for one of them; elsewhere `FileContext.rename` does it without overwriting, which HDFS does in
+one step. Object stores without such a step need a lock around the runs (`docs/spark.md`).
 """
 
 from __future__ import annotations
@@ -19,14 +14,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..errors import BadOptions, JobFailed, NoRoom
-from ..jvm import hadoop_configuration, jvm_of
+from .errors import BadOptions, JobFailed, NoRoom
+from .jvm import hadoop_configuration, jvm_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-class ArchiveDirectory:
+class HadoopDirectory:
     """Paths are below `root`, with `/` between their parts. Errors of the file system are NoRoom or JobFailed."""
 
     def __init__(self, spark: SparkSession, root: str) -> None:
@@ -49,12 +44,12 @@ class ArchiveDirectory:
         return f"{self._root_uri}/{path}"
 
     def exists(self, path: str = "") -> bool:
-        with _file_errors(path):
+        with _file_errors(path or self.root):
             return bool(self._system.exists(self._path(path)))
 
     def names(self, path: str = "") -> list[str]:
         """The names in a directory, sorted; none where it does not exist."""
-        with _file_errors(path):
+        with _file_errors(path or self.root):
             if not self._system.exists(self._path(path)):
                 return []
             return sorted(status.getPath().getName() for status in self._system.listStatus(self._path(path)))
@@ -62,7 +57,7 @@ class ArchiveDirectory:
     def files(self, path: str) -> list[tuple[str, int]]:
         """All files below a directory, without hidden ones, as path and size in bytes."""
         found = []
-        with _file_errors(path):
+        with _file_errors(path or self.root):
             statuses = self._system.listFiles(self._path(path), True)
             while statuses.hasNext():
                 status = statuses.next()
@@ -72,7 +67,7 @@ class ArchiveDirectory:
         return sorted(found)
 
     def read_text(self, path: str) -> str:
-        with _file_errors(path):
+        with _file_errors(path or self.root):
             stream = self._system.open(self._path(path))
             try:
                 return str(self._jvm.org.apache.commons.io.IOUtils.toString(stream, "UTF-8"))
@@ -85,7 +80,7 @@ class ArchiveDirectory:
 
         if self._local is not None:
             return _create_local(self._local / path, text.encode())
-        with _file_errors(path):
+        with _file_errors(path or self.root):
             partial = self._path(f"{path}.{os.getpid()}.partial")
             stream = self._system.create(partial, True)
             try:
@@ -116,7 +111,7 @@ class ArchiveDirectory:
 
     def delete(self, path: str) -> None:
         """A file, or a directory with all that is in it; nothing happens where it is not there."""
-        with _file_errors(path):
+        with _file_errors(path or self.root):
             self._system.delete(self._path(path), True)
 
     def sync(self, paths: list[str]) -> None:
@@ -125,7 +120,7 @@ class ArchiveDirectory:
             return
         directories = {str(parent) for path in paths for parent in Path(path).parents}
         for path in (*paths, *sorted(directories)):
-            with _file_errors(path):
+            with _file_errors(path or self.root):
                 _fsync(self._local / path)
 
     def _path(self, path: str) -> Any:
@@ -167,10 +162,10 @@ def _file_errors(path: str) -> Iterator[None]:
     except Py4JJavaError as error:
         text = str(error.java_exception.getMessage() or error.java_exception)
         if "No space left on device" in text or "quota" in text.lower():
-            raise NoRoom(f"No room for {path or 'the archive'}: {text}") from None
+            raise NoRoom(f"No room for {path}: {text}") from None
         if "No FileSystem for scheme" in text or "ClassNotFoundException" in text:
             raise BadOptions(f"{text} ({path}): Spark needs the jars of that file system") from None
-        raise JobFailed(f"{path or 'The archive'}: {text}") from None
+        raise JobFailed(f"{path}: {text}") from None
     except OSError as error:
         raise _of_file(error, path) from None
 
