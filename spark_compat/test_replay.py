@@ -263,7 +263,7 @@ def test_a_transaction_that_stays_open_ends_the_run(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("pykbroker.spark.replaying.target._PATIENCE_S", 1.0)
+    monkeypatch.setattr("pykbroker.spark.open_transactions._PATIENCE_S", 1.0)
     fill_topic(broker, topic, 1, 10)
     archive_topics(spark, broker, tmp_path, topic)
     back = new_topic()
