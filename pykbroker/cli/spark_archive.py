@@ -10,7 +10,7 @@ import click
 
 from .command import ClientCommand
 from .output import Column, print_table
-from .spark_options import copy_options, run_pipeline, size_text, spark_options
+from .spark_options import copy_options, dry_run_option, json_option, run_pipeline, size_text, spark_options
 
 if TYPE_CHECKING:
     from pykbroker.spark.archiving.options import ArchiveSummary
@@ -45,8 +45,8 @@ _COLUMNS = (
     show_default=True,
     help="Of the Parquet files.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
-@click.option("--dry-run", is_flag=True, help="Tell what there is to do, and change nothing.")
+@json_option
+@dry_run_option
 def command(
     source: Source,
     session: SessionOptions,

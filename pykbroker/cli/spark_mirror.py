@@ -12,7 +12,16 @@ import click
 
 from .command import ClientCommand, key_values
 from .output import Column, print_table
-from .spark_options import copy_options, run_pipeline, size_text, source_of, spark_options
+from .spark_options import (
+    copy_options,
+    dry_run_option,
+    json_option,
+    producer_property_option,
+    run_pipeline,
+    size_text,
+    source_of,
+    spark_options,
+)
 
 if TYPE_CHECKING:
     from pykbroker.spark.mirroring import MirrorSummary
@@ -63,15 +72,9 @@ _COLUMNS = (
     help="Of topics that are created; the target's default.replication.factor by default.",
 )
 @click.option("--append", is_flag=True, help="Write behind records of the target that no mirror has written.")
-@click.option(
-    "--producer-property",
-    "producer_properties",
-    multiple=True,
-    metavar="KEY=VALUE",
-    help="A property of librdkafka's producer; may be repeated.",
-)
-@click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
-@click.option("--dry-run", is_flag=True, help="Tell what there is to do, and change nothing.")
+@producer_property_option
+@json_option
+@dry_run_option
 def command(
     source: Source,
     session: SessionOptions,

@@ -124,6 +124,17 @@ def copy_options(function: Callable[..., None]) -> Callable[..., None]:
     return decorated
 
 
+producer_property_option = click.option(
+    "--producer-property",
+    "producer_properties",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="A property of librdkafka's producer; may be repeated.",
+)
+json_option = click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
+dry_run_option = click.option("--dry-run", is_flag=True, help="Tell what there is to do, and change nothing.")
+
+
 _SELECTION_OPTIONS = (
     click.option(
         "--offsets",

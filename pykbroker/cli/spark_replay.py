@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING
 import click
 
 from .command import ClientCommand, key_values
-from .spark_options import run_pipeline, selection_options, size_text, spark_options
+from .spark_options import (
+    dry_run_option,
+    json_option,
+    producer_property_option,
+    run_pipeline,
+    selection_options,
+    size_text,
+    spark_options,
+)
 
 if TYPE_CHECKING:
     from pykbroker.spark.archiving.selection import Selection
@@ -38,15 +46,9 @@ if TYPE_CHECKING:
     show_default=True,
     help="So many records are sorted and written in one job of Spark.",
 )
-@click.option(
-    "--producer-property",
-    "producer_properties",
-    multiple=True,
-    metavar="KEY=VALUE",
-    help="A property of librdkafka's producer; may be repeated.",
-)
-@click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
-@click.option("--dry-run", is_flag=True, help="Tell what there is to do, and change nothing.")
+@producer_property_option
+@json_option
+@dry_run_option
 def command(
     source: Source,
     session: SessionOptions,

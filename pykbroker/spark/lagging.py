@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _VERSION = "v1"
+_MOST_DIGITS = 19
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,7 +191,12 @@ def read_checkpoint(name: str, directory: Directory) -> CheckpointState:
 
 def _batches(directory: Directory, path: str) -> list[int]:
     """The numbers of batches; Spark writes files beside them whose names are none."""
-    return [int(each) for each in directory.names(path) if each.isascii() and each.isdigit()]
+    return [int(each) for each in directory.names(path) if _is_number(each)]
+
+
+def _is_number(text: str) -> bool:
+    """Digits of ASCII as Spark writes them, of 64 bits at most."""
+    return text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS
 
 
 def _parsed(name: str, path: str, text: str) -> tuple[int | None, dict[tuple[str, int], int]]:
@@ -222,7 +228,7 @@ def _kafka_offsets(line: str) -> dict[tuple[str, int], int] | None:
     found = {}
     for topic, rows in topics.items():
         for partition, offset in rows.items():
-            if not partition.isdigit() or not isinstance(offset, int):
+            if not _is_number(partition) or not isinstance(offset, int):
                 return None
             found[topic, int(partition)] = offset
     return found

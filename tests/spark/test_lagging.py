@@ -61,6 +61,8 @@ def test_several_sources(tmp_path: Path) -> None:
         ([RATE, FILES], BadOptions, "is of a query that reads no topic"),
         ([], BadOptions, "is of a query that reads no topic"),
         (['{"a":{"0":"x"}}'], BadOptions, "reads no topic"),
+        (['{"a":{"²":5}}'], BadOptions, "reads no topic"),
+        (['{"a":{"' + "9" * 5000 + '":5}}'], BadOptions, "reads no topic"),
     ],
 )
 def test_queries_without_topics(tmp_path: Path, lines: list[str], error: Any, words: str) -> None:
