@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, TopicPartition
 
 from pykbroker.java_hash import abs_java_hash
 
@@ -18,6 +18,7 @@ from .answers import TestAnswers
 from .apache_kafka.tools import Tool, run_tool
 from .brokers import Broker
 from .clients import Message, write_with_confluent
+from .committing import commit_offsets
 from .members import Member
 from .topics import create_topic
 from .waiting import DEADLINE_S, until
@@ -42,24 +43,11 @@ class Group:
         self.broker, self.topic, self.group_id = broker, topic, group_id
         self.members: list[Member] = []
 
-    def commit(self, offsets: dict[int, int], **config: Any) -> None:
-        consumer = Consumer({"bootstrap.servers": self.broker.bootstrap, "group.id": self.group_id, **config})
+    def commit(self, offsets: dict[int, int]) -> None:
         committed = [
             TopicPartition(self.topic, partition, offset, f"up to {offset}") for partition, offset in offsets.items()
         ]
-        until(lambda: self._is_committed(consumer, committed), "the coordinator takes the offsets")
-        consumer.close()
-
-    @staticmethod
-    def _is_committed(consumer: Consumer, offsets: list[TopicPartition]) -> bool:
-        """Apache Kafka names a coordinator a moment before that serves the group."""
-        try:
-            consumer.commit(offsets=offsets, asynchronous=False)
-        except KafkaException as refused:
-            if refused.args[0].code() not in (KafkaError.NOT_COORDINATOR, KafkaError.COORDINATOR_LOAD_IN_PROGRESS):
-                raise
-            return False
-        return True
+        commit_offsets(self.broker.bootstrap, self.group_id, committed)
 
     def join(self, **config: Any) -> None:
         """One member that has all partitions."""

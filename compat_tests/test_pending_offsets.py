@@ -20,6 +20,7 @@ from pykbroker.protocol.messages.group_offsets import (
 )
 
 from .brokers import Broker
+from .committing import commit_offsets
 from .topics import create_topic
 from .waiting import DEADLINE_S, until
 from .wire import Wire
@@ -51,9 +52,7 @@ class Committing:
 
     def commit(self, offset: int) -> None:
         """Without a transaction."""
-        consumer = Consumer({"bootstrap.servers": self.broker.bootstrap, "group.id": self.group_id})
-        consumer.commit(offsets=[TopicPartition(self.topic, 0, offset)], asynchronous=False)
-        consumer.close()
+        commit_offsets(self.broker.bootstrap, self.group_id, [TopicPartition(self.topic, 0, offset)])
 
     def fetch(self, *, stable: bool = True) -> list[int | str]:
         """Of both partitions the offset, or the error that stands for it."""

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
+from compat_tests.committing import commit_offsets
 from compat_tests.waiting import until
 from pykbroker.spark import Listener, MirrorOptions, MirrorSummary, Source, mirror
 from spark_compat.pipelines import records_of
@@ -55,10 +56,8 @@ def assert_copied(spark: SparkSession, source: Broker, target: Broker, topic: st
 
 def commit(broker: Broker, group: str, topic: str, offsets: Sequence[int]) -> None:
     """offsets: by partition."""
-    consumer = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": group, "enable.auto.commit": False})
     places = [TopicPartition(topic, partition, offset) for partition, offset in enumerate(offsets)]
-    consumer.commit(offsets=places, asynchronous=False)
-    consumer.close()
+    commit_offsets(broker.bootstrap, group, places)
 
 
 def committed(broker: Broker, group: str, topic: str, partitions: int) -> list[int]:
@@ -82,11 +81,17 @@ def next_values(broker: Broker, group: str, topic: str, partitions: int) -> list
             }
         )
         consumer.assign([TopicPartition(topic, partition, offset)])
-        message = consumer.poll(30)
-        assert message is not None
-        found.append(None if message.error() is not None else message.value())
+        found.append(_next_value(consumer))
         consumer.close()
     return found
+
+
+def _next_value(consumer: Consumer) -> bytes | None:
+    found: list[Message] = []
+    until(lambda: found.extend(consumer.consume(1, 1)) or found, "a record, or the partition's end")
+    error = found[0].error()
+    assert error is None or error.code() == KafkaError._PARTITION_EOF, error
+    return found[0].value() if error is None else None
 
 
 def admin_of(broker: Broker) -> AdminClient:

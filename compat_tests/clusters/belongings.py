@@ -6,16 +6,13 @@ from collections.abc import Iterable
 from typing import Any
 
 from confluent_kafka import (
-    Consumer,
     ConsumerGroupTopicPartitions,
-    KafkaError,
-    KafkaException,
     TopicCollection,
     TopicPartition,
 )
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ConfigSource
 
-from compat_tests.waiting import until
+from compat_tests.committing import commit_offsets
 
 from .cluster import Cluster
 from .topics import CALL_TIMEOUT_S, admin_client
@@ -59,22 +56,5 @@ def set_config(cluster: Cluster, kind: ConfigResource.Type, name: str, key: str,
 
 
 def commit(cluster: Cluster, group: str, topic: str, offset: int, note: str) -> None:
-    """To partition 0, by a consumer that is not a member of the group."""
-    consumer = Consumer({"bootstrap.servers": cluster.bootstrap, "group.id": group})
-    try:
-        wanted = TopicPartition(topic, 0, offset, metadata=note)
-        until(lambda: _is_committed(consumer, wanted), "the coordinator takes the offset")
-    finally:
-        consumer.close()
-
-
-def _is_committed(consumer: Consumer, offset: TopicPartition) -> bool:
-    """Apache Kafka names a coordinator a moment before that serves the group."""
-    try:
-        (answered,) = consumer.commit(offsets=[offset], asynchronous=False)
-    except KafkaException as refused:
-        if refused.args[0].code() in (KafkaError.NOT_COORDINATOR, KafkaError.COORDINATOR_LOAD_IN_PROGRESS):
-            return False
-        raise
-    assert answered.error is None, answered.error
-    return True
+    """To partition 0."""
+    commit_offsets(cluster.bootstrap, group, [TopicPartition(topic, 0, offset, metadata=note)])
