@@ -14,7 +14,7 @@ from typing import TypeVar
 import click
 from rich.console import Console
 
-from benchmarks import cleaning, clusters, flushes, rebalances, starts, transactions
+from benchmarks import cleaning, clusters, flushes, rebalances, spark, starts, transactions
 from benchmarks.basics import BASICS
 from benchmarks.bench import Bench, Figures, Measure, Scene
 from benchmarks.brokers import KINDS, compile_bytecode, new_broker
@@ -45,6 +45,9 @@ SCENES: dict[str, Scene | ClusterScene] = {
     "many partitions": Scene({"start with 10,000 partitions": starts.clean_start}),
     "killed": Scene({"start after kill -9, 64 kB batches": starts.start_after_kill(65536)}),
     "killed, small batches": Scene({"start after kill -9, 16 kB batches": starts.start_after_kill(16384)}),
+    "spark": spark.SPARK,
+    "spark pipeline": spark.PIPELINE,
+    "spark growth": spark.GROWTH,
     "cluster": clusters.CLUSTER,
     "cluster, many partitions": clusters.MANY,
 }

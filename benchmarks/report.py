@@ -67,6 +67,17 @@ TARGETS = {
     ("start with 10,000 partitions", "RSS MB"): Target(ratio=0.3),
     ("start after kill -9, 64 kB batches", "s"): Target(ratio=1.0),
     ("start after kill -9, 16 kB batches", "s"): Target(ratio=1.0),
+    **{
+        (f"spark {work} {size}", figure): target
+        for work in ("write", "read", "availableNow")
+        for size in ("100 B", "1 kB")
+        for figure, target in (("records/s", Target(ratio=1.0, higher=True)), ("broker CPU s", Target(ratio=0.6)))
+    },
+    ("spark streaming latency", "p99 ms"): Target(ratio=1.0),
+    ("spark pipeline, 5 million", "archive / bare speed"): Target(absolute=0.9, higher=True),
+    ("spark pipeline, 5 million", "audit / bare speed"): Target(absolute=0.9, higher=True),
+    ("spark pipeline, growth", "archive most / at 1 ×"): Target(absolute=1.15),
+    ("spark pipeline, growth", "audit most / at 1 ×"): Target(absolute=1.15),
     ("cluster: start to first produce", "s"): Target(absolute=1.5),
     ("cluster: produce 1 kB", "MB/s"): Target(ratio=1.5, higher=True),
     ("cluster: produce 1 kB", "CPU s of all nodes"): Target(ratio=0.6),

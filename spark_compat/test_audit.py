@@ -19,11 +19,12 @@ from confluent_kafka.admin import AdminClient
 
 from compat_tests.topics import create_topic, fill_topic
 from pykbroker.spark import AuditOptions, AuditReport, Source, audit
-from pykbroker.spark.auditing import blocks as audit_blocks
+from pykbroker.spark.auditing import scanning as audit_scanning
 from pykbroker.spark.auditing import subjects as audit_subjects
-from pykbroker.spark.auditing.blocks import blocks_of, longest_gaps, partition_reports, periods
+from pykbroker.spark.auditing.blocks import blocks_of
 from pykbroker.spark.auditing.page import page_of
 from pykbroker.spark.auditing.report import Gap, PartitionReport
+from pykbroker.spark.auditing.scanning import scan
 from pykbroker.spark.errors import ArchiveMismatch, BadOptions
 from pykbroker.spark.reading import read_ranges
 from pykbroker.spark.session import pipeline_session
@@ -97,8 +98,12 @@ def own_settings(spark: SparkSession) -> Iterator[SparkSession]:
 
 @pytest.mark.parametrize("kind", ["pykbroker"], indirect=True, scope="session")
 @pytest.mark.parametrize("seed", range(3))
-def test_any_records_are_counted_exactly(own_settings: SparkSession, seed: int, kind: str) -> None:
-    """With gaps of all lengths, offsets that are there several times, and times that run anyhow."""
+def test_any_records_are_counted_exactly(
+    own_settings: SparkSession, seed: int, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With gaps of all lengths, offsets that are there several times, and times that run anyhow; in their order, and in
+    another one, in which they are grouped.
+    """
     rng = random.Random(seed)
     rows = []
     for partition in range(3):
@@ -115,29 +120,21 @@ def test_any_records_are_counted_exactly(own_settings: SparkSession, seed: int, 
         "key", "value", "partition", "offset", "timestamp_millis(ms) AS timestamp", "0 AS timestampType",
         "CAST(NULL AS ARRAY<STRUCT<key: STRING, value: BINARY>>) AS headers", "'t' AS topic",
     )  # fmt: skip
-    blocks = blocks_of(frame.repartition(3))
-    assert without_checksums(partition_reports(blocks)) == counted(rows)
-    assert longest_gaps(blocks, 1000) == gaps_of(rows)
-    hours, found = periods(blocks)
-    assert hours == 1
+    grouped: list[object] = []
+    monkeypatch.setattr(audit_scanning, "blocks_of", lambda records: grouped.append(records) or blocks_of(records))
     expected = Counter((row[0], row[2] // 3_600_000 * 3_600_000) for row in rows)
-    assert {(each.partition, each.start_ms): each.records for each in found} == expected
-
-
-@pytest.mark.parametrize("kind", ["pykbroker"], indirect=True, scope="session")
-def test_periods_are_as_long_as_they_must_be(
-    own_settings: SparkSession, kind: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(audit_blocks, "MOST_PERIODS", 20)
-    frame = own_settings.range(300).selectExpr(
-        "CAST(NULL AS BINARY) AS key", "CAST('x' AS BINARY) AS value", "0 AS partition", "id AS offset",
-        "timestamp_seconds(1700000000 + id * 3600) AS timestamp", "0 AS timestampType",
-        "CAST(NULL AS ARRAY<STRUCT<key: STRING, value: BINARY>>) AS headers",
-    )  # fmt: skip
-    hours, found = periods(blocks_of(frame))
-    assert hours == 24
-    assert sum(each.records for each in found) == 300
-    assert len(found) <= 20
+    once = frame.dropDuplicates(["partition", "offset"]).coalesce(1).sortWithinPartitions("partition", "offset")
+    for records, times in ((frame.repartition(3), 1), (frame, 2), (once, 2)):
+        found = scan(records, 1_000_000, 1000)
+        assert len(grouped) == times
+        assert found.period_hours == 1
+        if records is once:
+            assert {each.partition: each.duplicate_offsets for each in found.partitions} == dict.fromkeys(range(3), 0)
+            assert sum(each.records for each in found.partitions) == len({row[:2] for row in rows})
+        else:
+            assert without_checksums(found.partitions) == counted(rows)
+            assert {(each.partition, each.start_ms): each.records for each in found.periods} == expected
+        assert found.gaps == gaps_of(rows)
 
 
 @pytest.fixture
@@ -241,7 +238,7 @@ def test_of_many_keys_the_heaviest_are_listed(spark: SparkSession, broker: Broke
 def test_many_records_are_looked_up_in_one_pass(
     spark: SparkSession, broker: Broker, topic: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A read for each of 50 of one partition would take longer than a read of all; in an archive as well."""
+    """A fetch for each of a hundred would take longer than a read of all; in an archive as well."""
     create_topic(broker, topic, 1)
     producer = Producer({"bootstrap.servers": broker.bootstrap})
     sizes = {offset: 1000 + offset * 7 % 1000 if offset % 20 == 3 else offset % 5 for offset in range(1200)}
@@ -260,7 +257,10 @@ def test_many_records_are_looked_up_in_one_pass(
         assert [(each.offset, each.key) for each in found.largest] == [(each, f"{each:04d}") for each in largest]
         assert {each.key for each in found.keys.heaviest} <= {f"{each:04d}" for each in range(1200)}
         assert len(found.keys.heaviest) == 50
-    assert len(reads) == 4  # blocks, keys, and what each of the two lists
+    assert len(reads) == 2
+    reads.clear()
+    assert len(audit_topics(spark, broker, topic, listed=20).topics[0].largest) == 20
+    assert len(reads) == 1
 
 
 @pytest.mark.parametrize("kind", ["pykbroker"], indirect=True, scope="session")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,6 +11,8 @@ import pytest
 
 from compat_tests.topics import fill_topic
 from pykbroker.spark import ArchiveOptions, ArchiveSummary, Source, archive
+from pykbroker.spark.errors import SparkMissing
+from pykbroker.spark.python_tasks import ARROW, check_packages, tasks_in_this_python
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -40,3 +43,25 @@ def test_a_spark_that_runs_is_used_and_left_alone(
     assert found[0].records == 10
     assert spark.range(3).count() == 3
     assert [spark.conf.get(name) for name in SETTINGS] == before
+
+
+def test_tasks_run_in_this_python_as_long_as_somebody_asks(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("PYSPARK_PYTHON", raising=False)
+    context = spark.sparkContext
+    before = context.pythonExec
+    with tasks_in_this_python(spark):
+        with tasks_in_this_python(spark):
+            assert context.pythonExec == sys.executable
+        assert context.pythonExec == sys.executable
+    assert context.pythonExec == before
+    monkeypatch.setenv("PYSPARK_PYTHON", "python3")
+    with tasks_in_this_python(spark):
+        assert context.pythonExec == before
+
+
+def test_what_tasks_need_is_named() -> None:
+    check_packages(*ARROW)
+    with pytest.raises(SparkMissing, match=r"no_such_module is not installed: pip install 'pykbroker\[spark\]'"):
+        check_packages(*ARROW, "no_such_module")

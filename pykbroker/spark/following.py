@@ -11,6 +11,7 @@ from .session import Say
 
 _TRIES = 5
 _FIRST_PAUSE_S = 1.0
+_LONGEST_PAUSE_S = 60.0
 
 Step = Callable[[], None]
 
@@ -18,8 +19,9 @@ Step = Callable[[], None]
 def follow(first: Step, step: Step, resume: Step, poll_interval_s: float, say: Say) -> None:
     """Run `first`, then `step` again and again, until an exception ends it.
 
-    resume: takes the place of a step that has failed, when nobody knows how far that came. Raises the errors of
-    `pykbroker.spark.errors`: of these, ClusterUnavailable, JobFailed and WriteFailed at the fifth try in a row.
+    resume: takes the place of a step that has failed, when nobody knows how far that came. A cluster may be away for
+    as long as it likes; JobFailed and WriteFailed are raised where a cluster that is there brings them about five times
+    in a row, and all other errors of `pykbroker.spark.errors` at once.
     """
     _retrying(first, resume, say)
     while True:
@@ -28,8 +30,8 @@ def follow(first: Step, step: Step, resume: Step, poll_interval_s: float, say: S
 
 
 def _retrying(step: Step, resume: Step, say: Say) -> None:
-    pause_s = _FIRST_PAUSE_S
-    for _ in range(_TRIES):
+    pause_s, failures = _FIRST_PAUSE_S, 0
+    while True:
         try:
             with job_errors():
                 step()
@@ -37,8 +39,10 @@ def _retrying(step: Step, resume: Step, say: Say) -> None:
         except TakenOver:
             raise
         except (ClusterUnavailable, JobFailed, WriteFailed) as error:
+            failures = 0 if isinstance(error, ClusterUnavailable) else failures + 1
+            if failures == _TRIES:
+                raise
             say(f"{error}; the next try is in {pause_s:g} s")
             time.sleep(pause_s)
-            pause_s *= 2
+            pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
             step = resume
-    step()

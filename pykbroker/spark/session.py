@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 from .errors import BadOptions, ConnectorMissing, JavaMissing, JobFailed, SparkMissing
 from .jvm import jvm_of
+from .python_tasks import tasks_in_this_python
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -33,6 +34,7 @@ CONNECTOR = f"org.apache.spark:spark-sql-kafka-0-10_2.13:{SPARK_VERSION}"
 CONNECTOR_MB = 62
 OLDEST_JAVA = 17
 RECORDS_OF_A_PART = 2_000_000
+FEWEST_OF_A_TASK = 100_000
 MOST_PARTS = 2000
 IVY_VARIABLE = "PYKBROKER_SPARK_IVY"
 _PROVIDER = "org.apache.spark.sql.kafka010.KafkaSourceProvider"
@@ -77,12 +79,14 @@ def pipeline_session(
     """
     base = spark or _running_session()
     if base is not None:
-        yield _own_settings(base)
+        with tasks_in_this_python(base):
+            yield _own_settings(base)
         return
     started = open_session(options or SessionOptions(), say=say)
     litter = _artifacts_of(started)
     try:
-        yield _own_settings(started)
+        with tasks_in_this_python(started):
+            yield _own_settings(started)
     finally:
         started.stop()
         if litter is not None:
@@ -182,9 +186,18 @@ SQL_SETTINGS = {
     "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
     # Without it Spark sorts what it writes into several directories.
     "spark.sql.maxConcurrentOutputFileWriters": "64",
-    # Of what goes to Python at a time.
-    "spark.sql.execution.arrow.maxBytesPerBatch": str(16 << 20),
+    # Of what goes to Python at a time; a bound of bytes costs a look at every row, and stands where rows may be large.
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
+    "spark.sql.execution.arrow.maxBytesPerBatch": str((1 << 31) - 1),
 }
+
+
+def tasks_for(session: SparkSession, records: int) -> int:
+    """The number of tasks that so many records are worth. The start of one costs a third of a second where it runs
+    Python, and each makes files of its own.
+    """
+    cores = session.sparkContext.defaultParallelism
+    return min(1 + records // FEWEST_OF_A_TASK, max(cores, records // RECORDS_OF_A_PART))
 
 
 def shuffle_in_parts(session: SparkSession, records: int) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pykbroker.spark.archiving.compaction import FILES_OF_A_TIER, next_group
+from pykbroker.spark.archiving.compaction import FILES_OF_A_TIER, next_group, shared_out
 from pykbroker.spark.archiving.manifest import ArchivedFile, Share
 
 TOPIC = "orders"
@@ -16,8 +16,8 @@ def file_of(size: int, number: int, day: int = 1) -> ArchivedFile:
     return ArchivedFile(f"topic=orders/date=2026-11-{day:02d}/{number:05d}", TOPIC, size, {0: share})
 
 
-@given(st.lists(st.tuples(st.integers(0, 200_000_000), st.integers(1, 3)), max_size=400))
-def test_merging_ends_with_few_files_of_one_day(sizes: list[tuple[int, int]]) -> None:
+@given(st.lists(st.tuples(st.integers(0, 200_000_000), st.integers(1, 3)), max_size=400), st.integers(1, 16))
+def test_merging_ends_with_few_files_of_one_day(sizes: list[tuple[int, int]], cores: int) -> None:
     """However they come: each record is written anew about once per tier."""
     target = 128 << 20
     files = {number: file_of(size, number, day) for number, (size, day) in enumerate(sizes)}
@@ -32,8 +32,12 @@ def test_merging_ends_with_few_files_of_one_day(sizes: list[tuple[int, int]]) ->
         written += merged
         for number in [number for number, file in files.items() if file in group]:
             del files[number]
-        number = next(numbers)
-        files[number] = file_of(merged, number, int(group[0].directory[-2:]))
+        parts = shared_out(group, cores)
+        assert [file for part in parts for file in part] == list(group)
+        assert len(parts) < len(group)
+        for part in parts:
+            number = next(numbers)
+            files[number] = file_of(sum(file.file_bytes for file in part), number, int(part[0].directory[-2:]))
     small = [file for file in files.values() if file.file_bytes <= target // 2]
     assert len(small) <= 3 * 7 * FILES_OF_A_TIER
     assert written <= 7 * sum(size for size, _ in sizes)

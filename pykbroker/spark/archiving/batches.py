@@ -16,13 +16,11 @@ from ..directories import HadoopDirectory
 from ..errors import ArchiveDamaged
 from ..reading import Ranges, offsets_in
 from ..records import DATE, RECORD_HASH, SIZE, checksum_text
+from ..session import tasks_for
 from .manifest import ArchivedFile, Share
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-
-RECORDS_OF_A_TASK = 100_000
-"""A task that writes less than this makes files too small to be worth a task of its own."""
 
 _WRITER = {
     # What differs in each record is not looked up in a dictionary first.
@@ -37,10 +35,8 @@ IN_FILES = (
 
 
 def gathered(frame: DataFrame, ranges: Ranges) -> DataFrame:
-    """The frame in fewer partitions, where there is little in each: a task writes a file per topic and date."""
-    places = sum(len(rows) for rows in ranges.values())
-    tasks = frame.sparkSession.sparkContext.defaultParallelism + offsets_in(ranges) // RECORDS_OF_A_TASK
-    return frame.coalesce(tasks) if tasks < places else frame
+    """The frame in few partitions: a task writes a file per topic and date, and small files are written once more."""
+    return frame.coalesce(tasks_for(frame.sparkSession, offsets_in(ranges)))
 
 
 def write_files(frame: DataFrame, directory: HadoopDirectory, staging: str, codec: str) -> tuple[ArchivedFile, ...]:

@@ -1,8 +1,8 @@
 """Small files of a topic and a date become larger ones, in tiers: each record is written anew a few times at most.
 
-A tier has the files whose sizes are within a factor of four. Eight of them become one of the next tiers, up to the
-target size, so that a record moves once per tier. A commit removes them and adds what they became; the checksums of
-each partition stay what they were.
+A tier has the files whose sizes are within a factor of four. Where there are eight of them, four or more each become
+one of the next tiers, up to the target size, so that a record moves once per tier; each core merges some. A commit
+removes them and adds what they became; the checksums of each partition stay what they were.
 """
 
 from __future__ import annotations
@@ -10,6 +10,8 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterable, Sequence
+from functools import reduce
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from ..errors import ArchiveDamaged
@@ -54,6 +56,13 @@ def next_group(files: Iterable[ArchivedFile], target_bytes: int) -> Sequence[Arc
     return ()
 
 
+def shared_out(group: Sequence[ArchivedFile], tasks: int) -> list[Sequence[ArchivedFile]]:
+    """The files of each task, each of which makes one of them; fewer tasks where some would have less than four."""
+    count = max(1, min(tasks, len(group) // TIER_FACTOR))
+    bounds = [number * len(group) // count for number in range(count + 1)]
+    return [group[start:end] for start, end in pairwise(bounds)]
+
+
 def _tier(size: int) -> int:
     return max(0, math.floor(math.log(max(size, 1) / _SMALLEST_TIER_BYTES, TIER_FACTOR)))
 
@@ -81,8 +90,14 @@ def _merge(
 
     directory = store.directory
     staging = store.staging(state, run_id)
-    frame = spark.read.schema(IN_FILES).parquet(*(directory.uri(file.path) for file in group))
-    frame = frame.withColumn("topic", lit(group[0].topic)).coalesce(1).sortWithinPartitions("partition", "offset")
+    frames = [
+        spark.read.schema(IN_FILES)
+        .parquet(*(directory.uri(file.path) for file in files))
+        .coalesce(1)
+        .sortWithinPartitions("partition", "offset")
+        for files in shared_out(group, spark.sparkContext.defaultParallelism)
+    ]
+    frame = reduce(lambda one, other: one.union(other), frames).withColumn("topic", lit(group[0].topic))
     added = write_files(frame, directory, staging, options.codec)
     if _totals(added) != _totals(group):
         raise ArchiveDamaged(f"The files of {group[0].directory} are not what the manifest says")

@@ -1,8 +1,7 @@
-"""One pass over the records: a row for each sixteen offsets of a partition, from which all the rest is computed.
+"""A row for each sixteen offsets of a partition, from which its report is computed whatever the order of its records.
 
-Spark's tasks read a partition in the order of its offsets, so that nearly all of the grouping happens where the records
-are read, and a sixteenth as many rows are shuffled. Each row has the sixteen timestamps in columns of their own:
-whatever depends on the order of records (gaps, duplicates, steps back) is exact, and nothing is sorted but these rows.
+Each row has the sixteen timestamps in columns of their own: whatever depends on the order of records (gaps, duplicates,
+steps back) is exact, and nothing is sorted but these rows.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from functools import reduce
 from typing import TYPE_CHECKING
 
 from ..records import CONTENT_HASH, RECORD_HASH, SIZE, checksum_text
-from .report import Gap, PartitionReport, PeriodReport
+from .report import Gap, PartitionReport
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -21,13 +20,10 @@ if TYPE_CHECKING:
 BLOCK = 16
 _SHIFT = 4
 _TIMES = [f"t{place}" for place in range(BLOCK)]
-MOST_PERIODS = 100_000
-PERIODS_HOURS = (1, 24, 168, 730, 8760, 87_600, 8_760_000)
-"""Hour, day, week, month, year … : the first of which there are few enough."""
 
 
 def blocks_of(records: DataFrame) -> DataFrame:
-    """A row for each partition, block and hour."""
+    """A row for each partition and block."""
     from pyspark.sql.functions import expr
 
     sums = {
@@ -37,17 +33,14 @@ def blocks_of(records: DataFrame) -> DataFrame:
         "null_values": "SUM(INT(value IS NULL))",
         "checksum": f"SUM({RECORD_HASH})",
         "content_checksum": f"SUM({CONTENT_HASH})",
-        "largest": f"MAX({SIZE})",
     }
     times = {
         name: f"MAX(IF((offset & {BLOCK - 1}) = {place}, unix_micros(timestamp), NULL))"
         for place, name in enumerate(_TIMES)
     }
-    return records.groupBy(
-        "partition",
-        expr(f"SHIFTRIGHT(offset, {_SHIFT})").alias("block"),
-        expr("CAST(FLOOR(unix_seconds(timestamp) / 3600) AS BIGINT)").alias("hour"),
-    ).agg(*(expr(text).alias(name) for name, text in (sums | times).items()))
+    return records.groupBy("partition", expr(f"SHIFTRIGHT(offset, {_SHIFT})").alias("block")).agg(
+        *(expr(text).alias(name) for name, text in (sums | times).items())
+    )
 
 
 @contextmanager
@@ -136,55 +129,15 @@ def longest_gaps(blocks: DataFrame, listed: int) -> list[Gap]:
     return [Gap(row["partition"], row["gap"]["first"], row["gap"]["last"]) for row in rows]
 
 
-def periods(blocks: DataFrame) -> tuple[int, list[PeriodReport]]:
-    """The length of the periods in hours, and each partition's that have records."""
-    from pyspark.sql.functions import expr
-
-    def of_length(hours: int) -> list[PeriodReport]:
-        rows = (
-            blocks.groupBy("partition", expr(f"CAST(FLOOR(hour / {hours}) AS BIGINT)").alias("period"))
-            .agg(expr("SUM(records)").alias("records"), expr("SUM(size_bytes)").alias("size_bytes"))
-            .limit(MOST_PERIODS + 1)
-            .collect()
-        )
-        return [
-            PeriodReport(row["period"] * hours * 3_600_000, row["partition"], row["records"], row["size_bytes"])
-            for row in rows
-        ]
-
-    *shorter, hours = PERIODS_HOURS
-    for length in shorter:
-        found = of_length(length)
-        if len(found) <= MOST_PERIODS:
-            hours = length
-            break
-    else:
-        found = of_length(hours)[:MOST_PERIODS]
-    return hours, sorted(found, key=lambda each: (each.start_ms, each.partition))
-
-
-def largest_blocks(blocks: DataFrame, count: int) -> list[tuple[int, int]]:
-    """Partition and first offset of the blocks in which the largest records are: each is in one of `count` blocks."""
-    from pyspark.sql.functions import expr
-
-    by_size = blocks.groupBy("partition", "block").agg(expr("MAX(largest)").alias("largest"))
-    rows = by_size.orderBy(expr("largest").desc(), "partition", "block").limit(count).collect()
-    return [(row["partition"], row["block"] << _SHIFT) for row in rows]
-
-
 def _lined_up(blocks: DataFrame) -> DataFrame:
     """One row for each block, with its first and last offset, and the offset and the timestamp in front of it."""
     from pyspark.sql import Window
     from pyspark.sql.functions import expr, lag
 
-    counts = ("records", "size_bytes", "null_keys", "null_values", "checksum", "content_checksum")
-    whole = blocks.groupBy("partition", "block").agg(
-        *(expr(f"SUM({name})").alias(name) for name in counts), *(expr(f"MAX({name})").alias(name) for name in _TIMES)
-    )
     places = [f"IF({name} IS NULL, NULL, {place})" for place, name in enumerate(_TIMES)]
     start = f"SHIFTLEFT(block, {_SHIFT})"
     ended = (
-        whole.withColumn("first_offset", expr(f"{start} + COALESCE({', '.join(places)})"))
+        blocks.withColumn("first_offset", expr(f"{start} + COALESCE({', '.join(places)})"))
         .withColumn("last_offset", expr(f"{start} + COALESCE({', '.join(reversed(places))})"))
         .withColumn("last_time", expr(f"COALESCE({', '.join(reversed(_TIMES))})"))
     )

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
-from ..records import EMPTY_CHECKSUM, MODULUS, checksum_text
+from ..records import EMPTY_CHECKSUM, MODULUS, RECORD_HASH, checksum_text
 from .blocks import BLOCK
 from .report import ComparedPartition, Difference, PartitionReport
 
@@ -51,12 +51,14 @@ def _side_by_side(
 
 
 def differences(left: DataFrame, right: DataFrame, listed: int) -> list[Difference]:
-    """The first blocks in which two tables of blocks differ, by partition and offset."""
+    """The first sixteen offsets each in which two tables of records differ, by partition and offset."""
+    from pyspark.sql.functions import expr
+
     ours, others = (
-        blocks.groupBy("partition", "block")
-        .agg({"records": "sum", "checksum": "sum"})
+        records.groupBy("partition", expr(f"offset DIV {BLOCK}").alias("block"))
+        .agg(expr("COUNT(1)"), expr(f"SUM({RECORD_HASH})"))
         .toDF("partition", "block", *names)
-        for blocks, names in ((left, ("records", "checksum")), (right, ("other_records", "other_checksum")))
+        for records, names in ((left, ("records", "checksum")), (right, ("other_records", "other_checksum")))
     )
     rows = (
         ours.join(others, ["partition", "block"], "full_outer")

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 from ..identities import HEADERS_BEFORE, Origin, identified
 from ..records import EMPTY_CHECKSUM
-from .blocks import blocks_of, kept, partition_reports
 from .comparing import differences
-from .report import Difference, PartitionReport, ReplayedPartition, ReplayReport
+from .report import PartitionReport, ReplayedPartition, ReplayReport
+from .scanning import scan
 from .subjects import Subject
 
 if TYPE_CHECKING:
@@ -33,34 +33,32 @@ class Replay:
     def report(self, records: int, listed: int) -> ReplayReport:
         """The result, for a topic with so many records."""
         copies = identified(self.topic.records(), self.origin)
-        order = partition_reports(blocks_of(_in_the_order_of_the_topic(copies)))
+        order = self._reports(_in_the_order_of_the_topic(copies))
         sent = self.selected(_under_their_identities(copies))
-        with kept(blocks_of(self._comparable(self.archived))) as blocks:
-            expected = partition_reports(blocks)
-            found, differing = self._beside(blocks, expected, sent, listed)
-            twice = {each.partition: each.duplicate_offsets for each in found if each.duplicate_offsets}
-            if twice:
-                once = sent.dropDuplicates(["partition", "offset"])
-                found, differing = self._beside(blocks, expected, once, listed)
+        expected = self._reports(self._comparable(self.archived))
+        found = self._reports(self._comparable(sent))
+        twice = {each.partition: each.duplicate_offsets for each in found if each.duplicate_offsets}
+        if twice:
+            sent = sent.dropDuplicates(["partition", "offset"])
+            found = self._reports(self._comparable(sent))
+        partitions = _partitions(expected, found, twice)
+        differing = []
+        if not all(each.equal for each in partitions):
+            differing = differences(self._comparable(sent), self._comparable(self.archived), listed)
         return ReplayReport(
             name=self.topic.name,
             origin=self.topic.origin,
             archived_topic=self.origin.topic,
             archive=self.archive,
-            partitions=_partitions(expected, found, twice),
+            partitions=partitions,
             differences=differing,
             steps_back=sum(each.backwards for each in order),
             other_records=records - sum(each.records for each in order),
             timestamps_compared=self.timestamps,
         )
 
-    def _beside(
-        self, expected_blocks: DataFrame, expected: list[PartitionReport], sent: DataFrame, listed: int
-    ) -> tuple[list[PartitionReport], list[Difference]]:
-        with kept(blocks_of(self._comparable(sent))) as blocks:
-            found = partition_reports(blocks)
-            equal = all(each.equal for each in _partitions(expected, found, {}))
-            return found, [] if equal else differences(blocks, expected_blocks, listed)
+    def _reports(self, records: DataFrame) -> list[PartitionReport]:
+        return scan(records, self.topic.offsets, 1, keys=False).partitions
 
     def _comparable(self, records: DataFrame) -> DataFrame:
         """A copy's timestamp was made by its producer, whatever the type of the one in the archive."""

@@ -1,4 +1,4 @@
-"""The steps of an audit: what is there, a pass for the blocks and one for the keys, a few records, and comparisons."""
+"""The steps of an audit: what is there, a pass over each topic, a few records that are listed, and comparisons."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from ..progress import Listener, Progress, names_of
 from ..reading import offsets_in, within
 from ..session import pipeline_session, shuffle_in_parts
 from ..source import Source, TopicEnds, configs_of, ends_of, matching_topics
-from .blocks import BLOCK, blocks_of, kept, largest_blocks, longest_gaps, partition_reports, periods
 from .comparing import compared, compared_by_content, differences
-from .keys import keys_report
+from .keys import listed_records
 from .options import AuditOptions
 from .replays import Replay
-from .report import AuditReport, Comparison, LargeRecord, PartitionReport, TopicReport
-from .subjects import ArchiveSubject, Stretch, Subject, TopicSubject, key_text, open_transactions
+from .report import AuditReport, Comparison, PartitionReport, TopicReport
+from .scanning import scan
+from .subjects import ArchiveSubject, Subject, TopicSubject, open_transactions
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -32,13 +32,8 @@ if TYPE_CHECKING:
 Offsets = Mapping[int, tuple[int, int]]
 
 
-def audit(options: AuditOptions, *, spark: SparkSession | None = None, listener: Listener | None = None) -> AuditReport:
-    """Read topics or an archive as a whole, and report. What must not be is in the report's `problems`.
-
-    spark: the session to use; one is started where none runs. Raises the errors of `pykbroker.spark.errors`.
-    """
-    options.check()
-    listener = listener or Listener()
+def run_audit(options: AuditOptions, spark: SparkSession | None, listener: Listener) -> AuditReport:
+    """Read and report, with options that were checked. Raises the errors of `pykbroker.spark.errors`."""
     with pipeline_session(options.session, spark=spark, say=listener.say) as session, job_errors():
         return _Run(options, session, listener).go()
 
@@ -87,15 +82,14 @@ class _Run:
         topics, comparisons, damage = [], [], []
         for name in sorted(ranges):
             subject = TopicSubject(self._spark, options.source, name, ranges[name], options.isolation_level)
-            with kept(blocks_of(subject.records())) as blocks:
-                report = self._topic(subject, blocks, sorted(ranges[name]), options.source)
-                topics.append(report)
-                if beside is not None:
-                    found, comparison = self._beside_archive(report, blocks, cluster.topics[name], beside)
-                    damage += found
-                    comparisons.append(comparison)
-                if other is not None:
-                    comparisons.append(self._beside_topic(report, sorted(ranges[name]), other))
+            report = self._topic(subject, sorted(ranges[name]), options.source)
+            topics.append(report)
+            if beside is not None:
+                found, comparison = self._beside_archive(subject, report, cluster.topics[name], beside)
+                damage += found
+                comparisons.append(comparison)
+            if other is not None:
+                comparisons.append(self._beside_topic(report, sorted(ranges[name]), other))
         replays = [] if replay is None else [replay.report(topics[0].records, options.listed)]
         return AuditReport(at_ms, cluster.cluster_id, topics, comparisons, damage, replays)
 
@@ -112,21 +106,19 @@ class _Run:
 
     # ---- one table of records
 
-    def _topic(
-        self, subject: Subject, blocks: DataFrame, partitions: Sequence[int], source: Source | None
-    ) -> TopicReport:
-        listed = self._options.listed
-        rows = partition_reports(blocks)
-        hours, found = periods(blocks)
+    def _topic(self, subject: Subject, partitions: Sequence[int], source: Source | None) -> TopicReport:
+        found = scan(subject.records(), subject.offsets, self._options.listed)
+        rows = found.partitions
+        largest, keys = listed_records(subject, found)
         report = TopicReport(
             name=subject.name,
             origin=subject.origin,
             partitions=rows,
-            gaps=longest_gaps(blocks, listed) if any(row.missing_offsets for row in rows) else [],
-            period_hours=hours,
-            periods=found,
-            largest=_largest(subject, blocks, listed),
-            keys=keys_report(subject, listed),
+            gaps=found.gaps,
+            period_hours=found.period_hours,
+            periods=found.periods,
+            largest=largest,
+            keys=keys,
             open_transactions=[] if source is None else open_transactions(source, subject.name, partitions),
         )
         self._done += 1
@@ -152,20 +144,20 @@ class _Run:
         topics, damage = [], []
         for name in names:
             subject = self._archived(archive, name)
-            with kept(blocks_of(subject.records())) as blocks:
-                report = self._topic(subject, blocks, sorted(ranges[name]), None)
+            report = self._topic(subject, sorted(ranges[name]), None)
             topics.append(report)
             damage += _damage(archive.state, subject, report.partitions)
         return AuditReport(at_ms, None, topics, [], damage)
 
     def _archived(self, archive: _Archive, name: str) -> ArchiveSubject:
         frame = archived_records(self._spark, archive.store, archive.state, [name])
-        return ArchiveSubject(frame, name, archive.store.directory.root)
+        offsets = sum(row.records for row in archive.state.topics[name].partitions.values())
+        return ArchiveSubject(frame, name, archive.store.directory.root, offsets)
 
     # ---- comparisons
 
     def _beside_archive(
-        self, report: TopicReport, blocks: DataFrame, topic: TopicEnds, archive: _Archive
+        self, left: TopicSubject, report: TopicReport, topic: TopicEnds, archive: _Archive
     ) -> tuple[list[str], Comparison]:
         """The damage of the archive as a whole, and a comparison of the offsets that the topic still has."""
         subject = self._archived(archive, report.name)
@@ -175,22 +167,21 @@ class _Run:
             for each, row in known.items()
             if topic.partitions[each].start > row.start_offset
         }
-        with kept(blocks_of(subject.records())) as whole:
-            rows = partition_reports(whole)
-            damage = _damage(archive.state, subject, rows)
-            if not cut:
-                return damage, self._compared(report, blocks, subject, rows, whole, topic, archive)
-        with kept(blocks_of(_from_offsets(self._spark, subject.records(), cut))) as part:
-            rows = partition_reports(part)
-            return damage, self._compared(report, blocks, subject, rows, part, topic, archive)
+        records = subject.records()
+        rows = scan(records, subject.offsets, 1, keys=False).partitions
+        damage = _damage(archive.state, subject, rows)
+        if cut:
+            records = _from_offsets(self._spark, records, cut)
+            rows = scan(records, subject.offsets, 1, keys=False).partitions
+        return damage, self._compared(left, report, subject, rows, records, topic, archive)
 
     def _compared(
         self,
+        left: TopicSubject,
         report: TopicReport,
-        blocks: DataFrame,
         archived: ArchiveSubject,
         archived_rows: Sequence[PartitionReport],
-        archived_blocks: DataFrame,
+        archived_records: DataFrame,
         topic: TopicEnds,
         archive: _Archive,
     ) -> Comparison:
@@ -205,7 +196,7 @@ class _Run:
             f"{report.name} at {report.origin}",
             f"its archive in {archived.origin}",
             rows,
-            differences(blocks, archived_blocks, self._options.listed) if unequal else [],
+            differences(left.records(), archived_records, self._options.listed) if unequal else [],
             newer,
         )
 
@@ -239,8 +230,7 @@ class _Run:
         return TopicSubject(self._spark, source, name, _offsets(ends, None), options.isolation_level)
 
     def _beside_topic(self, report: TopicReport, partitions: Sequence[int], other: TopicSubject) -> Comparison:
-        with kept(blocks_of(other.records())) as blocks:
-            rows = partition_reports(blocks)
+        rows = scan(other.records(), other.offsets, 1, keys=False).partitions
         found = compared_by_content(partitions, sorted(other.ranges), report.partitions, rows)
         return Comparison(f"{report.name} at {report.origin}", f"{other.name} at {other.origin}", found, [])
 
@@ -262,12 +252,6 @@ def _from_offsets(spark: SparkSession, records: DataFrame, starts: Mapping[int, 
 
     limits = broadcast(spark.createDataFrame(sorted(starts.items()), "partition INT, start BIGINT"))
     return records.join(limits, "partition", "left").where(expr("offset >= COALESCE(start, offset)")).drop("start")
-
-
-def _largest(subject: Subject, blocks: DataFrame, listed: int) -> list[LargeRecord]:
-    stretches = [Stretch(partition, offset, offset + BLOCK) for partition, offset in largest_blocks(blocks, listed)]
-    found = sorted(subject.find(stretches), key=lambda each: (-each.size_bytes, each.partition, each.offset))
-    return [LargeRecord(each.partition, each.offset, each.size_bytes, key_text(each.key)) for each in found[:listed]]
 
 
 def _damage(state: ArchiveState, archived: ArchiveSubject, rows: Sequence[PartitionReport]) -> list[str]:

@@ -3,44 +3,38 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
+import trio
+
 from pykbroker.client.cluster import Cluster
+from pykbroker.client.consumer import Consumer
+from pykbroker.client.offsets import EARLIEST_TIMESTAMP
 from pykbroker.client.transactions import find_open
 from pykbroker.protocol.topic_partition import TopicPartition
 
 from ..reading import SCHEMA, read_ranges
-from ..records import SIZE
-from ..source import Source, ask
-from .blocks import BLOCK
+from ..source import ISOLATION_LEVELS, Source, ask
 from .report import OpenTransaction
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 KEY_CHARACTERS = 80
-MOST_READS = 16
-"""Reads of a few offsets each cost a fifth of a second; more of them than this are one pass over all records."""
+MOST_LOOKUPS = 64
+"""More records than this are looked up in one pass over all of them."""
+_LOOKUP_S = 60
+_LOOKUP_BYTES = 64 << 10
+"""Of a partition at a time; a batch that is larger comes as a whole."""
 
 
-class Stretch(NamedTuple):
-    """Offsets of a partition, without `end`, all in one block (`blocks.BLOCK`)."""
-
-    partition: int
-    start: int
-    end: int
-
-
-class Found(NamedTuple):
-    """A record. size_bytes: of key and value."""
+class At(NamedTuple):
+    """The place of a record."""
 
     partition: int
     offset: int
-    size_bytes: int
-    key: bytes | None
 
 
 class Subject(Protocol):
@@ -50,12 +44,17 @@ class Subject(Protocol):
     @property
     def origin(self) -> str: ...
 
+    @property
+    def offsets(self) -> int:
+        """About as many records as there are."""
+        ...
+
     def records(self) -> DataFrame:
         """The columns of Spark's Kafka source."""
         ...
 
-    def find(self, stretches: Sequence[Stretch]) -> list[Found]:
-        """The records of a few stretches that are still there."""
+    def keys_at(self, places: Collection[At]) -> dict[At, bytes | None]:
+        """The keys, or their beginnings, of those records that are still there. Raises ClusterUnavailable."""
         ...
 
 
@@ -73,26 +72,19 @@ class TopicSubject:
     def origin(self) -> str:
         return self.source.bootstrap_servers
 
+    @property
+    def offsets(self) -> int:
+        return sum(end - start for start, end in self.ranges.values())
+
     def records(self) -> DataFrame:
         if not self.ranges:
             return self.spark.createDataFrame([], SCHEMA)
         return read_ranges(self.spark, self.source, {self.name: self.ranges}, self.isolation_level)
 
-    def find(self, stretches: Sequence[Stretch]) -> list[Found]:
-        rounds: list[dict[int, tuple[int, int]]] = []  # of each partition one stretch at most: so Spark reads
-        for partition, start, end in stretches:
-            reading = next((each for each in rounds if partition not in each), None)
-            if reading is None:
-                reading = {}
-                rounds.append(reading)
-            reading[partition] = (start, min(end, self.ranges[partition][1]))
-        if len(rounds) > MOST_READS:
-            return _found(_among(self.records(), stretches))
-        frames = [
-            read_ranges(self.spark, self.source, {self.name: each}, self.isolation_level, fail_on_loss=False)
-            for each in rounds
-        ]
-        return _found(reduce(lambda one, other: one.union(other), frames)) if frames else []
+    def keys_at(self, places: Collection[At]) -> dict[At, bytes | None]:
+        if len(places) > MOST_LOOKUPS:
+            return _keys_among(self.records(), places)
+        return _fetched_keys(self.source, self.name, self.isolation_level, places)
 
 
 @dataclass(frozen=True)
@@ -102,39 +94,56 @@ class ArchiveSubject:
     frame: DataFrame
     name: str
     origin: str
+    offsets: int
 
     def records(self) -> DataFrame:
         return self.frame
 
-    def find(self, stretches: Sequence[Stretch]) -> list[Found]:
-        if not stretches:
-            return []
-        if len(stretches) > MOST_READS:
-            return _found(_among(self.frame, stretches))
-        places = " OR ".join(
-            f"(partition = {each.partition} AND offset >= {each.start} AND offset < {each.end})" for each in stretches
+    def keys_at(self, places: Collection[At]) -> dict[At, bytes | None]:
+        if not places:
+            return {}
+        if len(places) > MOST_LOOKUPS:
+            return _keys_among(self.frame, places)
+        wanted = " OR ".join(f"(partition = {at.partition} AND offset = {at.offset})" for at in places)
+        return _keys(self.frame.where(wanted))
+
+
+def _keys_among(records: DataFrame, places: Collection[At]) -> dict[At, bytes | None]:
+    """The keys of any number of records, in one pass."""
+    from pyspark.sql.functions import broadcast
+
+    wanted = records.sparkSession.createDataFrame(sorted(places), "partition INT, offset BIGINT")
+    return _keys(records.join(broadcast(wanted), ["partition", "offset"]))
+
+
+def _keys(records: DataFrame) -> dict[At, bytes | None]:
+    rows = records.selectExpr("partition", "offset", f"SUBSTRING(key, 1, {4 * KEY_CHARACTERS}) AS key").collect()
+    return {At(row["partition"], row["offset"]): None if row["key"] is None else bytes(row["key"]) for row in rows}
+
+
+def _fetched_keys(source: Source, topic: str, isolation_level: str, places: Collection[At]) -> dict[At, bytes | None]:
+    """Fetch the records in this process: a job of Spark for each of them costs more."""
+    found: dict[At, bytes | None] = {}
+
+    async def question(cluster: Cluster) -> None:
+        consumer = Consumer(
+            cluster,
+            isolation_level=ISOLATION_LEVELS[isolation_level],
+            reset_to=EARLIEST_TIMESTAMP,
+            partition_max_bytes=_LOOKUP_BYTES,
         )
-        return _found(self.frame.where(places))
+        with trio.move_on_after(_LOOKUP_S):  # a record that was cut off is waited for in vain
+            for at in sorted(places):
+                place = TopicPartition(topic, at.partition)
+                consumer.assign({place: at.offset})
+                while at not in found and consumer.positions[place] <= at.offset:
+                    for record in await consumer.poll():
+                        of_record = At(record.partition, record.offset)
+                        if of_record in places:
+                            found[of_record] = record.key
 
-
-def _among(records: DataFrame, stretches: Sequence[Stretch]) -> DataFrame:
-    """The records of any number of stretches, in one pass."""
-    from pyspark.sql.functions import broadcast, expr
-
-    rows = [(each.partition, each.start // BLOCK, each.start, each.end) for each in stretches]
-    places = records.sparkSession.createDataFrame(rows, "partition INT, block BIGINT, start BIGINT, end BIGINT")
-    by_block = records.withColumn("block", expr(f"offset DIV {BLOCK}"))
-    return by_block.join(broadcast(places), ["partition", "block"]).where("offset >= start AND offset < end")
-
-
-def _found(records: DataFrame) -> list[Found]:
-    rows = records.selectExpr(
-        "partition", "offset", f"{SIZE} AS size", f"SUBSTRING(key, 1, {4 * KEY_CHARACTERS}) AS key"
-    )
-    return [
-        Found(row["partition"], row["offset"], row["size"], None if row["key"] is None else bytes(row["key"]))
-        for row in rows.collect()
-    ]
+    ask(source, question)
+    return found
 
 
 def open_transactions(source: Source, topic: str, partitions: Sequence[int]) -> list[OpenTransaction]:

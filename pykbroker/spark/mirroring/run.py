@@ -17,11 +17,12 @@ from ..failures import job_errors
 from ..following import follow
 from ..plan import Plan, bounded, check_logs, epochs_of, losses, next_batch, offsets_left, plan_after, plan_of
 from ..progress import Listener, Progress, names_of
+from ..python_tasks import check_packages
 from ..reading import Ranges, read_ranges
 from ..session import pipeline_session
 from ..source import ClusterEnds, ends_of_epochs, ids_of
 from ..writing import Route, TopicWriter, Transactions, WriteJob
-from ..writing.driver import check_packages, check_properties, fence
+from ..writing.driver import PACKAGES, check_properties, fence
 from ..writing.job import TIMESTAMP_ZERO
 from ..writing.offset_syncs import CopyPosition, OffsetSync
 from ..writing.transactional import journal_key
@@ -53,7 +54,7 @@ def mirror(
     goes on behind it.
     """
     options.check()
-    check_packages()
+    check_packages(*PACKAGES)
     listener = listener or Listener()
     cluster = sources(options)
     with pipeline_session(options.session, spark=spark, say=listener.say) as session, job_errors():

@@ -16,11 +16,12 @@ from ..errors import ArchiveMismatch, BadOptions, TaskLost
 from ..failures import job_errors
 from ..identities import Origin
 from ..progress import Listener, Progress
+from ..python_tasks import check_packages
 from ..reading import first_of, offsets_in, within
 from ..session import pipeline_session, shuffle_in_parts
 from ..source import TopicEnds, ends_of, ids_of
 from ..writing import Route, TopicWriter, Transactions, WriteJob
-from ..writing.driver import check_packages, check_properties, fence, forget
+from ..writing.driver import PACKAGES, check_properties, fence, forget
 from ..writing.job import TIMESTAMP_ZERO
 from .options import ReplayOptions, ReplaySummary
 from .positions import Position, positions
@@ -49,7 +50,7 @@ def replay(
     run goes on with what is missing then.
     """
     options.check()
-    check_packages()
+    check_packages(*PACKAGES)
     listener = listener or Listener()
     with pipeline_session(options.session, spark=spark, say=listener.say) as session, job_errors():
         return _Run(options, session, listener).go()

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import heapq
-import os
-import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from functools import partial
-from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from pykbroker.client.cluster import Cluster
 from pykbroker.client.errors import ClientError
 from pykbroker.client.groups import delete_group
 
-from ..errors import BadOptions, SparkMissing, TakenOver, WriteFailed
+from ..errors import BadOptions, TakenOver, WriteFailed
+from ..python_tasks import ARROW
 from ..source import Source, ask
 from .job import COLUMNS, OWN_PROPERTIES, WRITTEN_SCHEMA, WriteJob, Written
 from .offset_syncs import CopyPosition
@@ -26,16 +24,10 @@ from .transactional import TAKEN_OVER, take_over
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-_PACKAGES = {"confluent_kafka": "confluent-kafka", "pyarrow": "pyarrow", "pandas": "pandas"}
+PACKAGES = ("confluent_kafka", *ARROW)
+_BATCH_BYTES = 16 << 20
 _THREADS = 8
 _TASKS_OF_A_CORE = 4
-
-
-def check_packages() -> None:
-    """Raises SparkMissing."""
-    for module, package in _PACKAGES.items():
-        if find_spec(module) is None:
-            raise SparkMissing(f"{package} is not installed: pip install 'pykbroker[spark]'")
 
 
 def check_properties(job: WriteJob) -> None:
@@ -82,6 +74,7 @@ class TopicWriter:
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
         self._seats: dict[int, list[int]] = {}
+        spark.conf.set("spark.sql.execution.arrow.maxBytesPerBatch", _BATCH_BYTES)
 
     def tasks_of(self, loads: Mapping[int, int], *, at_once: bool) -> dict[int, int]:
         """The number of a task for each route. loads: records by route. at_once: no more tasks than cores, so that none
@@ -103,8 +96,7 @@ class TopicWriter:
     def write_in_order(self, job: WriteJob, records: DataFrame) -> list[Written]:
         """Write the records, of which each task has those of a route in one piece and in order. Raises WriteFailed."""
         rows = records.select(*COLUMNS)
-        with _python_of_the_driver(self._spark):
-            found = rows.mapInArrow(partial(write_batches, job), WRITTEN_SCHEMA).collect()
+        found = rows.mapInArrow(partial(write_batches, job), WRITTEN_SCHEMA).collect()
         written = [Written(*row) for row in found]
         for each in written:
             if each.failure is not None:
@@ -137,18 +129,3 @@ class TopicWriter:
                 size *= 4
             self._seats[count] = [found[place] for place in range(count)]
         return self._seats[count]
-
-
-@contextmanager
-def _python_of_the_driver(spark: SparkSession) -> Iterator[None]:
-    """Let tasks on this machine run in this Python; Spark takes the first `python3` on the path."""
-    context = spark.sparkContext
-    if not (context.master or "").startswith("local") or "PYSPARK_PYTHON" in os.environ:
-        yield
-        return
-    before = context.pythonExec
-    context.pythonExec = sys.executable
-    try:
-        yield
-    finally:
-        context.pythonExec = before
