@@ -129,7 +129,8 @@ class AnyHistory(RuleBasedStateMachine):
             assert self.cluster.image.topic_by_id(topic.topic_id) is topic
             assert list(topic.partitions) == list(range(len(topic.partitions)))
             for index, partition in topic.partitions.items():
-                assert partition.isr
+                # With eligible leader replicas nobody need be in sync: of those that were, one leads again (KIP-966).
+                assert partition.isr or partition.eligible_leader_replicas
                 assert set(partition.isr) <= set(partition.replicas)
                 assert len(partition.directories) == len(partition.replicas)
                 assert partition.leader == -1 or partition.leader in partition.isr
