@@ -43,6 +43,7 @@ def following(
     return pipeline_process([*command, *options], path.with_suffix(".log"))
 
 
+@pytest.mark.timeout(1800)
 @pytest.mark.flaky(reruns=0)
 def test_a_run_that_is_killed_with_its_broker(spark: SparkSession, fresh_broker: FreshBroker, tmp_path: Path) -> None:
     """kill -9 of the driver, of an executor, and of the broker below a run; with writes going on."""

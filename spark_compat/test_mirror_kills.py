@@ -38,6 +38,7 @@ def following(
     return pipeline_process(command, log)
 
 
+@pytest.mark.timeout(1800)
 @pytest.mark.flaky(reruns=0)
 def test_a_mirror_that_is_killed_with_its_brokers(
     spark: SparkSession, fresh_broker: FreshBroker, tmp_path: Path

@@ -37,6 +37,7 @@ def replaying(
     return pipeline_process(command, path.with_suffix(".log"))
 
 
+@pytest.mark.timeout(1800)
 @pytest.mark.flaky(reruns=0)
 def test_runs_that_are_killed_with_their_broker(spark: SparkSession, fresh_broker: FreshBroker, tmp_path: Path) -> None:
     """kill -9 of an executor, of the broker below a run, and of the driver in the middle of a batch."""
