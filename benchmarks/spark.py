@@ -43,7 +43,7 @@ def session() -> SparkSession:
 
 def records(count: int, size: int) -> DataFrame:
     """Values of so many bytes, cut out of a text at other places each."""
-    text = "".join(map(str, range(size)))[: 2 * size]
+    text = "".join(map(str, range(2 * size)))[: 2 * size]
     return (
         session()
         .range(count)
@@ -124,7 +124,7 @@ def latency(bench: Bench) -> Figures:
         create(bench, topic, 6)
     bootstrap = bench.broker.bootstrap
     with checkpoint() as path:
-        stream = read_stream(session(), bootstrap, "latency", startingOffsets="latest")
+        stream = read_stream(session(), bootstrap, "latency")
         query = topic_writer(stream, bootstrap, "latency-copy").option("checkpointLocation", path).start()
         try:
             seconds = max(5.0, LATENCY_S * bench.scale)
@@ -181,7 +181,7 @@ def warm_topic(bench: Bench, topic: str, count: int) -> Iterator[Path]:
 
 
 def archive_and_audit(bench: Bench) -> Figures:
-    """Beside the median of bare jobs, one in front of each step and one behind."""
+    """Beside the mean of two bare jobs, one in front of each step and one behind."""
     with warm_topic(bench, "pipeline", bench.count(PIPELINE_RECORDS)) as directory:
         bare = [bare_parquet(bench, "pipeline", directory / "0")]
         archiving = archive_into(bench, "pipeline", directory)
