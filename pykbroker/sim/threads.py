@@ -35,7 +35,7 @@ def cpu_of_threads_s() -> float:
 
 @contextmanager
 def beside_the_loop() -> Iterator[None]:
-    """Count what is computed meanwhile as that of a thread, or of a client's process, and not of the node's loop."""
+    """Count what is computed meanwhile as a thread's, a client's or an oracle's, and not as the loop's."""
     global _cpu_s
     start_s = time.thread_time()
     try:

@@ -19,7 +19,7 @@ from pykbroker.protocol.messages.group_admin import ListGroupsResponse
 from pykbroker.protocol.messages.group_records import GroupMetadataKey, OffsetCommitKey
 from pykbroker.protocol.schema import NO_UUID, Message, Struct
 
-_MEMBER_ID = re.compile(r"([\w.]*)-[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
+_MEMBER_ID = re.compile(r"(?<![\w.])([\w.]*)-[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
 _UUID = re.compile(r"[A-Za-z0-9_-]{22}")
 """A member id that Kafka gave to a consumer."""
 _UNTOLD = {"throttle_time_ms"}

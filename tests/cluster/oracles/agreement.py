@@ -17,6 +17,7 @@ from pykbroker.long_work import whole
 from pykbroker.metadata.partition_index import PartitionIndex
 from pykbroker.metadata.partition_state import PartitionState
 from pykbroker.replication.partition import LeaderAndIsr, Partition
+from pykbroker.sim.threads import beside_the_loop
 from tests.replication.simulation.invariants import ensure
 
 from .lives import Life, Lives
@@ -34,6 +35,7 @@ async def until_agreed(lives: Lives) -> None:
     check_agreement(lives)
 
 
+@beside_the_loop()
 def check_agreement(lives: Lives) -> None:
     _check_images(lives)
     for life in lives.values():
@@ -49,6 +51,7 @@ def check_agreement(lives: Lives) -> None:
         )
 
 
+@beside_the_loop()
 def _are_settled(lives: Lives) -> bool:
     first, *others = lives.values()
     ahead = [life for life in lives.values() if life.controller_state.active]

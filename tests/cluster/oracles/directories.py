@@ -13,6 +13,7 @@ from pykbroker.cli.verify_cluster import read_cluster
 from pykbroker.protocol.records.batch import iter_batches
 from pykbroker.protocol.topic_partition import TopicPartition
 from pykbroker.sim.node import LOG_DIRECTORY
+from pykbroker.sim.threads import beside_the_loop
 from pykbroker.storage.checks.directory_check import ClusterFacts, DirectoryCheck, DirectoryReport
 from pykbroker.storage.directories.directory_names import parse_partition_directory
 from pykbroker.storage.files.checkpoints import LOG_START_OFFSET
@@ -24,6 +25,7 @@ from tests.replication.simulation.invariants import ensure
 from .replicas import Replica, check_replicas
 
 
+@beside_the_loop()
 def check_directories(disks: Mapping[int, Disk], *, lost_power: Collection[int] = ()) -> None:
     """Of nodes that have stopped cleanly, by their ids.
 

@@ -22,6 +22,7 @@ import trio
 
 from pykbroker.server.network.node_connections import NodeConnections
 from pykbroker.sim.process_disk import ProcessDisk, ProcessFile
+from pykbroker.sim.threads import beside_the_loop
 from tests.replication.simulation.invariants import ensure
 
 from .lives import Life, Lives
@@ -100,6 +101,7 @@ _FACTOR, _SLACK = 2, 24
 """A container may be so much longer than after a clean start: what a few clients and faults leave until it is due."""
 
 
+@beside_the_loop()
 def census(root: object) -> Counter[str]:
     """The lengths of what is reached from the attributes of product classes, by `Class.attribute`."""
     counts: Counter[str] = Counter()
@@ -223,6 +225,7 @@ async def resources_at_rest(lives: Lives) -> Resources:
     return resources
 
 
+@beside_the_loop()
 def check_connections(life: Life) -> None:
     for each in _reached(life.parts):
         if isinstance(each, NodeConnections):
@@ -237,6 +240,7 @@ def check_connections(life: Life) -> None:
         ensure(memory.request_bytes <= BYTES_OF_REQUEST * listener.connection_count, "Memory", what, bytes_held)
 
 
+@beside_the_loop()
 def check_files(node_id: int, disk: ProcessDisk, files: OpenFiles) -> None:
     paths = files.of(disk)
     if any(count > 1 or not disk.exists(path) for path, count in paths.items()):

@@ -16,6 +16,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from pykbroker.metadata.image import MetadataImage
+from pykbroker.sim.threads import beside_the_loop
 from tests.replication.simulation.invariants import ensure
 
 CREATE, DELETE, ALTER = "create", "delete", "alter"
@@ -53,6 +54,7 @@ class Mutation:
         return f"{self.kind} {self.topic} {self.value} [{self.invoked_s:.3f}..{end}]"
 
 
+@beside_the_loop()
 def check_topics(mutations: Sequence[Mutation], image: MetadataImage) -> None:
     for topic in {each.topic for each in mutations}:
         value = image.topic_config(topic).get(CONFIG)
