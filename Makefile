@@ -60,6 +60,7 @@ compiled:
 # Where Apache Kafka cannot be had, the tests that need it are left out.
 apache-kafka: $(VENV)/.all-installed system-packages
 	$(BIN)/python -m compat_tests.apache_kafka || true
+	$(BIN)/python -m spark_compat.class_archive 2>/dev/null || echo "Spark's JVMs will start slowly"
 
 # Each of the simulations runs these seeds, or as many as there is time for. The base seed is another one in every run.
 SIMULATIONS ?= coordination raft replication/simulation cluster sim

@@ -18,6 +18,7 @@ from compat_tests.chaos.network import why_there_are_no_namespaces
 from compat_tests.kafkas_own_tests.harness import why_there_is_no_harness
 from compat_tests.strace import why_nothing_can_be_traced
 from compat_tests.volumes import why_nothing_can_be_mounted
+from spark_compat.class_archive import use_short_lived_jvms
 
 pytest_plugins = ["compat_tests.referee.plugin", "compat_tests.side_by_side"]
 
@@ -47,6 +48,10 @@ REQUIREMENTS: dict[str, Callable[[], str | None]] = {
     "strace": functools.cache(why_nothing_can_be_traced),
     "netns": functools.cache(why_there_are_no_namespaces),
 }
+
+
+def pytest_configure() -> None:
+    use_short_lived_jvms()
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
