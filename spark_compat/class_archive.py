@@ -1,8 +1,8 @@
-"""JVMs of Spark that live for a minute: no optimising compiler, one collector thread, and Spark's classes as the JVM keeps
-them once they are loaded (AppCDS, JEP 350).
+"""JVMs of Spark that live for a minute: no optimising compiler, one collector thread, and an archive of Spark's classes
+as the JVM keeps them once they are loaded (AppCDS, JEP 350).
 
-A session takes a third of the processor time to begin with it. `python -m spark_compat.class_archive` writes the archive;
-a JVM that finds other jars, or is not the one that wrote it, leaves it aside by itself.
+A session begins with a third of the processor time. `python -m spark_compat.class_archive` writes the archive; a JVM
+that finds other jars, or is not the one that wrote it, leaves it aside by itself.
 """
 
 from __future__ import annotations

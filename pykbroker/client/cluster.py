@@ -7,7 +7,7 @@ background; a `Cluster` may be used by several tasks at once.
 from __future__ import annotations
 
 import os
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 from types import TracebackType
 from typing import Self, TypeVar
@@ -268,6 +268,24 @@ class Cluster:
             node = Node(response.node_id, response.host, response.port)
         self._coordinators[key_type, key] = node
         return node
+
+    async def coordinators(self, keys: Collection[str], key_type: int = GROUP_COORDINATOR) -> dict[Node, list[str]]:
+        """The keys that each node coordinates, asked for together (KIP-699). A key whose coordinator cannot be told
+        at the moment is left out; so is every unknown one where the broker takes one key at a time.
+        """
+        unknown = [key for key in keys if (key_type, key) not in self._coordinators]
+        connection = await self.any_connection()
+        if unknown and connection.version_of(FindCoordinatorRequest) >= 4:
+            request = FindCoordinatorRequest(key_type=key_type, coordinator_keys=unknown)
+            for row in (await connection.request(request, FindCoordinatorResponse)).coordinators:
+                if not row.error_code:
+                    self._coordinators[key_type, row.key] = Node(row.node_id, row.host, row.port)
+        found: dict[Node, list[str]] = {}
+        for key in keys:
+            node = self._coordinators.get((key_type, key))
+            if node is not None:
+                found.setdefault(node, []).append(key)
+        return found
 
     # ---- metadata
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import contextlib
+from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
 
 from pykbroker.protocol.errors import ErrorCode
@@ -19,14 +20,18 @@ from pykbroker.protocol.messages.group_offsets import (
     OffsetFetchRequestGroup,
     OffsetFetchRequestTopics,
     OffsetFetchResponse,
+    OffsetFetchResponseGroup,
 )
 from pykbroker.protocol.topic_partition import TopicPartition
 
 from .cluster import Cluster
-from .errors import KafkaError, check, code_of
+from .errors import ClientError, KafkaError, check, code_of
+from .metadata import Node
 
 NAMES_TOPICS_UNTIL = 9
 NO_GENERATION = -1
+_MOST_GROUPS = 100
+"""In one request: a group may have offsets of many partitions."""
 MEMBERS_DECIDE = frozenset({ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.ILLEGAL_GENERATION, ErrorCode.REBALANCE_IN_PROGRESS})
 """What a group that has members answers to a commit from outside."""
 
@@ -56,11 +61,57 @@ async def fetch_offsets(
         at_most=NAMES_TOPICS_UNTIL,
         verify=_check_fetch,
     )
+    return _committed(response.groups)
+
+
+async def fetch_offsets_of_groups(
+    cluster: Cluster, group_ids: Collection[str]
+) -> dict[str, dict[TopicPartition, CommittedOffset] | KafkaError]:
+    """All offsets of each group, or why the coordinator gives none, asked of many groups together (KIP-709).
+
+    Whatever such a request does not answer is asked for group by group, and again while the failure is retriable.
+    Raises ClientError.
+    """
+    found: dict[str, dict[TopicPartition, CommittedOffset] | KafkaError] = {}
+    wanted = list(group_ids)
+    for first in range(0, len(wanted), _MOST_GROUPS):
+        some = wanted[first : first + _MOST_GROUPS]
+        with contextlib.suppress(ClientError):
+            for node, names in (await cluster.coordinators(some)).items():
+                found.update(await _ask_for_groups(cluster, node, names))
+        for group_id in some:
+            if group_id not in found:
+                try:
+                    found[group_id] = await fetch_offsets(cluster, group_id)
+                except KafkaError as error:
+                    found[group_id] = error
+    return found
+
+
+async def _ask_for_groups(
+    cluster: Cluster, node: Node, group_ids: Iterable[str]
+) -> dict[str, dict[TopicPartition, CommittedOffset]]:
+    """Once; groups with errors are left out."""
+    connection = await cluster.node_connection(node)
+    groups = [OffsetFetchRequestGroup(group_id=group_id, topics=None) for group_id in group_ids]
+    response = await connection.request(
+        OffsetFetchRequest(groups=groups),
+        OffsetFetchResponse,
+        version=connection.version_of(OffsetFetchRequest, NAMES_TOPICS_UNTIL),
+    )
+    return {
+        group.group_id: _committed([group])
+        for group in response.groups
+        if not group.error_code and not any(row.error_code for topic in group.topics for row in topic.partitions)
+    }
+
+
+def _committed(groups: Iterable[OffsetFetchResponseGroup]) -> dict[TopicPartition, CommittedOffset]:
     return {
         TopicPartition(topic.name, row.partition_index): CommittedOffset(
             row.committed_offset, row.committed_leader_epoch, row.metadata or ""
         )
-        for answered in response.groups
+        for answered in groups
         for topic in answered.topics
         for row in topic.partitions
         if row.committed_offset >= 0

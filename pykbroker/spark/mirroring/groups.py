@@ -6,12 +6,17 @@ A group that has members in the target is left alone; an offset never goes back.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from pykbroker.client.cluster import Cluster
 from pykbroker.client.errors import KafkaError
-from pykbroker.client.group_offsets import MEMBERS_DECIDE, CommittedOffset, commit_offsets, fetch_offsets
+from pykbroker.client.group_offsets import (
+    MEMBERS_DECIDE,
+    CommittedOffset,
+    commit_offsets,
+    fetch_offsets_of_groups,
+)
 from pykbroker.client.groups import list_groups
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.topic_partition import TopicPartition
@@ -23,6 +28,7 @@ from .positions import PREFIX
 _OF_ANOTHER_KIND = {ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.INVALID_GROUP_ID, ErrorCode.INCONSISTENT_GROUP_PROTOCOL}
 _CONSUMERS = ("consumer", "")
 """Protocol types of groups that have offsets: of consumers, and of whoever commits without being a member."""
+_AT_ONCE = 100
 
 Offsets = Mapping[TopicPartition, CommittedOffset]
 
@@ -43,23 +49,26 @@ def translate_groups(source: Source, target: Source, pattern: str, copies: Mappi
     wanted = re.compile(pattern)
 
     async def read(cluster: Cluster) -> dict[str, Offsets]:
-        found = {}
-        for group in await list_groups(cluster):
-            name = group.group_id
-            if group.protocol_type in _CONSUMERS and not name.startswith(PREFIX) and wanted.fullmatch(name):
-                found[name] = await _offsets_of(cluster, name)
-        return found
+        names = [
+            group.group_id
+            for group in await list_groups(cluster)
+            if group.protocol_type in _CONSUMERS
+            and not group.group_id.startswith(PREFIX)
+            and wanted.fullmatch(group.group_id)
+        ]
+        return await _offsets_of(cluster, names)
 
-    moved = 0
+    async def write(cluster: Cluster) -> int:
+        moved, names = 0, list(translations)
+        for first in range(0, len(names), _AT_ONCE):  # what is there is known shortly before it changes
+            there = await _offsets_of(cluster, names[first : first + _AT_ONCE])
+            for name, committed in there.items():
+                moved += await _move(cluster, name, translations[name], committed)
+        return moved
 
-    async def write(cluster: Cluster) -> None:
-        nonlocal moved
-        for name, offsets in committed.items():
-            moved += await _move(cluster, name, translation(offsets, copies))
-
-    committed = ask(source, read)
-    ask(target, write)
-    return moved
+    found = {name: translation(offsets, copies) for name, offsets in ask(source, read).items()}
+    translations = {name: offsets for name, offsets in found.items() if offsets}
+    return ask(target, write) if translations else 0
 
 
 def translation(offsets: Offsets, copies: Mapping[str, Copy]) -> dict[TopicPartition, CommittedOffset]:
@@ -77,19 +86,21 @@ def translation(offsets: Offsets, copies: Mapping[str, Copy]) -> dict[TopicParti
     return found
 
 
-async def _offsets_of(cluster: Cluster, group_id: str) -> Offsets:
-    try:
-        return await fetch_offsets(cluster, group_id)
-    except KafkaError as error:
-        if error.error_code in _OF_ANOTHER_KIND:  # or deleted meanwhile
-            return {}
-        raise
+async def _offsets_of(cluster: Cluster, group_ids: Collection[str]) -> dict[str, Offsets]:
+    """Nothing is committed in a group of another kind, or one that was deleted meanwhile."""
+    found: dict[str, Offsets] = {}
+    for group_id, offsets in (await fetch_offsets_of_groups(cluster, group_ids)).items():
+        if not isinstance(offsets, KafkaError):
+            found[group_id] = offsets
+        elif offsets.error_code in _OF_ANOTHER_KIND:
+            found[group_id] = {}
+        else:
+            raise offsets
+    return found
 
 
-async def _move(cluster: Cluster, group_id: str, offsets: Offsets) -> int:
-    if not offsets:
-        return 0
-    there = await _offsets_of(cluster, group_id)
+async def _move(cluster: Cluster, group_id: str, offsets: Offsets, there: Offsets) -> int:
+    """there: what is committed in the target."""
     ahead = {at: new for at, new in offsets.items() if at not in there or there[at].offset < new.offset}
     if not ahead:
         return 0

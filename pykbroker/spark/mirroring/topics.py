@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from functools import partial
 
 from pykbroker.client.cluster import Cluster
-from pykbroker.client.configs import Resource, ResourceType, describe_configs
+from pykbroker.client.configs import describe_topic_configs
 from pykbroker.client.errors import KafkaError
 from pykbroker.client.topics import create_topic, grow_topic
 from pykbroker.protocol.errors import ErrorCode
@@ -39,17 +40,16 @@ def own_configs(source: Source, names: Collection[str]) -> dict[str, dict[str, s
     """The configs that were set for each of the topics, of those that are mirrored. Raises ClusterUnavailable."""
 
     async def question(cluster: Cluster) -> dict[str, dict[str, str]]:
-        found = {}
-        for name in names:
-            rows = await describe_configs(cluster, Resource(ResourceType.TOPIC, name))
-            found[name] = {
+        return {
+            name: {
                 row.name: row.value
                 for row in rows
                 if row.config_source == _DYNAMIC_TOPIC_CONFIG
                 and row.value is not None
                 and row.name not in _NOT_MIRRORED
             }
-        return found
+            for name, rows in (await describe_topic_configs(cluster, list(names))).items()
+        }
 
     return ask(source, question)
 
@@ -96,17 +96,12 @@ def differences(source: Source, target: Source, names: Mapping[str, str]) -> lis
     Raises ClusterUnavailable.
     """
 
-    async def question(cluster: Cluster) -> dict[str, dict[str, str | None]]:
-        found = {}
-        for name in wanted:
-            rows = await describe_configs(cluster, Resource(ResourceType.TOPIC, name))
-            found[name] = {row.name: row.value for row in rows}
-        return found
+    async def described(topics: list[str], cluster: Cluster) -> dict[str, dict[str, str | None]]:
+        found = await describe_topic_configs(cluster, topics)
+        return {name: {row.name: row.value for row in rows} for name, rows in found.items()}
 
-    wanted = list(names)
-    ours = ask(source, question)
-    wanted = list(names.values())
-    theirs = ask(target, question)
+    ours = ask(source, partial(described, list(names)))
+    theirs = ask(target, partial(described, list(names.values())))
     found = []
     for name, copy in names.items():
         for config in _COMPARED:
