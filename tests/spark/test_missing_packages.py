@@ -26,6 +26,7 @@ except SparkMissing as error:
 @pytest.mark.parametrize(
     ("call", "package"),
     [
+        ('archive(ArchiveOptions(source, "/tmp/none", topics=["t"]))', "pyspark"),
         ('audit(AuditOptions(source, topics=["t"]))', "numpy"),
         ('replay(ReplayOptions(source, "/tmp/none", "t", "u"))', "confluent-kafka"),
         ('mirror(MirrorOptions(source, Source("127.0.0.1:8"), topics=["t"]))', "confluent-kafka"),

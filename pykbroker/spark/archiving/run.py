@@ -19,6 +19,7 @@ from ..failures import job_errors
 from ..following import follow
 from ..plan import Plan, bounded, check_logs, epochs_of, losses, next_batch, offsets_left, plan_after, plan_of
 from ..progress import Listener, Progress, names_of
+from ..python_tasks import check_packages
 from ..reading import Ranges, read_ranges
 from ..session import pipeline_session
 from ..source import ClusterEnds, ends_of, ends_of_epochs, ids_of, matching_topics
@@ -46,6 +47,7 @@ def archive(
     goes on behind it.
     """
     options.check()
+    check_packages("pyspark")
     listener = listener or Listener()
     cluster = _cluster(options)
     with pipeline_session(options.session, spark=spark, say=listener.say) as session, job_errors():
