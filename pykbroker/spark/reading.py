@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from .small_tables import small_table
 from .source import Source
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ def within(records: DataFrame, ranges: Mapping[int, tuple[int, int]]) -> DataFra
         return records.where("FALSE")
     # The bounds of all partitions together: files of Parquet are read by them.
     near = records.where(f"offset >= {min(row[1] for row in rows)} AND offset < {max(row[2] for row in rows)}")
-    limits = records.sparkSession.createDataFrame(rows, "partition INT, `start` BIGINT, `end` BIGINT")
+    limits = small_table(records.sparkSession, rows, "partition INT, `start` BIGINT, `end` BIGINT")
     return near.join(broadcast(limits), "partition").where("offset >= start AND offset < end").select(*records.columns)
 
 

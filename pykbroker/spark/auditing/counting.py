@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..python_tasks import keep_archive_lists
 from ..records import CONTENT_HASH, RECORD_HASH, SIZE
 from .periods import Periods
 from .runs import NULL_KEY, PARTITION, in_order, joined, runs_of_records
@@ -62,11 +63,13 @@ class Counting:
 
 def count_batches(job: Counting, batches: Iterable[RecordBatch]) -> Iterator[RecordBatch]:
     """Tables of the records of a task."""
+    keep_archive_lists()
     return batches_of(_counted(job, batches))
 
 
 def merge_batches(job: Counting, batches: Iterable[RecordBatch]) -> Iterator[RecordBatch]:
     """Results from the tables of all tasks, as far as they have come to this one."""
+    keep_archive_lists()
     return batches_of(merged(job, tables_in(batches)))
 
 

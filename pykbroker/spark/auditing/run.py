@@ -17,6 +17,7 @@ from ..identities import Origin
 from ..progress import Listener, Progress, names_of
 from ..reading import offsets_in, within
 from ..session import pipeline_session, shuffle_in_parts
+from ..small_tables import small_table
 from ..source import Source, TopicEnds, configs_of, ends_of, matching_topics
 from .comparing import compared, compared_by_content, differences
 from .keys import listed_records
@@ -250,7 +251,7 @@ def _offsets(topic: TopicEnds, archive: _Archive | None) -> dict[int, tuple[int,
 def _from_offsets(spark: SparkSession, records: DataFrame, starts: Mapping[int, int]) -> DataFrame:
     from pyspark.sql.functions import broadcast, expr
 
-    limits = broadcast(spark.createDataFrame(sorted(starts.items()), "partition INT, start BIGINT"))
+    limits = broadcast(small_table(spark, sorted(starts.items()), "partition INT, start BIGINT"))
     return records.join(limits, "partition", "left").where(expr("offset >= COALESCE(start, offset)")).drop("start")
 
 

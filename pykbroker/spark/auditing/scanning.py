@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from ..session import RECORDS_OF_A_PART, tasks_for
+from ..small_tables import small_table
 from . import periods, runs
 from .blocks import blocks_of, kept, longest_gaps, partition_reports
 from .counting import COLUMNS, KEY_COLUMN, Counting, count_batches, merge_batches
@@ -122,7 +123,7 @@ def _by_blocks(records: DataFrame, partitions: Sequence[int], listed: int) -> tu
     from pyspark.sql.functions import broadcast
 
     session = records.sparkSession
-    wanted = session.createDataFrame([(each,) for each in partitions], "partition BIGINT")
+    wanted = small_table(session, ((each,) for each in partitions), "partition BIGINT")
     with kept(blocks_of(records.join(broadcast(wanted), "partition", "left_semi"))) as blocks:
         reports = partition_reports(blocks)
         gaps = longest_gaps(blocks, listed) if any(each.missing_offsets for each in reports) else []

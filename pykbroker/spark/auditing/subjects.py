@@ -16,6 +16,7 @@ from pykbroker.client.transactions import find_open
 from pykbroker.protocol.topic_partition import TopicPartition
 
 from ..reading import SCHEMA, read_ranges
+from ..small_tables import small_table
 from ..source import ISOLATION_LEVELS, Source, ask
 from .report import OpenTransaction
 
@@ -112,7 +113,7 @@ def _keys_among(records: DataFrame, places: Collection[At]) -> dict[At, bytes | 
     """The keys of any number of records, in one pass."""
     from pyspark.sql.functions import broadcast
 
-    wanted = records.sparkSession.createDataFrame(sorted(places), "partition INT, offset BIGINT")
+    wanted = small_table(records.sparkSession, sorted(places), "partition INT, offset BIGINT")
     return _keys(records.join(broadcast(wanted), ["partition", "offset"]))
 
 

@@ -13,6 +13,7 @@ from pykbroker.protocol.uuids import uuid_to_text
 from ..open_transactions import await_transactions
 from ..reading import read_ranges
 from ..session import Say
+from ..small_tables import small_table
 from ..source import Source, TopicEnds, ask, ends_of, partition_counts
 from ..writing.offset_syncs import CopyPosition
 from .topics import JOURNAL
@@ -64,7 +65,7 @@ def journaled(spark: SparkSession, target: Source, keys: Collection[str], say: S
     ranges = {JOURNAL: {each: (row.start, row.end) for each, row in ends.partitions.items() if row.start < row.end}}
     if not ranges[JOURNAL]:
         return {}
-    wanted = spark.createDataFrame([(key,) for key in keys], "name STRING")
+    wanted = small_table(spark, ((key,) for key in keys), "name STRING")
     records = read_ranges(spark, target, ranges, "read_committed", fail_on_loss=False)  # it is compacted
     rows = (
         records.selectExpr(

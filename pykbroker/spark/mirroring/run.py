@@ -20,6 +20,7 @@ from ..progress import Listener, Progress, names_of
 from ..python_tasks import check_packages
 from ..reading import Ranges, read_ranges
 from ..session import pipeline_session
+from ..small_tables import small_table
 from ..source import ClusterEnds, ends_of_epochs, ids_of
 from ..writing import Route, TopicWriter, Transactions, WriteJob
 from ..writing.driver import PACKAGES, check_properties, fence
@@ -250,8 +251,9 @@ class _Run:
             )
             for number, (name, partition) in enumerate(places)
         }
-        numbers = self._spark.createDataFrame(
-            [(name, partition, number) for number, (name, partition) in enumerate(places)],
+        numbers = small_table(
+            self._spark,
+            ((name, partition, number) for number, (name, partition) in enumerate(places)),
             "topic STRING, partition INT, route INT",
         )
         records = read_ranges(self._spark, options.source, ranges, options.isolation_level, split=False)

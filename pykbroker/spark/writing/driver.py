@@ -15,6 +15,7 @@ from pykbroker.client.groups import delete_group
 
 from ..errors import BadOptions, TakenOver, WriteFailed
 from ..python_tasks import ARROW
+from ..small_tables import small_table
 from ..source import Source, ask
 from .job import COLUMNS, OWN_PROPERTIES, WRITTEN_SCHEMA, WriteJob, Written
 from .offset_syncs import CopyPosition
@@ -110,8 +111,8 @@ class TopicWriter:
 
         count = max(tasks.values()) + 1
         seats = self._seats_of(count)
-        places = self._spark.createDataFrame(
-            [(route, seats[number]) for route, number in tasks.items()], "route INT, seat BIGINT"
+        places = small_table(
+            self._spark, ((route, seats[number]) for route, number in tasks.items()), "route INT, seat BIGINT"
         )
         return records.join(broadcast(places), "route").repartition(count, "seat")
 

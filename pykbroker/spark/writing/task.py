@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import TaskLost, WriteFailed
 from ..identities import HEADER
+from ..python_tasks import keep_archive_lists
 from .job import COLUMNS, Route, WriteJob, Written
 from .pace import Pace
 from .transactional import PartitionTransactions
@@ -34,6 +35,7 @@ def write_batches(job: WriteJob, batches: Iterable[RecordBatch]) -> Iterator[Rec
     import pyarrow
     from pyspark import TaskContext
 
+    keep_archive_lists()
     context = TaskContext.get()
     if job.run_id is None and context is not None and context.attemptNumber() > 0:
         raise TaskLost("A task was lost, and with it how far it came")
