@@ -1,4 +1,4 @@
-"""The main job on real input: what kafka-python loaded, Spark streams into files, every line of it and in order."""
+"""The main job on real input: what confluent-kafka produced, Spark streams into files, every line of it and in order."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from compat_tests.brokers import Broker
-from compat_tests.standard_library import PARTITIONS, FileDigest, expected, load_by_kafka_python
+from compat_tests.standard_library import PARTITIONS, FileDigest, expected, load_by_confluent_kafka
 from spark_compat.streams import STREAM_DEADLINE_S, read_stream
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ def loaded_topic(shared_broker: Broker) -> str:
     admin = KafkaAdminClient(bootstrap_servers=shared_broker.bootstrap)
     admin.create_topics([NewTopic("standard-library-for-spark", PARTITIONS, 1)])
     admin.close()
-    load_by_kafka_python(shared_broker.bootstrap, "standard-library-for-spark")
+    load_by_confluent_kafka(shared_broker.bootstrap, "standard-library-for-spark")
     return "standard-library-for-spark"
 
 

@@ -87,7 +87,7 @@ def translation(offsets: Offsets, copies: Mapping[str, Copy]) -> dict[TopicParti
 
 
 async def _offsets_of(cluster: Cluster, group_ids: Collection[str]) -> dict[str, Offsets]:
-    """Nothing is committed in a group of another kind, or one that was deleted meanwhile."""
+    """The committed offsets of each group: none of a group of another kind, or one that was deleted meanwhile."""
     found: dict[str, Offsets] = {}
     for group_id, offsets in (await fetch_offsets_of_groups(cluster, group_ids)).items():
         if not isinstance(offsets, KafkaError):
@@ -100,7 +100,7 @@ async def _offsets_of(cluster: Cluster, group_ids: Collection[str]) -> dict[str,
 
 
 async def _move(cluster: Cluster, group_id: str, offsets: Offsets, there: Offsets) -> int:
-    """there: what is committed in the target."""
+    """The number of offsets that were ahead of those in the target, and are committed now."""
     ahead = {at: new for at, new in offsets.items() if at not in there or there[at].offset < new.offset}
     if not ahead:
         return 0
