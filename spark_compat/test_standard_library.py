@@ -1,4 +1,4 @@
-"""The main job on real input: what confluent-kafka produced, Spark streams into files, every line of it and in order."""
+"""The main job on real input: what confluent-kafka produced, Spark streams into files: every line, in order."""
 
 from __future__ import annotations
 
