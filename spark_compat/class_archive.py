@@ -25,8 +25,10 @@ def class_archive() -> Path:
 
 def use_short_lived_jvms() -> None:
     """Give the options to all sessions that this process and its children open, and to executors of `local-cluster`."""
-    options = f"{_SHORT} -XX:SharedArchiveFile={class_archive()} -Xlog:disable" if class_archive().exists() else _SHORT
-    executors = f'"-Dspark.executor.defaultJavaOptions={options}"'
+    archived = f'{_SHORT} "-XX:SharedArchiveFile={class_archive()}" -Xlog:disable'
+    options = archived if class_archive().exists() else _SHORT
+    quoted = options.replace('"', '\\"')
+    executors = f'"-Dspark.executor.defaultJavaOptions={quoted}"'
     os.environ.setdefault("SPARK_SUBMIT_OPTS", f"{options} {executors}")
     os.environ.setdefault("SPARK_LAUNCHER_OPTS", _SHORT)
 
@@ -43,7 +45,7 @@ def write_class_archive() -> None:
     with tempfile.TemporaryDirectory(dir=class_archive().parent) as directory:
         work = Path(directory)
         written = work / "archive.jsa"
-        os.environ["SPARK_SUBMIT_OPTS"] = f"{_SHORT} -XX:ArchiveClassesAtExit={written} -Xlog:disable"
+        os.environ["SPARK_SUBMIT_OPTS"] = f'{_SHORT} "-XX:ArchiveClassesAtExit={written}" -Xlog:disable'
         spark = open_session(work)
         files = str(work / "table")
         spark.range(100).selectExpr("id", "id % 7 AS key").groupBy("key").count().write.parquet(files)

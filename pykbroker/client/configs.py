@@ -60,16 +60,18 @@ async def describe_topic_configs(
     cluster: Cluster, names: Sequence[str]
 ) -> dict[str, list[DescribeConfigsResourceResult]]:
     """Every config of the topics, without synonyms, asked of many topics together. Raises KafkaError."""
-    found = {}
+    found: dict[str, list[DescribeConfigsResourceResult]] = {}
     for first in range(0, len(names), _MOST_TOPICS):
+        some = names[first : first + _MOST_TOPICS]
         asked = [
             DescribeConfigsResource(resource_type=ResourceType.TOPIC, resource_name=name, configuration_keys=None)
-            for name in names[first : first + _MOST_TOPICS]
+            for name in some
         ]
         response = await cluster.request(
             DescribeConfigsRequest(resources=asked), DescribeConfigsResponse, verify=_check_described
         )
-        found.update({result.resource_name: result.configs for result in response.results})
+        described = {result.resource_name: result.configs for result in response.results}
+        found.update({name: described.get(name, []) for name in some})
     return found
 
 

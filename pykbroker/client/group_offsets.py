@@ -30,7 +30,7 @@ from .metadata import Node
 
 NAMES_TOPICS_UNTIL = 9
 NO_GENERATION = -1
-_MOST_GROUPS = 100
+MOST_GROUPS_AT_ONCE = 100
 """In one request: a group may have offsets of many partitions."""
 MEMBERS_DECIDE = frozenset({ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.ILLEGAL_GENERATION, ErrorCode.REBALANCE_IN_PROGRESS})
 """What a group that has members answers to a commit from outside."""
@@ -74,8 +74,8 @@ async def fetch_offsets_of_groups(
     """
     found: dict[str, dict[TopicPartition, CommittedOffset] | KafkaError] = {}
     wanted = list(group_ids)
-    for first in range(0, len(wanted), _MOST_GROUPS):
-        some = wanted[first : first + _MOST_GROUPS]
+    for first in range(0, len(wanted), MOST_GROUPS_AT_ONCE):
+        some = wanted[first : first + MOST_GROUPS_AT_ONCE]
         with contextlib.suppress(ClientError):
             for node, names in (await cluster.coordinators(some)).items():
                 found.update(await _ask_for_groups(cluster, node, names))
@@ -89,7 +89,7 @@ async def fetch_offsets_of_groups(
 
 
 async def _ask_for_groups(
-    cluster: Cluster, node: Node, group_ids: Iterable[str]
+    cluster: Cluster, node: Node, group_ids: Collection[str]
 ) -> dict[str, dict[TopicPartition, CommittedOffset]]:
     """Once; groups with errors are left out."""
     connection = await cluster.node_connection(node)
@@ -102,7 +102,9 @@ async def _ask_for_groups(
     return {
         group.group_id: _committed([group])
         for group in response.groups
-        if not group.error_code and not any(row.error_code for topic in group.topics for row in topic.partitions)
+        if group.group_id in group_ids
+        and not group.error_code
+        and not any(row.error_code for topic in group.topics for row in topic.partitions)
     }
 
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 def small_table(spark: SparkSession, rows: Iterable[Sequence[int | str]], schema: str) -> DataFrame:
     """A table of these rows, which is small enough to be a part of the plan.
 
-    schema: as SQL writes the fields of a struct, `partition INT, name STRING`; no name has a colon or a backtick.
+    schema: as SQL writes the columns of a table, `partition INT, name STRING`, with simple types.
     `createDataFrame` would run a task of Python for each core, half a second long.
     """
     from pyspark.sql.functions import from_json, inline, lit

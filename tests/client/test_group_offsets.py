@@ -96,6 +96,21 @@ def test_what_is_not_answered_is_asked_for_again() -> None:
     with_broker(scenario)
 
 
+def test_an_answer_about_a_group_that_nobody_asked_for_is_none() -> None:
+    async def scenario(broker: FakeBroker) -> None:
+        Coordinators(broker)
+
+        def offsets(request: OffsetFetchRequest, version: int) -> OffsetFetchResponse:
+            names = [group.group_id for group in request.groups]
+            return OffsetFetchResponse(groups=[group_with(name, 1) for name in (*names, "g99")])
+
+        broker.serve(OffsetFetchRequest, offsets, (8, 9))
+        async with broker.cluster() as cluster:
+            assert (await fetch_offsets_of_groups(cluster, ["g0"])).keys() == {"g0"}
+
+    with_broker(scenario)
+
+
 def test_a_coordinator_that_is_not_there_leaves_its_groups_to_the_next() -> None:
     async def scenario(broker: FakeBroker) -> None:
         Coordinators(broker)

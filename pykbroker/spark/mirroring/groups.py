@@ -13,6 +13,7 @@ from pykbroker.client.cluster import Cluster
 from pykbroker.client.errors import KafkaError
 from pykbroker.client.group_offsets import (
     MEMBERS_DECIDE,
+    MOST_GROUPS_AT_ONCE,
     CommittedOffset,
     commit_offsets,
     fetch_offsets_of_groups,
@@ -28,7 +29,6 @@ from .positions import PREFIX
 _OF_ANOTHER_KIND = {ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.INVALID_GROUP_ID, ErrorCode.INCONSISTENT_GROUP_PROTOCOL}
 _CONSUMERS = ("consumer", "")
 """Protocol types of groups that have offsets: of consumers, and of whoever commits without being a member."""
-_AT_ONCE = 100
 
 Offsets = Mapping[TopicPartition, CommittedOffset]
 
@@ -60,8 +60,8 @@ def translate_groups(source: Source, target: Source, pattern: str, copies: Mappi
 
     async def write(cluster: Cluster) -> int:
         moved, names = 0, list(translations)
-        for first in range(0, len(names), _AT_ONCE):  # what is there is known shortly before it changes
-            there = await _offsets_of(cluster, names[first : first + _AT_ONCE])
+        for first in range(0, len(names), MOST_GROUPS_AT_ONCE):  # what is there is known shortly before it changes
+            there = await _offsets_of(cluster, names[first : first + MOST_GROUPS_AT_ONCE])
             for name, committed in there.items():
                 moved += await _move(cluster, name, translations[name], committed)
         return moved
