@@ -162,15 +162,20 @@ def audit_of(bench: Bench, topic: str) -> float:
 
 @contextmanager
 def warm_topic(bench: Bench, topic: str, count: int) -> Iterator[Path]:
-    """A filled topic, and a directory, behind a first small use of all of it."""
+    """A filled topic, and a directory, behind a first small use of all of it.
+
+    No name is used twice: Spark keeps its producers, whose next question about all of their topics creates again those
+    that were deleted.
+    """
     directory = Path(tempfile.mkdtemp(prefix="pykbroker-bench-archive-"))
-    create(bench, "warm", 2)
-    write(bench, "warm", 20_000, 100)
+    warm = f"warm-{topic}"
+    create(bench, warm, 2)
+    write(bench, warm, 20_000, 100)
     for work in (bare_parquet, archive_into):
-        work(bench, "warm", directory / "warm")
+        work(bench, warm, directory / warm)
     for work_of_topic in (bare_count, audit_of):
-        work_of_topic(bench, "warm")
-    bench.delete_topic("warm")
+        work_of_topic(bench, warm)
+    bench.delete_topic(warm)
     create(bench, topic, PIPELINE_PARTITIONS)
     write(bench, topic, count, 100)
     try:

@@ -7,7 +7,7 @@ tiered storage (KIP-405, KIP-1005, KIP-1023).
 
 from __future__ import annotations
 
-from collections import Counter
+from typing import Final
 
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages.offsets import (
@@ -43,60 +43,89 @@ _SPECIAL_TIMESTAMPS_SINCE = {
     OffsetSpec.EARLIEST_PENDING_UPLOAD: 11,
 }
 
+# To get a member from its enumeration takes Python 3.11 as long as a call.
+_LOG_END: Final = FetchIsolation.LOG_END
+_HIGH_WATERMARK: Final = FetchIsolation.HIGH_WATERMARK
+_TXN_COMMITTED: Final = FetchIsolation.TXN_COMMITTED
+
 
 @handles(ListOffsetsRequest)
 async def list_offsets(context: RequestContext[Broker], request: ListOffsetsRequest) -> ListOffsetsResponse:
     lookup = _Lookup(context, request)
-    await lookup.count_named(context, request)
+    await lookup.note_repeated(request)
     response = ListOffsetsResponse()
+    turn = context.turn
     for topic in request.topics:
         answer = ListOffsetsTopicResponse(name=topic.name)
         response.topics.append(answer)
         for each in topic.partitions:
-            answer.partitions.append(await lookup.answer(topic.name, each))
+            found = lookup.known(topic.name, each)
+            if found is None:
+                found = await lookup.find(topic.name, each)
+            elif turn.ends_with(_STEPS_OF_PARTITION):
+                await turn.next()
+            answer.partitions.append(lookup.answer(each, found))
     return response
 
 
 class _Lookup:
     """Find offsets as far as this reader may see."""
 
+    __slots__ = ("_context", "_isolation", "_leader_only", "_repeated", "_replicas", "_version")
+
     def __init__(self, context: RequestContext[Broker], request: ListOffsetsRequest) -> None:
         self._context = context
         self._replicas = context.node.partitions
         self._version = context.header.api_version
         self._leader_only = request.replica_id != _DEBUGGING_CONSUMER
-        self._named: Counter[tuple[str, int]] = Counter()
+        self._repeated: set[tuple[str, int]] = set()
         if request.replica_id != _CONSUMER:
-            self._isolation = FetchIsolation.LOG_END
+            self._isolation = _LOG_END
         else:
-            committed = request.isolation_level == _READ_COMMITTED
-            self._isolation = FetchIsolation.TXN_COMMITTED if committed else FetchIsolation.HIGH_WATERMARK
+            self._isolation = _TXN_COMMITTED if request.isolation_level == _READ_COMMITTED else _HIGH_WATERMARK
 
-    async def count_named(self, context: RequestContext[Broker], request: ListOffsetsRequest) -> None:
+    async def note_repeated(self, request: ListOffsetsRequest) -> None:
         """A partition that is named twice is answered with an error, twice."""
-        for topic in request.topics:
+        topics = request.topics
+        if len(topics) == 1 and len(topics[0].partitions) == 1:
+            return
+        turn = self._context.turn
+        named: set[tuple[str, int]] = set()
+        for topic in topics:
             for each in topic.partitions:
-                self._named[topic.name, each.partition_index] += 1
-                await context.turn.took()
+                key = topic.name, each.partition_index
+                if key in named:
+                    self._repeated.add(key)
+                named.add(key)
+                if turn.ends_with(1):
+                    await turn.next()
 
-    async def answer(self, topic: str, asked: ListOffsetsPartition) -> ListOffsetsPartitionResponse:
-        found = await self._find(topic, asked)
+    def answer(self, asked: ListOffsetsPartition, found: ListedOffset) -> ListOffsetsPartitionResponse:
+        error = found.error_code
+        if self._version < _OFFSET_NOT_AVAILABLE_SINCE and error is ErrorCode.OFFSET_NOT_AVAILABLE:
+            error = ErrorCode.LEADER_NOT_AVAILABLE
         answer = ListOffsetsPartitionResponse(
-            partition_index=asked.partition_index,
-            error_code=found.error_code,
-            timestamp=found.timestamp,
-            offset=found.offset,
+            partition_index=asked.partition_index, error_code=error, timestamp=found.timestamp, offset=found.offset
         )
         if self._version >= _LEADER_EPOCH_SINCE:
             answer.leader_epoch = found.leader_epoch
         return answer
 
-    async def _find(self, topic: str, asked: ListOffsetsPartition) -> ListedOffset:
-        if self._named[topic, asked.partition_index] > 1:
+    def known(self, topic: str, asked: ListOffsetsPartition) -> ListedOffset | None:
+        """Return what can be said at once: the latest or the earliest offset, or an error. None where records tell."""
+        if self._repeated and (topic, asked.partition_index) in self._repeated:
             return ListedOffset(ErrorCode.INVALID_REQUEST)
         timestamp = asked.timestamp
         if timestamp < 0 and self._version < _SPECIAL_TIMESTAMPS_SINCE.get(timestamp, self._version + 1):
             return ListedOffset(ErrorCode.UNSUPPORTED_VERSION)
+        partition = self._replicas.get_partition(topic, asked.partition_index)
+        if isinstance(partition, ErrorCode):
+            return ListedOffset(partition)
+        return partition.known_offset(
+            timestamp, self._isolation, asked.current_leader_epoch, leader_only=self._leader_only
+        )
+
+    async def find(self, topic: str, asked: ListOffsetsPartition) -> ListedOffset:
         while True:
             partition = self._replicas.get_partition(topic, asked.partition_index)
             if isinstance(partition, ErrorCode):
@@ -104,10 +133,7 @@ class _Lookup:
             found = await self._find_in(partition, asked)
             # It may have been deleted meanwhile, and created anew.
             if self._replicas.get_partition(topic, asked.partition_index) is partition:
-                break
-        if found.error_code is ErrorCode.OFFSET_NOT_AVAILABLE and self._version < _OFFSET_NOT_AVAILABLE_SINCE:
-            return ListedOffset(ErrorCode.LEADER_NOT_AVAILABLE)
-        return found
+                return found
 
     async def _find_in(self, partition: Partition, asked: ListOffsetsPartition) -> ListedOffset:
         budget = CheckBudget(TURN_UNITS)

@@ -8,12 +8,13 @@ from collections.abc import Callable, Sequence
 import click
 
 from pykbroker.client.cluster import Cluster
-from pykbroker.client.configs import Resource, ResourceType, describe_configs
+from pykbroker.client.configs import MOST_TOPICS_AT_ONCE, describe_topic_configs
 from pykbroker.client.errors import KafkaError
 from pykbroker.client.metadata import PartitionMetadata, TopicMetadata
 from pykbroker.client.topics import BROKER_DEFAULT, create_topic, delete_topic, describe_topics, grow_topic, list_topics
 from pykbroker.protocol.config_source import ConfigSource
 from pykbroker.protocol.errors import ErrorCode
+from pykbroker.protocol.messages.configs import DescribeConfigsResourceResult
 from pykbroker.protocol.uuids import uuid_to_text
 
 from .command import CommandFailed
@@ -31,19 +32,29 @@ async def list_all(cluster: Cluster, options: TopicOptions) -> None:
 async def describe(cluster: Cluster, options: TopicOptions) -> None:
     names = await _existing(cluster, options)
     live_nodes = set(cluster.metadata.nodes)
-    for topic in await describe_topics(cluster, names):
-        configs = await describe_configs(cluster, Resource(ResourceType.TOPIC, topic.name))
-        own = {row.name: row.value or "" for row in configs if row.config_source != ConfigSource.DEFAULT_CONFIG}
-        if options.topics_with_overrides:
-            if own:
-                _print_topic(topic, own)
-            continue
-        min_isr = next((int(row.value or 1) for row in configs if row.name == MIN_INSYNC_REPLICAS), 1)
-        if not options.filters_partitions:
+    topics = await describe_topics(cluster, names)
+    for first in range(0, len(topics), MOST_TOPICS_AT_ONCE):
+        some = topics[first : first + MOST_TOPICS_AT_ONCE]
+        configs = await describe_topic_configs(cluster, [topic.name for topic in some])
+        for topic in some:
+            _describe_topic(topic, configs[topic.name], options, live_nodes)
+
+
+def _describe_topic(
+    topic: TopicMetadata,
+    configs: Sequence[DescribeConfigsResourceResult],
+    options: TopicOptions,
+    live_nodes: set[int],
+) -> None:
+    own = {row.name: row.value or "" for row in configs if row.config_source != ConfigSource.DEFAULT_CONFIG}
+    if options.topics_with_overrides:
+        if own:
             _print_topic(topic, own)
-        _print_partitions(
-            topic, [row for row in topic.partitions.values() if _is_shown(row, options, live_nodes, min_isr)]
-        )
+        return
+    min_isr = next((int(row.value or 1) for row in configs if row.name == MIN_INSYNC_REPLICAS), 1)
+    if not options.filters_partitions:
+        _print_topic(topic, own)
+    _print_partitions(topic, [row for row in topic.partitions.values() if _is_shown(row, options, live_nodes, min_isr)])
 
 
 async def create(cluster: Cluster, options: TopicOptions) -> None:

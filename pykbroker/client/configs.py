@@ -40,8 +40,8 @@ class Resource:
 
 _SET = 0
 _DELETE = 1
-_MOST_TOPICS = 100
-"""In one request: a topic has some forty configs."""
+MOST_TOPICS_AT_ONCE = 100
+"""In one request for configs: a topic has some forty."""
 
 
 async def describe_configs(cluster: Cluster, resource: Resource) -> list[DescribeConfigsResourceResult]:
@@ -53,16 +53,19 @@ async def describe_configs(cluster: Cluster, resource: Resource) -> list[Describ
         node=await _node_for(cluster, resource),
         verify=_check_described,
     )
-    return sorted((row for result in response.results for row in result.configs), key=lambda row: row.name)
+    return _by_name(row for result in response.results for row in result.configs)
 
 
 async def describe_topic_configs(
     cluster: Cluster, names: Sequence[str]
 ) -> dict[str, list[DescribeConfigsResourceResult]]:
-    """Every config of the topics, without synonyms, asked of many topics together. Raises KafkaError."""
+    """Every config of the topics, by name, without synonyms, asked of many topics together. Raises KafkaError.
+
+    A topic that the answer leaves out has none.
+    """
     found: dict[str, list[DescribeConfigsResourceResult]] = {}
-    for first in range(0, len(names), _MOST_TOPICS):
-        some = names[first : first + _MOST_TOPICS]
+    for first in range(0, len(names), MOST_TOPICS_AT_ONCE):
+        some = names[first : first + MOST_TOPICS_AT_ONCE]
         asked = [
             DescribeConfigsResource(resource_type=ResourceType.TOPIC, resource_name=name, configuration_keys=None)
             for name in some
@@ -71,7 +74,7 @@ async def describe_topic_configs(
             DescribeConfigsRequest(resources=asked), DescribeConfigsResponse, verify=_check_described
         )
         described = {result.resource_name: result.configs for result in response.results}
-        found.update({name: described.get(name, []) for name in some})
+        found.update({name: _by_name(described.get(name, ())) for name in some})
     return found
 
 
@@ -107,6 +110,10 @@ async def _node_for(cluster: Cluster, resource: Resource) -> Node | None:
         known = ", ".join(str(node_id) for node_id in sorted(nodes))
         raise NoBrokerReachable(f"There is no broker {resource.name} (there are: {known})", retriable=False)
     return nodes[int(resource.name)]
+
+
+def _by_name(rows: Iterable[DescribeConfigsResourceResult]) -> list[DescribeConfigsResourceResult]:
+    return sorted(rows, key=lambda row: row.name)
 
 
 def _check_described(response: DescribeConfigsResponse) -> None:

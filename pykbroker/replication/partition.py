@@ -521,6 +521,32 @@ class Partition:
             )
         )
 
+    def known_offset(
+        self,
+        timestamp: int,
+        isolation: FetchIsolation,
+        current_leader_epoch: int = NO_EPOCH,
+        *,
+        leader_only: bool = True,
+    ) -> ListedOffset | None:
+        """The answer that needs no look at records: an error, or a special value's; None where they have to be read.
+
+        Spark asks it for the latest and the earliest offset around each poll of its consumers.
+        """
+        error = self._access_error(current_leader_epoch, leader_only)
+        if error is not _NONE:
+            return ListedOffset(error)
+        if timestamp == OffsetSpec.LATEST:
+            if self._high_watermark_lags():
+                return ListedOffset(ErrorCode.OFFSET_NOT_AVAILABLE)
+            return ListedOffset(_NONE, -1, self._fetchable_end(isolation), self.leader_epoch)
+        if timestamp == OffsetSpec.EARLIEST or timestamp == OffsetSpec.EARLIEST_LOCAL:
+            log = self.log
+            return ListedOffset(_NONE, -1, log.log_start_offset, log.earliest_epoch)
+        if timestamp == OffsetSpec.LATEST_TIERED or timestamp == OffsetSpec.EARLIEST_PENDING_UPLOAD:
+            return ListedOffset()
+        return None
+
     def list_offset_steps(
         self,
         timestamp: int,
@@ -531,25 +557,15 @@ class Partition:
         leader_only: bool = True,
     ) -> Steps[ListedOffset]:
         """The first offset with a timestamp of at least `timestamp`, or what a special value (`OffsetSpec`) asks."""
-        error = self._access_error(current_leader_epoch, leader_only)
-        if error is not _NONE:
-            return ListedOffset(error)
-        log = self.log
-        match timestamp:
-            case OffsetSpec.EARLIEST | OffsetSpec.EARLIEST_LOCAL:
-                return ListedOffset(offset=log.log_start_offset, leader_epoch=log.earliest_epoch)
-            case OffsetSpec.LATEST_TIERED | OffsetSpec.EARLIEST_PENDING_UPLOAD:
-                return ListedOffset()
-            case OffsetSpec.LATEST:
-                if self._high_watermark_lags():
-                    return ListedOffset(ErrorCode.OFFSET_NOT_AVAILABLE)
-                return ListedOffset(offset=self._fetchable_end(isolation), leader_epoch=self.leader_epoch)
+        known = self.known_offset(timestamp, isolation, current_leader_epoch, leader_only=leader_only)
+        if known is not None:
+            return known
         found = yield from self._timestamp_steps(timestamp, budget)
         # It took its time: somebody else may lead now.
         error = self._access_error(current_leader_epoch, leader_only)
-        if error is ErrorCode.NONE and self.log.is_closed:
+        if error is _NONE and self.log.is_closed:
             error = ErrorCode.NOT_LEADER_OR_FOLLOWER
-        if error is not ErrorCode.NONE:
+        if error is not _NONE:
             return ListedOffset(error)
         if found is not None and found.offset < self._fetchable_end(isolation):
             epoch = NO_EPOCH if found.leader_epoch is None else found.leader_epoch
@@ -568,13 +584,9 @@ class Partition:
                 return found
 
     def _fetchable_end(self, isolation: FetchIsolation) -> int:
-        match isolation:
-            case FetchIsolation.LOG_END:
-                return self.log.log_end_offset
-            case FetchIsolation.HIGH_WATERMARK:
-                return self.high_watermark
-            case FetchIsolation.TXN_COMMITTED:
-                return self.last_stable_offset
+        if isolation is _HIGH_WATERMARK:
+            return self.high_watermark
+        return self.last_stable_offset if isolation is _TXN_COMMITTED else self.log.log_end_offset
 
     def _high_watermark_lags(self) -> bool:
         """Right after an election the new leader may know a lower high watermark than the old one told clients."""

@@ -82,9 +82,9 @@ class OffsetSpec:
     EARLIEST_PENDING_UPLOAD = -6
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class ListedOffset:
-    """One answer of ListOffsets; -1 for what there is not."""
+    """One answer of ListOffsets; -1 for what there is not. Not frozen, as the classes above."""
 
     error_code: ErrorCode = ErrorCode.NONE
     timestamp: int = -1
