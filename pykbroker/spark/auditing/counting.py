@@ -99,13 +99,16 @@ class Counts:
         partition, offset, time, size, nulls, checksum, content_checksum = (columns[name] for name in COLUMNS)
         if not len(offset):
             return
-        self._add_runs(runs_of_records(partition, offset, time, size, nulls, checksum, content_checksum))
+        self._join(
+            runs_of_records(partition, offset, time, size, nulls, checksum, content_checksum, behind=self._open)
+        )
         self._periods.add_records(partition, time, size)
         self._largest.add(np.stack([partition, offset, size]))
         if self._job.buckets:
-            some = np.flatnonzero(nulls & NULL_KEY == 0)
             key = columns["key"]
-            self._keys.add(np.stack([key, partition, np.ones_like(key), size, offset])[:, some])
+            keys = np.stack([key, partition, np.ones_like(key), size, offset])
+            has_key = nulls & NULL_KEY == 0
+            self._keys.add(keys if has_key.all() else np.compress(has_key, keys, axis=1))
             if self._keys.rows > MOST_ROWS // 2:
                 yield from self._spread(self._keys.take())
 
@@ -119,8 +122,8 @@ class Counts:
         yield Packed(Kind.LARGEST, _NO_BUCKET, self._largest.table)
         yield from self._spread(self._keys.take())
 
-    def _add_runs(self, runs: Table) -> None:
-        found, gaps = joined(np.concatenate([self._open, runs], axis=1))
+    def _join(self, runs: Table) -> None:
+        found, gaps = joined(runs)
         self._open = found[:, -1:]
         self._keep_runs(found[:, :-1])
         self._gaps.add(gaps)

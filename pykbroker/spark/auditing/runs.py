@@ -31,9 +31,14 @@ def runs_of_records(
     nulls: NDArray[np.int64],
     checksum: NDArray[np.int64],
     content_checksum: NDArray[np.int64],
+    *,
+    behind: Table,
 ) -> Table:
-    """A run for each record."""
-    runs = np.empty((COLUMNS[Kind.RUNS], len(offset)), np.int64)
+    """A run for each record, behind other runs."""
+    before = behind.shape[1]
+    table = np.empty((COLUMNS[Kind.RUNS], before + len(offset)), np.int64)
+    table[:, :before] = behind
+    runs = table[:, before:]
     runs[PARTITION] = partition
     runs[FIRST_OFFSET] = runs[LAST_OFFSET] = offset
     runs[FIRST_TIME] = runs[LAST_TIME] = runs[EARLIEST] = runs[LATEST] = time
@@ -43,7 +48,7 @@ def runs_of_records(
     runs[NULL_KEYS] = nulls & NULL_KEY != 0
     runs[NULL_VALUES] = nulls & NULL_VALUE != 0
     runs[CHECKSUM], runs[CONTENT_CHECKSUM] = checksum, content_checksum
-    return runs
+    return table
 
 
 def joined(runs: Table) -> tuple[Table, Table]:

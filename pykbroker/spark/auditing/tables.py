@@ -101,7 +101,7 @@ def combined(table: Table, keys: int, largest: int = 0) -> Table:
     """
     table = _added_up(table, keys, largest)  # equal rows mostly stand together already
     order = np.lexsort(tuple(table[place] for place in range(keys - 1, -1, -1)))
-    return _added_up(table[:, order], keys, largest)
+    return _added_up(np.take(table, order, axis=1), keys, largest)
 
 
 def nearly_combined(table: Table, keys: int, largest: int = 0) -> Table:
@@ -109,7 +109,7 @@ def nearly_combined(table: Table, keys: int, largest: int = 0) -> Table:
     mixed = table[0].copy()
     for column in table[1:keys]:
         mixed ^= column * _ODD
-    return _added_up(table[:, np.argsort(mixed)], keys, largest)
+    return _added_up(np.take(table, np.argsort(mixed), axis=1), keys, largest)
 
 
 def _added_up(table: Table, keys: int, largest: int) -> Table:
