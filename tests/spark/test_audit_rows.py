@@ -182,8 +182,12 @@ def test_periods_are_as_long_as_they_must_be(monkeypatch: pytest.MonkeyPatch) ->
     days = Counter(int(time) // (24 * HOUR_US) for time in [*times, *times[:5]])
     assert {each.start_ms // 86_400_000: each.records for each in found} == days
     some.add_records(np.arange(1000) % 50, np.arange(1000) * 9_000_000 * HOUR_US // 1000, np.full(1000, 1))
-    assert (some.hours, some.table.shape[1]) == (periods.HOURS[-1], 20)
+    assert some.hours == periods.HOURS[-1]
+    assert sum(each.records for each in periods.reports(some.table)) == 1300
 
 
-def test_each_length_is_a_multiple_of_the_one_before() -> None:
+def test_the_longest_period_is_long_enough_for_any_timestamps() -> None:
     assert all(longer % shorter == 0 for shorter, longer in pairwise(periods.HOURS))
+    longest_us = periods.HOURS[-1] * HOUR_US
+    assert longest_us < 1 << 63
+    assert {time // longest_us for time in (-(1 << 63), -1, 0, (1 << 63) - 1)} == {-2, -1, 0, 1}

@@ -99,9 +99,7 @@ class Counts:
         partition, offset, time, size, nulls, checksum, content_checksum = (columns[name] for name in COLUMNS)
         if not len(offset):
             return
-        self._join(
-            runs_of_records(partition, offset, time, size, nulls, checksum, content_checksum, behind=self._open)
-        )
+        self._join(runs_of_records(partition, offset, time, size, nulls, checksum, content_checksum, behind=self._open))
         self._periods.add_records(partition, time, size)
         self._largest.add(np.stack([partition, offset, size]))
         if self._job.buckets:

@@ -8,15 +8,20 @@ from numpy.typing import NDArray
 from .report import PeriodReport
 from .tables import Kind, Sums, Table
 
-HOURS = (1, 24, 168, 672, 8736, 87_360, 8_736_000)
-"""Lengths: hour, day, week, four weeks, 52 weeks, ten and a thousand times as long; multiples of those before."""
+HOURS = (1, 24, 168, 672, 8736, 87_360, 8_736_000, 1_747_200_000)
+"""Lengths: hour, day, week, four weeks, 52 weeks, ten, a thousand and 200,000 times as long; multiples of those before.
+
+Of the longest, four have all timestamps that Spark knows.
+"""
 MOST_PERIODS = 100_000
 _HOUR_US = 3_600_000_000
 _HOUR_MS = 3_600_000
 
 
 class Periods:
-    """Rows of a period and a partition; a longer length where there are more of them than `MOST_PERIODS`."""
+    """Rows of a period and a partition; a longer length where there are more of them than `MOST_PERIODS`. At the
+    longest, none is left out.
+    """
 
     def __init__(self) -> None:
         self._level = 0
@@ -46,11 +51,11 @@ class Periods:
 
     def _add(self, table: Table) -> None:
         self._sums.add(table)
-        while self._sums.rows > MOST_PERIODS and self._sums.combine().shape[1] > MOST_PERIODS:
-            if self._level == len(HOURS) - 1:
-                kept = self._sums.take()[:, :MOST_PERIODS]
-                self._sums.add(kept)
-                return
+        while (
+            self._level < len(HOURS) - 1
+            and self._sums.rows > MOST_PERIODS
+            and self._sums.combine().shape[1] > MOST_PERIODS
+        ):
             self._lengthen()
 
     def _lengthen(self) -> None:
