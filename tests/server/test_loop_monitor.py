@@ -79,7 +79,7 @@ def test_the_share_of_the_garbage_collector_is_told() -> None:
 
     async def scenario() -> None:
         with LoopMonitor(0.001, holds.append).watching():
-            cycles = [[each] for each in range(200_000)]
+            cycles = [[each] for each in range(50_000)]
             gc.collect()
             await trio.lowlevel.checkpoint()
             assert cycles

@@ -2,9 +2,9 @@
 that took too long.
 
 Everything of a node runs on one loop, so a task that computes for long stops all clients. The monitor is an instrument
-of Trio and is called before each step: it reads the wall clock, and the thread's CPU time only when five milliseconds
-have passed since it read that last. So a step's CPU is known to five milliseconds, for less than a microsecond a step.
-What is waited for, or lost to other threads, does not count; a pass of the garbage collector does, and is named.
+of Trio and is called before each step: it reads the wall clock, and the thread's CPU time only when a millisecond has
+passed since it read that last. So a step's CPU is known to a millisecond, for a microsecond a step. What is waited for,
+or lost to other threads, does not count; a pass of the garbage collector does, and is named.
 
 `logging_holds` warns of steps above `PYKBROKER_LOOP_BOUND_MS` (100), with the task, the request and its client. A test
 fails whose loop was held for more than 250 ms (`tests/loops.py`, `compat_tests/loop_holds.py`).
@@ -38,7 +38,7 @@ _log = logging.getLogger(__name__)
 
 BOUND_VARIABLE = "PYKBROKER_LOOP_BOUND_MS"
 DEFAULT_BOUND_MS = 100.0
-_LOOK_EVERY_S = 0.005
+_LOOK_EVERY_S = 0.001
 
 
 class Requester(Protocol):
