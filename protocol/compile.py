@@ -62,7 +62,7 @@ def encode_parts(message: Message, version: int) -> list[bytes | RecordsRegion]:
     regions: list[int] = []
     try:
         encoder(message, out, regions)
-        return _join(out, regions)
+        return _join(out, regions) if regions else [b"".join(out)]
     except (struct.error, AttributeError, TypeError, ValueError) as error:
         problem = find_problem(message, version)
         if problem is None:

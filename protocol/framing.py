@@ -21,8 +21,11 @@ from .schema import Message, RecordsRegion
 
 SIZE_BYTES: Final = 4
 _SIZE: Final = struct.Struct(">i")
-_REQUEST_START: Final = struct.Struct(">hhi")
-_SHORT: Final = struct.Struct(">h")
+_REQUEST_START: Final = struct.Struct(">hhih")
+"""API key, version, correlation id, and the size of the client id, which every version has."""
+_LEAST_START_BYTES: Final = 8
+_RESPONSE_START: Final = struct.Struct(">ii")
+"""Size and correlation id."""
 _KNOWN_VERSIONS: Final = 1024
 """More than all APIs have together. What is remembered stays bounded, since peers may name any version."""
 
@@ -56,29 +59,25 @@ def decode_request_header(frame: bytes | bytearray | memoryview) -> tuple[Reques
     header can still be read.
     """
     data = memoryview(frame)
-    if len(data) < _REQUEST_START.size:
+    if len(data) < _LEAST_START_BYTES:
         raise MalformedMessage(f"a request of {len(data)} bytes")
-    api_key, api_version, correlation_id = _REQUEST_START.unpack_from(data)
     try:
-        flexible = request_header_version(api_key, api_version) == 2
-        client_id, position = _read_client_id(data, _REQUEST_START.size)
-        if flexible:
-            position = _skip_tags(data, position)
+        api_key, api_version, correlation_id, size = _REQUEST_START.unpack_from(data)
+        header_version = request_header_version(api_key, api_version)
+        client_id, position = None, _REQUEST_START.size
+        if size != -1:
+            left = len(data) - position
+            if size < 0 or size > left:
+                raise MalformedMessage(f"a client id of {size} bytes, {left} are left")
+            client_id = str(data[position : position + size], "utf-8", "kafka-replace")
+            position += size
+        if header_version == 2:
+            position = _skip_tags(data, position) if data[position] else position + 1
     except KeyError as error:
         raise MalformedMessage(f"there is no API key {api_key}") from error
     except (struct.error, IndexError) as error:
         raise MalformedMessage("the request header is cut short") from error
     return RequestHeader(api_key, api_version, correlation_id, client_id), position
-
-
-def _read_client_id(data: memoryview, position: int) -> tuple[str | None, int]:
-    (size,) = _SHORT.unpack_from(data, position)
-    position += _SHORT.size
-    if size == -1:
-        return None, position
-    if size < 0 or size > len(data) - position:
-        raise MalformedMessage(f"a client id of {size} bytes, {len(data) - position} are left")
-    return str(data[position : position + size], "utf-8", "kafka-replace"), position + size
 
 
 def _skip_tags(data: memoryview, position: int) -> int:
@@ -113,12 +112,12 @@ def encode_response(correlation_id: int, response: Message, version: int) -> lis
     """The parts of a whole frame, its size included; a RecordsRegion is left to the transport."""
     api_key = response.__schema__.api_key
     assert api_key is not None, f"{type(response).__name__} is not a response"
-    header = _SIZE.pack(correlation_id) + (b"\0" if response_header_version(api_key, version) else b"")
+    no_tags = b"\0" if response_header_version(api_key, version) else b""
     parts = compile.encode_parts(response, version)
-    size = len(header)
+    size = _SIZE.size + len(no_tags)
     for part in parts:
         size += len(part) if isinstance(part, bytes) else part.size
-    prefix = _SIZE.pack(size) + header
+    prefix = _RESPONSE_START.pack(size, correlation_id) + no_tags
     if parts and isinstance(parts[0], bytes):
         parts[0] = prefix + parts[0]
     else:

@@ -52,7 +52,8 @@ _TXN_COMMITTED: Final = FetchIsolation.TXN_COMMITTED
 @handles(ListOffsetsRequest)
 async def list_offsets(context: RequestContext[Broker], request: ListOffsetsRequest) -> ListOffsetsResponse:
     lookup = _Lookup(context, request)
-    await lookup.note_repeated(request)
+    if len(request.topics) > 1 or (request.topics and len(request.topics[0].partitions) > 1):
+        await lookup.note_repeated(request)
     response = ListOffsetsResponse()
     turn = context.turn
     for topic in request.topics:
@@ -86,12 +87,9 @@ class _Lookup:
 
     async def note_repeated(self, request: ListOffsetsRequest) -> None:
         """A partition that is named twice is answered with an error, twice."""
-        topics = request.topics
-        if len(topics) == 1 and len(topics[0].partitions) == 1:
-            return
         turn = self._context.turn
         named: set[tuple[str, int]] = set()
-        for topic in topics:
+        for topic in request.topics:
             for each in topic.partitions:
                 key = topic.name, each.partition_index
                 if key in named:

@@ -39,6 +39,8 @@ UP_TO_HIGH_WATERMARK = -1
 
 # To get a member from its enumeration takes Python 3.11 as long as a call.
 _NONE: Final = ErrorCode.NONE
+_LATEST: Final = OffsetSpec.LATEST
+_EARLIEST: Final = OffsetSpec.EARLIEST
 _LOG_END: Final = FetchIsolation.LOG_END
 _HIGH_WATERMARK: Final = FetchIsolation.HIGH_WATERMARK
 _TXN_COMMITTED: Final = FetchIsolation.TXN_COMMITTED
@@ -536,11 +538,11 @@ class Partition:
         error = self._access_error(current_leader_epoch, leader_only)
         if error is not _NONE:
             return ListedOffset(error)
-        if timestamp == OffsetSpec.LATEST:
+        if timestamp == _LATEST:
             if self._high_watermark_lags():
                 return ListedOffset(ErrorCode.OFFSET_NOT_AVAILABLE)
             return ListedOffset(_NONE, -1, self._fetchable_end(isolation), self.leader_epoch)
-        if timestamp == OffsetSpec.EARLIEST or timestamp == OffsetSpec.EARLIEST_LOCAL:
+        if timestamp == _EARLIEST or timestamp == OffsetSpec.EARLIEST_LOCAL:
             log = self.log
             return ListedOffset(_NONE, -1, log.log_start_offset, log.earliest_epoch)
         if timestamp == OffsetSpec.LATEST_TIERED or timestamp == OffsetSpec.EARLIEST_PENDING_UPLOAD:
@@ -590,7 +592,7 @@ class Partition:
 
     def _high_watermark_lags(self) -> bool:
         """Right after an election the new leader may know a lower high watermark than the old one told clients."""
-        return self.is_leader and self.high_watermark < self.leader_epoch_start_offset
+        return self.high_watermark < self.leader_epoch_start_offset and self.is_leader
 
     def end_offset_for_epoch(
         self, leader_epoch: int, current_leader_epoch: int = NO_EPOCH, *, leader_only: bool = True

@@ -86,7 +86,8 @@ class Dispatcher(Generic[NodeT]):
         version = header.api_version
         if not handler.min_version <= version <= handler.max_version:
             return self._answer_unsupported_version(header, handler)
-        context = self._context(header, connection, number)
+        turn = Turn(self._long, connection.long_requests)
+        context = RequestContext(self._node, header, self._handlers, connection, turn, None, number)
         size = len(frame)
         if size > LARGE_FRAME_BYTES:
             return self._answer_long(handler, context, frame, body)
@@ -123,10 +124,6 @@ class Dispatcher(Generic[NodeT]):
             return await self._answer(handler, context, request)
         finally:
             admission.leave()
-
-    def _context(self, header: RequestHeader, connection: ConnectionState, number: int) -> RequestContext[NodeT]:
-        turn = Turn(self._long, connection.long_requests)
-        return RequestContext(self._node, header, self._handlers, connection, turn, None, number)
 
     async def _answer(
         self, handler: Handler[NodeT], context: RequestContext[NodeT], request: Message

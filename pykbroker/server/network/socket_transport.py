@@ -103,7 +103,15 @@ class SocketTransport:
 
     async def send(self, parts: Sequence[Part], next_turn: NextTurn = trio.lowlevel.checkpoint) -> None:
         if len(parts) == 1 and isinstance(only := parts[0], bytes) and len(only) <= _SENT_AT_ONCE_BYTES:
-            await self._send_at_once([only], len(only), 0)  # most answers
+            try:  # most answers, which leave in one call
+                sent = self._socket.send(only)
+            except BlockingIOError:
+                sent = 0
+                await self._wait_writable()
+            except OSError as error:
+                raise self._gone() from error
+            if sent < len(only):
+                await self._send_at_once([memoryview(only)[sent:]], len(only) - sent, 0)
             return
         pending: list[bytes | bytearray | memoryview] = []
         copied, waits = 0, self.waits_for_peer
