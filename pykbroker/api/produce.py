@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cached_property, partial
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from pykbroker.metadata.topic_names import INTERNAL_TOPICS
 from pykbroker.protocol.errors import ApiError, ErrorCode
@@ -51,6 +51,9 @@ _ATTRIBUTES_AT = 22
 _CODEC_MASK = 0x07
 _ZSTD = 4
 _TRANSACTIONAL = 0x10
+
+# To get a member from its enumeration takes Python 3.11 as long as a call.
+_NOT_LEADER: Final = ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 _NO_LEADER = LeaderIdAndEpoch()
 _STEPS_OF_APPEND = 20
@@ -178,17 +181,19 @@ class _Appends:
         response, turn = ProduceResponse(), self._context.turn
         for topic in self._request.topic_data:
             answers: list[PartitionProduceResponse] = []
+            lacks_leader = False
             for data in topic.partition_data:
                 answer = self._append(topic, data)
                 if isinstance(answer, LongCheck):
                     answer = await self._append_in_turns(topic, data, answer)
                 answers.append(answer)
+                lacks_leader = lacks_leader or answer.error_code == _NOT_LEADER
                 if turn.ends_with(_STEPS_OF_APPEND):
                     await turn.next()
             response.responses.append(
                 TopicProduceResponse(name=topic.name, topic_id=topic.topic_id, partition_responses=answers)
             )
-            if self._version >= _CURRENT_LEADER_SINCE:
+            if lacks_leader and self._version >= _CURRENT_LEADER_SINCE:
                 await self._add_current_leaders(response, topic, answers)
         return response
 
@@ -273,7 +278,7 @@ class _Appends:
         self, response: ProduceResponse, topic: TopicProduceData, answers: list[PartitionProduceResponse]
     ) -> None:
         for answer in answers:
-            if answer.error_code != ErrorCode.NOT_LEADER_OR_FOLLOWER:
+            if answer.error_code != _NOT_LEADER:
                 continue
             answer.current_leader = self._leaders.of(topic.name, topic.topic_id, answer.index)
             response.node_endpoints = self._leaders.nodes

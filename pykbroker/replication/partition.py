@@ -592,7 +592,7 @@ class Partition:
 
     def _high_watermark_lags(self) -> bool:
         """Right after an election the new leader may know a lower high watermark than the old one told clients."""
-        return self.high_watermark < self.leader_epoch_start_offset and self.is_leader
+        return self.is_leader and self.high_watermark < self.leader_epoch_start_offset
 
     def end_offset_for_epoch(
         self, leader_epoch: int, current_leader_epoch: int = NO_EPOCH, *, leader_only: bool = True

@@ -98,6 +98,13 @@ class ProducerStateManager:
         if entry is None:
             # Nothing is known of this producer: too old, or deleted with its records. Any sequence is its first.
             return None
+        batches = entry.batches
+        if (
+            batches
+            and header.producer_epoch == entry.producer_epoch
+            and header.base_sequence == batches[-1].last_sequence + 1
+        ):
+            return None  # the next batch, as nearly all are
         duplicate = entry.find_duplicate(header)
         if duplicate is not None:
             return duplicate

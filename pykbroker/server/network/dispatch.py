@@ -33,6 +33,9 @@ from .transport import Part
 
 _log = logging.getLogger(__name__)
 
+_encode_response = cast("Callable[[int, Message, int], list[Part]]", encode_response)
+"""Each of its parts is one; said here and not behind each call, since `cast` is a call, too."""
+
 
 class NoErrorResponse(Exception):
     """A handler failed, which is logged, and the API has no response that could carry an error."""
@@ -89,9 +92,17 @@ class Dispatcher(Generic[NodeT]):
         turn = Turn(self._long, connection.long_requests)
         context = RequestContext(self._node, header, self._handlers, connection, turn, None, number)
         size = len(frame)
-        if size > LARGE_FRAME_BYTES:
+        request: Message | None
+        if size <= LARGE_FRAME_BYTES:
+            request, _ = decode(handler.request_type, version, frame, body, objects_limit=handler.most_entries)
+        elif handler.api_key not in MOSTLY_BYTES:
+            request = None
+        elif size <= COPIED_AT_ONCE_BYTES:
+            request = handler.decode_few(version, frame, body)
+        else:
             return self._answer_long(handler, context, frame, body)
-        request, _ = decode(handler.request_type, version, frame, body, objects_limit=handler.most_entries)
+        if request is None:
+            return self._answer_large(handler, context, frame, body)
         if size > SMALL_FRAME_BYTES:
             _let_go(frame, context)
         return self._answer(handler, context, request)
@@ -99,13 +110,8 @@ class Dispatcher(Generic[NodeT]):
     async def _answer_long(
         self, handler: Handler[NodeT], context: RequestContext[NodeT], frame: memoryview, body: int
     ) -> list[Part] | None:
-        version = context.header.api_version
-        if handler.api_key not in MOSTLY_BYTES:
-            request = None
-        elif len(frame) <= COPIED_AT_ONCE_BYTES:
-            request = handler.decode_few(version, frame, body)
-        else:
-            request = await self._packing.run(handler.decode_few, version, frame, body)
+        """Megabytes that are mostly bytes: even a few entries are unpacked in a thread."""
+        request = await self._packing.run(handler.decode_few, context.header.api_version, frame, body)
         if request is None:
             return await self._answer_large(handler, context, frame, body)
         _let_go(frame, context)
@@ -135,10 +141,8 @@ class Dispatcher(Generic[NodeT]):
                 return None
             packed = header.correlation_id, response, header.api_version
             if context.turn.is_long or context.admission is not None:
-                parts = await self._packing.run(encode_response, *packed)
-            else:
-                parts = encode_response(*packed)
-            return cast("list[Part]", parts)
+                return await self._packing.run(_encode_response, *packed)
+            return _encode_response(*packed)
         except CloseConnection:
             raise
         except Exception as error:
@@ -147,7 +151,7 @@ class Dispatcher(Generic[NodeT]):
             answer = _unknown_server_error(header.api_key)
             if answer is None:
                 raise NoErrorResponse from error
-            return cast("list[Part]", encode_response(header.correlation_id, answer, version))
+            return _encode_response(header.correlation_id, answer, version)
 
     async def _answer_unsupported_version(self, header: RequestHeader, handler: Handler[NodeT]) -> list[Part]:
         """A newer client asks ApiVersions first: it gets version 0, saying which versions of ApiVersions there are."""
@@ -155,7 +159,7 @@ class Dispatcher(Generic[NodeT]):
             raise CloseConnection(f"{handler.request_type.__name__} version {header.api_version} is not served")
         known = ApiVersion(api_key=handler.api_key, min_version=handler.min_version, max_version=handler.max_version)
         response = ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=[known])
-        return cast("list[Part]", encode_response(header.correlation_id, response, 0))
+        return _encode_response(header.correlation_id, response, 0)
 
 
 def _let_go(frame: memoryview, context: RequestContext[object]) -> None:

@@ -58,7 +58,7 @@ class RecordAppends:
             self._upkeep.begun(partition.log)
         if self._full:
             self._failures.written(partition.log)
-        if partition.lacks_flush:
+        if partition.high_watermark <= result.last_offset and partition.lacks_flush:
             self.flush_what_readers_lack(partition)  # even if the caller waits for nothing, or leaves
         return result
 
