@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from compat_tests.brokers import Broker
 
 
-def lag_of(broker: Broker, checkpoint: Path, commit_to: str | None = None) -> LagReport:
-    return lag(LagOptions(Source(broker.bootstrap), [str(checkpoint)], commit_to=commit_to))
+def lag_of(broker: Broker, checkpoint: Path, commit_to: str | None = None, *, dry_run: bool = False) -> LagReport:
+    return lag(LagOptions(Source(broker.bootstrap), [str(checkpoint)], commit_to=commit_to, dry_run=dry_run))
 
 
 def test_what_a_query_has_read(
@@ -41,6 +41,9 @@ def test_what_a_query_has_read(
     assert (report.queries[0].batch, report.queries[0].planned, report.queries[0].lag) == (0, None, 0)
     produce(broker, topic, b"20", b"21", b"22", partition=1)
     group = unique("group")
+    report = lag_of(broker, tmp_path, group, dry_run=True)
+    assert (report.committed, report.to_commit) == (0, 2)
+    assert committed(broker, group, topic, 2) == [-1001, -1001]
     report = lag_of(broker, tmp_path, group)
     assert [row.lag for row in report.queries[0].partitions] == [0, 3]
     assert (report.committed, report.problems) == (2, [])
@@ -69,8 +72,9 @@ def test_a_group_with_members_is_left_alone(
     member.subscribe([topic])
     try:
         assert member.poll(30) is not None
-        with pytest.raises(BadOptions, match="has members"):
-            lag_of(broker, tmp_path, group)
+        for dry_run in (False, True):
+            with pytest.raises(BadOptions, match="has members"):
+                lag_of(broker, tmp_path, group, dry_run=dry_run)
     finally:
         member.close()
     assert committed(broker, group, topic, 1) == [-1001]
@@ -97,7 +101,11 @@ def test_the_command(
     checkpoint, group = tmp_path / "checkpoint", unique("group")
     numbers_to_the_end(read_stream(spark, broker.bootstrap, topic), checkpoint)
     produce(broker, topic, b"4")
-    done = run_command(spark, broker, "lag", "--checkpoint", str(checkpoint), "--commit-to", group)
+    asked = ["lag", "--checkpoint", str(checkpoint), "--commit-to", group]
+    planned = run_command(spark, broker, *asked, "--dry-run")
+    assert planned.stdout.splitlines()[-1] == f"Would commit 1 offsets to the group {group}."
+    assert committed(broker, group, topic, 1) == [-1001]
+    done = run_command(spark, broker, *asked)
     assert done.returncode == 0, done.stderr
     title, header, row, last = done.stdout.splitlines()
     assert title.startswith(f"{checkpoint}: query ")

@@ -11,7 +11,7 @@ import click
 
 from .command import ClientCommand
 from .output import Column, print_table
-from .spark_options import EXIT_PROBLEMS, run_pipeline, spark_options
+from .spark_options import EXIT_PROBLEMS, dry_run_option, run_pipeline, spark_options
 
 if TYPE_CHECKING:
     from pykbroker.spark.lagging import LagReport, QueryLag
@@ -45,6 +45,7 @@ _COLUMNS = (
     help="read_committed: the ends are in front of open transactions.",
 )
 @click.option("--commit-to", metavar="GROUP", help="Commit the offsets to a group, so that tools for groups show them.")
+@dry_run_option
 @click.option("--json", "as_json", is_flag=True, help="Print the report as JSON.")
 def command(
     source: Source,
@@ -52,6 +53,7 @@ def command(
     checkpoints: tuple[str, ...],
     isolation_level: str,
     commit_to: str | None,
+    dry_run: bool,
     as_json: bool,
 ) -> None:
     """Tell how far Spark's queries have read, by their checkpoints, beside the ends of their topics.
@@ -61,12 +63,12 @@ def command(
     """
     from pykbroker.spark.lagging import LagOptions, lag
 
-    options = LagOptions(source, checkpoints, isolation_level, commit_to, session)
+    options = LagOptions(source, checkpoints, isolation_level, commit_to, session, dry_run)
     report = run_pipeline(lambda listener: lag(options))
     if as_json:
         click.echo(json.dumps(_plain(report)))
     else:
-        _print(report, commit_to)
+        _print(report, commit_to, dry_run=dry_run)
     if report.problems:
         raise SystemExit(EXIT_PROBLEMS)
 
@@ -80,7 +82,7 @@ def _plain(report: LagReport) -> dict[str, object]:
     return found
 
 
-def _print(report: LagReport, commit_to: str | None) -> None:
+def _print(report: LagReport, commit_to: str | None, *, dry_run: bool) -> None:
     for query in report.queries:
         click.echo(_title(query))
         print_table(
@@ -93,7 +95,8 @@ def _print(report: LagReport, commit_to: str | None) -> None:
     for problem in report.problems:
         click.echo(f"WARN: {problem}", err=True)
     if commit_to is not None:
-        click.echo(f"Committed {report.committed} offsets to the group {commit_to}.")
+        verb = "Would commit" if dry_run else "Committed"
+        click.echo(f"{verb} {report.to_commit} offsets to the group {commit_to}.")
 
 
 def _title(query: QueryLag) -> str:

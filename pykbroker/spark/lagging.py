@@ -17,6 +17,8 @@ from urllib.parse import unquote, urlsplit
 from pykbroker.client.cluster import Cluster
 from pykbroker.client.errors import BadInput, KafkaError
 from pykbroker.client.group_offsets import MEMBERS_DECIDE, commit_offsets
+from pykbroker.client.groups import describe_group
+from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.topic_partition import TopicPartition
 
 from .errors import BadOptions, CheckpointDamaged
@@ -36,6 +38,7 @@ class LagOptions:
 
     checkpoints: their checkpointLocation, a directory each. isolation_level: `read_committed` for queries that have set
     it: their ends are in front of open transactions. commit_to: a group that gets the offsets, with one checkpoint.
+    dry_run: it would get them, and does not.
     """
 
     source: Source
@@ -43,6 +46,7 @@ class LagOptions:
     isolation_level: str = "read_uncommitted"
     commit_to: str | None = None
     session: SessionOptions = field(default_factory=SessionOptions)
+    dry_run: bool = False
 
     def check(self) -> None:
         """Raises BadOptions."""
@@ -92,10 +96,13 @@ class QueryLag:
 
 @dataclass(frozen=True, slots=True)
 class LagReport:
-    """The queries, in the order of their checkpoints. committed: offsets that a group got."""
+    """The queries, in the order of their checkpoints. to_commit: offsets for the group that was named; committed: those
+    that it got, none in a dry run.
+    """
 
     queries: Sequence[QueryLag]
     committed: int = 0
+    to_commit: int = 0
 
     @property
     def problems(self) -> list[str]:
@@ -124,10 +131,13 @@ def lag(options: LagOptions, *, spark: SparkSession | None = None) -> LagReport:
         )
         for each, state in zip(options.checkpoints, states, strict=True)
     ]
-    committed = 0
-    if options.commit_to is not None:
-        committed = _commit(options.source, options.commit_to, queries[0])
-    return LagReport(queries, committed)
+    if options.commit_to is None:
+        return LagReport(queries)
+    there = (row for row in queries[0].partitions if row.end is not None)
+    offsets = {TopicPartition(row.topic, row.partition): row.read_offset for row in there}
+    if offsets:
+        _commit(options.source, options.commit_to, offsets, dry_run=options.dry_run)
+    return LagReport(queries, 0 if options.dry_run else len(offsets), len(offsets))
 
 
 # ---- checkpoints
@@ -292,22 +302,22 @@ def _partition(
     return PartitionLag(topic, partition, offset, at.end, problem)
 
 
-def _commit(source: Source, group_id: str, query: QueryLag) -> int:
-    """Raises BadOptions where the group has members, ClusterUnavailable."""
-    offsets = {
-        TopicPartition(row.topic, row.partition): row.read_offset for row in query.partitions if row.end is not None
-    }
+def _commit(source: Source, group_id: str, offsets: Mapping[TopicPartition, int], *, dry_run: bool) -> None:
+    """Raises BadOptions where the group has members, in a dry run as well; ClusterUnavailable."""
 
     async def question(cluster: Cluster) -> None:
         try:
-            await commit_offsets(cluster, group_id, offsets)
+            if not dry_run:
+                await commit_offsets(cluster, group_id, offsets)
+                return
+            has_members = bool((await describe_group(cluster, group_id)).members)
         except KafkaError as error:
-            if error.error_code in MEMBERS_DECIDE:
-                raise BadInput(
-                    f"The group {group_id} has members, which commit its offsets: name another one"
-                ) from None
-            raise
+            if dry_run and error.error_code == ErrorCode.GROUP_ID_NOT_FOUND:
+                return  # a commit makes the group
+            if error.error_code not in MEMBERS_DECIDE:
+                raise
+            has_members = True
+        if has_members:
+            raise BadInput(f"The group {group_id} has members, which commit its offsets: name another one")
 
-    if offsets:
-        ask(source, question)
-    return len(offsets)
+    ask(source, question)
