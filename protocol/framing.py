@@ -23,7 +23,6 @@ SIZE_BYTES: Final = 4
 _SIZE: Final = struct.Struct(">i")
 _REQUEST_START: Final = struct.Struct(">hhih")
 """API key, version, correlation id, and the size of the client id, which every version has."""
-_LEAST_START_BYTES: Final = 8
 _RESPONSE_START: Final = struct.Struct(">ii")
 """Size and correlation id."""
 _KNOWN_VERSIONS: Final = 1024
@@ -59,10 +58,10 @@ def decode_request_header(frame: bytes | bytearray | memoryview) -> tuple[Reques
     header can still be read.
     """
     data = memoryview(frame)
-    if len(data) < _LEAST_START_BYTES:
+    if len(data) < _REQUEST_START.size:
         raise MalformedMessage(f"a request of {len(data)} bytes")
+    api_key, api_version, correlation_id, size = _REQUEST_START.unpack_from(data)
     try:
-        api_key, api_version, correlation_id, size = _REQUEST_START.unpack_from(data)
         header_version = request_header_version(api_key, api_version)
         client_id, position = None, _REQUEST_START.size
         if size != -1:

@@ -120,7 +120,7 @@ def test_the_header_of_a_version_yet_to_come_can_be_read() -> None:
         (FIRST.pack(9999, 0, 1) + b"\xff\xff", "no API key 9999"),
         (FIRST.pack(-1, 0, 1) + b"\xff\xff", "no API key -1"),
         (FIRST.pack(4, 0, 1) + b"\xff\xff", "no API key 4"),
-        (FIRST.pack(18, 0, 1), "cut short"),
+        (FIRST.pack(18, 0, 1), "a request of 8 bytes"),
         (FIRST.pack(18, 0, 1) + b"\xff\xfe", "a client id of -2 bytes"),
         (FIRST.pack(18, 0, 1) + b"\x00\x09abc", "a client id of 9 bytes, 3 are left"),
         (FIRST.pack(18, 3, 1) + b"\xff\xff", "cut short"),
