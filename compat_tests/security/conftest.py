@@ -1,20 +1,24 @@
-"""One broker of each kind with all TLS listeners, started once for the tests of this folder."""
+"""Two brokers of each kind for the tests of this folder, each started once: one whose stores stay as they are, and one
+whose stores are replaced.
+"""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
 
 from compat_tests.apache_kafka.java import JavaMissing
-from compat_tests.brokers import BrokerProcess
-from compat_tests.conftest import FROM_DOCKER, assert_all_went_well, make_broker, watch_log
+from compat_tests.conftest import assert_all_went_well, watch_log
 
 from .identities import Identities
 from .java_clients import JavaClients
-from .listeners import SecuredBroker, jks_listener, standard_listeners
+from .listeners import SecuredBroker, Settings, jks_listener, standard_listeners
+from .reload_listeners import reload_listeners
+from .reload_scene import ReloadScene
 from .tls_clients import CLIENTS, TlsClient
 
-StartSecured = Callable[..., SecuredBroker]
+StartScene = Callable[..., ReloadScene]
 
 
 @pytest.fixture(scope="session")
@@ -33,17 +37,62 @@ def shared_secured_broker(
         listeners |= jks_listener(identities, directory)
     except JavaMissing:
         pass
-    secured = SecuredBroker(process_of_kind(kind, directory / "broker"), listeners)
-    secured.broker.start()
-    yield secured
-    secured.broker.close()
-    assert_all_went_well(secured.broker)
+    with running(SecuredBroker(kind, directory / "broker", listeners)) as secured:
+        yield secured
 
 
 @pytest.fixture
 def secured(shared_secured_broker: SecuredBroker, request: pytest.FixtureRequest) -> SecuredBroker:
     watch_log(request.node, shared_secured_broker.broker)
     return shared_secured_broker
+
+
+@pytest.fixture(scope="session")
+def shared_reload_scene(kind: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ReloadScene]:
+    directory = tmp_path_factory.mktemp(f"reload-{kind}")
+    stores = directory / "stores"
+    stores.mkdir()
+    with running(SecuredBroker(kind, directory / "broker", reload_listeners(stores))) as secured:
+        yield ReloadScene(secured, stores)
+
+
+@pytest.fixture
+def scene(shared_reload_scene: ReloadScene, request: pytest.FixtureRequest) -> ReloadScene:
+    """The running broker whose stores are replaced."""
+    watch_log(request.node, shared_reload_scene.secured.broker)
+    return shared_reload_scene
+
+
+@pytest.fixture
+def own_scene(
+    kind: str, tmp_path: Path, stores_directory: Path, request: pytest.FixtureRequest
+) -> Iterator[StartScene]:
+    """A broker of the test's own: `own_scene(listeners, properties)`, whose stores lie in the directory `stores`."""
+    with ExitStack() as stack:
+
+        def start(listeners: Mapping[str, Settings], properties: Mapping[str, str] | None = None) -> ReloadScene:
+            secured = SecuredBroker(kind, tmp_path / "broker", listeners, properties)
+            watch_log(request.node, secured.broker)
+            return ReloadScene(stack.enter_context(running(secured)), stores_directory)
+
+        yield start
+
+
+@pytest.fixture
+def stores_directory(tmp_path: Path) -> Path:
+    directory = tmp_path / "stores"
+    directory.mkdir()
+    return directory
+
+
+@contextmanager
+def running(secured: SecuredBroker) -> Iterator[SecuredBroker]:
+    secured.broker.start()
+    try:
+        yield secured
+    finally:
+        secured.broker.close()
+    assert_all_went_well(secured.broker)
 
 
 @pytest.fixture(scope="session")
@@ -57,11 +106,3 @@ def java_clients() -> Iterator[JavaClients]:
 def client_called(request: pytest.FixtureRequest) -> Callable[[str], TlsClient]:
     """The client of that name; Java's needs a JVM, which is started for the first test that asks for it."""
     return lambda name: request.getfixturevalue("java_clients") if name == "java" else CLIENTS[name]
-
-
-def process_of_kind(kind: str, directory: Path) -> BrokerProcess:
-    if kind == "external" or (kind == "apache-kafka" and FROM_DOCKER):
-        pytest.skip("needs a broker whose certificates are files of this machine")
-    broker = make_broker(kind, directory, {})
-    assert isinstance(broker, BrokerProcess)
-    return broker

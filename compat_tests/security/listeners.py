@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+import pytest
+
 from compat_tests.brokers import BrokerProcess
-from compat_tests.certificates import EXPIRED, OTHER_HOSTS, rsa_key
+from compat_tests.certificates import EXPIRED, OTHER_HOSTS, Authority, Credential, rsa_key
+from compat_tests.conftest import FROM_DOCKER, make_broker
 from compat_tests.key_stores import (
     KEY_PASSWORD,
     STORE_PASSWORD,
@@ -31,8 +34,18 @@ Settings = dict[str, str]
 class SecuredBroker:
     """A broker process and its TLS listeners."""
 
-    def __init__(self, broker: BrokerProcess, listeners: Mapping[str, Settings]) -> None:
-        """Adds the listeners to the properties of a broker that was not started yet."""
+    def __init__(
+        self,
+        kind: str,
+        directory: Path,
+        listeners: Mapping[str, Settings],
+        properties: Mapping[str, str] | None = None,
+    ) -> None:
+        """Not started yet. Skips the test where the broker does not read files of this machine."""
+        if kind == "external" or (kind == "apache-kafka" and FROM_DOCKER):
+            pytest.skip("needs a broker whose certificates are files of this machine")
+        broker = make_broker(kind, directory, {})
+        assert isinstance(broker, BrokerProcess)
         self.broker = broker
         self._ports = dict(zip(listeners, take_ports(len(listeners)), strict=True))
         broker.properties["listeners"] += "".join(f",{name}://127.0.0.1:{port}" for name, port in self._ports.items())
@@ -42,6 +55,7 @@ class SecuredBroker:
         broker.properties["num.network.threads"] = "1"
         for name, settings in listeners.items():
             broker.properties |= {prefixed(name, key): value for key, value in settings.items()}
+        broker.properties |= properties or {}
 
     def bootstrap(self, listener: str) -> str:
         return ":".join(map(str, self.address(listener)))
@@ -80,6 +94,20 @@ def pkcs12_trust(path: Path) -> Settings:
     }
 
 
+def inline(credential: Credential) -> Settings:
+    """Key and certificates in the properties themselves."""
+    return {
+        "ssl.keystore.type": "PEM",
+        "ssl.keystore.key": one_line(pem_key(credential)),
+        "ssl.keystore.certificate.chain": one_line(pem_certificates(credential.chain)),
+    }
+
+
+def inline_trust(authority: Authority) -> Settings:
+    certificates = one_line(pem_certificates([authority.certificate]))
+    return {"ssl.truststore.type": "PEM", "ssl.truststore.certificates": certificates}
+
+
 ONLY_1_2 = {"ssl.enabled.protocols": "TLSv1.2", "ssl.protocol": "TLSv1.2"}
 ONLY_1_3 = {"ssl.enabled.protocols": "TLSv1.3"}
 REQUIRED = {"ssl.client.auth": "required"}
@@ -100,7 +128,7 @@ def standard_listeners(identities: Identities, directory: Path) -> dict[str, Set
     p12_trusted = pkcs12_trust(write_pkcs12_trust(directory / "trust.p12", authority))
     return {
         "TLS": chain,
-        "INLINE": _inline(identities),
+        "INLINE": {**inline(authority.server(key=rsa_key())), **inline_trust(authority), **REQUESTED},
         "TLS12": {**chain, **ONLY_1_2},
         "TLS13": {**chain, **ONLY_1_3},
         "ELSEWHERE": pem(write_pem(directory / "elsewhere.pem", elsewhere)),
@@ -125,18 +153,3 @@ def jks_listener(identities: Identities, directory: Path) -> dict[str, Settings]
             **REQUIRED,
         }
     }
-
-
-def _inline(identities: Identities) -> Settings:
-    """An RSA key and certificates in the properties themselves."""
-    credential = identities.authority.server(key=rsa_key())
-    return {
-        "ssl.keystore.type": "PEM",
-        "ssl.keystore.key": one_line(pem_key(credential)),
-        "ssl.keystore.certificate.chain": one_line(pem_certificates(credential.chain)),
-        "ssl.truststore.type": "PEM",
-        "ssl.truststore.certificates": one_line(pem_certificates([identities.authority.certificate])),
-        **REQUESTED,
-    }
-
-

@@ -1,4 +1,4 @@
-"""Why a client was not served, out of what it says: TLS libraries, and versions of one, have other words for one thing."""
+"""Why a client was not served, out of what it says: TLS libraries, and versions of one, have many words for a thing."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ from .reasons import SERVED, reason_in
 
 _VERSIONS = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_3}
 _ATTEMPT_MS = 300
-"""How long a client tries that would not say why it fails before it gives up: it tries again where it has not said why."""
+"""How long a client tries that says why it fails only when it gives up. Without a reason by then it tries again."""
 
 
 @dataclass(frozen=True, slots=True)
