@@ -43,7 +43,8 @@ Change = tuple[str, int, str | None]
 _ASK = struct.pack(">ihhih", 10, 18, 0, 7, -1)
 """ApiVersions of version 0."""
 _OF_JAVA_ALONE = re.compile(r"(UnrecoverableKeyException|SSLHandshakeException): .*? for configuration")
-_NAMES = re.compile(r"(?<=SAN=\[)(\[.*?\])(?=\]\})")
+_NAMES = re.compile(r"(?<=SAN=\[)\[.*?\](?=\]\})")
+"""Java has them in a hash set."""
 
 
 class ReloadScene:
@@ -84,7 +85,7 @@ class ReloadScene:
             return error
         assert not re.search(f"{STORE_PASSWORD}|{KEY_PASSWORD}|PRIVATE", message), message
         message = _OF_JAVA_ALONE.sub(r"\1: … for configuration", message.replace(str(self.directory), "DIRECTORY"))
-        return f"{error}: {_NAMES.sub(lambda names: ', '.join(sorted(names[1].split(', [', 9))), message)}"
+        return f"{error}: {_NAMES.sub(_sorted_names, message)}"
 
     def described(self, *keys: str, broker: str = "1") -> dict[str, Any]:
         """The configurations of the broker by key, with their synonyms. keys: none for all of them."""
@@ -137,6 +138,10 @@ class ReloadScene:
             context.wrap_socket(plain) as secure,
         ):
             yield secure
+
+
+def _sorted_names(names: re.Match[str]) -> str:
+    return ", ".join(sorted(re.findall(r"\[.*?\]", names[0])))
 
 
 def ask(connection: ssl.SSLSocket) -> None:

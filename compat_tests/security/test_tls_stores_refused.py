@@ -73,7 +73,10 @@ def test_a_pem_file_is_read_again_or_refused(scene: ReloadScene, answers: TestAn
     plain = scene.file("plain.pem", (key + chain).encode())
     answers.same("a store password", scene.set("PEM", {PASSWORD: STORE_PASSWORD}))
     answers.same("a key password for a plain key", scene.set("PEM", {LOCATION: plain, KEY_PASSWORD_KEY: KEY_PASSWORD}))
-    answers.same("a key beside the file", scene.set("PEM", {"ssl.keystore.key": key}))
+    both = {"ssl.keystore.key": key, "ssl.keystore.certificate.chain": chain}
+    answers.same("a key and a chain beside the file", scene.set("PEM", both))
+    for name, value in both.items():
+        answers.same(f"{name} alone", scene.set("PEM", {name: value}))
     answers.same("another type", scene.set("PEM", {TYPE: "PKCS12"}))
     assert scene.shown_serial("PEM") == FIRST["PEM"].certificate.serial_number
     mixed = f"Bag Attributes\r\n  friendlyName: x\r\n{chain}subject=x\n{key}".encode()
