@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import time
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -78,8 +79,9 @@ class JavaClients:
             consumer.seekToBeginning(partitions)
             found: list[bytes] = []
             wait = self._gateway.jvm.java.time.Duration.ofMillis(_READ_AT_ONCE_MS)
-            while len(found) < count:
-                found += [bytes(record.value()) for record in consumer.poll(wait)]
+            deadline = time.monotonic() + DEADLINE_S
+            while len(found) < count and time.monotonic() < deadline:
+                found += _values(consumer.poll(wait).iterator())
             return found
         finally:
             consumer.close()
@@ -101,6 +103,12 @@ def java_options(connection: Connection) -> dict[str, str]:
     if connection.version:
         options |= {"ssl.enabled.protocols": connection.version, "ssl.protocol": connection.version}
     return options
+
+
+def _values(records: Any) -> Iterator[bytes]:
+    """Of Java's iterator over records."""
+    while records.hasNext():
+        yield bytes(records.next().value())
 
 
 def _causes(exception: Any) -> Iterator[tuple[str, str]]:

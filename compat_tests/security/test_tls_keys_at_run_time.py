@@ -99,7 +99,10 @@ def test_the_tool_changes_and_describes_stores(scene: ReloadScene, answers: Test
     answers.same("altered", changed.stdout)
     scene.await_certificate("TOOL", second)
     described = run_tool(Tool.CONFIGS, *server, *entity, "--describe").lines
-    answers.same("described", sorted(line.replace(str(scene.directory), "DIRECTORY").strip() for line in described if key in line))
+    answers.same(
+        "described",
+        sorted(line.replace(str(scene.directory), "DIRECTORY").strip() for line in described if key in line),
+    )
     wrong = scene.pkcs12("by-tool-wrong", AUTHORITY.server(ELSEWHERE))
     refused = run_tool(Tool.CONFIGS, *server, *entity, "--alter", "--add-config", f"{key}={wrong}", allowed=(1,))
     answers.same("refused", [line for line in refused.stderr.splitlines() if "Exception" in line][:1])
