@@ -181,13 +181,14 @@ class TlsTransport:
 
     def receive_now(self, view: memoryview) -> int | None:
         if self._peeked:
-            count = min(len(view), len(self._peeked))
-            view[:count] = self._peeked[:count]
-            self._peeked = self._peeked[count:]
-            return count
+            given = min(len(view), len(self._peeked))
+            view[:given] = self._peeked[:given]
+            self._peeked = self._peeked[given:]
+            return given
         if self._is_closed:
             raise trio.ClosedResourceError
         filled, has_received = 0, False
+        count: int | None
         while filled < len(view):
             count = self._decrypt(view[filled:] if filled else view)
             if count:
@@ -195,6 +196,8 @@ class TlsTransport:
             elif count == 0:
                 return filled
             elif not self._feed():
+                if self._is_at_end:  # without a word of farewell, as many clients do
+                    return filled
                 if has_received or not self._receive_ciphertext(len(view) - filled):
                     self._is_drained = True
                     return filled or None
@@ -205,12 +208,10 @@ class TlsTransport:
     def _decrypt(self, view: memoryview) -> int | None:
         """The count of bytes, 0 at the end of the stream, None where OpenSSL has to be given more."""
         try:
-            return self._ssl.read(len(view), view)  # type: ignore[arg-type, return-value]
+            return self._ssl.read(len(view), view)  # type: ignore[return-value]
         except ssl.SSLWantReadError:
             return None
         except ssl.SSLError as error:
-            if self._is_at_end:  # without a word of farewell, as many clients do
-                return 0
             self._fail()
             raise trio.BrokenResourceError(describe(error)) from None
         finally:
@@ -226,14 +227,13 @@ class TlsTransport:
         return True
 
     def _receive_ciphertext(self, wanted_bytes: int) -> bool:
-        """Return False where nothing has arrived."""
+        """Return False where nothing has arrived. OpenSSL is not told of the end: it would encrypt no answer then."""
         desk = self._handshakes.desk
         count = self._inner.receive_now(desk[: max(wanted_bytes, _RECORD_BYTES) + _RECORD_OVERHEAD_BYTES])
         if count is None:
             return False
         if count == 0:
             self._is_at_end = True
-            self._incoming.write_eof()
             return True
         first = min(count, _RECORD_BYTES)
         self._incoming.write(desk[:first])
@@ -318,7 +318,7 @@ class TlsTransport:
 
     def _sealed(self, plaintext: bytes | memoryview) -> bytes:
         try:
-            self._ssl.write(plaintext)  # type: ignore[arg-type]
+            self._ssl.write(plaintext)
         except ssl.SSLError as error:
             self._fail()
             raise trio.BrokenResourceError(describe(error)) from None
@@ -344,8 +344,22 @@ class TlsTransport:
             raise trio.BrokenResourceError("the peer takes no answers to its key updates")
         if self._is_sending:  # it goes out behind what is being sent
             return
-        data = self._unsent + self._outgoing.read()
-        self._unsent = data[self._inner.send_now(data) :]
+        self._unsent += self._outgoing.read()
+        self._flush_unsent()
+
+    def send_now(self, data: bytes) -> int:
+        """The ciphertext of one record at most waits here for the peer."""
+        self._flush_unsent()
+        if self._unsent:
+            return 0
+        taken = data[:_RECORD_BYTES]
+        self._unsent = self._sealed(taken)
+        self._flush_unsent()
+        return len(taken)
+
+    def _flush_unsent(self) -> None:
+        if self._unsent:
+            self._unsent = self._unsent[self._inner.send_now(self._unsent) :]
 
     # The end
 

@@ -2,9 +2,9 @@
 
 As in Kafka (`DynamicBrokerConfig`, `SslFactory`): the key and trust store of a listener may be replaced by
 `listener.name.<name>.ssl.…` of one broker while it runs. A broker that is asked checks the new stores first
-(`check_changes`). When the change is committed, each listener whose values changed, or whose files did, reads its stores
-again (`apply`, `run`); where that fails, it keeps what it has, and one line says why. Other `ssl.*` keys count when the
-node starts.
+(`check_changes`). When the change is committed, each listener whose values changed, or whose files did, reads its
+stores again (`apply`, `run`); where that fails, it keeps what it has, and one line says why. Other `ssl.*` keys count
+when the node starts.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pykbroker.config import BrokerConfig, ConfigurationError
 from pykbroker.metadata.image import BROKER_RESOURCE, ImageChanges, MetadataImage
 from pykbroker.security.tls.contexts import ServerTls, client_context, server_context
 from pykbroker.security.tls.principals import PrincipalMapper
-from pykbroker.security.tls.reload import check_replacement, verify_against_itself
+from pykbroker.security.tls.reload import check_replacement, verify_against_each_other, verify_against_itself
 from pykbroker.security.tls.settings import TlsSettings
 
 from ..network.listener_tls import ListenerTls
@@ -63,9 +63,7 @@ class SecuredListener:
     def listener(self, handshakes: Handshakes) -> ListenerTls:
         settings = self._stores.settings
         key = settings.name_of("ssl.principal.mapping.rules")
-        listener = ListenerTls(
-            self._stores.server, PrincipalMapper(settings.principal_mapping_rules, key), handshakes
-        )
+        listener = ListenerTls(self._stores.server, PrincipalMapper(settings.principal_mapping_rules, key), handshakes)
         self._listeners.append(listener)
         return listener
 
@@ -111,14 +109,12 @@ class SecuredListener:
             _log.info("listener %s has read its stores again", self.name)
 
     def _replacement(self, values: Mapping[str, str]) -> _Stores:
-        """What the values give. Raises ConfigurationError where it cannot be used in place of what this listener has."""
+        """What the values give. Raises ConfigurationError where it cannot take the place of what this listener has."""
         old = self._stores
         new = _read(TlsSettings.of(values, prefix=self._prefix))
-        if (old.settings.has_trust_store, new.settings.has_trust_store) in ((False, True), (True, False)):
-            added = "be added to" if new.settings.has_trust_store else "be removed from"
-            raise ConfigurationError(
-                f"{self._prefix}ssl.truststore.location: a trust store cannot {added} a listener that runs"
-            )
+        if _has_trust_store(old.settings) != _has_trust_store(new.settings):
+            change = "remove the SSL truststore from" if _has_trust_store(old.settings) else "add an SSL truststore to"
+            raise ConfigurationError(f"Cannot {change} a listener that runs: {self._prefix}ssl.truststore.location")
         check_replacement(
             old.server.identity,
             new.server.identity,
@@ -127,6 +123,7 @@ class SecuredListener:
         )
         if self._verifies_itself:
             verify_against_itself(new.settings)
+            verify_against_each_other(old.settings, new.settings)
         return new
 
 
@@ -206,6 +203,10 @@ class NodeTls:
 def _read(settings: TlsSettings) -> _Stores:
     written = _written(settings)  # before they are read: what changes meanwhile is read again
     return _Stores(settings, written, server_context(settings))
+
+
+def _has_trust_store(settings: TlsSettings) -> bool:
+    return settings.truststore_location is not None or settings.truststore_certificates is not None
 
 
 def _written(settings: TlsSettings) -> tuple[tuple[str, int, int] | None, ...]:
