@@ -35,13 +35,15 @@ class BrokerConfig:
     `int`, `str`, `bool`, `float`, `list` give the value of a key by Kafka's name of it; `optional_int`, `optional_str`
     that of a key that may be without one.
 
-    originals: the keys that were given and are known, as text. unknown_keys: the given keys that are not.
+    given: all keys that were given, as text, those of single listeners among them. originals: those of them that are
+    known, and of no single listener. unknown_keys: the given keys that are not.
     without_effect: those that are known and change nothing.
     """
 
     def __init__(self, properties: Mapping[str, str]) -> None:
         keys = broker_keys()
         check_served(properties)
+        self.given = dict(properties)
         self.without_effect = given_without_effect(properties)
         self.originals = {name: text for name, text in properties.items() if name in keys}
         self.unknown_keys = [name for name in properties if name not in keys and not _of_a_listener(name)]

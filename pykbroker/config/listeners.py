@@ -1,7 +1,7 @@
 """The addresses on which a node listens and those that it advertises: `listeners` and the keys around it.
 
-The rules are those of Kafka's `KafkaConfig`, with two additions for a node without configuration: a controller
-listener that nobody named is on a free loopback port, and only PLAINTEXT is offered so far.
+The rules are those of Kafka's `KafkaConfig`, with two additions: a controller listener that nobody named is on a free
+loopback port, and PLAINTEXT and SSL are offered so far.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from .keys import InvalidValue
 
 _LISTENER = re.compile(r"([^:/]+)://(?:\[([0-9a-fA-F:.%]+)\]|([^:/\[\]]*)):(-?[0-9]+)", re.ASCII)
 _SECURITY_PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+_OFFERED = ("PLAINTEXT", "SSL")
 _WILDCARDS = ("0.0.0.0", "::", "0:0:0:0:0:0:0:0")
 
 
@@ -48,6 +49,9 @@ class Listeners:
     advertised: tuple[ListenerConfig, ...]
     inter_broker_name: str
     controller_names: tuple[str, ...]
+    """The names of all controllers' listeners; this node reaches others' at the first of them."""
+    secured_names: frozenset[str]
+    """The listeners with TLS, this node's and those at which it reaches others."""
     advertised_controller: tuple[ListenerConfig, ...] = ()
     """Where other nodes find this controller: the listeners of `controller`, or what is advertised in their place."""
 
@@ -105,7 +109,15 @@ def resolve(
     inter_broker = _inter_broker_name(values, shown) if "broker" in roles else ""
     by_name = {each.name: each for each in everything or ()}
     told = tuple(by_name.get(each.name, each) for each in controller)
-    return Listeners(client, controller, shown, inter_broker, names, told)
+    secured = _secured([*bound, *controller], names[0], protocols)
+    return Listeners(client, controller, shown, inter_broker, names, secured, told)
+
+
+def _secured(bound: Sequence[ListenerConfig], controller_name: str, protocols: Mapping[str, str]) -> frozenset[str]:
+    """A broker alone has no controller listener, and must know all the same how to speak to one."""
+    own = {each.name: each.security_protocol for each in bound}
+    used = {controller_name: protocols.get(controller_name, "PLAINTEXT"), **own}
+    return frozenset(name for name, protocol in used.items() if protocol.endswith("SSL"))
 
 
 def _controller_names(values: Mapping[str, str]) -> tuple[str, ...]:
@@ -139,10 +151,9 @@ def _endpoints(key: str, texts: Sequence[str], protocols: Mapping[str, str]) -> 
         name, host, port = parse_endpoint(key, text)
         if name not in protocols:
             raise InvalidValue(key, text, f"no security protocol is given for {name} in listener.security.protocol.map")
-        if protocols[name] != "PLAINTEXT":
-            raise InvalidValue(
-                key, text, f"the security protocol {protocols[name]} is not offered yet; PLAINTEXT is the one allowed"
-            )
+        if protocols[name] not in _OFFERED:
+            reason = f"the security protocol {protocols[name]} is not offered yet; allowed are {' and '.join(_OFFERED)}"
+            raise InvalidValue(key, text, reason)
         if any(each.name == name for each in found):
             raise InvalidValue(key, ",".join(texts), "each listener must have a different name")
         if port > 0 and key == "listeners" and any(each.port == port and _overlap(each.host, host) for each in found):

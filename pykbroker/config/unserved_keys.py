@@ -28,10 +28,7 @@ _PROTECTING = {
     "allow.everyone.if.no.acl.found",
     "super.users",
 }
-_PROTECTING_FAMILIES = ("sasl.", "ssl.")
-
-_PASSWORDS_OF_STORES = {"ssl.key.password", "ssl.keystore.password", "ssl.truststore.password"}
-"""They guard nothing without the store that they open, whose own key protects."""
+_PROTECTING_FAMILIES = ("sasl.",)
 
 _PROTECTING_OF_A_LISTENER = {"max.connections"}
 """Served for the whole broker, and not for one listener."""
@@ -92,12 +89,12 @@ def protects(name: str) -> bool:
     """Tell whether Kafka would guard something by that key, and this broker does not."""
     if name.startswith(_LISTENER_PREFIX):
         return any(protects(tail) or tail in _PROTECTING_OF_A_LISTENER for tail in _tails(name))
-    return name in _PROTECTING or (name.startswith(_PROTECTING_FAMILIES) and name not in _PASSWORDS_OF_STORES)
+    return name in _PROTECTING or name.startswith(_PROTECTING_FAMILIES)
 
 
 def is_without_effect(name: str) -> bool:
     """Tell whether a key is known, guards nothing, and is read by nobody."""
-    return name in _WITHOUT_EFFECT | _PASSWORDS_OF_STORES or name.startswith(_FAMILIES_WITHOUT_EFFECT)
+    return name in _WITHOUT_EFFECT or name.startswith(_FAMILIES_WITHOUT_EFFECT)
 
 
 def check_served(given: Mapping[str, str]) -> None:

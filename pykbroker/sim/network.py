@@ -67,6 +67,9 @@ class SimulatedTransport:
             data = part if isinstance(part, (bytes, bytearray, memoryview)) else part.read()
             await self._outgoing.write(data)
 
+    def send_now(self, data: bytes) -> int:
+        return self._outgoing.write_now(data)
+
     @property
     def is_closed(self) -> bool:
         return self._incoming.is_reader_closed

@@ -101,20 +101,29 @@ class Pipe:
         rest = memoryview(bytes(data))
         await trio.lowlevel.checkpoint()
         while len(rest):
-            if self._is_writer_closed:
-                raise trio.ClosedResourceError
-            if self.is_writer_reset or self._is_refused():
-                raise trio.BrokenResourceError
-            room = self._capacity_bytes - self._held_bytes
-            if room <= 0:
+            size = self._write_piece(rest)
+            if not size:
                 await self._changed.park()
                 self.waits += 1
-                continue
-            size = self._piece_size(min(room, len(rest)))
-            self._pieces.append((self._next_arrival(), rest[:size]))
-            self._held_bytes += size
             rest = rest[size:]
-            self._changed.unpark_all()
+
+    def write_now(self, data: bytes) -> int:
+        """Write what there is room for, from the front: the count of bytes."""
+        return self._write_piece(memoryview(data)) if data else 0
+
+    def _write_piece(self, data: memoryview) -> int:
+        if self._is_writer_closed:
+            raise trio.ClosedResourceError
+        if self.is_writer_reset or self._is_refused():
+            raise trio.BrokenResourceError
+        room = self._capacity_bytes - self._held_bytes
+        if room <= 0:
+            return 0
+        size = self._piece_size(min(room, len(data)))
+        self._pieces.append((self._next_arrival(), data[:size]))
+        self._held_bytes += size
+        self._changed.unpark_all()
+        return size
 
     def _is_refused(self) -> bool:
         """Tell whether a write is refused: the reader has gone, and bytes and the answer get through."""

@@ -6,17 +6,21 @@ import errno
 import logging
 from dataclasses import dataclass
 from operator import attrgetter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import trio
 
-from ..runtime.log_lines import RateLimitedLog
+from ..runtime.log_lines import RateLimitedLog, printable
 from ..runtime.loop_monitor import REQUESTER
 from .connection import Connection
 from .dispatch import Dispatcher
 from .handlers import ConnectionState
 from .receive_buffer import BufferPool, ReceiveBuffer
+from .tls_transport import HandshakeFailed, TlsTransport
 from .transport import Acceptor, Transport
+
+if TYPE_CHECKING:  # a plaintext broker starts without the modules of TLS
+    from .listener_tls import ListenerTls
 
 _log = logging.getLogger(__name__)
 
@@ -48,6 +52,8 @@ class ConnectionLimits:
 class Listener:
     """The listener has a task for each connection, and three keepers: for idle connections, for peers that have left,
     and for memory.
+
+    tls: wraps each connection, and has the client's principal when hands are shaken; None on a plaintext listener.
     """
 
     def __init__(
@@ -58,8 +64,10 @@ class Listener:
         limits: ConnectionLimits,
         pool: BufferPool,
         refusals: RateLimitedLog,
+        tls: ListenerTls | None = None,
     ) -> None:
         self.name = name
+        self._tls = tls
         self._acceptor = acceptor
         self._dispatcher = dispatcher
         self._limits = limits
@@ -116,6 +124,8 @@ class Listener:
 
     def _admit(self, transport: Transport, connections: trio.Nursery) -> None:
         if self._admits(transport.peer.host):
+            if self._tls is not None:
+                transport = self._tls.wrap(transport)
             connections.start_soon(self._serve_connection, self._register(transport), transport)
         else:
             self._refusals.warning("closed %s on listener %s: too many connections", transport.peer, self.name)
@@ -139,7 +149,8 @@ class Listener:
     async def _serve_connection(self, connection: Connection, transport: Transport) -> None:
         REQUESTER.set(connection.state)
         try:
-            await connection.serve()
+            if self._tls is None or await self._shake_hands(self._tls, connection, transport):
+                await connection.serve()
         except Exception:
             _log.exception("connection of %s on listener %s failed", transport.peer, self.name)
         finally:
@@ -147,6 +158,24 @@ class Listener:
             self._connections_of_host[host] -= 1
             if not self._connections_of_host[host]:
                 del self._connections_of_host[host]
+
+    async def _shake_hands(self, tls: ListenerTls, connection: Connection, transport: Transport) -> bool:
+        """Return False where the connection has been closed, which is logged unless the peer itself has left."""
+        assert isinstance(transport, TlsTransport)
+        try:
+            connection.state.principal = await tls.shake_hands(transport)
+        except HandshakeFailed as failure:
+            reason = printable(str(failure))
+            self._refusals.warning("closed %s on listener %s: %s", transport.peer, self.name, reason)
+        except (trio.BrokenResourceError, trio.ClosedResourceError):
+            pass
+        except BaseException:
+            transport.close()
+            raise
+        else:
+            return True
+        transport.close()
+        return False
 
     async def _look_for_peers(self) -> None:
         while True:

@@ -18,7 +18,8 @@ import trio
 from pykbroker.storage.files.errors import DiskFailed
 
 from ..runtime.threads import Threads
-from .page_cache import read_cached, uncached_extent, warm
+from .page_cache import uncached_extent, warm
+from .region_reads import read_region
 from .transport import Address, FileRegion, NextTurn, Part
 
 _PEER_LEFT: int = getattr(select, "POLLRDHUP", 0)
@@ -124,7 +125,7 @@ class SocketTransport:
                     if waits == self.waits_for_peer:  # nor does a peer that takes everything at once starve others
                         await trio.lowlevel.checkpoint()
                     pending, copied, waits = [], 0, self.waits_for_peer
-                pending.append(await self._read(part))
+                pending.append(await read_region(part, self._threads))
                 copied += part.size
             else:
                 if pending:
@@ -133,6 +134,14 @@ class SocketTransport:
                 await self._send_region(part, next_turn)
         if pending:
             await self._send_bytes(pending, 0, next_turn)
+
+    def send_now(self, data: bytes) -> int:
+        try:
+            return self._socket.send(data)
+        except BlockingIOError:
+            return 0
+        except OSError as error:
+            raise self._gone() from error
 
     def close(self) -> None:
         if self._socket.fileno() >= 0:
@@ -163,17 +172,6 @@ class SocketTransport:
             if not size:
                 return
             pieces = _without_first_bytes(pieces, sent)
-
-    async def _read(self, region: FileRegion) -> bytes | bytearray:
-        descriptor = region.file.fileno()
-        if descriptor is None:
-            return region.read()
-        data: bytes | bytearray | None = read_cached(descriptor, region.position, region.size)
-        if data is None:
-            data = await self._threads.run(region.read)
-        if len(data) < region.size:
-            raise trio.BrokenResourceError(f"the log file ends before {region.position + region.size}")
-        return data
 
     async def _send_region(self, region: FileRegion, next_turn: NextTurn) -> None:
         descriptor = region.file.fileno()

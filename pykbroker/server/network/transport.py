@@ -1,6 +1,7 @@
 """A transport is a seam: what a connection and a listener need of the network, without sockets.
 
-`socket_transport` holds the real one, `pykbroker.sim.network` the simulated one; both pass the same contract test. A
+`socket_transport` holds the real one, `pykbroker.sim.network` the simulated one, and `tls_transport` one that encrypts
+what another one carries; all pass the same contract test. A
 transport raises `trio.BrokenResourceError` where the peer has gone, and `trio.ClosedResourceError` after `close()`.
 """
 
@@ -89,6 +90,10 @@ class Transport(Protocol):
 
         next_turn: is awaited between two pieces of what is large.
         """
+        ...
+
+    def send_now(self, data: bytes) -> int:
+        """Send what the peer takes without a wait, from the front: the count. Nobody may be in `send` meanwhile."""
         ...
 
     def close(self) -> None:

@@ -6,6 +6,7 @@ Both are plain collections of a node's parts, made once by `composition`; nothin
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import trio
 
@@ -31,6 +32,9 @@ from ..runtime.turns import LongRequests
 from .auto_topic_creation import AutoTopicCreation
 from .node_transactions import NodeTransactions
 
+if TYPE_CHECKING:
+    from .node_tls import NodeTls
+
 
 @dataclass(slots=True)
 class ClusterNode:
@@ -47,6 +51,8 @@ class ClusterNode:
     controller_channel: ControllerChannel
     broker_watch: BrokerWatch | None
     image_conditions: ImageConditions
+    tls: NodeTls | None
+    """None where no listener has TLS."""
 
     @property
     def image(self) -> MetadataImage:

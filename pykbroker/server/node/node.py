@@ -1,7 +1,8 @@
 """A node, broker or controller or both, runs on its log directories and listeners from its start to its shutdown.
 
-The order of a start: the listeners are bound, the storage is opened, the parts are composed, controllers' listeners
-serve, raft and the image catch up, a controller and a broker register, and then clients' listeners serve.
+The order of a start: certificates and keys are read, the listeners are bound, the storage is opened, the parts are
+composed, controllers' listeners serve, raft and the image catch up, a controller and a broker register, and then
+clients' listeners serve.
 
 `run` ends in two ways. After `stop` everything is drained, closed and marked as cleanly shut down. When `run` is
 cancelled, it ends as after a crash, and the next start recovers. The roles of a node, and what they ask of other keys,
@@ -14,10 +15,11 @@ import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import trio
 
-from pykbroker.config import BrokerConfig
+from pykbroker.config import BrokerConfig, ConfigurationError
 
 from ..network.socket_transport import LISTEN_BACKLOG, SEND_BUFFER_BYTES, SocketOptions
 from ..network.transport import Acceptor
@@ -28,6 +30,9 @@ from .composition.parts import compose
 from .environment import Environment
 from .handlers import Handlers
 from .node_storage import NodeStorage, refusing_start
+
+if TYPE_CHECKING:
+    from .node_tls import NodeTls
 
 _log = logging.getLogger(__name__)
 
@@ -86,16 +91,25 @@ class Node:
     async def run(self, *, task_status: trio.TaskStatus[NodeReady] = trio.TASK_STATUS_IGNORED) -> None:
         """Serve until `stop`. Raises NeverServed, StartupError or StorageError, possibly in a group."""
         threads = self._environment.threads
+        tls = await threads.run(self._read_tls) if self._config.listeners.secured_names else None
         with _closing(await self._listen()) as acceptors:
             storage = await threads.run(self._open_storage)
             try:
-                await self._run_on(storage, acceptors, task_status)
+                await self._run_on(storage, acceptors, tls, task_status)
                 await threads.run(storage.close)
             finally:
                 storage.release()
         self.stopped.set()
         if not self.serves:
             raise NeverServed
+
+    def _read_tls(self) -> NodeTls:
+        from .node_tls import NodeTls
+
+        try:
+            return NodeTls(self._config, self._environment.threads)
+        except ConfigurationError as error:
+            raise StartupError(str(error)) from None
 
     async def _listen(self) -> dict[str, Acceptor]:
         """Bind all listeners first: a port in use is found before anything is written."""
@@ -115,9 +129,13 @@ class Node:
         return NodeStorage.open(environment.disk, self._config, clock=environment.clock, rng=environment.rng)
 
     async def _run_on(
-        self, storage: NodeStorage, acceptors: Acceptors, task_status: trio.TaskStatus[NodeReady]
+        self,
+        storage: NodeStorage,
+        acceptors: Acceptors,
+        tls: NodeTls | None,
+        task_status: trio.TaskStatus[NodeReady],
     ) -> None:
-        parts = compose(self._config, self._handlers, storage, acceptors, self._environment)
+        parts = compose(self._config, self._handlers, storage, acceptors, self._environment, tls)
         node, role = parts.node, parts.broker_role
         async with trio.open_nursery() as nursery:
             async with trio.open_nursery() as serving:
@@ -132,6 +150,9 @@ class Node:
                         if node.controller is not None:
                             await nursery.start(node.controller.run)
                     nursery.start_soon(parts.snapshots.run)
+                    if tls is not None:
+                        await tls.use(node.image)
+                        nursery.start_soon(tls.run)
                     async with trio.open_nursery() as joining:
                         if parts.registrar is not None:
                             joining.start_soon(nursery.start, parts.registrar.run)

@@ -74,7 +74,7 @@ def _broker(
         replicas,
         groups,
         image=lambda: node.image,
-        network=environment.network,
+        network=environment.network if node.tls is None else node.tls.to_brokers(environment.network),
         clock=clock,
         threads=threads,
     )
@@ -93,6 +93,7 @@ def _broker(
         controller_channel=node.controller_channel,
         broker_watch=node.broker_watch,
         image_conditions=node.image_conditions,
+        tls=node.tls,
         partitions=replicas,
         groups=groups,
         transactions=transactions,

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import count
+from typing import TYPE_CHECKING
 
 from pykbroker.config import BrokerConfig, ListenerConfig
 from pykbroker.protocol.uuids import random_uuid
@@ -28,6 +29,9 @@ from ..node_storage import NodeStorage
 from .broker import broker_role
 from .quorum import cluster_node, snapshot_generator
 
+if TYPE_CHECKING:
+    from ..node_tls import NodeTls
+
 
 @dataclass(frozen=True, slots=True)
 class NodeParts:
@@ -45,12 +49,22 @@ class NodeParts:
 
 
 def compose(
-    config: BrokerConfig, handlers: Handlers, storage: NodeStorage, acceptors: Acceptors, environment: Environment
+    config: BrokerConfig,
+    handlers: Handlers,
+    storage: NodeStorage,
+    acceptors: Acceptors,
+    environment: Environment,
+    tls: NodeTls | None = None,
 ) -> NodeParts:
-    """Raises CorruptLog, FileError, StartupError: raft takes up its state from the metadata log."""
+    """Raises CorruptLog, FileError, StartupError: raft takes up its state from the metadata log.
+
+    tls: None where no listener has it.
+    """
     listeners = config.listeners
     of_controller = bound(listeners.advertised_controller, acceptors)
-    node = cluster_node(config, storage, environment, of_controller)
+    node = cluster_node(config, storage, environment, of_controller, tls)
+    if tls is not None:
+        node.metadata.subscribe(tls.apply)
     role = None
     if "broker" in config.roles:
         role = broker_role(node, storage, environment, bound(listeners.advertised, acceptors))
@@ -59,7 +73,7 @@ def compose(
     registrar = None if node.controller is None else _registrar(node, environment, of_controller)
 
     disk_failed = _ignore if role is None else role.broker.partitions.failures.at_path
-    listening = _Listening(config, acceptors, environment, count(1), disk_failed)
+    listening = _Listening(config, acceptors, environment, count(1), disk_failed, tls)
     return NodeParts(
         node,
         role,
@@ -89,6 +103,7 @@ class _Listening:
     environment: Environment
     request_numbers: Iterator[int]
     disk_failed: Callable[[FileError], None]
+    tls: NodeTls | None
 
     def listeners(
         self, configured: Sequence[ListenerConfig], node: NodeT, handlers: HandlerTable[NodeT]
@@ -98,7 +113,15 @@ class _Listening:
         limits = _connection_limits(self.config)
         refusals = RateLimitedLog(logging.getLogger(f"{Listener.__module__}.refusals"), self.environment.clock)
         return [
-            Listener(each.name, self.acceptors[each.name], self._dispatcher(node, handlers), limits, pool, refusals)
+            Listener(
+                each.name,
+                self.acceptors[each.name],
+                self._dispatcher(node, handlers),
+                limits,
+                pool,
+                refusals,
+                None if self.tls is None else self.tls.of_listener(each.name),
+            )
             for each in configured
         ]
 

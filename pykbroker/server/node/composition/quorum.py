@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
+from typing import TYPE_CHECKING
 
 from pykbroker.config import BrokerConfig
 from pykbroker.metadata.controller import Controller
 from pykbroker.raft.snapshots import RetentionLimits, SnapshotSchedule
 
 from ...network.node_connections import NodeAddress, NodeConnections
+from ...network.transport import Network
 from ...quorum.broker_watch import BrokerWatch
 from ...quorum.controller_channel import ControllerChannel
 from ...quorum.controller_driver import ControllerDriver
@@ -24,20 +26,28 @@ from ..environment import Environment
 from ..node_storage import NodeStorage
 from .raft import raft_driver
 
+if TYPE_CHECKING:
+    from ..node_tls import NodeTls
+
 
 def cluster_node(
-    config: BrokerConfig, storage: NodeStorage, environment: Environment, listeners: Sequence[BoundListener]
+    config: BrokerConfig,
+    storage: NodeStorage,
+    environment: Environment,
+    listeners: Sequence[BoundListener],
+    tls: NodeTls | None,
 ) -> ClusterNode:
     """The parts that every node has. Raises CorruptLog, FileError, StartupError.
 
-    listeners: where others reach this node's controller.
+    listeners: where others reach this node's controller. tls: None where no listener has it.
     """
-    raft = raft_driver(config, storage, environment, listeners)
+    network = environment.network if tls is None else tls.to_controllers(environment.network)
+    raft = raft_driver(config, storage, environment, listeners, network)
     metadata = MetadataPublisher(raft, storage.metadata_log, remedy=remedy(config))
     controller = None
     if "controller" in config.roles:
         controller = _controller_driver(config, storage, environment, raft, metadata)
-    channel = _controller_channel(config, environment, raft, controller)
+    channel = _controller_channel(config, environment, raft, controller, network)
     watch = None
     if controller is not None:
         watch = BrokerWatch(config.node_id, environment.network, controller, lambda: metadata.image)
@@ -56,6 +66,7 @@ def cluster_node(
         controller_channel=channel,
         broker_watch=watch,
         image_conditions=ImageConditions(metadata),
+        tls=tls,
     )
 
 
@@ -78,11 +89,15 @@ def _controller_driver(
 
 
 def _controller_channel(
-    config: BrokerConfig, environment: Environment, raft: RaftDriver, controller: ControllerDriver | None
+    config: BrokerConfig,
+    environment: Environment,
+    raft: RaftDriver,
+    controller: ControllerDriver | None,
+    network: Network,
 ) -> ControllerChannel:
     timeout_ms = config.int("request.timeout.ms")
     channel = ControllerChannel(
-        NodeConnections(environment.network, client_id=f"broker-{config.node_id}", request_timeout_ms=timeout_ms),
+        NodeConnections(network, client_id=f"broker-{config.node_id}", request_timeout_ms=timeout_ms),
         local=controller,
         find=partial(_leader_elsewhere, raft),
         timeout_ms=timeout_ms,

@@ -17,6 +17,7 @@ from pykbroker.raft.timeouts import Timeouts
 from pykbroker.raft.voters import Endpoint, Voter, VoterSet
 
 from ...network.node_connections import NodeConnections
+from ...network.transport import Network
 from ...quorum.metadata_remedy import remedy, telling
 from ...quorum.raft_channel import RaftChannel
 from ...quorum.raft_driver import RaftDriver
@@ -30,19 +31,21 @@ _APPEND_LINGER = "controller.quorum.append.linger.ms"
 
 
 def raft_driver(
-    config: BrokerConfig, storage: NodeStorage, environment: Environment, listeners: Sequence[BoundListener]
+    config: BrokerConfig,
+    storage: NodeStorage,
+    environment: Environment,
+    listeners: Sequence[BoundListener],
+    network: Network,
 ) -> RaftDriver:
     """The driver of raft on this node's metadata log. Raises CorruptLog, FileError, StartupError.
 
-    listeners: where others reach this node's controller; none of a broker alone.
+    listeners: where others reach this node's controller; none of a broker alone. network: the way to controllers.
     """
     endpoints = [Endpoint(each.name, each.host, each.port) for each in listeners]
     with refusing_start(), telling(remedy(config)):
         node = _raft_node(config, storage, endpoints, environment.fork_rng())
     timeout_ms = config.int("controller.quorum.request.timeout.ms")
-    connections = NodeConnections(
-        environment.network, client_id=f"raft-client-{config.node_id}", request_timeout_ms=timeout_ms
-    )
+    connections = NodeConnections(network, client_id=f"raft-client-{config.node_id}", request_timeout_ms=timeout_ms)
     return RaftDriver(
         node,
         storage.metadata_log,

@@ -1,0 +1,96 @@
+"""The key store and the trust store that settings name: opened, and their errors told with the key that names them.
+
+Java's types JKS and PKCS12 open files of either format, so what the bytes begin with decides.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import stat
+
+from pykbroker.config import InvalidValue
+
+from . import jks, pem, pkcs12
+from .jks import read_jks
+from .pkcs12 import read_pkcs12
+from .settings import TlsSettings
+from .store_contents import StoreContents, UnreadableStore
+
+logger = logging.getLogger(__name__)
+
+_MOST_BYTES = 16 << 20
+_JCEKS = bytes.fromhex("cececece")
+
+
+def key_store(settings: TlsSettings) -> StoreContents | None:
+    """Return what is in the key store; None where no key store is given. Raises ConfigurationError."""
+    if settings.keystore_key is not None:
+        name = settings.name_of("ssl.keystore.key")
+        try:
+            return pem.read_key_store(settings.keystore_key, settings.keystore_certificate_chain or "")
+        except UnreadableStore as error:
+            raise InvalidValue(name, "[hidden]", str(error)) from None
+    location = settings.keystore_location
+    if location is None:
+        return None
+    try:
+        data = _read_file(location, is_secret=True)
+        if settings.keystore_type == "PEM":
+            text = data.decode("latin-1")
+            return pem.read_key_store(text, text)
+        return _java_store(data, settings.keystore_password, settings.keystore_type)
+    except UnreadableStore as error:
+        raise InvalidValue(settings.name_of("ssl.keystore.location"), location, str(error)) from None
+
+
+def trust_store(settings: TlsSettings) -> StoreContents | None:
+    """Return what is in the trust store; None where no trust store is given. Raises ConfigurationError."""
+    if settings.truststore_certificates is not None:
+        try:
+            return pem.read_trust_store(settings.truststore_certificates)
+        except UnreadableStore as error:
+            raise InvalidValue(settings.name_of("ssl.truststore.certificates"), "[hidden]", str(error)) from None
+    location = settings.truststore_location
+    if location is None:
+        return None
+    try:
+        data = _read_file(location, is_secret=False)
+        if settings.truststore_type == "PEM":
+            return pem.read_trust_store(data.decode("latin-1"))
+        contents = _java_store(data, settings.truststore_password, settings.truststore_type)
+        if not contents.anchors:
+            raise UnreadableStore("no certificate in it is a trusted one (keytool -importcert makes it one)")
+        return contents
+    except UnreadableStore as error:
+        raise InvalidValue(settings.name_of("ssl.truststore.location"), location, str(error)) from None
+
+
+def _java_store(data: bytes, password: str | None, store_type: str) -> StoreContents:
+    if data.startswith(jks.MAGIC):
+        return read_jks(data, password)
+    if data.startswith(pkcs12.MAGIC):
+        return read_pkcs12(data, password)
+    if data.startswith(_JCEKS):
+        raise UnreadableStore("it is JCEKS, which is not supported (keytool -importkeystore makes PKCS12 of it)")
+    if b"-----BEGIN " in data:
+        raise UnreadableStore(f"it is PEM, and its type is given as {store_type}")
+    raise UnreadableStore("it is neither PKCS12 nor JKS")
+
+
+def _read_file(path: str, *, is_secret: bool) -> bytes:
+    """Return a file's bytes. Raises UnreadableStore."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        with open(descriptor, "rb") as file:
+            status = os.fstat(descriptor)
+            if not stat.S_ISREG(status.st_mode):
+                raise UnreadableStore("it is no file")
+            data = file.read(_MOST_BYTES + 1)
+    except OSError as error:
+        raise UnreadableStore(error.strerror or str(error)) from None
+    if len(data) > _MOST_BYTES:
+        raise UnreadableStore(f"it has more than {_MOST_BYTES} bytes")
+    if is_secret and status.st_mode & stat.S_IROTH:
+        logger.warning("%s: every user of this machine may read this key store", path)
+    return data
