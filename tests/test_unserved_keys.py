@@ -13,7 +13,7 @@ from pykbroker.config import BrokerConfig, ConfigurationError, broker_keys, grou
 from pykbroker.config.consumer_groups import BOUNDED, bound_keys
 from pykbroker.config.group_keys import BROKER_KEY
 from pykbroker.config.topic_keys import BROKER_SYNONYMS
-from pykbroker.config.unserved_keys import given_without_effect, is_without_effect, protects, unserved
+from pykbroker.config.unserved_keys import is_without_effect, protects
 from pykbroker.storage.segments.log_config import LogConfig
 
 ROOT = Path(__file__).parents[1]
@@ -125,7 +125,7 @@ def test_a_key_that_protects_ends_the_start_with_one_line_that_names_them_all() 
         "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
         "super.users": "User:admin",
         "listener.name.sasl_ssl.scram-sha-256.sasl.jaas.config": "secret",
-        "ssl.keystore.location": "/etc/keys",
+        "principal.builder.class": "org.example.Builder",
     }
     with pytest.raises(ConfigurationError) as refused:
         BrokerConfig(given)
@@ -149,6 +149,9 @@ def test_a_key_that_protects_ends_the_start_with_one_line_that_names_them_all() 
         ("delegation.token.secret.key", "hush"),
         ("sasl.enabled.mechanisms", "PLAIN"),
         ("ssl.client.auth", "required"),
+        ("listener.name.plaintext.ssl.client.auth", "requested"),
+        ("listener.name.PLAINTEXT.ssl.keystore.location", "/etc/keys"),
+        ("listener.name.elsewhere.ssl.client.auth", "required"),
         ("config.providers", "file"),
         ("connections.max.reauth.ms", "3600000"),
     ],
@@ -175,11 +178,8 @@ def test_a_value_that_protects_nothing_harms_nobody(name: str, text: str) -> Non
     assert config.without_effect == []
 
 
-def test_the_password_of_a_store_guards_nothing_by_itself() -> None:
-    password = {"ssl.truststore.password": "secret"}
-    assert unserved(password) == []
-    assert given_without_effect(password) == ["ssl.truststore.password"]
-    assert unserved({**password, "ssl.truststore.location": "/store.jks"}) == ["ssl.truststore.location"]
+def test_what_certificates_clients_show_is_no_matter_for_a_listener_of_another_node() -> None:
+    assert BrokerConfig({"listener.name.sasl_ssl.ssl.client.auth": "required"}).without_effect == []
 
 
 def test_settings_without_effect_are_named_where_they_differ_from_the_default() -> None:

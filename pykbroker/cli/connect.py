@@ -6,11 +6,12 @@ from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Protocol, TypeVar
 
-from pykbroker.client.cluster import Cluster, parse_bootstrap_servers
+from pykbroker.client.cluster import Cluster, Open, open_tcp, parse_bootstrap_servers
 
 from .command import CommandFailed, run
 
 NOT_PLAINTEXT = "security.protocol {} is not supported yet, only PLAINTEXT"
+_NOT_OFFERED = "security.protocol {} is not supported yet, only PLAINTEXT and SSL"
 
 
 class ClusterOptions(Protocol):
@@ -51,15 +52,31 @@ def read_client_properties(path: Path | None) -> dict[str, str]:
 
 def open_cluster(bootstrap_server: str, properties: Mapping[str, str], *, client_id: str) -> Cluster:
     """An async context manager. Settings that this client does not have are ignored."""
-    protocol = properties.get("security.protocol", "PLAINTEXT").upper()
-    if protocol != "PLAINTEXT":
-        raise CommandFailed(NOT_PLAINTEXT.format(protocol))
     return Cluster(
         parse_bootstrap_servers(bootstrap_server),
         client_id=properties.get("client.id", client_id),
         request_timeout_ms=whole_number(properties, "request.timeout.ms", 30_000),
         api_timeout_ms=whole_number(properties, "default.api.timeout.ms", 60_000),
+        open_stream=_opener(properties),
     )
+
+
+def _opener(properties: Mapping[str, str]) -> Open:
+    """What opens a connection with these settings. Raises CommandFailed."""
+    protocol = properties.get("security.protocol", "PLAINTEXT").strip().upper()
+    if protocol == "PLAINTEXT":
+        return open_tcp
+    if protocol != "SSL":
+        raise CommandFailed(_NOT_OFFERED.format(protocol))
+    from pykbroker.client.tls import open_with_tls
+    from pykbroker.config.keys import ConfigurationError
+    from pykbroker.security.tls.contexts import client_context
+    from pykbroker.security.tls.settings import TlsSettings
+
+    try:
+        return open_with_tls(client_context(TlsSettings.of(properties)))
+    except ConfigurationError as error:
+        raise CommandFailed(str(error)) from None
 
 
 def whole_number(properties: Mapping[str, str], name: str, default: int) -> int:

@@ -14,6 +14,7 @@ from pathlib import Path
 from .broker_keys import broker_keys
 from .consumer_groups import ASSIGNORS, REBALANCE_PROTOCOLS, check_consumer_groups, check_rebalance_protocols
 from .keys import ConfigKey, InvalidValue, Value
+from .listener_keys import check_client_auth, check_listeners_exist, is_of_a_listener
 from .listeners import Listeners, parse_endpoint, resolve
 from .properties import read_properties
 from .roles import check_roles
@@ -46,7 +47,7 @@ class BrokerConfig:
         self.given = dict(properties)
         self.without_effect = given_without_effect(properties)
         self.originals = {name: text for name, text in properties.items() if name in keys}
-        self.unknown_keys = [name for name in properties if name not in keys and not _of_a_listener(name)]
+        self.unknown_keys = [name for name in properties if name not in keys and not is_of_a_listener(name)]
         self._values: dict[str, Value] = {}
         self._merge_old_names()
         for name, text in self.originals.items():
@@ -88,7 +89,8 @@ class BrokerConfig:
             )
         check_consumer_groups(self.int, self.list(ASSIGNORS))
         check_rebalance_protocols(self.list(REBALANCE_PROTOCOLS))
-        assert self.listeners is not None
+        check_listeners_exist(self.given, self.listeners.known_names)
+        check_client_auth(self.given, {each.name: each.security_protocol for each in self.listeners.all})
         check_roles(
             self.list("process.roles"),
             self.node_id,
@@ -224,8 +226,3 @@ class BrokerConfig:
 def _in_ms(text: str, unit: str) -> str:
     """Kafka takes any negative time as no limit."""
     return "-1" if int(text) < 0 else str(int(text) * _MS_PER_UNIT[unit])
-
-
-def _of_a_listener(name: str) -> bool:
-    """`listener.name.<listener>.<key>` sets a key for one listener alone."""
-    return name.startswith("listener.name.")

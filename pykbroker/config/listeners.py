@@ -52,6 +52,8 @@ class Listeners:
     """The names of all controllers' listeners; this node reaches others' at the first of them."""
     secured_names: frozenset[str]
     """The listeners with TLS, this node's and those at which it reaches others."""
+    known_names: frozenset[str]
+    """All that the configuration names, those of other nodes included."""
     advertised_controller: tuple[ListenerConfig, ...] = ()
     """Where other nodes find this controller: the listeners of `controller`, or what is advertised in their place."""
 
@@ -110,7 +112,8 @@ def resolve(
     by_name = {each.name: each for each in everything or ()}
     told = tuple(by_name.get(each.name, each) for each in controller)
     secured = _secured([*bound, *controller], names[0], protocols)
-    return Listeners(client, controller, shown, inter_broker, names, secured, told)
+    known = frozenset((*protocols, *names, *(each.name for each in bound)))
+    return Listeners(client, controller, shown, inter_broker, names, secured, known, told)
 
 
 def _secured(bound: Sequence[ListenerConfig], controller_name: str, protocols: Mapping[str, str]) -> frozenset[str]:

@@ -7,10 +7,11 @@ one warning. What stands in neither of the two tables is read; a test compares a
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 from .broker_keys import broker_keys
-from .keys import ConfigKey, ConfigurationError
+from .keys import ConfigurationError
+from .listener_keys import is_of_a_listener, key_of_listener, tails
 
 _PROTECTING = {
     "alter.config.policy.class.name",
@@ -82,13 +83,11 @@ _FAMILIES_WITHOUT_EFFECT = (
     "unstable.",
 )
 
-_LISTENER_PREFIX = "listener.name."
-
 
 def protects(name: str) -> bool:
     """Tell whether Kafka would guard something by that key, and this broker does not."""
-    if name.startswith(_LISTENER_PREFIX):
-        return any(protects(tail) or tail in _PROTECTING_OF_A_LISTENER for tail in _tails(name))
+    if is_of_a_listener(name):
+        return any(protects(tail) or tail in _PROTECTING_OF_A_LISTENER for tail in tails(name))
     return name in _PROTECTING or name.startswith(_PROTECTING_FAMILIES)
 
 
@@ -122,21 +121,10 @@ def given_without_effect(given: Mapping[str, str]) -> list[str]:
 
 def _is_set(name: str, text: str) -> bool:
     """An empty value names nothing that could guard."""
-    key = _key(name)
+    key = key_of_listener(name) if is_of_a_listener(name) else broker_keys().get(name)
     if key is None or key.default is None:
         return text.strip() != ""
     try:
         return text.strip() != "" and key.parse(text) != key.parse_default()
     except ConfigurationError:
         return True
-
-
-def _key(name: str) -> ConfigKey | None:
-    names = _tails(name) if name.startswith(_LISTENER_PREFIX) else iter((name,))
-    return next((broker_keys()[each] for each in names if each in broker_keys()), None)
-
-
-def _tails(name: str) -> Iterator[str]:
-    """Return all names that the key of `listener.name.<listener>.<mechanism>.<key>` may have."""
-    parts = name.removeprefix(_LISTENER_PREFIX).split(".")
-    return (".".join(parts[i:]) for i in range(1, len(parts)))

@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from pykbroker.config import BrokerConfig, ConfigurationError
+from pykbroker.metadata.configs import SSL_STORES
 from pykbroker.metadata.image import BROKER_RESOURCE, ImageChanges, MetadataImage
 from pykbroker.security.tls.contexts import ServerTls, client_context, server_context
 from pykbroker.security.tls.principals import PrincipalMapper
@@ -29,9 +30,6 @@ from ..runtime.signal import Signal
 from ..runtime.threads import Threads
 
 _log = logging.getLogger(__name__)
-
-_OF_STORES = ("ssl.keystore.", "ssl.truststore.", "ssl.key.password")
-"""What may change while the node runs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +76,7 @@ class SecuredListener:
             name: text
             for name, text in dynamic.items()
             if name.startswith(self._prefix)
-            and name.removeprefix(self._prefix).startswith("ssl." if at_start else _OF_STORES)
+            and name.removeprefix(self._prefix).startswith("ssl." if at_start else SSL_STORES)
         }
 
     def check(self, dynamic: Mapping[str, str]) -> None:
