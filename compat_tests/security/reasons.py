@@ -1,0 +1,50 @@
+"""Why a client was not served, out of what it says: TLS libraries, and versions of one, have many words for a thing."""
+
+from __future__ import annotations
+
+import re
+
+SERVED = "served"
+
+OTHER_HOST = "the broker's certificate is for another host"
+BROKER_EXPIRED = "the broker's certificate has expired"
+UNKNOWN_AUTHORITY = "the broker's certificate is of an unknown authority"
+NOT_VERIFIED = "the broker's certificate cannot be verified"
+REFUSED = "the broker refuses the certificate"
+NO_COMMON_VERSION = "the broker refuses the protocol version"
+NOT_KAFKA = "the broker speaks TLS"
+NOT_TLS = "the broker does not speak TLS"
+CLOSED = "the broker closes the connection"
+NO_BROKER = "no broker is left"
+NO_ANSWER = "no answer in time"
+
+_CERTIFICATE_ALERTS = (
+    "bad_certificate",
+    "unsupported_certificate",
+    "certificate_revoked",
+    "certificate_expired",
+    "certificate_unknown",
+    "unknown_ca",
+    "certificate_required",
+)
+"""Java and OpenSSL tell the client of the same mistake by different ones of these."""
+
+_PATTERNS = (
+    (OTHER_HOST, r"IP address mismatch|Hostname mismatch|No subject alternative names matching"),
+    (BROKER_EXPIRED, r"certificate has expired|validity check failed"),
+    (UNKNOWN_AUTHORITY, r"unable to get local issuer certificate|self.signed certificate|PKIX path building failed"),
+    (NOT_VERIFIED, r"certificate.verify.failed"),
+    (REFUSED, rf"alert.*({'|'.join(_CERTIFICATE_ALERTS)})".replace("_", ".")),
+    (NO_COMMON_VERSION, r"alert.*protocol.version"),
+    (NOT_TLS, r"wrong.version.number|record layer failure|Unsupported or unrecognized SSL message"),
+    (NOT_TLS, r"connecting to a PLAINTEXT|unexpected.eof.while.reading"),
+    (NOT_KAFKA, r"Invalid frame length: 352518912|connecting to a SSL listener"),
+    (NO_BROKER, r"\d+/\d+ brokers are down"),
+    (CLOSED, r"Disconnected|socket disconnected|Connection at .* closed|Unable connect to [^:]*:\d+\": $"),
+    (NO_ANSWER, r"Timed out waiting for a node assignment|The AdminClient thread has exited"),
+)
+
+
+def reason_in(text: str) -> str | None:
+    """The first that is found in what a client said; None where it is of no help."""
+    return next((reason for reason, pattern in _PATTERNS if re.search(pattern, text, re.IGNORECASE)), None)

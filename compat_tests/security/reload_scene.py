@@ -1,0 +1,161 @@
+"""Changing a listener's stores while the broker runs, and seeing which certificate it shows from then on."""
+
+from __future__ import annotations
+
+import re
+import socket
+import ssl
+import struct
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from cryptography import x509
+
+from compat_tests.cases import code
+from compat_tests.certificates import Authority, Credential
+from compat_tests.key_stores import KEY_PASSWORD, STORE_PASSWORD, write_pem, write_pkcs12, write_pkcs12_trust
+from compat_tests.waiting import until
+from compat_tests.wire import Wire
+from pykbroker.protocol.messages.configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsRequestAlterableConfig,
+    IncrementalAlterConfigsRequestAlterConfigsResource,
+)
+
+from .listeners import SecuredBroker, prefixed
+from .reasons import CLOSED, reason_in
+
+SET, DELETE, APPEND = 0, 1, 2
+A_BROKER = 4
+OF_THIS_BROKER = 2
+"""The source of a configuration that was set at run time for one broker."""
+LOCATION, TRUST_LOCATION = "ssl.keystore.location", "ssl.truststore.location"
+PASSWORD, KEY_PASSWORD_KEY, TYPE = "ssl.keystore.password", "ssl.key.password", "ssl.keystore.type"
+
+Change = tuple[str, int, str | None]
+"""Key, operation, value."""
+
+_ASK = struct.pack(">ihhih", 10, 18, 0, 7, -1)
+"""ApiVersions of version 0."""
+_OF_JAVA_ALONE = re.compile(r"(UnrecoverableKeyException|SSLHandshakeException): .*? for configuration")
+_NAMES = re.compile(r"(?<=SAN=\[)\[.*?\](?=\]\})")
+"""Java has them in a hash set."""
+
+
+class ReloadScene:
+    """directory: for the stores that a test writes."""
+
+    def __init__(self, secured: SecuredBroker, directory: Path) -> None:
+        self.secured = secured
+        self.directory = directory
+
+    def set(self, listener: str, settings: Mapping[str, str], **options: Any) -> str:
+        """The answer to a change of these keys, which are told without their prefix."""
+        return self.alter(*((prefixed(listener, key), SET, value) for key, value in settings.items()), **options)
+
+    def unset(self, listener: str, *keys: str) -> str:
+        return self.alter(*((prefixed(listener, key), DELETE, None) for key in keys))
+
+    def alter(self, *changes: Change, broker: str = "1", validate_only: bool = False) -> str:
+        """NONE, or the error's name and its message, where paths and what only Java can say are left out."""
+        configs = [
+            IncrementalAlterConfigsRequestAlterableConfig(name=key, config_operation=operation, value=value)
+            for key, operation, value in changes
+        ]
+        resource = IncrementalAlterConfigsRequestAlterConfigsResource(
+            resource_type=A_BROKER, resource_name=broker, configs=configs
+        )
+        with Wire(self.secured.broker.address) as wire:
+            request = IncrementalAlterConfigsRequest(resources=[resource], validate_only=validate_only)
+            answer: Any = wire.call(request, 1)
+        (altered,) = answer.responses
+        return self._shown(code(altered.error_code), altered.error_message)
+
+    def dynamic_keys(self) -> set[str]:
+        """The keys that were set at run time."""
+        return {key for key, config in self.described().items() if config.config_source == OF_THIS_BROKER}
+
+    def _shown(self, error: str, message: str | None) -> str:
+        if message is None:
+            return error
+        assert not re.search(f"{STORE_PASSWORD}|{KEY_PASSWORD}|PRIVATE", message), message
+        message = _OF_JAVA_ALONE.sub(r"\1: … for configuration", message.replace(str(self.directory), "DIRECTORY"))
+        return f"{error}: {_NAMES.sub(_sorted_names, message)}"
+
+    def described(self, *keys: str, broker: str = "1") -> dict[str, Any]:
+        """The configurations of the broker by key, with their synonyms. keys: none for all of them."""
+        resource = DescribeConfigsResource(
+            resource_type=A_BROKER, resource_name=broker, configuration_keys=list(keys) or None
+        )
+        with Wire(self.secured.broker.address) as wire:
+            answer: Any = wire.call(DescribeConfigsRequest(resources=[resource], include_synonyms=True), 4)
+        return {config.name: config for config in answer.results[0].configs}
+
+    def pkcs12(self, name: str, credential: Credential, password: str = STORE_PASSWORD, alias: str = "key") -> str:
+        return str(write_pkcs12(self.directory / f"{name}.p12", credential, password, alias=alias))
+
+    def pem(self, name: str, credential: Credential) -> str:
+        return str(write_pem(self.directory / f"{name}.pem", credential))
+
+    def trust(self, name: str, *authorities: Authority) -> str:
+        return str(write_pkcs12_trust(self.directory / f"{name}.p12", *authorities))
+
+    def file(self, name: str, content: bytes) -> str:
+        path = self.directory / name
+        path.write_bytes(content)
+        return str(path)
+
+    def shown_serial(self, listener: str, client: Credential | None = None) -> int | str:
+        """The serial number of the certificate that a new connection is shown, or why it is not served."""
+        try:
+            with self.connected(listener, client) as connection:
+                ask(connection)
+                shown = connection.getpeercert(binary_form=True)
+        except OSError as error:
+            return reason_in(str(error)) or CLOSED
+        assert shown is not None
+        return x509.load_der_x509_certificate(shown).serial_number
+
+    def await_certificate(self, listener: str, credential: Credential, client: Credential | None = None) -> None:
+        """Apache Kafka answers a change before it uses the new store."""
+        serial = credential.certificate.serial_number
+        until(lambda: self.shown_serial(listener, client) == serial, f"{listener} shows the new certificate", 20)
+
+    @contextmanager
+    def connected(self, listener: str, client: Credential | None = None) -> Iterator[ssl.SSLSocket]:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+        if client:
+            with tempfile.TemporaryDirectory() as directory:
+                context.load_cert_chain(write_pem(Path(directory, "client.pem"), client))
+        with (
+            socket.create_connection(self.secured.address(listener), 30) as plain,
+            context.wrap_socket(plain) as secure,
+        ):
+            yield secure
+
+
+def _sorted_names(names: re.Match[str]) -> str:
+    return ", ".join(sorted(re.findall(r"\[.*?\]", names[0])))
+
+
+def ask(connection: ssl.SSLSocket) -> None:
+    """One request and its answer. Raises OSError where the broker closes the connection."""
+    connection.sendall(_ASK)
+    size = struct.unpack(">i", _exactly(connection, 4))[0]
+    _exactly(connection, size)
+
+
+def _exactly(connection: ssl.SSLSocket, size: int) -> bytes:
+    received = b""
+    while len(received) < size:
+        piece = connection.recv(size - len(received))
+        if not piece:
+            raise ConnectionResetError("the broker closes the connection")
+        received += piece
+    return received
