@@ -1,0 +1,1 @@
+"""Security rules that know no sockets and no Trio: who a client is, and with which keys."""
