@@ -35,7 +35,7 @@ class PlainServer:
 
     def step(self, response: bytes, now_ms: int) -> bytes:
         """Check the one message of the client; the answer is empty. Raises AuthenticationFailed."""
-        fields = response.decode("utf-8", "replace").split("\0") + [""] * _FIELDS
+        fields = response.decode("utf-8", "replace").split("\0", _FIELDS) + [""] * _FIELDS
         authorization_id, name, password = fields[:_FIELDS]
         if not name or not password:
             raise AuthenticationFailed("a PLAIN message without a user name or without a password")

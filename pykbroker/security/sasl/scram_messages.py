@@ -32,6 +32,9 @@ _CLIENT_FINAL: Final = re.compile(
 )
 _SERVER_FINAL: Final = re.compile(f"(?:e=(?P<error>{_VALUE})|v=(?P<signature>{_BASE64})){_EXTENSIONS}")
 
+LARGEST_MESSAGE_BYTES: Final = 16 * 1024
+"""Kafka takes what `sasl.server.max.receive.size` lets in. Nobody's name is that long, and to look at it takes time."""
+
 NO_CHANNEL_BINDING: Final = "n,,"
 
 
@@ -124,7 +127,8 @@ def auth_message(client_first: ClientFirst, server_first: ServerFirst, client_fi
 
 def _matched(pattern: re.Pattern[str], data: bytes, what: str) -> re.Match[str]:
     """The text is not shown: it holds a name, and a proof from which a weak password could be guessed."""
-    match = pattern.fullmatch(data.decode("utf-8", "replace"))
+    is_short = len(data) <= LARGEST_MESSAGE_BYTES
+    match = pattern.fullmatch(data.decode("utf-8", "replace")) if is_short else None
     if match is None:
         raise AuthenticationFailed(f"the {what} is not in the format of SCRAM")
     return match
