@@ -9,9 +9,15 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from .broker_keys import broker_keys
 from .keys import ConfigKey, InvalidValue
+from .listeners import uses_tls
 
 PREFIX = "listener.name."
 _CLIENT_AUTH = "ssl.client.auth"
+
+
+def listener_prefix(listener: str) -> str:
+    """The beginning of the keys that are given for this listener alone."""
+    return f"{PREFIX}{listener.lower()}."
 
 
 def is_of_a_listener(name: str) -> bool:
@@ -34,7 +40,7 @@ def check_listeners_exist(names: Iterable[str], listeners: Collection[str]) -> N
 
     Kafka ignores such a key, and the listener that was meant stays open.
     """
-    prefixes = tuple(f"{PREFIX}{each.lower()}." for each in listeners)
+    prefixes = tuple(map(listener_prefix, listeners))
     for name in names:
         if is_of_a_listener(name) and not name.startswith(prefixes) and any(map(_protects, tails(name))):
             known = ", ".join(sorted(each.lower() for each in listeners))
@@ -47,9 +53,9 @@ def check_client_auth(given: Mapping[str, str], listeners: Mapping[str, str]) ->
     given: texts by key. listeners: the security protocols of this node's listeners by their names.
     """
     for name, text in given.items():
-        own = {f"{PREFIX}{each.lower()}.{_CLIENT_AUTH}": protocol for each, protocol in listeners.items()}
+        own = {f"{listener_prefix(each)}{_CLIENT_AUTH}": protocol for each, protocol in listeners.items()}
         meant = list(own.values()) if name == _CLIENT_AUTH else [own[name]] if name in own else []
-        if meant and text.strip() not in ("none", "") and not any(each.endswith("SSL") for each in meant):
+        if meant and text.strip() not in ("none", "") and not any(map(uses_tls, meant)):
             raise InvalidValue(name, text, "without TLS a listener sees no certificates; none is the one allowed")
 
 

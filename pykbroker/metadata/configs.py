@@ -215,7 +215,7 @@ def _is_of_one_broker(name: str) -> bool:
 
 def _check_served(values: Mapping[str, str]) -> None:
     try:
-        check_served(values)
+        check_served(values, at_run_time=True)
     except ConfigurationError as error:
         raise ApiError(ErrorCode.INVALID_CONFIG, str(error)) from None
 
