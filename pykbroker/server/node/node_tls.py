@@ -59,7 +59,7 @@ class SecuredListener:
             key: text for key, text in static.items() if not (uses_sasl(security_protocol) and key == "ssl.client.auth")
         }
         self._verifies_itself = verifies_itself
-        self._stores = _read(TlsSettings.of(static, prefix=self._prefix))
+        self._stores = _read(TlsSettings.of(self._static, prefix=self._prefix))
         self._dynamic: dict[str, str] = {}
         self._listeners: list[ListenerTls] = []
         self._networks: list[TlsNetwork] = []
