@@ -219,7 +219,7 @@ def test_a_directory_that_cannot_be_made_is_one_line(tmp_path: Path) -> None:
         ("listeners=nonsense\n", ["listeners", "nonsense"]),
         ("process.roles=broker,controler\n", ["process.roles", "controler"]),
         ("key=\\u12g4\n", ["server.properties"]),
-        ("listeners=SSL://127.0.0.1:0\n", ["SSL"]),
+        ("listeners=SSL://127.0.0.1:0\n", ["ssl.keystore.location"]),
         ("super.users=User:a\nauthorizer.class.name=x\n", ["authorizer.class.name, super.users", "open"]),
     ],
 )

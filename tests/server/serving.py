@@ -19,6 +19,7 @@ from pykbroker.server.network.client_memory import ClientMemory
 from pykbroker.server.network.dispatch import Dispatcher
 from pykbroker.server.network.handlers import HandlerTable
 from pykbroker.server.network.listener import ConnectionLimits, Listener
+from pykbroker.server.network.listener_tls import ListenerTls
 from pykbroker.server.network.receive_buffer import BufferPool
 from pykbroker.server.network.sasl_gate import ListenerSasl
 from pykbroker.server.network.socket_transport import SocketNetwork, SocketOptions
@@ -141,6 +142,7 @@ class Server:
         *,
         memory: Callable[[], ClientMemory] = ClientMemory,
         sasl: Callable[[Clock], ListenerSasl] | None = None,
+        tls: ListenerTls | None = None,
     ) -> None:
         async def on_sockets() -> None:
             with trio.fail_after(10):
@@ -151,11 +153,12 @@ class Server:
                     connection_limits,
                     memory(),
                     sasl,
+                    tls,
                 )
 
         async def simulated(seed: int) -> None:
             network = SimulatedNetwork(random.Random(seed))
-            await self._serve(network, handlers, scenario, connection_limits, memory(), sasl)
+            await self._serve(network, handlers, scenario, connection_limits, memory(), sasl, tls)
 
         if self.is_simulated:
             for seed in range(3):
@@ -171,6 +174,7 @@ class Server:
         connection_limits: ConnectionLimits | None,
         memory: ClientMemory,
         sasl: Callable[[Clock], ListenerSasl] | None,
+        tls: ListenerTls | None,
     ) -> None:
         clock: Clock = SimulatedClock() if self.is_simulated else SystemClock()
         acceptor = await network.listen("127.0.0.1", 0)
@@ -178,7 +182,9 @@ class Server:
         dispatcher = dispatcher_of(handlers)
         refusals = RateLimitedLog(refusals_log, clock)
         gates = None if sasl is None else sasl(clock)
-        listener = Listener("PLAINTEXT", acceptor, dispatcher, connection_limits or limits(), pool, refusals, gates)
+        listener = Listener(
+            "PLAINTEXT", acceptor, dispatcher, connection_limits or limits(), pool, refusals, tls=tls, sasl=gates
+        )
         async with trio.open_nursery() as nursery:
             nursery.start_soon(listener.serve)
             served = Served(listener, network, acceptor.address.port, pool, [])
