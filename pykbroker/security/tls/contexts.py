@@ -52,6 +52,8 @@ def server_context(settings: TlsSettings) -> ServerTls:
     context.verify_mode = _CLIENT_AUTH[settings.client_auth]
     if settings.client_auth != "none":
         _trust(context, settings, ssl.Purpose.CLIENT_AUTH)
+    else:
+        trust_store(settings)  # a store that cannot be read is refused, as by Kafka, though nobody is asked
     return ServerTls(context, _offer_keys(context, settings, store))
 
 
