@@ -13,7 +13,7 @@ from pykbroker.config import BrokerConfig, ConfigurationError, broker_keys, grou
 from pykbroker.config.consumer_groups import BOUNDED, bound_keys
 from pykbroker.config.group_keys import BROKER_KEY
 from pykbroker.config.topic_keys import BROKER_SYNONYMS
-from pykbroker.config.unserved_keys import given_without_effect, is_without_effect, protects, unserved
+from pykbroker.config.unserved_keys import is_without_effect, protects, unserved
 from pykbroker.storage.segments.log_config import LogConfig
 
 ROOT = Path(__file__).parents[1]
@@ -124,8 +124,8 @@ def test_a_key_that_protects_ends_the_start_with_one_line_that_names_them_all() 
         "listeners": "SASL_SSL://:9092",
         "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
         "super.users": "User:admin",
-        "listener.name.sasl_ssl.scram-sha-256.sasl.jaas.config": "secret",
-        "ssl.keystore.location": "/etc/keys",
+        "listener.name.sasl_ssl.oauthbearer.sasl.server.callback.handler.class": "secret",
+        "principal.builder.class": "org.example.Builder",
     }
     with pytest.raises(ConfigurationError) as refused:
         BrokerConfig(given)
@@ -147,10 +147,13 @@ def test_a_key_that_protects_ends_the_start_with_one_line_that_names_them_all() 
         ("listener.name.plaintext.max.connections", "5"),
         ("listener.name.plaintext.max.connection.creation.rate", "5"),
         ("delegation.token.secret.key", "hush"),
-        ("sasl.enabled.mechanisms", "PLAIN"),
+        ("sasl.server.callback.handler.class", "org.example.Handler"),
         ("ssl.client.auth", "required"),
+        ("listener.name.plaintext.ssl.client.auth", "requested"),
+        ("listener.name.PLAINTEXT.ssl.keystore.location", "/etc/keys"),
+        ("listener.name.elsewhere.ssl.client.auth", "required"),
         ("config.providers", "file"),
-        ("connections.max.reauth.ms", "3600000"),
+        ("listener.name.x.gssapi.sasl.kerberos.service.name", "kafka"),
     ],
 )
 def test_what_would_limit_or_guard_in_kafka_is_refused(name: str, text: str) -> None:
@@ -175,11 +178,21 @@ def test_a_value_that_protects_nothing_harms_nobody(name: str, text: str) -> Non
     assert config.without_effect == []
 
 
-def test_the_password_of_a_store_guards_nothing_by_itself() -> None:
-    password = {"ssl.truststore.password": "secret"}
-    assert unserved(password) == []
-    assert given_without_effect(password) == ["ssl.truststore.password"]
-    assert unserved({**password, "ssl.truststore.location": "/store.jks"}) == ["ssl.truststore.location"]
+def test_what_certificates_clients_show_is_no_matter_for_a_listener_of_another_node() -> None:
+    assert BrokerConfig({"listener.name.sasl_ssl.ssl.client.auth": "required"}).without_effect == []
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("sasl.enabled.mechanisms", "PLAIN"),
+        ("connections.max.reauth.ms", "3600000"),
+        ("listener.name.x.plain.sasl.jaas.config", "secret"),
+    ],
+)
+def test_what_is_read_at_the_start_is_refused_at_run_time(name: str, text: str) -> None:
+    assert unserved({name: text}) == []
+    assert unserved({name: text}, at_run_time=True) == [name]
 
 
 def test_settings_without_effect_are_named_where_they_differ_from_the_default() -> None:

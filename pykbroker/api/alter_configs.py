@@ -14,11 +14,13 @@ from pykbroker.server.node.handlers import handles_on_all_nodes
 
 from .config_preprocessing import refused_here
 from .controller_requests import submit
+from .store_changes import refused_stores
 
 
 @handles_on_all_nodes(AlterConfigsRequest, most_entries=MANY_ENTRIES)
 async def alter_configs(context: RequestContext[ClusterNode], request: AlterConfigsRequest) -> AlterConfigsResponse:
     refused = refused_here(context, request.resources)
+    refused += await refused_stores(context, request.resources)
     response: AlterConfigsResponse = await submit(context, request)
     response.responses += refused
     return response

@@ -115,7 +115,7 @@ class _Description:
             or name in INTERNAL_TOPIC_KEYS
             or name in group_keys()
             or name in layers.merged
-            or name in layers.config.unknown_keys
+            or name in layers.config.given
         )
 
     def _overrides(self, resource: DescribeConfigsResource) -> Mapping[str, str]:

@@ -13,6 +13,7 @@ from pykbroker.server.node.handlers import handles_on_all_nodes
 
 from .config_preprocessing import refused_here
 from .controller_requests import submit
+from .store_changes import refused_stores
 
 
 @handles_on_all_nodes(
@@ -23,6 +24,7 @@ async def incremental_alter_configs(
     context: RequestContext[ClusterNode], request: IncrementalAlterConfigsRequest
 ) -> IncrementalAlterConfigsResponse:
     refused = refused_here(context, request.resources)
+    refused += await refused_stores(context, request.resources)
     response: IncrementalAlterConfigsResponse = await submit(context, request)
     response.responses += refused
     return response

@@ -2,6 +2,7 @@
 
 - `broker`: `BrokerConfig`, one node's values, typed; `properties` reads the file.
 - `keys`: what a key is, its type and what it allows; `broker_keys`, `topic_keys`, `group_keys`: the keys.
+- `listener_keys`: keys that are set for one listener.
 - Rules among keys: `listeners`, `roles`, `consumer_groups`.
 - `unserved_keys`: keys that Kafka acts on and this broker does not.
 """
@@ -10,6 +11,7 @@ from .broker import BrokerConfig
 from .broker_keys import broker_keys
 from .group_keys import check_group_configs, group_keys
 from .keys import ConfigKey, ConfigurationError, InvalidValue
+from .listener_keys import is_of_a_listener, key_of_listener
 from .listeners import ListenerConfig, Listeners
 from .topic_keys import check_topic_configs, topic_keys
 from .unserved_keys import check_served, given_without_effect, unserved
@@ -27,6 +29,8 @@ __all__ = [
     "check_topic_configs",
     "given_without_effect",
     "group_keys",
+    "is_of_a_listener",
+    "key_of_listener",
     "topic_keys",
     "unserved",
 ]

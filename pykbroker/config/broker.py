@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 
 from .broker_keys import broker_keys
 from .consumer_groups import ASSIGNORS, REBALANCE_PROTOCOLS, check_consumer_groups, check_rebalance_protocols
 from .keys import ConfigKey, InvalidValue, Value
+from .listener_keys import check_client_auth, check_listeners_exist, is_of_a_listener, listener_prefix
 from .listeners import Listeners, parse_endpoint, resolve
 from .properties import read_properties
 from .roles import check_roles
@@ -35,8 +37,8 @@ class BrokerConfig:
     `int`, `str`, `bool`, `float`, `list` give the value of a key by Kafka's name of it; `optional_int`, `optional_str`
     that of a key that may be without one.
 
-    given: all keys that were given, as text, those of single listeners among them. originals: those of them that are
-    known, and of no single listener. unknown_keys: the given keys that are not.
+    given: all keys that were given, as text. listener_keys: those of them that are for one listener
+    (`listener.name.…`). originals: those that are known, and for all. unknown_keys: those that are not.
     without_effect: those that are known and change nothing.
     """
 
@@ -46,7 +48,8 @@ class BrokerConfig:
         self.given = dict(properties)
         self.without_effect = given_without_effect(properties)
         self.originals = {name: text for name, text in properties.items() if name in keys}
-        self.unknown_keys = [name for name in properties if name not in keys and not _of_a_listener(name)]
+        self.unknown_keys = [name for name in properties if name not in keys and not is_of_a_listener(name)]
+        self.listener_keys = {name: text for name, text in properties.items() if is_of_a_listener(name)}
         self._values: dict[str, Value] = {}
         self._merge_old_names()
         for name, text in self.originals.items():
@@ -88,7 +91,8 @@ class BrokerConfig:
             )
         check_consumer_groups(self.int, self.list(ASSIGNORS))
         check_rebalance_protocols(self.list(REBALANCE_PROTOCOLS))
-        assert self.listeners is not None
+        check_listeners_exist(self.given, self.listeners.known_names)
+        check_client_auth(self.given, {each.name: each.security_protocol for each in self.listeners.all})
         check_roles(
             self.list("process.roles"),
             self.node_id,
@@ -147,6 +151,34 @@ class BrokerConfig:
 
     def optional_str(self, name: builtins.str) -> builtins.str | None:
         return None if self.value(name) is None else self.str(name)
+
+    def listener_key(self, listener: builtins.str, name: builtins.str, mechanism: builtins.str = "") -> builtins.str:
+        """The name under which the key is given for the listener: of its mechanism, of its own, or of all of them."""
+        own = [listener_prefix(listener) + name]
+        if mechanism:
+            own.insert(0, self.mechanism_key(listener, mechanism, name))
+        return next((each for each in own if each in self.listener_keys), name)
+
+    def mechanism_key(self, listener: builtins.str, mechanism: builtins.str, name: builtins.str) -> builtins.str:
+        """The name of a key for one mechanism of one listener: `listener.name.internal.scram-sha-256.…`."""
+        return f"{listener_prefix(listener)}{mechanism.lower()}.{name}"
+
+    def listener_value(self, listener: builtins.str, name: builtins.str, mechanism: builtins.str = "") -> Value:
+        """The value of a key for one listener. Raises ConfigurationError."""
+        given = self.listener_key(listener, name, mechanism)
+        if given == name:
+            return self.value(name)
+        return replace(self.key(name), name=given).parse(self.listener_keys[given])
+
+    def listener_int(self, listener: builtins.str, name: builtins.str, mechanism: builtins.str = "") -> builtins.int:
+        value = self.listener_value(listener, name, mechanism)
+        assert type(value) is builtins.int, f"{name} is not a number that is always set"
+        return value
+
+    def listener_list(self, listener: builtins.str, name: builtins.str) -> builtins.list[builtins.str]:
+        value = self.listener_value(listener, name)
+        assert isinstance(value, builtins.list), f"{name} is not a list that is always set"
+        return value
 
     @cached_property
     def node_id(self) -> builtins.int:
@@ -224,8 +256,3 @@ class BrokerConfig:
 def _in_ms(text: str, unit: str) -> str:
     """Kafka takes any negative time as no limit."""
     return "-1" if int(text) < 0 else str(int(text) * _MS_PER_UNIT[unit])
-
-
-def _of_a_listener(name: str) -> bool:
-    """`listener.name.<listener>.<key>` sets a key for one listener alone."""
-    return name.startswith("listener.name.")

@@ -7,17 +7,17 @@ one warning. What stands in neither of the two tables is read; a test compares a
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 from .broker_keys import broker_keys
-from .keys import ConfigKey, ConfigurationError
+from .keys import ConfigurationError
+from .listener_keys import is_of_a_listener, key_of_listener, tails
 
 _PROTECTING = {
     "alter.config.policy.class.name",
     "authorizer.class.name",
     "client.quota.callback.class",
     "config.providers",  # values may be names of secrets that nobody looks up
-    "connections.max.reauth.ms",
     "create.topic.policy.class.name",
     "delegation.token.secret.key",
     "max.connection.creation.rate",
@@ -30,6 +30,16 @@ _PROTECTING = {
 }
 _PROTECTING_FAMILIES = ("sasl.",)
 
+_SERVED_FROM_THE_START = {
+    "connections.max.reauth.ms",
+    "sasl.enabled.mechanisms",
+    "sasl.jaas.config",
+    "sasl.mechanism.controller.protocol",
+    "sasl.mechanism.inter.broker.protocol",
+    "sasl.server.max.receive.size",
+}
+"""They protect and are read from the file; a change at run time would have no effect, and is refused."""
+
 _PROTECTING_OF_A_LISTENER = {"max.connections"}
 """Served for the whole broker, and not for one listener."""
 
@@ -37,7 +47,6 @@ _WITHOUT_EFFECT = {
     "alter.log.dirs.replication.quota.window.num",
     "alter.log.dirs.replication.quota.window.size.seconds",
     "background.threads",
-    "connection.failed.authentication.delay.ms",
     "controller.quota.window.num",
     "controller.quota.window.size.seconds",
     "controller.socket.timeout.ms",
@@ -82,13 +91,13 @@ _FAMILIES_WITHOUT_EFFECT = (
     "unstable.",
 )
 
-_LISTENER_PREFIX = "listener.name."
 
-
-def protects(name: str) -> bool:
+def protects(name: str, *, at_run_time: bool = False) -> bool:
     """Tell whether Kafka would guard something by that key, and this broker does not."""
-    if name.startswith(_LISTENER_PREFIX):
-        return any(protects(tail) or tail in _PROTECTING_OF_A_LISTENER for tail in _tails(name))
+    if is_of_a_listener(name):
+        return any(protects(tail, at_run_time=at_run_time) or tail in _PROTECTING_OF_A_LISTENER for tail in tails(name))
+    if name in _SERVED_FROM_THE_START:
+        return at_run_time
     return name in _PROTECTING or name.startswith(_PROTECTING_FAMILIES)
 
 
@@ -97,12 +106,12 @@ def is_without_effect(name: str) -> bool:
     return name in _WITHOUT_EFFECT or name.startswith(_FAMILIES_WITHOUT_EFFECT)
 
 
-def check_served(given: Mapping[str, str]) -> None:
+def check_served(given: Mapping[str, str], *, at_run_time: bool = False) -> None:
     """Raises ConfigurationError where a key that protects has another value than the one that protects nothing.
 
-    given: names and texts, those that nobody knows included.
+    given: names and texts, those that nobody knows included. at_run_time: they do not come from the file.
     """
-    names = unserved(given)
+    names = unserved(given, at_run_time=at_run_time)
     if names:
         raise ConfigurationError(
             f"{', '.join(names)}: pykbroker does not serve {'this' if len(names) == 1 else 'these'} yet, so the "
@@ -110,9 +119,11 @@ def check_served(given: Mapping[str, str]) -> None:
         )
 
 
-def unserved(given: Mapping[str, str]) -> list[str]:
+def unserved(given: Mapping[str, str], *, at_run_time: bool = False) -> list[str]:
     """The given keys that would protect."""
-    return sorted(name for name, text in given.items() if protects(name) and _is_set(name, text))
+    return sorted(
+        name for name, text in given.items() if protects(name, at_run_time=at_run_time) and _is_set(name, text)
+    )
 
 
 def given_without_effect(given: Mapping[str, str]) -> list[str]:
@@ -122,21 +133,10 @@ def given_without_effect(given: Mapping[str, str]) -> list[str]:
 
 def _is_set(name: str, text: str) -> bool:
     """An empty value names nothing that could guard."""
-    key = _key(name)
+    key = key_of_listener(name) if is_of_a_listener(name) else broker_keys().get(name)
     if key is None or key.default is None:
         return text.strip() != ""
     try:
         return text.strip() != "" and key.parse(text) != key.parse_default()
     except ConfigurationError:
         return True
-
-
-def _key(name: str) -> ConfigKey | None:
-    names = _tails(name) if name.startswith(_LISTENER_PREFIX) else iter((name,))
-    return next((broker_keys()[each] for each in names if each in broker_keys()), None)
-
-
-def _tails(name: str) -> Iterator[str]:
-    """Return all names that the key of `listener.name.<listener>.<mechanism>.<key>` may have."""
-    parts = name.removeprefix(_LISTENER_PREFIX).split(".")
-    return (".".join(parts[i:]) for i in range(1, len(parts)))

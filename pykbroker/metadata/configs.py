@@ -17,6 +17,8 @@ from pykbroker.config import (
     check_served,
     check_topic_configs,
     group_keys,
+    is_of_a_listener,
+    key_of_listener,
     topic_keys,
 )
 from pykbroker.config.group_keys import broker_keys_of_groups
@@ -44,6 +46,8 @@ SUBTRACT: Final = 3
 STEPS_PER_RESOURCE: Final = 4
 """Of work (`long_work`), besides one for each key."""
 CORDONED_LOG_DIRS: Final = "cordoned.log.dirs"
+SSL_STORES: Final = ("ssl.keystore.", "ssl.truststore.", "ssl.key.password")
+"""The keys of stores, which may be replaced while a node runs."""
 _LIST_OPERATIONS: Final = {APPEND: "APPEND", SUBTRACT: "SUBTRACT"}
 
 
@@ -161,36 +165,57 @@ def check_broker_configs(values: Mapping[str, str], names: Sequence[str], *, clu
     Raises ApiError. values: the new ones; names: of all keys that are to change.
     """
     _check_dynamic(names, cluster_wide=cluster_wide)
+    _check_security_keys(values)
     _check_served(values)
-    for key, value in values.items():
-        if key in broker_keys():
+    for name, value in values.items():
+        key = key_of_listener(name) if is_of_a_listener(name) else broker_keys().get(name)
+        if key is not None:
             try:
-                broker_keys()[key].parse(value)
+                key.parse(value)
             except ConfigurationError as error:
                 raise ApiError(ErrorCode.INVALID_REQUEST, str(error)) from None
+
+
+def _check_security_keys(values: Mapping[str, str]) -> None:
+    """Of `ssl.*`, the stores of one listener can be replaced at run time, and nothing else."""
+    changed = [broker_keys()[name] for name in values if name.startswith("ssl.") and name in broker_keys()]
+    changed = [key for key in changed if key.update == "broker"]
+    stores = [key.name for key in changed if key.name.startswith(SSL_STORES)]
+    if stores:
+        reason = "These security configs can be dynamically updated only per-listener using the listener prefix: "
+        raise ApiError(ErrorCode.INVALID_REQUEST, f"{reason}[{', '.join(stores)}]")
+    if changed:
+        raise ApiError(
+            ErrorCode.INVALID_REQUEST,
+            "Invalid value org.apache.kafka.common.config.ConfigException: Configs cannot be updated dynamically for "
+            "existing listener, restart broker or create a new listener for update for configuration "
+            "Invalid dynamic configuration",
+        )
 
 
 def _check_dynamic(names: Sequence[str], *, cluster_wide: bool) -> None:
     """Keys that nobody knows are let through: they may be a plugin's."""
     known = [broker_keys()[name] for name in names if name in broker_keys()]
     for keys, problem in (
-        ([key for key in known if key.read_only], "Cannot update these configs dynamically: "),
+        ([key.name for key in known if key.read_only], "Cannot update these configs dynamically: "),
         (
-            [key for key in known if key.update == "broker" and key.name.startswith("ssl.")],
-            "These security configs can be dynamically updated only per-listener using the listener prefix: ",
-        ),
-        (
-            [key for key in known if key.update == "broker" and cluster_wide],
+            [name for name in names if _is_of_one_broker(name)] if cluster_wide else [],
             "Cannot update these configs at default cluster level, broker id must be specified: ",
         ),
     ):
         if keys:
-            raise ApiError(ErrorCode.INVALID_REQUEST, f"{problem}[{', '.join(key.name for key in keys)}]")
+            raise ApiError(ErrorCode.INVALID_REQUEST, f"{problem}[{', '.join(keys)}]")
+
+
+def _is_of_one_broker(name: str) -> bool:
+    """Of `ssl.*` without a listener something else is wrong, too, which is said in place of this."""
+    known = broker_keys().get(name)
+    return is_of_a_listener(name) or (known is not None and known.update == "broker" and not name.startswith("ssl."))
 
 
 def _check_served(values: Mapping[str, str]) -> None:
     try:
-        check_served(values)
+        check_served(values, at_run_time=True)
     except ConfigurationError as error:
         raise ApiError(ErrorCode.INVALID_CONFIG, str(error)) from None
 

@@ -7,10 +7,18 @@ the `server.properties`, the default. Those below the winner are its synonyms, u
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
-from pykbroker.config import BrokerConfig, ConfigKey, broker_keys, group_keys, topic_keys
+from pykbroker.config import (
+    BrokerConfig,
+    ConfigKey,
+    broker_keys,
+    group_keys,
+    is_of_a_listener,
+    key_of_listener,
+    topic_keys,
+)
 from pykbroker.config.broker_keys import DYNAMIC_ALONE
 from pykbroker.config.group_keys import BROKER_KEY
 from pykbroker.config.topic_keys import BROKER_SYNONYMS, INTERNAL_TOPIC_KEYS
@@ -117,8 +125,9 @@ def broker_configs(layers: BrokerLayers) -> list[EffectiveConfig]:
         for name, key in sorted(broker_keys().items())
         if (key.update != "internal" or name in layers.config.originals) and name not in hidden
     ]
-    unknown = [name for name in (*layers.config.unknown_keys, *layers.merged) if name not in broker_keys()]
-    return known + [_unknown_config(layers, name) for name in dict.fromkeys(unknown)]
+    others = [name for name in (*layers.config.unknown_keys, *layers.merged) if name not in broker_keys()]
+    others += filter(is_of_a_listener, layers.config.given)
+    return known + [_other_config(layers, name) for name in dict.fromkeys(others)]
 
 
 def cluster_broker_configs(layers: BrokerLayers) -> list[EffectiveConfig]:
@@ -162,6 +171,22 @@ def _broker_config(layers: BrokerLayers, key: ConfigKey) -> EffectiveConfig:
     synonyms = layers.synonyms(key.name)
     value = _shown(key, layers.config.text(key.name, layers.merged))
     return EffectiveConfig(key, value, synonyms[0].source if synonyms else ConfigSource.DEFAULT_CONFIG, synonyms)
+
+
+def _other_config(layers: BrokerLayers, name: str) -> EffectiveConfig:
+    key = key_of_listener(name) if is_of_a_listener(name) else None
+    return _unknown_config(layers, name) if key is None else _config_of_listener(layers, name, key)
+
+
+def _config_of_listener(layers: BrokerLayers, name: str, key: ConfigKey) -> EffectiveConfig:
+    """Describe what is set for one listener; without that the default of the key without a listener counts."""
+    values: list[tuple[str, str | None, ConfigSource]] = [
+        (name, layers.merged.get(name), ConfigSource.DYNAMIC_BROKER_CONFIG),
+        (name, layers.config.given.get(name), ConfigSource.STATIC_BROKER_CONFIG),
+        (key.name, key.default, ConfigSource.DEFAULT_CONFIG),
+    ]
+    synonyms = tuple(Synonym(under, _shown(key, text), source) for under, text, source in values if text is not None)
+    return EffectiveConfig(replace(key, name=name, update="static"), synonyms[0].value, synonyms[0].source, synonyms)
 
 
 def _unknown_config(layers: BrokerLayers, name: str) -> EffectiveConfig:

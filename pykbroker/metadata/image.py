@@ -26,13 +26,17 @@ from pykbroker.protocol.messages.metadata_records import (
     RegisterBrokerRecord,
     RegisterControllerRecord,
     RemoveTopicRecord,
+    RemoveUserScramCredentialRecord,
     TopicRecord,
     UnregisterBrokerRecord,
+    UserScramCredentialRecord,
 )
 from pykbroker.protocol.schema import Message
+from pykbroker.security.sasl.scram_credential import ScramCredential
 
 from .partition_state import PartitionState
 from .registrations import BrokerRegistration, ControllerRegistration
+from .scram_records import scram_credential, scram_record
 from .unsupported_records import RecordKey, client_quotas, keep, kinds, security_records
 
 METADATA_VERSION = "metadata.version"
@@ -87,7 +91,7 @@ class ImageChanges:
     configs: dict[ConfigResource, None] = field(default_factory=dict)
     brokers: dict[int, None] = field(default_factory=dict)
     others: bool = False
-    """Features, producer ids, controllers."""
+    """Features, producer ids, controllers, SCRAM credentials."""
 
     def __bool__(self) -> bool:
         return bool(self.partitions or self.deleted_topics or self.configs or self.brokers or self.others)
@@ -134,6 +138,7 @@ class MetadataImage:
         self._topics_by_id: dict[bytes, TopicState] = {}
         self._brokers: dict[int, BrokerRegistration] = {}
         self._configs: dict[ConfigResource, dict[str, str]] = {}
+        self._scram_credentials: dict[tuple[int, str], ScramCredential] = {}
         self._unsupported: dict[RecordKey, Message] = {}
         self._transaction: list[Message] | None = None
         self._generation = 0
@@ -153,6 +158,11 @@ class MetadataImage:
     @property
     def configs(self) -> Mapping[ConfigResource, Mapping[str, str]]:
         return self._configs
+
+    @property
+    def scram_credentials(self) -> Mapping[tuple[int, str], ScramCredential]:
+        """The credentials by the number of their mechanism and the name of their user (KIP-554)."""
+        return self._scram_credentials
 
     def topic(self, name: str) -> TopicState | None:
         return self._topics_by_name.get(name)
@@ -228,6 +238,7 @@ class MetadataImage:
             self._brokers,
             self.controllers,
             self._configs,
+            self._scram_credentials,
             self.features,
             self.next_producer_id,
             self._unsupported,
@@ -254,7 +265,11 @@ class MetadataImage:
         yield from client_quotas(self._unsupported)
         if self.next_producer_id:
             yield ProducerIdsRecord(broker_id=-1, broker_epoch=-1, next_producer_id=self.next_producer_id)
-        yield from security_records(self._unsupported)
+        yield from security_records(self._unsupported, self._scram_records())
+
+    def _scram_records(self) -> Iterator[Message]:
+        for (mechanism, name), credential in self._scram_credentials.items():
+            yield scram_record(name, mechanism, credential)
 
     # Replaying.
 
@@ -301,6 +316,7 @@ class MetadataImage:
             self._topics_by_id = dict(self._topics_by_id)
             self._brokers = dict(self._brokers)
             self._configs = dict(self._configs)
+            self._scram_credentials = dict(self._scram_credentials)
             self._unsupported = dict(self._unsupported)
             self._shared = False
 
@@ -404,6 +420,14 @@ class MetadataImage:
                     partitions[index] = replace(partition, eligible_leader_replicas=(), last_known_elr=())
                     changes.partitions[topic.topic_id, index] = None
 
+    def _scram_credential(self, record: UserScramCredentialRecord, changes: ImageChanges) -> None:
+        self._scram_credentials[record.mechanism, record.name] = scram_credential(record)
+        changes.others = True
+
+    def _remove_scram_credential(self, record: RemoveUserScramCredentialRecord, changes: ImageChanges) -> None:
+        self._scram_credentials.pop((record.mechanism, record.name), None)
+        changes.others = True
+
     def _no_op(self, record: NoOpRecord, changes: ImageChanges) -> None:
         """Written so that a quiet log moves on."""
 
@@ -421,5 +445,7 @@ _APPLY: dict[type[Message], Callable[[MetadataImage, Any, ImageChanges], None]] 
     FeatureLevelRecord: MetadataImage._feature_level,
     ProducerIdsRecord: MetadataImage._producer_ids,
     ClearElrRecord: MetadataImage._clear_elr,
+    UserScramCredentialRecord: MetadataImage._scram_credential,
+    RemoveUserScramCredentialRecord: MetadataImage._remove_scram_credential,
     NoOpRecord: MetadataImage._no_op,
 }

@@ -1,4 +1,4 @@
-"""Metadata records that are kept but not served: client quotas, ACLs, SCRAM credentials and delegation tokens.
+"""Metadata records that are kept but not served: client quotas, ACLs and delegation tokens.
 
 A directory that Apache Kafka wrote may hold such records. They mean nothing to this node, but a snapshot takes the
 place of the log and must not lose them: the latest record of each entity is kept as it came.
@@ -6,7 +6,7 @@ place of the log and must not lose them: the latest record of each entity is kep
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from pykbroker.protocol.messages.metadata_records import (
@@ -15,21 +15,15 @@ from pykbroker.protocol.messages.metadata_records import (
     DelegationTokenRecord,
     RemoveAccessControlEntryRecord,
     RemoveDelegationTokenRecord,
-    RemoveUserScramCredentialRecord,
-    UserScramCredentialRecord,
 )
 from pykbroker.protocol.schema import Message
 
 RecordKey = tuple[type[Message], object]
 """The entity that a record describes: the type of its record and its key."""
 
-_BEHIND_PRODUCER_IDS: Final = (AccessControlEntryRecord, UserScramCredentialRecord, DelegationTokenRecord)
-
-
 _NAMES: Final[dict[type[Message], str]] = {
     ClientQuotaRecord: "client quotas",
     AccessControlEntryRecord: "ACLs",
-    UserScramCredentialRecord: "SCRAM credentials",
     DelegationTokenRecord: "delegation tokens",
 }
 
@@ -44,10 +38,6 @@ def keep(kept: dict[RecordKey, Message], record: Message) -> None:
             _put(kept, (AccessControlEntryRecord, record.id), record)
         case RemoveAccessControlEntryRecord():
             _put(kept, (AccessControlEntryRecord, record.id), None)
-        case UserScramCredentialRecord():
-            _put(kept, (UserScramCredentialRecord, (record.name, record.mechanism)), record)
-        case RemoveUserScramCredentialRecord():
-            _put(kept, (UserScramCredentialRecord, (record.name, record.mechanism)), None)
         case DelegationTokenRecord():
             _put(kept, (DelegationTokenRecord, record.token_id), record)
         case RemoveDelegationTokenRecord():
@@ -58,10 +48,11 @@ def client_quotas(kept: Mapping[RecordKey, Message]) -> Iterator[Message]:
     return _of_type(kept, ClientQuotaRecord)
 
 
-def security_records(kept: Mapping[RecordKey, Message]) -> Iterator[Message]:
-    """Return the security records in the order of Kafka's snapshots."""
-    for record_type in _BEHIND_PRODUCER_IDS:
-        yield from _of_type(kept, record_type)
+def security_records(kept: Mapping[RecordKey, Message], scram_records: Iterable[Message]) -> Iterator[Message]:
+    """Return the security records in the order of Kafka's snapshots. scram_records: those of SCRAM credentials."""
+    yield from _of_type(kept, AccessControlEntryRecord)
+    yield from scram_records
+    yield from _of_type(kept, DelegationTokenRecord)
 
 
 def kinds(kept: Mapping[RecordKey, Message]) -> list[str]:

@@ -1,1 +1,5 @@
-"""Rules of security that know no sockets: `tls`, the settings, stores, contexts and names of TLS."""
+"""Rules of security that know no sockets and no Trio: who a client is, and with which keys.
+
+- `tls`: settings, stores, contexts and names of TLS.
+- `sasl`: the mechanisms, and the order of requests before a client is known.
+"""

@@ -202,6 +202,7 @@ class ApiNode:
             controller_channel=controller,
             broker_watch=None,
             image_conditions=cast(Any, None),
+            tls=None,
             partitions=self.replicas,
             groups=self.groups,
             transactions=self.transactions,

@@ -117,9 +117,12 @@ def test_every_command_has_help_and_the_local_broker_as_its_default(name: str) -
 def test_a_security_protocol_that_is_not_spoken_is_refused(tmp_path: object) -> None:
     path = f"{tmp_path}/client.properties"
     with open(path, "w", encoding="utf-8") as file:
-        file.write("security.protocol=SASL_SSL\n")
+        file.write("security.protocol=TLS\n")
     result = CliRunner().invoke(main, ["topics", "--list", "--command-config", path])
-    assert result.stderr == "Error: security.protocol SASL_SSL is not supported yet, only PLAINTEXT\n"
+    assert (
+        result.stderr
+        == "Error: security.protocol TLS is unknown, allowed are PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL\n"
+    )
 
 
 def test_config_pairs_keep_bracketed_values_together() -> None:

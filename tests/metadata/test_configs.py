@@ -87,7 +87,16 @@ REFUSED: list[tuple[int, str, Change, int, str]] = [
     (BROKER, "1", ("listeners", SET, "PLAINTEXT://127.0.0.1:1"), 42, "Cannot update these configs dynamically"),
     (BROKER, "1", ("principal.builder.class", SET, "x"), 40, "principal.builder.class: pykbroker does not serve this"),
     (BROKER, "", ("max.connection.creation.rate", SET, "5"), 40, "max.connection.creation.rate: pykbroker does not"),
-    (BROKER, "1", ("listener.name.a.ssl.keystore.location", SET, "x"), 40, "would be open where it is meant to be"),
+    (BROKER, "1", ("listener.name.a.sasl.login.class", SET, "x"), 40, "would be open where it is meant to be"),
+    (
+        BROKER,
+        "",
+        ("listener.name.a.ssl.keystore.location", SET, "x"),
+        42,
+        "Cannot update these configs at default clus",
+    ),
+    (BROKER, "1", ("listener.name.a.ssl.client.auth", SET, "maybe"), 42, "Invalid value maybe for configuration ssl."),
+    (BROKER, "1", ("ssl.enabled.protocols", SET, "TLSv1.3"), 42, "Invalid value org.apache.kafka.common."),
     (3, "x", ("x", SET, "x"), 42, "Unknown resource type 3"),
     (16, "g", ("consumer.session.timeout.ms", SET, "45000"), 42, "Unknown resource type 16"),
 ]

@@ -15,11 +15,12 @@ from dataclasses import dataclass
 
 from pykbroker.config import ConfigurationError, InvalidValue
 
+from . import dh_group
 from .cipher_suites import OPENSSL_NAMES, TLS_1_3_SUITES
 from .identity import Identity
 from .own_keys import chosen_keys, openssl_reason
 from .settings import TlsSettings
-from .store_contents import StoreContents, UnreadableStore
+from .store_contents import KeyPasswordRefused, StoreContents, UnreadableStore
 from .stores import key_store, trust_store
 
 logger = logging.getLogger(__name__)
@@ -46,9 +47,13 @@ def server_context(settings: TlsSettings) -> ServerTls:
         raise ConfigurationError(f"A listener with TLS has no key store: {location} is not given, nor {key}")
     context = _context(ssl.PROTOCOL_TLS_SERVER, settings, settings.enabled_protocols)
     context.num_tickets = _TICKETS
+    if any(OPENSSL_NAMES.get(each, "").startswith("DHE-") for each in settings.cipher_suites):
+        dh_group.load_into(context)
     context.verify_mode = _CLIENT_AUTH[settings.client_auth]
     if settings.client_auth != "none":
         _trust(context, settings, ssl.Purpose.CLIENT_AUTH)
+    else:
+        trust_store(settings)  # a store that cannot be read is refused, as by Kafka, though nobody is asked
     return ServerTls(context, _offer_keys(context, settings, store))
 
 
@@ -116,5 +121,8 @@ def _offer_keys(context: ssl.SSLContext, settings: TlsSettings, store: StoreCont
                 logger.warning("%s=%s: the certificate of %s %s", name, shown, each.alias, each.invalid_because)
             each.load_into(context)
         return Identity.of(store)
+    except KeyPasswordRefused as error:
+        reason = f"{error}; see {settings.name_of('ssl.key.password')}"
+        raise InvalidValue(name, shown, reason) from None
     except UnreadableStore as error:
         raise InvalidValue(name, shown, str(error)) from None

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+INTEGER = 0x02
 OCTET_STRING = 0x04
 OBJECT_IDENTIFIER = 0x06
 SEQUENCE = 0x30
@@ -95,6 +96,15 @@ def read_element(data: bytes, at: int, depth: int = 0) -> tuple[Element, int]:
     if end > len(data):
         raise MalformedDer("cut short")
     return Element(tag, data[start:end], data[at:end]), end
+
+
+def encoded(tag: int, content: bytes) -> bytes:
+    """Return one element as DER."""
+    size = len(content)
+    if size < _INDEFINITE:
+        return bytes([tag, size]) + content
+    length = size.to_bytes((size.bit_length() + 7) // 8, "big")
+    return bytes([tag, _INDEFINITE | len(length)]) + length + content
 
 
 def _indefinite(data: bytes, at: int, depth: int) -> tuple[Element, int]:

@@ -6,6 +6,8 @@ end is escaped, too, and the bytes of every kind of string are taken for UTF-8.
 
 from __future__ import annotations
 
+import re
+
 from .der import SEQUENCE, Element, MalformedDer, parse
 
 _LONGEST = 8192
@@ -26,6 +28,8 @@ _STRINGS = {0x0C, 0x13, 0x14, 0x16, 0x1B, 0x1E}
 """UTF8String, PrintableString, T61String, IA5String, GeneralString, BMPString."""
 _ESCAPED = frozenset(',=+<>#;"\\')
 _BLANKS = " \r"
+_HALF_PAIRS = re.compile(rb"\xed[\xa0-\xbf][\x80-\xbf]?")
+_REPLACEMENT = "\ufffd".encode()
 _VERSION = 0xA0
 
 
@@ -78,7 +82,12 @@ def _attribute(attribute: Element) -> str:
     keyword = _KEYWORDS.get(oid)
     if keyword is None or value.tag not in _STRINGS:
         return f"{keyword or oid}=#{value.encoded.hex()}"
-    return f"{keyword}={_escaped(value.content.decode(errors='replace'))}"
+    return f"{keyword}={_escaped(_decoded(value.content))}"
+
+
+def _decoded(content: bytes) -> str:
+    """Return a text in which one sign stands for each malformed sequence, half a pair of UTF-16 among them."""
+    return _HALF_PAIRS.sub(_REPLACEMENT, content).decode(errors="replace")
 
 
 def _escaped(text: str) -> str:

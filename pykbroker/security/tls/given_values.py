@@ -69,8 +69,11 @@ class GivenValues:
                 return known
         raise InvalidValue(self.name(key), text, f"one of {', '.join(STORE_TYPES)}")
 
-    def client_auth(self) -> str:
-        return str(self._parsed("ssl.client.auth"))
+    def client_auth(self, *, needs_prefix: bool) -> str:
+        """Return the value, or the default in place of one without a prefix that needs one."""
+        key = "ssl.client.auth"
+        value = str(self._parsed(key))
+        return "none" if needs_prefix and key not in self.names else value
 
     def enabled_protocols(self) -> tuple[str, ...]:
         """Return those that can be served, in the order of SERVED_PROTOCOLS. None given are all."""

@@ -10,7 +10,17 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from .der import MalformedDer, parse
-from .store_contents import WRONG_PASSWORD, KeyEntry, StoreContents, TrustedEntry, UnreadableStore, load_pkcs8
+from .store_contents import (
+    WRONG_KEY_PASSWORD,
+    WRONG_PASSWORD,
+    KeyEntry,
+    KeyPasswordRefused,
+    PasswordRefused,
+    StoreContents,
+    TrustedEntry,
+    UnreadableStore,
+    load_pkcs8,
+)
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.types import PrivateKeyTypes
@@ -27,7 +37,7 @@ def read_jks(data: bytes, password: str | None) -> StoreContents:
     """Return the entries. Without a password nothing tells whether the file was changed. Raises UnreadableStore."""
     content, digest = data[:-_DIGEST_SIZE], data[-_DIGEST_SIZE:]
     if password is not None and not hmac.compare_digest(_sha1(_wide(password) + _WHITENER + content), digest):
-        raise UnreadableStore(WRONG_PASSWORD)
+        raise PasswordRefused(WRONG_PASSWORD)
     try:
         return _Reader(content).contents()
     except (IndexError, UnicodeDecodeError):
@@ -105,7 +115,7 @@ def _unprotected(protected: bytes, password: str) -> bytes:
         key += block
     plain = bytes(one ^ other for one, other in zip(body, key, strict=False))
     if not hmac.compare_digest(_sha1(secret + plain), digest):
-        raise UnreadableStore("its key cannot be opened with that password, or is damaged")
+        raise KeyPasswordRefused(WRONG_KEY_PASSWORD)
     return plain
 
 

@@ -6,15 +6,12 @@ several keys of one kind the first that is valid now is taken, in the order of t
 
 from __future__ import annotations
 
-import os
 import ssl
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from .file_in_memory import file_in_memory
 from .pem import armored
 from .store_contents import KeyEntry, StoreContents, UnreadableStore
 
@@ -40,7 +37,7 @@ class OwnKey:
         """Raises UnreadableStore where OpenSSL refuses the key or its certificate, such as a key that is too small."""
         certificates = "".join(armored("CERTIFICATE", each) for each in self.chain)
         try:
-            with _private_file((certificates + armored("PRIVATE KEY", self.pkcs8)).encode()) as path:
+            with file_in_memory((certificates + armored("PRIVATE KEY", self.pkcs8)).encode()) as path:
                 context.load_cert_chain(path)
         except ssl.SSLError as error:
             raise UnreadableStore(f"OpenSSL refuses the certificate of {self.alias}: {openssl_reason(error)}") from None
@@ -95,20 +92,3 @@ def _invalid_because(certificate: Certificate) -> str:
     if now < certificate.not_valid_before_utc:
         return f"is not valid before {certificate.not_valid_before_utc:%Y-%m-%d}"
     return ""
-
-
-@contextmanager
-def _private_file(content: bytes) -> Iterator[str]:
-    """Yield the path of a file in memory, or of one without a name where the system has no such files.
-
-    OpenSSL is handed keys by a path alone, and a key does not belong on a disk.
-    """
-    if hasattr(os, "memfd_create"):
-        with open(os.memfd_create("key", os.MFD_CLOEXEC), "wb", buffering=0) as file:
-            file.write(content)
-            yield f"/proc/self/fd/{file.fileno()}"
-    else:
-        with tempfile.NamedTemporaryFile() as named:
-            named.write(content)
-            named.flush()
-            yield named.name

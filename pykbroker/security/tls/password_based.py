@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from . import rc2
 from .der import OCTET_STRING, Element, MalformedDer
-from .store_contents import WRONG_PASSWORD, UnreadableStore
+from .store_contents import WRONG_PASSWORD, PasswordRefused, UnreadableStore
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.ciphers import CipherAlgorithm
@@ -47,21 +47,22 @@ def decrypt(algorithm: Element, data: bytes, password: str) -> bytes:
         raise UnreadableStore(f"it is encrypted by {oid.oid}, which is not supported")
     padding = padded[-1] if padded else 0
     if not 1 <= padding <= 16 or padded[-padding:] != bytes([padding]) * padding:
-        raise UnreadableStore(WRONG_PASSWORD)
+        raise PasswordRefused(WRONG_PASSWORD)
     return padded[:-padding]
 
 
 def derive(password: str, salt: bytes, iterations: int, purpose: int, size: int, digest: str) -> bytes:
     """Return `size` bytes for a purpose, key, vector or MAC, as in appendix B of RFC 7292. Raises UnreadableStore."""
     check_iterations(iterations)
-    block_size = hashlib.new(digest, usedforsecurity=False).block_size
+    hashed = getattr(hashlib, digest)
+    block_size = hashed().block_size
     secret = f"{password}\0".encode("utf-16-be")
     inputs = _stretched(salt, block_size) + _stretched(secret, block_size)
     derived = b""
     while len(derived) < size:
         block = bytes([purpose]) * block_size + inputs
         for _ in range(iterations):
-            block = hashlib.new(digest, block, usedforsecurity=False).digest()
+            block = hashed(block).digest()
         derived += block
         addend = int.from_bytes(_stretched(block, block_size)[:block_size], "big") + 1
         inputs = b"".join(

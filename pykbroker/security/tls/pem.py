@@ -19,19 +19,39 @@ _PKCS8 = (_KEY, "ENCRYPTED PRIVATE KEY")
 _KEY_ALIAS = "kafka"
 
 
-def read_key_store(key_text: str, chain_text: str) -> StoreContents:
-    """Return the one key and its chain, which may stand in one text. Raises UnreadableStore."""
-    keys = [(label, der) for label, der in _blocks(key_text) if label.endswith(_KEY)]
+def read_key_store(text: str) -> StoreContents:
+    """Return the one key of a text and its chain. Raises UnreadableStore."""
+    return key_store(read_key(text), read_chain(text))
+
+
+def key_store(key: bytes, chain: tuple[bytes, ...]) -> StoreContents:
+    """Return the contents of a key store that was given as two texts."""
+    return StoreContents(keys=(KeyEntry(_KEY_ALIAS, chain, lambda password: load_pkcs8(key, password)),))
+
+
+def read_key(text: str) -> bytes:
+    """Return the one private key of a text as PKCS#8, which may be encrypted. Raises UnreadableStore."""
+    keys = [(label, der) for label, der in _blocks(text) if label.endswith(_KEY)]
     if len(keys) != 1:
         raise UnreadableStore(
             f"it has {len(keys)} private keys, where one belongs" if keys else "no private key is in it"
         )
     label, der = keys[0]
     if label not in _PKCS8:
-        raise UnreadableStore(f"its key is a {label}, where PKCS#8 belongs (openssl pkcs8 -topk8 makes it)")
-    chain = certificates(chain_text)
-    _check_chain(chain)
-    return StoreContents(keys=(KeyEntry(_KEY_ALIAS, chain, lambda password: load_pkcs8(der, password)),))
+        raise UnreadableStore(f"its key is of the kind {label}, where PKCS#8 belongs (openssl pkcs8 -topk8 makes it)")
+    return der
+
+
+def read_chain(text: str) -> tuple[bytes, ...]:
+    """Return the certificates of a text, which Java wants in the order of a chain. Raises UnreadableStore."""
+    chain = certificates(text)
+    try:
+        follows = all(issuer(chain[at]).encoded == subject(chain[at + 1]).encoded for at in range(len(chain) - 1))
+    except MalformedDer as error:
+        raise UnreadableStore(f"a certificate in it is malformed: {error}") from None
+    if not follows or len(set(chain)) < len(chain):
+        raise UnreadableStore("its certificates are no chain: the key's own comes first, then the one of each issuer")
+    return chain
 
 
 def read_trust_store(text: str) -> StoreContents:
@@ -74,13 +94,3 @@ def _decoded(body: str) -> bytes:
         return binascii.a2b_base64("".join("".join(without_headers).split()), strict_mode=True)
     except ValueError:
         raise UnreadableStore("a block of PEM in it is not Base64") from None
-
-
-def _check_chain(chain: tuple[bytes, ...]) -> None:
-    """Raises UnreadableStore unless each certificate is followed by that of its issuer, as Java wants it."""
-    try:
-        follows = all(issuer(chain[at]).encoded == subject(chain[at + 1]).encoded for at in range(len(chain) - 1))
-    except MalformedDer as error:
-        raise UnreadableStore(f"a certificate in it is malformed: {error}") from None
-    if not follows or len(set(chain)) < len(chain):
-        raise UnreadableStore("its certificates are no chain: the key's own comes first, then the one of each issuer")

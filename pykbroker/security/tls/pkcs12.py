@@ -14,7 +14,15 @@ from typing import TYPE_CHECKING
 from .der import Element, MalformedDer, parse
 from .distinguished_names import issuer, subject
 from .password_based import MAC_KEY, decrypt, derive
-from .store_contents import WRONG_PASSWORD, KeyEntry, StoreContents, TrustedEntry, UnreadableStore, load_pkcs8
+from .store_contents import (
+    WRONG_PASSWORD,
+    KeyEntry,
+    PasswordRefused,
+    StoreContents,
+    TrustedEntry,
+    UnreadableStore,
+    load_pkcs8,
+)
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.types import PrivateKeyTypes
@@ -75,7 +83,7 @@ def _check_mac(mac: Element, content: bytes, password: str) -> None:
     rounds = iterations[0].integer if iterations else 1
     key = derive(password, salt.octets, rounds, MAC_KEY, size, name)
     if not hmac.compare_digest(hmac.digest(key, content, name), digest.octets):
-        raise UnreadableStore(WRONG_PASSWORD)
+        raise PasswordRefused(WRONG_PASSWORD)
 
 
 def _data_of(info: Element) -> bytes:
@@ -92,7 +100,7 @@ def _bags_of(info: Element, password: str | None) -> Iterator[_Bag]:
     _, encrypted = info.children[1].children[0].children
     _, algorithm, text = encrypted.children
     if password is None:
-        raise UnreadableStore("it is encrypted and has no password")
+        raise PasswordRefused("it is encrypted")
     yield from _bags_in(parse(decrypt(algorithm, text.octets, password)))
 
 

@@ -11,6 +11,7 @@ __all__ = ["KEY", "NoRuleMatches", "PrincipalMapper", "UnusableName", "distingui
 
 KEY = "ssl.principal.mapping.rules"
 
+_SHOWN = 256
 _LINE_ENDS = re.compile("[\n\r\x85\u2028\u2029]")
 """None is a `.` in Java, and all but the first are one in RE2."""
 
@@ -34,4 +35,4 @@ class PrincipalMapper:
                 if name is not None:
                     return name
         rules = ", ".join(rule.text for rule in self._rules)
-        raise NoRuleMatches(f"No rules apply to {distinguished_name!r}, rules [{rules}]")
+        raise NoRuleMatches(f"No rules apply to {distinguished_name[:_SHOWN]!r}, rules [{rules}]")

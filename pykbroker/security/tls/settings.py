@@ -41,11 +41,12 @@ class TlsSettings:
     names: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
-    def of(cls, values: Mapping[str, str], *, prefix: str = "") -> TlsSettings:
+    def of(cls, values: Mapping[str, str], *, prefix: str = "", over_sasl: bool = False) -> TlsSettings:
         """Return the settings of a listener or client. Raises ConfigurationError, in one line that names the key.
 
         values: texts by Kafka's keys. prefix: `listener.name.<lower case name>.`; a key with it wins over the one
-        without (Kafka's `valuesWithPrefixOverride`).
+        without (Kafka's `valuesWithPrefixOverride`). over_sasl: clients of the listener authenticate by SASL, and
+        `ssl.client.auth` counts for it with the prefix alone (KIP-684).
         """
         given = GivenValues(values, prefix)
         given.refuse_unserved()
@@ -63,7 +64,7 @@ class TlsSettings:
             truststore_location=given.path("ssl.truststore.location"),
             truststore_password=given.text("ssl.truststore.password"),
             truststore_certificates=given.text("ssl.truststore.certificates"),
-            client_auth=given.client_auth(),
+            client_auth=given.client_auth(needs_prefix=over_sasl),
             enabled_protocols=given.enabled_protocols(),
             protocol=given.protocol(),
             cipher_suites=given.cipher_suites(),

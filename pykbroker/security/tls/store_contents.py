@@ -17,7 +17,16 @@ class UnreadableStore(Exception):
     """A store that cannot be used. The text is a reason without the name of the file, and without a secret."""
 
 
+class PasswordRefused(UnreadableStore):
+    """A store that its password does not open, or that has none where one belongs."""
+
+
+class KeyPasswordRefused(UnreadableStore):
+    """A private key that its password does not open, or that has none where one belongs."""
+
+
 WRONG_PASSWORD = "its password is wrong, or the file is damaged"
+WRONG_KEY_PASSWORD = "its key cannot be opened with its password, or is damaged"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,10 +67,11 @@ def load_pkcs8(der: bytes, password: str | None) -> PrivateKeyTypes:
     try:
         return load_der_private_key(der, None if password is None else password.encode())
     except TypeError:
-        reason = "is encrypted and has no password" if password is None else "has a password and is not encrypted"
-        raise UnreadableStore(f"its key {reason}") from None
+        reason = "its key is encrypted" if password is None else "its key has a password and is not encrypted"
+        raise KeyPasswordRefused(reason) from None
     except UnsupportedAlgorithm as error:
         raise UnreadableStore(f"its key cannot be read: {error}") from None
     except ValueError:
-        reason = "is no PKCS#8" if password is None else "cannot be opened with that password, or is damaged"
-        raise UnreadableStore(f"its key {reason}") from None
+        if password is None:
+            raise UnreadableStore("its key is no PKCS#8, or is damaged") from None
+        raise KeyPasswordRefused(WRONG_KEY_PASSWORD) from None

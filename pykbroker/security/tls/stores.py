@@ -8,6 +8,8 @@ from __future__ import annotations
 import logging
 import os
 import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from pykbroker.config import InvalidValue
 
@@ -15,7 +17,7 @@ from . import jks, pem, pkcs12
 from .jks import read_jks
 from .pkcs12 import read_pkcs12
 from .settings import TlsSettings
-from .store_contents import StoreContents, UnreadableStore
+from .store_contents import PasswordRefused, StoreContents, UnreadableStore
 
 logger = logging.getLogger(__name__)
 
@@ -25,36 +27,30 @@ _JCEKS = bytes.fromhex("cececece")
 
 def key_store(settings: TlsSettings) -> StoreContents | None:
     """Return what is in the key store; None where no key store is given. Raises ConfigurationError."""
-    if settings.keystore_key is not None:
-        name = settings.name_of("ssl.keystore.key")
-        try:
-            return pem.read_key_store(settings.keystore_key, settings.keystore_certificate_chain or "")
-        except UnreadableStore as error:
-            raise InvalidValue(name, "[hidden]", str(error)) from None
+    if settings.keystore_key is not None and settings.keystore_certificate_chain is not None:
+        with _named(settings, "ssl.keystore.key"):
+            key = pem.read_key(settings.keystore_key)
+        with _named(settings, "ssl.keystore.certificate.chain"):
+            return pem.key_store(key, pem.read_chain(settings.keystore_certificate_chain))
     location = settings.keystore_location
     if location is None:
         return None
-    try:
+    with _named(settings, "ssl.keystore.location", location):
         data = _read_file(location, is_secret=True)
         if settings.keystore_type == "PEM":
-            text = data.decode("latin-1")
-            return pem.read_key_store(text, text)
+            return pem.read_key_store(data.decode("latin-1"))
         return _java_store(data, settings.keystore_password, settings.keystore_type)
-    except UnreadableStore as error:
-        raise InvalidValue(settings.name_of("ssl.keystore.location"), location, str(error)) from None
 
 
 def trust_store(settings: TlsSettings) -> StoreContents | None:
     """Return what is in the trust store; None where no trust store is given. Raises ConfigurationError."""
     if settings.truststore_certificates is not None:
-        try:
+        with _named(settings, "ssl.truststore.certificates"):
             return pem.read_trust_store(settings.truststore_certificates)
-        except UnreadableStore as error:
-            raise InvalidValue(settings.name_of("ssl.truststore.certificates"), "[hidden]", str(error)) from None
     location = settings.truststore_location
     if location is None:
         return None
-    try:
+    with _named(settings, "ssl.truststore.location", location):
         data = _read_file(location, is_secret=False)
         if settings.truststore_type == "PEM":
             return pem.read_trust_store(data.decode("latin-1"))
@@ -62,8 +58,18 @@ def trust_store(settings: TlsSettings) -> StoreContents | None:
         if not contents.anchors:
             raise UnreadableStore("no certificate in it is a trusted one (keytool -importcert makes it one)")
         return contents
+
+
+@contextmanager
+def _named(settings: TlsSettings, key: str, shown: str = "[hidden]") -> Iterator[None]:
+    """Tell the errors of a store as those of the value that names it."""
+    try:
+        yield
+    except PasswordRefused as error:
+        password = settings.name_of(key.replace("location", "password"))
+        raise InvalidValue(settings.name_of(key), shown, f"{error}; see {password}") from None
     except UnreadableStore as error:
-        raise InvalidValue(settings.name_of("ssl.truststore.location"), location, str(error)) from None
+        raise InvalidValue(settings.name_of(key), shown, str(error)) from None
 
 
 def _java_store(data: bytes, password: str | None, store_type: str) -> StoreContents:

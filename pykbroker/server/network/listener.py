@@ -12,10 +12,11 @@ import trio
 
 from ..runtime.log_lines import RateLimitedLog, printable
 from ..runtime.loop_monitor import REQUESTER
-from .connection import Connection
+from .connection import Connection, FrameDispatcher
 from .dispatch import Dispatcher
 from .handlers import ConnectionState
 from .receive_buffer import BufferPool, ReceiveBuffer
+from .sasl_gate import AUTHENTICATION_S, ListenerSasl
 from .tls_transport import HandshakeFailed, TlsTransport
 from .transport import Acceptor, Transport
 
@@ -53,7 +54,8 @@ class Listener:
     """The listener has a task for each connection, and three keepers: for idle connections, for peers that have left,
     and for memory.
 
-    tls: wraps each connection, and has the client's principal when hands are shaken; None on a plaintext listener.
+    tls: wraps each connection, and has the client's principal when hands are shaken; None without TLS. sasl: how
+    clients authenticate; None where the listener asks nobody who he is.
     """
 
     def __init__(
@@ -65,6 +67,7 @@ class Listener:
         pool: BufferPool,
         refusals: RateLimitedLog,
         tls: ListenerTls | None = None,
+        sasl: ListenerSasl | None = None,
     ) -> None:
         self.name = name
         self._tls = tls
@@ -75,6 +78,7 @@ class Listener:
         self._memory = pool.memory
         self._memory.on_excess.append(self._relieve_memory)
         self._refusals = refusals
+        self._sasl = sasl
         self._accepting = trio.CancelScope()
         self._connections: dict[Connection, str] = {}
         self._connections_of_host: dict[str, int] = {}
@@ -141,7 +145,11 @@ class Listener:
         host = transport.peer.host
         buffer = ReceiveBuffer(self._pool, self._limits.max_request_bytes)
         state = ConnectionState(listener_name=self.name, client_address=host)
-        connection = Connection(transport, state, self._dispatcher, buffer, self._refusals, self._memory)
+        dispatcher: FrameDispatcher = self._dispatcher
+        if self._sasl is not None:
+            state.authentication = trio.CancelScope()
+            dispatcher = self._sasl.gate(self._dispatcher, buffer, state.authentication)
+        connection = Connection(transport, state, dispatcher, buffer, self._refusals, self._memory)
         self._connections[connection] = host
         self._connections_of_host[host] = self._connections_of_host.get(host, 0) + 1
         return connection
@@ -150,7 +158,7 @@ class Listener:
         REQUESTER.set(connection.state)
         try:
             if self._tls is None or await self._shake_hands(self._tls, connection, transport):
-                await connection.serve()
+                await self._serve(connection, transport)
         except Exception:
             _log.exception("connection of %s on listener %s failed", transport.peer, self.name)
         finally:
@@ -159,11 +167,20 @@ class Listener:
             if not self._connections_of_host[host]:
                 del self._connections_of_host[host]
 
+    async def _serve(self, connection: Connection, transport: Transport) -> None:
+        if self._sasl is None:
+            await connection.serve()
+        elif not await self._sasl.serve(connection):
+            reason = f"has not authenticated within {AUTHENTICATION_S:g} s"
+            self._refusals.warning("closed %s on listener %s: %s", transport.peer, self.name, reason)
+
     async def _shake_hands(self, tls: ListenerTls, connection: Connection, transport: Transport) -> bool:
         """Return False where the connection has been closed, which is logged unless the peer itself has left."""
         assert isinstance(transport, TlsTransport)
         try:
-            connection.state.principal = await tls.shake_hands(transport)
+            await transport.shake_hands()
+            if self._sasl is None:
+                connection.state.principal = tls.principal(transport)
         except HandshakeFailed as failure:
             reason = printable(str(failure))
             self._refusals.warning("closed %s on listener %s: %s", transport.peer, self.name, reason)

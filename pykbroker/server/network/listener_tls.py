@@ -21,13 +21,11 @@ class ListenerTls:
     def wrap(self, transport: Transport) -> TlsTransport:
         return TlsTransport(transport, self.server.context, self._handshakes, server_side=True)
 
-    async def shake_hands(self, transport: TlsTransport) -> str:
+    def principal(self, transport: TlsTransport) -> str:
         """The client's principal, such as `User:CN=alice`; a client without a certificate is anonymous.
 
-        Raises HandshakeFailed, also where no rule of `ssl.principal.mapping.rules` matches the certificate's name;
-        `trio.BrokenResourceError` and `trio.ClosedResourceError` as the transport.
+        Raises HandshakeFailed where no rule of `ssl.principal.mapping.rules` matches the certificate's name.
         """
-        await transport.shake_hands()
         certificate = transport.peer_certificate
         if certificate is None:
             return ANONYMOUS

@@ -91,7 +91,7 @@ class Node:
     async def run(self, *, task_status: trio.TaskStatus[NodeReady] = trio.TASK_STATUS_IGNORED) -> None:
         """Serve until `stop`. Raises NeverServed, StartupError or StorageError, possibly in a group."""
         threads = self._environment.threads
-        tls = await threads.run(self._read_tls) if self._config.listeners.secured_names else None
+        tls = await threads.run(self._read_tls) if self._config.listeners.with_tls else None
         with _closing(await self._listen()) as acceptors:
             storage = await threads.run(self._open_storage)
             try:

@@ -15,6 +15,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from pykbroker.config import BrokerConfig, ConfigurationError
+from pykbroker.config.listener_keys import listener_prefix
+from pykbroker.config.listeners import uses_sasl
+from pykbroker.metadata.configs import SSL_STORES
 from pykbroker.metadata.image import BROKER_RESOURCE, ImageChanges, MetadataImage
 from pykbroker.security.tls.contexts import ServerTls, client_context, server_context
 from pykbroker.security.tls.principals import PrincipalMapper
@@ -30,9 +33,6 @@ from ..runtime.threads import Threads
 
 _log = logging.getLogger(__name__)
 
-_OF_STORES = ("ssl.keystore.", "ssl.truststore.", "ssl.key.password")
-"""What may change while the node runs."""
-
 
 @dataclass(frozen=True, slots=True)
 class _Stores:
@@ -46,16 +46,20 @@ class _Stores:
 class SecuredListener:
     """One listener's TLS, and that of the connections that this node makes to others' listener of the same name.
 
-    verifies_itself: nodes reach each other by it, so that its certificate must satisfy its own trust store.
+    static: all keys that the node was given. verifies_itself: nodes reach each other by it, so that its certificate
+    must satisfy its own trust store.
     """
 
-    def __init__(self, name: str, static: Mapping[str, str], *, verifies_itself: bool) -> None:
+    def __init__(self, name: str, security_protocol: str, static: Mapping[str, str], *, verifies_itself: bool) -> None:
         """Read the stores. Raises ConfigurationError."""
         self.name = name
-        self._prefix = f"listener.name.{name.lower()}."
-        self._static = static
+        self._prefix = listener_prefix(name)
+        # Clients of SASL need no certificate, unless the listener's own key says so (`SslChannelBuilder`).
+        self._static = {
+            key: text for key, text in static.items() if not (uses_sasl(security_protocol) and key == "ssl.client.auth")
+        }
         self._verifies_itself = verifies_itself
-        self._stores = _read(TlsSettings.of(static, prefix=self._prefix))
+        self._stores = _read(TlsSettings.of(self._static, prefix=self._prefix))
         self._dynamic: dict[str, str] = {}
         self._listeners: list[ListenerTls] = []
         self._networks: list[TlsNetwork] = []
@@ -78,7 +82,7 @@ class SecuredListener:
             name: text
             for name, text in dynamic.items()
             if name.startswith(self._prefix)
-            and name.removeprefix(self._prefix).startswith("ssl." if at_start else _OF_STORES)
+            and name.removeprefix(self._prefix).startswith("ssl." if at_start else SSL_STORES)
         }
 
     def check(self, dynamic: Mapping[str, str]) -> None:
@@ -140,8 +144,8 @@ class NodeTls:
         listeners = config.listeners
         others = {listeners.inter_broker_name, *listeners.controller_names}
         self._secured: dict[str, SecuredListener] = {
-            name: SecuredListener(name, config.given, verifies_itself=name in others)
-            for name in listeners.secured_names
+            name: SecuredListener(name, protocol, config.given, verifies_itself=name in others)
+            for name, protocol in listeners.with_tls.items()
         }
         self._inter_broker_name = listeners.inter_broker_name
         self._controller_name = listeners.controller_names[0]

@@ -30,7 +30,7 @@ class UnservedSettings:
         if without_effect and without_effect != self._said_without_effect:
             _log.warning("these settings of the cluster have no effect in pykbroker: %s", ", ".join(without_effect))
         self._said_without_effect = without_effect
-        found = [*unserved(settings), *image.unsupported_kinds()]
+        found = [*unserved(settings, at_run_time=True), *image.unsupported_kinds()]
         if found and found != self._said:
             _log.error(
                 "the cluster's metadata has %s, which pykbroker does not serve: nobody is kept out by them", found

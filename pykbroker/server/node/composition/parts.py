@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import count
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from pykbroker.config import BrokerConfig, ListenerConfig
 from pykbroker.protocol.uuids import random_uuid
@@ -28,6 +28,9 @@ from ..handlers import Handlers
 from ..node_storage import NodeStorage
 from .broker import broker_role
 from .quorum import cluster_node, snapshot_generator
+from .sasl import listener_sasl
+
+_ClusterNodeT = TypeVar("_ClusterNodeT", bound=ClusterNode)
 
 if TYPE_CHECKING:
     from ..node_tls import NodeTls
@@ -106,7 +109,7 @@ class _Listening:
     tls: NodeTls | None
 
     def listeners(
-        self, configured: Sequence[ListenerConfig], node: NodeT, handlers: HandlerTable[NodeT]
+        self, configured: Sequence[ListenerConfig], node: _ClusterNodeT, handlers: HandlerTable[_ClusterNodeT]
     ) -> list[Listener]:
         """The listeners of one kind share the memory for requests and the limits of connections."""
         pool = BufferPool(_client_memory(self.config))
@@ -120,7 +123,8 @@ class _Listening:
                 limits,
                 pool,
                 refusals,
-                None if self.tls is None else self.tls.of_listener(each.name),
+                tls=None if self.tls is None else self.tls.of_listener(each.name),
+                sasl=listener_sasl(self.config, each, lambda: node.image, self.environment.clock),
             )
             for each in configured
         ]

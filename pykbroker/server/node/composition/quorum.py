@@ -25,6 +25,7 @@ from ..broker import ClusterNode
 from ..environment import Environment
 from ..node_storage import NodeStorage
 from .raft import raft_driver
+from .sasl import credentials_to_controllers
 
 if TYPE_CHECKING:
     from ..node_tls import NodeTls
@@ -97,7 +98,12 @@ def _controller_channel(
 ) -> ControllerChannel:
     timeout_ms = config.int("request.timeout.ms")
     channel = ControllerChannel(
-        NodeConnections(network, client_id=f"broker-{config.node_id}", request_timeout_ms=timeout_ms),
+        NodeConnections(
+            network,
+            client_id=f"broker-{config.node_id}",
+            request_timeout_ms=timeout_ms,
+            credentials=credentials_to_controllers(config),
+        ),
         local=controller,
         find=partial(_leader_elsewhere, raft),
         timeout_ms=timeout_ms,

@@ -24,6 +24,7 @@ from ...quorum.raft_driver import RaftDriver
 from ..bound_listeners import BoundListener
 from ..environment import Environment
 from ..node_storage import NodeStorage, refusing_start
+from .sasl import credentials_to_controllers
 
 _log = logging.getLogger(__name__)
 
@@ -45,7 +46,12 @@ def raft_driver(
     with refusing_start(), telling(remedy(config)):
         node = _raft_node(config, storage, endpoints, environment.fork_rng())
     timeout_ms = config.int("controller.quorum.request.timeout.ms")
-    connections = NodeConnections(network, client_id=f"raft-client-{config.node_id}", request_timeout_ms=timeout_ms)
+    connections = NodeConnections(
+        network,
+        client_id=f"raft-client-{config.node_id}",
+        request_timeout_ms=timeout_ms,
+        credentials=credentials_to_controllers(config),
+    )
     return RaftDriver(
         node,
         storage.metadata_log,

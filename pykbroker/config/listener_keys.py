@@ -1,0 +1,63 @@
+"""Keys of one listener: `listener.name.<listener>.<key>`, and `listener.name.<listener>.<mechanism>.<key>` of SASL.
+
+Listeners are named in lower case there, as in Kafka (`ListenerName.configPrefix`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+
+from .broker_keys import broker_keys
+from .keys import ConfigKey, InvalidValue
+from .listeners import uses_tls
+
+PREFIX = "listener.name."
+_CLIENT_AUTH = "ssl.client.auth"
+
+
+def listener_prefix(listener: str) -> str:
+    """The beginning of the keys that are given for this listener alone."""
+    return f"{PREFIX}{listener.lower()}."
+
+
+def is_of_a_listener(name: str) -> bool:
+    return name.startswith(PREFIX)
+
+
+def tails(name: str) -> Iterator[str]:
+    """Return all names that the key behind the listener, and perhaps behind a mechanism, may have."""
+    parts = name.removeprefix(PREFIX).split(".")
+    return (".".join(parts[i:]) for i in range(1, len(parts)))
+
+
+def key_of_listener(name: str) -> ConfigKey | None:
+    """The key that is set for one listener by this name; None where nobody knows it."""
+    return next((broker_keys()[each] for each in tails(name) if each in broker_keys()), None)
+
+
+def check_listeners_exist(names: Iterable[str], listeners: Collection[str]) -> None:
+    """Raises InvalidValue where a key that protects is for a listener that nobody has.
+
+    Kafka ignores such a key, and the listener that was meant stays open.
+    """
+    prefixes = tuple(map(listener_prefix, listeners))
+    for name in names:
+        if is_of_a_listener(name) and not name.startswith(prefixes) and any(map(_protects, tails(name))):
+            known = ", ".join(sorted(each.lower() for each in listeners))
+            raise InvalidValue(name, "[hidden]", f"no listener has this name; in lower case they are {known}")
+
+
+def check_client_auth(given: Mapping[str, str], listeners: Mapping[str, str]) -> None:
+    """Raises InvalidValue where a listener is to ask for certificates and has no TLS.
+
+    given: texts by key. listeners: the security protocols of this node's listeners by their names.
+    """
+    for name, text in given.items():
+        own = {f"{listener_prefix(each)}{_CLIENT_AUTH}": protocol for each, protocol in listeners.items()}
+        meant = list(own.values()) if name == _CLIENT_AUTH else [own[name]] if name in own else []
+        if meant and text.strip() not in ("none", "") and not any(map(uses_tls, meant)):
+            raise InvalidValue(name, text, "without TLS a listener sees no certificates; none is the one allowed")
+
+
+def _protects(tail: str) -> bool:
+    return tail.startswith(("ssl.", "sasl."))
