@@ -9,7 +9,7 @@ import pytest
 
 from compat_tests.loop_holds import LONGEST_MS
 
-from .load.attacks import ATTACKS
+from .load.every_attack import ATTACKS
 from .load.measurement import measure
 
 SECONDS = 1.5
@@ -23,6 +23,10 @@ TELLING = (
     "Fetch: 100,000 unknown partitions, 60 that wait",
     "Fetch: clients that leave while it waits",
     "1,000 connections with 1 MB of 100 announced",
+    "TLS: 1,000 half-open handshakes",
+    "TLS: hellos without end, a byte a record",
+    "TLS: data, a byte a record",
+    "TLS: new keys in each record",
 )
 
 

@@ -16,8 +16,6 @@ from compat_tests.waiting import DEADLINE_S
 from .reasons import SERVED, reason_in
 from .tls_clients import Connection, NoReason
 
-_PATIENCE_S = 3
-"""With a broker that is not expected to answer, and that does not say no either."""
 _READ_AT_ONCE_MS = 500
 SERIALIZER = "org.apache.kafka.common.serialization.ByteArraySerializer"
 DESERIALIZER = "org.apache.kafka.common.serialization.ByteArrayDeserializer"
@@ -47,7 +45,7 @@ class JavaClients:
         """An outcome, as in `tls_clients`: the exceptions from the outermost one inwards, and the reason."""
         from py4j.protocol import Py4JJavaError
 
-        timeout_ms = str(int((DEADLINE_S if connection.is_served else _PATIENCE_S) * 1000))
+        timeout_ms = str(int(connection.patience_s * 1000))
         timeouts = {"default.api.timeout.ms": timeout_ms, "request.timeout.ms": timeout_ms}
         admin = self._kafka.clients.admin.Admin.create(self._properties(connection, timeouts))
         try:

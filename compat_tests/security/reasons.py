@@ -12,7 +12,6 @@ UNKNOWN_AUTHORITY = "the broker's certificate is of an unknown authority"
 NOT_VERIFIED = "the broker's certificate cannot be verified"
 REFUSED = "the broker refuses the certificate"
 NO_COMMON_VERSION = "the broker refuses the protocol version"
-NOT_KAFKA = "the broker speaks TLS"
 NOT_TLS = "the broker does not speak TLS"
 CLOSED = "the broker closes the connection"
 NO_BROKER = "no broker is left"
@@ -26,8 +25,11 @@ _CERTIFICATE_ALERTS = (
     "certificate_unknown",
     "unknown_ca",
     "certificate_required",
+    "handshake_failure",
 )
-"""Java and OpenSSL tell the client of the same mistake by different ones of these."""
+"""Java and OpenSSL tell the client of the same mistake by different ones of these; the last one is OpenSSL's where no
+certificate came by TLS 1.2.
+"""
 
 _PATTERNS = (
     (OTHER_HOST, r"IP address mismatch|Hostname mismatch|No subject alternative names matching"),
@@ -38,9 +40,9 @@ _PATTERNS = (
     (NO_COMMON_VERSION, r"alert.*protocol.version"),
     (NOT_TLS, r"wrong.version.number|record layer failure|Unsupported or unrecognized SSL message"),
     (NOT_TLS, r"connecting to a PLAINTEXT|unexpected.eof.while.reading"),
-    (NOT_KAFKA, r"Invalid frame length: 352518912|connecting to a SSL listener"),
     (NO_BROKER, r"\d+/\d+ brokers are down"),
     (CLOSED, r"Disconnected|socket disconnected|Connection at .* closed|Unable connect to [^:]*:\d+\": $"),
+    (CLOSED, r"Invalid frame length: 352518912"),  # Apache Kafka sends a plaintext client an alert of TLS first
     (NO_ANSWER, r"Timed out waiting for a node assignment|The AdminClient thread has exited"),
 )
 

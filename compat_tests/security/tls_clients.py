@@ -43,14 +43,14 @@ class Connection:
     """What a client is told of a broker.
 
     trust: the authorities, and None for a plaintext client. certificate: its own. version: the only one that it speaks.
-    is_served: what is expected; a client that nobody answers is not waited for long.
+    patience_s: of a client that tries again and again without saying why.
     """
 
     bootstrap: str
     trust: Path | None = None
     certificate: Path | None = None
     version: str | None = None
-    is_served: bool = True
+    patience_s: float = DEADLINE_S
 
 
 class TlsClient(Protocol):

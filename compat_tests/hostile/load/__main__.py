@@ -9,7 +9,7 @@ import click
 from rich.console import Console
 from rich.table import Table
 
-from .attacks import ATTACKS
+from .every_attack import ATTACKS
 from .measurement import Felt, measure, p99_elsewhere_ms
 
 COLUMNS = (

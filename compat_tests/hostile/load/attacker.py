@@ -9,7 +9,8 @@ import sys
 
 import trio
 
-from .attacks import ATTACKS, Run
+from .attacks import Run
+from .every_attack import ATTACKS
 
 READY = b"ready\n"
 

@@ -50,7 +50,7 @@ class Attack:
     """prepare: builds what is dear to build and gives the attack itself, which goes on until it is cancelled.
 
     partitions and configs: of the topic that it works on. records: the batches that lie in each of them before.
-    other_topics: how many more there are.
+    other_topics: how many more there are. over_tls: at the broker's TLS listener.
     """
 
     prepare: Callable[[], Run]
@@ -58,6 +58,7 @@ class Attack:
     configs: Mapping[str, str] = field(default_factory=dict)
     records: Callable[[], list[bytes]] = list
     other_topics: int = 0
+    over_tls: bool = False
 
 
 # --- Produce

@@ -16,9 +16,12 @@ from pathlib import Path
 import psutil
 
 from compat_tests.brokers import BrokerProcess, Pykbroker
+from compat_tests.certificates import Authority
 from compat_tests.hostile.scene import Scene
+from compat_tests.key_stores import write_pem
 from compat_tests.latency_probe import INTERVAL_S, LEAST_RECORDS, LatencyProbe
 from compat_tests.loop_holds import Hold, loop_holds
+from compat_tests.ports import take_ports
 from compat_tests.topics import wait_for_leaders
 from compat_tests.waiting import until
 from compat_tests.wire import Wire
@@ -27,7 +30,8 @@ from pykbroker.protocol.messages.topics import CreatableTopic, CreatableTopicCon
 from pykbroker.server.runtime.loop_monitor import BOUND_VARIABLE
 
 from .attacker import READY
-from .attacks import ATTACKS, TOPIC, Attack
+from .attacks import TOPIC, Address, Attack
+from .every_attack import ATTACKS
 
 HONEST_TOPIC = "honest"
 MIB = 1 << 20
@@ -59,7 +63,7 @@ def measure(name: str, directory: Path, seconds: float, settled_within_s: float 
     settled_within_s: how long the broker has at most to let go of what the attackers left.
     """
     attack = ATTACKS[name]
-    broker = WatchedBroker(directory)
+    broker = WatchedBroker(directory, attack)
     broker.start()
     try:
         prepare(broker, attack)
@@ -72,11 +76,12 @@ def p99_elsewhere_ms(name: str, directory: Path, seconds: float) -> float:
     """What an honest client feels of the same attack on another broker of this machine: of two cores that have more
     to do, and of nothing that its own broker could do better."""
     attack = ATTACKS[name]
-    honest, attacked = WatchedBroker(directory / "honest"), WatchedBroker(directory / "attacked")
+    honest = WatchedBroker(directory / "honest", Attack(attack.prepare))
+    attacked = WatchedBroker(directory / "attacked", attack)
     try:
-        for broker, prepared in ((honest, Attack(attack.prepare)), (attacked, attack)):
+        for broker in (honest, attacked):
             broker.start()
-            prepare(broker, prepared)
+            prepare(broker, broker.attack)
         with LatencyProbe(honest, HONEST_TOPIC) as probe:
             _await_records(probe, time.monotonic())
             with _attacking(name, attacked):
@@ -89,7 +94,22 @@ def p99_elsewhere_ms(name: str, directory: Path, seconds: float) -> float:
 
 
 class WatchedBroker(Pykbroker):
-    """Its log names every step of the loop above the bound."""
+    """Its log names every step of the loop above the bound. It has a TLS listener where the attack is over TLS."""
+
+    def __init__(self, directory: Path, attack: Attack) -> None:
+        super().__init__(directory)
+        self.attack = attack
+        self.attacked: Address = self.address
+        if attack.over_tls:
+            (port,) = take_ports(1)
+            self.attacked = ("127.0.0.1", port)
+            self.properties["listeners"] += f",TLS://127.0.0.1:{port}"
+            self.properties["listener.security.protocol.map"] = "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,TLS:SSL"
+            self.properties |= {"ssl.keystore.type": "PEM", "ssl.keystore.location": str(directory / "store.pem")}
+
+    def prepare(self) -> None:
+        if self.attack.over_tls:
+            write_pem(self.directory / "store.pem", Authority.root().server())
 
     def command(self) -> list[str]:
         return ["env", f"{BOUND_VARIABLE}={HOLD_BOUND_MS}", *super().command()]
@@ -121,7 +141,7 @@ def prepare(broker: BrokerProcess, attack: Attack) -> None:
                 wire.call(ProduceRequest(acks=1, timeout_ms=60_000, topic_data=topics), 9, deadline_s=120)
 
 
-def _measure(name: str, broker: BrokerProcess, seconds: float, settled_within_s: float) -> Felt:
+def _measure(name: str, broker: WatchedBroker, seconds: float, settled_within_s: float) -> Felt:
     process = psutil.Process(broker.pid)
     with LatencyProbe(broker, HONEST_TOPIC) as probe:
         _await_records(probe, time.monotonic())
@@ -209,8 +229,8 @@ def _peak_memory(process: psutil.Process) -> Iterator[list[float]]:
 
 
 @contextmanager
-def _attacking(name: str, broker: BrokerProcess) -> Iterator[None]:
-    host, port = broker.address
+def _attacking(name: str, broker: WatchedBroker) -> Iterator[None]:
+    host, port = broker.attacked
     command = [sys.executable, "-m", "compat_tests.hostile.load.attacker", name, host, str(port)]
     pipe = subprocess.PIPE
     attacker = subprocess.Popen(command, stdin=pipe, stdout=pipe, preexec_fn=_many_descriptors)

@@ -31,6 +31,12 @@ class Peer:
     async def send_raw(self, data: bytes) -> None:
         await self._stream.send_all(data)
 
+    async def receive(self) -> bytes:
+        """What has arrived, at least a byte. Raises EOFError where the broker closes the connection."""
+        if piece := await self._stream.receive_some(_RECEIVED_AT_ONCE):
+            return bytes(piece)
+        raise EOFError
+
     async def skip_answer(self) -> None:
         """Raises EOFError where the broker closes the connection instead."""
         (size,) = struct.unpack(">i", await self._receive(4, keep=True))
