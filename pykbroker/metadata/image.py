@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import Any
 
 from pykbroker.protocol.messages.metadata_records import (
     AbortTransactionRecord,
+    AccessControlEntryRecord,
     BeginTransactionRecord,
     BrokerRegistrationChangeRecord,
     ClearElrRecord,
@@ -25,12 +27,15 @@ from pykbroker.protocol.messages.metadata_records import (
     ProducerIdsRecord,
     RegisterBrokerRecord,
     RegisterControllerRecord,
+    RemoveAccessControlEntryRecord,
     RemoveTopicRecord,
     TopicRecord,
     UnregisterBrokerRecord,
 )
 from pykbroker.protocol.schema import Message
+from pykbroker.security.acls.entry import AccessControlEntry
 
+from .acl_records import entry_of, record_of
 from .partition_state import PartitionState
 from .registrations import BrokerRegistration, ControllerRegistration
 from .unsupported_records import RecordKey, client_quotas, keep, kinds, security_records
@@ -79,18 +84,25 @@ class ImageChanges:
     """The changes that some records made; the keys keep the order of the records.
 
     partitions: (topic id, index) of what is new or different, without those of topics that are gone again.
-    deleted_topics: as they were at the end.
+    deleted_topics: as they were at the end. acls: the ids of entries that were added, changed or removed, each with
+    what it said before, None where it was not there.
     """
 
     partitions: dict[tuple[bytes, int], None] = field(default_factory=dict)
     deleted_topics: dict[bytes, TopicState] = field(default_factory=dict)
     configs: dict[ConfigResource, None] = field(default_factory=dict)
     brokers: dict[int, None] = field(default_factory=dict)
+    acls: dict[bytes, AccessControlEntry | None] = field(default_factory=dict)
     others: bool = False
     """Features, producer ids, controllers."""
 
     def __bool__(self) -> bool:
-        return bool(self.partitions or self.deleted_topics or self.configs or self.brokers or self.others)
+        return bool(self.partitions or self.deleted_topics or self.configs or self.brokers or self.acls or self.others)
+
+    @property
+    def size(self) -> int:
+        """Return how many portions of one they would make: partitions, or entries of access control lists."""
+        return max(len(self.partitions), len(self.acls))
 
     def merge(self, later: ImageChanges) -> None:
         if later.deleted_topics:
@@ -100,15 +112,18 @@ class ImageChanges:
         self.deleted_topics.update(later.deleted_topics)
         self.configs.update(later.configs)
         self.brokers.update(later.brokers)
+        for acl_id, before in later.acls.items():
+            self.acls.setdefault(acl_id, before)
         self.others = self.others or later.others
 
     def portions(self, partitions: int) -> Iterator[ImageChanges]:
-        """The same changes in the same order, with at most so many partitions at a time."""
-        keys = list(self.partitions)
-        for start in range(0, max(len(keys), 1), partitions):
-            first, last = start == 0, start + partitions >= len(keys)
+        """The same changes in the same order, with at most so many partitions, and as many ACLs, at a time."""
+        keys, acls = list(self.partitions), iter(self.acls.items())
+        for start in range(0, max(self.size, 1), partitions):
+            first, last = start == 0, start + partitions >= self.size
             yield ImageChanges(
                 partitions=dict.fromkeys(keys[start : start + partitions]),
+                acls=dict(islice(acls, partitions)),
                 deleted_topics=self.deleted_topics if first else {},
                 configs=self.configs if last else {},
                 brokers=self.brokers if last else {},
@@ -134,6 +149,7 @@ class MetadataImage:
         self._topics_by_id: dict[bytes, TopicState] = {}
         self._brokers: dict[int, BrokerRegistration] = {}
         self._configs: dict[ConfigResource, dict[str, str]] = {}
+        self._acls: dict[bytes, AccessControlEntry] = {}
         self._unsupported: dict[RecordKey, Message] = {}
         self._transaction: list[Message] | None = None
         self._generation = 0
@@ -153,6 +169,11 @@ class MetadataImage:
     @property
     def configs(self) -> Mapping[ConfigResource, Mapping[str, str]]:
         return self._configs
+
+    @property
+    def acls(self) -> Mapping[bytes, AccessControlEntry]:
+        """The entries of access control lists by their ids (KIP-801)."""
+        return self._acls
 
     def topic(self, name: str) -> TopicState | None:
         return self._topics_by_name.get(name)
@@ -178,7 +199,7 @@ class MetadataImage:
         return {**default, **self._configs.get((BROKER_RESOURCE, str(broker_id)), _NO_CONFIGS)}
 
     def unsupported_kinds(self) -> list[str]:
-        """The kinds of metadata in the image that this software does not serve, such as ACLs."""
+        """The kinds of metadata in the image that this software does not serve, such as client quotas."""
         return kinds(self._unsupported)
 
     def is_alive(self, broker_id: int) -> bool:
@@ -230,6 +251,7 @@ class MetadataImage:
             self._configs,
             self.features,
             self.next_producer_id,
+            self._acls,
             self._unsupported,
         )
 
@@ -254,6 +276,8 @@ class MetadataImage:
         yield from client_quotas(self._unsupported)
         if self.next_producer_id:
             yield ProducerIdsRecord(broker_id=-1, broker_epoch=-1, next_producer_id=self.next_producer_id)
+        for acl_id, entry in self._acls.items():
+            yield record_of(acl_id, entry)
         yield from security_records(self._unsupported)
 
     # Replaying.
@@ -301,6 +325,7 @@ class MetadataImage:
             self._topics_by_id = dict(self._topics_by_id)
             self._brokers = dict(self._brokers)
             self._configs = dict(self._configs)
+            self._acls = dict(self._acls)
             self._unsupported = dict(self._unsupported)
             self._shared = False
 
@@ -404,6 +429,18 @@ class MetadataImage:
                     partitions[index] = replace(partition, eligible_leader_replicas=(), last_known_elr=())
                     changes.partitions[topic.topic_id, index] = None
 
+    def _acl(self, record: AccessControlEntryRecord, changes: ImageChanges) -> None:
+        acl_id = bytes(record.id)
+        changes.acls.setdefault(acl_id, self._acls.get(acl_id))
+        self._acls[acl_id] = entry_of(record)
+
+    def _remove_acl(self, record: RemoveAccessControlEntryRecord, changes: ImageChanges) -> None:
+        acl_id = bytes(record.id)
+        before = self._acls.pop(acl_id, None)
+        if before is None:
+            raise InconsistentMetadata(f"record {self.offset}: there is no ACL with the id {acl_id.hex()}")
+        changes.acls.setdefault(acl_id, before)
+
     def _no_op(self, record: NoOpRecord, changes: ImageChanges) -> None:
         """Written so that a quiet log moves on."""
 
@@ -418,6 +455,8 @@ _APPLY: dict[type[Message], Callable[[MetadataImage, Any, ImageChanges], None]] 
     BrokerRegistrationChangeRecord: MetadataImage._change_broker,
     UnregisterBrokerRecord: MetadataImage._unregister_broker,
     RegisterControllerRecord: MetadataImage._register_controller,
+    AccessControlEntryRecord: MetadataImage._acl,
+    RemoveAccessControlEntryRecord: MetadataImage._remove_acl,
     FeatureLevelRecord: MetadataImage._feature_level,
     ProducerIdsRecord: MetadataImage._producer_ids,
     ClearElrRecord: MetadataImage._clear_elr,

@@ -1,4 +1,4 @@
-"""Metadata records that are kept but not served: client quotas, ACLs, SCRAM credentials and delegation tokens.
+"""Metadata records that are kept but not served: client quotas, SCRAM credentials and delegation tokens.
 
 A directory that Apache Kafka wrote may hold such records. They mean nothing to this node, but a snapshot takes the
 place of the log and must not lose them: the latest record of each entity is kept as it came.
@@ -10,10 +10,8 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from pykbroker.protocol.messages.metadata_records import (
-    AccessControlEntryRecord,
     ClientQuotaRecord,
     DelegationTokenRecord,
-    RemoveAccessControlEntryRecord,
     RemoveDelegationTokenRecord,
     RemoveUserScramCredentialRecord,
     UserScramCredentialRecord,
@@ -23,12 +21,11 @@ from pykbroker.protocol.schema import Message
 RecordKey = tuple[type[Message], object]
 """The entity that a record describes: the type of its record and its key."""
 
-_BEHIND_PRODUCER_IDS: Final = (AccessControlEntryRecord, UserScramCredentialRecord, DelegationTokenRecord)
+_BEHIND_ACLS: Final = (UserScramCredentialRecord, DelegationTokenRecord)
 
 
 _NAMES: Final[dict[type[Message], str]] = {
     ClientQuotaRecord: "client quotas",
-    AccessControlEntryRecord: "ACLs",
     UserScramCredentialRecord: "SCRAM credentials",
     DelegationTokenRecord: "delegation tokens",
 }
@@ -40,10 +37,6 @@ def keep(kept: dict[RecordKey, Message], record: Message) -> None:
         case ClientQuotaRecord():
             entity = frozenset((part.entity_type, part.entity_name) for part in record.entity)
             _put(kept, (ClientQuotaRecord, (entity, record.key)), None if record.remove else record)
-        case AccessControlEntryRecord():
-            _put(kept, (AccessControlEntryRecord, record.id), record)
-        case RemoveAccessControlEntryRecord():
-            _put(kept, (AccessControlEntryRecord, record.id), None)
         case UserScramCredentialRecord():
             _put(kept, (UserScramCredentialRecord, (record.name, record.mechanism)), record)
         case RemoveUserScramCredentialRecord():
@@ -60,7 +53,7 @@ def client_quotas(kept: Mapping[RecordKey, Message]) -> Iterator[Message]:
 
 def security_records(kept: Mapping[RecordKey, Message]) -> Iterator[Message]:
     """Return the security records in the order of Kafka's snapshots."""
-    for record_type in _BEHIND_PRODUCER_IDS:
+    for record_type in _BEHIND_ACLS:
         yield from _of_type(kept, record_type)
 
 
