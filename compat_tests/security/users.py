@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from compat_tests.ports import take_ports
@@ -10,7 +10,6 @@ from compat_tests.wire import Wire
 from pykbroker.protocol.messages.sasl import SaslAuthenticateRequest, SaslHandshakeRequest
 
 ADMIN, ALICE, BOB, ANONYMOUS = "admin", "alice", "bob", "ANONYMOUS"
-USERS = (ADMIN, ALICE, BOB)
 
 AUTHORIZER = {
     "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
@@ -25,12 +24,13 @@ def password(user: str) -> str:
 class Listeners:
     """The listeners of one broker: users log in at `sasl` and at `controller`, everybody is anonymous at `plaintext`."""
 
-    def __init__(self, plaintext: int, controller: int) -> None:
+    def __init__(self, plaintext: int, controller: int, users: Sequence[str] = (ADMIN, ALICE, BOB)) -> None:
         (self.sasl,) = take_ports(1)
         self.plaintext, self.controller = plaintext, controller
+        self._users = users
 
     def properties(self, others: Mapping[str, str] | None = None) -> dict[str, str]:
-        known = " ".join(f'user_{user}="{password(user)}"' for user in USERS)
+        known = " ".join(f'user_{user}="{password(user)}"' for user in self._users)
         module = "org.apache.kafka.common.security.plain.PlainLoginModule"
         jaas = f'{module} required username="{ADMIN}" password="{password(ADMIN)}" {known};'
         return {

@@ -10,12 +10,17 @@ from pykbroker.groups.shard import GroupRequest
 from pykbroker.metadata.features import GROUP_VERSION, feature_level
 from pykbroker.metadata.image import TopicState
 from pykbroker.metadata.partition_state import PartitionState
+from pykbroker.protocol.errors import ApiError, ErrorCode
 from pykbroker.protocol.messages.group_offsets import OffsetCommitRequestPartition, OffsetDeleteRequestPartition
 from pykbroker.protocol.messages.transactions import TxnOffsetCommitRequestPartition
+from pykbroker.security.acls.operations import Operation
+from pykbroker.security.acls.resources import ResourceType
 from pykbroker.server.network.handlers import RequestContext
 from pykbroker.server.node.broker import Broker
 from pykbroker.server.runtime.turns import portions
 from pykbroker.state_machine import CoordinatorContext
+
+from .authorization import is_allowed
 
 _PartitionT = TypeVar(
     "_PartitionT", OffsetCommitRequestPartition, OffsetDeleteRequestPartition, TxnOffsetCommitRequestPartition
@@ -34,6 +39,12 @@ async def take_out_unknown(
         unknown += [each.partition_index for each in portion if each.partition_index not in existing]
         await context.turn.took(1 + len(portion) // 4)
     return known, unknown
+
+
+def check_group(context: RequestContext[Broker], operation: Operation, group_id: str) -> None:
+    """Raises ApiError where the client may not do that with the group."""
+    if not is_allowed(context, operation, ResourceType.GROUP, group_id):
+        raise ApiError(ErrorCode.GROUP_AUTHORIZATION_FAILED)
 
 
 async def submit(context: RequestContext[Broker], group_id: str, request: GroupRequest) -> Any:

@@ -7,6 +7,5 @@ The modules, from the ground up:
 - `entry`: one entry of a list, and filters that find entries.
 - `pattern_entries`: the entries of one resource pattern, found by principal and host.
 - `acl_index`: all entries, found by the name of a resource.
-- `super_users`: the principals that may do everything.
 - `authorizer`: the decision.
 """

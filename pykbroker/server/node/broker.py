@@ -29,6 +29,7 @@ from ..runtime.clock import Clock
 from ..runtime.threads import Threads
 from ..runtime.turns import LongRequests
 from .auto_topic_creation import AutoTopicCreation
+from .node_authorizer import NodeAuthorizer
 from .node_transactions import NodeTransactions
 
 
@@ -47,6 +48,8 @@ class ClusterNode:
     controller_channel: ControllerChannel
     broker_watch: BrokerWatch | None
     image_conditions: ImageConditions
+    authorizer: NodeAuthorizer | None = field(default=None, kw_only=True)
+    """None where everybody may do everything."""
 
     @property
     def image(self) -> MetadataImage:

@@ -21,6 +21,7 @@ from ...quorum.snapshot_generator import SnapshotGenerator
 from ..bound_listeners import BoundListener
 from ..broker import ClusterNode
 from ..environment import Environment
+from ..node_authorizer import NodeAuthorizer
 from ..node_storage import NodeStorage
 from .raft import raft_driver
 
@@ -34,6 +35,7 @@ def cluster_node(
     """
     raft = raft_driver(config, storage, environment, listeners)
     metadata = MetadataPublisher(raft, storage.metadata_log, remedy=remedy(config))
+    authorizer = _authorizer(config, environment, metadata)
     controller = None
     if "controller" in config.roles:
         controller = _controller_driver(config, storage, environment, raft, metadata)
@@ -56,7 +58,18 @@ def cluster_node(
         controller_channel=channel,
         broker_watch=watch,
         image_conditions=ImageConditions(metadata),
+        authorizer=authorizer,
     )
+
+
+def _authorizer(config: BrokerConfig, environment: Environment, metadata: MetadataPublisher) -> NodeAuthorizer | None:
+    """The first listener of the image: nobody hears of a topic before its ACLs are known."""
+    if config.authorizer is None:
+        return None
+    authorizer = NodeAuthorizer(config.authorizer, environment.clock)
+    metadata.subscribe(authorizer.apply)
+    metadata.watch(authorizer.note_applied)
+    return authorizer
 
 
 def _controller_driver(
