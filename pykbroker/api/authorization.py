@@ -1,4 +1,4 @@
-"""What the client of a request may do with the things that the request names, for handlers that answer for each.
+"""Rights of clients on the things that their requests name, for handlers that answer for each of them.
 
 What a request needs as a whole stands where its handler is registered (`server.network.needs`). Where a node has no
 authorizer, everybody may do everything, and nothing is looked up. Kafka's counterpart is `AuthHelper`.

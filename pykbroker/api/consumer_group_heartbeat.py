@@ -36,6 +36,8 @@ async def consumer_group_heartbeat(
     groups = context.node.groups
     if request.subscribed_topic_regex:
         topics = await groups.topic_regexes.prepare(request.subscribed_topic_regex)
+        # Looked up here, in turns, what the group's step is about to ask is answered from memory.
+        await denied(context, Operation.DESCRIBE, ResourceType.TOPIC, topics, is_logged=False)
         await context.turn.through(groups.metadata_hash.learn(topics))
     if request.subscribed_topic_names:
         await context.turn.through(groups.metadata_hash.learn(request.subscribed_topic_names[: MOST_NAMES + 1]))

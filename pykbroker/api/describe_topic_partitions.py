@@ -91,7 +91,7 @@ async def _invalid(context: RequestContext[Broker], names: Iterable[str]) -> Des
 
 
 def _denied(name: str) -> DescribeTopicPartitionsResponseTopic:
-    """Nothing is told of the topic, not even whether it exists."""
+    """The answer tells nothing of the topic, not even whether it exists."""
     return DescribeTopicPartitionsResponseTopic(error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED, name=name)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, TypeVar
 
 from pykbroker.config.consumer_groups import REBALANCE_PROTOCOLS
@@ -58,10 +59,15 @@ def has_consumer_groups(context: RequestContext[Broker]) -> bool:
     return feature_level(broker.image, GROUP_VERSION) > 0 and "consumer" in broker.config.list(REBALANCE_PROTOCOLS)
 
 
+def _may_describe(context: RequestContext[Broker], topic: str) -> bool:
+    return is_allowed(context, Operation.DESCRIBE, ResourceType.TOPIC, topic, is_logged=False)
+
+
 def group_context(context: RequestContext[Broker]) -> CoordinatorContext:
     return CoordinatorContext(
         api_version=context.header.api_version,
         client_id=context.header.client_id or "",
         # Java writes an address as host/address, and the host is not known here either.
         client_host=f"/{context.client_address}",
+        may_describe=None if context.node.authorizer is None else partial(_may_describe, context),
     )

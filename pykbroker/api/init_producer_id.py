@@ -46,7 +46,7 @@ async def init_producer_id(context: RequestContext[Broker], request: InitProduce
 
 
 async def _may_write_somewhere(context: RequestContext[Broker]) -> bool:
-    """Whoever may write to any topic may have a producer id to write with (KIP-679)."""
+    """A client that may write to any topic may have a producer id to write with (KIP-679)."""
     authorizer = context.node.authorizer
     if authorizer is None or is_allowed_on_cluster(context, Operation.IDEMPOTENT_WRITE, is_logged=False):
         return True

@@ -25,8 +25,9 @@ OF_THE_AUTHORIZER: Final = (SUPER_USERS, ALLOW_EVERYONE)
 
 @dataclass(frozen=True, slots=True)
 class AuthorizerConfig:
-    """super_users: principals such as "User:admin". early_start_listeners: those that serve before the ACLs are
-    loaded.
+    """The settings of an authorizer.
+
+    super_users: principals such as "User:admin". early_start_listeners: those that serve before the ACLs are loaded.
     """
 
     super_users: frozenset[str]

@@ -1,4 +1,4 @@
-"""Who somebody is and what he may do: rules without sockets, files or Trio.
+"""The rules of who a client is and what it may do, without sockets, files or Trio.
 
 - `acls`: access control lists and the authorizer that decides by them.
 """

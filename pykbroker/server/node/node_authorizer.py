@@ -43,7 +43,7 @@ class NodeAuthorizer:
                 self._standard.add(now)
 
     def note_applied(self) -> None:
-        """Everything that was committed so far has come to `apply`."""
+        """Note that everything that was committed so far has come to `apply`."""
         self.is_ready = True
 
     def knows(self, connection: ConnectionState) -> bool:
