@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pykbroker.protocol.framing import RequestHeader
-from pykbroker.protocol.messages.acls import DescribeAclsRequest
 from pykbroker.protocol.messages.brokers import (
     AllocateProducerIdsRequest,
     AlterPartitionRequest,
@@ -27,8 +26,8 @@ from pykbroker.protocol.messages.quorum import (
     VoteRequestPartitionData,
     VoteRequestTopicData,
 )
-from pykbroker.protocol.messages.voters import UpdateRaftVoterRequest
 from pykbroker.protocol.messages.topics import CreatableTopic, CreateTopicsRequest
+from pykbroker.protocol.messages.voters import UpdateRaftVoterRequest
 from pykbroker.server.quorum.forwarding import enclose
 
 from . import cluster_questions, topic_questions

@@ -16,7 +16,6 @@ from typing import Any
 
 from compat_tests.brokers import BrokerProcess
 from compat_tests.same_answers.interview import batch
-from compat_tests.topics import create_topic
 from compat_tests.waiting import until
 from compat_tests.wire import Closed, Silent, Wire
 from pykbroker.protocol.messages.acls import AclCreation, CreateAclsRequest, DescribeAclsRequest

@@ -22,7 +22,7 @@ def password(user: str) -> str:
 
 
 class Listeners:
-    """The listeners of one broker: users log in at `sasl` and at `controller`, everybody is anonymous at `plaintext`."""
+    """The listeners of a broker: users log in at `sasl` and `controller`, and everybody is anonymous at `plaintext`."""
 
     def __init__(self, plaintext: int, controller: int, users: Sequence[str] = (ADMIN, ALICE, BOB)) -> None:
         (self.sasl,) = take_ports(1)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from pykbroker.metadata.acl_search import matching
+from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages.acls import (
     AclDescription,
     DescribeAclsRequest,
@@ -23,7 +24,7 @@ from pykbroker.server.node.broker import ClusterNode
 from pykbroker.server.node.handlers import handles_on_all_nodes
 from pykbroker.server.runtime.turns import portions
 
-from .acl_requests import SECURITY_DISABLED, check_known
+from .acl_requests import check_known
 
 _STEPS_OF_ENTRY: Final = 3
 
@@ -32,7 +33,8 @@ _STEPS_OF_ENTRY: Final = 3
 async def describe_acls(context: RequestContext[ClusterNode], request: DescribeAclsRequest) -> DescribeAclsResponse:
     await context.turn.through(check_known(request))
     if context.node.authorizer is None:
-        return DescribeAclsResponse(error_code=SECURITY_DISABLED.code, error_message=SECURITY_DISABLED.message)
+        reason = "No Authorizer is configured on the broker"
+        return DescribeAclsResponse(error_code=ErrorCode.SECURITY_DISABLED, error_message=reason)
     entries = list(context.node.image.acls.items())
     by_pattern: dict[tuple[int, str, int], DescribeAclsResource] = {}
     for portion in portions(await context.turn.through(matching(entries, _filter(request)))):

@@ -204,7 +204,7 @@ class _Appends:
         topic: str | bytes,
         index: int,
     ) -> Partition | ErrorCode:
-        """Find the partition for those who may write to it; to others a topic may exist or not, unless they have its id."""
+        """Find the partition for who may write to it. Others hear nothing of the topic, unless they have its id."""
         name = topic if isinstance(topic, str) else self._context.node.partitions.topic_name(topic)
         if name is not None and not authorizer.allows(
             self._context.connection, Operation.WRITE, ResourceType.TOPIC, name

@@ -27,7 +27,7 @@ from .resources import ResourceType
 _MOST_VERDICTS: Final = 20_000
 """Remembered at a time; they take about 5 MB, and are all forgotten when there are more."""
 
-_LONGEST_REMEMBERED_NAME: Final = 300
+LONGEST_REMEMBERED_NAME: Final = 300
 """Longer than every name of a topic: nobody fills the memory with group ids of a megabyte."""
 
 _ANY_NAME: Final = "hardcode"
@@ -89,7 +89,7 @@ class StandardAuthorizer:
         verdict = self._verdicts.get(question)
         if verdict is None:
             verdict = self._decide(principal, host, operation, resource_type, name)
-            if len(name) <= _LONGEST_REMEMBERED_NAME:
+            if len(name) <= LONGEST_REMEMBERED_NAME:
                 if len(self._verdicts) >= _MOST_VERDICTS:
                     self._verdicts = {}
                 self._verdicts[question] = verdict
