@@ -98,7 +98,10 @@ BAD = [
     ({"listeners": "PLAINTEXT://127.0.0.1"}, "written NAME://host:port"),
     ({"listeners": "PLAINTEXT://127.0.0.1:99999"}, "a port from 0 to 65535"),
     ({"listeners": "INSIDE://127.0.0.1:9092"}, "no security protocol is given for INSIDE"),
-    ({"listeners": "SSL://127.0.0.1:9092"}, "the security protocol SSL is not offered yet; PLAINTEXT is the one"),
+    (
+        {"listeners": "SSL://127.0.0.1:9092"},
+        "the security protocol SSL is not offered yet; PLAINTEXT and SASL_PLAINTEXT are",
+    ),
     ({"listeners": "PLAINTEXT://a:1,PLAINTEXT://a:2"}, "each listener must have a different name"),
     (
         {"listeners": "A://h:1,B://:1", "listener.security.protocol.map": "A:PLAINTEXT,B:PLAINTEXT"},

@@ -123,7 +123,7 @@ def test_a_key_that_protects_ends_the_start_with_one_line_that_names_them_all() 
     given = {
         "listeners": "SASL_SSL://:9092",
         "create.topic.policy.class.name": "org.example.Policy",
-        "listener.name.sasl_ssl.scram-sha-256.sasl.jaas.config": "secret",
+        "listener.name.sasl_ssl.oauthbearer.sasl.server.callback.handler.class": "secret",
         "ssl.keystore.location": "/etc/keys",
     }
     with pytest.raises(ConfigurationError) as refused:
@@ -146,10 +146,10 @@ def test_a_key_that_protects_ends_the_start_with_one_line_that_names_them_all() 
         ("listener.name.plaintext.max.connections", "5"),
         ("listener.name.plaintext.max.connection.creation.rate", "5"),
         ("delegation.token.secret.key", "hush"),
-        ("sasl.enabled.mechanisms", "PLAIN"),
+        ("sasl.server.callback.handler.class", "org.example.Handler"),
         ("ssl.client.auth", "required"),
         ("config.providers", "file"),
-        ("connections.max.reauth.ms", "3600000"),
+        ("listener.name.x.gssapi.sasl.kerberos.service.name", "kafka"),
     ],
 )
 def test_what_would_limit_or_guard_in_kafka_is_refused(name: str, text: str) -> None:
@@ -173,6 +173,19 @@ def test_what_would_limit_or_guard_in_kafka_is_refused(name: str, text: str) -> 
 def test_a_value_that_protects_nothing_harms_nobody(name: str, text: str) -> None:
     config = BrokerConfig({name: text})
     assert config.without_effect == []
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("sasl.enabled.mechanisms", "PLAIN"),
+        ("connections.max.reauth.ms", "3600000"),
+        ("listener.name.x.plain.sasl.jaas.config", "secret"),
+    ],
+)
+def test_what_is_read_at_the_start_is_refused_at_run_time(name: str, text: str) -> None:
+    assert unserved({name: text}) == []
+    assert unserved({name: text}, at_run_time=True) == [name]
 
 
 def test_the_password_of_a_store_guards_nothing_by_itself() -> None:

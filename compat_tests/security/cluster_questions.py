@@ -32,6 +32,13 @@ from pykbroker.protocol.messages.reassignments import (
     ReassignableTopic,
     TopicPartitions,
 )
+from pykbroker.protocol.messages.scram_credentials import (
+    AlterUserScramCredentialsRequest,
+    DescribeUserScramCredentialsRequest,
+    ScramCredentialDeletion,
+    ScramCredentialUpsertion,
+    UserName,
+)
 from pykbroker.protocol.messages.voters import AddRaftVoterRequest, RemoveRaftVoterRequest
 
 from .scene import MISSING, TOPIC, Catalogue, Scene
@@ -111,6 +118,25 @@ def add_raft_voter(scene: Scene) -> AddRaftVoterRequest:
 @asks("remove a voter")
 def remove_raft_voter(scene: Scene) -> RemoveRaftVoterRequest:
     return RemoveRaftVoterRequest(cluster_id="another", voter_id=NO_BROKER, voter_directory_id=b"v" * 16)
+
+
+@asks("describe SCRAM credentials")
+def describe_scram_credentials(scene: Scene) -> DescribeUserScramCredentialsRequest:
+    return DescribeUserScramCredentialsRequest(users=[UserName(name="nobody"), UserName(name="somebody")])
+
+
+@asks("describe all SCRAM credentials")
+def describe_all_scram_credentials(scene: Scene) -> DescribeUserScramCredentialsRequest:
+    return DescribeUserScramCredentialsRequest(users=None)
+
+
+@asks("alter SCRAM credentials")
+def alter_scram_credentials(scene: Scene) -> AlterUserScramCredentialsRequest:
+    upsertion = ScramCredentialUpsertion(
+        name="somebody", mechanism=1, iterations=1, salt=b"salt", salted_password=b"password"
+    )
+    deletion = ScramCredentialDeletion(name="nobody", mechanism=1)
+    return AlterUserScramCredentialsRequest(deletions=[deletion], upsertions=[upsertion])
 
 
 @asks("describe ACLs")

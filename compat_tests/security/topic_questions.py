@@ -284,8 +284,3 @@ def list_client_metrics(scene: Scene) -> ListConfigResourcesRequest:
 @asks("list config resources", 1)
 def list_config_resources(scene: Scene) -> ListConfigResourcesRequest:
     return ListConfigResourcesRequest(resource_types=[A_BROKER])
-
-
-@asks("metadata that creates topics", 4, 13)
-def metadata_that_creates(scene: Scene) -> MetadataRequest:
-    return MetadataRequest(topics=[MetadataRequestTopic(name=scene.auto)], allow_auto_topic_creation=True)

@@ -18,6 +18,7 @@ A module that is added to this folder is served and advertised from then on. The
 - access control lists: `describe_acls`, `create_acls`, `delete_acls`.
 - brokers and controllers: `broker_registration`, `broker_heartbeat`, `controller_registration`, `unregister_broker`,
   `alter_partition`, `allocate_producer_ids`, `envelope`.
+- users: `sasl_handshake`, `sasl_authenticate`, `alter_user_scram_credentials`, `describe_user_scram_credentials`.
 - the metadata quorum: `raft`, `describe_quorum`.
 - shared by several APIs: `controller_requests`, `config_preprocessing`, `created_topics`, `group_requests`,
   `described_groups`, `coordinator_topics`, `transaction_requests`, `transaction_verification`, `current_leader`,

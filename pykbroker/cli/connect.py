@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import Protocol, TypeVar
 
 from pykbroker.client.cluster import Cluster, parse_bootstrap_servers
+from pykbroker.security.sasl.credentials import ClientCredentials
 
 from .command import CommandFailed, run
 
-NOT_PLAINTEXT = "security.protocol {} is not supported yet, only PLAINTEXT"
+NOT_OFFERED = "security.protocol {} is not supported yet, only PLAINTEXT and SASL_PLAINTEXT"
 
 
 class ClusterOptions(Protocol):
@@ -52,14 +53,31 @@ def read_client_properties(path: Path | None) -> dict[str, str]:
 def open_cluster(bootstrap_server: str, properties: Mapping[str, str], *, client_id: str) -> Cluster:
     """An async context manager. Settings that this client does not have are ignored."""
     protocol = properties.get("security.protocol", "PLAINTEXT").upper()
-    if protocol != "PLAINTEXT":
-        raise CommandFailed(NOT_PLAINTEXT.format(protocol))
+    if protocol not in ("PLAINTEXT", "SASL_PLAINTEXT"):
+        raise CommandFailed(NOT_OFFERED.format(protocol))
     return Cluster(
         parse_bootstrap_servers(bootstrap_server),
         client_id=properties.get("client.id", client_id),
         request_timeout_ms=whole_number(properties, "request.timeout.ms", 30_000),
         api_timeout_ms=whole_number(properties, "default.api.timeout.ms", 60_000),
+        credentials=read_credentials(properties) if protocol.startswith("SASL_") else None,
     )
+
+
+def read_credentials(properties: Mapping[str, str]) -> ClientCredentials:
+    """The user of `sasl.mechanism` and `sasl.jaas.config`."""
+    from pykbroker.config.keys import ConfigurationError
+    from pykbroker.security.sasl.credentials import check_mechanism, client_credentials
+    from pykbroker.security.sasl.jaas import parse_one
+
+    mechanism, line = properties.get("sasl.mechanism", "GSSAPI").strip(), properties.get("sasl.jaas.config")
+    try:
+        check_mechanism("sasl.mechanism", mechanism)
+        if line is None:
+            raise CommandFailed("sasl.jaas.config is missing: it names the login module, the user and the password")
+        return client_credentials("sasl.jaas.config", mechanism, parse_one("sasl.jaas.config", line))
+    except ConfigurationError as error:
+        raise CommandFailed(str(error)) from None
 
 
 def whole_number(properties: Mapping[str, str], name: str, default: int) -> int:

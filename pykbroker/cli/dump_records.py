@@ -17,12 +17,21 @@ from pykbroker.protocol.descriptions.internal_topics import (
 from pykbroker.protocol.descriptions.messages import fields_by_name
 from pykbroker.protocol.descriptions.record_batches import CONTROL_KEY, CONTROL_VALUES
 from pykbroker.protocol.descriptions.values import parse
+from pykbroker.protocol.messages.metadata_records import UserScramCredentialRecord
 from pykbroker.protocol.records.batch import NO_SEQUENCE, Record, RecordBatchHeader, iter_records
 from pykbroker.protocol.records.errors import InvalidRecords
 from pykbroker.protocol.records.legacy import iter_legacy_records
+from pykbroker.protocol.schema import StructType
 from pykbroker.storage.checks.batch_walk import FoundBatch, FoundLegacyMessage
 
 from .batch_listing import without_empty_tags
+
+HIDDEN = "[hidden]"
+_SECRETS: dict[StructType, tuple[str, ...]] = {
+    UserScramCredentialRecord: ("salt", "stored_key", "server_key"),
+}
+"""What a dump does not show: whoever has the keys of a user can pass for the broker, and guess the password."""
+_SECRET_KEYS = {bytes([each.__schema__.api_key or 0]) for each in _SECRETS}
 
 
 def is_described(topic: str | None) -> bool:
@@ -40,10 +49,10 @@ def record_entries(batch: FoundBatch, topic: str | None, *, with_plain: bool) ->
         return
     try:
         for record in iter_records(batch.data):
-            yield (
-                "record",
-                _record_fields(record, _sequence_of(header, record)) | _meaning(record, header.is_control, topic),
-            )
+            fields = _record_fields(record, _sequence_of(header, record))
+            if topic == METADATA_TOPIC and _holds_secrets(record.value):
+                fields["value"] = HIDDEN.encode()
+            yield "record", fields | _meaning(record, header.is_control, topic)
     except InvalidRecords:
         return
 
@@ -55,6 +64,11 @@ def legacy_record_entries(message: FoundLegacyMessage, topic: str | None) -> Ite
             yield "record", _record_fields(record, NO_SEQUENCE) | _meaning(record, False, topic)
     except InvalidRecords:
         return
+
+
+def _holds_secrets(value: bytes | None) -> bool:
+    """Tell it by the API key in the record's frame, so that a damaged record is hidden, too."""
+    return value is not None and value[1:2] in _SECRET_KEYS
 
 
 def _sequence_of(header: RecordBatchHeader, record: Record) -> int:
@@ -108,4 +122,5 @@ def _coordinator_meaning(topic: str, record: Record) -> dict[str, Any]:
 
 def _described(record: DescribedRecord) -> dict[str, Any]:
     content = fields_by_name(record.cls, record.fields, record.version)
+    content |= {name: HIDDEN for name in _SECRETS.get(record.cls, ()) if name in content}
     return {"record_type": record.cls.__name__, "version": record.version, "content": content}

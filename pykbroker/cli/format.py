@@ -7,8 +7,9 @@ What asks for features that are not served is refused.
 from __future__ import annotations
 
 import random
+import secrets
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import click
@@ -17,7 +18,10 @@ from pykbroker.config import BrokerConfig, ConfigurationError
 from pykbroker.metadata.feature_updates import KRAFT_VERSION, OFFERED
 from pykbroker.metadata.features import METADATA_VERSION_LEVEL
 from pykbroker.metadata.image import METADATA_VERSION
+from pykbroker.metadata.scram_arguments import InvalidScramArgument, parse_scram_argument
+from pykbroker.protocol.schema import Message
 from pykbroker.protocol.uuids import random_uuid, uuid_to_text
+from pykbroker.security.sasl.scram_credential import new_nonce
 from pykbroker.server.quorum.formatting import directory_paths, format_unformatted, formatted_cluster_id
 from pykbroker.server.quorum.initial_controllers import (
     DYNAMIC_KRAFT_VERSION,
@@ -44,6 +48,14 @@ _RELEASES = {"4.3": METADATA_VERSION_LEVEL, "4.3-IV0": METADATA_VERSION_LEVEL}
 @click.option("-N", "--no-initial-controllers", is_flag=True, help="A controller that is to join a dynamic quorum.")
 @click.option("-f", "--feature", "features", multiple=True, metavar="NAME=LEVEL", help="A feature's level.")
 @click.option("-r", "--release-version", help=f"The release whose features to use: {', '.join(_RELEASES)}.")
+@click.option(
+    "-S",
+    "--add-scram",
+    "scram_arguments",
+    multiple=True,
+    metavar="MECHANISM=[name=…,password=…]",
+    help="A user that the cluster begins with; also with iterations=, salt= and saltedpassword=.",
+)
 @click.option("--random-uuid", "prints_uuid", is_flag=True, help="Print a new cluster id, and do nothing else.")
 def command(
     cluster_id: str | None,
@@ -55,6 +67,7 @@ def command(
     no_initial_controllers: bool,
     features: tuple[str, ...],
     release_version: str | None,
+    scram_arguments: tuple[str, ...],
     prints_uuid: bool,
 ) -> None:
     """Format the log directories of a node."""
@@ -69,11 +82,12 @@ def command(
         )
     _check_release(release_version)
     levels = _feature_levels(features)
+    users = _scram_records(scram_arguments)
     try:
         config = _load(properties, overrides)
         voters = _voters(config, initial_controllers, standalone=standalone)
         _check_kraft_version(levels, is_dynamic=voters is not None or no_initial_controllers)
-        _format(config, cluster_id, levels, voters, ignore_formatted=ignore_formatted)
+        _format(config, cluster_id, levels, users, voters, ignore_formatted=ignore_formatted)
     except (ConfigurationError, StorageError, InvalidInitialControllers) as error:
         raise CommandFailed(str(error)) from None
 
@@ -100,6 +114,7 @@ def _format(
     config: BrokerConfig,
     cluster_id: str,
     levels: Mapping[str, int],
+    users: Sequence[Message],
     voters: Mapping[int, InitialController] | None,
     *,
     ignore_formatted: bool,
@@ -120,6 +135,7 @@ def _format(
         rng=rng,
         now_ms=time.time_ns() // 1_000_000,
         feature_levels=levels,
+        scram_records=users,
         initial_controllers=voters,
     )
     for path in fresh:
@@ -137,6 +153,13 @@ def _load(properties: Path | None, overrides: tuple[str, ...]) -> BrokerConfig:
 def _check_release(release: str | None) -> None:
     if release is not None and release not in _RELEASES:
         raise CommandFailed(f"Release {release} is not offered; {', '.join(_RELEASES)} is")
+
+
+def _scram_records(arguments: tuple[str, ...]) -> list[Message]:
+    try:
+        return [parse_scram_argument(each, lambda: new_nonce(secrets.randbits).encode()) for each in arguments]
+    except InvalidScramArgument as error:
+        raise CommandFailed(f"--add-scram: {error}") from None
 
 
 def _feature_levels(features: tuple[str, ...]) -> dict[str, int]:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from .command import EXIT_INTERRUPTED, CommandFailed, bootstrap_options, forget_stdout, key_values, one_line
-from .connect import NOT_PLAINTEXT, read_client_properties
+from .connect import read_client_properties
 
 if TYPE_CHECKING:
     from rich.progress import Progress as Bar
@@ -198,7 +198,7 @@ def source_of(bootstrap_server: str, command_config: Path | None) -> Source:
     properties = read_client_properties(command_config)
     protocol = properties.get("security.protocol", "PLAINTEXT").upper()
     if protocol != "PLAINTEXT":
-        raise CommandFailed(NOT_PLAINTEXT.format(protocol))
+        raise CommandFailed(f"security.protocol {protocol} is not supported yet, only PLAINTEXT")
     return Source(bootstrap_server, properties)
 
 

@@ -23,6 +23,7 @@ import click
 import trio
 
 from pykbroker.config import BrokerConfig, ConfigurationError
+from pykbroker.config.listeners import uses_sasl
 from pykbroker.server.runtime.log_lines import write_log_to
 
 from .command import ClientCommand, CommandFailed, one_line
@@ -65,6 +66,10 @@ def load_config(properties: Path | None, overrides: Mapping[str, str], directory
     config = BrokerConfig.load(properties, values)
     if not any(key in config.originals for key in _LOG_DIRECTORY_KEYS):
         config = BrokerConfig.load(properties, values | {"log.dirs": DEFAULT_DATA_DIRECTORY})
+    if any(uses_sasl(each) for each in config.listeners.security_protocols):
+        from pykbroker.security.sasl.node_settings import check_sasl
+
+        check_sasl(config)
     if config.unknown_keys:
         _log.warning(
             "these settings are unknown, and ignored; check their spelling: %s", ", ".join(config.unknown_keys)

@@ -4,6 +4,7 @@ The modules, in reading order:
 
 - `cluster`: connections on demand, metadata, coordinators, and retries; where a caller begins.
 - `connection`: one connection to a broker.
+- `sasl`: authentication of one connection.
 - `metadata`: nodes, topics and leaders.
 - `errors`: the errors, each of one sentence.
 - `producer`: idempotent batches; no transactions.

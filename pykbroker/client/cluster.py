@@ -19,10 +19,12 @@ from pykbroker.protocol.messages.groups import FindCoordinatorRequest, FindCoord
 from pykbroker.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from pykbroker.protocol.schema import Message
 from pykbroker.protocol.topic_partition import TopicPartition
+from pykbroker.security.sasl.credentials import ClientCredentials
 
 from .connection import DEFAULT_REQUEST_TIMEOUT_MS, Connection
 from .errors import BadInput, ClientError, ConnectionLost, KafkaError, NoBrokerReachable, UnknownTopic, check
 from .metadata import ClusterMetadata, Node, TopicMetadata, from_response
+from .sasl import authenticate
 
 T = TypeVar("T")
 ResponseT = TypeVar("ResponseT", bound=Message)
@@ -66,7 +68,7 @@ async def open_tcp(host: str, port: int) -> trio.abc.Stream:
 
 
 class Cluster:
-    """An async context manager, which closes its connections at the end."""
+    """An async context manager, which closes its connections at the end. credentials: for listeners with SASL."""
 
     def __init__(
         self,
@@ -76,7 +78,9 @@ class Cluster:
         request_timeout_ms: int = DEFAULT_REQUEST_TIMEOUT_MS,
         api_timeout_ms: int = DEFAULT_API_TIMEOUT_MS,
         open_stream: Open = open_tcp,
+        credentials: ClientCredentials | None = None,
     ) -> None:
+        self._credentials = credentials
         self.metadata = ClusterMetadata()
         self._bootstrap_servers = list(bootstrap_servers)
         self._client_id = client_id
@@ -111,7 +115,7 @@ class Cluster:
     async def any_connection(self) -> Connection:
         """Return an open connection, or connect to a known node or a bootstrap server, in this order."""
         for connection in self._connections.values():
-            if not connection.is_closed:
+            if not connection.is_closed and not connection.is_outlived:
                 return connection
         known = [(node.host, node.port) for node in self.metadata.nodes.values()]
         failures: list[str] = []
@@ -129,7 +133,9 @@ class Cluster:
         async with self._opening.setdefault(address, trio.Lock()):
             existing = self._connections.get(address)
             if existing is not None and not existing.is_closed:
-                return existing
+                if not existing.is_outlived:
+                    return existing
+                await existing.aclose()
             connection = await self._open(host, port)
             self._connections[address] = connection
             self._was_connected = True
@@ -146,6 +152,8 @@ class Cluster:
         )
         try:
             await connection.negotiate()
+            if self._credentials is not None:
+                connection.lives_for(await authenticate(connection, self._credentials))
         except BaseException:
             await connection.aclose()
             raise

@@ -8,6 +8,7 @@ that speak to a broker in broken ways; they and `request` do not mix on one conn
 from __future__ import annotations
 
 import itertools
+import math
 import struct
 from collections.abc import Awaitable, Callable
 from typing import Protocol, TypeVar, TypeVarTuple, Unpack, runtime_checkable
@@ -39,6 +40,8 @@ _SMALL_FRAME_BYTES = 4096
 _SIZE = struct.Struct(">i")
 _UNSUPPORTED_VERSION = struct.pack(">h", ErrorCode.UNSUPPORTED_VERSION)
 _RECEIVE_BYTES = 256 * 1024
+_LIFETIME_USED = 0.85
+"""Of a session, as Kafka's clients begin to authenticate again behind 85 to 95 percent of it."""
 _SOFTWARE_NAME = "pykbroker"
 _SOFTWARE_VERSION = "0.1.0"
 
@@ -84,6 +87,17 @@ class Connection:
         self._received = bytearray()
         self._waiting: set[int] = set()
         self._arrived: dict[int, bytes | bytearray] = {}
+        self._ends_s = math.inf
+
+    def lives_for(self, lifetime_ms: int) -> None:
+        """Note the lifetime of an authenticated session (KIP-368), 0 for one without an end."""
+        if lifetime_ms:
+            self._ends_s = trio.current_time() + lifetime_ms / 1000 * _LIFETIME_USED
+
+    @property
+    def is_outlived(self) -> bool:
+        """Tell whether another connection should take its place: the session ends soon, and nobody waits here."""
+        return trio.current_time() >= self._ends_s and not self._waiting
 
     async def negotiate(self) -> None:
         """Ask for the broker's versions, as KIP-511 describes: an old broker answers in version 0."""

@@ -37,6 +37,10 @@ class TimedOut(ClientError):
     retriable = True
 
 
+class AuthenticationRefused(ClientError):
+    """The broker does not take the credentials, or does not know them itself."""
+
+
 class UnsupportedByBroker(ClientError):
     """The broker and this client share no version of a request."""
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from .authorizer import EARLY_START_LISTENERS, OF_THE_AUTHORIZER, authorizer_con
 from .broker_keys import broker_keys
 from .consumer_groups import ASSIGNORS, REBALANCE_PROTOCOLS, check_consumer_groups, check_rebalance_protocols
 from .keys import ConfigKey, InvalidValue, Value
-from .listeners import Listeners, parse_endpoint, resolve
+from .listeners import LISTENER_PREFIX, Listeners, listener_prefix, parse_endpoint, resolve
 from .properties import read_properties
 from .roles import check_roles
 from .topic_keys import BROKER_SYNONYMS, topic_keys
@@ -36,6 +37,7 @@ class BrokerConfig:
     `int`, `str`, `bool`, `float`, `list` give the value of a key by Kafka's name of it; `optional_int`, `optional_str`
     that of a key that may be without one.
 
+    listener_keys: the keys that were given for one listener (`listener.name.…`), as text.
     originals: the keys that were given and are known, as text. unknown_keys: the given keys that are not.
     without_effect: those that are known and change nothing. authorizer: None where there is none.
     """
@@ -50,6 +52,7 @@ class BrokerConfig:
             for name in properties
             if name not in keys and name not in OF_THE_AUTHORIZER and not _of_a_listener(name)
         ]
+        self.listener_keys = {name: text for name, text in properties.items() if _of_a_listener(name)}
         self._values: dict[str, Value] = {}
         self._merge_old_names()
         for name, text in self.originals.items():
@@ -157,6 +160,34 @@ class BrokerConfig:
     def optional_str(self, name: builtins.str) -> builtins.str | None:
         return None if self.value(name) is None else self.str(name)
 
+    def listener_key(self, listener: builtins.str, name: builtins.str, mechanism: builtins.str = "") -> builtins.str:
+        """The name under which the key is given for the listener: of its mechanism, of its own, or of all of them."""
+        own = [listener_prefix(listener) + name]
+        if mechanism:
+            own.insert(0, self.mechanism_key(listener, mechanism, name))
+        return next((each for each in own if each in self.listener_keys), name)
+
+    def mechanism_key(self, listener: builtins.str, mechanism: builtins.str, name: builtins.str) -> builtins.str:
+        """The name of a key for one mechanism of one listener: `listener.name.internal.scram-sha-256.…`."""
+        return f"{listener_prefix(listener)}{mechanism.lower()}.{name}"
+
+    def listener_value(self, listener: builtins.str, name: builtins.str, mechanism: builtins.str = "") -> Value:
+        """The value of a key for one listener. Raises ConfigurationError."""
+        given = self.listener_key(listener, name, mechanism)
+        if given == name:
+            return self.value(name)
+        return replace(self.key(name), name=given).parse(self.listener_keys[given])
+
+    def listener_int(self, listener: builtins.str, name: builtins.str, mechanism: builtins.str = "") -> builtins.int:
+        value = self.listener_value(listener, name, mechanism)
+        assert type(value) is builtins.int, f"{name} is not a number that is always set"
+        return value
+
+    def listener_list(self, listener: builtins.str, name: builtins.str) -> builtins.list[builtins.str]:
+        value = self.listener_value(listener, name)
+        assert isinstance(value, builtins.list), f"{name} is not a list that is always set"
+        return value
+
     @cached_property
     def node_id(self) -> builtins.int:
         return self.int("node.id")
@@ -237,4 +268,4 @@ def _in_ms(text: str, unit: str) -> str:
 
 def _of_a_listener(name: str) -> bool:
     """`listener.name.<listener>.<key>` sets a key for one listener alone."""
-    return name.startswith("listener.name.")
+    return name.startswith(LISTENER_PREFIX)

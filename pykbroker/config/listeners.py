@@ -1,7 +1,7 @@
 """The addresses on which a node listens and those that it advertises: `listeners` and the keys around it.
 
 The rules are those of Kafka's `KafkaConfig`, with two additions for a node without configuration: a controller
-listener that nobody named is on a free loopback port, and only PLAINTEXT is offered so far.
+listener that nobody named is on a free loopback port, and only PLAINTEXT and SASL_PLAINTEXT are offered so far.
 """
 
 from __future__ import annotations
@@ -14,7 +14,20 @@ from .keys import InvalidValue
 
 _LISTENER = re.compile(r"([^:/]+)://(?:\[([0-9a-fA-F:.%]+)\]|([^:/\[\]]*)):(-?[0-9]+)", re.ASCII)
 _SECURITY_PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+_OFFERED = ("PLAINTEXT", "SASL_PLAINTEXT")
 _WILDCARDS = ("0.0.0.0", "::", "0:0:0:0:0:0:0:0")
+
+
+LISTENER_PREFIX = "listener.name."
+
+
+def listener_prefix(name: str) -> str:
+    """The beginning of the keys that are given for this listener alone."""
+    return f"{LISTENER_PREFIX}{name.lower()}."
+
+
+def uses_sasl(security_protocol: str) -> bool:
+    return security_protocol.startswith("SASL_")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,10 +63,17 @@ class Listeners:
     controller_names: tuple[str, ...]
     advertised_controller: tuple[ListenerConfig, ...] = ()
     """Where other nodes find this controller: the listeners of `controller`, or what is advertised in their place."""
+    controller_security_protocol: str = "PLAINTEXT"
+    """How controllers are spoken to, also by a broker without a controller."""
 
     @property
     def all(self) -> tuple[ListenerConfig, ...]:
         return self.client + self.controller
+
+    @property
+    def security_protocols(self) -> set[str]:
+        """The protocols by which this node is spoken to, and that of controllers."""
+        return {each.security_protocol for each in self.all} | {self.controller_security_protocol}
 
     def advertised_for(self, name: str) -> ListenerConfig | None:
         return next((listener for listener in self.advertised if listener.name == name), None)
@@ -105,7 +125,7 @@ def resolve(
     inter_broker = _inter_broker_name(values, shown) if "broker" in roles else ""
     by_name = {each.name: each for each in everything or ()}
     told = tuple(by_name.get(each.name, each) for each in controller)
-    return Listeners(client, controller, shown, inter_broker, names, told)
+    return Listeners(client, controller, shown, inter_broker, names, told, protocols.get(names[0], "PLAINTEXT"))
 
 
 def _controller_names(values: Mapping[str, str]) -> tuple[str, ...]:
@@ -139,9 +159,10 @@ def _endpoints(key: str, texts: Sequence[str], protocols: Mapping[str, str]) -> 
         name, host, port = parse_endpoint(key, text)
         if name not in protocols:
             raise InvalidValue(key, text, f"no security protocol is given for {name} in listener.security.protocol.map")
-        if protocols[name] != "PLAINTEXT":
+        if protocols[name] not in _OFFERED:
+            allowed = " and ".join(_OFFERED)
             raise InvalidValue(
-                key, text, f"the security protocol {protocols[name]} is not offered yet; PLAINTEXT is the one allowed"
+                key, text, f"the security protocol {protocols[name]} is not offered yet; {allowed} are allowed"
             )
         if any(each.name == name for each in found):
             raise InvalidValue(key, ",".join(texts), "each listener must have a different name")

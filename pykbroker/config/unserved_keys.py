@@ -16,7 +16,6 @@ _PROTECTING = {
     "alter.config.policy.class.name",
     "client.quota.callback.class",
     "config.providers",  # values may be names of secrets that nobody looks up
-    "connections.max.reauth.ms",
     "create.topic.policy.class.name",
     "delegation.token.secret.key",
     "max.connection.creation.rate",
@@ -25,6 +24,16 @@ _PROTECTING = {
     "security.providers",
 }
 _PROTECTING_FAMILIES = ("sasl.", "ssl.")
+
+_SERVED_FROM_THE_START = {
+    "connections.max.reauth.ms",
+    "sasl.enabled.mechanisms",
+    "sasl.jaas.config",
+    "sasl.mechanism.controller.protocol",
+    "sasl.mechanism.inter.broker.protocol",
+    "sasl.server.max.receive.size",
+}
+"""They protect and are read from the file; a change at run time would have no effect, and is refused."""
 
 _PASSWORDS_OF_STORES = {"ssl.key.password", "ssl.keystore.password", "ssl.truststore.password"}
 """They guard nothing without the store that they open, whose own key protects."""
@@ -36,7 +45,6 @@ _WITHOUT_EFFECT = {
     "alter.log.dirs.replication.quota.window.num",
     "alter.log.dirs.replication.quota.window.size.seconds",
     "background.threads",
-    "connection.failed.authentication.delay.ms",
     "controller.quota.window.num",
     "controller.quota.window.size.seconds",
     "controller.socket.timeout.ms",
@@ -83,10 +91,14 @@ _FAMILIES_WITHOUT_EFFECT = (
 _LISTENER_PREFIX = "listener.name."
 
 
-def protects(name: str) -> bool:
+def protects(name: str, *, at_run_time: bool = False) -> bool:
     """Tell whether Kafka would guard something by that key, and this broker does not."""
     if name.startswith(_LISTENER_PREFIX):
-        return any(protects(tail) or tail in _PROTECTING_OF_A_LISTENER for tail in _tails(name))
+        return any(
+            protects(tail, at_run_time=at_run_time) or tail in _PROTECTING_OF_A_LISTENER for tail in _tails(name)
+        )
+    if name in _SERVED_FROM_THE_START:
+        return at_run_time
     return name in _PROTECTING or (name.startswith(_PROTECTING_FAMILIES) and name not in _PASSWORDS_OF_STORES)
 
 
@@ -95,12 +107,12 @@ def is_without_effect(name: str) -> bool:
     return name in _WITHOUT_EFFECT | _PASSWORDS_OF_STORES or name.startswith(_FAMILIES_WITHOUT_EFFECT)
 
 
-def check_served(given: Mapping[str, str]) -> None:
+def check_served(given: Mapping[str, str], *, at_run_time: bool = False) -> None:
     """Raises ConfigurationError where a key that protects has another value than the one that protects nothing.
 
-    given: names and texts, those that nobody knows included.
+    given: names and texts, those that nobody knows included. at_run_time: they do not come from the file.
     """
-    names = unserved(given)
+    names = unserved(given, at_run_time=at_run_time)
     if names:
         raise ConfigurationError(
             f"{', '.join(names)}: pykbroker does not serve {'this' if len(names) == 1 else 'these'} yet, so the "
@@ -108,9 +120,11 @@ def check_served(given: Mapping[str, str]) -> None:
         )
 
 
-def unserved(given: Mapping[str, str]) -> list[str]:
+def unserved(given: Mapping[str, str], *, at_run_time: bool = False) -> list[str]:
     """The given keys that would protect."""
-    return sorted(name for name, text in given.items() if protects(name) and _is_set(name, text))
+    return sorted(
+        name for name, text in given.items() if protects(name, at_run_time=at_run_time) and _is_set(name, text)
+    )
 
 
 def given_without_effect(given: Mapping[str, str]) -> list[str]:

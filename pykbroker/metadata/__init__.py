@@ -9,6 +9,8 @@ The image, on every node:
 - `registrations`: the nodes of the cluster.
 - `records`: the bytes of a record.
 - `unsupported_records`: records that are kept and not served.
+- `scram_records`: SCRAM credentials and their records.
+- `scram_arguments`: the users of a new cluster, as `format --add-scram` names them.
 - `image_difference`: the differences of two images.
 - `features`: feature levels (KIP-584).
 - `effective_configs`: effective configurations with their sources.
@@ -42,4 +44,5 @@ The controller:
 - `min_isr`: min.insync.replicas where eligible leader replicas are kept.
 - `feature_updates`: UpdateFeatures.
 - `producer_ids`: AllocateProducerIds.
+- `scram_credentials`: AlterUserScramCredentials and DescribeUserScramCredentials.
 """

@@ -190,7 +190,7 @@ def _check_dynamic(names: Sequence[str], *, cluster_wide: bool) -> None:
 
 def _check_served(values: Mapping[str, str]) -> None:
     try:
-        check_served(values)
+        check_served(values, at_run_time=True)
     except ConfigurationError as error:
         raise ApiError(ErrorCode.INVALID_CONFIG, str(error)) from None
 

@@ -35,6 +35,7 @@ from pykbroker.protocol.messages.reassignments import (
     ElectLeadersRequest,
     ListPartitionReassignmentsRequest,
 )
+from pykbroker.protocol.messages.scram_credentials import AlterUserScramCredentialsRequest
 from pykbroker.protocol.messages.topics import (
     CreatePartitionsRequest,
     CreateTopicsRequest,
@@ -60,6 +61,7 @@ from . import (
     producer_ids,
     reassignments,
     request_pieces,
+    scram_credentials,
     topics,
 )
 from .controller_state import ControllerState
@@ -177,6 +179,9 @@ class Controller:
             case UpdateFeaturesRequest():
                 names = ", ".join(f"{each.feature} to {each.max_version_level}" for each in request.feature_updates)
                 return *feature_updates.update_features(state, request), f"UpdateFeatures {names}"
+            case AlterUserScramCredentialsRequest():
+                cause = f"AlterUserScramCredentials {_listed(scram_credentials.altered_users(request))}"
+                return *(yield from scram_credentials.alter_user_scram_credentials(state, request)), cause
             case AlterPartitionReassignmentsRequest():
                 names = _listed(topic.name for topic in request.topics)
                 cause = f"AlterPartitionReassignments {names}"

@@ -52,6 +52,7 @@ from pykbroker.protocol.messages.reassignments import (
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsResponse,
 )
+from pykbroker.protocol.messages.scram_credentials import AlterUserScramCredentialsRequest
 from pykbroker.protocol.messages.topics import (
     CreatableTopicResult,
     CreatePartitionsRequest,
@@ -72,7 +73,7 @@ from pykbroker.protocol.messages.voters import (
 )
 from pykbroker.protocol.schema import Message
 
-from . import elect_leaders
+from . import elect_leaders, scram_credentials
 
 
 def error_response(request: Message, error: ApiError) -> LongWork[Message]:
@@ -113,6 +114,8 @@ def error_response(request: Message, error: ApiError) -> LongWork[Message]:
             return DeleteAclsResponse(filter_results=[of(DeleteAclsFilterResult)] * len(request.filters))
         case ElectLeadersRequest():
             return (yield from elect_leaders.error_response(request, error))
+        case AlterUserScramCredentialsRequest():
+            return scram_credentials.refused(request, ApiError(error.code, str(error)))
         case _:
             return _error_of_the_whole(request, error.code, str(error))
 

@@ -29,15 +29,19 @@ from pykbroker.protocol.messages.metadata_records import (
     RegisterControllerRecord,
     RemoveAccessControlEntryRecord,
     RemoveTopicRecord,
+    RemoveUserScramCredentialRecord,
     TopicRecord,
     UnregisterBrokerRecord,
+    UserScramCredentialRecord,
 )
 from pykbroker.protocol.schema import Message
 from pykbroker.security.acls.entry import AccessControlEntry
+from pykbroker.security.sasl.scram_credential import ScramCredential
 
 from .acl_records import entry_of, record_of
 from .partition_state import PartitionState
 from .registrations import BrokerRegistration, ControllerRegistration
+from .scram_records import scram_credential, scram_record
 from .unsupported_records import RecordKey, client_quotas, keep, kinds, security_records
 
 METADATA_VERSION = "metadata.version"
@@ -94,7 +98,7 @@ class ImageChanges:
     brokers: dict[int, None] = field(default_factory=dict)
     acls: dict[bytes, AccessControlEntry | None] = field(default_factory=dict)
     others: bool = False
-    """Features, producer ids, controllers."""
+    """Features, producer ids, controllers, SCRAM credentials."""
 
     def __bool__(self) -> bool:
         return bool(self.partitions or self.deleted_topics or self.configs or self.brokers or self.acls or self.others)
@@ -150,6 +154,7 @@ class MetadataImage:
         self._brokers: dict[int, BrokerRegistration] = {}
         self._configs: dict[ConfigResource, dict[str, str]] = {}
         self._acls: dict[bytes, AccessControlEntry] = {}
+        self._scram_credentials: dict[tuple[int, str], ScramCredential] = {}
         self._unsupported: dict[RecordKey, Message] = {}
         self._transaction: list[Message] | None = None
         self._generation = 0
@@ -174,6 +179,11 @@ class MetadataImage:
     def acls(self) -> Mapping[bytes, AccessControlEntry]:
         """The entries of access control lists by their ids (KIP-801)."""
         return self._acls
+
+    @property
+    def scram_credentials(self) -> Mapping[tuple[int, str], ScramCredential]:
+        """The credentials by the number of their mechanism and the name of their user (KIP-554)."""
+        return self._scram_credentials
 
     def topic(self, name: str) -> TopicState | None:
         return self._topics_by_name.get(name)
@@ -249,6 +259,7 @@ class MetadataImage:
             self._brokers,
             self.controllers,
             self._configs,
+            self._scram_credentials,
             self.features,
             self.next_producer_id,
             self._acls,
@@ -278,6 +289,8 @@ class MetadataImage:
             yield ProducerIdsRecord(broker_id=-1, broker_epoch=-1, next_producer_id=self.next_producer_id)
         for acl_id, entry in self._acls.items():
             yield record_of(acl_id, entry)
+        for (mechanism, name), credential in self._scram_credentials.items():
+            yield scram_record(name, mechanism, credential)
         yield from security_records(self._unsupported)
 
     # Replaying.
@@ -326,6 +339,7 @@ class MetadataImage:
             self._brokers = dict(self._brokers)
             self._configs = dict(self._configs)
             self._acls = dict(self._acls)
+            self._scram_credentials = dict(self._scram_credentials)
             self._unsupported = dict(self._unsupported)
             self._shared = False
 
@@ -441,6 +455,14 @@ class MetadataImage:
             raise InconsistentMetadata(f"record {self.offset}: there is no ACL with the id {acl_id.hex()}")
         changes.acls.setdefault(acl_id, before)
 
+    def _scram_credential(self, record: UserScramCredentialRecord, changes: ImageChanges) -> None:
+        self._scram_credentials[record.mechanism, record.name] = scram_credential(record)
+        changes.others = True
+
+    def _remove_scram_credential(self, record: RemoveUserScramCredentialRecord, changes: ImageChanges) -> None:
+        self._scram_credentials.pop((record.mechanism, record.name), None)
+        changes.others = True
+
     def _no_op(self, record: NoOpRecord, changes: ImageChanges) -> None:
         """Written so that a quiet log moves on."""
 
@@ -460,5 +482,7 @@ _APPLY: dict[type[Message], Callable[[MetadataImage, Any, ImageChanges], None]] 
     FeatureLevelRecord: MetadataImage._feature_level,
     ProducerIdsRecord: MetadataImage._producer_ids,
     ClearElrRecord: MetadataImage._clear_elr,
+    UserScramCredentialRecord: MetadataImage._scram_credential,
+    RemoveUserScramCredentialRecord: MetadataImage._remove_scram_credential,
     NoOpRecord: MetadataImage._no_op,
 }

@@ -1,4 +1,4 @@
-"""Metadata records that are kept but not served: client quotas, SCRAM credentials and delegation tokens.
+"""Metadata records that are kept but not served: client quotas and delegation tokens.
 
 A directory that Apache Kafka wrote may hold such records. They mean nothing to this node, but a snapshot takes the
 place of the log and must not lose them: the latest record of each entity is kept as it came.
@@ -13,20 +13,14 @@ from pykbroker.protocol.messages.metadata_records import (
     ClientQuotaRecord,
     DelegationTokenRecord,
     RemoveDelegationTokenRecord,
-    RemoveUserScramCredentialRecord,
-    UserScramCredentialRecord,
 )
 from pykbroker.protocol.schema import Message
 
 RecordKey = tuple[type[Message], object]
 """The entity that a record describes: the type of its record and its key."""
 
-_BEHIND_ACLS: Final = (UserScramCredentialRecord, DelegationTokenRecord)
-
-
 _NAMES: Final[dict[type[Message], str]] = {
     ClientQuotaRecord: "client quotas",
-    UserScramCredentialRecord: "SCRAM credentials",
     DelegationTokenRecord: "delegation tokens",
 }
 
@@ -37,10 +31,6 @@ def keep(kept: dict[RecordKey, Message], record: Message) -> None:
         case ClientQuotaRecord():
             entity = frozenset((part.entity_type, part.entity_name) for part in record.entity)
             _put(kept, (ClientQuotaRecord, (entity, record.key)), None if record.remove else record)
-        case UserScramCredentialRecord():
-            _put(kept, (UserScramCredentialRecord, (record.name, record.mechanism)), record)
-        case RemoveUserScramCredentialRecord():
-            _put(kept, (UserScramCredentialRecord, (record.name, record.mechanism)), None)
         case DelegationTokenRecord():
             _put(kept, (DelegationTokenRecord, record.token_id), record)
         case RemoveDelegationTokenRecord():
@@ -52,9 +42,8 @@ def client_quotas(kept: Mapping[RecordKey, Message]) -> Iterator[Message]:
 
 
 def security_records(kept: Mapping[RecordKey, Message]) -> Iterator[Message]:
-    """Return the security records in the order of Kafka's snapshots."""
-    for record_type in _BEHIND_ACLS:
-        yield from _of_type(kept, record_type)
+    """Return the security records that stand behind all others in Kafka's snapshots."""
+    return _of_type(kept, DelegationTokenRecord)
 
 
 def kinds(kept: Mapping[RecordKey, Message]) -> list[str]:

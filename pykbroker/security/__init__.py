@@ -1,4 +1,5 @@
-"""The rules of who a client is and what it may do, without sockets, files or Trio.
+"""Security rules that know no sockets and no Trio: who a client is, with which keys, and what it may do.
 
+- `sasl`: the mechanisms by which a client says who it is.
 - `acls`: access control lists and the authorizer that decides by them.
 """

@@ -52,6 +52,7 @@ from pykbroker.protocol.messages.offsets import (
     OffsetForLeaderTopic,
 )
 from pykbroker.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from pykbroker.protocol.messages.scram_credentials import DescribeUserScramCredentialsRequest, UserName
 from pykbroker.protocol.messages.transaction_admin import (
     DescribeProducersRequest,
     DescribeTransactionsRequest,
@@ -264,6 +265,10 @@ HUGE: dict[str, Huge] = {
     ),
     "DescribeGroups": Huge(6, lambda numbers: DescribeGroupsRequest(groups=_names(numbers))),
     "ConsumerGroupDescribe": Huge(1, lambda numbers: ConsumerGroupDescribeRequest(group_ids=_names(numbers))),
+    "DescribeUserScramCredentials": Huge(
+        0,
+        lambda numbers: DescribeUserScramCredentialsRequest(users=[UserName(name=name) for name in _names(numbers)]),
+    ),
     "DeleteGroups": Huge(2, lambda numbers: DeleteGroupsRequest(groups_names=_names(numbers))),
     "LeaveGroup": Huge(
         5,

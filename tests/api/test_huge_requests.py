@@ -76,6 +76,7 @@ def test_every_api_that_lists_something_is_asked() -> None:
     """The controller answers some, coordinators others, and what carries records has bounds of its own."""
     elsewhere = {
         "AddRaftVoterRequest",
+        "AlterUserScramCredentialsRequest",
         "UpdateFeaturesRequest",
         "ConsumerGroupHeartbeatRequest",
         "WriteTxnMarkersRequest",

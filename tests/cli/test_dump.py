@@ -12,9 +12,10 @@ from click.testing import CliRunner, Result
 from crc32c import crc32c
 
 from pykbroker.cli.dump import command
+from pykbroker.metadata.records import encode_record
 from pykbroker.protocol.compile import encode
 from pykbroker.protocol.messages.group_records import OffsetCommitKey, OffsetCommitValue
-from pykbroker.protocol.messages.metadata_records import TopicRecord
+from pykbroker.protocol.messages.metadata_records import TopicRecord, UserScramCredentialRecord
 from pykbroker.protocol.records.batch import Record, encode_batch
 from pykbroker.protocol.records.compression import Compression
 from pykbroker.protocol.records.control import ControlRecordType, EndTransactionMarker, encode_end_transaction_batch
@@ -338,3 +339,22 @@ def test_a_large_file_is_not_held_in_memory(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setattr(OsDiskFile, "read_at", noting)
     assert dump(path).exit_code == 0
     assert 0 < largest <= 1 << 20
+
+
+@pytest.mark.parametrize("flags", [(), ("--json",), ("--print-data-log", "--json"), ("--print-data-log",)])
+@pytest.mark.parametrize("is_cut", [False, True])
+def test_the_keys_of_users_are_not_shown(tmp_path: Path, flags: tuple[str, ...], is_cut: bool) -> None:
+    keys = {name: f"{name} in clear".encode() for name in ("salt", "stored_key", "server_key")}
+    record = UserScramCredentialRecord(name="alice", mechanism=1, iterations=4096, **keys)
+    value = encode_record(record)
+    if is_cut:
+        value = value[:-1]
+    batch = encode_batch([Record(key=None, value=value, timestamp=NOW_MS)])
+    directory = tmp_path / "__cluster_metadata-0"
+    result = dump(write(directory, "00000000000000000000.log", batch), *flags)
+    assert "in clear" not in result.output
+    assert "[hidden]" in result.output
+    if not is_cut:
+        assert "UserScramCredentialRecord" in result.output
+        assert "alice" in result.output
+        assert "4096" in result.output

@@ -119,7 +119,9 @@ def test_a_security_protocol_that_is_not_spoken_is_refused(tmp_path: object) -> 
     with open(path, "w", encoding="utf-8") as file:
         file.write("security.protocol=SASL_SSL\n")
     result = CliRunner().invoke(main, ["topics", "--list", "--command-config", path])
-    assert result.stderr == "Error: security.protocol SASL_SSL is not supported yet, only PLAINTEXT\n"
+    assert (
+        result.stderr == "Error: security.protocol SASL_SSL is not supported yet, only PLAINTEXT and SASL_PLAINTEXT\n"
+    )
 
 
 def test_config_pairs_keep_bracketed_values_together() -> None:

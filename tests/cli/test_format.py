@@ -10,8 +10,10 @@ from click.testing import CliRunner, Result
 from pykbroker.cli.format import command
 from pykbroker.protocol.compile import decode
 from pykbroker.protocol.messages.control_records import VotersRecord
+from pykbroker.protocol.messages.metadata_records import UserScramCredentialRecord
 from pykbroker.protocol.records.control import ControlRecordType
 from pykbroker.protocol.uuids import uuid_from_text
+from pykbroker.security.sasl.scram_credential import MECHANISMS
 from pykbroker.server.quorum.bootstrap_checkpoint import read_bootstrap_checkpoint
 from pykbroker.server.quorum.snapshot_format import decode_snapshot
 from pykbroker.storage.files.disk import OsDisk
@@ -174,3 +176,59 @@ def test_a_crash_while_the_voters_were_written_can_be_formatted_away(properties:
     (tmp_path / "a" / "meta.properties").unlink()
     (tmp_path / "a" / "__cluster_metadata-0" / "quorum-state").touch()
     assert run("-t", CLUSTER_ID, "-c", properties, "--initial-controllers", others, "-g").exit_code == 1
+
+
+SALTED = "U2FsdGVkUGFzc3dvcmQ="
+
+
+def scram_users(directory: Path) -> list[tuple[str, int, int, bytes, bytes, bytes]]:
+    records = read_bootstrap_checkpoint(OsDisk(), str(directory)) or []
+    found = [each for each in records if isinstance(each, UserScramCredentialRecord)]
+    assert records[-len(found) or len(records) :] == found
+    return [(each.name, each.mechanism, each.iterations, each.salt, each.stored_key, each.server_key) for each in found]
+
+
+def test_a_cluster_begins_with_the_users_that_are_given(properties: Path, tmp_path: Path) -> None:
+    result = run(
+        *("-t", CLUSTER_ID, "-c", properties),
+        *("--add-scram", 'SCRAM-SHA-256=[name=alice,iterations=8192,password="alicepass",salt="c2FsdA=="]'),
+        *("-S", f"SCRAM-SHA-512=[name=bob,salt=c2FsdA==,saltedpassword={SALTED}]"),
+        *("-S", "SCRAM-SHA-512=[name=carol,password=x=y]"),
+    )
+    assert (result.exit_code, "alicepass" in result.output) == (0, False), result.output
+    alice, bob, carol = scram_users(tmp_path / "a")
+    sha_256, sha_512 = MECHANISMS.values()
+    expected = sha_256.credential(sha_256.salted_password("alicepass", b"salt", 8192), b"salt", 8192)
+    assert alice == ("alice", 1, 8192, b"salt", expected.stored_key, expected.server_key)
+    expected = sha_512.credential(b"SaltedPassword", b"salt", 4096)
+    assert bob == ("bob", 2, 4096, b"salt", expected.stored_key, expected.server_key)
+    salt = carol[3]
+    assert len(salt) > 20
+    assert carol[4] == sha_512.credential(sha_512.salted_password("x=y", salt, 4096), salt, 4096).stored_key
+
+
+@pytest.mark.parametrize(
+    ("argument", "reason"),
+    [
+        ("hunter2", "Failed to find equals sign in SCRAM argument"),
+        ("PLAIN=[name=a,password=hunter2]", "The add-scram mechanism is not supported"),
+        ("SCRAM-SHA-256=name=a,password=hunter2]", "Expected configuration string to start with ["),
+        ("SCRAM-SHA-256=[name=a,password=hunter2", "Expected configuration string to end with ]"),
+        ("SCRAM-SHA-256=[password=hunter2]", "You must supply 'name' to add-scram"),
+        ("SCRAM-SHA-256=[name=a]", "You must supply one of 'password' or 'saltedpassword' to add-scram"),
+        ("SCRAM-SHA-256=[name=a,saltedpassword=hunter2]", "You must supply 'salt' with 'saltedpassword'"),
+        ("SCRAM-SHA-256=[name=a,password=hun,ter2]", "No equals sign found in SCRAM component"),
+        ("SCRAM-SHA-256=[name=a,hunter2=1]", "Unknown SCRAM configuration"),
+        ("SCRAM-SHA-256=[name=a,salt=c2FsdA==,saltedpassword=hunter2!]", "Failed to decode given saltedpassword"),
+        ("SCRAM-SHA-256=[name=a,salt=?,password=hunter2]", "Failed to decode given salt"),
+        ("SCRAM-SHA-256=[name=a,password=hunter2,iterations=-5000]", "Failed to parse iterations count"),
+        ("SCRAM-SHA-256=[name=a,password=hunter2,iterations=4095]", "The 'iterations' value must be >= 4096"),
+        ("SCRAM-SHA-512=[name=a,password=hunter2,iterations=16385]", "The 'iterations' value must be <= 16384"),
+    ],
+)
+def test_a_user_that_cannot_be_read_ends_it_and_is_not_shown(argument: str, reason: str, properties: Path) -> None:
+    result = run("-t", CLUSTER_ID, "-c", properties, "--add-scram", argument)
+    assert result.exit_code == 1
+    assert reason in result.output
+    assert "hunter2" not in result.output
+    assert not (properties.parent / "a").exists()

@@ -20,9 +20,10 @@ from pykbroker.server.network.dispatch import Dispatcher
 from pykbroker.server.network.handlers import HandlerTable
 from pykbroker.server.network.listener import ConnectionLimits, Listener
 from pykbroker.server.network.receive_buffer import BufferPool
+from pykbroker.server.network.sasl_gate import ListenerSasl
 from pykbroker.server.network.socket_transport import SocketNetwork, SocketOptions
 from pykbroker.server.network.transport import Network, Transport
-from pykbroker.server.runtime.clock import SystemClock
+from pykbroker.server.runtime.clock import Clock, SystemClock
 from pykbroker.server.runtime.log_lines import RateLimitedLog
 from pykbroker.server.runtime.threads import Threads, WorkerThreads
 from pykbroker.sim.clock import SimulatedClock
@@ -139,16 +140,22 @@ class Server:
         connection_limits: ConnectionLimits | None = None,
         *,
         memory: Callable[[], ClientMemory] = ClientMemory,
+        sasl: Callable[[Clock], ListenerSasl] | None = None,
     ) -> None:
         async def on_sockets() -> None:
             with trio.fail_after(10):
                 await self._serve(
-                    SocketNetwork(SocketOptions(), WorkerThreads()), handlers, scenario, connection_limits, memory()
+                    SocketNetwork(SocketOptions(), WorkerThreads()),
+                    handlers,
+                    scenario,
+                    connection_limits,
+                    memory(),
+                    sasl,
                 )
 
         async def simulated(seed: int) -> None:
             network = SimulatedNetwork(random.Random(seed))
-            await self._serve(network, handlers, scenario, connection_limits, memory())
+            await self._serve(network, handlers, scenario, connection_limits, memory(), sasl)
 
         if self.is_simulated:
             for seed in range(3):
@@ -163,13 +170,15 @@ class Server:
         scenario: Callable[[Served], Awaitable[None]],
         connection_limits: ConnectionLimits | None,
         memory: ClientMemory,
+        sasl: Callable[[Clock], ListenerSasl] | None,
     ) -> None:
-        clock = SimulatedClock() if self.is_simulated else SystemClock()
+        clock: Clock = SimulatedClock() if self.is_simulated else SystemClock()
         acceptor = await network.listen("127.0.0.1", 0)
         pool = BufferPool(memory)
         dispatcher = dispatcher_of(handlers)
         refusals = RateLimitedLog(refusals_log, clock)
-        listener = Listener("PLAINTEXT", acceptor, dispatcher, connection_limits or limits(), pool, refusals)
+        gates = None if sasl is None else sasl(clock)
+        listener = Listener("PLAINTEXT", acceptor, dispatcher, connection_limits or limits(), pool, refusals, gates)
         async with trio.open_nursery() as nursery:
             nursery.start_soon(listener.serve)
             served = Served(listener, network, acceptor.address.port, pool, [])

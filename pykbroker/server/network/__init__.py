@@ -5,6 +5,7 @@ nodes. The modules, in reading order:
 - `socket_transport`: TCP behind that seam, with `sendfile`.
 - `page_cache`: bytes that `sendfile` would have to wait for.
 - `listener`: accepts connections and looks after them.
+- `sasl_gate`: nobody passes who has not authenticated.
 - `connection`: one client connection.
 - `receive_buffer`: frames out of borrowed buffers.
 - `client_memory`: what connections hold together.

@@ -24,10 +24,11 @@ connection has to go when memory is short (`listener`).
 
 from __future__ import annotations
 
+from collections.abc import Awaitable
 from contextlib import suppress
 from enum import Enum, auto
 from struct import Struct
-from typing import Any, Final
+from typing import Final, Protocol
 
 import trio
 
@@ -37,7 +38,7 @@ from pykbroker.storage.files.errors import FileError
 
 from ..runtime.log_lines import RateLimitedLog, printable
 from .client_memory import ClientMemory
-from .dispatch import Dispatcher, NoErrorResponse
+from .dispatch import NoErrorResponse
 from .handlers import CloseConnection, ConnectionState
 from .large_requests import SMALL_FRAME_BYTES
 from .receive_buffer import MalformedFrame, ReceiveBuffer
@@ -60,6 +61,15 @@ _PRODUCE = int(ApiKey.PRODUCE)
 _FETCH = int(ApiKey.FETCH)
 _BEGINNING = Struct(">ih")
 """The size of a frame and its API key, with which each request begins."""
+
+
+class FrameDispatcher(Protocol):
+    """A dispatcher of frames is a `Dispatcher`, or the gate in front of one."""
+
+    def answer(self, frame: memoryview, connection: ConnectionState) -> Awaitable[list[Part] | None]: ...
+    async def next_turn(self, connection: ConnectionState) -> None: ...
+    def has_turn(self) -> bool: ...
+    def disk_failed(self, failure: FileError, /) -> None: ...
 
 
 class Phase(Enum):
@@ -109,7 +119,7 @@ class Connection:
         self,
         transport: Transport,
         state: ConnectionState,
-        dispatcher: Dispatcher[Any],
+        dispatcher: FrameDispatcher,
         buffer: ReceiveBuffer,
         refusals: RateLimitedLog,
         memory: ClientMemory,
@@ -199,8 +209,14 @@ class Connection:
         except FileError as failure:
             # In the middle of an answer, so that nobody can be told.
             self._dispatcher.disk_failed(failure)
-        except (MalformedMessage, CloseConnection) as error:
+        except MalformedMessage as error:
             self._log_refusal(printable(str(error)))
+        except CloseConnection as error:
+            self._log_refusal(printable(str(error)))
+            if error.answer:
+                self._phase = _SENDING
+                with suppress(trio.BrokenResourceError, trio.ClosedResourceError):
+                    await self._transport.send(error.answer)
         finally:
             self._transport.close()
             self._buffer.release()

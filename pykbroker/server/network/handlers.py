@@ -10,6 +10,8 @@ from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Generic, Literal, Never, Protocol, TypeAlias, TypeVar
 
+from trio import CancelScope
+
 from pykbroker.protocol.compile import OBJECTS_LIMIT, decode
 from pykbroker.protocol.errors import TooManyElements
 from pykbroker.protocol.framing import RequestHeader
@@ -19,6 +21,7 @@ from ..runtime.fair_queue import FairShare
 from ..runtime.turns import Turn
 from .large_requests import FEW_ENTRIES, Admission
 from .needs import NOTHING, Needs
+from .transport import Part
 
 ListenerKind: TypeAlias = Literal["broker", "controller"]
 RequestT = TypeVar("RequestT", bound=Message)
@@ -36,11 +39,17 @@ ANONYMOUS = "User:ANONYMOUS"
 
 
 class CloseConnection(Exception):
-    """The request ends without a response, and its connection with it; the text goes to the log.
+    """The request ends without a response, or with `answer` as the last one, and its connection with it; the text
+    goes to the log.
 
     Kafka closes the connection in the same cases: for a request that it cannot read (`InvalidRequestException`), and
-    where a handler calls `RequestChannel.closeConnection`, as for a produce request with acks=0 that has failed.
+    where a handler calls `RequestChannel.closeConnection`, as for a produce request with acks=0 that has failed. It
+    answers a failed authentication before it closes.
     """
+
+    def __init__(self, reason: str, answer: list[Part] | None = None) -> None:
+        super().__init__(reason)
+        self.answer = answer
 
 
 @dataclass(slots=True)
@@ -66,6 +75,8 @@ class ConnectionState:
     """Returns when the client waits for the answer to something else as well: see `Connection`."""
     request: RequestHeader | None = None
     """Of the request in hand, or of the last one."""
+    authentication: CancelScope | None = None
+    """The scope in which a connection is served that must authenticate, until its deadline; None on other listeners."""
     fair_share: FairShare = field(default_factory=FairShare)
     """What the checks of its records, and its lookups in records, have cost."""
     long_requests: FairShare = field(default_factory=FairShare)

@@ -12,10 +12,11 @@ import trio
 
 from ..runtime.log_lines import RateLimitedLog
 from ..runtime.loop_monitor import REQUESTER
-from .connection import Connection
+from .connection import Connection, FrameDispatcher
 from .dispatch import Dispatcher
 from .handlers import ConnectionState
 from .receive_buffer import BufferPool, ReceiveBuffer
+from .sasl_gate import AUTHENTICATION_S, ListenerSasl
 from .transport import Acceptor, Transport
 
 _log = logging.getLogger(__name__)
@@ -48,6 +49,8 @@ class ConnectionLimits:
 class Listener:
     """The listener has a task for each connection, and three keepers: for idle connections, for peers that have left,
     and for memory.
+
+    sasl: how clients authenticate; None where the listener asks nobody who he is.
     """
 
     def __init__(
@@ -58,6 +61,7 @@ class Listener:
         limits: ConnectionLimits,
         pool: BufferPool,
         refusals: RateLimitedLog,
+        sasl: ListenerSasl | None = None,
     ) -> None:
         self.name = name
         self._acceptor = acceptor
@@ -67,6 +71,7 @@ class Listener:
         self._memory = pool.memory
         self._memory.on_excess.append(self._relieve_memory)
         self._refusals = refusals
+        self._sasl = sasl
         self._accepting = trio.CancelScope()
         self._connections: dict[Connection, str] = {}
         self._connections_of_host: dict[str, int] = {}
@@ -131,7 +136,11 @@ class Listener:
         host = transport.peer.host
         buffer = ReceiveBuffer(self._pool, self._limits.max_request_bytes)
         state = ConnectionState(listener_name=self.name, client_address=host)
-        connection = Connection(transport, state, self._dispatcher, buffer, self._refusals, self._memory)
+        dispatcher: FrameDispatcher = self._dispatcher
+        if self._sasl is not None:
+            state.authentication = trio.CancelScope()
+            dispatcher = self._sasl.gate(self._dispatcher, buffer, state.authentication)
+        connection = Connection(transport, state, dispatcher, buffer, self._refusals, self._memory)
         self._connections[connection] = host
         self._connections_of_host[host] = self._connections_of_host.get(host, 0) + 1
         return connection
@@ -139,7 +148,11 @@ class Listener:
     async def _serve_connection(self, connection: Connection, transport: Transport) -> None:
         REQUESTER.set(connection.state)
         try:
-            await connection.serve()
+            if self._sasl is None:
+                await connection.serve()
+            elif not await self._sasl.serve(connection):
+                reason = f"has not authenticated within {AUTHENTICATION_S:g} s"
+                self._refusals.warning("closed %s on listener %s: %s", transport.peer, self.name, reason)
         except Exception:
             _log.exception("connection of %s on listener %s failed", transport.peer, self.name)
         finally:

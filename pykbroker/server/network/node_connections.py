@@ -6,14 +6,18 @@ controller by raft's word. Kafka's counterpart is the `NetworkClient` of a `Node
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
 import trio
 
 from pykbroker.client.connection import Connection
-from pykbroker.client.errors import ConnectionRefused, NoBrokerReachable
+from pykbroker.client.errors import AuthenticationRefused, ConnectionRefused, NoBrokerReachable
+from pykbroker.client.sasl import authenticate
+from pykbroker.config.keys import ConfigurationError
 from pykbroker.protocol.schema import Message
+from pykbroker.security.sasl.credentials import ClientCredentials
 
 from ..runtime.threads import Threads
 from .transport import Network, Transport
@@ -33,12 +37,20 @@ class NodeAddress:
 class NodeConnections:
     """The connections of this node to others are kept by destination and purpose.
 
-    threads: for answers of many entries; where there are none, they are unpacked on the event loop.
+    threads: for answers of many entries; where there are none, they are unpacked on the event loop. credentials: gives
+    those with which this node authenticates, on listeners with SASL, and raises ConfigurationError where it has none.
     """
 
     def __init__(
-        self, network: Network, *, client_id: str, request_timeout_ms: int, threads: Threads | None = None
+        self,
+        network: Network,
+        *,
+        client_id: str,
+        request_timeout_ms: int,
+        threads: Threads | None = None,
+        credentials: Callable[[], ClientCredentials] | None = None,
     ) -> None:
+        self._credentials = credentials
         self._network = network
         self._threads = threads
         self._client_id = client_id
@@ -76,7 +88,7 @@ class NodeConnections:
     async def _connected(self, key: tuple[str, str], destination: NodeAddress) -> Connection:
         known = self._open.get(key)
         if known is not None:
-            if known[0] == destination and not known[1].is_closed:
+            if known[0] == destination and not known[1].is_closed and not known[1].is_outlived:
                 return known[1]
             # The node has moved, or a new process stands in its place. Out first: it may be closed by others, too.
             del self._open[key]
@@ -120,6 +132,8 @@ class NodeConnections:
         )
         try:
             await connection.negotiate()
+            if self._credentials is not None:
+                await _authenticate(connection, self._credentials)
         except BaseException:
             with trio.CancelScope(shield=True):
                 await connection.aclose()
@@ -130,6 +144,14 @@ class NodeConnections:
         for _, connection in list(self._open.values()):
             await connection.aclose()
         self._open.clear()
+
+
+async def _authenticate(connection: Connection, credentials: Callable[[], ClientCredentials]) -> None:
+    """Raises AuthenticationRefused, also where this node has no name of its own; ClientError."""
+    try:
+        connection.lives_for(await authenticate(connection, credentials()))
+    except ConfigurationError as error:
+        raise AuthenticationRefused(f"Cannot authenticate with {connection.peer}: {error}") from None
 
 
 class TransportStream(trio.abc.Stream):

@@ -80,14 +80,17 @@ class BufferPool:
 
 
 class ReceiveBuffer:
-    """The buffer holds received bytes in [_start, _end) of `_buffer` that are not yet handed out."""
+    """The buffer holds received bytes in [_start, _end) of `_buffer` that are not yet handed out.
 
-    __slots__ = ("_buffer", "_copied", "_end", "_max_frame_bytes", "_memory", "_pool", "_start", "_stash", "_view")
+    max_frame_bytes: of the frames to come; it may change between two of them.
+    """
+
+    __slots__ = ("_buffer", "_copied", "_end", "_memory", "_pool", "_start", "_stash", "_view", "max_frame_bytes")
 
     def __init__(self, pool: BufferPool, max_frame_bytes: int) -> None:
         self._pool = pool
         self._memory = pool.memory
-        self._max_frame_bytes = max_frame_bytes
+        self.max_frame_bytes = max_frame_bytes
         self._buffer: bytearray | None = None
         self._view: memoryview | None = None
         self._copied: memoryview | None = None
@@ -108,7 +111,7 @@ class ReceiveBuffer:
         if available < 4:
             return None
         size: int = _size_at(view, start)[0]
-        if size <= 0 or size > self._max_frame_bytes:
+        if size <= 0 or size > self.max_frame_bytes:
             raise MalformedFrame(size, bytes(view[start : min(self._end, start + 16)]))
         if available < 4 + size:
             return None
@@ -137,7 +140,7 @@ class ReceiveBuffer:
     def wrote(self, count: int) -> None:
         if self._view is None:
             desk = self._pool.desk
-            if 4 < count <= _DETACHED_BYTES and count - 4 == _size_at(desk)[0] <= self._max_frame_bytes:
+            if 4 < count <= _DETACHED_BYTES and count - 4 == _size_at(desk)[0] <= self.max_frame_bytes:
                 self._copied = memoryview(bytes(desk[4:count]))
                 return
             self._borrow()

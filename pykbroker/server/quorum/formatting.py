@@ -13,6 +13,7 @@ from random import Random
 
 from pykbroker.config import BrokerConfig
 from pykbroker.metadata.features import bootstrap_records
+from pykbroker.protocol.schema import Message
 from pykbroker.storage.directories.directory_names import METADATA_LOG_DIRECTORY, parse_partition_directory
 from pykbroker.storage.directories.log_dirs import (
     format_directory,
@@ -60,11 +61,13 @@ def format_unformatted(
     rng: Random,
     now_ms: int,
     feature_levels: Mapping[str, int] | None = None,
+    scram_records: Sequence[Message] = (),
     initial_controllers: Mapping[int, InitialController] | None = None,
 ) -> tuple[list[str], list[str]]:
     """Format what is not; returns the directories that were formatted, and those that had been before.
 
-    feature_levels: of features that shall not begin at their greatest level. initial_controllers: the first voters of a
+    feature_levels: of features that shall not begin at their greatest level. scram_records: of the users that the
+    cluster begins with (KIP-900). initial_controllers: the first voters of a
     dynamic quorum. Raises InconsistentDirectory, FileError.
     """
     paths = directory_paths(config)
@@ -78,6 +81,7 @@ def format_unformatted(
             rng=rng,
             now_ms=now_ms,
             feature_levels=feature_levels,
+            scram_records=scram_records,
             initial_controllers=initial_controllers,
         )
     return unformatted, [path for path in paths if path not in unformatted]
@@ -100,13 +104,14 @@ def format_path(
     rng: Random,
     now_ms: int,
     feature_levels: Mapping[str, int] | None = None,
+    scram_records: Sequence[Message] = (),
     initial_controllers: Mapping[int, InitialController] | None = None,
 ) -> None:
     """One directory, which must be unformatted. Raises FileError."""
     directory_id: bytes | None = None
     if path == directory_paths(config)[0]:  # before meta.properties, which says that the directory is complete
         make_durable_directory(disk, path)
-        write_bootstrap_checkpoint(disk, path, bootstrap_records(feature_levels), now_ms)
+        write_bootstrap_checkpoint(disk, path, [*bootstrap_records(feature_levels), *scram_records], now_ms)
         if initial_controllers is not None:
             listener_name = config.listeners.controller_names[0]
             write_initial_controllers(disk, path, initial_controllers, listener_name, now_ms)

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import count
+from typing import TypeVar
 
 from pykbroker.config import BrokerConfig, ListenerConfig
 from pykbroker.protocol.uuids import random_uuid
@@ -27,6 +28,9 @@ from ..handlers import Handlers
 from ..node_storage import NodeStorage
 from .broker import broker_role
 from .quorum import cluster_node, snapshot_generator
+from .sasl import listener_sasl
+
+_ClusterNodeT = TypeVar("_ClusterNodeT", bound=ClusterNode)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,14 +95,22 @@ class _Listening:
     disk_failed: Callable[[FileError], None]
 
     def listeners(
-        self, configured: Sequence[ListenerConfig], node: NodeT, handlers: HandlerTable[NodeT]
+        self, configured: Sequence[ListenerConfig], node: _ClusterNodeT, handlers: HandlerTable[_ClusterNodeT]
     ) -> list[Listener]:
         """The listeners of one kind share the memory for requests and the limits of connections."""
         pool = BufferPool(_client_memory(self.config))
         limits = _connection_limits(self.config)
         refusals = RateLimitedLog(logging.getLogger(f"{Listener.__module__}.refusals"), self.environment.clock)
         return [
-            Listener(each.name, self.acceptors[each.name], self._dispatcher(node, handlers), limits, pool, refusals)
+            Listener(
+                each.name,
+                self.acceptors[each.name],
+                self._dispatcher(node, handlers),
+                limits,
+                pool,
+                refusals,
+                listener_sasl(self.config, each, lambda: node.image, self.environment.clock),
+            )
             for each in configured
         ]
 

@@ -24,6 +24,7 @@ from ..environment import Environment
 from ..node_authorizer import NodeAuthorizer
 from ..node_storage import NodeStorage
 from .raft import raft_driver
+from .sasl import credentials_to_controllers
 
 
 def cluster_node(
@@ -95,7 +96,12 @@ def _controller_channel(
 ) -> ControllerChannel:
     timeout_ms = config.int("request.timeout.ms")
     channel = ControllerChannel(
-        NodeConnections(environment.network, client_id=f"broker-{config.node_id}", request_timeout_ms=timeout_ms),
+        NodeConnections(
+            environment.network,
+            client_id=f"broker-{config.node_id}",
+            request_timeout_ms=timeout_ms,
+            credentials=credentials_to_controllers(config),
+        ),
         local=controller,
         find=partial(_leader_elsewhere, raft),
         timeout_ms=timeout_ms,

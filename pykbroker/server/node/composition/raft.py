@@ -23,6 +23,7 @@ from ...quorum.raft_driver import RaftDriver
 from ..bound_listeners import BoundListener
 from ..environment import Environment
 from ..node_storage import NodeStorage, refusing_start
+from .sasl import credentials_to_controllers
 
 _log = logging.getLogger(__name__)
 
@@ -41,7 +42,10 @@ def raft_driver(
         node = _raft_node(config, storage, endpoints, environment.fork_rng())
     timeout_ms = config.int("controller.quorum.request.timeout.ms")
     connections = NodeConnections(
-        environment.network, client_id=f"raft-client-{config.node_id}", request_timeout_ms=timeout_ms
+        environment.network,
+        client_id=f"raft-client-{config.node_id}",
+        request_timeout_ms=timeout_ms,
+        credentials=credentials_to_controllers(config),
     )
     return RaftDriver(
         node,

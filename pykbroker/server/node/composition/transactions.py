@@ -21,6 +21,7 @@ from ...replicas.replica_manager import ReplicaManager
 from ...runtime.clock import Clock
 from ...runtime.threads import Threads
 from ..node_transactions import NodeTransactions
+from .sasl import credentials_between_brokers
 
 
 def node_transactions(
@@ -41,6 +42,7 @@ def node_transactions(
         client_id=f"broker-{node_id}",
         request_timeout_ms=config.int("request.timeout.ms"),
         threads=threads,
+        credentials=credentials_between_brokers(config),
     )
     inter_broker = InterBroker(connections, image=image, listener_name=config.listeners.inter_broker_name)
     appends = MarkerAppends(replicas, groups, clock)

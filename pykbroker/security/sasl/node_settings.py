@@ -1,0 +1,133 @@
+"""The SASL settings of a node: what its listeners offer, and how it authenticates with other nodes.
+
+Keys may be given for one listener, and some of them for one mechanism of it: `listener.name.internal.sasl.…`,
+`listener.name.internal.plain.sasl.jaas.config`. As in Kafka, a JAAS line counts for a listener and a mechanism alone,
+and the line of the listener between brokers, or between controllers, also holds the node's own name and password.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from pykbroker.config import BrokerConfig, ConfigurationError, InvalidValue
+from pykbroker.config.listeners import uses_sasl
+
+from .credentials import LOGIN_MODULES, ClientCredentials, check_mechanism, check_module, client_credentials
+from .jaas import LoginModule, parse_one
+
+ENABLED: Final = "sasl.enabled.mechanisms"
+JAAS: Final = "sasl.jaas.config"
+BETWEEN_BROKERS: Final = "sasl.mechanism.inter.broker.protocol"
+TO_CONTROLLERS: Final = "sasl.mechanism.controller.protocol"
+FAILURE_DELAY: Final = "connection.failed.authentication.delay.ms"
+
+
+@dataclass(frozen=True, slots=True)
+class MechanismSettings:
+    """One mechanism of a listener. max_reauth_ms: how long a session lasts, 0 without an end (KIP-368)."""
+
+    name: str
+    max_reauth_ms: int
+    options: Mapping[str, str] = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class SaslSettings:
+    """The SASL of one listener: what it offers, in the order of `sasl.enabled.mechanisms`."""
+
+    mechanisms: tuple[MechanismSettings, ...]
+    max_receive_bytes: int
+    failure_delay_ms: int
+
+
+def check_sasl(config: BrokerConfig) -> None:
+    """Raises ConfigurationError where a SASL listener, or the way to other nodes, is not configured as it must be."""
+    listeners = config.listeners
+    for listener in listeners.all:
+        if uses_sasl(listener.security_protocol):
+            sasl_settings(config, listener.name)
+    between_brokers(config)
+    to_controllers(config)
+
+
+def sasl_settings(config: BrokerConfig, listener: str) -> SaslSettings:
+    """Return what the listener offers. Raises ConfigurationError."""
+    enabled = config.listener_list(listener, ENABLED)
+    if not enabled:
+        raise InvalidValue(ENABLED, "", f"at least one mechanism for the listener {listener}")
+    key = config.listener_key(listener, ENABLED)
+    mechanisms = []
+    for name in dict.fromkeys(enabled):
+        check_mechanism(key, name)
+        module = _jaas(config, listener, name)
+        max_reauth_ms = config.listener_int(listener, "connections.max.reauth.ms", name)
+        mechanisms.append(MechanismSettings(name, max(max_reauth_ms, 0), module.options))
+    return SaslSettings(
+        tuple(mechanisms),
+        max_receive_bytes=config.listener_int(listener, "sasl.server.max.receive.size"),
+        failure_delay_ms=_failure_delay_ms(config, listener),
+    )
+
+
+def between_brokers(config: BrokerConfig) -> NodeCredentials | None:
+    """The way to authenticate with other brokers; None where nobody asks. Raises ConfigurationError."""
+    name = config.listeners.inter_broker_name
+    listener = config.listeners.advertised_for(name)
+    if listener is None or not uses_sasl(listener.security_protocol):
+        return None
+    return _of_node(config, name, BETWEEN_BROKERS, is_own=True)
+
+
+def to_controllers(config: BrokerConfig) -> NodeCredentials | None:
+    """The way to authenticate with controllers; None where nobody asks. Raises ConfigurationError."""
+    listeners = config.listeners
+    if not uses_sasl(listeners.controller_security_protocol):
+        return None
+    name = listeners.controller_names[0]
+    return _of_node(config, name, TO_CONTROLLERS, is_own=any(each.name == name for each in listeners.controller))
+
+
+@dataclass(frozen=True, slots=True)
+class NodeCredentials:
+    """A node's own name and password, as far as its JAAS line has them: who asks no other node needs none."""
+
+    key: str
+    mechanism: str
+    module: LoginModule
+
+    def credentials(self) -> ClientCredentials:
+        """Raises ConfigurationError where the line names no user."""
+        return client_credentials(self.key, self.mechanism, self.module)
+
+
+def _of_node(config: BrokerConfig, listener: str, mechanism_key: str, *, is_own: bool) -> NodeCredentials:
+    """Read the mechanism and its line. is_own: the listener is this node's, and must offer the mechanism."""
+    mechanism = config.str(mechanism_key)
+    check_mechanism(mechanism_key, mechanism)
+    if is_own and mechanism not in config.listener_list(listener, ENABLED):
+        enabled = config.listener_key(listener, ENABLED)
+        raise InvalidValue(mechanism_key, mechanism, f"one of {enabled} of the listener {listener}")
+    module = _jaas(config, listener, mechanism)
+    return NodeCredentials(config.mechanism_key(listener, mechanism, JAAS), mechanism, module)
+
+
+def _jaas(config: BrokerConfig, listener: str, mechanism: str) -> LoginModule:
+    key = config.mechanism_key(listener, mechanism, JAAS)
+    text = config.listener_keys.get(key)
+    if text is None:
+        raise ConfigurationError(
+            f"{key} is missing: SASL with {mechanism} on the listener {listener} needs a line such as "
+            f"'{LOGIN_MODULES[mechanism]} required …;'"
+        )
+    module = parse_one(key, text)
+    check_module(key, mechanism, module)
+    return module
+
+
+def _failure_delay_ms(config: BrokerConfig, listener: str) -> int:
+    delay_ms, idle_ms = config.listener_int(listener, FAILURE_DELAY), config.int("connections.max.idle.ms")
+    if 0 <= idle_ms <= delay_ms:
+        raise InvalidValue(FAILURE_DELAY, delay_ms, f"less than connections.max.idle.ms ({idle_ms})")
+    return delay_ms

@@ -1,0 +1,71 @@
+"""SASL of a node: what its listeners ask of clients, and how it authenticates with other nodes.
+
+The users of SCRAM are in the metadata image, those of PLAIN in the JAAS line of their listener.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable
+from functools import cache, partial
+
+from pykbroker.config import BrokerConfig, ListenerConfig
+from pykbroker.config.listeners import uses_sasl
+from pykbroker.metadata.image import MetadataImage
+from pykbroker.security.sasl.credentials import ClientCredentials
+from pykbroker.security.sasl.mechanism import PLAIN, Identity, ServerMechanism
+from pykbroker.security.sasl.node_settings import (
+    MechanismSettings,
+    NodeCredentials,
+    between_brokers,
+    sasl_settings,
+    to_controllers,
+)
+from pykbroker.security.sasl.plain import PlainServer, plain_users
+from pykbroker.security.sasl.scram_credential import MECHANISMS, ScramMechanism, new_nonce
+from pykbroker.security.sasl.scram_server import ScramAccount, ScramServer
+from pykbroker.security.sasl.server_handshake import OfferedMechanism
+
+from ...network.sasl_gate import ListenerSasl
+from ...runtime.clock import Clock
+
+GetImage = Callable[[], MetadataImage]
+
+
+def listener_sasl(config: BrokerConfig, listener: ListenerConfig, image: GetImage, clock: Clock) -> ListenerSasl | None:
+    """The SASL of a listener; None on a listener without SASL. Raises ConfigurationError."""
+    if not uses_sasl(listener.security_protocol):
+        return None
+    settings = sasl_settings(config, listener.name)
+    offered = {each.name: OfferedMechanism(_server(each, image), each.max_reauth_ms) for each in settings.mechanisms}
+    return ListenerSasl(offered, clock, settings.max_receive_bytes, settings.failure_delay_ms / 1000)
+
+
+def credentials_between_brokers(config: BrokerConfig) -> Callable[[], ClientCredentials] | None:
+    """The credentials for other brokers, made at first need; None where none are asked. Raises ConfigurationError."""
+    return _credentials(between_brokers(config))
+
+
+def credentials_to_controllers(config: BrokerConfig) -> Callable[[], ClientCredentials] | None:
+    """The credentials for controllers, made at first need; None where they ask for none. Raises ConfigurationError."""
+    return _credentials(to_controllers(config))
+
+
+def _credentials(own: NodeCredentials | None) -> Callable[[], ClientCredentials] | None:
+    return None if own is None else cache(own.credentials)
+
+
+def _server(mechanism: MechanismSettings, image: GetImage) -> Callable[[], ServerMechanism]:
+    if mechanism.name == PLAIN:
+        return partial(PlainServer, plain_users(mechanism.options))
+    return partial(_scram_server, MECHANISMS[mechanism.name], image)
+
+
+def _scram_server(mechanism: ScramMechanism, image: GetImage) -> ScramServer:
+    return ScramServer(mechanism, partial(_account, mechanism, image), new_nonce(secrets.randbits))
+
+
+def _account(mechanism: ScramMechanism, image: GetImage, name: str, by_token: bool) -> ScramAccount | None:
+    """No delegation token is known: there is no API that makes one."""
+    credential = None if by_token else image().scram_credentials.get((mechanism.type, name))
+    return None if credential is None else ScramAccount(credential, Identity(name))
