@@ -106,7 +106,7 @@ def _response_type(request: Message) -> type[Message]:
 
 
 def _described_credentials(request: DescribeUserScramCredentialsRequest, error: ApiError) -> LongWork[Message]:
-    """As many rows as users are asked for, without their names and without words, as from Kafka."""
+    """The answer has as many rows as users are asked for, without their names and without words, as from Kafka."""
     rows = yield from each_of(
         request.users or (), lambda each: DescribeUserScramCredentialsResult(error_code=error.code, error_message=None)
     )
