@@ -36,6 +36,7 @@ GROUPS = {
     "compat_tests/clusters/": SHARED_CLUSTER,
     "compat_tests/same_files/": "files",
     "compat_tests/security/test_matrix.py": "matrix",
+    "compat_tests/security/test_mixed_cluster.py": MIXED_CLUSTERS,
     "compat_tests/test_container_image.py": "image",
     "compat_tests/test_standard_library.py": "library",
     "spark_compat/test_archive": PIPELINES,
