@@ -14,7 +14,7 @@ its own records already, and is replayed only those that are read back from the 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Generic, NewType, TypeVar
 
@@ -40,12 +40,14 @@ class CoordinatorContext:
     which of two errors a fenced producer is told, and from EndTxn 5 and AddPartitionsToTxn 4 on that the producer
     follows the second transaction protocol (KIP-890). client_host: `/127.0.0.1`, as Kafka writes it.
     is_loadable: whether Kafka could load all subscriptions of a JoinGroup; None where nobody has looked so far.
+    may_describe: whether the client may describe a topic; None where it may describe all of them.
     """
 
     api_version: int
     client_id: str = ""
     client_host: str = ""
     is_loadable: bool | None = None
+    may_describe: Callable[[str], bool] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -122,8 +122,7 @@ def test_each_key_of_a_topic_is_read_or_of_what_is_not_offered(name: str) -> Non
 def test_a_key_that_protects_ends_the_start_with_one_line_that_names_them_all() -> None:
     given = {
         "listeners": "SASL_SSL://:9092",
-        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
-        "super.users": "User:admin",
+        "create.topic.policy.class.name": "org.example.Policy",
         "listener.name.sasl_ssl.oauthbearer.sasl.server.callback.handler.class": "secret",
         "principal.builder.class": "org.example.Builder",
     }
@@ -165,6 +164,7 @@ def test_what_would_limit_or_guard_in_kafka_is_refused(name: str, text: str) -> 
     ("name", "text"),
     [
         ("authorizer.class.name", ""),
+        ("allow.everyone.if.no.acl.found", "true"),
         ("ssl.client.auth", "none"),
         ("sasl.enabled.mechanisms", "GSSAPI"),
         ("ssl.endpoint.identification.algorithm", ""),

@@ -26,6 +26,7 @@ LOGGING = f"-Dlog4j2.configurationFile={Path(__file__).with_name('tools-log4j2.p
 class Tool(StrEnum):
     """The classes behind Kafka's `bin/*.sh`."""
 
+    ACLS = "org.apache.kafka.tools.AclCommand"
     API_VERSIONS = "org.apache.kafka.tools.BrokerApiVersionsCommand"
     CONFIGS = "kafka.admin.ConfigCommand"
     CONSOLE_CONSUMER = "org.apache.kafka.tools.consumer.ConsoleConsumer"

@@ -36,6 +36,7 @@ MAIN, MAIN_NO_EXIT, EXECUTE = "main", "mainNoExit", "execute"
 ENTRY_POINTS = {
     "kafka.admin.ConfigCommand": MAIN,
     "kafka.tools.StorageTool": EXECUTE,
+    "org.apache.kafka.tools.AclCommand": MAIN,
     "org.apache.kafka.tools.BrokerApiVersionsCommand": MAIN_NO_EXIT,
     "org.apache.kafka.tools.DeleteRecordsCommand": MAIN_NO_EXIT,
     "org.apache.kafka.tools.DumpLogSegments": MAIN,

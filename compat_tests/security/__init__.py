@@ -1,3 +1,1 @@
-"""TLS as stock clients see it, on both brokers: who is served, who is refused and with which error, and how stores are
-replaced while a broker runs.
-"""
+"""Who is let in, and what they may do, as stock clients see it and byte by byte, on both brokers."""

@@ -15,13 +15,14 @@ A module that is added to this folder is served and advertised from then on. The
 - transactions: `init_producer_id`, `add_partitions_to_txn`, `add_offsets_to_txn`, `end_txn`, `write_txn_markers`,
   `list_transactions`, `describe_transactions`, `describe_producers`.
 - log directories: `describe_log_dirs`, `alter_replica_log_dirs`, `assign_replicas_to_dirs`.
+- access control lists: `describe_acls`, `create_acls`, `delete_acls`.
 - brokers and controllers: `broker_registration`, `broker_heartbeat`, `controller_registration`, `unregister_broker`,
   `alter_partition`, `allocate_producer_ids`, `envelope`.
 - users: `sasl_handshake`, `sasl_authenticate`, `alter_user_scram_credentials`, `describe_user_scram_credentials`.
 - the metadata quorum: `raft`, `describe_quorum`.
 - shared by several APIs: `controller_requests`, `config_preprocessing`, `created_topics`, `group_requests`,
   `described_groups`, `coordinator_topics`, `transaction_requests`, `transaction_verification`, `current_leader`,
-  `authorized_operations`, `pieces`.
+  `authorization`, `topic_rights`, `config_resources`, `acl_requests`, `pieces`.
 """
 
 from importlib import import_module

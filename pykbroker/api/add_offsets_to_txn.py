@@ -10,16 +10,23 @@ from __future__ import annotations
 from pykbroker.protocol.errors import ApiError, ErrorCode
 from pykbroker.protocol.messages.transactions import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
 from pykbroker.protocol.topic_partition import TopicPartition
+from pykbroker.security.acls.operations import Operation
+from pykbroker.security.acls.resources import ResourceType
 from pykbroker.server.network.handlers import RequestContext
+from pykbroker.server.network.needs import names
 from pykbroker.server.node.broker import Broker
 from pykbroker.server.node.handlers import handles
 from pykbroker.transactions.requests import AddPartitions, PartitionsAdded
 
 from .coordinator_topics import ensure_topic
-from .transaction_requests import submit
+from .group_requests import check_group
+from .transaction_requests import check_transactional_id, submit
 
 
-@handles(AddOffsetsToTxnRequest)
+@handles(
+    AddOffsetsToTxnRequest,
+    needs=names((Operation.WRITE, ResourceType.TRANSACTIONAL_ID), (Operation.READ, ResourceType.GROUP)),
+)
 async def add_offsets_to_txn(
     context: RequestContext[Broker], request: AddOffsetsToTxnRequest
 ) -> AddOffsetsToTxnResponse:
@@ -27,6 +34,11 @@ async def add_offsets_to_txn(
 
 
 async def _add(context: RequestContext[Broker], request: AddOffsetsToTxnRequest) -> ErrorCode:
+    try:
+        check_transactional_id(context, request.transactional_id)
+        check_group(context, Operation.READ, request.group_id)
+    except ApiError as error:
+        return error.code
     groups = context.node.groups
     error_code = await ensure_topic(context.node, groups)
     index = groups.partition_for(request.group_id)

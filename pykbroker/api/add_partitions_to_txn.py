@@ -7,7 +7,7 @@ transaction from being added.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from pykbroker.protocol.errors import ApiError, ErrorCode
 from pykbroker.protocol.messages.transactions import (
@@ -20,23 +20,36 @@ from pykbroker.protocol.messages.transactions import (
     AddPartitionsToTxnTransaction,
 )
 from pykbroker.protocol.topic_partition import TopicPartition
+from pykbroker.security.acls.operations import Operation
+from pykbroker.security.acls.resources import ResourceType
 from pykbroker.server.coordinators.transaction_membership import ADDING_BY_BROKERS_SINCE, SECOND_PROTOCOL
 from pykbroker.server.network.handlers import RequestContext
+from pykbroker.server.network.needs import names
 from pykbroker.server.node.broker import Broker
 from pykbroker.server.node.handlers import handles
 from pykbroker.server.runtime.turns import portions
 from pykbroker.transactions.requests import AddPartitions, PartitionsAdded
 
+from .authorization import denied, is_allowed, is_allowed_on_cluster
 from .transaction_requests import submit
 
 
-@handles(AddPartitionsToTxnRequest)
+@handles(
+    AddPartitionsToTxnRequest,
+    needs=names(
+        (Operation.WRITE, ResourceType.TRANSACTIONAL_ID),
+        (Operation.WRITE, ResourceType.TOPIC),
+        (Operation.CLUSTER_ACTION, ResourceType.CLUSTER),
+    ),
+)
 async def add_partitions_to_txn(
     context: RequestContext[Broker], request: AddPartitionsToTxnRequest
 ) -> AddPartitionsToTxnResponse:
     if context.header.api_version < ADDING_BY_BROKERS_SINCE:
         (result,) = await _add_all(context, [_of_producer(request)], client_transaction_version=0)
         return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=result.topic_results)
+    if not is_allowed_on_cluster(context, Operation.CLUSTER_ACTION):
+        return AddPartitionsToTxnResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
     results = await _add_all(context, request.transactions, client_transaction_version=SECOND_PROTOCOL)
     return AddPartitionsToTxnResponse(results_by_transaction=results)
 
@@ -59,7 +72,7 @@ async def _add_all(
     results = []
     for transaction in transactions:
         partitions = await _partitions(context, transaction)
-        errors = await _missing(context, partitions)
+        errors = await _objections(context, transaction.transactional_id, partitions)
         if not errors:
             asked = AddPartitions(
                 transactional_id=transaction.transactional_id,
@@ -83,22 +96,29 @@ async def _partitions(
     return tuple(await context.turn.distinct(named))
 
 
-async def _missing(
-    context: RequestContext[Broker], partitions: Sequence[TopicPartition]
+async def _objections(
+    context: RequestContext[Broker], transactional_id: str, partitions: Sequence[TopicPartition]
 ) -> Mapping[TopicPartition, ErrorCode]:
-    """Empty where all partitions exist."""
-    missing: set[TopicPartition] = set()
+    """Empty where all partitions exist, and the producer may write to all of them. Brokers have asked before."""
+    hidden: Collection[str] = ()
+    if context.header.api_version < ADDING_BY_BROKERS_SINCE:
+        if not is_allowed(context, Operation.WRITE, ResourceType.TRANSACTIONAL_ID, transactional_id):
+            return dict.fromkeys(partitions, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+        hidden = await denied(context, Operation.WRITE, ResourceType.TOPIC, (at.topic for at in partitions))
+    refused: dict[TopicPartition, ErrorCode] = {}
     for portion in portions(partitions):
         image = context.node.image
-        missing.update(at for at in portion if image.partition(at.topic, at.partition) is None)
+        for at in portion:
+            if at.topic in hidden:
+                refused[at] = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+            elif image.partition(at.topic, at.partition) is None:
+                refused[at] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         await context.turn.took(len(portion))
-    if not missing:
+    if not refused:
         return {}
     errors: dict[TopicPartition, ErrorCode] = {}
     for portion in portions(partitions):
-        for at in portion:
-            is_missing = at in missing
-            errors[at] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if is_missing else ErrorCode.OPERATION_NOT_ATTEMPTED
+        errors.update((at, refused.get(at, ErrorCode.OPERATION_NOT_ATTEMPTED)) for at in portion)
         await context.turn.took(len(portion))
     return errors
 

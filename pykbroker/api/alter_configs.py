@@ -8,18 +8,31 @@ speak for another one, as Kafka's.
 from __future__ import annotations
 
 from pykbroker.protocol.messages.configs import AlterConfigsRequest, AlterConfigsResponse
+from pykbroker.security.acls.operations import Operation
+from pykbroker.security.acls.resources import ResourceType
 from pykbroker.server.network.handlers import MANY_ENTRIES, RequestContext
+from pykbroker.server.network.needs import names
 from pykbroker.server.node.broker import ClusterNode
 from pykbroker.server.node.handlers import handles_on_all_nodes
 
 from .config_preprocessing import refused_here
+from .config_resources import take_out_denied
 from .controller_requests import submit
 from .store_changes import refused_stores
 
 
-@handles_on_all_nodes(AlterConfigsRequest, most_entries=MANY_ENTRIES)
+@handles_on_all_nodes(
+    AlterConfigsRequest,
+    needs=names(
+        (Operation.ALTER_CONFIGS, ResourceType.TOPIC),
+        (Operation.ALTER_CONFIGS, ResourceType.GROUP),
+        (Operation.ALTER_CONFIGS, ResourceType.CLUSTER),
+    ),
+    most_entries=MANY_ENTRIES,
+)
 async def alter_configs(context: RequestContext[ClusterNode], request: AlterConfigsRequest) -> AlterConfigsResponse:
     refused = refused_here(context, request.resources)
+    refused += await take_out_denied(context, request.resources)
     refused += await refused_stores(context, request.resources)
     response: AlterConfigsResponse = await submit(context, request)
     response.responses += refused

@@ -10,7 +10,9 @@ from pykbroker.protocol.messages.reassignments import (
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,
 )
+from pykbroker.security.acls.operations import Operation
 from pykbroker.server.network.handlers import MANY_ENTRIES, RequestContext
+from pykbroker.server.network.needs import cluster
 from pykbroker.server.node.broker import ClusterNode
 from pykbroker.server.node.handlers import handles_on_all_nodes
 
@@ -19,6 +21,7 @@ from .controller_requests import submit
 
 @handles_on_all_nodes(
     AlterPartitionReassignmentsRequest,
+    needs=cluster(Operation.ALTER),
     most_entries=MANY_ENTRIES,
 )
 async def alter_partition_reassignments(

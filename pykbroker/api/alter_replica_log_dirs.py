@@ -12,7 +12,9 @@ from pykbroker.protocol.messages.log_dirs import (
     AlterReplicaLogDirsResponse,
     AlterReplicaLogDirTopicResult,
 )
+from pykbroker.security.acls.operations import Operation
 from pykbroker.server.network.handlers import RequestContext
+from pykbroker.server.network.needs import cluster
 from pykbroker.server.node.broker import Broker
 from pykbroker.server.node.handlers import handles
 from pykbroker.server.runtime.turns import portions
@@ -20,7 +22,7 @@ from pykbroker.server.runtime.turns import portions
 _STEPS_OF_MOVE = 40
 
 
-@handles(AlterReplicaLogDirsRequest)
+@handles(AlterReplicaLogDirsRequest, needs=cluster(Operation.ALTER))
 async def alter_replica_log_dirs(
     context: RequestContext[Broker], request: AlterReplicaLogDirsRequest
 ) -> AlterReplicaLogDirsResponse:

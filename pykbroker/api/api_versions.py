@@ -21,6 +21,7 @@ from pykbroker.protocol.messages.api_versions import (
     SupportedFeatureKey,
 )
 from pykbroker.server.network.handlers import Handler, RequestContext
+from pykbroker.server.network.needs import NOTHING
 from pykbroker.server.node.broker import ClusterNode
 from pykbroker.server.node.handlers import handles_on_all_nodes
 
@@ -35,7 +36,7 @@ _OF_QUORUMS = {KRAFT_VERSION: REGISTERED_FEATURES[KRAFT_VERSION]}
 """A node that is to become a voter is asked for its versions first (KIP-853)."""
 
 
-@handles_on_all_nodes(ApiVersionsRequest)
+@handles_on_all_nodes(ApiVersionsRequest, needs=NOTHING)
 async def api_versions(context: RequestContext[ClusterNode], request: ApiVersionsRequest) -> ApiVersionsResponse:
     version = context.header.api_version
     if version >= _SOFTWARE_SINCE:

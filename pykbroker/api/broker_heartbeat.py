@@ -9,14 +9,16 @@ from __future__ import annotations
 from functools import partial
 
 from pykbroker.protocol.messages.brokers import BrokerHeartbeatRequest, BrokerHeartbeatResponse
+from pykbroker.security.acls.operations import Operation
 from pykbroker.server.network.handlers import RequestContext
+from pykbroker.server.network.needs import cluster
 from pykbroker.server.node.broker import ClusterNode
 from pykbroker.server.node.handlers import handles_on_controllers
 
 from .controller_requests import submit
 
 
-@handles_on_controllers(BrokerHeartbeatRequest)
+@handles_on_controllers(BrokerHeartbeatRequest, needs=cluster(Operation.CLUSTER_ACTION))
 async def broker_heartbeat(
     context: RequestContext[ClusterNode], request: BrokerHeartbeatRequest
 ) -> BrokerHeartbeatResponse:

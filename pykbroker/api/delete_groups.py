@@ -5,16 +5,19 @@ from __future__ import annotations
 from pykbroker.groups.common.requests import DeleteGroup
 from pykbroker.protocol.errors import ApiError
 from pykbroker.protocol.messages.group_admin import DeletableGroupResult, DeleteGroupsRequest, DeleteGroupsResponse
+from pykbroker.security.acls.operations import Operation
+from pykbroker.security.acls.resources import ResourceType
 from pykbroker.server.network.handlers import RequestContext
+from pykbroker.server.network.needs import names
 from pykbroker.server.node.broker import Broker
 from pykbroker.server.node.handlers import handles
 
-from .group_requests import submit
+from .group_requests import check_group, submit
 
 _STEPS_OF_GROUP = 20
 
 
-@handles(DeleteGroupsRequest)
+@handles(DeleteGroupsRequest, needs=names((Operation.DELETE, ResourceType.GROUP)))
 async def delete_groups(context: RequestContext[Broker], request: DeleteGroupsRequest) -> DeleteGroupsResponse:
     """A group that is named twice is answered once."""
     response = DeleteGroupsResponse()
@@ -26,6 +29,7 @@ async def delete_groups(context: RequestContext[Broker], request: DeleteGroupsRe
 
 async def _delete(context: RequestContext[Broker], group_id: str) -> DeletableGroupResult:
     try:
+        check_group(context, Operation.DELETE, group_id)
         error_code = await submit(context, group_id, DeleteGroup(group_id=group_id))
     except ApiError as error:
         error_code = error.code

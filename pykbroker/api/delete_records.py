@@ -19,11 +19,16 @@ from pykbroker.protocol.messages.offsets import (
 )
 from pykbroker.replication.partition import Partition
 from pykbroker.replication.reads import DeletedRecords
+from pykbroker.security.acls.operations import Operation
+from pykbroker.security.acls.resources import ResourceType
 from pykbroker.server.network.handlers import RequestContext
+from pykbroker.server.network.needs import names
 from pykbroker.server.node.broker import Broker
 from pykbroker.server.node.handlers import handles
 from pykbroker.server.replicas.delayed_operation import PartitionChanges
 from pykbroker.server.replicas.replica_manager import ReplicaManager
+
+from .authorization import denied
 
 _NO_LOW_WATERMARK = -1
 _STEPS_OF_DELETION = 20
@@ -38,14 +43,18 @@ class _Deletion:
     answer: DeleteRecordsPartitionResult
 
 
-@handles(DeleteRecordsRequest)
+@handles(DeleteRecordsRequest, needs=names((Operation.DELETE, ResourceType.TOPIC)))
 async def delete_records(context: RequestContext[Broker], request: DeleteRecordsRequest) -> DeleteRecordsResponse:
     broker = context.node
     deletions: list[_Deletion] = []
     topics: dict[str, DeleteRecordsTopicResult] = {}
+    refused = await denied(context, Operation.DELETE, ResourceType.TOPIC, (each.name for each in request.topics))
     for (name, index), offset in (await _offsets(context, request)).items():
         topic = topics.setdefault(name, DeleteRecordsTopicResult(name=name))
-        topic.partitions.append(_delete(broker.partitions, name, index, offset, deletions))
+        if name in refused:
+            topic.partitions.append(_denied(index))
+        else:
+            topic.partitions.append(_delete(broker.partitions, name, index, offset, deletions))
         await context.turn.took(_STEPS_OF_DELETION)
     await broker.partitions.checkpoint_log_start_offsets(each.partition for each in deletions)
     await _await_followers(context, deletions, request.timeout_ms)
@@ -60,6 +69,11 @@ async def _offsets(context: RequestContext[Broker], request: DeleteRecordsReques
             offsets[topic.name, each.partition_index] = each.offset
             await context.turn.took()
     return offsets
+
+
+def _denied(index: int) -> DeleteRecordsPartitionResult:
+    denial = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    return DeleteRecordsPartitionResult(partition_index=index, low_watermark=_NO_LOW_WATERMARK, error_code=denial)
 
 
 def _delete(

@@ -14,11 +14,14 @@ from pykbroker.protocol.messages.metadata import (
     DescribeClusterRequest,
     DescribeClusterResponse,
 )
+from pykbroker.security.acls.operations import Operation
+from pykbroker.security.acls.resources import ResourceType
 from pykbroker.server.network.handlers import RequestContext
+from pykbroker.server.network.needs import names
 from pykbroker.server.node.broker import ClusterNode
 from pykbroker.server.node.handlers import handles_on_all_nodes
 
-from .authorized_operations import CLUSTER_OPERATIONS, NOT_ASKED
+from .authorization import NOT_ASKED, authorized_operations_on_cluster, is_allowed_on_cluster
 from .metadata import controller_id
 
 _BROKERS: Final = 1
@@ -27,11 +30,17 @@ _NOT_KNOWN: Final = -1
 _NAMES: Final = {_BROKERS: "BROKER", _CONTROLLERS: "CONTROLLER"}
 
 
-@handles_on_all_nodes(DescribeClusterRequest)
+@handles_on_all_nodes(
+    DescribeClusterRequest,
+    needs=names((Operation.DESCRIBE, ResourceType.CLUSTER), (Operation.ALTER, ResourceType.CLUSTER)),
+)
 async def describe_cluster(
     context: RequestContext[ClusterNode], request: DescribeClusterRequest
 ) -> DescribeClusterResponse:
     served = _BROKERS if context.listener.kind == "broker" else _CONTROLLERS
+    if served == _CONTROLLERS and not is_allowed_on_cluster(context, Operation.ALTER):
+        denial = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+        return DescribeClusterResponse(error_code=denial, error_message=denial.description)
     if request.endpoint_type not in _NAMES:
         reason = f"Unsupported endpoint type {request.endpoint_type}"
         return DescribeClusterResponse(error_code=ErrorCode.UNSUPPORTED_ENDPOINT_TYPE, error_message=reason)
@@ -46,7 +55,7 @@ async def describe_cluster(
         cluster_id=context.node.cluster_id,
         controller_id=controller_id(context.node) if served == _BROKERS else _active_controller(context),
         brokers=_brokers(context, request) if served == _BROKERS else _controllers(context),
-        cluster_authorized_operations=CLUSTER_OPERATIONS
+        cluster_authorized_operations=authorized_operations_on_cluster(context)
         if request.include_cluster_authorized_operations
         else NOT_ASKED,
     )

@@ -35,17 +35,29 @@ from pykbroker.protocol.messages.configs import (
     DescribeConfigsResult,
     DescribeConfigsSynonym,
 )
+from pykbroker.security.acls.operations import Operation
+from pykbroker.security.acls.resources import ResourceType
 from pykbroker.server.network.handlers import RequestContext
+from pykbroker.server.network.needs import names
 from pykbroker.server.node.broker import ClusterNode
 from pykbroker.server.node.handlers import handles_on_all_nodes
 from pykbroker.server.runtime.turns import portions
+
+from .config_resources import check_resource
 
 _STEPS_OF_RESOURCE: Final = 5
 _STEPS_OF_ROW: Final = 12
 _LONGEST_BROKER_ID: Final = 10
 
 
-@handles_on_all_nodes(DescribeConfigsRequest)
+@handles_on_all_nodes(
+    DescribeConfigsRequest,
+    needs=names(
+        (Operation.DESCRIBE_CONFIGS, ResourceType.TOPIC),
+        (Operation.DESCRIBE_CONFIGS, ResourceType.GROUP),
+        (Operation.DESCRIBE_CONFIGS, ResourceType.CLUSTER),
+    ),
+)
 async def describe_configs(
     context: RequestContext[ClusterNode], request: DescribeConfigsRequest
 ) -> DescribeConfigsResponse:
@@ -61,6 +73,7 @@ class _Description:
     """The answers of one request. What is the same for many resources is found, encoded and kept once."""
 
     def __init__(self, context: RequestContext[ClusterNode], *, include_synonyms: bool) -> None:
+        self._context = context
         self._node = context.node
         self._turn = context.turn
         self._version = context.header.api_version
@@ -74,6 +87,7 @@ class _Description:
             resource_type=resource.resource_type, resource_name=resource.resource_name, error_message=""
         )
         try:
+            check_resource(self._context, Operation.DESCRIBE_CONFIGS, resource.resource_type, resource.resource_name)
             _check(self._node, resource)
             rows = await self._rows_of(resource)
             self._size += sum(map(len, rows.parts))

@@ -11,18 +11,21 @@ from functools import partial
 from pykbroker.protocol.encoded_array import EncodedArray
 from pykbroker.protocol.errors import ApiError, ErrorCode
 from pykbroker.protocol.messages.group_admin import DescribedGroup, DescribeGroupsRequest, DescribeGroupsResponse
+from pykbroker.security.acls.operations import Operation
+from pykbroker.security.acls.resources import ResourceType
 from pykbroker.server.network.handlers import RequestContext
+from pykbroker.server.network.needs import names
 from pykbroker.server.node.broker import Broker
 from pykbroker.server.node.handlers import handles
 
-from .authorized_operations import GROUP_OPERATIONS
+from .authorization import authorized_operations
 from .described_groups import describe_each
-from .group_requests import submit
+from .group_requests import check_group, submit
 
 _STEPS_OF_MEMBER = 5
 
 
-@handles(DescribeGroupsRequest)
+@handles(DescribeGroupsRequest, needs=names((Operation.DESCRIBE, ResourceType.GROUP)))
 async def describe_groups(context: RequestContext[Broker], request: DescribeGroupsRequest) -> DescribeGroupsResponse:
     groups = EncodedArray(DescribeGroupsResponse, context.header.api_version)
     describe = partial(_describe, context, with_operations=request.include_authorized_operations)
@@ -36,11 +39,12 @@ def _beyond(group_id: str) -> DescribedGroup:
 
 async def _describe(context: RequestContext[Broker], group_id: str, with_operations: bool) -> DescribedGroup:
     try:
+        check_group(context, Operation.DESCRIBE, group_id)
         response: DescribeGroupsResponse = await submit(context, group_id, DescribeGroupsRequest(groups=[group_id]))
     except ApiError as error:
         return DescribedGroup(group_id=group_id, error_code=error.code)
     (group,) = response.groups
     await context.turn.took(len(group.members) * _STEPS_OF_MEMBER)
     if with_operations and not group.error_code:
-        group.authorized_operations = GROUP_OPERATIONS
+        group.authorized_operations = authorized_operations(context, ResourceType.GROUP, group_id)
     return group

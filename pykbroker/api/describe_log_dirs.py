@@ -19,7 +19,10 @@ from pykbroker.protocol.messages.log_dirs import (
 )
 from pykbroker.protocol.topic_partition import TopicPartition
 from pykbroker.replication.partition import Partition
+from pykbroker.security.acls.operations import Operation
+from pykbroker.security.acls.resources import ResourceType
 from pykbroker.server.network.handlers import RequestContext
+from pykbroker.server.network.needs import names
 from pykbroker.server.node.broker import Broker
 from pykbroker.server.node.handlers import handles
 from pykbroker.server.replicas.replica_manager import ReplicaManager
@@ -29,14 +32,18 @@ from pykbroker.storage.files.disk import DiskSpace
 from pykbroker.storage.files.errors import FileError
 from pykbroker.storage.log.log import Log
 
+from .authorization import is_allowed_on_cluster
+
 _UNKNOWN_LAG = -1
 _STEPS_OF_LOG = 5
 
 
-@handles(DescribeLogDirsRequest)
+@handles(DescribeLogDirsRequest, needs=names((Operation.DESCRIBE, ResourceType.CLUSTER)))
 async def describe_log_dirs(
     context: RequestContext[Broker], request: DescribeLogDirsRequest
 ) -> DescribeLogDirsResponse:
+    if not is_allowed_on_cluster(context, Operation.DESCRIBE):
+        return DescribeLogDirsResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
     replicas = context.node.partitions
     asked = None
     if request.topics is not None:

@@ -16,18 +16,23 @@ from pykbroker.protocol.messages.transaction_admin import (
     TopicResponse,
 )
 from pykbroker.replication.partition import Partition
+from pykbroker.security.acls.operations import Operation
+from pykbroker.security.acls.resources import ResourceType
 from pykbroker.server.network.handlers import RequestContext
+from pykbroker.server.network.needs import names
 from pykbroker.server.node.broker import Broker
 from pykbroker.server.node.handlers import handles
 from pykbroker.server.runtime.turns import portions
 from pykbroker.storage.producers.producer_entry import ProducerEntry
+
+from .authorization import is_allowed
 
 _NO_TRANSACTION = -1
 _STEPS_OF_PARTITION = 4
 _STEPS_OF_PRODUCER = 3
 
 
-@handles(DescribeProducersRequest)
+@handles(DescribeProducersRequest, needs=names((Operation.READ, ResourceType.TOPIC)))
 async def describe_producers(
     context: RequestContext[Broker], request: DescribeProducersRequest
 ) -> DescribeProducersResponse:
@@ -37,10 +42,16 @@ async def describe_producers(
     for topic in request.topics:
         answer = TopicResponse(name=topic.name)
         response.topics.append(answer)
+        may_know = is_allowed(context, Operation.READ, ResourceType.TOPIC, topic.name)
         for index in topic.partition_indexes:
-            answer.partitions.append(await description.of(topic.name, index))
+            answer.partitions.append(await description.of(topic.name, index) if may_know else _denied(index))
             await context.turn.took(_STEPS_OF_PARTITION)
     return response
+
+
+def _denied(index: int) -> PartitionResponse:
+    denial = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    return PartitionResponse(partition_index=index, error_code=denial, error_message=denial.description)
 
 
 class _Description:

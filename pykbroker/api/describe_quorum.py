@@ -11,7 +11,9 @@ from typing import Any
 
 from pykbroker.protocol.messages.quorum import DescribeQuorumRequest, DescribeQuorumResponse
 from pykbroker.raft.states import Role
+from pykbroker.security.acls.operations import Operation
 from pykbroker.server.network.handlers import RequestContext
+from pykbroker.server.network.needs import cluster
 from pykbroker.server.node.broker import ClusterNode
 from pykbroker.server.node.handlers import handles_on_all_nodes
 from pykbroker.server.quorum.quorum_description import NODES_SINCE, describe_quorum, leave_out_nodes
@@ -22,7 +24,7 @@ _MOST_ENTRIES = 100
 """There is one partition to ask for."""
 
 
-@handles_on_all_nodes(DescribeQuorumRequest, most_entries=_MOST_ENTRIES)
+@handles_on_all_nodes(DescribeQuorumRequest, needs=cluster(Operation.DESCRIBE), most_entries=_MOST_ENTRIES)
 async def handle(context: RequestContext[ClusterNode], request: DescribeQuorumRequest) -> Any:
     broker = context.node
     response: DescribeQuorumResponse

@@ -21,18 +21,21 @@ from pykbroker.protocol.messages.metadata import (
     DescribeTopicPartitionsResponsePartition,
     DescribeTopicPartitionsResponseTopic,
 )
+from pykbroker.security.acls.operations import Operation
+from pykbroker.security.acls.resources import ResourceType
 from pykbroker.server.network.handlers import RequestContext
+from pykbroker.server.network.needs import names
 from pykbroker.server.node.broker import Broker
 from pykbroker.server.node.handlers import handles
 from pykbroker.server.runtime.turns import portions
 
-from .authorized_operations import TOPIC_OPERATIONS
+from .authorization import authorized_operations, denied
 
 _STEPS_OF_TOPIC: Final = 5
 _STEPS_OF_PARTITION: Final = 4
 
 
-@handles(DescribeTopicPartitionsRequest)
+@handles(DescribeTopicPartitionsRequest, needs=names((Operation.DESCRIBE, ResourceType.TOPIC)))
 async def describe_topic_partitions(
     context: RequestContext[Broker], request: DescribeTopicPartitionsRequest
 ) -> DescribeTopicPartitionsResponse:
@@ -40,14 +43,20 @@ async def describe_topic_partitions(
     requested = await turn.distinct(each.name for each in request.topics)
     if cursor is not None and (cursor.partition_index < 0 or (requested and cursor.topic_name not in requested)):
         return await _invalid(context, requested)
-    names = await _in_order(context, requested or list(context.node.image.topics), cursor)
+    wanted = requested or list(context.node.image.topics)
+    hidden = await denied(context, Operation.DESCRIBE, ResourceType.TOPIC, wanted, is_logged=bool(requested))
+    names = await _in_order(context, [name for name in wanted if name not in hidden] if hidden else wanted, cursor)
     limit = context.node.config.int("max.request.partition.size.limit")
     room = max(min(request.response_partition_limit, limit), 1)
     response = DescribeTopicPartitionsResponse()
+    if requested and hidden:
+        for name in await _in_order(context, hidden, cursor):
+            response.topics.append(_denied(name))
+            await turn.took()
     for name in names:
         topic = context.node.image.topic(name)
         if topic is None:
-            response.topics.append(_unknown(name))
+            response.topics.append(_unknown(context, name))
             await turn.took(_STEPS_OF_TOPIC)
             continue
         if room == 0:
@@ -81,12 +90,20 @@ async def _invalid(context: RequestContext[Broker], names: Iterable[str]) -> Des
     return response
 
 
-def _unknown(name: str) -> DescribeTopicPartitionsResponseTopic:
+def _denied(name: str) -> DescribeTopicPartitionsResponseTopic:
+    """The answer tells nothing of the topic, not even whether it exists."""
+    return DescribeTopicPartitionsResponseTopic(error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED, name=name)
+
+
+def _unknown(context: RequestContext[Broker], name: str) -> DescribeTopicPartitionsResponseTopic:
     error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     if invalid_reason(name) is not None:
         error = ErrorCode.INVALID_TOPIC_EXCEPTION
     return DescribeTopicPartitionsResponseTopic(
-        error_code=error, name=name, is_internal=is_internal(name), topic_authorized_operations=TOPIC_OPERATIONS
+        error_code=error,
+        name=name,
+        is_internal=is_internal(name),
+        topic_authorized_operations=authorized_operations(context, ResourceType.TOPIC, name),
     )
 
 
@@ -99,7 +116,7 @@ def _described(
         topic_id=topic.topic_id,
         is_internal=is_internal(topic.name),
         partitions=[_partition(context, topic, index, offline) for index in indexes],
-        topic_authorized_operations=TOPIC_OPERATIONS,
+        topic_authorized_operations=authorized_operations(context, ResourceType.TOPIC, topic.name),
     )
 
 

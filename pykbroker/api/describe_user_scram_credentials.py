@@ -10,12 +10,14 @@ from pykbroker.protocol.messages.scram_credentials import (
     DescribeUserScramCredentialsRequest,
     DescribeUserScramCredentialsResponse,
 )
+from pykbroker.security.acls.operations import Operation
 from pykbroker.server.network.handlers import RequestContext
+from pykbroker.server.network.needs import cluster
 from pykbroker.server.node.broker import ClusterNode
 from pykbroker.server.node.handlers import handles_on_all_nodes
 
 
-@handles_on_all_nodes(DescribeUserScramCredentialsRequest)
+@handles_on_all_nodes(DescribeUserScramCredentialsRequest, needs=cluster(Operation.DESCRIBE))
 async def describe_user_scram_credentials(
     context: RequestContext[ClusterNode], request: DescribeUserScramCredentialsRequest
 ) -> DescribeUserScramCredentialsResponse:

@@ -13,8 +13,10 @@ from pykbroker.protocol.errors import ApiError, ErrorCode, MalformedMessage
 from pykbroker.protocol.framing import RequestHeader
 from pykbroker.protocol.messages.brokers import EnvelopeRequest, EnvelopeResponse
 from pykbroker.protocol.schema import Message
+from pykbroker.security.acls.operations import Operation
 from pykbroker.server.network.handlers import MANY_ENTRIES, ConnectionState, Handler, RequestContext
 from pykbroker.server.network.large_requests import LARGE_FRAME_BYTES
+from pykbroker.server.network.needs import cluster
 from pykbroker.server.node.broker import ClusterNode
 from pykbroker.server.node.handlers import HANDLERS, handles_on_controllers
 from pykbroker.server.quorum.forwarding import Forwarded, disclose, enclose_response
@@ -23,7 +25,7 @@ from pykbroker.server.runtime.log_lines import printable
 _log = logging.getLogger(__name__)
 
 
-@handles_on_controllers(EnvelopeRequest, most_entries=MANY_ENTRIES)
+@handles_on_controllers(EnvelopeRequest, needs=cluster(Operation.CLUSTER_ACTION), most_entries=MANY_ENTRIES)
 async def envelope(context: RequestContext[ClusterNode], request: EnvelopeRequest) -> EnvelopeResponse:
     try:
         forwarded = disclose(request)

@@ -28,11 +28,15 @@ from pykbroker.replication.fetch_session import MOST_PARTITIONS_OF_ONE, FetchAns
 from pykbroker.replication.isr import NO_BROKER_EPOCH
 from pykbroker.replication.reads import FetchIsolation, FetchParams, FetchPartitionData
 from pykbroker.replication.session_watch import SessionWatch
+from pykbroker.security.acls.operations import Operation
+from pykbroker.security.acls.resources import ResourceType
 from pykbroker.server.network.handlers import ConnectionState, RequestContext
+from pykbroker.server.network.needs import names
 from pykbroker.server.node.broker import Broker
 from pykbroker.server.node.handlers import handles
+from pykbroker.server.node.node_authorizer import NodeAuthorizer
 from pykbroker.server.replicas.delayed_fetch import DelayedFetch
-from pykbroker.server.replicas.partition_reads import PartitionReads
+from pykbroker.server.replicas.partition_reads import MayRead, PartitionReads
 from pykbroker.server.runtime.turns import Turn
 
 from .current_leader import CurrentLeaders
@@ -58,7 +62,11 @@ _HIGH_WATERMARK: Final = FetchIsolation.HIGH_WATERMARK
 _TXN_COMMITTED: Final = FetchIsolation.TXN_COMMITTED
 
 
-@handles(FetchRequest, most_entries=MOST_PARTITIONS_OF_ONE)
+@handles(
+    FetchRequest,
+    needs=names((Operation.READ, ResourceType.TOPIC), (Operation.CLUSTER_ACTION, ResourceType.CLUSTER)),
+    most_entries=MOST_PARTITIONS_OF_ONE,
+)
 async def fetch(context: RequestContext[Broker], request: FetchRequest) -> FetchResponse:
     broker = context.node
     version = context.header.api_version
@@ -75,12 +83,24 @@ async def fetch(context: RequestContext[Broker], request: FetchRequest) -> Fetch
     if session.watched is not None:
         _note_speaker(context.connection, session.watched.watch)
     reads = PartitionReads(broker.partitions, params, context.turn, broker.clock, broker.replica_selector)
+    if broker.authorizer is not None:
+        reads.may_read = _rights(broker.authorizer, context.connection, is_follower=is_follower)
     delayed = DelayedFetch(reads, params, context.turn, broker.fetch_waits, context.connection, context.admission)
     answers = await delayed.answers(session)
     if is_follower:
         await reads.note_sent(answers)
     answer = await context.turn.through(session.finish_in_portions(answers, broker.clock.monotonic_ms()))
     return await _response(context, answer)
+
+
+def _rights(authorizer: NodeAuthorizer, client: ConnectionState, *, is_follower: bool) -> MayRead | None:
+    """Return what tells whether the client may read a topic; brokers may read all of them.
+
+    The topic of an id that nobody knows has no name; a consumer is told that, and a follower nothing.
+    """
+    if is_follower:
+        return None if authorizer.allows_on_cluster(client, Operation.CLUSTER_ACTION) else lambda name: False
+    return lambda name: name is None or authorizer.allows(client, Operation.READ, ResourceType.TOPIC, name)
 
 
 def _params(context: RequestContext[Broker], request: FetchRequest) -> FetchParams:

@@ -14,11 +14,15 @@ import trio
 
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages.groups import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
+from pykbroker.security.acls.operations import Operation
+from pykbroker.security.acls.resources import ResourceType
 from pykbroker.server.coordinators.coordinator_driver import CoordinatorDriver
 from pykbroker.server.network.handlers import RequestContext
+from pykbroker.server.network.needs import names
 from pykbroker.server.node.broker import Broker
 from pykbroker.server.node.handlers import handles
 
+from .authorization import is_allowed
 from .coordinator_topics import ensure_topic
 
 AnyCoordinator: TypeAlias = CoordinatorDriver[Any, Any, Any]
@@ -36,7 +40,16 @@ class CoordinatorType(IntEnum):
     TRANSACTION = 1
 
 
-@handles(FindCoordinatorRequest)
+_DENIALS: Final[dict[int, ErrorCode]] = {
+    CoordinatorType.GROUP: ErrorCode.GROUP_AUTHORIZATION_FAILED,
+    CoordinatorType.TRANSACTION: ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+}
+
+
+@handles(
+    FindCoordinatorRequest,
+    needs=names((Operation.DESCRIBE, ResourceType.GROUP), (Operation.DESCRIBE, ResourceType.TRANSACTIONAL_ID)),
+)
 async def find_coordinator(context: RequestContext[Broker], request: FindCoordinatorRequest) -> FindCoordinatorResponse:
     if context.header.api_version >= _COORDINATOR_KEYS_SINCE:
         return FindCoordinatorResponse(coordinators=await _find_all(context, request))
@@ -56,6 +69,8 @@ async def _find_all(context: RequestContext[Broker], request: FindCoordinatorReq
     coordinators = []
     for key in request.coordinator_keys:
         coordinator = _coordinator_of_type(context, request.key_type)
+        if not _may_find(context, request.key_type, key):
+            coordinator = None
         index = None if coordinator is None else coordinator.partition_for(key)
         known = None if index is None else found.get(index)
         if known is None:
@@ -85,8 +100,15 @@ def _coordinator_of_type(context: RequestContext[Broker], key_type: int) -> AnyC
     return None
 
 
+def _may_find(context: RequestContext[Broker], key_type: int, key: str) -> bool:
+    kind = ResourceType.GROUP if key_type == CoordinatorType.GROUP else ResourceType.TRANSACTIONAL_ID
+    return key_type not in _DENIALS or is_allowed(context, Operation.DESCRIBE, kind, key)
+
+
 async def _find(context: RequestContext[Broker], key_type: int, key: str) -> Coordinator:
     coordinator = _coordinator_of_type(context, key_type)
+    if coordinator is not None and not _may_find(context, key_type, key):
+        return _failed(key, _DENIALS[key_type])
     if coordinator is not None:
         return await _coordinator(context, coordinator, key)
     return _failed(key, ErrorCode.INVALID_REQUEST, f"this broker has no coordinators of type {key_type}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, TypeVar
 
 from pykbroker.config.consumer_groups import REBALANCE_PROTOCOLS
@@ -10,12 +11,17 @@ from pykbroker.groups.shard import GroupRequest
 from pykbroker.metadata.features import GROUP_VERSION, feature_level
 from pykbroker.metadata.image import TopicState
 from pykbroker.metadata.partition_state import PartitionState
+from pykbroker.protocol.errors import ApiError, ErrorCode
 from pykbroker.protocol.messages.group_offsets import OffsetCommitRequestPartition, OffsetDeleteRequestPartition
 from pykbroker.protocol.messages.transactions import TxnOffsetCommitRequestPartition
+from pykbroker.security.acls.operations import Operation
+from pykbroker.security.acls.resources import ResourceType
 from pykbroker.server.network.handlers import RequestContext
 from pykbroker.server.node.broker import Broker
 from pykbroker.server.runtime.turns import portions
 from pykbroker.state_machine import CoordinatorContext
+
+from .authorization import is_allowed
 
 _PartitionT = TypeVar(
     "_PartitionT", OffsetCommitRequestPartition, OffsetDeleteRequestPartition, TxnOffsetCommitRequestPartition
@@ -36,6 +42,12 @@ async def take_out_unknown(
     return known, unknown
 
 
+def check_group(context: RequestContext[Broker], operation: Operation, group_id: str) -> None:
+    """Raises ApiError where the client may not do that with the group."""
+    if not is_allowed(context, operation, ResourceType.GROUP, group_id):
+        raise ApiError(ErrorCode.GROUP_AUTHORIZATION_FAILED)
+
+
 async def submit(context: RequestContext[Broker], group_id: str, request: GroupRequest) -> Any:
     """The group's coordinator's response. Raises ApiError."""
     return await context.node.groups.submit(group_id, request, group_context(context))
@@ -47,10 +59,15 @@ def has_consumer_groups(context: RequestContext[Broker]) -> bool:
     return feature_level(broker.image, GROUP_VERSION) > 0 and "consumer" in broker.config.list(REBALANCE_PROTOCOLS)
 
 
+def _may_describe(context: RequestContext[Broker], topic: str) -> bool:
+    return is_allowed(context, Operation.DESCRIBE, ResourceType.TOPIC, topic, is_logged=False)
+
+
 def group_context(context: RequestContext[Broker]) -> CoordinatorContext:
     return CoordinatorContext(
         api_version=context.header.api_version,
         client_id=context.header.client_id or "",
         # Java writes an address as host/address, and the host is not known here either.
         client_host=f"/{context.client_address}",
+        may_describe=None if context.node.authorizer is None else partial(_may_describe, context),
     )

@@ -7,23 +7,33 @@ a broker checks brokers' keys itself, and does not speak for another one, as Kaf
 from __future__ import annotations
 
 from pykbroker.protocol.messages.configs import IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse
+from pykbroker.security.acls.operations import Operation
+from pykbroker.security.acls.resources import ResourceType
 from pykbroker.server.network.handlers import MANY_ENTRIES, RequestContext
+from pykbroker.server.network.needs import names
 from pykbroker.server.node.broker import ClusterNode
 from pykbroker.server.node.handlers import handles_on_all_nodes
 
 from .config_preprocessing import refused_here
+from .config_resources import take_out_denied
 from .controller_requests import submit
 from .store_changes import refused_stores
 
 
 @handles_on_all_nodes(
     IncrementalAlterConfigsRequest,
+    needs=names(
+        (Operation.ALTER_CONFIGS, ResourceType.TOPIC),
+        (Operation.ALTER_CONFIGS, ResourceType.GROUP),
+        (Operation.ALTER_CONFIGS, ResourceType.CLUSTER),
+    ),
     most_entries=MANY_ENTRIES,
 )
 async def incremental_alter_configs(
     context: RequestContext[ClusterNode], request: IncrementalAlterConfigsRequest
 ) -> IncrementalAlterConfigsResponse:
     refused = refused_here(context, request.resources)
+    refused += await take_out_denied(context, request.resources)
     refused += await refused_stores(context, request.resources)
     response: IncrementalAlterConfigsResponse = await submit(context, request)
     response.responses += refused

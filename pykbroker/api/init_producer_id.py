@@ -8,17 +8,33 @@ from __future__ import annotations
 
 from pykbroker.protocol.errors import ApiError, ErrorCode
 from pykbroker.protocol.messages.transactions import InitProducerIdRequest, InitProducerIdResponse
+from pykbroker.security.acls.operations import Operation
+from pykbroker.security.acls.resources import ResourceType
 from pykbroker.server.network.handlers import RequestContext
+from pykbroker.server.network.needs import names
 from pykbroker.server.node.broker import Broker
 from pykbroker.server.node.handlers import handles
 
+from .authorization import is_allowed, is_allowed_on_cluster
 from .transaction_requests import submit_with_producer_id
 
 _NONE = -1
 
 
-@handles(InitProducerIdRequest)
+@handles(
+    InitProducerIdRequest,
+    needs=names(
+        (Operation.WRITE, ResourceType.TRANSACTIONAL_ID),
+        (Operation.IDEMPOTENT_WRITE, ResourceType.CLUSTER),
+        (Operation.WRITE, ResourceType.TOPIC),
+    ),
+)
 async def init_producer_id(context: RequestContext[Broker], request: InitProducerIdRequest) -> InitProducerIdResponse:
+    if request.transactional_id is not None:
+        if not is_allowed(context, Operation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id):
+            return _failed(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+    elif not await _may_write_somewhere(context):
+        return _failed(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
     if (request.producer_id == _NONE) != (request.producer_epoch == _NONE) or request.transactional_id == "":
         return _failed(ErrorCode.INVALID_REQUEST)
     if request.transactional_id is not None:
@@ -27,6 +43,14 @@ async def init_producer_id(context: RequestContext[Broker], request: InitProduce
     if isinstance(producer_id, ErrorCode):
         return _failed(producer_id)
     return InitProducerIdResponse(producer_id=producer_id, producer_epoch=0)
+
+
+async def _may_write_somewhere(context: RequestContext[Broker]) -> bool:
+    """A client that may write to any topic may have a producer id to write with (KIP-679)."""
+    authorizer = context.node.authorizer
+    if authorizer is None or is_allowed_on_cluster(context, Operation.IDEMPOTENT_WRITE, is_logged=False):
+        return True
+    return await context.turn.through(authorizer.allows_on_any(context.connection, Operation.WRITE, ResourceType.TOPIC))
 
 
 async def _init_transactional(

@@ -13,18 +13,21 @@ from pykbroker.groups.classic.joins import look_if_all_loadable, metadata_bytes,
 from pykbroker.groups.classic.rebalance import refused_join
 from pykbroker.protocol.errors import ApiError, ErrorCode
 from pykbroker.protocol.messages.groups import JoinGroupRequest, JoinGroupResponse
+from pykbroker.security.acls.operations import Operation
+from pykbroker.security.acls.resources import ResourceType
 from pykbroker.server.network.handlers import RequestContext
 from pykbroker.server.network.large_requests import COPIED_AT_ONCE_BYTES, FEW_ENTRIES, LARGE_FRAME_BYTES
+from pykbroker.server.network.needs import names
 from pykbroker.server.node.broker import Broker
 from pykbroker.server.node.handlers import handles
 
-from .group_requests import group_context
+from .group_requests import check_group, group_context
 
 _REBALANCE_TIMEOUT_SINCE = 1
 _NULL_PROTOCOL_NAME_SINCE = 7
 
 
-@handles(JoinGroupRequest, most_entries=FEW_ENTRIES)
+@handles(JoinGroupRequest, needs=names((Operation.READ, ResourceType.GROUP)), most_entries=FEW_ENTRIES)
 async def join_group(context: RequestContext[Broker], request: JoinGroupRequest) -> JoinGroupResponse:
     version = context.header.api_version
     if version < _REBALANCE_TIMEOUT_SINCE:
@@ -42,6 +45,7 @@ async def join_group(context: RequestContext[Broker], request: JoinGroupRequest)
 
 async def _join(context: RequestContext[Broker], request: JoinGroupRequest) -> JoinGroupResponse:
     """Raises ApiError."""
+    check_group(context, Operation.READ, request.group_id)
     groups = context.node.groups
     of_group = group_context(context)
     size = 0 if offers_too_much(request) else metadata_bytes(request)

@@ -9,12 +9,15 @@ from copy import copy
 
 from pykbroker.protocol.errors import ApiError, ErrorCode
 from pykbroker.protocol.messages.groups import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity
+from pykbroker.security.acls.operations import Operation
+from pykbroker.security.acls.resources import ResourceType
 from pykbroker.server.network.handlers import RequestContext
+from pykbroker.server.network.needs import names
 from pykbroker.server.node.broker import Broker
 from pykbroker.server.node.handlers import handles
 from pykbroker.server.runtime.turns import portions
 
-from .group_requests import submit
+from .group_requests import check_group, submit
 
 MEMBERS_AT_ONCE = 200
 
@@ -22,8 +25,12 @@ _MEMBERS_SINCE = 3
 _STEPS_OF_MEMBER = 10
 
 
-@handles(LeaveGroupRequest)
+@handles(LeaveGroupRequest, needs=names((Operation.READ, ResourceType.GROUP)))
 async def leave_group(context: RequestContext[Broker], request: LeaveGroupRequest) -> LeaveGroupResponse:
+    try:
+        check_group(context, Operation.READ, request.group_id)
+    except ApiError as error:
+        return LeaveGroupResponse(error_code=error.code)
     leaves_alone = context.header.api_version < _MEMBERS_SINCE
     if leaves_alone:
         request.members = [MemberIdentity(member_id=request.member_id)]

@@ -16,7 +16,9 @@ from pykbroker.protocol.messages.configs import (
     ListConfigResourcesRequest,
     ListConfigResourcesResponse,
 )
+from pykbroker.security.acls.operations import Operation
 from pykbroker.server.network.handlers import RequestContext
+from pykbroker.server.network.needs import cluster
 from pykbroker.server.node.broker import Broker
 from pykbroker.server.node.handlers import handles
 from pykbroker.server.runtime.turns import portions
@@ -26,7 +28,7 @@ _BROKER_LOGGER: Final = 8
 _KNOWN_TYPES: Final = (BROKER_RESOURCE, TOPIC_RESOURCE, _BROKER_LOGGER, CLIENT_METRICS_RESOURCE, GROUP_RESOURCE)
 
 
-@handles(ListConfigResourcesRequest)
+@handles(ListConfigResourcesRequest, needs=cluster(Operation.DESCRIBE_CONFIGS))
 async def list_config_resources(
     context: RequestContext[Broker], request: ListConfigResourcesRequest
 ) -> ListConfigResourcesResponse:

@@ -12,11 +12,15 @@ from pykbroker.groups.common.requests import ListSomeGroups
 from pykbroker.java_hash import place_in_a_table
 from pykbroker.protocol.errors import ApiError, ErrorCode
 from pykbroker.protocol.messages.group_admin import ListedGroup, ListGroupsRequest, ListGroupsResponse
+from pykbroker.security.acls.operations import Operation
+from pykbroker.security.acls.resources import ResourceType
 from pykbroker.server.network.handlers import RequestContext
+from pykbroker.server.network.needs import names
 from pykbroker.server.node.broker import Broker
 from pykbroker.server.node.handlers import handles
 from pykbroker.server.runtime.turns import Turn, portions
 
+from .authorization import denied, is_allowed_on_cluster
 from .group_requests import group_context
 
 _GROUPS_AT_ONCE = 300
@@ -24,7 +28,9 @@ _STEPS_OF_GROUP = 8
 _STEPS_OF_SORTING = 5
 
 
-@handles(ListGroupsRequest)
+@handles(
+    ListGroupsRequest, needs=names((Operation.DESCRIBE, ResourceType.CLUSTER), (Operation.DESCRIBE, ResourceType.GROUP))
+)
 async def list_groups(context: RequestContext[Broker], request: ListGroupsRequest) -> ListGroupsResponse:
     driver = context.node.groups
     if driver.loading_partitions:
@@ -36,6 +42,10 @@ async def list_groups(context: RequestContext[Broker], request: ListGroupsReques
         except ApiError as error:
             if error.code is not ErrorCode.NOT_COORDINATOR:
                 return ListGroupsResponse(error_code=error.code)
+    if not is_allowed_on_cluster(context, Operation.DESCRIBE, is_logged=False):
+        ids = [each.group_id for each in groups]
+        hidden = await denied(context, Operation.DESCRIBE, ResourceType.GROUP, ids, is_logged=False)
+        groups = [each for each in groups if each.group_id not in hidden]
     return ListGroupsResponse(groups=groups)
 
 

@@ -20,12 +20,17 @@ from pykbroker.protocol.messages.offsets import (
 from pykbroker.protocol.records.checking import TURN_UNITS, CheckBudget
 from pykbroker.replication.partition import Partition
 from pykbroker.replication.reads import FetchIsolation, ListedOffset, OffsetSpec
+from pykbroker.security.acls.operations import Operation
+from pykbroker.security.acls.resources import ResourceType
 from pykbroker.server.logs.record_checks import NobodyWaits, proceed
 from pykbroker.server.network.handlers import CloseConnection, RequestContext
+from pykbroker.server.network.needs import names
 from pykbroker.server.node.broker import Broker
 from pykbroker.server.node.handlers import handles
 from pykbroker.storage.files.errors import CorruptLog, FileError
 from pykbroker.storage.files.steps import Job, Steps
+
+from .authorization import is_allowed
 
 _STEPS_OF_PARTITION = 5
 _UNITS_PER_STEP = 2
@@ -49,7 +54,7 @@ _HIGH_WATERMARK: Final = FetchIsolation.HIGH_WATERMARK
 _TXN_COMMITTED: Final = FetchIsolation.TXN_COMMITTED
 
 
-@handles(ListOffsetsRequest)
+@handles(ListOffsetsRequest, needs=names((Operation.DESCRIBE, ResourceType.TOPIC)))
 async def list_offsets(context: RequestContext[Broker], request: ListOffsetsRequest) -> ListOffsetsResponse:
     lookup = _Lookup(context, request)
     if len(request.topics) > 1 or (request.topics and len(request.topics[0].partitions) > 1):
@@ -72,10 +77,11 @@ async def list_offsets(context: RequestContext[Broker], request: ListOffsetsRequ
 class _Lookup:
     """Find offsets as far as this reader may see."""
 
-    __slots__ = ("_context", "_isolation", "_leader_only", "_repeated", "_replicas", "_version")
+    __slots__ = ("_context", "_is_restricted", "_isolation", "_leader_only", "_repeated", "_replicas", "_version")
 
     def __init__(self, context: RequestContext[Broker], request: ListOffsetsRequest) -> None:
         self._context = context
+        self._is_restricted = context.node.authorizer is not None
         self._replicas = context.node.partitions
         self._version = context.header.api_version
         self._leader_only = request.replica_id != _DEBUGGING_CONSUMER
@@ -113,6 +119,8 @@ class _Lookup:
         """Return what can be said at once: the latest or the earliest offset, or an error. None where records tell."""
         if self._repeated and (topic, asked.partition_index) in self._repeated:
             return ListedOffset(ErrorCode.INVALID_REQUEST)
+        if self._is_restricted and not is_allowed(self._context, Operation.DESCRIBE, ResourceType.TOPIC, topic):
+            return ListedOffset(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
         timestamp = asked.timestamp
         if timestamp < 0 and self._version < _SPECIAL_TIMESTAMPS_SINCE.get(timestamp, self._version + 1):
             return ListedOffset(ErrorCode.UNSUPPORTED_VERSION)

@@ -9,7 +9,9 @@ from pykbroker.protocol.messages.reassignments import (
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsResponse,
 )
+from pykbroker.security.acls.operations import Operation
 from pykbroker.server.network.handlers import MANY_ENTRIES, RequestContext
+from pykbroker.server.network.needs import cluster
 from pykbroker.server.node.broker import ClusterNode
 from pykbroker.server.node.handlers import handles_on_all_nodes
 
@@ -18,6 +20,7 @@ from .controller_requests import submit
 
 @handles_on_all_nodes(
     ListPartitionReassignmentsRequest,
+    needs=cluster(Operation.DESCRIBE),
     most_entries=MANY_ENTRIES,
 )
 async def list_partition_reassignments(

@@ -11,19 +11,23 @@ from pykbroker.protocol.messages.transaction_admin import (
     ListTransactionsResponse,
     ListTransactionsResponseTransactionState,
 )
+from pykbroker.security.acls.operations import Operation
+from pykbroker.security.acls.resources import ResourceType
 from pykbroker.server.network.handlers import RequestContext
+from pykbroker.server.network.needs import names
 from pykbroker.server.node.broker import Broker
 from pykbroker.server.node.handlers import handles
 from pykbroker.server.runtime.turns import portions
 from pykbroker.transactions.administration import ListSomeTransactions, TransactionFilter
 
+from .authorization import denied
 from .transaction_requests import transaction_context
 
 _IDS_AT_ONCE = 500
 _STEPS_OF_ID = 3
 
 
-@handles(ListTransactionsRequest)
+@handles(ListTransactionsRequest, needs=names((Operation.DESCRIBE, ResourceType.TRANSACTIONAL_ID)))
 async def list_transactions(
     context: RequestContext[Broker], request: ListTransactionsRequest
 ) -> ListTransactionsResponse:
@@ -40,6 +44,10 @@ async def list_transactions(
             answer.transaction_states += await _transactions_of_partition(context, wanted, index)
         except ApiError:
             continue  # it is led elsewhere by now, and listed there
+    ids = [each.transactional_id for each in answer.transaction_states]
+    hidden = await denied(context, Operation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, ids, is_logged=False)
+    if hidden:
+        answer.transaction_states = [each for each in answer.transaction_states if each.transactional_id not in hidden]
     return answer
 
 

@@ -7,9 +7,10 @@ A topic that is to be created is unknown in the answer, as in Kafka, and the cli
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Final
 
+from pykbroker.metadata.encoded_topics import EncodedTopics
 from pykbroker.metadata.image import TopicState
 from pykbroker.metadata.request_pieces import MAX_PARTITIONS
 from pykbroker.metadata.topic_names import invalid_reason, is_internal
@@ -23,11 +24,21 @@ from pykbroker.protocol.messages.metadata import (
     MetadataResponseTopic,
 )
 from pykbroker.protocol.schema import NO_UUID
+from pykbroker.security.acls.operations import Operation
+from pykbroker.security.acls.resources import ResourceType
 from pykbroker.server.network.handlers import CloseConnection, RequestContext
+from pykbroker.server.network.needs import names
 from pykbroker.server.node.broker import Broker, ClusterNode
 from pykbroker.server.node.handlers import handles
 
-from .authorized_operations import CLUSTER_OPERATIONS, NOT_ASKED, TOPIC_OPERATIONS
+from .authorization import (
+    NOT_ASKED,
+    authorized_operations,
+    authorized_operations_on_cluster,
+    denied,
+    is_allowed,
+    is_allowed_on_cluster,
+)
 
 _EMPTY_IS_NONE_SINCE: Final = 1
 _TOPIC_IDS_SINCE: Final = 12
@@ -37,11 +48,19 @@ _STEPS_OF_UNKNOWN: Final = 8
 _UNKNOWN_AT_ONCE: Final = 250
 
 
-@handles(MetadataRequest)
+@handles(
+    MetadataRequest,
+    needs=names(
+        (Operation.DESCRIBE, ResourceType.TOPIC),
+        (Operation.CREATE, ResourceType.CLUSTER),
+        (Operation.CREATE, ResourceType.TOPIC),
+        (Operation.DESCRIBE, ResourceType.CLUSTER),
+    ),
+)
 async def metadata(context: RequestContext[Broker], request: MetadataRequest) -> MetadataResponse:
     """The brokers are told last: what the topics say of leaders was true before, and no leader is newer than they."""
     broker = context.node
-    description = _Description(context, TOPIC_OPERATIONS if request.include_topic_authorized_operations else NOT_ASKED)
+    description = _Description(context, tells_operations=request.include_topic_authorized_operations)
     if _wants_all(context, request):
         topics = await description.of_all()
     else:
@@ -56,7 +75,7 @@ async def metadata(context: RequestContext[Broker], request: MetadataRequest) ->
         cluster_id=broker.cluster_id,
         controller_id=controller_id(broker),
         topics=topics.of(MetadataResponseTopic),
-        cluster_authorized_operations=CLUSTER_OPERATIONS
+        cluster_authorized_operations=authorized_operations_on_cluster(context)
         if request.include_cluster_authorized_operations
         else NOT_ASKED,
     )
@@ -85,9 +104,24 @@ async def _named_or_created(
     if ids:
         return await description.of_ids(ids)  # the names beside them do not count
     named = [name for name in names if name is not None]
+    hidden = await denied(context, Operation.DESCRIBE, ResourceType.TOPIC, named)
+    if hidden:
+        named = [name for name in named if name not in hidden]
+    uncreatable: Collection[str] = ()
     if request.allow_auto_topic_creation and context.node.config.bool("auto.create.topics.enable"):
+        uncreatable = await _uncreatable(context, named)
+        if uncreatable:
+            named = [name for name in named if name not in uncreatable]
         await _create_missing(context, named)
-    return await description.of_names(named)
+    return await description.of_names(named, hidden, uncreatable)
+
+
+async def _uncreatable(context: RequestContext[Broker], names: Iterable[str]) -> Collection[str]:
+    """Return those of the topics that do not exist, and that the client may not create."""
+    if is_allowed_on_cluster(context, Operation.CREATE, is_logged=False):
+        return ()
+    missing = [name for name in names if context.node.image.topic(name) is None]
+    return await denied(context, Operation.CREATE, ResourceType.TOPIC, missing)
 
 
 async def _create_missing(context: RequestContext[Broker], names: Iterable[str]) -> None:
@@ -105,22 +139,45 @@ async def _create_missing(context: RequestContext[Broker], names: Iterable[str])
 class _Description:
     """The topics of one answer, most of which were encoded for others before."""
 
-    def __init__(self, context: RequestContext[Broker], operations: int) -> None:
+    def __init__(self, context: RequestContext[Broker], *, tells_operations: bool) -> None:
         version = context.header.api_version
+        self._context = context
         self._broker = context.node
         self._turn = context.turn
-        self._operations = operations
-        self._known = context.node.encoded_topics.of(context.listener_name, version, operations)
+        self._tells_operations = tells_operations
+        self._is_open = context.node.authorizer is None
+        self._known = self._encoded(self._operations(""))
         self._answer = EncodedArray(MetadataResponse, version)
         self._unknown: list[MetadataResponseTopic] = []
 
+    def _operations(self, name: str) -> int:
+        """Return what the client may do with a topic; without ACLs that is the same for each."""
+        if not self._tells_operations:
+            return NOT_ASKED
+        return authorized_operations(self._context, ResourceType.TOPIC, name)
+
+    def _encoded(self, operations: int) -> EncodedTopics:
+        context = self._context
+        return context.node.encoded_topics.of(context.listener_name, context.header.api_version, operations)
+
     async def of_all(self) -> EncodedStructs:
         """A request that comes while all topics are encoded for another one waits for that."""
+        if not self._is_open:
+            return await self._of_all_allowed()
         found = self._known.find_all(self._broker.image)
         if found is not None:
             return found
         async with self._broker.encoding_all_topics:
             return self._known.find_all(self._broker.image) or await self._encode_all()
+
+    async def _of_all_allowed(self) -> EncodedStructs:
+        names = list(self._broker.image.topics)
+        hidden = await denied(self._context, Operation.DESCRIBE, ResourceType.TOPIC, names, is_logged=False)
+        for name in names:
+            topic = None if name in hidden else self._broker.image.topic(name)
+            if topic is not None:
+                await self._add(topic)
+        return self._finish()
 
     async def _encode_all(self) -> EncodedStructs:
         image = self._broker.image
@@ -137,14 +194,33 @@ class _Description:
     async def of_ids(self, ids: Iterable[bytes]) -> EncodedStructs:
         for topic_id in ids:
             topic = self._broker.image.topic_by_id(topic_id)
+            error_code = ErrorCode.UNKNOWN_TOPIC_ID
+            if topic is not None and not is_allowed(self._context, Operation.DESCRIBE, ResourceType.TOPIC, topic.name):
+                topic, error_code = None, ErrorCode.TOPIC_AUTHORIZATION_FAILED
             if topic is not None:
                 await self._add(topic)
             else:
-                unknown = ErrorCode.UNKNOWN_TOPIC_ID
-                await self._add_unknown(MetadataResponseTopic(error_code=unknown, name=None, topic_id=topic_id))
+                await self._add_unknown(MetadataResponseTopic(error_code=error_code, name=None, topic_id=topic_id))
         return self._finish()
 
-    async def of_names(self, names: Iterable[str]) -> EncodedStructs:
+    async def of_names(
+        self, names: Iterable[str], hidden: Iterable[str] = (), uncreatable: Iterable[str] = ()
+    ) -> EncodedStructs:
+        """Describe topics.
+
+        hidden: may not be described, so that nothing is told of them. uncreatable: are not there, and will not be.
+        """
+        denial = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        for name in hidden:
+            await self._add_unknown(MetadataResponseTopic(error_code=denial, name=name))
+        for name in uncreatable:
+            await self._add_unknown(
+                MetadataResponseTopic(
+                    error_code=denial,
+                    name=name,
+                    is_internal=is_internal(name),
+                )
+            )
         for name in names:
             topic = self._broker.image.topic(name)
             if topic is not None:
@@ -156,9 +232,10 @@ class _Description:
     async def _add(self, topic: TopicState) -> None:
         self._add_encoded_unknown()
         image = self._broker.image
-        parts = self._known.find(image, topic)
+        known = self._known if self._is_open else self._encoded(self._operations(topic.name))
+        parts = known.find(image, topic)
         if parts is None:
-            parts = await self._turn.through(self._known.encode(image, topic))
+            parts = await self._turn.through(known.encode(image, topic))
         self._answer.add_parts(parts)
         await self._turn.took(2 + len(parts) // 2)
 
@@ -170,7 +247,7 @@ class _Description:
             error_code=unknown,
             name=name,
             is_internal=is_internal(name),
-            topic_authorized_operations=self._operations,
+            topic_authorized_operations=self._operations(name),
         )
 
     async def _add_unknown(self, topic: MetadataResponseTopic) -> None:

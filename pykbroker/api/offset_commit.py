@@ -18,11 +18,15 @@ from pykbroker.protocol.messages.group_offsets import (
     OffsetCommitResponsePartition,
     OffsetCommitResponseTopic,
 )
+from pykbroker.security.acls.operations import Operation
+from pykbroker.security.acls.resources import ResourceType
 from pykbroker.server.network.handlers import RequestContext
+from pykbroker.server.network.needs import names
 from pykbroker.server.node.broker import Broker
 from pykbroker.server.node.handlers import handles
 from pykbroker.server.runtime.turns import portions
 
+from .authorization import is_allowed
 from .group_requests import submit, take_out_unknown
 from .pieces import PARTITIONS_AT_ONCE, in_pieces, with_topics
 
@@ -30,10 +34,11 @@ _STEPS_OF_COMMIT = 8
 _TOPIC_IDS_SINCE = 10
 
 
-@handles(OffsetCommitRequest)
+@handles(OffsetCommitRequest, needs=names((Operation.READ, ResourceType.GROUP), (Operation.READ, ResourceType.TOPIC)))
 async def offset_commit(context: RequestContext[Broker], request: OffsetCommitRequest) -> OffsetCommitResponse:
     """Partitions that do not exist are answered here, the others by the coordinator, in the order of the request."""
-    commits = [await _Commit.of(context, topic) for topic in request.topics]
+    may_commit = is_allowed(context, Operation.READ, ResourceType.GROUP, request.group_id)
+    commits = [await _Commit.of(context, topic, may_commit=may_commit) for topic in request.topics]
     for piece in in_pieces((each, each.known) for each in commits):
         topics = [
             OffsetCommitRequestTopic(name=each.topic.name, topic_id=each.topic.topic_id, partitions=list(partitions))
@@ -59,8 +64,11 @@ class _Commit:
     answer: OffsetCommitResponseTopic
 
     @staticmethod
-    async def of(context: RequestContext[Broker], topic: OffsetCommitRequestTopic) -> _Commit:
-        """Add to the name the id, or to the id the name: both are stored."""
+    async def of(context: RequestContext[Broker], topic: OffsetCommitRequestTopic, *, may_commit: bool) -> _Commit:
+        """Add to the name the id, or to the id the name: both are stored.
+
+        may_commit: whether the client may read as a member of the group.
+        """
         image = context.node.image
         if context.header.api_version >= _TOPIC_IDS_SINCE:
             found, error_code = image.topic_by_id(topic.topic_id), ErrorCode.UNKNOWN_TOPIC_ID
@@ -72,6 +80,10 @@ class _Commit:
             topic.topic_id = found.topic_id
             error_code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         answer.topic_id = topic.topic_id
+        if not may_commit:
+            found, error_code = None, ErrorCode.GROUP_AUTHORIZATION_FAILED
+        elif topic.name and not is_allowed(context, Operation.READ, ResourceType.TOPIC, topic.name):
+            found, error_code = None, ErrorCode.TOPIC_AUTHORIZATION_FAILED
         known, unknown = await take_out_unknown(context, topic.partitions, found)
         return _Commit(topic, known, unknown, error_code, answer)
 

@@ -25,11 +25,15 @@ from pykbroker.protocol.messages.group_offsets import (
     OffsetFetchResponseTopic,
     OffsetFetchResponseTopics,
 )
+from pykbroker.security.acls.operations import Operation
+from pykbroker.security.acls.resources import ResourceType
 from pykbroker.server.network.handlers import RequestContext
+from pykbroker.server.network.needs import names
 from pykbroker.server.node.broker import Broker
 from pykbroker.server.node.handlers import handles
 from pykbroker.server.runtime.turns import portions
 
+from .authorization import denied, is_allowed
 from .group_requests import submit
 from .pieces import PARTITIONS_AT_ONCE, in_pieces, with_topics
 
@@ -44,7 +48,9 @@ _STEPS_OF_OFFSET = 4
 _STEPS_OF_TELLING = 2
 
 
-@handles(OffsetFetchRequest)
+@handles(
+    OffsetFetchRequest, needs=names((Operation.DESCRIBE, ResourceType.GROUP), (Operation.DESCRIBE, ResourceType.TOPIC))
+)
 async def offset_fetch(context: RequestContext[Broker], request: OffsetFetchRequest) -> OffsetFetchResponse:
     if context.header.api_version >= _GROUPS_SINCE:
         return OffsetFetchResponse(groups=await _fetch_all(context, request))
@@ -81,18 +87,44 @@ async def _fetch(
     context: RequestContext[Broker], asked: OffsetFetchRequestGroup, require_stable: bool
 ) -> OffsetFetchResponseGroup:
     by_id = context.header.api_version >= _TOPIC_IDS_SINCE
+    if not is_allowed(context, Operation.DESCRIBE, ResourceType.GROUP, asked.group_id):
+        denial = ErrorCode.GROUP_AUTHORIZATION_FAILED
+        return OffsetFetchResponseGroup(group_id=asked.group_id, error_code=denial)
     if asked.topics is None:
         group = await _fetch_all_topics(context, asked, require_stable)
+        await _leave_out_hidden(context, group)
         if by_id:
             await _add_ids(context, group)
         return group
-    unknown: list[OffsetFetchResponseTopics] = []
+    refused: list[OffsetFetchResponseTopics] = []
     if by_id:
-        unknown = await _resolve_names(context, asked)
+        refused += await _resolve_names(context, asked)
+    refused += await _take_out_hidden(context, asked)
     group = await _fetch_topics(context, asked, asked.topics, require_stable)
     if not group.error_code:
-        group.topics += unknown
+        group.topics += refused
     return group
+
+
+async def _leave_out_hidden(context: RequestContext[Broker], group: OffsetFetchResponseGroup) -> None:
+    """Leave out the topics that the client has not named and may not describe."""
+    names = [topic.name for topic in group.topics]
+    hidden = await denied(context, Operation.DESCRIBE, ResourceType.TOPIC, names, is_logged=False)
+    if hidden:
+        group.topics = [topic for topic in group.topics if topic.name not in hidden]
+
+
+async def _take_out_hidden(
+    context: RequestContext[Broker], asked: OffsetFetchRequestGroup
+) -> list[OffsetFetchResponseTopics]:
+    """Leave in `asked` the topics that the client may describe; return the answers for the others."""
+    topics = asked.topics or []
+    hidden = await denied(context, Operation.DESCRIBE, ResourceType.TOPIC, (topic.name for topic in topics))
+    if not hidden:
+        return []
+    asked.topics = [topic for topic in topics if topic.name not in hidden]
+    denial = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    return [await _refused_topic(context, topic, denial) for topic in topics if topic.name in hidden]
 
 
 async def _fetch_all_topics(
@@ -168,7 +200,7 @@ async def _resolve_names(
     for topic in asked.topics or []:
         found = context.node.image.topic_by_id(topic.topic_id)
         if found is None:
-            unknown.append(await _unknown_topic(context, topic))
+            unknown.append(await _refused_topic(context, topic, ErrorCode.UNKNOWN_TOPIC_ID))
         else:
             topic.name = found.name
             known.append(topic)
@@ -177,15 +209,17 @@ async def _resolve_names(
     return unknown
 
 
-async def _unknown_topic(context: RequestContext[Broker], topic: OffsetFetchRequestTopics) -> OffsetFetchResponseTopics:
-    refused = each_of(topic.partition_indexes, _unknown_partition)
-    return OffsetFetchResponseTopics(topic_id=topic.topic_id, partitions=await context.turn.through(refused))
-
-
-def _unknown_partition(index: int) -> OffsetFetchResponsePartitions:
-    return OffsetFetchResponsePartitions(
-        partition_index=index, committed_offset=_NO_OFFSET, metadata="", error_code=ErrorCode.UNKNOWN_TOPIC_ID
+async def _refused_topic(
+    context: RequestContext[Broker], topic: OffsetFetchRequestTopics, error_code: ErrorCode
+) -> OffsetFetchResponseTopics:
+    refused = each_of(
+        topic.partition_indexes,
+        lambda index: OffsetFetchResponsePartitions(
+            partition_index=index, committed_offset=_NO_OFFSET, metadata="", error_code=error_code
+        ),
     )
+    partitions = await context.turn.through(refused)
+    return OffsetFetchResponseTopics(name=topic.name, topic_id=topic.topic_id, partitions=partitions)
 
 
 async def _add_ids(context: RequestContext[Broker], group: OffsetFetchResponseGroup) -> None:

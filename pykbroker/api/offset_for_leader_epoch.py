@@ -13,27 +13,41 @@ from pykbroker.protocol.messages.offsets import (
     OffsetForLeaderPartition,
     OffsetForLeaderTopicResult,
 )
+from pykbroker.security.acls.operations import Operation
+from pykbroker.security.acls.resources import ResourceType
 from pykbroker.server.network.handlers import RequestContext
+from pykbroker.server.network.needs import names
 from pykbroker.server.node.broker import Broker
 from pykbroker.server.node.handlers import handles
 from pykbroker.server.replicas.replica_manager import ReplicaManager
 
+from .authorization import is_allowed, is_allowed_on_cluster
+
 _STEPS_OF_PARTITION = 4
 
 
-@handles(OffsetForLeaderEpochRequest)
+@handles(
+    OffsetForLeaderEpochRequest,
+    needs=names((Operation.CLUSTER_ACTION, ResourceType.CLUSTER), (Operation.DESCRIBE, ResourceType.TOPIC)),
+)
 async def offset_for_leader_epoch(
     context: RequestContext[Broker], request: OffsetForLeaderEpochRequest
 ) -> OffsetForLeaderEpochResponse:
     replicas = context.node.partitions
+    is_broker = is_allowed_on_cluster(context, Operation.CLUSTER_ACTION, is_logged=False)
     response = OffsetForLeaderEpochResponse()
     for topic in request.topics:
         answer = OffsetForLeaderTopicResult(topic=topic.topic)
         response.topics.append(answer)
+        may_know = is_broker or is_allowed(context, Operation.DESCRIBE, ResourceType.TOPIC, topic.topic)
         for each in topic.partitions:
-            answer.partitions.append(_end_offset(replicas, topic.topic, each))
+            answer.partitions.append(_end_offset(replicas, topic.topic, each) if may_know else _denied(each))
             await context.turn.took(_STEPS_OF_PARTITION)
     return response
+
+
+def _denied(asked: OffsetForLeaderPartition) -> EpochEndOffset:
+    return EpochEndOffset(partition=asked.partition, error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED)
 
 
 def _end_offset(replicas: ReplicaManager, topic: str, asked: OffsetForLeaderPartition) -> EpochEndOffset:

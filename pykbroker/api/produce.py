@@ -27,10 +27,14 @@ from pykbroker.protocol.messages.produce import (
 )
 from pykbroker.replication.appended import Appended, is_settled_at_once
 from pykbroker.replication.partition import ACKS_ALL, Partition
+from pykbroker.security.acls.operations import Operation
+from pykbroker.security.acls.resources import ResourceType
 from pykbroker.server.logs.record_checks import NobodyWaits
 from pykbroker.server.network.handlers import CloseConnection, RequestContext
+from pykbroker.server.network.needs import names
 from pykbroker.server.node.broker import Broker
 from pykbroker.server.node.handlers import handles
+from pykbroker.server.node.node_authorizer import NodeAuthorizer
 from pykbroker.server.replicas.delayed_produce import DelayedProduce
 from pykbroker.server.replicas.record_appends import LongCheck, ProduceAppends
 from pykbroker.server.runtime.turns import PORTION, Turn, portions
@@ -39,6 +43,7 @@ from pykbroker.storage.segments.record_errors import RecordValidationError
 from pykbroker.storage.segments.validation import MAX_RECORD_ERRORS, budget_of_request
 
 from .current_leader import CurrentLeaders
+from .transaction_requests import check_transactional_id
 from .transactional_produce import TransactionalProduce
 
 _TOPIC_IDS_SINCE = 13
@@ -63,10 +68,16 @@ _Place: TypeAlias = tuple[str, bytes, int]
 """A partition as the request names it."""
 
 
-@handles(ProduceRequest, most_entries=20_000)
+@handles(
+    ProduceRequest,
+    needs=names((Operation.WRITE, ResourceType.TOPIC), (Operation.WRITE, ResourceType.TRANSACTIONAL_ID)),
+    most_entries=20_000,
+)
 async def produce(context: RequestContext[Broker], request: ProduceRequest) -> ProduceResponse | None:
     turn = context.turn
     try:
+        if context.node.authorizer is not None:
+            await _check_transactional_id(context, request)
         named_twice, records_bytes = await _look_over(request, turn)
         appends = _Appends(context, request, named_twice, records_bytes)
         if request.transactional_id is not None:
@@ -87,6 +98,22 @@ async def produce(context: RequestContext[Broker], request: ProduceRequest) -> P
         # Nobody reads an answer; a closed connection tells the producer to look for the leader again.
         raise CloseConnection("a produce request without acknowledgement failed")
     return None
+
+
+async def _check_transactional_id(context: RequestContext[Broker], request: ProduceRequest) -> None:
+    """Raises `ApiError` where the request has transactional records, and the producer may not use its id.
+
+    `_look_over` refuses such records where the request has no id at all.
+    """
+    transactional_id = request.transactional_id
+    if transactional_id is None:
+        return
+    for topic in request.topic_data:
+        for data in topic.partition_data:
+            if data.records is not None and _is_transactional(data.records):
+                check_transactional_id(context, transactional_id)
+                return
+        await context.turn.took(len(topic.partition_data))
 
 
 async def _look_over(request: ProduceRequest, turn: Turn) -> tuple[set[_Place], int]:
@@ -156,6 +183,8 @@ class _Appends:
         self._get_partition: Callable[[Any, int], Partition | ErrorCode] = (
             replicas.get_partition_by_id if self._uses_topic_ids else replicas.get_partition
         )
+        if broker.authorizer is not None:
+            self._get_partition = partial(self._get_allowed_partition, broker.authorizer, self._get_partition)
         self._appends = ProduceAppends(
             replicas.appends,
             replicas.record_checks,
@@ -167,6 +196,21 @@ class _Appends:
         )
         self.delayed: DelayedProduce | None = None
         self._record_errors_left = MAX_RECORD_ERRORS
+
+    def _get_allowed_partition(
+        self,
+        authorizer: NodeAuthorizer,
+        get_partition: Callable[[Any, int], Partition | ErrorCode],
+        topic: str | bytes,
+        index: int,
+    ) -> Partition | ErrorCode:
+        """Find the partition for who may write to it. Others hear nothing of the topic, unless they have its id."""
+        name = topic if isinstance(topic, str) else self._context.node.partitions.topic_name(topic)
+        if name is not None and not authorizer.allows(
+            self._context.connection, Operation.WRITE, ResourceType.TOPIC, name
+        ):
+            return ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        return get_partition(topic, index)
 
     async def verify_transaction(self) -> None:
         """The coordinator is asked first, where records may be of a transaction. Raises `ApiError`."""

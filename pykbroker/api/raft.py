@@ -16,7 +16,9 @@ from pykbroker.protocol.messages.quorum import (
 )
 from pykbroker.protocol.messages.voters import AddRaftVoterRequest, RemoveRaftVoterRequest, UpdateRaftVoterRequest
 from pykbroker.protocol.schema import Message
+from pykbroker.security.acls.operations import Operation
 from pykbroker.server.network.handlers import RequestContext
+from pykbroker.server.network.needs import cluster
 from pykbroker.server.node.broker import ClusterNode
 from pykbroker.server.node.handlers import handles, handles_on_controllers
 
@@ -34,10 +36,9 @@ for _request_type in (
     FetchRequest,
     FetchSnapshotRequest,
     UpdateRaftVoterRequest,
-    AddRaftVoterRequest,
-    RemoveRaftVoterRequest,
 ):
-    handles_on_controllers(_request_type)(_ask_raft)
+    handles_on_controllers(_request_type, needs=cluster(Operation.CLUSTER_ACTION))(_ask_raft)
 
-for _request_type in (AddRaftVoterRequest, RemoveRaftVoterRequest):
-    handles(_request_type)(submit)
+for _change_type in (AddRaftVoterRequest, RemoveRaftVoterRequest):
+    handles_on_controllers(_change_type, needs=cluster(Operation.ALTER))(_ask_raft)
+    handles(_change_type, needs=cluster(Operation.ALTER))(submit)

@@ -9,13 +9,14 @@ from __future__ import annotations
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages.sasl import SaslAuthenticateRequest, SaslAuthenticateResponse
 from pykbroker.server.network.handlers import RequestContext
+from pykbroker.server.network.needs import NOTHING
 from pykbroker.server.node.broker import ClusterNode
 from pykbroker.server.node.handlers import handles_on_all_nodes
 
 _TOO_LATE = "SaslAuthenticate request received after successful authentication"
 
 
-@handles_on_all_nodes(SaslAuthenticateRequest)
+@handles_on_all_nodes(SaslAuthenticateRequest, needs=NOTHING)
 async def sasl_authenticate(
     context: RequestContext[ClusterNode], request: SaslAuthenticateRequest
 ) -> SaslAuthenticateResponse:

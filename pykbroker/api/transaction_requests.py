@@ -5,10 +5,20 @@ from __future__ import annotations
 from typing import Any
 
 from pykbroker.protocol.errors import ApiError, ErrorCode
+from pykbroker.security.acls.operations import Operation
+from pykbroker.security.acls.resources import ResourceType
 from pykbroker.server.network.handlers import RequestContext
 from pykbroker.server.node.broker import Broker
 from pykbroker.state_machine import CoordinatorContext
 from pykbroker.transactions.shard import TransactionRequest
+
+from .authorization import is_allowed
+
+
+def check_transactional_id(context: RequestContext[Broker], transactional_id: str) -> None:
+    """Raises ApiError where the client may not write with the transactional id."""
+    if not is_allowed(context, Operation.WRITE, ResourceType.TRANSACTIONAL_ID, transactional_id):
+        raise ApiError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
 
 
 async def submit(context: RequestContext[Broker], transactional_id: str, request: TransactionRequest) -> Any:

@@ -103,7 +103,7 @@ class TransactionalProduce:
             )
         if error_code is ErrorCode.INVALID_TXN_STATE:
             return ApiError(error_code, "the partition was not added to the transaction")
-        return ApiError(error_code, error_code.description)
+        return ApiError(error_code)  # without words, as from Kafka
 
 
 def _support(version: int) -> ClientSupport:

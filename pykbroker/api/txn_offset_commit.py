@@ -6,6 +6,8 @@ answered with TRANSACTION_ABORTABLE, and with 5 the group is added to the transa
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from pykbroker.groups.common.requests import check_group_id
 from pykbroker.groups.offsets.offset_commits import refused_txn_commit
 from pykbroker.protocol.errors import ApiError, ErrorCode
@@ -17,13 +19,18 @@ from pykbroker.protocol.messages.transactions import (
     TxnOffsetCommitResponseTopic,
 )
 from pykbroker.replication.partition import Partition
+from pykbroker.security.acls.operations import Operation
+from pykbroker.security.acls.resources import ResourceType
 from pykbroker.server.network.handlers import RequestContext
+from pykbroker.server.network.needs import names
 from pykbroker.server.node.broker import Broker
 from pykbroker.server.node.handlers import handles
 from pykbroker.server.runtime.turns import portions
 
-from .group_requests import submit, take_out_unknown
+from .authorization import denied
+from .group_requests import check_group, submit, take_out_unknown
 from .pieces import PARTITIONS_AT_ONCE, in_pieces, with_topics
+from .transaction_requests import check_transactional_id
 from .transaction_verification import ClientSupport, TransactionVerification
 
 _TRANSACTION_ABORTABLE_SINCE = 4
@@ -35,14 +42,27 @@ _ERRORS_OF_VERIFICATION = {ErrorCode.NETWORK_EXCEPTION: ErrorCode.COORDINATOR_LO
 """Older clients try that again at once, without looking for the coordinator anew."""
 
 
-@handles(TxnOffsetCommitRequest)
+@handles(
+    TxnOffsetCommitRequest,
+    needs=names(
+        (Operation.WRITE, ResourceType.TRANSACTIONAL_ID),
+        (Operation.READ, ResourceType.GROUP),
+        (Operation.READ, ResourceType.TOPIC),
+    ),
+)
 async def txn_offset_commit(
     context: RequestContext[Broker], request: TxnOffsetCommitRequest
 ) -> TxnOffsetCommitResponse:
     """Partitions that do not exist are answered here, the others by the coordinator, in the order of the request."""
+    refusal = _refusal(context, request)
     answers = [TxnOffsetCommitResponseTopic(name=topic.name) for topic in request.topics]
+    hidden = await denied(context, Operation.READ, ResourceType.TOPIC, _names(request, refusal))
     split = [
-        await take_out_unknown(context, topic.partitions, context.node.image.topic(topic.name))
+        await take_out_unknown(
+            context,
+            topic.partitions,
+            None if refusal is not None or topic.name in hidden else context.node.image.topic(topic.name),
+        )
         for topic in request.topics
     ]
     known = [partitions for partitions, _ in split]
@@ -55,12 +75,29 @@ async def txn_offset_commit(
             answer.partitions += answered.partitions
         await context.turn.took(PARTITIONS_AT_ONCE * _STEPS_OF_COMMIT)
     for answer, (_, unknown) in zip(answers, split, strict=True):
-        await _refuse(context, answer, unknown)
+        denial = refusal or (ErrorCode.TOPIC_AUTHORIZATION_FAILED if answer.name in hidden else None)
+        await _refuse(context, answer, unknown, denial or ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     return TxnOffsetCommitResponse(topics=answers)
 
 
-async def _refuse(context: RequestContext[Broker], answer: TxnOffsetCommitResponseTopic, unknown: list[int]) -> None:
-    error_code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+def _refusal(context: RequestContext[Broker], request: TxnOffsetCommitRequest) -> ErrorCode | None:
+    """Return the error of a client that may not use the transactional id or the group."""
+    try:
+        check_transactional_id(context, request.transactional_id)
+        check_group(context, Operation.READ, request.group_id)
+    except ApiError as error:
+        return error.code
+    return None
+
+
+def _names(request: TxnOffsetCommitRequest, refusal: ErrorCode | None) -> Iterable[str]:
+    """Return the topics whose rights are to be looked up."""
+    return () if refusal is not None else (topic.name for topic in request.topics)
+
+
+async def _refuse(
+    context: RequestContext[Broker], answer: TxnOffsetCommitResponseTopic, unknown: list[int], error_code: ErrorCode
+) -> None:
     for indexes in portions(unknown):
         answer.partitions += [
             TxnOffsetCommitResponsePartition(partition_index=each, error_code=error_code) for each in indexes

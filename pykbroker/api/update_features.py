@@ -8,14 +8,16 @@ from __future__ import annotations
 
 from pykbroker.metadata.feature_updates import SAFE_DOWNGRADE, UPGRADE
 from pykbroker.protocol.messages.brokers import UpdateFeaturesRequest, UpdateFeaturesResponse
+from pykbroker.security.acls.operations import Operation
 from pykbroker.server.network.handlers import RequestContext
+from pykbroker.server.network.needs import cluster
 from pykbroker.server.node.broker import ClusterNode
 from pykbroker.server.node.handlers import handles_on_all_nodes
 
 from .controller_requests import submit
 
 
-@handles_on_all_nodes(UpdateFeaturesRequest)
+@handles_on_all_nodes(UpdateFeaturesRequest, needs=cluster(Operation.ALTER))
 async def update_features(
     context: RequestContext[ClusterNode], request: UpdateFeaturesRequest
 ) -> UpdateFeaturesResponse:

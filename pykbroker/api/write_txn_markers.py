@@ -17,9 +17,11 @@ from pykbroker.protocol.messages.transactions import (
     WriteTxnMarkersRequest,
     WriteTxnMarkersResponse,
 )
+from pykbroker.security.acls.operations import Operation
 from pykbroker.server.coordinators.marker import Marker
 from pykbroker.server.coordinators.marker_appends import AppendedMarker
 from pykbroker.server.network.handlers import RequestContext
+from pykbroker.server.network.needs import cluster
 from pykbroker.server.node.broker import Broker
 from pykbroker.server.node.handlers import handles
 from pykbroker.server.replicas.delayed_operation import PartitionChanges
@@ -28,7 +30,7 @@ APPENDED_AT_ONCE = 128
 """Markers in one turn of the event loop."""
 
 
-@handles(WriteTxnMarkersRequest)
+@handles(WriteTxnMarkersRequest, needs=cluster(Operation.ALTER, Operation.CLUSTER_ACTION))
 async def write_txn_markers(
     context: RequestContext[Broker], request: WriteTxnMarkersRequest
 ) -> WriteTxnMarkersResponse:

@@ -12,6 +12,7 @@ from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 
+from .authorizer import EARLY_START_LISTENERS, OF_THE_AUTHORIZER, authorizer_config
 from .broker_keys import broker_keys
 from .consumer_groups import ASSIGNORS, REBALANCE_PROTOCOLS, check_consumer_groups, check_rebalance_protocols
 from .keys import ConfigKey, InvalidValue, Value
@@ -39,7 +40,7 @@ class BrokerConfig:
 
     given: all keys that were given, as text. listener_keys: those of them that are for one listener
     (`listener.name.…`). originals: those that are known, and for all. unknown_keys: those that are not.
-    without_effect: those that are known and change nothing.
+    without_effect: those that are known and change nothing. authorizer: None where there is none.
     """
 
     def __init__(self, properties: Mapping[str, str]) -> None:
@@ -48,7 +49,11 @@ class BrokerConfig:
         self.given = dict(properties)
         self.without_effect = given_without_effect(properties)
         self.originals = {name: text for name, text in properties.items() if name in keys}
-        self.unknown_keys = [name for name in properties if name not in keys and not is_of_a_listener(name)]
+        self.unknown_keys = [
+            name
+            for name in properties
+            if name not in keys and name not in OF_THE_AUTHORIZER and not is_of_a_listener(name)
+        ]
         self.listener_keys = {name: text for name, text in properties.items() if is_of_a_listener(name)}
         self._values: dict[str, Value] = {}
         self._merge_old_names()
@@ -56,6 +61,12 @@ class BrokerConfig:
             self._values[name] = keys[name].parse(text)
             self.originals[name] = keys[name].canonical(text)
         self._check()
+        self.authorizer = authorizer_config(
+            {**properties, **self.originals},
+            None if self.value(EARLY_START_LISTENERS) is None else self.list(EARLY_START_LISTENERS),
+            listeners=[each.name for each in self.listeners.all],
+            controllers=self.listeners.controller_names,
+        )
 
     @classmethod
     def load(cls, path: str | Path | None, overrides: Mapping[str, str]) -> BrokerConfig:

@@ -15,7 +15,6 @@ from .listener_keys import is_of_a_listener, key_of_listener, tails
 
 _PROTECTING = {
     "alter.config.policy.class.name",
-    "authorizer.class.name",
     "client.quota.callback.class",
     "config.providers",  # values may be names of secrets that nobody looks up
     "create.topic.policy.class.name",
@@ -24,9 +23,6 @@ _PROTECTING = {
     "max.connections.per.ip.overrides",
     "principal.builder.class",
     "security.providers",
-    # Of Kafka's own authorizer, which reads them itself.
-    "allow.everyone.if.no.acl.found",
-    "super.users",
 }
 _PROTECTING_FAMILIES = ("sasl.",)
 
@@ -54,7 +50,6 @@ _WITHOUT_EFFECT = {
     "delegation.token.expiry.time.ms",
     "delegation.token.max.lifetime.ms",
     "delete.records.purgatory.purge.interval.requests",
-    "early.start.listeners",
     "fetch.purgatory.purge.interval.requests",
     "follower.fetch.last.tiered.offset.enable",
     "group.coordinator.background.threads",

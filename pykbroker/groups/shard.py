@@ -130,7 +130,7 @@ class GroupShard:
         A join or a sync that has to wait, and a deletion of several steps, is answered by the result of a later step,
         under the same token.
         """
-        step = Step(now_ms, timestamp_ms)
+        step = Step(now_ms, timestamp_ms, may_describe=context.may_describe)
         if self._kept.is_keeping:
             self._keep_group_of(request)
         match request:

@@ -125,4 +125,4 @@ def register_controller(
         endpoints=tuple(Endpoint(e.name, e.host, e.port, e.security_protocol) for e in request.listeners),
         features={f.name: (f.min_supported_version, f.max_supported_version) for f in request.features},
     )
-    return [registration.to_record()], ControllerRegistrationResponse(error_message=None)
+    return [registration.to_record()], ControllerRegistrationResponse(error_message="")

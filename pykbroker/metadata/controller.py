@@ -17,6 +17,7 @@ from typing import Final
 from pykbroker.config import BrokerConfig
 from pykbroker.long_work import LongWork, whole
 from pykbroker.protocol.errors import ApiError
+from pykbroker.protocol.messages.acls import CreateAclsRequest, DeleteAclsRequest
 from pykbroker.protocol.messages.brokers import (
     AllocateProducerIdsRequest,
     AlterPartitionRequest,
@@ -46,6 +47,7 @@ from pykbroker.protocol.uuids import uuid_to_text
 from pykbroker.state_machine import Completion, Result, Token
 
 from . import (
+    access_control,
     alter_partition,
     brokers,
     configs,
@@ -168,6 +170,12 @@ class Controller:
             case AlterConfigsRequest():
                 names = _listed(resource.resource_name or "of all brokers" for resource in request.resources)
                 return *(yield from legacy_configs.alter_configs(state, request)), f"AlterConfigs {names}"
+            case CreateAclsRequest():
+                cause = f"CreateAcls, {len(request.creations)} of them"
+                return *(yield from access_control.create_acls(state, request)), cause
+            case DeleteAclsRequest():
+                cause = f"DeleteAcls by {len(request.filters)} filters"
+                return *(yield from access_control.delete_acls(state, request)), cause
             case UpdateFeaturesRequest():
                 names = ", ".join(f"{each.feature} to {each.max_version_level}" for each in request.feature_updates)
                 return *feature_updates.update_features(state, request), f"UpdateFeatures {names}"

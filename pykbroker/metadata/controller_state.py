@@ -14,6 +14,7 @@ from pykbroker.protocol.uuids import UNASSIGNED_DIRECTORY
 
 from .features import ELR_VERSION, feature_level
 from .image import MetadataImage
+from .known_acls import KnownAcls
 from .partition_index import PartitionIndex
 from .sessions import Sessions
 
@@ -40,6 +41,7 @@ class ControllerState:
     kraft_version: int = 0
     sessions: Sessions = field(init=False)
     _index: PartitionIndex | None = None
+    _known_acls: KnownAcls | None = None
 
     def __post_init__(self) -> None:
         self.sessions = Sessions(self.node_id, self.config.int("broker.session.timeout.ms"))
@@ -62,16 +64,26 @@ class ControllerState:
             self._index = whole(PartitionIndex.of(self.image))
         return self._index
 
+    @property
+    def known_acls(self) -> KnownAcls:
+        """Made when it is asked for first, as `partitions`."""
+        if self._known_acls is None:
+            self._known_acls = whole(KnownAcls.of(self.image))
+        return self._known_acls
+
     def index(self) -> LongWork[None]:
         """Make it beforehand: who becomes active will need it."""
         if self._index is None:
             self._index = yield from PartitionIndex.of(self.image)
+        if self._known_acls is None:
+            self._known_acls = yield from KnownAcls.of(self.image)
 
     def adopt(self, image: MetadataImage) -> None:
         """Begin anew with another image."""
         self.image = image
         self.next_offset = image.offset + 1
         self._index = None
+        self._known_acls = None
 
     def replay(self, record: Message, offset: int) -> LongWork[None]:
         changes = self.image.replay(record, offset)
@@ -80,6 +92,8 @@ class ControllerState:
             self.registered_at[record.broker_id] = offset
         if self._index is not None:
             yield from self._index.follow(self.image, changes)
+        if self._known_acls is not None:
+            self._known_acls.follow(self.image, changes)
         yield _STEPS_PER_RECORD
 
     def default_directory(self, broker_id: int) -> bytes:

@@ -154,8 +154,12 @@ class EncodedTopics:
             self._topics = {name: each for name, each in self._topics.items() if name in image.topics}
 
 
+_MOST_KEPT: Final = 200
+"""Without ACLs there are two for each listener and version; with them, what clients may do is in the topics, too."""
+
+
 class EncodedTopicsOfNode:
-    """All that one node has encoded (`Broker.encoded_topics`): by listener, version, and with or without operations."""
+    """All that one node has encoded (`Broker.encoded_topics`): by listener, version, and what is said of operations."""
 
     def __init__(self) -> None:
         self._kept: dict[tuple[str, int, int], EncodedTopics] = {}
@@ -164,6 +168,8 @@ class EncodedTopicsOfNode:
         asked = listener_name, version, operations
         kept = self._kept.get(asked)
         if kept is None:
+            if len(self._kept) >= _MOST_KEPT:
+                self._kept.clear()
             kept = self._kept[asked] = EncodedTopics(*asked)
         return kept
 

@@ -12,6 +12,14 @@ from typing import Any
 
 from pykbroker.long_work import LongWork, each_of
 from pykbroker.protocol.errors import ApiError, ErrorCode
+from pykbroker.protocol.messages.acls import (
+    AclCreationResult,
+    CreateAclsRequest,
+    CreateAclsResponse,
+    DeleteAclsFilterResult,
+    DeleteAclsRequest,
+    DeleteAclsResponse,
+)
 from pykbroker.protocol.messages.brokers import (
     AllocateProducerIdsRequest,
     AllocateProducerIdsResponse,
@@ -100,6 +108,10 @@ def error_response(request: Message, error: ApiError) -> LongWork[Message]:
             if isinstance(request, AlterConfigsRequest):
                 return AlterConfigsResponse(responses=altered)
             return IncrementalAlterConfigsResponse(responses=altered)
+        case CreateAclsRequest():
+            return CreateAclsResponse(results=[of(AclCreationResult)] * len(request.creations))
+        case DeleteAclsRequest():
+            return DeleteAclsResponse(filter_results=[of(DeleteAclsFilterResult)] * len(request.filters))
         case ElectLeadersRequest():
             return (yield from elect_leaders.error_response(request, error))
         case AlterUserScramCredentialsRequest():

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import Any
 
 from pykbroker.protocol.messages.metadata_records import (
     AbortTransactionRecord,
+    AccessControlEntryRecord,
     BeginTransactionRecord,
     BrokerRegistrationChangeRecord,
     ClearElrRecord,
@@ -25,6 +27,7 @@ from pykbroker.protocol.messages.metadata_records import (
     ProducerIdsRecord,
     RegisterBrokerRecord,
     RegisterControllerRecord,
+    RemoveAccessControlEntryRecord,
     RemoveTopicRecord,
     RemoveUserScramCredentialRecord,
     TopicRecord,
@@ -32,8 +35,10 @@ from pykbroker.protocol.messages.metadata_records import (
     UserScramCredentialRecord,
 )
 from pykbroker.protocol.schema import Message
+from pykbroker.security.acls.entry import AccessControlEntry
 from pykbroker.security.sasl.scram_credential import ScramCredential
 
+from .acl_records import entry_of, record_of
 from .partition_state import PartitionState
 from .registrations import BrokerRegistration, ControllerRegistration
 from .scram_records import scram_credential, scram_record
@@ -83,18 +88,25 @@ class ImageChanges:
     """The changes that some records made; the keys keep the order of the records.
 
     partitions: (topic id, index) of what is new or different, without those of topics that are gone again.
-    deleted_topics: as they were at the end.
+    deleted_topics: as they were at the end. acls: the ids of entries that were added, changed or removed, each with
+    what it said before, None where it was not there.
     """
 
     partitions: dict[tuple[bytes, int], None] = field(default_factory=dict)
     deleted_topics: dict[bytes, TopicState] = field(default_factory=dict)
     configs: dict[ConfigResource, None] = field(default_factory=dict)
     brokers: dict[int, None] = field(default_factory=dict)
+    acls: dict[bytes, AccessControlEntry | None] = field(default_factory=dict)
     others: bool = False
     """Features, producer ids, controllers, SCRAM credentials."""
 
     def __bool__(self) -> bool:
-        return bool(self.partitions or self.deleted_topics or self.configs or self.brokers or self.others)
+        return bool(self.partitions or self.deleted_topics or self.configs or self.brokers or self.acls or self.others)
+
+    @property
+    def size(self) -> int:
+        """Return how many portions of one they would make: partitions, or entries of access control lists."""
+        return max(len(self.partitions), len(self.acls))
 
     def merge(self, later: ImageChanges) -> None:
         if later.deleted_topics:
@@ -104,15 +116,18 @@ class ImageChanges:
         self.deleted_topics.update(later.deleted_topics)
         self.configs.update(later.configs)
         self.brokers.update(later.brokers)
+        for acl_id, before in later.acls.items():
+            self.acls.setdefault(acl_id, before)
         self.others = self.others or later.others
 
     def portions(self, partitions: int) -> Iterator[ImageChanges]:
-        """The same changes in the same order, with at most so many partitions at a time."""
-        keys = list(self.partitions)
-        for start in range(0, max(len(keys), 1), partitions):
-            first, last = start == 0, start + partitions >= len(keys)
+        """The same changes in the same order, with at most so many partitions, and as many ACLs, at a time."""
+        keys, acls = list(self.partitions), iter(self.acls.items())
+        for start in range(0, max(self.size, 1), partitions):
+            first, last = start == 0, start + partitions >= self.size
             yield ImageChanges(
                 partitions=dict.fromkeys(keys[start : start + partitions]),
+                acls=dict(islice(acls, partitions)),
                 deleted_topics=self.deleted_topics if first else {},
                 configs=self.configs if last else {},
                 brokers=self.brokers if last else {},
@@ -138,6 +153,7 @@ class MetadataImage:
         self._topics_by_id: dict[bytes, TopicState] = {}
         self._brokers: dict[int, BrokerRegistration] = {}
         self._configs: dict[ConfigResource, dict[str, str]] = {}
+        self._acls: dict[bytes, AccessControlEntry] = {}
         self._scram_credentials: dict[tuple[int, str], ScramCredential] = {}
         self._unsupported: dict[RecordKey, Message] = {}
         self._transaction: list[Message] | None = None
@@ -158,6 +174,11 @@ class MetadataImage:
     @property
     def configs(self) -> Mapping[ConfigResource, Mapping[str, str]]:
         return self._configs
+
+    @property
+    def acls(self) -> Mapping[bytes, AccessControlEntry]:
+        """The entries of access control lists by their ids (KIP-801)."""
+        return self._acls
 
     @property
     def scram_credentials(self) -> Mapping[tuple[int, str], ScramCredential]:
@@ -188,7 +209,7 @@ class MetadataImage:
         return {**default, **self._configs.get((BROKER_RESOURCE, str(broker_id)), _NO_CONFIGS)}
 
     def unsupported_kinds(self) -> list[str]:
-        """The kinds of metadata in the image that this software does not serve, such as ACLs."""
+        """The kinds of metadata in the image that this software does not serve, such as client quotas."""
         return kinds(self._unsupported)
 
     def is_alive(self, broker_id: int) -> bool:
@@ -241,6 +262,7 @@ class MetadataImage:
             self._scram_credentials,
             self.features,
             self.next_producer_id,
+            self._acls,
             self._unsupported,
         )
 
@@ -265,11 +287,11 @@ class MetadataImage:
         yield from client_quotas(self._unsupported)
         if self.next_producer_id:
             yield ProducerIdsRecord(broker_id=-1, broker_epoch=-1, next_producer_id=self.next_producer_id)
-        yield from security_records(self._unsupported, self._scram_records())
-
-    def _scram_records(self) -> Iterator[Message]:
+        for acl_id, entry in self._acls.items():
+            yield record_of(acl_id, entry)
         for (mechanism, name), credential in self._scram_credentials.items():
             yield scram_record(name, mechanism, credential)
+        yield from security_records(self._unsupported)
 
     # Replaying.
 
@@ -316,6 +338,7 @@ class MetadataImage:
             self._topics_by_id = dict(self._topics_by_id)
             self._brokers = dict(self._brokers)
             self._configs = dict(self._configs)
+            self._acls = dict(self._acls)
             self._scram_credentials = dict(self._scram_credentials)
             self._unsupported = dict(self._unsupported)
             self._shared = False
@@ -420,6 +443,18 @@ class MetadataImage:
                     partitions[index] = replace(partition, eligible_leader_replicas=(), last_known_elr=())
                     changes.partitions[topic.topic_id, index] = None
 
+    def _acl(self, record: AccessControlEntryRecord, changes: ImageChanges) -> None:
+        acl_id = bytes(record.id)
+        changes.acls.setdefault(acl_id, self._acls.get(acl_id))
+        self._acls[acl_id] = entry_of(record)
+
+    def _remove_acl(self, record: RemoveAccessControlEntryRecord, changes: ImageChanges) -> None:
+        acl_id = bytes(record.id)
+        before = self._acls.pop(acl_id, None)
+        if before is None:
+            raise InconsistentMetadata(f"record {self.offset}: there is no ACL with the id {acl_id.hex()}")
+        changes.acls.setdefault(acl_id, before)
+
     def _scram_credential(self, record: UserScramCredentialRecord, changes: ImageChanges) -> None:
         self._scram_credentials[record.mechanism, record.name] = scram_credential(record)
         changes.others = True
@@ -442,6 +477,8 @@ _APPLY: dict[type[Message], Callable[[MetadataImage, Any, ImageChanges], None]] 
     BrokerRegistrationChangeRecord: MetadataImage._change_broker,
     UnregisterBrokerRecord: MetadataImage._unregister_broker,
     RegisterControllerRecord: MetadataImage._register_controller,
+    AccessControlEntryRecord: MetadataImage._acl,
+    RemoveAccessControlEntryRecord: MetadataImage._remove_acl,
     FeatureLevelRecord: MetadataImage._feature_level,
     ProducerIdsRecord: MetadataImage._producer_ids,
     ClearElrRecord: MetadataImage._clear_elr,

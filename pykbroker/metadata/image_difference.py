@@ -24,4 +24,7 @@ def difference(old: MetadataImage, new: MetadataImage) -> ImageChanges:
     for broker_id in [*old.brokers, *new.brokers]:
         if old.brokers.get(broker_id) != new.brokers.get(broker_id):
             changes.brokers[broker_id] = None
+    for acl_id in [*old.acls, *new.acls]:
+        if old.acls.get(acl_id) != new.acls.get(acl_id):
+            changes.acls[acl_id] = old.acls.get(acl_id)
     return changes

@@ -1,4 +1,4 @@
-"""Metadata records that are kept but not served: client quotas, ACLs and delegation tokens.
+"""Metadata records that are kept but not served: client quotas and delegation tokens.
 
 A directory that Apache Kafka wrote may hold such records. They mean nothing to this node, but a snapshot takes the
 place of the log and must not lose them: the latest record of each entity is kept as it came.
@@ -6,14 +6,12 @@ place of the log and must not lose them: the latest record of each entity is kep
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 from pykbroker.protocol.messages.metadata_records import (
-    AccessControlEntryRecord,
     ClientQuotaRecord,
     DelegationTokenRecord,
-    RemoveAccessControlEntryRecord,
     RemoveDelegationTokenRecord,
 )
 from pykbroker.protocol.schema import Message
@@ -23,7 +21,6 @@ RecordKey = tuple[type[Message], object]
 
 _NAMES: Final[dict[type[Message], str]] = {
     ClientQuotaRecord: "client quotas",
-    AccessControlEntryRecord: "ACLs",
     DelegationTokenRecord: "delegation tokens",
 }
 
@@ -34,10 +31,6 @@ def keep(kept: dict[RecordKey, Message], record: Message) -> None:
         case ClientQuotaRecord():
             entity = frozenset((part.entity_type, part.entity_name) for part in record.entity)
             _put(kept, (ClientQuotaRecord, (entity, record.key)), None if record.remove else record)
-        case AccessControlEntryRecord():
-            _put(kept, (AccessControlEntryRecord, record.id), record)
-        case RemoveAccessControlEntryRecord():
-            _put(kept, (AccessControlEntryRecord, record.id), None)
         case DelegationTokenRecord():
             _put(kept, (DelegationTokenRecord, record.token_id), record)
         case RemoveDelegationTokenRecord():
@@ -48,11 +41,9 @@ def client_quotas(kept: Mapping[RecordKey, Message]) -> Iterator[Message]:
     return _of_type(kept, ClientQuotaRecord)
 
 
-def security_records(kept: Mapping[RecordKey, Message], scram_records: Iterable[Message]) -> Iterator[Message]:
-    """Return the security records in the order of Kafka's snapshots. scram_records: those of SCRAM credentials."""
-    yield from _of_type(kept, AccessControlEntryRecord)
-    yield from scram_records
-    yield from _of_type(kept, DelegationTokenRecord)
+def security_records(kept: Mapping[RecordKey, Message]) -> Iterator[Message]:
+    """Return the security records that stand behind all others in Kafka's snapshots."""
+    return _of_type(kept, DelegationTokenRecord)
 
 
 def kinds(kept: Mapping[RecordKey, Message]) -> list[str]:

@@ -1,5 +1,6 @@
-"""Rules of security that know no sockets and no Trio: who a client is, and with which keys.
+"""Security rules that know no sockets and no Trio: who a client is, with which keys, and what it may do.
 
 - `tls`: settings, stores, contexts and names of TLS.
-- `sasl`: the mechanisms, and the order of requests before a client is known.
+- `sasl`: the mechanisms by which a client says who it is.
+- `acls`: access control lists and the authorizer that decides by them.
 """

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from pykbroker.metadata.image import GROUP_RESOURCE, TOPIC_RESOURCE
+from pykbroker.protocol.messages.acls import AclCreation, CreateAclsRequest, DeleteAclsFilter, DeleteAclsRequest
 from pykbroker.protocol.messages.configs import (
     DescribeConfigsRequest,
     DescribeConfigsResource,
@@ -279,6 +280,38 @@ HUGE: dict[str, Huge] = {
     "ListTransactions": Huge(2, lambda numbers: ListTransactionsRequest(state_filters=_names(numbers))),
     "ListConfigResources": Huge(
         1, lambda numbers: ListConfigResourcesRequest(resource_types=[TOPIC_RESOURCE for _ in numbers])
+    ),
+    "CreateAcls": Huge(
+        3,
+        lambda numbers: CreateAclsRequest(
+            creations=[
+                AclCreation(
+                    resource_type=2,
+                    resource_name=name,
+                    principal="User:bob",
+                    host="*",
+                    operation=3,
+                    permission_type=3,
+                )
+                for name in _names(numbers)
+            ]
+        ),
+    ),
+    "DeleteAcls": Huge(
+        3,
+        lambda numbers: DeleteAclsRequest(
+            filters=[
+                DeleteAclsFilter(
+                    resource_type_filter=2,
+                    resource_name_filter=name,
+                    principal_filter=None,
+                    host_filter=None,
+                    operation=1,
+                    permission_type=1,
+                )
+                for name in _names(numbers)
+            ]
+        ),
     ),
     "DescribeTransactions": Huge(0, lambda numbers: DescribeTransactionsRequest(transactional_ids=_names(numbers))),
 }

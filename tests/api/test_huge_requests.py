@@ -14,7 +14,9 @@ import pytest
 import trio
 
 import pykbroker.api
+from pykbroker.config.authorizer import AuthorizerConfig
 from pykbroker.server.network.handlers import MOST_ENTRIES
+from pykbroker.server.node.node_authorizer import NodeAuthorizer
 from pykbroker.server.replicas.log_moves import LogMoves
 from pykbroker.server.runtime.turns import STEPS_PER_TURN
 
@@ -61,6 +63,13 @@ def test_a_huge_request_shares_the_loop(crowded: ApiNode, api: str, asked: str) 
         assert turns.longest_s < LONGEST_S
 
     in_virtual_time(run)
+
+
+@pytest.mark.parametrize("api", HUGE)
+def test_a_huge_request_that_is_denied_shares_the_loop(crowded: ApiNode, api: str) -> None:
+    crowded.broker.authorizer = NodeAuthorizer(AuthorizerConfig(frozenset(), False, frozenset()), crowded.clock)
+    crowded.broker.authorizer.note_applied()
+    test_a_huge_request_shares_the_loop(crowded, api, "different")
 
 
 def test_every_api_that_lists_something_is_asked() -> None:

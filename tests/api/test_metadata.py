@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import trio
 
-from pykbroker.api.authorized_operations import NOT_ASKED
+from pykbroker.api.authorization import NOT_ASKED
 from pykbroker.api.metadata import metadata
 from pykbroker.metadata import encoded_topics
 from pykbroker.metadata.encoded_topics import EncodedTopicsOfNode

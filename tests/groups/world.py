@@ -295,6 +295,7 @@ class _Broker:
     world: World
 
     node_id = NODE_ID
+    authorizer = None
 
     @property
     def config(self) -> BrokerConfig:

@@ -63,6 +63,7 @@ class Admin:
             controller=driver,
             controller_channel=channel,
             broker_watch=None,
+            authorizer=None,
             raft=SimpleNamespace(leader_id=1),
             image=driver.image,
             auto_topic_creation=AutoTopicCreation(cluster.config, channel, SimulatedClock()),

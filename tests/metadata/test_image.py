@@ -11,7 +11,6 @@ from pykbroker.metadata.records import decode_record, encode_record
 from pykbroker.protocol.messages.brokers import AllocateProducerIdsRequest
 from pykbroker.protocol.messages.metadata_records import (
     AbortTransactionRecord,
-    AccessControlEntryRecord,
     BeginTransactionRecord,
     BrokerRegistrationChangeRecord,
     ClientQuotaRecord,
@@ -20,7 +19,6 @@ from pykbroker.protocol.messages.metadata_records import (
     EntityData,
     PartitionChangeRecord,
     PartitionRecord,
-    RemoveAccessControlEntryRecord,
     RemoveDelegationTokenRecord,
     RemoveTopicRecord,
     RemoveUserScramCredentialRecord,
@@ -192,12 +190,12 @@ def test_changes_of_a_deleted_topic_are_forgotten_when_changes_are_merged() -> N
 
 def test_what_is_not_offered_is_counted_and_changes_nothing() -> None:
     image = MetadataImage()
-    assert not image.replay(AccessControlEntryRecord(), 0)
-    assert image.ignored_records == {"AccessControlEntryRecord": 1}
+    assert not image.replay(DelegationTokenRecord(), 0)
+    assert image.ignored_records == {"DelegationTokenRecord": 1}
 
 
 def test_what_is_not_offered_is_in_the_snapshot_as_its_latest_record_says() -> None:
-    """Quotas, ACLs, credentials and tokens of a cluster that was Apache Kafka's are not lost with the log."""
+    """Quotas, credentials and tokens of a cluster that was Apache Kafka's are not lost with the log."""
 
     def quota(key: str, value: float, *, remove: bool = False, turned: bool = False) -> ClientQuotaRecord:
         entity = [EntityData(entity_type="user", entity_name="bob"), EntityData(entity_type="client-id")]
@@ -205,19 +203,16 @@ def test_what_is_not_offered_is_in_the_snapshot_as_its_latest_record_says() -> N
 
     lasting = [
         quota("producer_byte_rate", 2.0, turned=True),
-        AccessControlEntryRecord(id=b"a" * 16, principal="User:bob"),
         UserScramCredentialRecord(name="bob", mechanism=1, iterations=8192),
         DelegationTokenRecord(token_id="t", owner="User:bob"),
     ]
     history = [
         quota("producer_byte_rate", 1.0),
         quota("consumer_byte_rate", 1.0),
-        AccessControlEntryRecord(id=b"b" * 16),
         UserScramCredentialRecord(name="bob", mechanism=2),
         DelegationTokenRecord(token_id="u"),
         *lasting,
         quota("consumer_byte_rate", 1.0, remove=True),
-        RemoveAccessControlEntryRecord(id=b"b" * 16),
         RemoveUserScramCredentialRecord(name="bob", mechanism=2),
         RemoveDelegationTokenRecord(token_id="u"),
     ]

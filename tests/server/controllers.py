@@ -12,6 +12,7 @@ from pykbroker.protocol.messages.api_versions import ApiVersion, ApiVersionsRequ
 from pykbroker.protocol.schema import Message
 from pykbroker.server.network.handlers import HandlerTable, RequestContext
 from pykbroker.server.network.listener import Listener
+from pykbroker.server.network.needs import NOTHING
 from pykbroker.server.network.node_connections import NodeAddress
 from pykbroker.server.network.receive_buffer import BufferPool
 from pykbroker.server.runtime.log_lines import RateLimitedLog
@@ -39,7 +40,7 @@ class TestController:
         schemas = [each.__schema__ for each in self._request_types]
         served = {18: (0, 4)} | {schema.api_key or 0: schema.versions for schema in schemas}
 
-        @table.handles(ApiVersionsRequest)
+        @table.handles(ApiVersionsRequest, needs=NOTHING)
         async def api_versions(context: RequestContext, request: ApiVersionsRequest) -> ApiVersionsResponse:
             rows = [ApiVersion(api_key=key, min_version=low, max_version=high) for key, (low, high) in served.items()]
             return ApiVersionsResponse(api_keys=rows)
@@ -49,7 +50,7 @@ class TestController:
             return await self._answer(request)
 
         for each in self._request_types:
-            table.handles(each)(answer)
+            table.handles(each, needs=NOTHING)(answer)
         return table
 
     @asynccontextmanager

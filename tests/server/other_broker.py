@@ -23,6 +23,7 @@ from pykbroker.protocol.messages.transactions import (
 )
 from pykbroker.server.network.handlers import HandlerTable, RequestContext
 from pykbroker.server.network.listener import Listener
+from pykbroker.server.network.needs import NOTHING
 from pykbroker.server.network.receive_buffer import BufferPool
 from pykbroker.server.runtime.log_lines import RateLimitedLog
 from pykbroker.sim.clock import SimulatedClock
@@ -53,12 +54,12 @@ class OtherBroker:
     def handlers(self) -> HandlerTable:
         table = HandlerTable("broker")
 
-        @table.handles(ApiVersionsRequest)
+        @table.handles(ApiVersionsRequest, needs=NOTHING)
         async def api_versions(context: RequestContext, request: ApiVersionsRequest) -> ApiVersionsResponse:
             rows = [ApiVersion(api_key=key, min_version=low, max_version=high) for key, (low, high) in _SERVED.items()]
             return ApiVersionsResponse(api_keys=rows)
 
-        @table.handles(WriteTxnMarkersRequest)
+        @table.handles(WriteTxnMarkersRequest, needs=NOTHING)
         async def write(context: RequestContext, request: WriteTxnMarkersRequest) -> WriteTxnMarkersResponse:
             (marker,) = request.markers
             (topic,) = marker.topics
@@ -74,7 +75,7 @@ class OtherBroker:
                 markers=[WritableTxnMarkerResult(producer_id=marker.producer_id, topics=[named])]
             )
 
-        @table.handles(AddPartitionsToTxnRequest)
+        @table.handles(AddPartitionsToTxnRequest, needs=NOTHING)
         async def add(context: RequestContext, request: AddPartitionsToTxnRequest) -> AddPartitionsToTxnResponse:
             (transaction,) = request.transactions
             (topic,) = transaction.topics

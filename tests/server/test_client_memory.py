@@ -19,6 +19,7 @@ from pykbroker.protocol.messages.produce import PartitionProduceData, ProduceReq
 from pykbroker.replication.partition import ACKS_ALL
 from pykbroker.server.network.client_memory import RESERVE_BYTES, ClientMemory
 from pykbroker.server.network.handlers import HandlerTable, RequestContext
+from pykbroker.server.network.needs import NOTHING
 from pykbroker.server.network.receive_buffer import INITIAL_BYTES, BufferPool, ReceiveBuffer
 from pykbroker.server.replicas.delayed_operation import PartitionChanges
 from tests.server.serving import Client, Served, Server, eventually
@@ -36,11 +37,11 @@ def handlers(handled: list[int] | None = None, *, answer_bytes: int = 0) -> Hand
     handled = [] if handled is None else handled
     table = HandlerTable("broker")
 
-    @table.handles(HeartbeatRequest)
+    @table.handles(HeartbeatRequest, needs=NOTHING)
     async def heartbeat(context: RequestContext, request: HeartbeatRequest) -> HeartbeatResponse:
         return HeartbeatResponse(throttle_time_ms=request.generation_id)
 
-    @table.handles(ProduceRequest)
+    @table.handles(ProduceRequest, needs=NOTHING)
     async def produce(context: RequestContext, request: ProduceRequest) -> ProduceResponse:
         if request.acks == ACKS_ALL:
             with PartitionChanges([], timeout_ms=2**31 - 1, client=context.connection) as changes:
@@ -48,7 +49,7 @@ def handlers(handled: list[int] | None = None, *, answer_bytes: int = 0) -> Hand
             handled.append(request.acks)
         return ProduceResponse()
 
-    @table.handles(SyncGroupRequest)
+    @table.handles(SyncGroupRequest, needs=NOTHING)
     async def sync(context: RequestContext, request: SyncGroupRequest) -> SyncGroupResponse:
         handled.append(request.generation_id)
         return SyncGroupResponse(assignment=bytes(answer_bytes))

@@ -36,6 +36,7 @@ from pykbroker.server.network.connection import Connection
 from pykbroker.server.network.dispatch import Dispatcher
 from pykbroker.server.network.handlers import CloseConnection, ConnectionState, HandlerTable, RequestContext
 from pykbroker.server.network.large_requests import IN_HAND_BYTES
+from pykbroker.server.network.needs import NOTHING
 from pykbroker.server.network.receive_buffer import BufferPool, ReceiveBuffer
 from pykbroker.server.network.socket_transport import LISTEN_BACKLOG
 from pykbroker.server.network.transport import Address
@@ -50,7 +51,7 @@ def heartbeats() -> HandlerTable:
     """Answers with the generation id in place of the throttle time, so that answers can be told apart."""
     table = HandlerTable("broker")
 
-    @table.handles(HeartbeatRequest)
+    @table.handles(HeartbeatRequest, needs=NOTHING)
     async def heartbeat(context: RequestContext, request: HeartbeatRequest) -> HeartbeatResponse:
         await trio.lowlevel.checkpoint()
         return HeartbeatResponse(throttle_time_ms=request.generation_id)
@@ -72,7 +73,7 @@ def test_answers_come_in_the_order_of_the_requests(server: Server) -> None:
     table = HandlerTable("broker")
     in_hand = []
 
-    @table.handles(HeartbeatRequest)
+    @table.handles(HeartbeatRequest, needs=NOTHING)
     async def heartbeat(context: RequestContext, request: HeartbeatRequest) -> HeartbeatResponse:
         in_hand.append(request.generation_id)
         assert len(in_hand) == 1, "a connection has one request in hand"
@@ -108,7 +109,7 @@ def test_requests_may_arrive_byte_by_byte(server: Server) -> None:
 def test_a_waiting_request_holds_up_nobody_else(server: Server) -> None:
     table = heartbeats()
 
-    @table.handles(SyncGroupRequest)
+    @table.handles(SyncGroupRequest, needs=NOTHING)
     async def sync(context: RequestContext, request: SyncGroupRequest) -> SyncGroupResponse:
         await trio.sleep_forever()
         raise AssertionError
@@ -129,7 +130,7 @@ def test_members_that_wait_for_each_other_keep_no_buffer(server: Server, size: i
     waiting: list[trio.Event] = []
     table = heartbeats()
 
-    @table.handles(JoinGroupRequest)
+    @table.handles(JoinGroupRequest, needs=NOTHING)
     async def join(context: RequestContext, request: JoinGroupRequest) -> JoinGroupResponse:
         waiting.append(trio.Event())
         await waiting[-1].wait()
@@ -164,7 +165,7 @@ def test_a_turn_is_shorter_the_more_its_requests_cost(
     table = HandlerTable("broker")
     turns: list[int] = []
 
-    @table.handles(SyncGroupRequest)
+    @table.handles(SyncGroupRequest, needs=NOTHING)
     async def sync(context: RequestContext, request: SyncGroupRequest) -> SyncGroupResponse:
         turns[-1] += 1
         return SyncGroupResponse(assignment=bytes(answer_bytes))
@@ -323,7 +324,7 @@ def test_many_connections_with_one_request_behind_another_take_turns() -> None:
     table = HandlerTable("broker")
     handled = 0
 
-    @table.handles(HeartbeatRequest)
+    @table.handles(HeartbeatRequest, needs=NOTHING)
     async def heartbeat(context: RequestContext, request: HeartbeatRequest) -> None:
         nonlocal handled
         handled += 1
@@ -405,7 +406,7 @@ def test_nothing_is_read_while_an_answer_cannot_be_sent(server: Server) -> None:
     table = HandlerTable("broker")
     handled = []
 
-    @table.handles(SyncGroupRequest)
+    @table.handles(SyncGroupRequest, needs=NOTHING)
     async def sync(context: RequestContext, request: SyncGroupRequest) -> SyncGroupResponse:
         handled.append(request.generation_id)
         return SyncGroupResponse(assignment=bytes(1_000_000))
@@ -428,7 +429,7 @@ def test_nothing_is_read_while_an_answer_cannot_be_sent(server: Server) -> None:
 def test_no_answer_is_sent_where_the_handler_gives_none(server: Server) -> None:
     table = heartbeats()
 
-    @table.handles(ProduceRequest)
+    @table.handles(ProduceRequest, needs=NOTHING)
     async def produce(context: RequestContext, request: ProduceRequest) -> ProduceResponse | None:
         return None
 
@@ -446,7 +447,7 @@ def test_a_request_of_more_entries_than_any_client_sends_closes_the_connection(
 ) -> None:
     table = HandlerTable("broker")
 
-    @table.handles(SyncGroupRequest, most_entries=2)
+    @table.handles(SyncGroupRequest, needs=NOTHING, most_entries=2)
     async def sync_group(context: RequestContext, request: SyncGroupRequest) -> SyncGroupResponse:
         await trio.lowlevel.checkpoint()
         return SyncGroupResponse()
@@ -470,7 +471,7 @@ def test_of_large_requests_so_many_are_unpacked_at_a_time(server: Server) -> Non
     in_hand: list[int] = []
     held = [trio.Event()]
 
-    @table.handles(MetadataRequest)
+    @table.handles(MetadataRequest, needs=NOTHING)
     async def metadata(context: RequestContext, request: MetadataRequest) -> MetadataResponse:
         assert request.topics is not None
         in_hand.append(len(request.topics))
@@ -502,7 +503,7 @@ def test_of_large_requests_so_many_are_unpacked_at_a_time(server: Server) -> Non
 def test_a_handler_may_close_the_connection(server: Server, caplog: pytest.LogCaptureFixture) -> None:
     table = HandlerTable("broker")
 
-    @table.handles(ProduceRequest)
+    @table.handles(ProduceRequest, needs=NOTHING)
     async def produce(context: RequestContext, request: ProduceRequest) -> ProduceResponse | None:
         raise CloseConnection("acks=0 has failed")
 
@@ -521,11 +522,11 @@ def test_a_bug_in_a_handler_is_an_answer_and_a_traceback_in_the_log(
 ) -> None:
     table = HandlerTable("broker")
 
-    @table.handles(HeartbeatRequest)
+    @table.handles(HeartbeatRequest, needs=NOTHING)
     async def heartbeat(context: RequestContext, request: HeartbeatRequest) -> HeartbeatResponse:
         raise ZeroDivisionError("our own bug")
 
-    @table.handles(ProduceRequest)
+    @table.handles(ProduceRequest, needs=NOTHING)
     async def produce(context: RequestContext, request: ProduceRequest) -> ProduceResponse | None:
         raise ZeroDivisionError("our own bug")
 
@@ -548,7 +549,7 @@ def test_a_bug_in_a_handler_is_an_answer_and_a_traceback_in_the_log(
 def test_an_answer_that_cannot_be_encoded_is_a_bug_too(server: Server, caplog: pytest.LogCaptureFixture) -> None:
     table = HandlerTable("broker")
 
-    @table.handles(HeartbeatRequest)
+    @table.handles(HeartbeatRequest, needs=NOTHING)
     async def heartbeat(context: RequestContext, request: HeartbeatRequest) -> HeartbeatResponse:
         return HeartbeatResponse(throttle_time_ms=2**40)
 
@@ -608,7 +609,7 @@ class TestIdleConnections:
     def test_a_peer_that_does_not_take_its_answer_is_closed(self, simulated_server: Server) -> None:
         table = HandlerTable("broker")
 
-        @table.handles(SyncGroupRequest)
+        @table.handles(SyncGroupRequest, needs=NOTHING)
         async def sync(context: RequestContext, request: SyncGroupRequest) -> SyncGroupResponse:
             return SyncGroupResponse(assignment=bytes(1_000_000))
 
@@ -629,7 +630,7 @@ class TestIdleConnections:
     def test_a_request_in_hand_may_take_any_time(self, simulated_server: Server) -> None:
         table = HandlerTable("broker")
 
-        @table.handles(HeartbeatRequest)
+        @table.handles(HeartbeatRequest, needs=NOTHING)
         async def heartbeat(context: RequestContext, request: HeartbeatRequest) -> HeartbeatResponse:
             await trio.sleep(10_000)
             return HeartbeatResponse()
@@ -663,14 +664,14 @@ class TestClientsThatLeave:
     def handlers(done: list[int], *, takes_s: float = 1000) -> HandlerTable:
         table = HandlerTable("broker")
 
-        @table.handles(SyncGroupRequest)
+        @table.handles(SyncGroupRequest, needs=NOTHING)
         async def sync(context: RequestContext, request: SyncGroupRequest) -> SyncGroupResponse:
             with PartitionChanges([], timeout_ms=2**31 - 1, client=context.connection) as changes:
                 await changes.next()
             done.append(request.generation_id)
             return SyncGroupResponse()
 
-        @table.handles(HeartbeatRequest)
+        @table.handles(HeartbeatRequest, needs=NOTHING)
         async def heartbeat(context: RequestContext, request: HeartbeatRequest) -> HeartbeatResponse:
             await trio.sleep(takes_s)
             done.append(request.generation_id)
@@ -756,7 +757,7 @@ class TestTheEnd:
         arrived: list[trio.Event] = []
         go: list[trio.Event] = []
 
-        @table.handles(HeartbeatRequest)
+        @table.handles(HeartbeatRequest, needs=NOTHING)
         async def heartbeat(context: RequestContext, request: HeartbeatRequest) -> HeartbeatResponse:
             arrived[-1].set()
             await go[-1].wait()
@@ -781,7 +782,7 @@ class TestTheEnd:
     def test_a_request_that_takes_too_long_is_given_up(self, simulated_server: Server) -> None:
         table = HandlerTable("broker")
 
-        @table.handles(HeartbeatRequest)
+        @table.handles(HeartbeatRequest, needs=NOTHING)
         async def heartbeat(context: RequestContext, request: HeartbeatRequest) -> HeartbeatResponse:
             await trio.sleep_forever()
             raise AssertionError
@@ -897,7 +898,7 @@ def test_an_announcement_costs_nothing_and_buffers_come_back(server: Server) -> 
 def test_a_newer_api_versions_is_answered_in_version_0(server: Server) -> None:
     table = HandlerTable("broker")
 
-    @table.handles(ApiVersionsRequest)
+    @table.handles(ApiVersionsRequest, needs=NOTHING)
     async def api_versions(context: RequestContext, request: ApiVersionsRequest) -> ApiVersionsResponse:
         raise AssertionError("no handler is asked")
 
@@ -941,11 +942,11 @@ def test_what_no_client_sends_closes_the_connection_with_one_line(
 ) -> None:
     table = heartbeats()
 
-    @table.handles(MetadataRequest)
+    @table.handles(MetadataRequest, needs=NOTHING)
     async def metadata(context: RequestContext, request: MetadataRequest) -> MetadataResponse:
         return MetadataResponse()
 
-    @table.handles(ProduceRequest)
+    @table.handles(ProduceRequest, needs=NOTHING)
     async def produce(context: RequestContext, request: ProduceRequest) -> Message | None:
         return ProduceResponse()
 
@@ -981,7 +982,7 @@ def test_a_client_id_of_any_bytes_is_served_and_not_logged_raw(
 ) -> None:
     table = HandlerTable("broker")
 
-    @table.handles(HeartbeatRequest)
+    @table.handles(HeartbeatRequest, needs=NOTHING)
     async def heartbeat(context: RequestContext, request: HeartbeatRequest) -> HeartbeatResponse:
         raise ZeroDivisionError
 
@@ -1026,7 +1027,7 @@ class TestRequestsBehindALongPoll:
     def handlers(waiting: list[PartitionChanges]) -> HandlerTable:
         table = heartbeats()
 
-        @table.handles(FetchRequest)
+        @table.handles(FetchRequest, needs=NOTHING)
         async def fetch(context: RequestContext, request: FetchRequest) -> FetchResponse:
             state = context.connection
             with PartitionChanges([], timeout_ms=2**31 - 1, client=state, asked_again=state.asked_again) as changes:

@@ -44,6 +44,10 @@ _VALUES: dict[str, Any] = {
     "generation_id": -1,
     "transactional_id": "x",
     "voter_id": 1,
+    "resource_type_filter": 2,
+    "pattern_type_filter": 3,
+    "operation": 3,
+    "permission_type": 3,
 }
 """By a field's name; another text is the topic's name, another number is 0."""
 

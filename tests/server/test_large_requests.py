@@ -12,6 +12,7 @@ from pykbroker.protocol.framing import SIZE_BYTES, encode_request, encode_respon
 from pykbroker.protocol.messages.topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
 from pykbroker.server.network.handlers import ConnectionState, HandlerTable, RequestContext
 from pykbroker.server.network.large_requests import Admission, LargeRequests
+from pykbroker.server.network.needs import NOTHING
 
 from .inline_threads import InlineThreads, T, Ts
 from .serving import dispatcher_of
@@ -122,7 +123,7 @@ def test_the_answer_to_a_large_request_is_packed_in_a_thread(topics: int, is_lar
     """Also where its handler took no turns of its own: the controller did."""
     table, threads = HandlerTable("broker"), NotingThreads()
 
-    @table.handles(CreateTopicsRequest)
+    @table.handles(CreateTopicsRequest, needs=NOTHING)
     async def create(context: RequestContext, request: CreateTopicsRequest) -> CreateTopicsResponse:
         return CreateTopicsResponse()
 

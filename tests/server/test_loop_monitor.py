@@ -12,6 +12,7 @@ import trio
 from compat_tests.loop_holds import loop_holds
 from pykbroker.protocol.messages.groups import HeartbeatRequest, HeartbeatResponse
 from pykbroker.server.network.handlers import HandlerTable, RequestContext
+from pykbroker.server.network.needs import NOTHING
 from pykbroker.server.runtime import loop_monitor
 from pykbroker.server.runtime.clock import SystemClock
 from pykbroker.server.runtime.loop_monitor import Hold, LoopMonitor, logging_holds
@@ -114,7 +115,7 @@ def test_the_request_of_a_step_is_named_also_in_tasks_of_its_handler(
 ) -> None:
     table = HandlerTable("broker")
 
-    @table.handles(HeartbeatRequest)
+    @table.handles(HeartbeatRequest, needs=NOTHING)
     async def heartbeat(context: RequestContext, request: HeartbeatRequest) -> HeartbeatResponse:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(compute_in_a_task)

@@ -25,6 +25,7 @@ from pykbroker.protocol.messages.produce import (
 from pykbroker.protocol.schema import Message
 from pykbroker.server.network.handlers import ConnectionState, HandlerTable, RequestContext
 from pykbroker.server.network.large_requests import COPIED_AT_ONCE_BYTES, FEW_ENTRIES, IN_HAND_BYTES
+from pykbroker.server.network.needs import NOTHING
 from tests.server.inline_threads import InlineThreads
 
 from .serving import dispatcher_of
@@ -67,17 +68,17 @@ class Unpacked:
         self.may_answer = trio.Event()
         table = HandlerTable("broker")
 
-        @table.handles(ProduceRequest, most_entries=MOST)
+        @table.handles(ProduceRequest, needs=NOTHING, most_entries=MOST)
         async def produce(context: RequestContext, request: ProduceRequest) -> ProduceResponse:
             await self._handle(context)
             return ProduceResponse()
 
-        @table.handles(JoinGroupRequest, most_entries=MOST)
+        @table.handles(JoinGroupRequest, needs=NOTHING, most_entries=MOST)
         async def join(context: RequestContext, request: JoinGroupRequest) -> JoinGroupResponse:
             await self._handle(context)
             return JoinGroupResponse(protocol_name="")
 
-        @table.handles(SyncGroupRequest, most_entries=MOST)
+        @table.handles(SyncGroupRequest, needs=NOTHING, most_entries=MOST)
         async def sync(context: RequestContext, request: SyncGroupRequest) -> SyncGroupResponse:
             await self._handle(context)
             return SyncGroupResponse()

@@ -15,9 +15,9 @@ NODE_ID = 1
 
 
 class World:
-    def __init__(self) -> None:
+    def __init__(self, *, has_authorizer: bool = False) -> None:
         self.image = MetadataImage()
-        self.settings = UnservedSettings(NODE_ID)
+        self.settings = UnservedSettings(NODE_ID, has_authorizer=has_authorizer)
 
     def replay(self, *records: Message) -> None:
         changes = ImageChanges()
@@ -39,6 +39,12 @@ def test_what_kafka_left_in_the_metadata_is_said_once(caplog: pytest.LogCaptureF
     assert len(caplog.records) == 1
     assert "listener.name.a.sasl.login.class" in caplog.text
     assert "ACLs" in caplog.text
+
+
+def test_acls_keep_somebody_out_where_there_is_an_authorizer(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.ERROR)
+    World(has_authorizer=True).replay(AccessControlEntryRecord())
+    assert not caplog.records
 
 
 def test_what_is_set_later_is_said_again(caplog: pytest.LogCaptureFixture) -> None:

@@ -14,6 +14,7 @@ from pykbroker.protocol.messages.brokers import BrokerHeartbeatRequest, BrokerHe
 from pykbroker.protocol.messages.groups import HeartbeatRequest, HeartbeatResponse
 from pykbroker.server.network.dispatch import Dispatcher
 from pykbroker.server.network.handlers import HandlerTable, RequestContext
+from pykbroker.server.network.needs import NOTHING
 from pykbroker.server.node.broker import Broker, ClusterNode
 from pykbroker.server.node.handlers import Handlers
 from pykbroker.server.runtime.threads import Threads
@@ -22,7 +23,7 @@ from pykbroker.storage.files.errors import FileError
 handlers = Handlers()
 
 
-@handlers.broker.handles(HeartbeatRequest)
+@handlers.broker.handles(HeartbeatRequest, needs=NOTHING)
 async def heartbeat(context: RequestContext[Broker], request: HeartbeatRequest) -> HeartbeatResponse:
     assert context.node.groups
     return HeartbeatResponse()
@@ -41,10 +42,10 @@ async def of_brokers(context: RequestContext[Broker], request: BrokerHeartbeatRe
 
 
 def register(handlers: Handlers) -> None:
-    handlers.broker.handles(BrokerHeartbeatRequest)(of_every_node)
-    handlers.controller.handles(BrokerHeartbeatRequest)(of_every_node)
-    handlers.broker.handles(BrokerHeartbeatRequest)(of_brokers)
-    handlers.controller.handles(BrokerHeartbeatRequest)(of_brokers)  # type: ignore[arg-type]
+    handlers.broker.handles(BrokerHeartbeatRequest, needs=NOTHING)(of_every_node)
+    handlers.controller.handles(BrokerHeartbeatRequest, needs=NOTHING)(of_every_node)
+    handlers.broker.handles(BrokerHeartbeatRequest, needs=NOTHING)(of_brokers)
+    handlers.controller.handles(BrokerHeartbeatRequest, needs=NOTHING)(of_brokers)  # type: ignore[arg-type]
 
 
 async def pass_on(context: RequestContext[Broker], request: BrokerHeartbeatRequest) -> None:

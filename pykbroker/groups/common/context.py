@@ -7,7 +7,7 @@ others, travels as a `Call`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from pykbroker.state_machine import Completion, CoordinatorContext, Result, Token
@@ -21,7 +21,8 @@ class Step:
 
     now_ms: monotonic, for deadlines. timestamp_ms: wall clock, for what is written. producer: id and epoch of the
     producer in whose transaction the records are. is_unfinished: the step did a part of the work and has to be made
-    again. prepared: batches that are encoded already; they go in front of the records.
+    again. prepared: batches that are encoded already; they go in front of the records. may_describe: whether the client
+    whose request it is may describe a topic; None where it may describe all of them.
     """
 
     now_ms: int
@@ -32,6 +33,7 @@ class Step:
     producer: tuple[int, int] | None = None
     is_unfinished: bool = False
     prepared: Sequence[bytes] = ()
+    may_describe: Callable[[str], bool] | None = None
 
     def append(self, record: CoordinatorRecord) -> None:
         self.records.append(record)

@@ -88,6 +88,8 @@ class RegularExpressions:
     def refresh_if_due(self, group: ConsumerGroup, step: Step) -> bool:
         """Resolve the group's expressions that are due. Whether one of them matches other topics now.
 
+        An expression gives its members the topics that the client of this very step may describe, as in Kafka.
+
         To be called in every heartbeat, after the member's own change.
         """
         has_changed = False
@@ -99,6 +101,8 @@ class RegularExpressions:
             if found is None:
                 continue
             version, topics = found
+            if step.may_describe is not None:
+                topics = frozenset(filter(step.may_describe, topics))
             has_changed |= topics != (_NOTHING if before is None else before.topics)
             resolved = ResolvedRegularExpression(topics, version, step.timestamp_ms)
             self._records.change(regex_record(group.group_id, expression, resolved), step)

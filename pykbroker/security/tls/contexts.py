@@ -19,6 +19,7 @@ from . import dh_group
 from .cipher_suites import OPENSSL_NAMES, TLS_1_3_SUITES
 from .identity import Identity
 from .own_keys import chosen_keys, openssl_reason
+from .refusals import WRONG_KEY_PASSWORD, RefusedValue, not_loaded
 from .settings import TlsSettings
 from .store_contents import KeyPasswordRefused, StoreContents, UnreadableStore
 from .stores import key_store, trust_store
@@ -33,10 +34,18 @@ _TICKETS = 1
 
 @dataclass(frozen=True, slots=True)
 class ServerTls:
-    """What a listener needs. identity: who the key store says it is, for checks when it is replaced."""
+    """TLS of a listener. identity: that of its key store, for checks when it is replaced."""
 
     context: ssl.SSLContext
     identity: Identity
+
+
+class WithoutKey(InvalidValue):
+    """A key store without a private key, which Kafka compares with another one all the same."""
+
+    def __init__(self, name: str, value: object, identity: Identity) -> None:
+        super().__init__(name, value, "no private key is in it")
+        self.identity = identity
 
 
 def server_context(settings: TlsSettings) -> ServerTls:
@@ -116,13 +125,18 @@ def _offer_keys(context: ssl.SSLContext, settings: TlsSettings, store: StoreCont
     if password is None and settings.keystore_type != "PEM":
         password = settings.keystore_password
     try:
+        identity = Identity.of(store)
+        if not store.keys:
+            raise WithoutKey(name, shown, identity)
         for each in chosen_keys(store, password):
             if each.invalid_because:
                 logger.warning("%s=%s: the certificate of %s %s", name, shown, each.alias, each.invalid_because)
             each.load_into(context)
-        return Identity.of(store)
+        return identity
     except KeyPasswordRefused as error:
         reason = f"{error}; see {settings.name_of('ssl.key.password')}"
-        raise InvalidValue(name, shown, reason) from None
+        is_pem = settings.keystore_type == "PEM"
+        in_kafka = not_loaded(settings.keystore_location, "PEM") if is_pem else WRONG_KEY_PASSWORD
+        raise RefusedValue(name, shown, reason, in_kafka) from None
     except UnreadableStore as error:
         raise InvalidValue(name, shown, str(error)) from None

@@ -45,8 +45,6 @@ class OwnKey:
 
 def chosen_keys(store: StoreContents, password: str | None) -> list[OwnKey]:
     """Open all keys of a store and return one of each kind. Raises UnreadableStore."""
-    if not store.keys:
-        raise UnreadableStore("no private key is in it")
     chosen: dict[str, OwnKey] = {}
     for key in [_own_key(entry, password) for entry in store.keys]:
         other = chosen.get(key.kind)

@@ -20,6 +20,7 @@ from pykbroker.protocol.schema import Message
 from ..runtime.fair_queue import FairShare
 from ..runtime.turns import Turn
 from .large_requests import FEW_ENTRIES, Admission
+from .needs import NOTHING, Needs
 from .transport import Part
 
 ListenerKind: TypeAlias = Literal["broker", "controller"]
@@ -126,7 +127,7 @@ HandlerFunction: TypeAlias = Callable[[RequestContext[NodeT], RequestT], Awaitab
 @dataclass(frozen=True, slots=True)
 class Handler(Generic[NodeT_contra]):
     """A handler serves one API. most_entries: of all lists in one request together; a client that
-    sends more is closed.
+    sends more is closed. needs: the rights that its clients need.
     """
 
     api_key: int
@@ -135,6 +136,7 @@ class Handler(Generic[NodeT_contra]):
     max_version: int
     function: Callable[[RequestContext[NodeT_contra], Any], Awaitable[Message | None]]
     most_entries: int
+    needs: Needs = NOTHING
 
     def decode(self, version: int, frame: memoryview, body: int) -> Message:
         request, _ = decode(self.request_type, version, frame, body, objects_limit=self.most_entries)
@@ -160,13 +162,23 @@ class ServedApis(Protocol):
     def __iter__(self) -> Iterator[Handler[Never]]: ...
 
 
+Guard: TypeAlias = Callable[
+    [Callable[[RequestContext[NodeT], Any], Awaitable[Message | None]], Needs],
+    Callable[[RequestContext[NodeT], Any], Awaitable[Message | None]],
+]
+"""Makes of a handler one that first looks whether its client has the rights that the request needs."""
+
+
 class HandlerTable(Generic[NodeT]):
     """The handlers of one kind of listener, by API key. It gives ApiVersions what it advertises and the dispatcher
     what it lets in: nothing is advertised that is not served.
+
+    guard: stands before every handler. Without one, a table takes only handlers that need nothing.
     """
 
-    def __init__(self, kind: ListenerKind) -> None:
+    def __init__(self, kind: ListenerKind, guard: Guard[NodeT] | None = None) -> None:
         self._kind: ListenerKind = kind
+        self._guard = guard
         self.by_api_key: dict[int, Handler[NodeT]] = {}
 
     @property
@@ -174,16 +186,21 @@ class HandlerTable(Generic[NodeT]):
         return self._kind
 
     def handles(
-        self, request_type: type[RequestT], *, most_entries: int = MOST_ENTRIES
+        self, request_type: type[RequestT], *, needs: Needs, most_entries: int = MOST_ENTRIES
     ) -> Callable[[HandlerFunction[NodeT, RequestT]], HandlerFunction[NodeT, RequestT]]:
-        """Register an `async (context, request) -> response | None`, for every version that the request declares."""
+        """Register an `async (context, request) -> response | None`, for every version that the request declares.
+
+        needs: what the table's guard and the handler look for, see `needs`.
+        """
 
         def register(function: HandlerFunction[NodeT, RequestT]) -> HandlerFunction[NodeT, RequestT]:
             schema = request_type.__schema__
             assert schema.api_key is not None, f"{schema.name} is not a request"
             assert schema.api_key not in self.by_api_key, f"{schema.name} has two handlers on one listener"
             served = schema.stable_versions
-            handler = Handler(schema.api_key, request_type, served.low, served.high, function, most_entries)
+            assert self._guard is not None or needs == NOTHING, f"nobody checks what {schema.name} needs"
+            guarded = function if self._guard is None else self._guard(function, needs)
+            handler = Handler(schema.api_key, request_type, served.low, served.high, guarded, most_entries, needs)
             self.by_api_key[schema.api_key] = handler
             return function
 

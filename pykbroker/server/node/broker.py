@@ -30,6 +30,7 @@ from ..runtime.clock import Clock
 from ..runtime.threads import Threads
 from ..runtime.turns import LongRequests
 from .auto_topic_creation import AutoTopicCreation
+from .node_authorizer import NodeAuthorizer
 from .node_transactions import NodeTransactions
 
 if TYPE_CHECKING:
@@ -53,6 +54,8 @@ class ClusterNode:
     image_conditions: ImageConditions
     tls: NodeTls | None
     """None where no listener has TLS."""
+    authorizer: NodeAuthorizer | None = field(default=None, kw_only=True)
+    """None where everybody may do everything."""
 
     @property
     def image(self) -> MetadataImage:

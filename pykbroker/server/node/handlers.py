@@ -11,15 +11,17 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ..network.handlers import MOST_ENTRIES, HandlerFunction, HandlerTable, RequestT
+from ..network.needs import Needs
 from .broker import Broker, ClusterNode
+from .guards import guarded_on_brokers, guarded_on_controllers
 
 
 class Handlers:
     """The handlers of both kinds of listeners."""
 
     def __init__(self) -> None:
-        self.broker: HandlerTable[Broker] = HandlerTable("broker")
-        self.controller: HandlerTable[ClusterNode] = HandlerTable("controller")
+        self.broker: HandlerTable[Broker] = HandlerTable("broker", guarded_on_brokers)
+        self.controller: HandlerTable[ClusterNode] = HandlerTable("controller", guarded_on_controllers)
 
 
 HANDLERS = Handlers()
@@ -30,12 +32,12 @@ handles_on_controllers = HANDLERS.controller.handles
 
 
 def handles_on_all_nodes(
-    request_type: type[RequestT], *, most_entries: int = MOST_ENTRIES
+    request_type: type[RequestT], *, needs: Needs, most_entries: int = MOST_ENTRIES
 ) -> Callable[[HandlerFunction[ClusterNode, RequestT]], HandlerFunction[ClusterNode, RequestT]]:
     """Register a handler on brokers' listeners and on controllers'."""
 
     def register(function: HandlerFunction[ClusterNode, RequestT]) -> HandlerFunction[ClusterNode, RequestT]:
-        handles(request_type, most_entries=most_entries)(function)
-        return handles_on_controllers(request_type, most_entries=most_entries)(function)
+        handles(request_type, needs=needs, most_entries=most_entries)(function)
+        return handles_on_controllers(request_type, needs=needs, most_entries=most_entries)(function)
 
     return register

@@ -12,7 +12,7 @@ are the business of `config.roles`.
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -21,6 +21,7 @@ import trio
 
 from pykbroker.config import BrokerConfig, ConfigurationError
 
+from ..network.listener import Listener
 from ..network.socket_transport import LISTEN_BACKLOG, SEND_BUFFER_BYTES, SocketOptions
 from ..network.transport import Acceptor
 from ..runtime.startup_error import StartupError
@@ -141,12 +142,15 @@ class Node:
             async with trio.open_nursery() as serving:
                 if node.broker_watch is not None:
                     await nursery.start(node.broker_watch.run)
-                for listener in parts.controller_listeners:  # without them a quorum of several finds no leader
+                early, late = self._by_start(parts.controller_listeners)
+                for listener in early:  # without them a quorum of several finds no leader
                     serving.start_soon(listener.serve)
                 async with _until(self._stopping.wait):
                     with refusing_start():
                         await nursery.start(node.raft.run)
                         await nursery.start(node.metadata.run, None if role is None else role.broker.partitions.prepare)
+                        for listener in late:
+                            serving.start_soon(listener.serve)
                         if node.controller is not None:
                             await nursery.start(node.controller.run)
                     nursery.start_soon(parts.snapshots.run)
@@ -178,6 +182,14 @@ class Node:
             await node.raft.leave()
             await node.controller_channel.aclose()
             nursery.cancel_scope.cancel()
+
+    def _by_start(self, listeners: Sequence[Listener]) -> tuple[list[Listener], list[Listener]]:
+        """Return the listeners that serve at once, and those that wait until the ACLs are loaded."""
+        authorizer = self._config.authorizer
+        if authorizer is None:
+            return list(listeners), []
+        early = [each for each in listeners if each.name in authorizer.early_start_listeners]
+        return early, [each for each in listeners if each not in early]
 
     def _ready(self, node: ClusterNode, acceptors: Acceptors) -> NodeReady:
         listeners = self._config.listeners

@@ -1,7 +1,7 @@
 """Settings of the cluster that protect in Kafka and not here, or have no effect: they are said when there are others.
 
 A node refuses such settings in its own file. These are in the metadata, where Kafka or its controller put them: keys of
-brokers that were set at run time, and quotas and ACLs that nobody looks at.
+brokers that were set at run time, quotas that nobody looks at, and ACLs where there is no authorizer.
 """
 
 from __future__ import annotations
@@ -15,10 +15,11 @@ _log = logging.getLogger(__name__)
 
 
 class UnservedSettings:
-    """A listener of the image."""
+    """A listener of the image. has_authorizer: this node looks at ACLs."""
 
-    def __init__(self, node_id: int) -> None:
+    def __init__(self, node_id: int, *, has_authorizer: bool = False) -> None:
         self._node_id = node_id
+        self._has_authorizer = has_authorizer
         self._said: list[str] | None = None
         self._said_without_effect: list[str] = []
 
@@ -31,6 +32,8 @@ class UnservedSettings:
             _log.warning("these settings of the cluster have no effect in pykbroker: %s", ", ".join(without_effect))
         self._said_without_effect = without_effect
         found = [*unserved(settings, at_run_time=True), *image.unsupported_kinds()]
+        if image.acls and not self._has_authorizer:
+            found.append("ACLs")
         if found and found != self._said:
             _log.error(
                 "the cluster's metadata has %s, which pykbroker does not serve: nobody is kept out by them", found

@@ -29,7 +29,11 @@ from .partition_reads import PartitionReads, Reads, refusal
 _READ_AT_ONCE: Final = 100
 """So many reads take less than one turn: no change between a read and the wait for it is missed."""
 
-_NOT_HERE = (ErrorCode.UNKNOWN_TOPIC_ID, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+_NOT_HERE = (
+    ErrorCode.UNKNOWN_TOPIC_ID,
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+)
 _NONE: Final = ErrorCode.NONE  # from its enumeration it takes Python 3.11 as long as a call
 
 KeyT = TypeVar("KeyT")

@@ -6,7 +6,7 @@ since the node started is verified first, in a thread, and then read once more.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import cache
 from typing import Final, TypeAlias
 
@@ -25,6 +25,9 @@ from .replica_manager import ReplicaManager
 _PORTION: Final = 100
 _STEPS_OF_READ: Final = 6
 
+MayRead: TypeAlias = Callable[[str | None], bool]
+"""Tells whether the client may read a topic; the topic of an id that nobody knows has no name."""
+
 Reads: TypeAlias = list[tuple[CachedPartition, FetchPartitionData]]
 
 
@@ -39,7 +42,8 @@ class PartitionReads:
 
     bytes_read: of what was read last of each partition. watched: the follower's session, where it watches.
 
-    selector: for consumers that name their rack, where the node refers them to closer replicas.
+    selector: for consumers that name their rack, where the node refers them to closer replicas. may_read: None where
+    the client may read every topic.
     """
 
     __slots__ = (
@@ -53,6 +57,7 @@ class PartitionReads:
         "_turn",
         "_unverified",
         "bytes_read",
+        "may_read",
         "watched",
     )
 
@@ -66,6 +71,7 @@ class PartitionReads:
     ) -> None:
         self.bytes_read = 0
         self.watched: WatchedContext | None = None
+        self.may_read: MayRead | None = None
         self._replicas = replicas
         self._params = params
         self._turn = turn
@@ -78,6 +84,8 @@ class PartitionReads:
         """The offset that a follower asks for is what it has, at the first look alone (`Partition.read_as_replica`)."""
 
     def find(self, cached: CachedPartition) -> Partition | ErrorCode:
+        if self.may_read is not None and not self.may_read(cached.topic or self._replicas.topic_name(cached.topic_id)):
+            return ErrorCode.TOPIC_AUTHORIZATION_FAILED
         return self._replicas.get_fetched_partition(cached.topic, cached.topic_id, cached.partition)
 
     async def read(self, wanted: Iterable[CachedPartition]) -> Reads:
@@ -126,7 +134,7 @@ class PartitionReads:
         return reads
 
     def _read(self, cached: CachedPartition, budget: int, min_one_batch: bool) -> FetchPartitionData:
-        partition = self._replicas.get_fetched_partition(cached.topic, cached.topic_id, cached.partition)
+        partition = self.find(cached)
         if isinstance(partition, ErrorCode):
             return refusal(partition)
         try:

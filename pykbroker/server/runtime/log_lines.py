@@ -72,14 +72,21 @@ class RateLimitedLog:
         self._left_out = 0
 
     def warning(self, message: str, *arguments: object) -> None:
+        self._write(logging.WARNING, message, arguments)
+
+    def info(self, message: str, *arguments: object) -> None:
+        if self._logger.isEnabledFor(logging.INFO):
+            self._write(logging.INFO, message, arguments)
+
+    def _write(self, level: int, message: str, arguments: tuple[object, ...]) -> None:
         now_ms = self._clock.monotonic_ms()
         if now_ms >= self._period_end_ms:
             if self._left_out:
-                self._logger.warning("%d similar lines were left out", self._left_out)
+                self._logger.log(level, "%d similar lines were left out", self._left_out)
             self._period_end_ms = now_ms + self._period_ms
             self._written = self._left_out = 0
         if self._written >= self._limit:
             self._left_out += 1
             return
         self._written += 1
-        self._logger.warning(message, *arguments)
+        self._logger.log(level, message, *arguments)

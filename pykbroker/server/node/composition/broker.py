@@ -40,7 +40,7 @@ def broker_role(
     )
     replicas.failures.on_offline = lifecycle.wake
     replication = node_replication(node.config, replicas, broker.transactions.inter_broker, node.clock)
-    unserved = UnservedSettings(node.node_id)
+    unserved = UnservedSettings(node.node_id, has_authorizer=node.authorizer is not None)
     for listener in (replicas.apply, broker.groups.apply, lifecycle.apply, unserved.apply):
         node.metadata.subscribe(listener)
     node.metadata.watch(replicas.note_applied)
@@ -101,6 +101,7 @@ def _broker(
         log_moves=LogMoves(replicas, assignments, clock=clock, threads=threads),
         fetch_sessions=FetchSessionCache(environment.fork_rng(), session_slots),
         replica_selector=replica_selector(config, lambda: node.image),
+        authorizer=node.authorizer,
     )
 
 

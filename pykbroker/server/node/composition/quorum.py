@@ -23,6 +23,7 @@ from ...quorum.snapshot_generator import SnapshotGenerator
 from ..bound_listeners import BoundListener
 from ..broker import ClusterNode
 from ..environment import Environment
+from ..node_authorizer import NodeAuthorizer
 from ..node_storage import NodeStorage
 from .raft import raft_driver
 from .sasl import credentials_to_controllers
@@ -45,6 +46,7 @@ def cluster_node(
     network = environment.network if tls is None else tls.to_controllers(environment.network)
     raft = raft_driver(config, storage, environment, listeners, network)
     metadata = MetadataPublisher(raft, storage.metadata_log, remedy=remedy(config))
+    authorizer = _authorizer(config, environment, metadata)
     controller = None
     if "controller" in config.roles:
         controller = _controller_driver(config, storage, environment, raft, metadata)
@@ -68,7 +70,18 @@ def cluster_node(
         broker_watch=watch,
         image_conditions=ImageConditions(metadata),
         tls=tls,
+        authorizer=authorizer,
     )
+
+
+def _authorizer(config: BrokerConfig, environment: Environment, metadata: MetadataPublisher) -> NodeAuthorizer | None:
+    """The first listener of the image: nobody hears of a topic before its ACLs are known."""
+    if config.authorizer is None:
+        return None
+    authorizer = NodeAuthorizer(config.authorizer, environment.clock)
+    metadata.subscribe(authorizer.apply)
+    metadata.watch(authorizer.note_applied)
+    return authorizer
 
 
 def _controller_driver(
