@@ -53,15 +53,16 @@ STATIC_KEYS = {
     "ssl.enabled.protocols": "TLSv1.2",
     "ssl.protocol": "TLSv1.2",
     "ssl.cipher.suites": "TLS_AES_128_GCM_SHA256",
-    "ssl.principal.mapping.rules": "DEFAULT",
 }
 
 
 def test_other_keys_of_a_listener_wait_for_a_restart(scene: ReloadScene, answers: TestAnswers) -> None:
+    rules = ("ssl.principal.mapping.rules", SET, "DEFAULT")
+    answers.same("a key of the broker", scene.alter(rules))
     for key, value in STATIC_KEYS.items():
+        answers.same(f"{key} of all brokers", scene.alter((key, SET, value), broker=""))
         answers.same(f"{key} of a listener", scene.set("BAD", {key: value}))
         assert scene.unset("BAD", key) == "NONE"
-        answers.same(f"{key} of the broker", scene.alter((key, SET, value)))
     answers.same("a value that there is not", scene.set("BAD", {"ssl.client.auth": "perhaps"}))
     assert scene.set("BAD", {"ssl.client.auth": "required"}) == "NONE"
     until(lambda: prefixed("BAD", "ssl.client.auth") in scene.dynamic_keys(), "it is stored")
