@@ -5,6 +5,7 @@ import re
 import pytest
 
 from pykbroker.protocol.api_keys import ApiKey, request_type
+from pykbroker.protocol.messages.acls import DescribeAclsRequest
 from pykbroker.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from pykbroker.protocol.messages.produce import ProduceRequest
 from pykbroker.protocol.schema import Message
@@ -68,4 +69,6 @@ def empty_request(api_key: ApiKey) -> Message:
         return ApiVersionsRequest(client_software_name="compat", client_software_version="1")
     if api_key == ApiKey.PRODUCE:
         return ProduceRequest(acks=1)
+    if api_key == ApiKey.DESCRIBE_ACLS:  # of which 0 is what nobody knows, and 1 is anything
+        return DescribeAclsRequest(resource_type_filter=1, operation=1, permission_type=1)
     return request_type(api_key)()
