@@ -1,1 +1,3 @@
-"""Authentication and authorization: what Apache Kafka lets in and what it refuses, pykbroker does as well."""
+"""Who is let in, what each may do, and with which words others are refused: on both brokers, from bytes and from stock
+clients.
+"""

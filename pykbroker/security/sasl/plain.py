@@ -35,10 +35,14 @@ class PlainServer:
 
     def step(self, response: bytes, now_ms: int) -> bytes:
         """Check the one message of the client; the answer is empty. Raises AuthenticationFailed."""
-        fields = response.decode("utf-8", "replace").split("\0", _FIELDS) + [""] * _FIELDS
-        authorization_id, name, password = fields[:_FIELDS]
-        if not name or not password:
-            raise AuthenticationFailed("a PLAIN message without a user name or without a password")
+        fields = response.decode("utf-8", "replace").split("\0", _FIELDS)
+        if len(fields) != _FIELDS:
+            raise _malformed(f"Invalid SASL/PLAIN response: expected {_FIELDS} tokens, got {len(fields)}")
+        authorization_id, name, password = fields
+        if not name:
+            raise _malformed("Authentication failed: username not specified")
+        if not password:
+            raise _malformed("Authentication failed: password not specified")
         expected = self._passwords.get(name)
         is_right = _equal(password, expected or "")
         if expected is None or not is_right:
@@ -64,6 +68,10 @@ class PlainClient:
         self._is_complete = self._is_sent
         self._is_sent = True
         return b"" if self._is_complete else self._message
+
+
+def _malformed(reason: str) -> AuthenticationFailed:
+    return AuthenticationFailed(reason, told=reason)
 
 
 def _equal(given: str, expected: str) -> bool:

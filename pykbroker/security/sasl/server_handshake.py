@@ -193,8 +193,11 @@ class SaslHandshake:
     def _handshake(self, header: RequestHeader, mechanism: str) -> Step:
         response = SaslHandshakeResponse(error_code=ErrorCode.NONE, mechanisms=list(self._offered))
         if mechanism not in self._offered:
+            reason = "the client asks for a SASL mechanism that is not enabled"
+            if self._before is not None:  # as in Kafka, whose channel is not being authenticated so far
+                raise _Failed(reason, is_delayed=False)
             response.error_code = ErrorCode.UNSUPPORTED_SASL_MECHANISM
-            raise _Failed("the client asks for a SASL mechanism that is not enabled", _encoded(header, response))
+            raise _Failed(reason, _encoded(header, response))
         if self._before is not None and self._before[0] != mechanism:
             self._state = _State.BAD_MECHANISM
             return Step(_encoded(header, response))
@@ -217,7 +220,7 @@ class SaslHandshake:
             raise _Failed(self._reason(error), _encoded(header, self._refusal(error))) from None
         lifetime_ms = self._completed(now_ms, wall_ms)
         response = SaslAuthenticateResponse(
-            error_code=ErrorCode.NONE, error_message=None, auth_bytes=answer, session_lifetime_ms=lifetime_ms
+            error_code=ErrorCode.NONE, error_message="", auth_bytes=answer, session_lifetime_ms=lifetime_ms
         )
         return Step(_encoded(header, response))
 

@@ -25,7 +25,7 @@ from pykbroker.security.sasl.server_handshake import OfferedMechanism, SaslHands
 
 ALICE = b"\0alice\0alice-secret"
 WRONG = b"\0alice\0wrong"
-MASKED = "Authentication failed during authentication due to invalid credentials with SASL mechanism PLAIN"
+MASKED = "Authentication failed during authentication due to invalid credentials with SASL mechanism TWO"
 
 
 def plain() -> PlainServer:
@@ -100,7 +100,7 @@ def test_a_client_finds_its_way() -> None:
     assert client.handshake.principal is None
     assert client.handshake.identity is None
     assert answer(client.token(ALICE), SaslAuthenticateRequest, 2) == SaslAuthenticateResponse(
-        error_code=0, error_message=None, auth_bytes=b"", session_lifetime_ms=0
+        error_code=0, error_message="", auth_bytes=b"", session_lifetime_ms=0
     )
     assert client.handshake.principal == "User:alice"
     assert client.handshake.mechanism == "PLAIN"
@@ -133,7 +133,11 @@ def test_a_bare_token_of_plain_has_an_empty_answer() -> None:
 
 @pytest.mark.parametrize("version", [0, 1, 2])
 @pytest.mark.parametrize(
-    ("token", "message"), [(WRONG, "Authentication failed: Invalid username or password"), (b"", MASKED)]
+    ("token", "message"),
+    [
+        (WRONG, "Authentication failed: Invalid username or password"),
+        (b"", "Invalid SASL/PLAIN response: expected 3 tokens, got 1"),
+    ],
 )
 def test_a_failure_is_told_after_a_delay_and_closes(token: bytes, message: str, version: int) -> None:
     client = Client()
@@ -260,9 +264,20 @@ def test_the_mechanism_stays_the_same() -> None:
     assert step.failure == "re-authentication with another mechanism"
 
 
+def test_an_unknown_mechanism_has_no_answer_the_second_time() -> None:
+    step = reauthenticating().choose("NONE")
+    assert (step.answer, step.is_delayed) == (b"", False)
+    assert step.failure is not None
+
+
 def test_a_second_failure_says_that_it_is_the_second_time() -> None:
-    client = reauthenticating()
-    assert client.log_in(b"").error_message == MASKED.replace("authentication", "re-authentication")
+    client = Client({"TWO": OfferedMechanism(TwoSteps, 10_000)})
+    for name, message in ((b"carol", ""), (b"", MASKED.replace("authentication", "re-authentication"))):
+        client.choose("TWO")
+        client.token(b"")
+        response = answer(client.token(name), SaslAuthenticateRequest, 2)
+        assert isinstance(response, SaslAuthenticateResponse)
+        assert response.error_message == message
 
 
 def test_nothing_else_is_served_while_a_client_authenticates_again() -> None:
