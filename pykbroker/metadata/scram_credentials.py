@@ -137,4 +137,4 @@ def _described(image: MetadataImage, name: str, *, is_named_twice: bool) -> Desc
         return DescribeUserScramCredentialsResult(
             user=name, error_code=ErrorCode.RESOURCE_NOT_FOUND, error_message=reason
         )
-    return DescribeUserScramCredentialsResult(user=name, error_message=None, credential_infos=infos)
+    return DescribeUserScramCredentialsResult(user=name, error_message="", credential_infos=infos)

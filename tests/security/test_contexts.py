@@ -140,11 +140,23 @@ def test_any_certificate_of_the_trust_store_ends_a_chain() -> None:
     assert "certificate verify failed" in refused(server, client_of(trusted))
 
 
-def test_without_a_trust_store_the_systems_authorities_are_trusted() -> None:
+def test_without_a_trust_store_the_systems_authorities_are_trusted(caplog: pytest.LogCaptureFixture) -> None:
     assert "certificate verify failed" in refused(serving(), client_of({}))
+    server_of(key_store(SERVER))
+    assert not caplog.messages
     server = server_of(key_store(SERVER) | {"ssl.client.auth": "required"})
     known = client_of(trust_store(ROOT) | key_store(CLIENT))
     assert "certificate verify failed" in refused(server, known)
+    assert caplog.messages == [
+        "ssl.client.auth=required without ssl.truststore.location trusts each authority of the system"
+    ]
+
+
+def test_a_trust_store_is_read_by_those_who_do_not_use_it(tmp_path: Path) -> None:
+    """As in Kafka: a wrong password is found before it matters."""
+    missing = store_file("truststore", tmp_path / "missing", "PEM")
+    with pytest.raises(ConfigurationError, match=r"ssl\.truststore\.location: No such file"):
+        server_of(key_store(SERVER) | missing)
 
 
 def test_a_client_always_verifies_and_a_server_never_renegotiates() -> None:

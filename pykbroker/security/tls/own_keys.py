@@ -60,6 +60,7 @@ def openssl_reason(error: ssl.SSLError) -> str:
 
 def _own_key(entry: KeyEntry, password: str | None) -> OwnKey:
     from cryptography import x509
+    from cryptography.exceptions import UnsupportedAlgorithm
     from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 
     key = entry.open_key(password)
@@ -68,7 +69,7 @@ def _own_key(entry: KeyEntry, password: str | None) -> OwnKey:
     try:
         certificate = x509.load_der_x509_certificate(entry.chain[0])
         certified = certificate.public_key().public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
-    except ValueError as error:
+    except (ValueError, UnsupportedAlgorithm) as error:
         raise UnreadableStore(f"the certificate of {entry.alias} is malformed: {error}") from None
     if certified != key.public_key().public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo):
         raise UnreadableStore(f"the key {entry.alias} does not belong to its certificate")

@@ -1,4 +1,4 @@
-"""What is said of values that cannot be used: one line for the log, and Kafka's text for a client.
+"""Refusals of values that cannot be used: one line for the log, and Kafka's text for a client.
 
 Whoever changes a store at run time is told the exception of Kafka, with its class and in its words, because tools and
 administrators know them. They do not say which key is meant, so the log has more.
