@@ -18,8 +18,6 @@ from pykbroker.security.tls.reload import (
     check_trust_stores,
     server_in_place_of,
     verify,
-    verify_against_each_other,
-    verify_against_itself,
 )
 from pykbroker.security.tls.settings import TlsSettings
 from tests.security.handshakes import key_store, store_file, trust_store
@@ -39,6 +37,15 @@ def settings(credential: Credential, *trusted: Authority, **values: str) -> TlsS
 
 def check(old: Identity, new: Identity, *, dn: bool = False, san: bool = False) -> None:
     check_replacement(old, new, allow_dn_changes=dn, allow_san_changes=san)
+
+
+def verify_against_itself(stores: TlsSettings) -> None:
+    ends = BothEnds.of(stores)
+    verify(ends, ends)
+
+
+def verify_against_each_other(old: TlsSettings, new: TlsSettings) -> None:
+    verify(BothEnds.of(old), BothEnds.of(new))
 
 
 def test_a_renewed_certificate_replaces_the_old_one() -> None:

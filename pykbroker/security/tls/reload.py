@@ -94,17 +94,6 @@ def verify(old: BothEnds, new: BothEnds) -> None:
             ) from None
 
 
-def verify_against_itself(settings: TlsSettings) -> None:
-    """Raises ConfigurationError unless a client with these settings can connect to a server with them."""
-    ends = BothEnds.of(settings)
-    verify(ends, ends)
-
-
-def verify_against_each_other(old: TlsSettings, new: TlsSettings) -> None:
-    """Read both anew, and raise ConfigurationError unless each can connect to the other."""
-    verify(BothEnds.of(old), BothEnds.of(new))
-
-
 def _has_trust_store(settings: TlsSettings) -> bool:
     return settings.truststore_location is not None or settings.truststore_certificates is not None
 

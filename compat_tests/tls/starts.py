@@ -1,4 +1,4 @@
-"""`python -m compat_tests.security.starts FILE...`: one start of pykbroker with each of the properties files.
+"""`python -m compat_tests.tls.starts FILE...`: one start of pykbroker with each of the properties files.
 
 Prints a line of JSON for each: the exit code, or null where it serves, and what the start said. The processes are
 forked from one that has imported what they need, so that a start that is refused costs a few milliseconds.

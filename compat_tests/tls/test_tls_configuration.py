@@ -210,7 +210,7 @@ def starts(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[int | No
         broker.directory.mkdir()
         broker.write_properties()
         files.append(str(broker.properties_file))
-    command = [sys.executable, "-m", "compat_tests.security.starts", *files]
+    command = [sys.executable, "-m", "compat_tests.tls.starts", *files]
     done = subprocess.run(command, stdout=subprocess.PIPE, check=True, timeout=DEADLINE_S)
     outcomes = map(json.loads, done.stdout.splitlines())
     return {case.name: (code, said) for case, (code, said) in zip(CASES, outcomes, strict=True)}
