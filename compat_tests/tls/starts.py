@@ -14,7 +14,13 @@ import sys
 import time
 from pathlib import Path
 
-IMPORTED = ("pykbroker.cli.start", "pykbroker.server.node.node", "pykbroker.security.tls.stores", "cryptography.x509")
+IMPORTED = (
+    "pykbroker.api",
+    "pykbroker.cli.start",
+    "pykbroker.security.tls.stores",
+    "pykbroker.server.network.socket_transport",
+    "pykbroker.server.node.node",
+)
 READY = b"pykbroker ready: "
 POLL_INTERVAL_S = 0.005
 
