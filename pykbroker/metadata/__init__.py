@@ -8,6 +8,7 @@ The image, on every node:
 - `partition_state`: one partition, as a value.
 - `registrations`: the nodes of the cluster.
 - `records`: the bytes of a record.
+- `client_quota_records`: quotas of clients as records.
 - `unsupported_records`: records that are kept and not served.
 - `image_difference`: the differences of two images.
 - `features`: feature levels (KIP-584).
@@ -41,5 +42,7 @@ The controller:
 - `legacy_configs`: AlterConfigs.
 - `min_isr`: min.insync.replicas where eligible leader replicas are kept.
 - `feature_updates`: UpdateFeatures.
+- `client_quotas`: AlterClientQuotas.
+- `request_context`: what the rules are told of a request besides itself.
 - `producer_ids`: AllocateProducerIds.
 """

@@ -37,6 +37,11 @@ from pykbroker.protocol.messages.configs import (
 )
 from pykbroker.protocol.messages.log_dirs import AssignReplicasToDirsRequest, AssignReplicasToDirsResponse
 from pykbroker.protocol.messages.quorum import DescribeQuorumRequest, DescribeQuorumResponse
+from pykbroker.protocol.messages.quotas import (
+    AlterClientQuotasRequest,
+    AlterClientQuotasResponse,
+    AlterClientQuotasResponseEntryData,
+)
 from pykbroker.protocol.messages.reassignments import (
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,
@@ -99,6 +104,11 @@ def error_response(request: Message, error: ApiError) -> LongWork[Message]:
             if isinstance(request, AlterConfigsRequest):
                 return AlterConfigsResponse(responses=altered)
             return IncrementalAlterConfigsResponse(responses=altered)
+        case AlterClientQuotasRequest():
+            entries = yield from each_of(
+                request.entries, lambda entry: of(AlterClientQuotasResponseEntryData, entity=entry.entity)
+            )
+            return AlterClientQuotasResponse(entries=entries)
         case ElectLeadersRequest():
             return (yield from elect_leaders.error_response(request, error))
         case _:

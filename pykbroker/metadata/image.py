@@ -16,6 +16,7 @@ from pykbroker.protocol.messages.metadata_records import (
     BeginTransactionRecord,
     BrokerRegistrationChangeRecord,
     ClearElrRecord,
+    ClientQuotaRecord,
     ConfigRecord,
     EndTransactionRecord,
     FeatureLevelRecord,
@@ -30,10 +31,12 @@ from pykbroker.protocol.messages.metadata_records import (
     UnregisterBrokerRecord,
 )
 from pykbroker.protocol.schema import Message
+from pykbroker.quotas.entities import ClientQuotaEntity
 
+from .client_quota_records import quota_records
 from .partition_state import PartitionState
 from .registrations import BrokerRegistration, ControllerRegistration
-from .unsupported_records import RecordKey, client_quotas, keep, kinds, security_records
+from .unsupported_records import RecordKey, keep, kinds, security_records
 
 METADATA_VERSION = "metadata.version"
 
@@ -46,6 +49,7 @@ ConfigResource = tuple[int, str]
 """Type and name of what is configured; the broker named "" is every broker."""
 
 _NO_CONFIGS: Mapping[str, str] = {}
+_NO_QUOTAS: Mapping[str, float] = {}
 
 
 class InconsistentMetadata(Exception):
@@ -86,11 +90,14 @@ class ImageChanges:
     deleted_topics: dict[bytes, TopicState] = field(default_factory=dict)
     configs: dict[ConfigResource, None] = field(default_factory=dict)
     brokers: dict[int, None] = field(default_factory=dict)
+    client_quotas: dict[ClientQuotaEntity, None] = field(default_factory=dict)
     others: bool = False
     """Features, producer ids, controllers."""
 
     def __bool__(self) -> bool:
-        return bool(self.partitions or self.deleted_topics or self.configs or self.brokers or self.others)
+        return bool(
+            self.partitions or self.deleted_topics or self.configs or self.brokers or self.client_quotas or self.others
+        )
 
     def merge(self, later: ImageChanges) -> None:
         if later.deleted_topics:
@@ -100,6 +107,7 @@ class ImageChanges:
         self.deleted_topics.update(later.deleted_topics)
         self.configs.update(later.configs)
         self.brokers.update(later.brokers)
+        self.client_quotas.update(later.client_quotas)
         self.others = self.others or later.others
 
     def portions(self, partitions: int) -> Iterator[ImageChanges]:
@@ -112,6 +120,7 @@ class ImageChanges:
                 deleted_topics=self.deleted_topics if first else {},
                 configs=self.configs if last else {},
                 brokers=self.brokers if last else {},
+                client_quotas=self.client_quotas if last else {},
                 others=last and self.others,
             )
 
@@ -134,6 +143,7 @@ class MetadataImage:
         self._topics_by_id: dict[bytes, TopicState] = {}
         self._brokers: dict[int, BrokerRegistration] = {}
         self._configs: dict[ConfigResource, dict[str, str]] = {}
+        self._client_quotas: dict[ClientQuotaEntity, Mapping[str, float]] = {}
         self._unsupported: dict[RecordKey, Message] = {}
         self._transaction: list[Message] | None = None
         self._generation = 0
@@ -153,6 +163,11 @@ class MetadataImage:
     @property
     def configs(self) -> Mapping[ConfigResource, Mapping[str, str]]:
         return self._configs
+
+    @property
+    def client_quotas(self) -> Mapping[ClientQuotaEntity, Mapping[str, float]]:
+        """The quotas of each entity that has some, by their keys (KIP-546)."""
+        return self._client_quotas
 
     def topic(self, name: str) -> TopicState | None:
         return self._topics_by_name.get(name)
@@ -228,6 +243,7 @@ class MetadataImage:
             self._brokers,
             self.controllers,
             self._configs,
+            self._client_quotas,
             self.features,
             self.next_producer_id,
             self._unsupported,
@@ -251,7 +267,8 @@ class MetadataImage:
         for (type_, name), configs in self._configs.items():
             for key, value in configs.items():
                 yield ConfigRecord(resource_type=type_, resource_name=name, name=key, value=value)
-        yield from client_quotas(self._unsupported)
+        for entity, quotas in self._client_quotas.items():
+            yield from quota_records(entity, quotas)
         if self.next_producer_id:
             yield ProducerIdsRecord(broker_id=-1, broker_epoch=-1, next_producer_id=self.next_producer_id)
         yield from security_records(self._unsupported)
@@ -301,6 +318,7 @@ class MetadataImage:
             self._topics_by_id = dict(self._topics_by_id)
             self._brokers = dict(self._brokers)
             self._configs = dict(self._configs)
+            self._client_quotas = dict(self._client_quotas)
             self._unsupported = dict(self._unsupported)
             self._shared = False
 
@@ -356,6 +374,19 @@ class MetadataImage:
         else:
             self._configs.pop(resource, None)
         changes.configs[resource] = None
+
+    def _client_quota(self, record: ClientQuotaRecord, changes: ImageChanges) -> None:
+        entity = frozenset({each.entity_type: each.entity_name for each in record.entity}.items())
+        quotas = dict(self._client_quotas.get(entity, _NO_QUOTAS))
+        if record.remove:
+            quotas.pop(record.key, None)
+        else:
+            quotas[record.key] = record.value
+        if quotas:
+            self._client_quotas[entity] = quotas
+        else:
+            self._client_quotas.pop(entity, None)
+        changes.client_quotas[entity] = None
 
     def _register_broker(self, record: RegisterBrokerRecord, changes: ImageChanges) -> None:
         self._brokers[record.broker_id] = BrokerRegistration.from_record(record)
@@ -414,6 +445,7 @@ _APPLY: dict[type[Message], Callable[[MetadataImage, Any, ImageChanges], None]] 
     PartitionChangeRecord: MetadataImage._partition_change,
     RemoveTopicRecord: MetadataImage._remove_topic,
     ConfigRecord: MetadataImage._config,
+    ClientQuotaRecord: MetadataImage._client_quota,
     RegisterBrokerRecord: MetadataImage._register_broker,
     BrokerRegistrationChangeRecord: MetadataImage._change_broker,
     UnregisterBrokerRecord: MetadataImage._unregister_broker,

@@ -24,4 +24,7 @@ def difference(old: MetadataImage, new: MetadataImage) -> ImageChanges:
     for broker_id in [*old.brokers, *new.brokers]:
         if old.brokers.get(broker_id) != new.brokers.get(broker_id):
             changes.brokers[broker_id] = None
+    for entity in [*old.client_quotas, *new.client_quotas]:
+        if old.client_quotas.get(entity) != new.client_quotas.get(entity):
+            changes.client_quotas[entity] = None
     return changes

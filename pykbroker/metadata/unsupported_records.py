@@ -1,4 +1,4 @@
-"""Metadata records that are kept but not served: client quotas, ACLs, SCRAM credentials and delegation tokens.
+"""Metadata records that are kept but not served: ACLs, SCRAM credentials and delegation tokens.
 
 A directory that Apache Kafka wrote may hold such records. They mean nothing to this node, but a snapshot takes the
 place of the log and must not lose them: the latest record of each entity is kept as it came.
@@ -11,7 +11,6 @@ from typing import Final
 
 from pykbroker.protocol.messages.metadata_records import (
     AccessControlEntryRecord,
-    ClientQuotaRecord,
     DelegationTokenRecord,
     RemoveAccessControlEntryRecord,
     RemoveDelegationTokenRecord,
@@ -27,7 +26,6 @@ _BEHIND_PRODUCER_IDS: Final = (AccessControlEntryRecord, UserScramCredentialReco
 
 
 _NAMES: Final[dict[type[Message], str]] = {
-    ClientQuotaRecord: "client quotas",
     AccessControlEntryRecord: "ACLs",
     UserScramCredentialRecord: "SCRAM credentials",
     DelegationTokenRecord: "delegation tokens",
@@ -37,9 +35,6 @@ _NAMES: Final[dict[type[Message], str]] = {
 def keep(kept: dict[RecordKey, Message], record: Message) -> None:
     """Keep the next record of the log, or remove what it removes. Records of other types are passed over."""
     match record:
-        case ClientQuotaRecord():
-            entity = frozenset((part.entity_type, part.entity_name) for part in record.entity)
-            _put(kept, (ClientQuotaRecord, (entity, record.key)), None if record.remove else record)
         case AccessControlEntryRecord():
             _put(kept, (AccessControlEntryRecord, record.id), record)
         case RemoveAccessControlEntryRecord():
@@ -52,10 +47,6 @@ def keep(kept: dict[RecordKey, Message], record: Message) -> None:
             _put(kept, (DelegationTokenRecord, record.token_id), record)
         case RemoveDelegationTokenRecord():
             _put(kept, (DelegationTokenRecord, record.token_id), None)
-
-
-def client_quotas(kept: Mapping[RecordKey, Message]) -> Iterator[Message]:
-    return _of_type(kept, ClientQuotaRecord)
 
 
 def security_records(kept: Mapping[RecordKey, Message]) -> Iterator[Message]:

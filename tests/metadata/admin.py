@@ -42,7 +42,7 @@ class DirectDriver:
     def is_active(self) -> bool:
         return True
 
-    async def submit(self, request: Message) -> Any:
+    async def submit(self, request: Message, *, client: RequestContext[object] | None = None) -> Any:
         await trio.lowlevel.checkpoint()
         return self._cluster.ask(request)
 

@@ -107,6 +107,11 @@ class RequestContext(Generic[NodeT_co]):
     def principal(self) -> str:
         return self.connection.principal
 
+    @property
+    def user(self) -> str:
+        """The principal's name without its type: that of quotas."""
+        return self.connection.principal.partition(":")[2]
+
 
 HandlerFunction: TypeAlias = Callable[[RequestContext[NodeT], RequestT], Awaitable[Message | None]]
 """`None` as its answer is no answer (Produce with acks=0)."""

@@ -93,6 +93,7 @@ def _broker(
         controller_channel=node.controller_channel,
         broker_watch=node.broker_watch,
         image_conditions=node.image_conditions,
+        client_quotas=node.client_quotas,
         partitions=replicas,
         groups=groups,
         transactions=transactions,
