@@ -12,6 +12,7 @@ from functools import cached_property
 from pathlib import Path
 
 from .broker_keys import broker_keys
+from .connection_limits import connection_counts
 from .consumer_groups import ASSIGNORS, REBALANCE_PROTOCOLS, check_consumer_groups, check_rebalance_protocols
 from .keys import ConfigKey, InvalidValue, Value
 from .listeners import Listeners, parse_endpoint, resolve
@@ -35,6 +36,7 @@ class BrokerConfig:
     `int`, `str`, `bool`, `float`, `list` give the value of a key by Kafka's name of it; `optional_int`, `optional_str`
     that of a key that may be without one.
 
+    listener_keys: the keys that were given for one listener (`listener.name.…`), as text.
     originals: the keys that were given and are known, as text. unknown_keys: the given keys that are not.
     without_effect: those that are known and change nothing.
     """
@@ -45,6 +47,7 @@ class BrokerConfig:
         self.without_effect = given_without_effect(properties)
         self.originals = {name: text for name, text in properties.items() if name in keys}
         self.unknown_keys = [name for name in properties if name not in keys and not _of_a_listener(name)]
+        self.listener_keys = {name: text for name, text in properties.items() if _of_a_listener(name)}
         self._values: dict[str, Value] = {}
         self._merge_old_names()
         for name, text in self.originals.items():
@@ -84,6 +87,7 @@ class BrokerConfig:
                 self.int("group.min.session.timeout.ms"),
                 f"at most group.max.session.timeout.ms ({self.int('group.max.session.timeout.ms')})",
             )
+        connection_counts(self, [each.name for each in self.listeners.all])
         check_consumer_groups(self.int, self.list(ASSIGNORS))
         check_rebalance_protocols(self.list(REBALANCE_PROTOCOLS))
         assert self.listeners is not None

@@ -20,8 +20,6 @@ _PROTECTING = {
     "connections.max.reauth.ms",
     "create.topic.policy.class.name",
     "delegation.token.secret.key",
-    "max.connection.creation.rate",
-    "max.connections.per.ip.overrides",
     "principal.builder.class",
     "security.providers",
     # Of Kafka's own authorizer, which reads them itself.
@@ -32,9 +30,6 @@ _PROTECTING_FAMILIES = ("sasl.", "ssl.")
 
 _PASSWORDS_OF_STORES = {"ssl.key.password", "ssl.keystore.password", "ssl.truststore.password"}
 """They guard nothing without the store that they open, whose own key protects."""
-
-_PROTECTING_OF_A_LISTENER = {"max.connections"}
-"""Served for the whole broker, and not for one listener."""
 
 _WITHOUT_EFFECT = {
     "alter.log.dirs.replication.quota.window.num",
@@ -87,7 +82,7 @@ _LISTENER_PREFIX = "listener.name."
 def protects(name: str) -> bool:
     """Tell whether Kafka would guard something by that key, and this broker does not."""
     if name.startswith(_LISTENER_PREFIX):
-        return any(protects(tail) or tail in _PROTECTING_OF_A_LISTENER for tail in _tails(name))
+        return any(protects(tail) for tail in _tails(name))
     return name in _PROTECTING or (name.startswith(_PROTECTING_FAMILIES) and name not in _PASSWORDS_OF_STORES)
 
 

@@ -19,6 +19,7 @@ from pykbroker.config import (
     group_keys,
     topic_keys,
 )
+from pykbroker.config.connection_limits import OVERRIDES, check_listener_limits, parse_overrides
 from pykbroker.config.group_keys import broker_keys_of_groups
 from pykbroker.long_work import LongWork, counted
 from pykbroker.protocol.errors import ApiError, ErrorCode
@@ -162,12 +163,14 @@ def check_broker_configs(values: Mapping[str, str], names: Sequence[str], *, clu
     """
     _check_dynamic(names, cluster_wide=cluster_wide)
     _check_served(values)
-    for key, value in values.items():
-        if key in broker_keys():
-            try:
+    try:
+        for key, value in values.items():
+            if key in broker_keys():
                 broker_keys()[key].parse(value)
-            except ConfigurationError as error:
-                raise ApiError(ErrorCode.INVALID_REQUEST, str(error)) from None
+        check_listener_limits(values)
+        parse_overrides(values.get(OVERRIDES, ""))
+    except ConfigurationError as error:
+        raise ApiError(ErrorCode.INVALID_REQUEST, str(error)) from None
 
 
 def _check_dynamic(names: Sequence[str], *, cluster_wide: bool) -> None:

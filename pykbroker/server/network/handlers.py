@@ -18,6 +18,7 @@ from pykbroker.protocol.schema import Message
 from ..runtime.fair_queue import FairShare
 from ..runtime.turns import Turn
 from .large_requests import FEW_ENTRIES, Admission
+from .request_meter import RequestMeter
 
 ListenerKind: TypeAlias = Literal["broker", "controller"]
 RequestT = TypeVar("RequestT", bound=Message)
@@ -69,6 +70,11 @@ class ConnectionState:
     """What the checks of its records, and its lookups in records, have cost."""
     long_requests: FairShare = field(default_factory=FairShare)
     """How many turns it has had for what is long."""
+
+    meter: RequestMeter | None = None
+    """Of the request in hand, where any quota is set."""
+    throttle_ms: int = 0
+    """The time for which nothing of the client is served behind the answer."""
 
     def leave(self) -> None:
         self.has_left = True

@@ -123,6 +123,8 @@ class Node:
             async with trio.open_nursery() as serving:
                 if node.broker_watch is not None:
                     await nursery.start(node.broker_watch.run)
+                for quotas in parts.connection_quotas:
+                    nursery.start_soon(quotas.run)
                 for listener in parts.controller_listeners:  # without them a quorum of several finds no leader
                     serving.start_soon(listener.serve)
                 async with _until(self._stopping.wait):
