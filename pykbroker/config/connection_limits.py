@@ -1,4 +1,4 @@
-"""How many connections there may be, and how many more in a second: of a broker, of a listener and of an address.
+"""Limits of connections: how many there may be, and how many more in a second, of a broker, a listener, an address.
 
 The keys are `max.connections`, `max.connection.creation.rate`, both also for one listener
 (`listener.name.internal.max.connections`), `max.connections.per.ip` and `max.connections.per.ip.overrides`. All of them

@@ -9,7 +9,7 @@ import math
 from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
-from pykbroker.long_work import LongWork
+from pykbroker.long_work import LongWork, portions
 from pykbroker.protocol.errors import ApiError, ErrorCode
 from pykbroker.protocol.messages.metadata_records import ClientQuotaRecord
 from pykbroker.protocol.messages.quotas import (
@@ -70,10 +70,13 @@ def alter_client_quotas(
     return [] if request.validate_only else records, AlterClientQuotasResponse(entries=rows)
 
 
-def host_names(request: AlterClientQuotasRequest) -> list[str]:
+def host_names(request: AlterClientQuotasRequest) -> LongWork[list[str]]:
     """The addresses and names of hosts whose quotas a request changes."""
-    named = (each for entry in request.entries for each in entry.entity)
-    return list(dict.fromkeys(each.entity_name for each in named if each.entity_type == IP and each.entity_name))
+    named: dict[str, None] = {}
+    for portion in portions(each for entry in request.entries for each in entry.entity):
+        named.update((each.entity_name, None) for each in portion if each.entity_type == IP and each.entity_name)
+        yield len(portion) // 4
+    return list(named)
 
 
 def _repeats_a_key(entry: AlterClientQuotasRequestEntryData) -> bool:

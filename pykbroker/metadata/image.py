@@ -83,7 +83,7 @@ class ImageChanges:
     """The changes that some records made; the keys keep the order of the records.
 
     partitions: (topic id, index) of what is new or different, without those of topics that are gone again.
-    deleted_topics: as they were at the end.
+    deleted_topics: as they were at the end. client_quotas: the entities whose quotas are others now.
     """
 
     partitions: dict[tuple[bytes, int], None] = field(default_factory=dict)
@@ -99,6 +99,11 @@ class ImageChanges:
             self.partitions or self.deleted_topics or self.configs or self.brokers or self.client_quotas or self.others
         )
 
+    @property
+    def size(self) -> int:
+        """Return how many portions of one they would make: partitions, or entities that have quotas."""
+        return max(len(self.partitions), len(self.client_quotas))
+
     def merge(self, later: ImageChanges) -> None:
         if later.deleted_topics:
             gone = later.deleted_topics
@@ -111,16 +116,16 @@ class ImageChanges:
         self.others = self.others or later.others
 
     def portions(self, partitions: int) -> Iterator[ImageChanges]:
-        """The same changes in the same order, with at most so many partitions at a time."""
-        keys = list(self.partitions)
-        for start in range(0, max(len(keys), 1), partitions):
-            first, last = start == 0, start + partitions >= len(keys)
+        """The same changes in the same order, with at most so many partitions, and as many quotas, at a time."""
+        keys, quotas = list(self.partitions), list(self.client_quotas)
+        for start in range(0, max(self.size, 1), partitions):
+            first, last = start == 0, start + partitions >= self.size
             yield ImageChanges(
                 partitions=dict.fromkeys(keys[start : start + partitions]),
                 deleted_topics=self.deleted_topics if first else {},
                 configs=self.configs if last else {},
                 brokers=self.brokers if last else {},
-                client_quotas=self.client_quotas if last else {},
+                client_quotas=dict.fromkeys(quotas[start : start + partitions]),
                 others=last and self.others,
             )
 

@@ -6,7 +6,6 @@ Kafka's counterpart is this part of `ConnectionQuotas`. Who counts connections t
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from functools import partial
 from typing import Final
 
@@ -54,10 +53,14 @@ class AddressConnectionRates:
     def is_set(self) -> bool:
         return bool(self._limits) or self._default < UNLIMITED
 
-    def set_limits(self, limits: Mapping[str, float], default: float | None) -> None:
-        """Set the quotas of addresses, and that of all others; None is no quota."""
-        self._limits = dict(limits)
-        self._default = math.inf if default is None else default
+    def set_limit(self, address: str | None, limit: float | None) -> None:
+        """Set the quota of an address, or that of all others where none is given; a limit of None is no quota."""
+        if address is None:
+            self._default = math.inf if limit is None else limit
+        elif limit is None:
+            self._limits.pop(address, None)
+        else:
+            self._limits[address] = limit
 
     def record(self, address: str, now_ms: int) -> int:
         """Count a connection, and return for how long it is to be held before it is closed; 0 lets it in.

@@ -161,13 +161,14 @@ def test_connections_beyond_the_rate_wait_no_longer_than_a_window(limit: float) 
 def test_a_refused_connection_of_an_address_does_not_count() -> None:
     rates = AddressConnectionRates(WINDOWS)
     assert not rates.is_set
-    rates.set_limits({"10.0.0.1": 1.0}, None)
+    rates.set_limit("10.0.0.1", 1.0)
     assert rates.is_set
     assert [rates.record("10.0.0.1", 0) > 0 for _ in range(14)] == [False] * 10 + [True] * 4
     assert rates._tracked.get("10.0.0.1", 0)._rate.measure(0) == 1.0
     assert rates.record("10.0.0.1", 11_000) == 0
     assert rates.record("10.0.0.2", 0) == 0
-    rates.set_limits({"10.0.0.1": UNLIMITED}, 0.1)
+    rates.set_limit("10.0.0.1", UNLIMITED)
+    rates.set_limit(None, 0.1)
     assert rates.record("10.0.0.2", 0) == 0
     assert rates.record("10.0.0.2", 0) > 0
     assert rates.record("10.0.0.1", 0) == 0
@@ -175,7 +176,7 @@ def test_a_refused_connection_of_an_address_does_not_count() -> None:
 
 def test_addresses_are_tracked_in_bounded_memory() -> None:
     rates = AddressConnectionRates(WINDOWS, most_addresses=10)
-    rates.set_limits({}, 1.0)
+    rates.set_limit(None, 1.0)
     for number in range(1_000):
         rates.record(f"10.0.{number // 250}.{number % 250}", number)
     assert len(rates._tracked) <= 10

@@ -169,12 +169,12 @@ class Connection:
 
     @property
     def is_idle(self) -> bool:
-        """Nothing of its client is in hand, and it is not on its way out."""
+        """Tell whether nothing of its client is in hand, and it is not on its way out."""
         return self._phase is _RECEIVING and not self._is_evicted
 
     @property
     def idleness(self) -> int:
-        """How many looks of `close_if_idle` have found it idle."""
+        """Return how many looks of `close_if_idle` have found it idle."""
         return self._idle_checks
 
     def note_progress(self) -> None:

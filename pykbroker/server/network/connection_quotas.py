@@ -66,14 +66,14 @@ class ConnectionQuotas:
         self._total = 0
         self._of_listener: Counter[str] = Counter()
         self._of_address: Counter[str] = Counter()
-        self._most_of_address: dict[str, int] = {}
+        self._most_of_address: dict[str | None, int] = {}
         self._rate = ConnectionRate(windows)
         self._rates = {name: ConnectionRate(windows) for name in self._listeners}
         self._rates_of_addresses = AddressConnectionRates(windows)
-        self._quotas_of_hosts: dict[str | None, float] = {}
-        """By the name that the quota has; None is the default."""
-        self._addresses: dict[str, str] = {}
+        self._quotas_of_hosts: dict[str, float] = {}
         """Of hosts that are named."""
+        self._addresses: dict[str, str] = {}
+        """Of hosts that are named, as far as they are known."""
         self._changed = Signal()
         self._hosts_changed = Signal()
         self.close_least_used: dict[str, CloseLeastUsed] = {}
@@ -91,15 +91,11 @@ class ConnectionQuotas:
                 _log.error("the limits of connections stay as they are: %s", printable(str(error)))
             else:
                 self._configure(counts)
-        has_news = False
         for entity in changes.client_quotas:
             parts = dict(entity)
             if IP in parts:
                 quotas = image.client_quotas.get(entity, _NO_QUOTAS)
                 self._set_host_quota(parts[IP], quotas.get(CONNECTION_CREATION_RATE))
-                has_news = True
-        if has_news:
-            self._resolve()
 
     def _configure(self, counts: ConnectionCounts) -> None:
         self._counts = counts
@@ -111,35 +107,43 @@ class ConnectionQuotas:
         self._relieve()
 
     def _set_host_quota(self, host: str | None, limit: float | None) -> None:
-        if limit is None:
-            self._quotas_of_hosts.pop(host, None)
-        else:
-            self._quotas_of_hosts[host] = int(limit)
+        limit = None if limit is None else int(limit)
+        address = None if host is None else canonical_address(host)
+        if host is None or address is not None:
+            self._rates_of_addresses.set_limit(address, limit)
+        elif limit is not None:
+            self._quotas_of_hosts[host] = limit
+            self._resolve()
+        elif self._quotas_of_hosts.pop(host, None) is not None and host in self._addresses:
+            self._rates_of_addresses.set_limit(self._addresses[host], None)
 
     def _resolve(self) -> None:
         """Have the limits of hosts by their addresses, as far as these are known."""
-        self._most_of_address = self._by_address(self._counts.most_of_host)
-        named = {host: limit for host, limit in self._quotas_of_hosts.items() if host is not None}
-        self._rates_of_addresses.set_limits(self._by_address(named), self._quotas_of_hosts.get(None))
+        addresses = {host: self._address(host) for host in self._counts.most_of_host}
+        limits = self._counts.most_of_host.items()
+        self._most_of_address = {addresses[host]: most for host, most in limits if addresses[host] is not None}
+        for host, limit in self._quotas_of_hosts.items():
+            if host in self._addresses:
+                self._rates_of_addresses.set_limit(self._addresses[host], limit)
         if self._unknown_hosts():
             self._hosts_changed.set()
 
-    def _by_address(self, limits: Mapping[str, float]) -> dict[str, int]:
-        addresses = ((canonical_address(host) or self._addresses.get(host), limit) for host, limit in limits.items())
-        return {address: int(limit) for address, limit in addresses if address is not None}
+    def _address(self, host: str) -> str | None:
+        return canonical_address(host) or self._addresses.get(host)
 
     def _unknown_hosts(self) -> list[str]:
-        hosts = [*self._counts.most_of_host, *(host for host in self._quotas_of_hosts if host is not None)]
-        return [host for host in dict.fromkeys(hosts) if not canonical_address(host) and host not in self._addresses]
+        return [host for host in (*self._counts.most_of_host, *self._quotas_of_hosts) if self._address(host) is None]
 
     async def run(self) -> None:
         """Find the addresses of hosts that are named, until the surrounding scope is cancelled."""
+        said: set[str] = set()
         while True:
             await self._hosts_changed.wait()
             unknown = self._unknown_hosts()
             found = await self._hosts.find(unknown)
-            if nowhere := [host for host in unknown if host not in found]:
+            if nowhere := [host for host in unknown if host not in found and host not in said]:
                 _log.warning("no address is known of %s, whose limits do not hold", printable(", ".join(nowhere)))
+            said = {host for host in unknown if host not in found}
             wanted = {*self._counts.most_of_host, *self._quotas_of_hosts}
             self._addresses = {host: each for host, each in {**self._addresses, **found}.items() if host in wanted}
             if found:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ipaddress
 import socket
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 import trio
@@ -17,6 +17,8 @@ from ..runtime.threads import OneAtATime, Threads
 
 _PATIENCE_S: Final = 5.0
 _MOST_NAMES: Final = 100
+_FEW: Final = 100
+"""Addresses that are read on the event loop."""
 
 
 def canonical_address(text: str) -> str | None:
@@ -35,16 +37,13 @@ class HostAddresses:
     def __init__(self, threads: Threads) -> None:
         self._threads = OneAtATime(threads)
 
-    async def find(self, hosts: Iterable[str]) -> dict[str, str]:
+    async def find(self, hosts: Sequence[str]) -> dict[str, str]:
         """The addresses of those that have one."""
-        found: dict[str, str] = {}
-        names: list[str] = []
-        for host in hosts:
-            address = canonical_address(host)
-            if address is None:
-                names.append(host)
-            else:
-                found[host] = address
+        if len(hosts) <= _FEW:
+            found = _literal(hosts)
+        else:
+            found = await self._threads.run(_literal, hosts)
+        names = [host for host in hosts if host not in found]
         deadline_s = trio.current_time() + _PATIENCE_S
         for name in names[:_MOST_NAMES]:
             if trio.current_time() >= deadline_s:
@@ -53,6 +52,11 @@ class HostAddresses:
             if address is not None:
                 found[name] = address
         return found
+
+
+def _literal(hosts: Iterable[str]) -> dict[str, str]:
+    """Those that are addresses themselves."""
+    return {host: address for host in hosts if (address := canonical_address(host)) is not None}
 
 
 def _look_up(name: str) -> str | None:

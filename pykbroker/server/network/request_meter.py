@@ -38,7 +38,10 @@ class ThrottledClient(Protocol):
 
 
 class RequestMeter:
-    """What one request costs its client. size_bytes: of its frame. nanos: tells how long the loop was held."""
+    """The meter of one request knows what it costs its client.
+
+    size_bytes: of its frame. nanos: tells how long the loop was held.
+    """
 
     __slots__ = (
         "_clock",

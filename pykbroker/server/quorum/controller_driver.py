@@ -198,7 +198,7 @@ class ControllerDriver:
         return response
 
     async def _unknown_hosts(self, request: AlterClientQuotasRequest) -> frozenset[str]:
-        named = host_names(request)
+        named = await Turn(self._long).through(host_names(request))
         return frozenset(named) - (await self._hosts.find(named)).keys() if named else frozenset()
 
     def _mutation_quota(

@@ -170,7 +170,7 @@ class MetadataPublisher:
             if self._prepare is not None and (portion.partitions or portion.deleted_topics):
                 await self._prepare(self.image, portion)
             self._publish(portion)
-            if len(changes.partitions) > PARTITIONS_AT_ONCE:
+            if changes.size > PARTITIONS_AT_ONCE:
                 await trio.lowlevel.checkpoint()
         self._tell()
 
