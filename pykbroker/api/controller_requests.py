@@ -22,4 +22,4 @@ async def submit(context: RequestContext[ClusterNode], request: Message) -> Any:
         return await node.controller_channel.forward(context, request)
     if node.controller is None or not node.controller.is_active:
         return await context.turn.through(error_response(request, ApiError(ErrorCode.NOT_CONTROLLER)))
-    return await node.controller.submit(request, until_applied=False)
+    return await node.controller.submit(request, until_applied=False, client=context)

@@ -24,7 +24,7 @@ from pykbroker.protocol.messages.fetch import (
     PartitionData,
     SnapshotId,
 )
-from pykbroker.replication.fetch_session import MOST_PARTITIONS_OF_ONE, FetchAnswer
+from pykbroker.replication.fetch_session import MOST_PARTITIONS_OF_ONE, FetchAnswer, PartitionAnswers
 from pykbroker.replication.isr import NO_BROKER_EPOCH
 from pykbroker.replication.reads import FetchIsolation, FetchParams, FetchPartitionData
 from pykbroker.replication.session_watch import SessionWatch
@@ -47,6 +47,8 @@ _FETCH_FROM_FOLLOWER_SINCE = 11
 _CURRENT_LEADER_SINCE = 16
 _PORTION: Final = 100
 _STEPS_OF_ANSWER: Final = 3
+_BYTES_OF_ANSWER: Final = 20
+_BYTES_OF_PARTITION: Final = 60
 _READ_UNCOMMITTED = 0
 _READ_COMMITTED = 1
 
@@ -76,6 +78,8 @@ async def fetch(context: RequestContext[Broker], request: FetchRequest) -> Fetch
     is_follower = params.replica_id >= 0
     if is_follower:
         context.turn = Turn(broker.replica_turns, context.connection.long_requests)
+        if context.connection.meter is not None:
+            context.connection.meter.exempt()
     names, now_ms = broker.partitions.topic_name, broker.clock.monotonic_ms()
     session = await context.turn.through(
         broker.fetch_sessions.new_context_in_portions(request, version, names, now_ms, from_follower=is_follower)
@@ -89,6 +93,8 @@ async def fetch(context: RequestContext[Broker], request: FetchRequest) -> Fetch
     answers = await delayed.answers(session)
     if is_follower:
         await reads.note_sent(answers)
+    elif (meter := context.connection.meter) is not None and meter.holds_back(_size_bytes(answers)):
+        return await _response(context, session.throttled())
     answer = await context.turn.through(session.finish_in_portions(answers, broker.clock.monotonic_ms()))
     return await _response(context, answer)
 
@@ -110,6 +116,8 @@ def _params(context: RequestContext[Broker], request: FetchRequest) -> FetchPara
     else:
         replica_id, replica_epoch = request.replica_id, NO_BROKER_EPOCH
     max_bytes = min(request.max_bytes, context.node.config.int("fetch.max.bytes"))
+    if replica_id < 0 and (meter := context.connection.meter) is not None:
+        max_bytes = int(min(max_bytes, meter.most_fetched_at_once()))
     return FetchParams(
         replica_id,
         replica_epoch,
@@ -121,6 +129,12 @@ def _params(context: RequestContext[Broker], request: FetchRequest) -> FetchPara
         replica_id >= 0 or version < _FETCH_FROM_FOLLOWER_SINCE,
         context.number,
     )
+
+
+def _size_bytes(answers: PartitionAnswers) -> int:
+    """The size of an answer, about: records are counted, and what is around them is estimated."""
+    sizes = [data.records_size for _, data in answers if data.records_size]
+    return _BYTES_OF_ANSWER + sum(sizes) + _BYTES_OF_PARTITION * len(sizes)
 
 
 class _Sessions:

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from .authorizer import EARLY_START_LISTENERS, OF_THE_AUTHORIZER, authorizer_config
 from .broker_keys import broker_keys
+from .connection_limits import connection_counts
 from .consumer_groups import ASSIGNORS, REBALANCE_PROTOCOLS, check_consumer_groups, check_rebalance_protocols
 from .keys import ConfigKey, InvalidValue, Value
 from .listener_keys import check_client_auth, check_listeners_exist, is_of_a_listener, listener_prefix
@@ -100,6 +101,7 @@ class BrokerConfig:
                 self.int("group.min.session.timeout.ms"),
                 f"at most group.max.session.timeout.ms ({self.int('group.max.session.timeout.ms')})",
             )
+        connection_counts(self, [each.name for each in self.listeners.all])
         check_consumer_groups(self.int, self.list(ASSIGNORS))
         check_rebalance_protocols(self.list(REBALANCE_PROTOCOLS))
         check_listeners_exist(self.given, self.listeners.known_names)

@@ -19,8 +19,6 @@ _PROTECTING = {
     "config.providers",  # values may be names of secrets that nobody looks up
     "create.topic.policy.class.name",
     "delegation.token.secret.key",
-    "max.connection.creation.rate",
-    "max.connections.per.ip.overrides",
     "principal.builder.class",
     "security.providers",
 }
@@ -36,15 +34,10 @@ _SERVED_FROM_THE_START = {
 }
 """They protect and are read from the file; a change at run time would have no effect, and is refused."""
 
-_PROTECTING_OF_A_LISTENER = {"max.connections"}
-"""Served for the whole broker, and not for one listener."""
-
 _WITHOUT_EFFECT = {
     "alter.log.dirs.replication.quota.window.num",
     "alter.log.dirs.replication.quota.window.size.seconds",
     "background.threads",
-    "controller.quota.window.num",
-    "controller.quota.window.size.seconds",
     "controller.socket.timeout.ms",
     "delegation.token.expiry.check.interval.ms",
     "delegation.token.expiry.time.ms",
@@ -63,8 +56,6 @@ _WITHOUT_EFFECT = {
     "offsets.topic.compression.codec",
     "producer.purgatory.purge.interval.requests",
     "queued.max.requests",
-    "quota.window.num",
-    "quota.window.size.seconds",
     "replica.alter.log.dirs.io.max.bytes.per.second",
     "replica.socket.receive.buffer.bytes",
     "server.max.startup.time.ms",
@@ -90,7 +81,7 @@ _FAMILIES_WITHOUT_EFFECT = (
 def protects(name: str, *, at_run_time: bool = False) -> bool:
     """Tell whether Kafka would guard something by that key, and this broker does not."""
     if is_of_a_listener(name):
-        return any(protects(tail, at_run_time=at_run_time) or tail in _PROTECTING_OF_A_LISTENER for tail in tails(name))
+        return any(protects(tail, at_run_time=at_run_time) for tail in tails(name))
     if name in _SERVED_FROM_THE_START:
         return at_run_time
     return name in _PROTECTING or name.startswith(_PROTECTING_FAMILIES)

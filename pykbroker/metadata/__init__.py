@@ -8,6 +8,7 @@ The image, on every node:
 - `partition_state`: one partition, as a value.
 - `registrations`: the nodes of the cluster.
 - `records`: the bytes of a record.
+- `client_quota_records`: quotas of clients as records.
 - `unsupported_records`: records that are kept and not served.
 - `scram_records`: SCRAM credentials and their records.
 - `scram_arguments`: the users of a new cluster, as `format --add-scram` names them.
@@ -43,6 +44,8 @@ The controller:
 - `legacy_configs`: AlterConfigs.
 - `min_isr`: min.insync.replicas where eligible leader replicas are kept.
 - `feature_updates`: UpdateFeatures.
+- `client_quotas`: AlterClientQuotas.
+- `request_context`: what the rules are told of a request besides itself.
 - `producer_ids`: AllocateProducerIds.
 - `scram_credentials`: AlterUserScramCredentials and DescribeUserScramCredentials.
 """

@@ -21,6 +21,7 @@ from pykbroker.config import (
     key_of_listener,
     topic_keys,
 )
+from pykbroker.config.connection_limits import OVERRIDES, check_listener_limits, parse_overrides
 from pykbroker.config.group_keys import broker_keys_of_groups
 from pykbroker.long_work import LongWork, counted
 from pykbroker.protocol.errors import ApiError, ErrorCode
@@ -167,17 +168,19 @@ def check_broker_configs(values: Mapping[str, str], names: Sequence[str], *, clu
     _check_dynamic(names, cluster_wide=cluster_wide)
     _check_security_keys(values)
     _check_served(values)
-    for name, value in values.items():
-        key = key_of_listener(name) if is_of_a_listener(name) else broker_keys().get(name)
-        if key is not None:
-            try:
+    try:
+        for name, value in values.items():
+            key = key_of_listener(name) if is_of_a_listener(name) else broker_keys().get(name)
+            if key is not None:
                 key.parse(value)
-            except ConfigurationError as error:
-                raise ApiError(ErrorCode.INVALID_REQUEST, str(error)) from None
+        check_listener_limits(values)
+        parse_overrides(values.get(OVERRIDES, ""))
+    except ConfigurationError as error:
+        raise ApiError(ErrorCode.INVALID_REQUEST, str(error)) from None
 
 
 def _check_security_keys(values: Mapping[str, str]) -> None:
-    """Of `ssl.*`, the stores of one listener can be replaced at run time, and nothing else."""
+    """Refuse `ssl.*` but for the stores of one listener, which can be replaced at run time."""
     changed = [broker_keys()[name] for name in values if name.startswith("ssl.") and name in broker_keys()]
     changed = [key for key in changed if key.update == "broker"]
     stores = [key.name for key in changed if key.name.startswith(SSL_STORES)]

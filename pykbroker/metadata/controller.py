@@ -30,6 +30,7 @@ from pykbroker.protocol.messages.brokers import (
 from pykbroker.protocol.messages.configs import AlterConfigsRequest, IncrementalAlterConfigsRequest
 from pykbroker.protocol.messages.log_dirs import AssignReplicasToDirsRequest
 from pykbroker.protocol.messages.metadata_records import AbortTransactionRecord
+from pykbroker.protocol.messages.quotas import AlterClientQuotasRequest, EntityData
 from pykbroker.protocol.messages.reassignments import (
     AlterPartitionReassignmentsRequest,
     ElectLeadersRequest,
@@ -50,6 +51,7 @@ from . import (
     access_control,
     alter_partition,
     brokers,
+    client_quotas,
     configs,
     directory_assignments,
     elect_leaders,
@@ -69,6 +71,7 @@ from .election_rounds import ElectionRounds
 from .error_responses import error_response
 from .features import bootstrap_transaction, check_feature_levels
 from .image import MetadataImage
+from .request_context import NO_CONTEXT, ControllerRequestContext
 
 _MOST_NAMED: Final = 500
 
@@ -125,24 +128,39 @@ class Controller:
         self._state.sessions.start([], 0)
         self._rounds.stop()
 
-    def handle(self, request: Message, token: Token, now_ms: int, *, error: ApiError | None = None) -> Result[Message]:
+    def handle(
+        self,
+        request: Message,
+        token: Token,
+        now_ms: int,
+        *,
+        error: ApiError | None = None,
+        context: ControllerRequestContext = NO_CONTEXT,
+    ) -> Result[Message]:
         """`handle_in_turns`, all in one."""
-        return whole(self.handle_in_turns(request, token, now_ms, error=error))
+        return whole(self.handle_in_turns(request, token, now_ms, error=error, context=context))
 
     def handle_in_turns(
-        self, request: Message, token: Token, now_ms: int, *, error: ApiError | None = None
+        self,
+        request: Message,
+        token: Token,
+        now_ms: int,
+        *,
+        error: ApiError | None = None,
+        context: ControllerRequestContext = NO_CONTEXT,
     ) -> LongWork[Result[Message]]:
         """Every request gets a response, be it one with an error code. `now_ms` is monotonic.
 
         Until the records of the result are replayed, the controller must be asked for nothing else.
-        error: why nothing is done of a piece of a larger request (`policy_violation`).
+        error: why nothing is done of a piece of a larger request (`policy_violation`). context: what a client's request
+        is told beside it; all pieces of one have the same.
         """
         self._now_ms = now_ms
         error = error or (yield from self.policy_violation(request))
         if error is not None and not isinstance(request, CreateTopicsRequest):
             response = yield from error_response(request, error)
             return Result([], [Completion(token, response)], "")
-        records, response, cause = yield from self._handle(request, now_ms, error)
+        records, response, cause = yield from self._handle(request, now_ms, error, context)
         return Result(records, [Completion(token, response)], cause)
 
     def policy_violation(self, request: Message) -> LongWork[ApiError | None]:
@@ -150,19 +168,19 @@ class Controller:
         return request_pieces.policy_violation(self._state, request)
 
     def _handle(
-        self, request: Message, now_ms: int, error: ApiError | None
+        self, request: Message, now_ms: int, error: ApiError | None, context: ControllerRequestContext
     ) -> LongWork[tuple[Sequence[Message], Message, str]]:
-        state = self._state
+        state, changes = self._state, context.partition_changes(now_ms)
         match request:
             case CreateTopicsRequest():
                 names = _listed(topic.name for topic in request.topics)
-                return *(yield from topics.create_topics(state, request, error)), f"CreateTopics {names}"
+                return *(yield from topics.create_topics(state, request, error, changes)), f"CreateTopics {names}"
             case DeleteTopicsRequest():
                 names = _listed(chain(request.topic_names, map(_shown, request.topics)))
-                return *(yield from topics.delete_topics(state, request)), f"DeleteTopics {names}"
+                return *(yield from topics.delete_topics(state, request, changes)), f"DeleteTopics {names}"
             case CreatePartitionsRequest():
                 names = _listed(topic.name for topic in request.topics)
-                return *(yield from topics.create_partitions(state, request)), f"CreatePartitions {names}"
+                return *(yield from topics.create_partitions(state, request, changes)), f"CreatePartitions {names}"
             case IncrementalAlterConfigsRequest():
                 names = _listed(resource.resource_name or "of all brokers" for resource in request.resources)
                 cause = f"IncrementalAlterConfigs {names}"
@@ -176,6 +194,10 @@ class Controller:
             case DeleteAclsRequest():
                 cause = f"DeleteAcls by {len(request.filters)} filters"
                 return *(yield from access_control.delete_acls(state, request)), cause
+            case AlterClientQuotasRequest():
+                names = _listed("/".join(map(_shown_part, entry.entity)) for entry in request.entries)
+                hosts, cause = context.unknown_hosts, f"AlterClientQuotas {names}"
+                return *(yield from client_quotas.alter_client_quotas(state, request, hosts)), cause
             case UpdateFeaturesRequest():
                 names = ", ".join(f"{each.feature} to {each.max_version_level}" for each in request.feature_updates)
                 return *feature_updates.update_features(state, request), f"UpdateFeatures {names}"
@@ -256,6 +278,10 @@ class Controller:
 
 def _shown(topic: DeleteTopicState) -> str:
     return uuid_to_text(topic.topic_id) if topic.name is None else topic.name
+
+
+def _shown_part(part: EntityData) -> str:
+    return f"{part.entity_type} {'<default>' if part.entity_name is None else part.entity_name}"
 
 
 def _listed(names: Iterable[str]) -> str:

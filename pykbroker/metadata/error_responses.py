@@ -45,6 +45,11 @@ from pykbroker.protocol.messages.configs import (
 )
 from pykbroker.protocol.messages.log_dirs import AssignReplicasToDirsRequest, AssignReplicasToDirsResponse
 from pykbroker.protocol.messages.quorum import DescribeQuorumRequest, DescribeQuorumResponse
+from pykbroker.protocol.messages.quotas import (
+    AlterClientQuotasRequest,
+    AlterClientQuotasResponse,
+    AlterClientQuotasResponseEntryData,
+)
 from pykbroker.protocol.messages.reassignments import (
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,
@@ -112,6 +117,11 @@ def error_response(request: Message, error: ApiError) -> LongWork[Message]:
             return CreateAclsResponse(results=[of(AclCreationResult)] * len(request.creations))
         case DeleteAclsRequest():
             return DeleteAclsResponse(filter_results=[of(DeleteAclsFilterResult)] * len(request.filters))
+        case AlterClientQuotasRequest():
+            entries = yield from each_of(
+                request.entries, lambda entry: of(AlterClientQuotasResponseEntryData, entity=entry.entity)
+            )
+            return AlterClientQuotasResponse(entries=entries)
         case ElectLeadersRequest():
             return (yield from elect_leaders.error_response(request, error))
         case AlterUserScramCredentialsRequest():

@@ -18,6 +18,7 @@ from pykbroker.protocol.messages.metadata_records import (
     BeginTransactionRecord,
     BrokerRegistrationChangeRecord,
     ClearElrRecord,
+    ClientQuotaRecord,
     ConfigRecord,
     EndTransactionRecord,
     FeatureLevelRecord,
@@ -35,14 +36,16 @@ from pykbroker.protocol.messages.metadata_records import (
     UserScramCredentialRecord,
 )
 from pykbroker.protocol.schema import Message
+from pykbroker.quotas.entities import ClientQuotaEntity
 from pykbroker.security.acls.entry import AccessControlEntry
 from pykbroker.security.sasl.scram_credential import ScramCredential
 
 from .acl_records import entry_of, record_of
+from .client_quota_records import quota_records
 from .partition_state import PartitionState
 from .registrations import BrokerRegistration, ControllerRegistration
 from .scram_records import scram_credential, scram_record
-from .unsupported_records import RecordKey, client_quotas, keep, kinds, security_records
+from .unsupported_records import RecordKey, keep, kinds, security_records
 
 METADATA_VERSION = "metadata.version"
 
@@ -55,6 +58,7 @@ ConfigResource = tuple[int, str]
 """Type and name of what is configured; the broker named "" is every broker."""
 
 _NO_CONFIGS: Mapping[str, str] = {}
+_NO_QUOTAS: Mapping[str, float] = {}
 
 
 class InconsistentMetadata(Exception):
@@ -88,25 +92,34 @@ class ImageChanges:
     """The changes that some records made; the keys keep the order of the records.
 
     partitions: (topic id, index) of what is new or different, without those of topics that are gone again.
-    deleted_topics: as they were at the end. acls: the ids of entries that were added, changed or removed, each with
-    what it said before, None where it was not there.
+    deleted_topics: as they were at the end. client_quotas: the entities whose quotas are others now. acls: the ids of
+    entries that were added, changed or removed, each with what it said before, None where it was not there.
     """
 
     partitions: dict[tuple[bytes, int], None] = field(default_factory=dict)
     deleted_topics: dict[bytes, TopicState] = field(default_factory=dict)
     configs: dict[ConfigResource, None] = field(default_factory=dict)
     brokers: dict[int, None] = field(default_factory=dict)
+    client_quotas: dict[ClientQuotaEntity, None] = field(default_factory=dict)
     acls: dict[bytes, AccessControlEntry | None] = field(default_factory=dict)
     others: bool = False
     """Features, producer ids, controllers, SCRAM credentials."""
 
     def __bool__(self) -> bool:
-        return bool(self.partitions or self.deleted_topics or self.configs or self.brokers or self.acls or self.others)
+        return bool(
+            self.partitions
+            or self.deleted_topics
+            or self.configs
+            or self.brokers
+            or self.client_quotas
+            or self.acls
+            or self.others
+        )
 
     @property
     def size(self) -> int:
-        """Return how many portions of one they would make: partitions, or entries of access control lists."""
-        return max(len(self.partitions), len(self.acls))
+        """Return how many portions of one they would make: partitions, entities that have quotas, or ACLs."""
+        return max(len(self.partitions), len(self.client_quotas), len(self.acls))
 
     def merge(self, later: ImageChanges) -> None:
         if later.deleted_topics:
@@ -116,13 +129,14 @@ class ImageChanges:
         self.deleted_topics.update(later.deleted_topics)
         self.configs.update(later.configs)
         self.brokers.update(later.brokers)
+        self.client_quotas.update(later.client_quotas)
         for acl_id, before in later.acls.items():
             self.acls.setdefault(acl_id, before)
         self.others = self.others or later.others
 
     def portions(self, partitions: int) -> Iterator[ImageChanges]:
-        """The same changes in the same order, with at most so many partitions, and as many ACLs, at a time."""
-        keys, acls = list(self.partitions), iter(self.acls.items())
+        """The same changes in the same order, with at most so many partitions, quotas and ACLs at a time."""
+        keys, quotas, acls = list(self.partitions), list(self.client_quotas), iter(self.acls.items())
         for start in range(0, max(self.size, 1), partitions):
             first, last = start == 0, start + partitions >= self.size
             yield ImageChanges(
@@ -131,6 +145,7 @@ class ImageChanges:
                 deleted_topics=self.deleted_topics if first else {},
                 configs=self.configs if last else {},
                 brokers=self.brokers if last else {},
+                client_quotas=dict.fromkeys(quotas[start : start + partitions]),
                 others=last and self.others,
             )
 
@@ -153,6 +168,7 @@ class MetadataImage:
         self._topics_by_id: dict[bytes, TopicState] = {}
         self._brokers: dict[int, BrokerRegistration] = {}
         self._configs: dict[ConfigResource, dict[str, str]] = {}
+        self._client_quotas: dict[ClientQuotaEntity, Mapping[str, float]] = {}
         self._acls: dict[bytes, AccessControlEntry] = {}
         self._scram_credentials: dict[tuple[int, str], ScramCredential] = {}
         self._unsupported: dict[RecordKey, Message] = {}
@@ -174,6 +190,11 @@ class MetadataImage:
     @property
     def configs(self) -> Mapping[ConfigResource, Mapping[str, str]]:
         return self._configs
+
+    @property
+    def client_quotas(self) -> Mapping[ClientQuotaEntity, Mapping[str, float]]:
+        """The quotas of each entity that has some, by their keys (KIP-546)."""
+        return self._client_quotas
 
     @property
     def acls(self) -> Mapping[bytes, AccessControlEntry]:
@@ -259,6 +280,7 @@ class MetadataImage:
             self._brokers,
             self.controllers,
             self._configs,
+            self._client_quotas,
             self._scram_credentials,
             self.features,
             self.next_producer_id,
@@ -284,7 +306,8 @@ class MetadataImage:
         for (type_, name), configs in self._configs.items():
             for key, value in configs.items():
                 yield ConfigRecord(resource_type=type_, resource_name=name, name=key, value=value)
-        yield from client_quotas(self._unsupported)
+        for entity, quotas in self._client_quotas.items():
+            yield from quota_records(entity, quotas)
         if self.next_producer_id:
             yield ProducerIdsRecord(broker_id=-1, broker_epoch=-1, next_producer_id=self.next_producer_id)
         for acl_id, entry in self._acls.items():
@@ -338,6 +361,7 @@ class MetadataImage:
             self._topics_by_id = dict(self._topics_by_id)
             self._brokers = dict(self._brokers)
             self._configs = dict(self._configs)
+            self._client_quotas = dict(self._client_quotas)
             self._acls = dict(self._acls)
             self._scram_credentials = dict(self._scram_credentials)
             self._unsupported = dict(self._unsupported)
@@ -395,6 +419,19 @@ class MetadataImage:
         else:
             self._configs.pop(resource, None)
         changes.configs[resource] = None
+
+    def _client_quota(self, record: ClientQuotaRecord, changes: ImageChanges) -> None:
+        entity = frozenset({each.entity_type: each.entity_name for each in record.entity}.items())
+        quotas = dict(self._client_quotas.get(entity, _NO_QUOTAS))
+        if record.remove:
+            quotas.pop(record.key, None)
+        else:
+            quotas[record.key] = record.value
+        if quotas:
+            self._client_quotas[entity] = quotas
+        else:
+            self._client_quotas.pop(entity, None)
+        changes.client_quotas[entity] = None
 
     def _register_broker(self, record: RegisterBrokerRecord, changes: ImageChanges) -> None:
         self._brokers[record.broker_id] = BrokerRegistration.from_record(record)
@@ -473,6 +510,7 @@ _APPLY: dict[type[Message], Callable[[MetadataImage, Any, ImageChanges], None]] 
     PartitionChangeRecord: MetadataImage._partition_change,
     RemoveTopicRecord: MetadataImage._remove_topic,
     ConfigRecord: MetadataImage._config,
+    ClientQuotaRecord: MetadataImage._client_quota,
     RegisterBrokerRecord: MetadataImage._register_broker,
     BrokerRegistrationChangeRecord: MetadataImage._change_broker,
     UnregisterBrokerRecord: MetadataImage._unregister_broker,

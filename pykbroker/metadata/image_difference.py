@@ -24,6 +24,9 @@ def difference(old: MetadataImage, new: MetadataImage) -> ImageChanges:
     for broker_id in [*old.brokers, *new.brokers]:
         if old.brokers.get(broker_id) != new.brokers.get(broker_id):
             changes.brokers[broker_id] = None
+    for entity in [*old.client_quotas, *new.client_quotas]:
+        if old.client_quotas.get(entity) != new.client_quotas.get(entity):
+            changes.client_quotas[entity] = None
     for acl_id in [*old.acls, *new.acls]:
         if old.acls.get(acl_id) != new.acls.get(acl_id):
             changes.acls[acl_id] = old.acls.get(acl_id)

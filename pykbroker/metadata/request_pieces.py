@@ -16,6 +16,7 @@ from typing import Any, Final
 from pykbroker.long_work import LongWork, portions
 from pykbroker.protocol.errors import ApiError, ErrorCode
 from pykbroker.protocol.messages.configs import AlterConfigsRequest, IncrementalAlterConfigsRequest
+from pykbroker.protocol.messages.quotas import AlterClientQuotasRequest
 from pykbroker.protocol.messages.scram_credentials import AlterUserScramCredentialsRequest
 from pykbroker.protocol.messages.topics import (
     CreatableTopic,
@@ -149,6 +150,9 @@ def policy_violation(state: ControllerState, request: Message) -> LongWork[ApiEr
             return too_many_records() if max(added, len(request.topics)) > MAX_RECORDS else None
         case IncrementalAlterConfigsRequest() | AlterConfigsRequest():
             changes = yield from _sum(partial(_changes, state), request.resources)
+            return too_many_records() if changes > MAX_RECORDS else None
+        case AlterClientQuotasRequest():
+            changes = yield from _sum(lambda entry: len(entry.ops), request.entries)
             return too_many_records() if changes > MAX_RECORDS else None
         case AlterUserScramCredentialsRequest():
             return too_many_records() if len(request.deletions) + len(request.upsertions) > MAX_RECORDS else None

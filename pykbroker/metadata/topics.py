@@ -44,6 +44,7 @@ from .image import TOPIC_RESOURCE, TopicState
 from .partition_state import PartitionState
 from .placement import place_partitions
 from .registrations import BrokerRegistration
+from .request_context import PartitionChanges, unlimited
 from .request_pieces import MAX_PARTITIONS, TOO_MANY_PARTITIONS
 from .topic_names import CLUSTER_METADATA_TOPIC, NameCollisions, invalid_reason
 
@@ -57,7 +58,10 @@ _STEPS_PER_DELETION: Final = 4
 
 
 def create_topics(
-    state: ControllerState, request: CreateTopicsRequest, error_of_the_whole: ApiError | None = None
+    state: ControllerState,
+    request: CreateTopicsRequest,
+    error_of_the_whole: ApiError | None = None,
+    changes: PartitionChanges = unlimited,
 ) -> LongWork[tuple[list[Message], CreateTopicsResponse]]:
     times = yield from counted(topic.name for topic in request.topics)
     records: list[Message] = []
@@ -74,7 +78,7 @@ def create_topics(
             yield _STEPS_PER_ERROR
             continue
         try:
-            created, result = yield from _create_topic(state, layers, collisions, topic)
+            created, result = yield from _create_topic(state, layers, collisions, topic, changes)
             records += created
         except ApiError as error:
             result = _not_created(topic.name, error)
@@ -93,11 +97,16 @@ def _not_created(name: str, error: ApiError) -> CreatableTopicResult:
 
 
 def _create_topic(
-    state: ControllerState, layers: BrokerLayers, collisions: NameCollisions, topic: CreatableTopic
+    state: ControllerState,
+    layers: BrokerLayers,
+    collisions: NameCollisions,
+    topic: CreatableTopic,
+    changes: PartitionChanges,
 ) -> LongWork[tuple[list[Message], CreatableTopicResult]]:
     _check_new_name(state, collisions, topic.name)
     configs = _check_configs(layers, topic)
     replicas = yield from (_assigned(state, topic) if topic.assignments else _placed(state, topic))
+    changes(len(replicas))
     topic_id = _new_topic_id(state)
     records: list[Message] = [TopicRecord(name=topic.name, topic_id=topic_id)]
     config_records = [
@@ -264,7 +273,7 @@ def _partition_record(state: ControllerState, topic_id: bytes, index: int, repli
 
 
 def create_partitions(
-    state: ControllerState, request: CreatePartitionsRequest
+    state: ControllerState, request: CreatePartitionsRequest, changes: PartitionChanges = unlimited
 ) -> LongWork[tuple[list[Message], CreatePartitionsResponse]]:
     times = yield from counted(topic.name for topic in request.topics)
     results = [
@@ -280,7 +289,7 @@ def create_partitions(
             yield _STEPS_PER_REPETITION
             continue
         try:
-            records += yield from _create_partitions(state, topic)
+            records += yield from _create_partitions(state, topic, changes)
             results.append(CreatePartitionsTopicResult(name=topic.name))
         except ApiError as error:
             results.append(
@@ -289,7 +298,9 @@ def create_partitions(
     return [] if request.validate_only else records, CreatePartitionsResponse(results=results)
 
 
-def _create_partitions(state: ControllerState, wanted: CreatePartitionsTopic) -> LongWork[list[PartitionRecord]]:
+def _create_partitions(
+    state: ControllerState, wanted: CreatePartitionsTopic, changes: PartitionChanges
+) -> LongWork[list[PartitionRecord]]:
     topic = state.image.topic(wanted.name)
     if topic is None:
         raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
@@ -305,15 +316,16 @@ def _create_partitions(state: ControllerState, wanted: CreatePartitionsTopic) ->
         raise ApiError(ErrorCode.INVALID_PARTITIONS, reason)
     if added > MAX_PARTITIONS:
         raise ApiError(ErrorCode.POLICY_VIOLATION, TOO_MANY_PARTITIONS)
-    replicas = yield from _replicas_of_added(state, topic, wanted, added)
+    replicas = yield from _replicas_of_added(state, topic, wanted, added, changes)
     return (yield from _partition_records(state, topic.topic_id, len(topic.partitions), replicas))
 
 
 def _replicas_of_added(
-    state: ControllerState, topic: TopicState, wanted: CreatePartitionsTopic, added: int
+    state: ControllerState, topic: TopicState, wanted: CreatePartitionsTopic, added: int, changes: PartitionChanges
 ) -> LongWork[list[list[int]]]:
     factor = len(topic.partitions[0].replicas)
     if wanted.assignments is None:
+        changes(added)
         return (yield from _place(state, added, factor))
     if len(wanted.assignments) != added:
         reason = (
@@ -321,6 +333,7 @@ def _replicas_of_added(
             "were specified."
         )
         raise ApiError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, reason)
+    changes(added)
     replicas = [list(each.broker_ids) for each in wanted.assignments]
     for index, each in enumerate(replicas):
         _check_assignment(state, len(topic.partitions) + index, each, factor)
@@ -329,7 +342,7 @@ def _replicas_of_added(
 
 
 def delete_topics(
-    state: ControllerState, request: DeleteTopicsRequest
+    state: ControllerState, request: DeleteTopicsRequest, changes: PartitionChanges = unlimited
 ) -> LongWork[tuple[list[Message], DeleteTopicsResponse]]:
     """Topics by name up to version 5 of the request, by name or id from version 6 on."""
     wanted = request.topics or [DeleteTopicState(name=name) for name in request.topic_names]
@@ -344,6 +357,7 @@ def delete_topics(
     for each in (yield from _without_repetition(wanted)):
         try:
             topic = _topic_to_delete(state, each, names, ids)
+            changes(len(topic.partitions))
             records.append(RemoveTopicRecord(topic_id=topic.topic_id))
             deleted.append(DeletableTopicResult(name=topic.name, topic_id=topic.topic_id))
         except ApiError as error:

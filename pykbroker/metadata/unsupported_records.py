@@ -1,4 +1,4 @@
-"""Metadata records that are kept but not served: client quotas and delegation tokens.
+"""Metadata records that are kept but not served: delegation tokens.
 
 A directory that Apache Kafka wrote may hold such records. They mean nothing to this node, but a snapshot takes the
 place of the log and must not lose them: the latest record of each entity is kept as it came.
@@ -10,7 +10,6 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from pykbroker.protocol.messages.metadata_records import (
-    ClientQuotaRecord,
     DelegationTokenRecord,
     RemoveDelegationTokenRecord,
 )
@@ -20,7 +19,6 @@ RecordKey = tuple[type[Message], object]
 """The entity that a record describes: the type of its record and its key."""
 
 _NAMES: Final[dict[type[Message], str]] = {
-    ClientQuotaRecord: "client quotas",
     DelegationTokenRecord: "delegation tokens",
 }
 
@@ -28,17 +26,10 @@ _NAMES: Final[dict[type[Message], str]] = {
 def keep(kept: dict[RecordKey, Message], record: Message) -> None:
     """Keep the next record of the log, or remove what it removes. Records of other types are passed over."""
     match record:
-        case ClientQuotaRecord():
-            entity = frozenset((part.entity_type, part.entity_name) for part in record.entity)
-            _put(kept, (ClientQuotaRecord, (entity, record.key)), None if record.remove else record)
         case DelegationTokenRecord():
             _put(kept, (DelegationTokenRecord, record.token_id), record)
         case RemoveDelegationTokenRecord():
             _put(kept, (DelegationTokenRecord, record.token_id), None)
-
-
-def client_quotas(kept: Mapping[RecordKey, Message]) -> Iterator[Message]:
-    return _of_type(kept, ClientQuotaRecord)
 
 
 def security_records(kept: Mapping[RecordKey, Message]) -> Iterator[Message]:

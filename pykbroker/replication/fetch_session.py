@@ -117,6 +117,10 @@ class FetchContext(Protocol):
         """Do the same for many answers, in `finish`'s place; yields the size of each portion."""
         ...
 
+    def throttled(self) -> FetchAnswer:
+        """The answer without partitions, in `finish`'s place: what was read is not for the client now."""
+        ...
+
 
 @dataclass(slots=True, eq=False)
 class FetchSession:
@@ -201,6 +205,10 @@ class _ContextInPortions(ABC):
 
     def finish(self, answers: PartitionAnswers, now_ms: int) -> FetchAnswer:
         return whole(self.finish_in_portions(answers, now_ms))
+
+    def throttled(self) -> FetchAnswer:
+        """No session is opened for it."""
+        return FetchAnswer(ErrorCode.NONE, INVALID_SESSION_ID)
 
 
 @dataclass(slots=True, eq=False)
@@ -324,6 +332,10 @@ class IncrementalContext(_ContextInPortions):
         if session.watch is not None:
             session.watch.answered(given)
         return FetchAnswer(ErrorCode.NONE, session.id, changed)
+
+    def throttled(self) -> FetchAnswer:
+        error = ErrorCode.INVALID_FETCH_SESSION_EPOCH if self.is_overtaken else ErrorCode.NONE
+        return FetchAnswer(error, self.session.id)
 
 
 @dataclass(slots=True, eq=False)

@@ -31,11 +31,14 @@ from pykbroker.protocol.messages.metadata_records import (
 )
 from pykbroker.protocol.records.batch import Record, encode_batch
 from pykbroker.protocol.schema import Message
+from pykbroker.quotas.client_quotas import ClientQuotas
+from pykbroker.quotas.rate import QuotaWindows
 from pykbroker.replication.fetch_session import FetchSessionCache
 from pykbroker.replication.partition import Partition
 from pykbroker.server.coordinators.group_coordinator import GroupCoordinator
 from pykbroker.server.network.handlers import ConnectionState, HandlerTable, RequestContext
 from pykbroker.server.node.broker import Broker
+from pykbroker.server.node.client_quotas import QuotasOfImage
 from pykbroker.server.node.composition.replicas import replica_manager
 from pykbroker.server.node.composition.transactions import node_transactions
 from pykbroker.sim.clock import EPOCH_MS
@@ -142,6 +145,7 @@ class ApiNode:
         self.rng = random.Random(node_id)
         self.network = network or SimulatedNetwork(self.rng)
         self.clock = VirtualClock()
+        self.client_quotas = ClientQuotas(QuotaWindows(), QuotaWindows())
         self.image = MetadataImage()
         for log_dir in self.config.log_dirs:
             format_directory(self.disk, log_dir, cluster_id="test", node_id=node_id, rng=self.rng)
@@ -203,6 +207,7 @@ class ApiNode:
             broker_watch=None,
             image_conditions=cast(Any, None),
             tls=None,
+            client_quotas=self.client_quotas,
             partitions=self.replicas,
             groups=self.groups,
             transactions=self.transactions,
@@ -231,6 +236,7 @@ class ApiNode:
         for record in records:
             changes.merge(self.image.replay(record, self.image.offset + 1))
         self.replicas.apply(self.image, changes)
+        QuotasOfImage(self.client_quotas).apply(self.image, changes)
         self.replicas.note_applied()
 
     def create_topic(

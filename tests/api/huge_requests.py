@@ -52,6 +52,7 @@ from pykbroker.protocol.messages.offsets import (
     OffsetForLeaderTopic,
 )
 from pykbroker.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from pykbroker.protocol.messages.quotas import ComponentData, DescribeClientQuotasRequest
 from pykbroker.protocol.messages.scram_credentials import DescribeUserScramCredentialsRequest, UserName
 from pykbroker.protocol.messages.transaction_admin import (
     DescribeProducersRequest,
@@ -261,6 +262,12 @@ HUGE: dict[str, Huge] = {
         lambda numbers: AddPartitionsToTxnRequest(
             v3_and_below_transactional_id="id",
             v3_and_below_topics=[AddPartitionsToTxnTopic(name=KNOWN, partitions=list(numbers))],
+        ),
+    ),
+    "DescribeClientQuotas": Huge(
+        1,
+        lambda numbers: DescribeClientQuotasRequest(
+            components=[ComponentData(entity_type=name, match_type=2, match=None) for name in _names(numbers)]
         ),
     ),
     "DescribeGroups": Huge(6, lambda numbers: DescribeGroupsRequest(groups=_names(numbers))),

@@ -42,7 +42,7 @@ class DirectDriver:
     def is_active(self) -> bool:
         return True
 
-    async def submit(self, request: Message) -> Any:
+    async def submit(self, request: Message, *, client: RequestContext[object] | None = None) -> Any:
         await trio.lowlevel.checkpoint()
         return self._cluster.ask(request)
 
@@ -63,6 +63,7 @@ class Admin:
             controller=driver,
             controller_channel=channel,
             broker_watch=None,
+            tls=None,
             authorizer=None,
             raft=SimpleNamespace(leader_id=1),
             image=driver.image,

@@ -86,7 +86,9 @@ REFUSED: list[tuple[int, str, Change, int, str]] = [
     (BROKER, "", ("sasl.enabled.mechanisms", SET, "PLAIN"), 42, "Cannot update these configs at default cluster level"),
     (BROKER, "1", ("listeners", SET, "PLAINTEXT://127.0.0.1:1"), 42, "Cannot update these configs dynamically"),
     (BROKER, "1", ("principal.builder.class", SET, "x"), 40, "principal.builder.class: pykbroker does not serve this"),
-    (BROKER, "", ("max.connection.creation.rate", SET, "5"), 40, "max.connection.creation.rate: pykbroker does not"),
+    (BROKER, "1", ("max.connections.per.ip.overrides", SET, "x"), 42, "max.connections.per.ip.overrides"),
+    (BROKER, "1", ("listener.name.a.max.connections", SET, "0"), 42, "Invalid max.connections 0"),
+    (BROKER, "1", ("listener.name.a.max.connection.creation.rate", SET, "x"), 42, "Not a number"),
     (BROKER, "1", ("listener.name.a.sasl.login.class", SET, "x"), 40, "would be open where it is meant to be"),
     (
         BROKER,

@@ -39,7 +39,7 @@ from pykbroker.server.node.handlers import HANDLERS
 from pykbroker.server.runtime.log_lines import RateLimitedLog
 from pykbroker.sim.network import SimulatedNetwork
 from tests.api.api_node import ApiNode
-from tests.server.serving import limits
+from tests.server.serving import connection_quotas, limits
 
 TOPIC_ID = b"t" * 16
 
@@ -72,7 +72,8 @@ class BrokerNode:
             disk_failed=self.api.replicas.failures.at_path,
         )
         refusals = RateLimitedLog(logging.getLogger("refusals"), self.api.clock)
-        listener = Listener("PLAINTEXT", acceptor, dispatcher, limits(), BufferPool(), refusals)
+        quotas = connection_quotas("PLAINTEXT", self.api.clock)
+        listener = Listener("PLAINTEXT", acceptor, dispatcher, limits(), BufferPool(), refusals, quotas)
         replication = node_replication(
             self.api.config, self.api.replicas, self.api.transactions.inter_broker, self.api.clock
         )

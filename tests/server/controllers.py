@@ -19,7 +19,7 @@ from pykbroker.server.runtime.log_lines import RateLimitedLog
 from pykbroker.sim.clock import SimulatedClock
 from pykbroker.sim.network import SimulatedNetwork
 
-from .serving import dispatcher_of, limits, refusals_log
+from .serving import connection_quotas, dispatcher_of, limits, refusals_log
 
 Answer = Callable[[Any], Awaitable[Message]]
 
@@ -57,8 +57,10 @@ class TestController:
     async def serving(self, network: SimulatedNetwork) -> AsyncIterator[None]:
         acceptor = await network.listen(self.destination.host, self.destination.port)
         dispatcher = dispatcher_of(self._handlers())
-        refusals = RateLimitedLog(refusals_log, SimulatedClock())
-        listener = Listener("CONTROLLER", acceptor, dispatcher, limits(), BufferPool(), refusals)
+        clock = SimulatedClock()
+        refusals = RateLimitedLog(refusals_log, clock)
+        quotas = connection_quotas("CONTROLLER", clock)
+        listener = Listener("CONTROLLER", acceptor, dispatcher, limits(), BufferPool(), refusals, quotas)
         async with trio.open_nursery() as nursery:
             nursery.start_soon(listener.serve)
             yield

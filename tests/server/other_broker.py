@@ -29,7 +29,7 @@ from pykbroker.server.runtime.log_lines import RateLimitedLog
 from pykbroker.sim.clock import SimulatedClock
 from pykbroker.sim.network import SimulatedNetwork
 
-from .serving import dispatcher_of, limits, refusals_log
+from .serving import connection_quotas, dispatcher_of, limits, refusals_log
 
 _SERVED = {18: (0, 4), 24: (0, 5), 27: (1, 2)}
 
@@ -96,8 +96,10 @@ class OtherBroker:
     async def serving(self, network: SimulatedNetwork) -> AsyncIterator[None]:
         acceptor = await network.listen("there", 9093)
         dispatcher = dispatcher_of(self.handlers())
-        refusals = RateLimitedLog(refusals_log, SimulatedClock())
-        listener = Listener("PLAINTEXT", acceptor, dispatcher, limits(), BufferPool(), refusals)
+        clock = SimulatedClock()
+        refusals = RateLimitedLog(refusals_log, clock)
+        quotas = connection_quotas("PLAINTEXT", clock)
+        listener = Listener("PLAINTEXT", acceptor, dispatcher, limits(), BufferPool(), refusals, quotas)
         async with trio.open_nursery() as nursery:
             nursery.start_soon(listener.serve)
             yield

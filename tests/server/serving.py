@@ -5,24 +5,30 @@ from __future__ import annotations
 import logging
 import random
 import struct
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import trio
 
+from pykbroker.config import BrokerConfig
 from pykbroker.protocol.api_keys import response_type
 from pykbroker.protocol.compile import decode
 from pykbroker.protocol.framing import decode_response_header, encode_request
 from pykbroker.protocol.schema import Message
+from pykbroker.quotas.client_quotas import ClientQuotas
+from pykbroker.quotas.rate import QuotaWindows
 from pykbroker.server.network.client_memory import ClientMemory
+from pykbroker.server.network.connection_quotas import ConnectionQuotas
 from pykbroker.server.network.dispatch import Dispatcher
 from pykbroker.server.network.handlers import HandlerTable
+from pykbroker.server.network.host_addresses import HostAddresses
 from pykbroker.server.network.listener import ConnectionLimits, Listener
 from pykbroker.server.network.listener_tls import ListenerTls
 from pykbroker.server.network.receive_buffer import BufferPool
 from pykbroker.server.network.sasl_gate import ListenerSasl
 from pykbroker.server.network.socket_transport import SocketNetwork, SocketOptions
+from pykbroker.server.network.throttling import Throttling
 from pykbroker.server.network.transport import Network, Transport
 from pykbroker.server.runtime.clock import Clock, SystemClock
 from pykbroker.server.runtime.log_lines import RateLimitedLog
@@ -90,6 +96,7 @@ class Served:
     port: int
     pool: BufferPool
     clients: list[Client]
+    connections: ConnectionQuotas
 
     async def connect(self) -> Client:
         client = Client(await self.network.connect("127.0.0.1", self.port))
@@ -101,8 +108,6 @@ def limits(**changes: int | float) -> ConnectionLimits:
     values = {
         "max_request_bytes": 100 * 1024 * 1024,
         "max_idle_ms": 600_000,
-        "max_connections": 1000,
-        "max_connections_per_ip": 1000,
     }
     return ConnectionLimits(**{**values, **changes})  # type: ignore[arg-type]
 
@@ -113,15 +118,41 @@ async def eventually(condition: Callable[[], bool]) -> None:
             await trio.sleep(0.001)
 
 
+def connection_quotas(listener: str, clock: Clock, properties: Mapping[str, str] | None = None) -> ConnectionQuotas:
+    """The limits of one listener's connections. properties: of the broker."""
+    return ConnectionQuotas(
+        BrokerConfig(properties or {}),
+        [listener],
+        protected=None,
+        windows=QuotaWindows(),
+        clock=clock,
+        hosts=HostAddresses(InlineThreads()),
+    )
+
+
 def dispatcher_of(
-    handlers: HandlerTable[Any], threads: Threads | None = None, *, kind: type[Dispatcher[Any]] = Dispatcher
+    handlers: HandlerTable[Any],
+    threads: Threads | None = None,
+    *,
+    kind: type[Dispatcher[Any]] = Dispatcher,
+    quotas: ClientQuotas | None = None,
+    clock: Clock | None = None,
 ) -> Dispatcher[Any]:
     """For handlers that ask nothing of a node, and answers without files."""
-    return kind(None, handlers, threads or InlineThreads(), disk_failed=_unexpected)
+    throttling = None if quotas is None else Throttling(quotas, clock or SystemClock())
+    return kind(None, handlers, threads or InlineThreads(), disk_failed=_unexpected, throttling=throttling)
 
 
 def _unexpected(failure: FileError) -> None:
     raise failure
+
+
+@dataclass
+class Made:
+    """What a server is made of besides its listener."""
+
+    properties: Mapping[str, str]
+    quotas: Callable[[], ClientQuotas] | None
 
 
 class Server:
@@ -143,7 +174,12 @@ class Server:
         memory: Callable[[], ClientMemory] = ClientMemory,
         sasl: Callable[[Clock], ListenerSasl] | None = None,
         tls: ListenerTls | None = None,
+        properties: Mapping[str, str] | None = None,
+        quotas: Callable[[], ClientQuotas] | None = None,
     ) -> None:
+        """properties: of the broker, which limit connections. quotas: makes those of its clients."""
+        made = Made(properties or {}, quotas)
+
         async def on_sockets() -> None:
             with trio.fail_after(10):
                 await self._serve(
@@ -152,13 +188,14 @@ class Server:
                     scenario,
                     connection_limits,
                     memory(),
+                    made,
                     sasl,
                     tls,
                 )
 
         async def simulated(seed: int) -> None:
             network = SimulatedNetwork(random.Random(seed))
-            await self._serve(network, handlers, scenario, connection_limits, memory(), sasl, tls)
+            await self._serve(network, handlers, scenario, connection_limits, memory(), made, sasl, tls)
 
         if self.is_simulated:
             for seed in range(3):
@@ -173,22 +210,34 @@ class Server:
         scenario: Callable[[Served], Awaitable[None]],
         connection_limits: ConnectionLimits | None,
         memory: ClientMemory,
+        made: Made,
         sasl: Callable[[Clock], ListenerSasl] | None,
         tls: ListenerTls | None,
     ) -> None:
         clock: Clock = SimulatedClock() if self.is_simulated else SystemClock()
         acceptor = await network.listen("127.0.0.1", 0)
         pool = BufferPool(memory)
-        dispatcher = dispatcher_of(handlers)
+        dispatcher = dispatcher_of(handlers, quotas=None if made.quotas is None else made.quotas(), clock=clock)
         refusals = RateLimitedLog(refusals_log, clock)
+        connections = connection_quotas("PLAINTEXT", clock, made.properties)
         gates = None if sasl is None else sasl(clock)
         listener = Listener(
-            "PLAINTEXT", acceptor, dispatcher, connection_limits or limits(), pool, refusals, tls=tls, sasl=gates
+            "PLAINTEXT",
+            acceptor,
+            dispatcher,
+            connection_limits or limits(),
+            pool,
+            refusals,
+            connections,
+            tls=tls,
+            sasl=gates,
         )
         async with trio.open_nursery() as nursery:
             nursery.start_soon(listener.serve)
-            served = Served(listener, network, acceptor.address.port, pool, [])
+            nursery.start_soon(connections.run)
+            served = Served(listener, network, acceptor.address.port, pool, [], connections)
             await scenario(served)
             listener.stop()
+            nursery.cancel_scope.cancel()
         for client in served.clients:
             client.transport.close()

@@ -879,7 +879,7 @@ def test_more_connections_than_allowed_are_closed(server: Server) -> None:
         assert await again.ask(numbered(1), 4)
         again.transport.close()
 
-    server.run(heartbeats(), scenario, limits(max_connections_per_ip=2))
+    server.run(heartbeats(), scenario, properties={"max.connections.per.ip": "2"})
 
 
 def test_an_announcement_costs_nothing_and_buffers_come_back(server: Server) -> None:

@@ -41,7 +41,7 @@ class LocalController:
         self.is_active = True
         self.answers = list(answers)
 
-    async def submit(self, request: Message) -> Any:
+    async def submit(self, request: Message, *, client: RequestContext[object] | None = None) -> Any:
         await trio.lowlevel.checkpoint()
         answer = self.answers.pop(0)
         self.is_active = bool(self.answers)

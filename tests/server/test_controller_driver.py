@@ -27,9 +27,12 @@ from pykbroker.protocol.messages.topics import (
     DeleteTopicState,
 )
 from pykbroker.protocol.schema import Message
+from pykbroker.quotas.controller_mutations import ControllerMutations
+from pykbroker.quotas.rate import QuotaWindows
 from pykbroker.raft.node import RaftNode, Role
 from pykbroker.raft.replica import LocalReplica
 from pykbroker.raft.voters import Voter, VoterSet
+from pykbroker.server.network.host_addresses import HostAddresses
 from pykbroker.server.network.node_connections import NodeConnections
 from pykbroker.server.quorum import metadata_log
 from pykbroker.server.quorum.controller_driver import ControllerDriver
@@ -74,7 +77,13 @@ class Quorum:
         self.metadata = MetadataPublisher(self.raft, log)
         controller = Controller(BrokerConfig({}), node_id=NODE_ID, cluster_id=CLUSTER_ID, rng=random.Random(1))
         self.controller = ControllerDriver(
-            self.raft, self.metadata, controller, clock=clock, bootstrap=bootstrap_records()
+            self.raft,
+            self.metadata,
+            controller,
+            clock=clock,
+            bootstrap=bootstrap_records(),
+            mutations=ControllerMutations(QuotaWindows()),
+            hosts=HostAddresses(threads),
         )
 
     @property

@@ -18,6 +18,7 @@ from pykbroker.security.tls.settings import TlsSettings
 from pykbroker.server.network import tls_transport
 from pykbroker.server.network.handlers import HandlerTable, RequestContext
 from pykbroker.server.network.listener_tls import ListenerTls
+from pykbroker.server.network.needs import NOTHING
 from pykbroker.server.network.tls_network import TlsNetwork
 from pykbroker.server.network.tls_transport import HandshakeFailed, Handshakes
 from tests.server.encrypted_network import authority, client_values, pem_key_store, server_values
@@ -36,7 +37,7 @@ class Principals(HandlerTable):
     def __post_init__(self) -> None:
         HandlerTable.__init__(self, "broker")
 
-        @self.handles(HeartbeatRequest)
+        @self.handles(HeartbeatRequest, needs=NOTHING)
         async def heartbeat(context: RequestContext, request: HeartbeatRequest) -> HeartbeatResponse:
             self.seen.append(context.principal)
             return HeartbeatResponse()

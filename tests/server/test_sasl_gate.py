@@ -29,6 +29,7 @@ from pykbroker.security.sasl.scram_credential import MECHANISMS
 from pykbroker.security.sasl.scram_server import ScramAccount, ScramServer
 from pykbroker.security.sasl.server_handshake import OfferedMechanism
 from pykbroker.server.network.handlers import HandlerTable, RequestContext
+from pykbroker.server.network.needs import NOTHING
 from pykbroker.server.network.node_connections import NodeAddress, NodeConnections
 from pykbroker.server.network.sasl_gate import AUTHENTICATION_S, ListenerSasl
 from pykbroker.server.runtime.clock import Clock
@@ -56,19 +57,19 @@ class Handlers(HandlerTable):
         super().__init__("broker")
         self.asked: list[tuple[ApiKey, str]] = []
 
-        @self.handles(HeartbeatRequest)
+        @self.handles(HeartbeatRequest, needs=NOTHING)
         async def heartbeat(context: RequestContext, request: HeartbeatRequest) -> HeartbeatResponse:
             self.asked.append((ApiKey.HEARTBEAT, context.principal))
             return HeartbeatResponse()
 
-        @self.handles(ApiVersionsRequest)
+        @self.handles(ApiVersionsRequest, needs=NOTHING)
         async def api_versions(context: RequestContext, request: ApiVersionsRequest) -> ApiVersionsResponse:
             self.asked.append((ApiKey.API_VERSIONS, context.principal))
             keys = {ApiKey.HEARTBEAT: 4, ApiKey.API_VERSIONS: 4, ApiKey.SASL_HANDSHAKE: 1, ApiKey.SASL_AUTHENTICATE: 2}
             versions = [ApiVersion(api_key=key, min_version=0, max_version=high) for key, high in keys.items()]
             return ApiVersionsResponse(api_keys=versions)
 
-        @self.handles(SaslHandshakeRequest)
+        @self.handles(SaslHandshakeRequest, needs=NOTHING)
         async def handshake(context: RequestContext, request: SaslHandshakeRequest) -> SaslHandshakeResponse:
             return SaslHandshakeResponse(error_code=ErrorCode.ILLEGAL_SASL_STATE)
 

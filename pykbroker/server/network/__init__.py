@@ -5,11 +5,14 @@ nodes. The modules, in reading order:
 - `socket_transport`: TCP behind that seam, with `sendfile`.
 - `page_cache`: bytes that `sendfile` would have to wait for.
 - `listener`: accepts connections and looks after them.
+- `connection_quotas`: how many connections there may be, and how fast they may come.
+- `host_addresses`: addresses of hosts that are named in such limits.
 - `sasl_gate`: nobody passes who has not authenticated.
 - `connection`: one client connection.
 - `receive_buffer`: frames out of borrowed buffers.
 - `client_memory`: what connections hold together.
 - `dispatch`: a frame goes in, the bytes of the answer come out.
+- `throttling`: clients beyond their quotas; `request_meter`: what one request costs.
 - `handlers`: the table of handlers, and what a handler is given.
 - `large_requests`: requests of many entries wait for room.
 - `node_connections`: connections to other nodes.

@@ -14,6 +14,10 @@ A connection is in one of three phases, and its own task alone moves it from one
 - SENDING: the answer goes out as far as the peer takes it. The memory of a large answer counts from here until the peer
   has it.
 
+A client beyond its quotas is muted when it has its answer: for a time nothing of it is received or served (KIP-219).
+That time holds a receive buffer only where more of the client came before it, ends when the client leaves, and counts
+as idle.
+
 After SENDING comes RECEIVING again, or the end: the peer has closed, has sent what no client sends, is idle for
 `connections.max.idle.ms`, is evicted for its memory, or the listener stops. A closed connection releases its buffer and
 its answer, and calls `state.when_closed` once.
@@ -100,6 +104,7 @@ class Connection:
         "_is_evicted",
         "_looks_since_left",
         "_memory",
+        "_muted",
         "_phase",
         "_progress_seen",
         "_received_when_looked",
@@ -131,6 +136,8 @@ class Connection:
         self._received_when_looked = 0
         self._waits_for_memory = self._waits_for_turn = False
         self._is_evicted = False
+        self._muted: trio.Event | None = None
+        """Set where the connection is closed while its client is muted."""
         self._transport = transport
         self.state = state
         state.when_unpacked = buffer.let_go
@@ -170,6 +177,16 @@ class Connection:
         """Memory of an answer that the peer has not taken so far."""
         return self._answer_bytes if self._phase is _SENDING else 0
 
+    @property
+    def is_idle(self) -> bool:
+        """Tell whether nothing of its client is in hand, and it is not on its way out."""
+        return self._phase is _RECEIVING and not self._is_evicted
+
+    @property
+    def idleness(self) -> int:
+        """Return how many looks of `close_if_idle` have found it idle."""
+        return self._idle_checks
+
     def note_progress(self) -> None:
         self._received_when_looked = self.received_bytes
 
@@ -192,7 +209,7 @@ class Connection:
         client = printable(None if request is None else request.client_id)
         self._log_refusal(f"client {client} {reason}")
         self._is_evicted = True
-        self._transport.close()
+        self._close()
         self._release_answer()
         if self._phase is _RECEIVING:
             self._buffer.release()
@@ -228,7 +245,7 @@ class Connection:
         """Close as soon as no request is in hand."""
         self._finishing = True
         if self._phase is _RECEIVING:
-            self._transport.close()
+            self._close()
 
     def close_if_idle(self, checks: int) -> None:
         """Close if nothing has moved for so many calls in a row, except while a handler has the request.
@@ -247,7 +264,7 @@ class Connection:
             return
         self._idle_checks += 1
         if self._idle_checks >= checks:
-            self._transport.close()
+            self._close()
 
     def look_for_peer(self) -> None:
         """Let go of what a client left behind; to be called every few seconds.
@@ -256,6 +273,10 @@ class Connection:
         long poll is answered as if its time were over, and where nothing else is there to be served, the descriptor
         goes, while a handler that others depend on goes on.
         """
+        if self._muted is not None:
+            if self._transport.has_peer_left() and not self._has_more:
+                self._close()
+            return
         is_new = self.served_requests != self._served_when_looked
         self._served_when_looked = self.served_requests
         if self._phase is not _HANDLING or is_new or not self._transport.has_peer_left():
@@ -267,6 +288,11 @@ class Connection:
         self.state.leave()
         if self._looks_since_left > _LOOKS_AFTER_LEAVING and not self._has_more:
             self._transport.close()
+
+    def _close(self) -> None:
+        self._transport.close()
+        if self._muted is not None:
+            self._muted.set()
 
     @property
     def _has_more(self) -> bool:
@@ -315,6 +341,8 @@ class Connection:
             else:
                 await self._send_large(answer, in_memory)
         self._phase = _RECEIVING
+        if self.state.throttle_ms:
+            return await self._stay_muted()
         # Counted and not timed, so that a simulation can be played again.
         request = self.state.request
         is_produce = request is None or request.api_key == _PRODUCE
@@ -327,6 +355,16 @@ class Connection:
             else:
                 await self._next_turn()
         return not self._finishing
+
+    async def _stay_muted(self) -> bool:
+        """Wait until the client's throttle time is over; False where the connection is closed before."""
+        throttle_s, self.state.throttle_ms = self.state.throttle_ms / 1000, 0
+        self._leave_turn()
+        self._muted = trio.Event()
+        with trio.move_on_after(throttle_s):
+            await self._muted.wait()
+        is_closed, self._muted = self._muted.is_set(), None
+        return not (is_closed or self._finishing)
 
     async def _send_large(self, answer: list[Part], in_memory: int) -> None:
         self._memory.hold_answer(in_memory)
@@ -391,10 +429,13 @@ class Connection:
 
     async def _rest(self) -> None:
         """Wait until there is something to read, without a turn and, unless a frame has begun, without a buffer."""
+        self._leave_turn()
+        await self._transport.wait_readable()
+
+    def _leave_turn(self) -> None:
         self._came_alone = self._has_turn = False
         self._buffer.rest()
         self._unyielded_bytes = 0
-        await self._transport.wait_readable()
 
     async def _next_turn(self) -> None:
         self._waits_for_turn = True

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterator
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import count
 from typing import Generic, cast
 
@@ -15,8 +15,11 @@ from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.framing import RequestHeader, decode_request_header, encode_response
 from pykbroker.protocol.messages.api_versions import ApiVersion, ApiVersionsResponse
 from pykbroker.protocol.schema import Message
+from pykbroker.quotas.client_quotas import ClientQuotas
+from pykbroker.quotas.rate import QuotaWindows
 from pykbroker.storage.files.errors import FileError
 
+from ..runtime.clock import SystemClock
 from ..runtime.log_lines import printable
 from ..runtime.threads import OneAtATime, Threads
 from ..runtime.turns import LongRequests, Turn
@@ -29,6 +32,7 @@ from .large_requests import (
     SMALL_FRAME_BYTES,
     LargeRequests,
 )
+from .throttling import Throttling, settling
 from .transport import Part
 
 _log = logging.getLogger(__name__)
@@ -45,7 +49,8 @@ class Dispatcher(Generic[NodeT]):
     """Answers the frames of one listener's connections.
 
     threads: unpack and pack what is large. disk_failed: is told of a file that could not be read, and of which an
-    answer is made. numbers: shared by the listeners of a node.
+    answer is made. numbers: shared by the listeners of a node. throttling: by quotas, where this kind of listener has
+    clients that may be throttled.
     """
 
     def __init__(
@@ -56,8 +61,11 @@ class Dispatcher(Generic[NodeT]):
         *,
         disk_failed: Callable[[FileError], None],
         numbers: Iterator[int] | None = None,
+        throttling: Throttling | None = None,
     ) -> None:
         self._node = node
+        self._throttling = throttling or Throttling(ClientQuotas(QuotaWindows(), QuotaWindows()), SystemClock())
+        self._quotas = self._throttling.quotas
         self._handlers = handlers
         self._by_api_key = handlers.by_api_key
         self._threads = threads
@@ -80,10 +88,26 @@ class Dispatcher(Generic[NodeT]):
 
     def answer(self, frame: memoryview, connection: ConnectionState) -> Awaitable[list[Part] | None]:
         """The parts of the response; None where the request has none. Raises what closes the connection."""
+        if self._quotas.is_set:
+            begin = partial(self._begin, frame, connection, self._settling_handlers)
+            return self._throttling.measured(begin, connection, len(frame))
+        return self._begin(frame, connection, self._by_api_key)
+
+    def answer_unmeasured(self, frame: memoryview, connection: ConnectionState) -> Awaitable[list[Part] | None]:
+        """Answer a client that has not said yet who it is: no quota is there to find."""
+        return self._begin(frame, connection, self._by_api_key)
+
+    @cached_property
+    def _settling_handlers(self) -> dict[int, Handler[NodeT]]:
+        return {api_key: settling(handler) for api_key, handler in self._by_api_key.items()}
+
+    def _begin(
+        self, frame: memoryview, connection: ConnectionState, handlers: dict[int, Handler[NodeT]]
+    ) -> Awaitable[list[Part] | None]:
         number = next(self._numbers)
         header, body = decode_request_header(frame)
         connection.request = header
-        handler = self._by_api_key.get(header.api_key)
+        handler = handlers.get(header.api_key)
         if handler is None:
             raise CloseConnection(f"API key {header.api_key} is not served on this listener")
         version = header.api_version

@@ -21,6 +21,7 @@ from ..runtime.fair_queue import FairShare
 from ..runtime.turns import Turn
 from .large_requests import FEW_ENTRIES, Admission
 from .needs import NOTHING, Needs
+from .request_meter import RequestMeter
 from .transport import Part
 
 ListenerKind: TypeAlias = Literal["broker", "controller"]
@@ -82,6 +83,11 @@ class ConnectionState:
     long_requests: FairShare = field(default_factory=FairShare)
     """How many turns it has had for what is long."""
 
+    meter: RequestMeter | None = None
+    """Of the request in hand, where any quota is set."""
+    throttle_ms: int = 0
+    """The time for which nothing of the client is served behind the answer."""
+
     def leave(self) -> None:
         self.has_left = True
         if self.give_up is not None:
@@ -118,6 +124,11 @@ class RequestContext(Generic[NodeT_co]):
     @property
     def principal(self) -> str:
         return self.connection.principal
+
+    @property
+    def user(self) -> str:
+        """The principal's name without its type: that of quotas."""
+        return self.connection.principal.partition(":")[2]
 
 
 HandlerFunction: TypeAlias = Callable[[RequestContext[NodeT], RequestT], Awaitable[Message | None]]

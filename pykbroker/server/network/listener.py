@@ -13,6 +13,7 @@ import trio
 from ..runtime.log_lines import RateLimitedLog, printable
 from ..runtime.loop_monitor import REQUESTER
 from .connection import Connection, FrameDispatcher
+from .connection_quotas import ConnectionQuotas
 from .dispatch import Dispatcher
 from .handlers import ConnectionState
 from .receive_buffer import BufferPool, ReceiveBuffer
@@ -33,10 +34,13 @@ _LOOK_FOR_PEERS_S = 5.0
 _LOOKS_IN_A_TURN = 500
 _MEMORY_LOOK_S = 1.0
 _PATIENT_LOOKS = 10
+_MOST_HELD = 1000
+"""Connections beyond the rate of their address; more are closed at once."""
 
 _held = attrgetter("request_bytes")
 _unfinished = attrgetter("unfinished_bytes")
 _unsent = attrgetter("unsent_bytes")
+_idleness = attrgetter("idleness")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +49,6 @@ class ConnectionLimits:
 
     max_request_bytes: int  # socket.request.max.bytes
     max_idle_ms: int  # connections.max.idle.ms; negative: no limit
-    max_connections: int  # max.connections
-    max_connections_per_ip: int  # max.connections.per.ip
     drain_s: float = 2.0
 
 
@@ -66,6 +68,7 @@ class Listener:
         limits: ConnectionLimits,
         pool: BufferPool,
         refusals: RateLimitedLog,
+        quotas: ConnectionQuotas,
         tls: ListenerTls | None = None,
         sasl: ListenerSasl | None = None,
     ) -> None:
@@ -79,9 +82,11 @@ class Listener:
         self._memory.on_excess.append(self._relieve_memory)
         self._refusals = refusals
         self._sasl = sasl
+        self._quotas = quotas
+        quotas.close_least_used[name] = self._close_least_used
+        self._held = 0
         self._accepting = trio.CancelScope()
         self._connections: dict[Connection, str] = {}
-        self._connections_of_host: dict[str, int] = {}
 
     @property
     def connection_count(self) -> int:
@@ -100,7 +105,7 @@ class Listener:
                     keepers.start_soon(self._close_idle_connections)
                     keepers.start_soon(self._look_for_peers)
                     keepers.start_soon(self._keep_memory)
-                    await self._accept_connections(connections)
+                    await self._accept_connections(connections, keepers)
             for connection in list(self._connections):
                 connection.finish()
             connections.cancel_scope.deadline = trio.current_time() + self._limits.drain_s
@@ -109,15 +114,15 @@ class Listener:
         self._acceptor.close()
         self._accepting.cancel()
 
-    async def _accept_connections(self, connections: trio.Nursery) -> None:
+    async def _accept_connections(self, connections: trio.Nursery, keepers: trio.Nursery) -> None:
         while True:
             await trio.lowlevel.checkpoint()  # a flood of connections must not starve those that are there
             try:
-                self._admit(await self._acceptor.accept(), connections)
+                await self._admit(await self._acceptor.accept(), connections, keepers)
                 for _ in range(_ACCEPTED_IN_A_TURN - 1):
                     if (transport := self._acceptor.accept_now()) is None:
                         break
-                    self._admit(transport, connections)
+                    await self._admit(transport, connections, keepers)
             except trio.ClosedResourceError:
                 return
             except OSError as error:
@@ -126,8 +131,18 @@ class Listener:
                 self._refusals.warning("listener %s accepts no connections for now: %s", self.name, error.strerror)
                 await trio.sleep(_ACCEPT_RETRY_S)
 
-    def _admit(self, transport: Transport, connections: trio.Nursery) -> None:
-        if self._admits(transport.peer.host):
+    async def _admit(self, transport: Transport, connections: trio.Nursery, keepers: trio.Nursery) -> None:
+        try:
+            await self._quotas.until_admitted(self.name)
+        except BaseException:
+            transport.close()
+            raise
+        host = transport.peer.host
+        delay_ms = self._quotas.address_delay_ms(self.name, host)
+        if delay_ms and self._held < _MOST_HELD:
+            self._held += 1
+            keepers.start_soon(self._close_later, transport, delay_ms / 1000)
+        elif not delay_ms and self._quotas.enter(self.name, host):
             if self._tls is not None:
                 transport = self._tls.wrap(transport)
             connections.start_soon(self._serve_connection, self._register(transport), transport)
@@ -135,11 +150,13 @@ class Listener:
             self._refusals.warning("closed %s on listener %s: too many connections", transport.peer, self.name)
             transport.close()
 
-    def _admits(self, host: str) -> bool:
-        return (
-            len(self._connections) < self._limits.max_connections
-            and self._connections_of_host.get(host, 0) < self._limits.max_connections_per_ip
-        )
+    async def _close_later(self, transport: Transport, delay_s: float) -> None:
+        """Keep a client that comes too fast from coming again at once (KIP-612)."""
+        try:
+            await trio.sleep(delay_s)
+        finally:
+            self._held -= 1
+            transport.close()
 
     def _register(self, transport: Transport) -> Connection:
         host = transport.peer.host
@@ -151,7 +168,6 @@ class Listener:
             dispatcher = self._sasl.gate(self._dispatcher, buffer, state.authentication)
         connection = Connection(transport, state, dispatcher, buffer, self._refusals, self._memory)
         self._connections[connection] = host
-        self._connections_of_host[host] = self._connections_of_host.get(host, 0) + 1
         return connection
 
     async def _serve_connection(self, connection: Connection, transport: Transport) -> None:
@@ -162,10 +178,15 @@ class Listener:
         except Exception:
             _log.exception("connection of %s on listener %s failed", transport.peer, self.name)
         finally:
-            host = self._connections.pop(connection)
-            self._connections_of_host[host] -= 1
-            if not self._connections_of_host[host]:
-                del self._connections_of_host[host]
+            self._quotas.leave(self.name, self._connections.pop(connection))
+
+    def _close_least_used(self) -> bool:
+        """Close the connection that has been idle for longest: others need its place. False where all are in use."""
+        idle = [connection for connection in self._connections if connection.is_idle]
+        if not idle:
+            return False
+        max(idle, key=_idleness).evict("is idle, and there are more connections than max.connections")
+        return True
 
     async def _serve(self, connection: Connection, transport: Transport) -> None:
         if self._sasl is None:

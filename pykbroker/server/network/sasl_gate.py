@@ -99,7 +99,7 @@ class SaslGate:
         self._deadline.deadline = trio.current_time() + AUTHENTICATION_S
 
     async def _answer_versions(self, frame: memoryview, connection: ConnectionState) -> list[Part] | None:
-        answer = await self._dispatcher.answer(frame, connection)
+        answer = await self._dispatcher.answer_unmeasured(frame, connection)
         assert answer, "ApiVersions has an answer"
         first = answer[0]
         assert isinstance(first, bytes), "ApiVersions has no records"

@@ -13,6 +13,7 @@ import trio
 from pykbroker.config import BrokerConfig
 from pykbroker.metadata.encoded_topics import EncodedTopicsOfNode
 from pykbroker.metadata.image import MetadataImage
+from pykbroker.quotas.client_quotas import ClientQuotas
 from pykbroker.replication.fetch_session import FetchSessionCache
 from pykbroker.replication.replica_selector import RackAwareReplicaSelector
 
@@ -52,6 +53,7 @@ class ClusterNode:
     controller_channel: ControllerChannel
     broker_watch: BrokerWatch | None
     image_conditions: ImageConditions
+    client_quotas: ClientQuotas
     tls: NodeTls | None
     """None where no listener has TLS."""
     authorizer: NodeAuthorizer | None = field(default=None, kw_only=True)

@@ -142,6 +142,8 @@ class Node:
             async with trio.open_nursery() as serving:
                 if node.broker_watch is not None:
                     await nursery.start(node.broker_watch.run)
+                for quotas in parts.connection_quotas:
+                    nursery.start_soon(quotas.run)
                 early, late = self._by_start(parts.controller_listeners)
                 for listener in early:  # without them a quorum of several finds no leader
                     serving.start_soon(listener.serve)

@@ -23,6 +23,7 @@ from pykbroker.protocol.messages.log_dirs import (
     AlterReplicaLogDirsResponse,
     AlterReplicaLogDirTopicResult,
 )
+from pykbroker.protocol.messages.quotas import DescribeClientQuotasRequest, DescribeClientQuotasResponse
 from pykbroker.protocol.messages.reassignments import (
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,
@@ -73,6 +74,8 @@ def refused(request: Message, version: int, error: ApiError) -> LongWork[Message
             return (yield from _described_credentials(request, error))
         case DescribeConfigsRequest():
             return (yield from _configs(request, error))
+        case DescribeClientQuotasRequest():
+            return DescribeClientQuotasResponse(error_code=error.code, error_message=str(error), entries=None)
         case _ if not _has_error_on_top(request):
             return (yield from error_responses.error_response(request, error))
         case _:

@@ -55,7 +55,7 @@ class LocalController(Protocol):
     @property
     def is_active(self) -> bool: ...
 
-    async def submit(self, request: Message) -> Any: ...
+    async def submit(self, request: Message, *, client: RequestContext[object] | None = None) -> Any: ...
 
 
 class ControllerChannel:
@@ -96,11 +96,14 @@ class ControllerChannel:
     async def forward(self, context: RequestContext[object], request: Message) -> Any:
         """The response to a client's request. Raises CloseConnection where the controller does not know its version."""
         if self._local is not None and self._local.is_active:
-            response: Message = await self._local.submit(request)
+            response: Message = await self._local.submit(request, client=context)
             if not has_error(response, ErrorCode.NOT_CONTROLLER):
                 return response
         return await self._retry(
-            request, self._of_local(request), lambda leader: self._ask_for_client(leader, context, request), None
+            request,
+            self._of_local(request, context),
+            lambda leader: self._ask_for_client(leader, context, request),
+            None,
         )
 
     def leader_may_have_changed(self) -> None:
@@ -118,9 +121,9 @@ class ControllerChannel:
     async def aclose(self) -> None:
         await self._connections.aclose()
 
-    def _of_local(self, request: Message) -> _Step | None:
+    def _of_local(self, request: Message, client: RequestContext[object] | None = None) -> _Step | None:
         local = self._local
-        return None if local is None else lambda: local.submit(request)
+        return None if local is None else lambda: local.submit(request, client=client)
 
     async def _retry(
         self,

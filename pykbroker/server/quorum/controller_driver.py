@@ -33,9 +33,11 @@ from typing import Any, Final
 import trio
 
 from pykbroker.long_work import LongWork
+from pykbroker.metadata.client_quotas import host_names
 from pykbroker.metadata.controller import Controller
 from pykbroker.metadata.error_responses import error_response
 from pykbroker.metadata.feature_updates import KRAFT_VERSION
+from pykbroker.metadata.request_context import NO_CONTEXT, ControllerRequestContext
 from pykbroker.metadata.request_pieces import merged, pieces_of
 from pykbroker.protocol.errors import ApiError, ErrorCode
 from pykbroker.protocol.messages.brokers import (
@@ -49,12 +51,17 @@ from pykbroker.protocol.messages.brokers import (
 from pykbroker.protocol.messages.log_dirs import AssignReplicasToDirsRequest
 from pykbroker.protocol.messages.metadata_records import NoOpRecord
 from pykbroker.protocol.messages.quorum import DescribeQuorumRequest
+from pykbroker.protocol.messages.quotas import AlterClientQuotasRequest
+from pykbroker.protocol.messages.topics import CreatePartitionsRequest, CreateTopicsRequest, DeleteTopicsRequest
 from pykbroker.protocol.messages.voters import AddRaftVoterRequest, RemoveRaftVoterRequest
 from pykbroker.protocol.schema import Message
+from pykbroker.quotas.controller_mutations import ControllerMutationQuota, ControllerMutations
 from pykbroker.raft.node import NotLeader
 from pykbroker.state_machine import Completion, Result, Token
 from pykbroker.storage.files.errors import DiskFailed, NoRoom
 
+from ..network.handlers import RequestContext
+from ..network.host_addresses import HostAddresses
 from ..runtime.clock import Clock
 from ..runtime.deferred_answer import DeferredAnswer
 from ..runtime.deferred_event_queue import DeferredEventQueue
@@ -86,6 +93,13 @@ _FIRST = (*_OF_NODES, AlterPartitionRequest, AssignReplicasToDirsRequest)
 _STEPS_PER_REQUEST: Final = 200
 """Besides what its work counts."""
 
+_REFUSED_SINCE: Final[dict[type[Message], int]] = {
+    CreateTopicsRequest: 6,
+    CreatePartitionsRequest: 3,
+    DeleteTopicsRequest: 5,
+}
+"""Since which version a request over its client's quota is refused, and not only throttled (KIP-599)."""
+
 
 @dataclass(frozen=True, slots=True)
 class _Step:
@@ -98,6 +112,7 @@ class _Step:
 class ControllerDriver:
     """The driver runs the controller of one node.
 
+    mutations: the quotas of clients that change partitions. hosts: finds the addresses of hosts that have quotas.
     bootstrap: the records that an empty log opens with. max_idle_ms: where other nodes follow the log, it gets a record
     that says nothing whenever it was idle for so long, so that every node knows how far it is; 0 is never.
     """
@@ -110,6 +125,8 @@ class ControllerDriver:
         *,
         clock: Clock,
         bootstrap: Sequence[Message],
+        mutations: ControllerMutations,
+        hosts: HostAddresses,
         max_idle_ms: int = 0,
     ) -> None:
         self._raft = raft
@@ -117,6 +134,8 @@ class ControllerDriver:
         self._controller = controller
         self._clock = clock
         self._bootstrap = bootstrap
+        self._mutations = mutations
+        self._hosts = hosts
         self._max_idle_ms = max_idle_ms
         self._watchers: list[Callable[[], None]] = []
         self._epoch: int | None = None
@@ -146,12 +165,15 @@ class ControllerDriver:
         """Call `watcher` when `is_active` has changed. It must not wait."""
         self._watchers.append(watcher)
 
-    async def submit(self, request: Message, *, until_applied: bool = True) -> Any:
+    async def submit(
+        self, request: Message, *, until_applied: bool = True, client: RequestContext[object] | None = None
+    ) -> Any:
         """Return the response to an admin request once what it did is committed and visible in this node's image.
 
         NOT_CONTROLLER where another controller is the active one, or becomes it before; the effect may come all the
         same. Whoever is cancelled meanwhile loses the answer, not the effect.
-        until_applied: False for those who do not look at this node's image; they need not wait for it.
+        until_applied: False for those who do not look at this node's image; they need not wait for it. client: who has
+        asked, if it is not this node itself; quotas hold for clients.
         """
         if self._epoch is None:
             return await Turn(self._long).through(_not_controller(request))
@@ -165,7 +187,33 @@ class ControllerDriver:
             self._controller.learn_kraft_version(self._raft.kraft_version)
             if any(each.feature == KRAFT_VERSION for each in request.feature_updates):
                 return await self._update_kraft_version(request)
-        return await self._submit(request, until_applied=until_applied)
+        if isinstance(request, AlterClientQuotasRequest):
+            context = ControllerRequestContext(unknown_hosts=await self._unknown_hosts(request))
+            return await self._submit(request, context, until_applied=until_applied)
+        mutations = self._mutation_quota(request, client)
+        if mutations is None:
+            return await self._submit(request, until_applied=until_applied)
+        response = await self._submit(request, ControllerRequestContext(mutations), until_applied=until_applied)
+        response.throttle_time_ms = mutations.throttle_ms(self._clock.monotonic_ms())
+        return response
+
+    async def _unknown_hosts(self, request: AlterClientQuotasRequest) -> frozenset[str]:
+        named = await Turn(self._long).through(host_names(request))
+        return frozenset(named) - (await self._hosts.find(named)).keys() if named else frozenset()
+
+    def _mutation_quota(
+        self, request: Message, client: RequestContext[object] | None
+    ) -> ControllerMutationQuota | None:
+        refused_since = _REFUSED_SINCE.get(type(request))
+        if refused_since is None or client is None or not self._mutations.is_set:
+            return None
+        header = client.header
+        return self._mutations.quota_of(
+            client.user,
+            header.client_id or "",
+            self._clock.monotonic_ms(),
+            is_strict=header.api_version >= refused_since,
+        )
 
     async def _ask_raft(self, request: Message) -> Any:
         return await self._raft.answer(request, request.__schema__.stable_versions.high, "")
@@ -186,7 +234,9 @@ class ControllerDriver:
         answer = await self._submit(UpdateFeaturesRequest(feature_updates=others))
         return checked if answer.error_code == ErrorCode.NONE else answer
 
-    async def _submit(self, request: Message, *, until_applied: bool = True) -> Any:
+    async def _submit(
+        self, request: Message, context: ControllerRequestContext = NO_CONTEXT, *, until_applied: bool = True
+    ) -> Any:
         """A large request is handled in pieces, each of which is one step; others have theirs in between."""
         turn = Turn(self._long)
         pieces = await turn.through(pieces_of(request))
@@ -195,7 +245,8 @@ class ControllerDriver:
         try:
             for piece in pieces:
                 self._next_token += 1
-                waiting = _Waiting(piece, error, until_applied=until_applied, token=Token(self._next_token))
+                token = Token(self._next_token)
+                waiting = _Waiting(piece, error, context, until_applied=until_applied, token=token)
                 begun.append(waiting)
                 self._begin(waiting)
                 await waiting.decided.wait()
@@ -322,7 +373,9 @@ class ControllerDriver:
             return  # Whoever asked has gone before it was decided.
         request, epoch, now_ms = waiting.request, self._epoch, self._clock.monotonic_ms()
         REQUESTER.set(waiting.requester)
-        work = self._controller.handle_in_turns(request, waiting.token, now_ms, error=waiting.error)
+        work = self._controller.handle_in_turns(
+            request, waiting.token, now_ms, error=waiting.error, context=waiting.context
+        )
         try:
             result = await self._turn.through(work)
         except Exception as fault:  # of the rules, which have recorded nothing: whoever asked is told, the others go on
@@ -420,18 +473,28 @@ def _not_controller(request: Message) -> LongWork[Message]:
 class _Waiting:
     """A piece of a request waits for its step, and then for its answer.
 
-    error: why nothing is done of the request that this is a piece of. decided: its step is over. answer: the response,
-    or what makes it, in turns of the caller; its error is what the rules raised.
+    error: why nothing is done of the request that this is a piece of. context: the same for all of its pieces.
+    decided: its step is over. answer: the response, or what makes it, in turns of the caller; its error is what the
+    rules raised.
     """
 
-    __slots__ = ("answer", "decided", "error", "request", "requester", "token", "until_applied")
+    __slots__ = ("answer", "context", "decided", "error", "request", "requester", "token", "until_applied")
 
-    def __init__(self, request: Message, error: ApiError | None, *, until_applied: bool, token: Token) -> None:
+    def __init__(
+        self,
+        request: Message,
+        error: ApiError | None,
+        context: ControllerRequestContext,
+        *,
+        until_applied: bool,
+        token: Token,
+    ) -> None:
         self.token = token
         self.decided = trio.Event()
         self.answer = DeferredAnswer[object | LongWork[Message]]()
         self.request = request
         self.error = error
+        self.context = context
         self.requester = REQUESTER.get()
         self.until_applied = until_applied
 

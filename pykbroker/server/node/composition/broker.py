@@ -94,6 +94,7 @@ def _broker(
         broker_watch=node.broker_watch,
         image_conditions=node.image_conditions,
         tls=node.tls,
+        client_quotas=node.client_quotas,
         partitions=replicas,
         groups=groups,
         transactions=transactions,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING, TypeVar
 
@@ -13,15 +14,19 @@ from pykbroker.protocol.uuids import random_uuid
 from pykbroker.storage.files.errors import FileError
 
 from ...network.client_memory import REQUEST_BYTES, ClientMemory
+from ...network.connection_quotas import ConnectionQuotas
 from ...network.dispatch import Dispatcher
 from ...network.handlers import HandlerTable, NodeT
+from ...network.host_addresses import HostAddresses
 from ...network.listener import ConnectionLimits, Listener
 from ...network.receive_buffer import BufferPool
+from ...network.throttling import Throttling
 from ...quorum.snapshot_generator import SnapshotGenerator
 from ...runtime.log_lines import RateLimitedLog
 from ..bound_listeners import Acceptors, BoundListener, bound
 from ..broker import ClusterNode
 from ..broker_role import BrokerRole
+from ..client_quotas import quota_windows
 from ..controller_registration import ControllerRegistrar
 from ..environment import Environment
 from ..handlers import Handlers
@@ -49,6 +54,7 @@ class NodeParts:
     snapshots: SnapshotGenerator
     controller_listeners: list[Listener]
     client_listeners: list[Listener]
+    connection_quotas: list[ConnectionQuotas]
 
 
 def compose(
@@ -77,15 +83,41 @@ def compose(
 
     disk_failed = _ignore if role is None else role.broker.partitions.failures.at_path
     listening = _Listening(config, acceptors, environment, count(1), disk_failed, tls)
+    of_controllers = _connection_quotas(node, environment, listeners.controller)
+    of_clients = _connection_quotas(node, environment, listeners.client)
     return NodeParts(
         node,
         role,
         registrar,
         snapshots,
         # Two pools: clients must not take a controller's memory.
-        listening.listeners(listeners.controller, node, handlers.controller),
-        [] if role is None else listening.listeners(listeners.client, role.broker, handlers.broker),
+        listening.listeners(listeners.controller, node, handlers.controller, of_controllers),
+        []
+        if role is None
+        else listening.listeners(
+            listeners.client,
+            role.broker,
+            handlers.broker,
+            of_clients,
+            Throttling(node.client_quotas, environment.clock),
+        ),
+        [of_controllers, of_clients],
     )
+
+
+def _connection_quotas(
+    node: ClusterNode, environment: Environment, listeners: Sequence[ListenerConfig]
+) -> ConnectionQuotas:
+    quotas = ConnectionQuotas(
+        node.config,
+        [each.name for each in listeners],
+        protected=node.config.listeners.inter_broker_name,
+        windows=quota_windows(node.config),
+        clock=environment.clock,
+        hosts=HostAddresses(environment.threads),
+    )
+    node.metadata.subscribe(partial(quotas.apply, node.node_id))
+    return quotas
 
 
 def _registrar(node: ClusterNode, environment: Environment, listeners: Sequence[BoundListener]) -> ControllerRegistrar:
@@ -109,9 +141,17 @@ class _Listening:
     tls: NodeTls | None
 
     def listeners(
-        self, configured: Sequence[ListenerConfig], node: _ClusterNodeT, handlers: HandlerTable[_ClusterNodeT]
+        self,
+        configured: Sequence[ListenerConfig],
+        node: _ClusterNodeT,
+        handlers: HandlerTable[_ClusterNodeT],
+        quotas: ConnectionQuotas,
+        throttling: Throttling | None = None,
     ) -> list[Listener]:
-        """The listeners of one kind share the memory for requests and the limits of connections."""
+        """The listeners of one kind share the memory for requests and the limits of connections.
+
+        throttling: for those of brokers; what nodes ask a controller for waits for nobody's quota.
+        """
         pool = BufferPool(_client_memory(self.config))
         limits = _connection_limits(self.config)
         refusals = RateLimitedLog(logging.getLogger(f"{Listener.__module__}.refusals"), self.environment.clock)
@@ -119,19 +159,27 @@ class _Listening:
             Listener(
                 each.name,
                 self.acceptors[each.name],
-                self._dispatcher(node, handlers),
+                self._dispatcher(node, handlers, throttling),
                 limits,
                 pool,
                 refusals,
+                quotas,
                 tls=None if self.tls is None else self.tls.of_listener(each.name),
                 sasl=listener_sasl(self.config, each, lambda: node.image, self.environment.clock),
             )
             for each in configured
         ]
 
-    def _dispatcher(self, node: NodeT, handlers: HandlerTable[NodeT]) -> Dispatcher[NodeT]:
+    def _dispatcher(
+        self, node: NodeT, handlers: HandlerTable[NodeT], throttling: Throttling | None
+    ) -> Dispatcher[NodeT]:
         return Dispatcher(
-            node, handlers, self.environment.threads, disk_failed=self.disk_failed, numbers=self.request_numbers
+            node,
+            handlers,
+            self.environment.threads,
+            disk_failed=self.disk_failed,
+            numbers=self.request_numbers,
+            throttling=throttling,
         )
 
 
@@ -143,8 +191,6 @@ def _connection_limits(config: BrokerConfig) -> ConnectionLimits:
     return ConnectionLimits(
         max_request_bytes=config.int("socket.request.max.bytes"),
         max_idle_ms=config.int("connections.max.idle.ms"),
-        max_connections=config.int("max.connections"),
-        max_connections_per_ip=config.int("max.connections.per.ip"),
     )
 
 

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING
 
 from pykbroker.config import BrokerConfig
 from pykbroker.metadata.controller import Controller
+from pykbroker.quotas.client_quotas import ClientQuotas
 from pykbroker.raft.snapshots import RetentionLimits, SnapshotSchedule
 
+from ...network.host_addresses import HostAddresses
 from ...network.node_connections import NodeAddress, NodeConnections
 from ...network.transport import Network
 from ...quorum.broker_watch import BrokerWatch
@@ -22,6 +24,7 @@ from ...quorum.raft_driver import RaftDriver
 from ...quorum.snapshot_generator import SnapshotGenerator
 from ..bound_listeners import BoundListener
 from ..broker import ClusterNode
+from ..client_quotas import QuotasOfImage, controller_quota_windows, quota_windows
 from ..environment import Environment
 from ..node_authorizer import NodeAuthorizer
 from ..node_storage import NodeStorage
@@ -47,9 +50,11 @@ def cluster_node(
     raft = raft_driver(config, storage, environment, listeners, network)
     metadata = MetadataPublisher(raft, storage.metadata_log, remedy=remedy(config))
     authorizer = _authorizer(config, environment, metadata)
+    quotas = ClientQuotas(quota_windows(config), controller_quota_windows(config))
+    metadata.subscribe(QuotasOfImage(quotas).apply)
     controller = None
     if "controller" in config.roles:
-        controller = _controller_driver(config, storage, environment, raft, metadata)
+        controller = _controller_driver(config, storage, environment, raft, metadata, quotas)
     channel = _controller_channel(config, environment, raft, controller, network)
     watch = None
     if controller is not None:
@@ -69,6 +74,7 @@ def cluster_node(
         controller_channel=channel,
         broker_watch=watch,
         image_conditions=ImageConditions(metadata),
+        client_quotas=quotas,
         tls=tls,
         authorizer=authorizer,
     )
@@ -90,6 +96,7 @@ def _controller_driver(
     environment: Environment,
     raft: RaftDriver,
     metadata: MetadataPublisher,
+    quotas: ClientQuotas,
 ) -> ControllerDriver:
     controller = Controller(config, node_id=config.node_id, cluster_id=storage.cluster_id, rng=environment.fork_rng())
     return ControllerDriver(
@@ -98,6 +105,8 @@ def _controller_driver(
         controller,
         clock=environment.clock,
         bootstrap=storage.bootstrap,
+        mutations=quotas.mutations,
+        hosts=HostAddresses(environment.threads),
         max_idle_ms=config.int("metadata.max.idle.interval.ms"),
     )
 

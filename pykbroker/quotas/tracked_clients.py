@@ -1,0 +1,79 @@
+"""The measured clients of one quota: who has a limit has a sensor, which those in the same scope share.
+
+Which sensor a client has is remembered until quotas or sensors change, so that a request asks one dictionary. A long
+name is kept as its digest: a client id may have 32 KiB.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from hashlib import sha256
+from typing import Final, Generic, Protocol, TypeAlias, TypeVar
+
+from .entities import ClientQuotaEntity
+from .limits import QuotaLimits
+from .tracked import MOST_SENSORS, Sensor, TrackedSensors
+
+_MOST_REMEMBERED: Final = 2 * MOST_SENSORS
+_LONG_NAME: Final = 256
+
+_Name: TypeAlias = str | bytes
+
+
+class LimitedSensor(Sensor, Protocol):
+    """A sensor knows the limit of those whom it measures."""
+
+    limit: float
+
+
+SensorT = TypeVar("SensorT", bound=LimitedSensor)
+
+
+class TrackedClients(Generic[SensorT]):
+    """The clients of one quota. is_set: whether it limits anybody at all."""
+
+    def __init__(self, new: Callable[[], SensorT], *, most: int = MOST_SENSORS) -> None:
+        self.is_set = False
+        self._limits = QuotaLimits()
+        self._remembered: dict[tuple[str, str], SensorT | None] = {}
+        self._sensors: TrackedSensors[tuple[_Name, _Name], SensorT] = TrackedSensors(
+            new, on_removed=self._remembered.clear, most=most
+        )
+
+    def __len__(self) -> int:
+        return len(self._sensors)
+
+    def set_limit(self, entity: ClientQuotaEntity, limit: float | None) -> None:
+        """Set or take away the limit of an entity. What was measured so far counts against the new one."""
+        self._limits.set(entity, limit)
+        self.is_set = len(self._limits) > 0
+        self._remembered.clear()
+        if not self.is_set:
+            self._sensors.clear()
+
+    def sensor(self, user: str, client_id: str, now_ms: int) -> SensorT | None:
+        """The sensor that measures the client; None where nothing limits it."""
+        try:
+            sensor = self._remembered[user, client_id]
+        except KeyError:
+            sensor = self._find(user, client_id, now_ms)
+        if sensor is not None:
+            sensor.used_ms = now_ms
+        return sensor
+
+    def _find(self, user: str, client_id: str, now_ms: int) -> SensorT | None:
+        found = self._limits.find(user, client_id)
+        sensor = None
+        if found is not None:
+            scope_user, scope_client_id = found.scope
+            sensor = self._sensors.get((_short(scope_user), _short(scope_client_id)), now_ms)
+            sensor.limit = found.limit
+        if len(self._remembered) >= _MOST_REMEMBERED:
+            self._remembered.clear()
+        if len(user) + len(client_id) <= _LONG_NAME:
+            self._remembered[user, client_id] = sensor
+        return sensor
+
+
+def _short(name: str) -> _Name:
+    return name if len(name) <= _LONG_NAME else sha256(name.encode()).digest()
