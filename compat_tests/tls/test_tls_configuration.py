@@ -88,7 +88,7 @@ CHAIN, KEY = pem_certificates(CREDENTIAL.chain), pem_key(CREDENTIAL)
 PATH = "ssl.keystore.location"
 TRUST_PATH = "ssl.truststore.location"
 CASES = [
-    Case("no key store", lambda d: {}, PATH, "X", "not given", kafka_starts=True),
+    Case("no key store", lambda d: {}, "listener.name.x.ssl.keystore.location", "", "not given", kafka_starts=True),
     Case("no file", lambda d: {**p12(d), PATH: str(d / "missing.p12")}, PATH, "missing.p12", "No such file"),
     Case("junk", lambda d: {**p12(d), PATH: str(junk(d))}, PATH, "junk", "neither PKCS12 nor JKS"),
     Case("a wrong password", lambda d: p12(d, keystore_password="wrong-password"), PATH, "good.p12", "password"),
@@ -187,7 +187,7 @@ CASES = [
         other_trust,
         PATH,
         "good.p12",
-        "",
+        TRUST_PATH,
         is_between_brokers=True,
     ),
     Case(

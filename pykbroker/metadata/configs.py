@@ -180,20 +180,11 @@ def check_broker_configs(values: Mapping[str, str], names: Sequence[str], *, clu
 
 
 def _check_security_keys(values: Mapping[str, str]) -> None:
-    """Refuse `ssl.*` but for the stores of one listener, which can be replaced at run time."""
-    changed = [broker_keys()[name] for name in values if name.startswith("ssl.") and name in broker_keys()]
-    changed = [key for key in changed if key.update == "broker"]
-    stores = [key.name for key in changed if key.name.startswith(SSL_STORES)]
+    """Stores are those of one listener. Other keys of `ssl.*` are stored, and have no effect on listeners that run."""
+    stores = [name for name in values if name in broker_keys() and name.startswith(SSL_STORES)]
     if stores:
         reason = "These security configs can be dynamically updated only per-listener using the listener prefix: "
         raise ApiError(ErrorCode.INVALID_REQUEST, f"{reason}[{', '.join(stores)}]")
-    if changed:
-        raise ApiError(
-            ErrorCode.INVALID_REQUEST,
-            "Invalid value org.apache.kafka.common.config.ConfigException: Configs cannot be updated dynamically for "
-            "existing listener, restart broker or create a new listener for update for configuration "
-            "Invalid dynamic configuration",
-        )
 
 
 def _check_dynamic(names: Sequence[str], *, cluster_wide: bool) -> None:
@@ -211,9 +202,10 @@ def _check_dynamic(names: Sequence[str], *, cluster_wide: bool) -> None:
 
 
 def _is_of_one_broker(name: str) -> bool:
-    """Of `ssl.*` without a listener something else is wrong, too, which is said in place of this."""
+    """Of stores without a listener something else is wrong, too, which is said in place of this."""
     known = broker_keys().get(name)
-    return is_of_a_listener(name) or (known is not None and known.update == "broker" and not name.startswith("ssl."))
+    is_of_any = known is not None and known.update == "broker" and not name.startswith(SSL_STORES)
+    return is_of_a_listener(name) or is_of_any
 
 
 def _check_served(values: Mapping[str, str]) -> None:

@@ -98,7 +98,14 @@ REFUSED: list[tuple[int, str, Change, int, str]] = [
         "Cannot update these configs at default clus",
     ),
     (BROKER, "1", ("listener.name.a.ssl.client.auth", SET, "maybe"), 42, "Invalid value maybe for configuration ssl."),
-    (BROKER, "1", ("ssl.enabled.protocols", SET, "TLSv1.3"), 42, "Invalid value org.apache.kafka.common."),
+    (BROKER, "", ("ssl.enabled.protocols", SET, "TLSv1.3"), 42, "Cannot update these configs at default cluster level"),
+    (
+        BROKER,
+        "1",
+        ("ssl.keystore.location", SET, "x"),
+        42,
+        "These security configs can be dynamically updated only per",
+    ),
     (3, "x", ("x", SET, "x"), 42, "Unknown resource type 3"),
     (16, "g", ("consumer.session.timeout.ms", SET, "45000"), 42, "Unknown resource type 16"),
 ]

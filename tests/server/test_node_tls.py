@@ -104,7 +104,7 @@ def test_a_plaintext_listener_has_no_tls(world: World) -> None:
 def test_a_listener_without_a_key_store_ends_the_start(world: World) -> None:
     properties = world.properties()
     del properties[KEY_STORE]
-    with pytest.raises(ConfigurationError, match=r"has no key store: ssl\.keystore\.location is not given"):
+    with pytest.raises(ConfigurationError, match=r"has no key store: listener\.name\.\w+\.ssl\.keystore\.location is"):
         NodeTls(BrokerConfig(properties), InlineThreads())
 
 

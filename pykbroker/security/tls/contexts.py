@@ -56,7 +56,7 @@ def server_context(settings: TlsSettings) -> ServerTls:
     """Return the context of a listener. Raises ConfigurationError, in one line that names key, file and reason."""
     store, trusted = key_store(settings), trust_store(settings)
     if store is None:
-        location, key = settings.name_of("ssl.keystore.location"), settings.name_of("ssl.keystore.key")
+        location, key = settings.missing("ssl.keystore.location"), settings.missing("ssl.keystore.key")
         raise ConfigurationError(f"A listener with TLS has no key store: {location} is not given, nor {key}")
     context = _context(ssl.PROTOCOL_TLS_SERVER, settings, settings.enabled_protocols)
     context.num_tickets = _TICKETS

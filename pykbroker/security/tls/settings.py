@@ -17,7 +17,7 @@ from .given_values import SERVED_PROTOCOLS, GivenValues
 class TlsSettings:
     """All values, checked. A text that is None was not given. Secrets are in no repr.
 
-    names: the keys as they were given, with their prefix, by the names without it.
+    names: the keys as they were given, with their prefix, by the names without it. prefix: of those that were not.
     """
 
     keystore_type: str = "JKS"
@@ -39,6 +39,7 @@ class TlsSettings:
     allow_dn_changes: bool = False
     allow_san_changes: bool = False
     names: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
+    prefix: str = field(default="", repr=False, compare=False)
 
     @classmethod
     def of(cls, values: Mapping[str, str], *, prefix: str = "", over_sasl: bool = False) -> TlsSettings:
@@ -73,8 +74,13 @@ class TlsSettings:
             allow_dn_changes=given.boolean("ssl.allow.dn.changes"),
             allow_san_changes=given.boolean("ssl.allow.san.changes"),
             names=given.names,
+            prefix=prefix,
         )
 
     def name_of(self, key: str) -> str:
         """Return the key as it was given: with its prefix where it had one."""
         return self.names.get(key, key)
+
+    def missing(self, key: str) -> str:
+        """Return a key that was not given as this listener or client would have it."""
+        return self.prefix + key

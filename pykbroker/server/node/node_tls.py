@@ -15,13 +15,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from pykbroker.config import BrokerConfig, ConfigurationError
+from pykbroker.config import BrokerConfig, ConfigurationError, InvalidValue
 from pykbroker.config.listener_keys import listener_prefix
 from pykbroker.config.listeners import uses_sasl
 from pykbroker.metadata.configs import SSL_STORES
 from pykbroker.metadata.image import BROKER_RESOURCE, ImageChanges, MetadataImage
 from pykbroker.security.tls.contexts import ServerTls, client_context, server_context
 from pykbroker.security.tls.principals import PrincipalMapper
+from pykbroker.security.tls.refusals import RefusedReplacement
 from pykbroker.security.tls.reload import BothEnds, check_trust_stores, server_in_place_of, verify
 from pykbroker.security.tls.settings import TlsSettings
 
@@ -65,10 +66,19 @@ class SecuredListener:
         self._over_sasl = uses_sasl(security_protocol)
         self._static = static
         self._verifies_itself = verifies_itself
-        self._stores = self._read(self._settings(self._static))
+        self._stores = self._given()
         self._dynamic: dict[str, str] = {}
         self._listeners: list[ListenerTls] = []
         self._networks: list[TlsNetwork] = []
+
+    def _given(self) -> _Stores:
+        settings = self._settings(self._static)
+        try:
+            return self._read(settings)
+        except RefusedReplacement as error:
+            key, trust = settings.name_of("ssl.keystore.location"), settings.name_of("ssl.truststore.location")
+            reason = f"nodes reach each other by this listener, and do not trust it ({trust}): {error}"
+            raise InvalidValue(key, settings.keystore_location or "[hidden]", reason) from None
 
     def listener(self, handshakes: Handshakes) -> ListenerTls:
         settings = self._stores.settings
@@ -143,7 +153,6 @@ class SecuredListener:
         )
         new = self._stores_of(settings, stamps, server)
         if new.ends is not None and old.ends is not None:
-            verify(new.ends, new.ends)
             verify(old.ends, new.ends)
         return new
 
@@ -156,6 +165,8 @@ class SecuredListener:
 
     def _stores_of(self, settings: TlsSettings, written: Stamps, server: ServerTls) -> _Stores:
         ends = BothEnds.of(settings, server) if self._verifies_itself else None
+        if ends is not None:
+            verify(ends, ends)
         return _Stores(settings, written, server, ends)
 
 
