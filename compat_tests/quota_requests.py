@@ -16,11 +16,15 @@ from pykbroker.protocol.messages.quotas import (
 )
 
 from .brokers import Broker
+from .waiting import until
 from .wire import Wire
 
 Parts = Mapping[str, str | None]
 Values = Mapping[str, float | None]
 """New values by key; None takes a quota away."""
+
+EXACT, DEFAULT, SPECIFIED = 0, 1, 2
+"""How a filter matches a part of an entity."""
 
 
 def entry(parts: Parts, values: Values | Iterable[tuple[str, float | None]]) -> AlterClientQuotasRequestEntryData:
@@ -43,8 +47,18 @@ def alter(
 
 
 def set_quotas(broker: Broker, parts: Parts, values: Values) -> None:
+    """Returns when the broker knows them: Kafka's answers before."""
     rows = alter(broker, entry(parts, values))
     assert [row[0] for row in rows] == [0], rows
+    filters = [component(kind, DEFAULT if name is None else EXACT, name) for kind, name in parts.items()]
+    wanted = {key: value for key, value in values.items() if value is not None}
+
+    def is_known() -> bool:
+        _, _, found = describe(broker, *filters, strict=True)
+        known = dict(found[0][1]) if found else {}
+        return all(known.get(key) == wanted.get(key) for key in values)
+
+    until(is_known, "the broker knows its quotas")
 
 
 def component(kind: str, match_type: int, match: str | None = None) -> ComponentData:

@@ -10,10 +10,9 @@ from .answers import TestAnswers
 from .apache_kafka.tools import Tool, run_tool
 from .brokers import Broker
 from .conftest import FreshBroker
-from .quota_requests import Parts, alter, component, describe, entry, set_quotas
+from .quota_requests import DEFAULT, EXACT, SPECIFIED, Parts, alter, component, describe, entry, set_quotas
 from .waiting import until
 
-EXACT, DEFAULT, SPECIFIED = 0, 1, 2
 RATE = "producer_byte_rate"
 
 

@@ -12,6 +12,7 @@ from typing import Any
 from compat_tests.brokers import Broker
 from compat_tests.clients import READERS, Message, Stored, write_with_confluent
 from compat_tests.hostile.scene import Scene, code
+from compat_tests.quota_requests import set_quotas
 from compat_tests.same_files.history import NOW, SEGMENT_MS, History, batches
 from compat_tests.topics import create_topic
 from compat_tests.waiting import until
@@ -32,6 +33,7 @@ from pykbroker.protocol.messages.groups import (
     SyncGroupRequest,
     SyncGroupRequestAssignment,
 )
+from pykbroker.protocol.messages.metadata import MetadataRequest
 from pykbroker.protocol.records.batch import Record, encode_batch
 from pykbroker.protocol.records.compression import Compression
 
@@ -40,6 +42,8 @@ from .inventory import wait_for_coordinator
 SMALL = {"segment_ms": str(SEGMENT_MS), "index_interval_bytes": "300"}
 LONG_NAME = "a.topic_of-" + "x" * 200
 SESSION_MS = 300_000
+MEASURED = "measured"
+"""A client that has next to no time."""
 SPREAD = 4
 GROUPS = ("simple", "members", "emptied")
 TIMES = (NOW, NOW + 100, NOW + 250, NOW + 2 * SEGMENT_MS + 300)
@@ -86,6 +90,7 @@ class Estate:
         self._write_topics(history)
         self._delete_topics(history)
         self._set_configs(broker)
+        self._set_quotas(broker, 0)
         self._commit(broker, 0)
         self._join(broker)
         for topic in ("producers", "cut", "stamped"):
@@ -102,6 +107,7 @@ class Estate:
         history.append(f"of-turn-{turn}", batches(3))
         self._delete_records(history, "codecs", 40 * turn)
         self._use_stock_clients(broker, turn)
+        self._set_quotas(broker, turn)
         self._commit(broker, turn)
         self._keep_alive(broker)
         self._send_again(broker)
@@ -186,6 +192,20 @@ class Estate:
         with Wire(broker.address) as wire:
             answer: Any = wire.call(IncrementalAlterConfigsRequest(resources=resources), 1)
         assert [code(each.error_code) for each in answer.responses] == ["NONE"] * len(wanted)
+
+    def _set_quotas(self, broker: Broker, turn: int) -> None:
+        """Of every kind of entity, some of which come and go. Those that were there before hold on this broker."""
+        if turn:
+            with Wire(broker.address) as wire:
+                throttled: Any = wire.call(MetadataRequest(topics=[]), 9, client_id=MEASURED)
+                assert throttled.throttle_time_ms > 0
+        set_quotas(broker, {"client-id": MEASURED}, {"request_percentage": 1e-7, "producer_byte_rate": 1e9 + turn})
+        set_quotas(broker, {"user": "bob", "client-id": None}, {"consumer_byte_rate": 1e9 + turn})
+        set_quotas(broker, {"user": "bob"}, {"controller_mutation_rate": 12.5 if turn % 2 else None})
+        set_quotas(broker, {"user": f"of turn {turn}"}, {"producer_byte_rate": 1e9})
+        set_quotas(broker, {"ip": "127.0.0.9"}, {"connection_creation_rate": 1000 + turn})
+        if turn:
+            set_quotas(broker, {"user": f"of turn {turn - 1}"}, {"producer_byte_rate": None})
 
     def _use_stock_clients(self, broker: Broker, turn: int) -> None:
         messages = [Message(b"%d.%d" % (turn, each), b"key", (), NOW, each % SPREAD) for each in range(4 * SPREAD)]

@@ -26,6 +26,7 @@ from pykbroker.protocol.messages.offsets import (
     OffsetForLeaderPartition,
     OffsetForLeaderTopic,
 )
+from pykbroker.protocol.messages.quotas import DescribeClientQuotasRequest
 from pykbroker.protocol.records.batch import iter_batches, iter_records
 from pykbroker.protocol.schema import Message
 
@@ -60,6 +61,7 @@ class Inventory:
                 "committed records": dict(self._records(READ_COMMITTED)),
                 "epochs": dict(self._epochs(records)),
                 "configs": dict(self._configs()),
+                "quotas": dict(self._quotas()),
                 "groups": dict(self._groups(groups, others)),
                 "sizes": self._sizes(),
             }
@@ -166,6 +168,11 @@ class Inventory:
                     if each.config_source in SET_AT_RUN_TIME
                 },
             )
+
+    def _quotas(self) -> Iterator[tuple[str, Any]]:
+        for found in self._call(DescribeClientQuotasRequest(), 1).entries:
+            entity = {part.entity_type: part.entity_name for part in found.entity}
+            yield repr(sorted(entity.items())), {each.key: each.value for each in found.values}
 
     # Groups
 

@@ -1,4 +1,4 @@
-"""What Apache Kafka alone writes: transactions, the newer kinds of groups, quotas, credentials, levels of features.
+"""What Apache Kafka alone writes: transactions, the newer kinds of groups, credentials, levels of features.
 
 pykbroker offers nothing of it yet. It keeps what it finds, and hides the records of transactions that were aborted.
 """
@@ -30,13 +30,6 @@ from pykbroker.protocol.messages.group_offsets import (
     OffsetCommitRequestTopic,
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
-)
-from pykbroker.protocol.messages.quotas import (
-    AlterClientQuotasRequest,
-    AlterClientQuotasRequestEntryData,
-    DescribeClientQuotasRequest,
-    EntityData,
-    OpData,
 )
 from pykbroker.protocol.messages.scram_credentials import (
     AlterUserScramCredentialsRequest,
@@ -77,14 +70,13 @@ class KafkasOwn:
         self._write_transactions()
         self._join_groups()
         self._set_configs()
-        self._set_quotas()
+        self._set_credentials()
 
     def inventory(self) -> dict[str, Any]:
         return {
             "groups": dict(self._groups()),
             "transactions": dict(self._transactions()),
             "configs": dict(self._configs()),
-            "quotas": plain(self._call(DescribeClientQuotasRequest(), 1)),
             "credentials": plain(self._call(DescribeUserScramCredentialsRequest(users=None), 0)),
         }
 
@@ -234,12 +226,7 @@ class KafkasOwn:
         for result in self._call(DescribeConfigsRequest(resources=resources), 4).results:
             yield result.resource_name, {each.name: (each.value, each.config_source) for each in result.configs}
 
-    def _set_quotas(self) -> None:
-        entity = [EntityData(entity_type="client-id", entity_name="some client")]
-        ops = [OpData(key="producer_byte_rate", value=1e9)]
-        entries = [AlterClientQuotasRequestEntryData(entity=entity, ops=ops)]
-        answer = self._call(AlterClientQuotasRequest(entries=entries), 1)
-        assert [code(each.error_code) for each in answer.entries] == ["NONE"]
+    def _set_credentials(self) -> None:
         credential = ScramCredentialUpsertion(
             name="somebody", mechanism=1, iterations=4096, salt=b"salt", salted_password=b"password"
         )

@@ -32,6 +32,7 @@ from pykbroker.security.acls.operations import Operation
 from pykbroker.security.acls.resources import ResourceType
 from pykbroker.server.network.handlers import ConnectionState, RequestContext
 from pykbroker.server.network.needs import names
+from pykbroker.server.network.request_meter import RequestMeter
 from pykbroker.server.node.broker import Broker
 from pykbroker.server.node.handlers import handles
 from pykbroker.server.node.node_authorizer import NodeAuthorizer
@@ -78,8 +79,8 @@ async def fetch(context: RequestContext[Broker], request: FetchRequest) -> Fetch
     is_follower = params.replica_id >= 0
     if is_follower:
         context.turn = Turn(broker.replica_turns, context.connection.long_requests)
-        if context.connection.meter is not None:
-            context.connection.meter.exempt()
+        if (meter := _meter(context)) is not None:
+            meter.exempt()
     names, now_ms = broker.partitions.topic_name, broker.clock.monotonic_ms()
     session = await context.turn.through(
         broker.fetch_sessions.new_context_in_portions(request, version, names, now_ms, from_follower=is_follower)
@@ -93,7 +94,7 @@ async def fetch(context: RequestContext[Broker], request: FetchRequest) -> Fetch
     answers = await delayed.answers(session)
     if is_follower:
         await reads.note_sent(answers)
-    elif (meter := context.connection.meter) is not None and meter.holds_back(_size_bytes(answers)):
+    elif (meter := _meter(context)) is not None and meter.holds_back(_size_bytes(answers)):
         return await _response(context, session.throttled())
     answer = await context.turn.through(session.finish_in_portions(answers, broker.clock.monotonic_ms()))
     return await _response(context, answer)
@@ -116,7 +117,7 @@ def _params(context: RequestContext[Broker], request: FetchRequest) -> FetchPara
     else:
         replica_id, replica_epoch = request.replica_id, NO_BROKER_EPOCH
     max_bytes = min(request.max_bytes, context.node.config.int("fetch.max.bytes"))
-    if replica_id < 0 and (meter := context.connection.meter) is not None:
+    if replica_id < 0 and (meter := _meter(context)) is not None:
         max_bytes = int(min(max_bytes, meter.most_fetched_at_once()))
     return FetchParams(
         replica_id,
@@ -129,6 +130,12 @@ def _params(context: RequestContext[Broker], request: FetchRequest) -> FetchPara
         replica_id >= 0 or version < _FETCH_FROM_FOLLOWER_SINCE,
         context.number,
     )
+
+
+def _meter(context: RequestContext[Broker]) -> RequestMeter | None:
+    """Return the meter that is open for this request; None where no quota was set when it came."""
+    meter = context.connection.meter
+    return meter if meter is not None and meter.is_open else None
 
 
 def _size_bytes(answers: PartitionAnswers) -> int:

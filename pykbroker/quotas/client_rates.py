@@ -50,8 +50,8 @@ class ClientRates:
         sensor = self._clients.sensor(user, client_id, now_ms)
         if sensor is None:
             return 0
-        sensor.rate.record(value, now_ms)
-        return min(sensor.rate.throttle_ms(sensor.limit, now_ms), self._most_throttle_ms)
+        throttle_ms = sensor.rate.record_against(sensor.limit, value, now_ms)
+        return throttle_ms and min(throttle_ms, self._most_throttle_ms)
 
     def take_back(self, user: str, client_id: str, value: float, now_ms: int) -> None:
         """Uncount a value that the client did not get after all: a throttled Fetch is empty."""

@@ -30,8 +30,7 @@ class ConnectionRate:
         """Count a connection, and return how many milliseconds the next one has to wait: one window at most."""
         if self.limit >= UNLIMITED:
             return 0
-        self._rate.record(1, now_ms)
-        return min(self._rate.throttle_ms(self.limit, now_ms), self._windows.size_ms)
+        return min(self._rate.record_against(self.limit, 1, now_ms), self._windows.size_ms)
 
     def take_back(self, now_ms: int) -> None:
         """Uncount a connection that was refused."""

@@ -8,7 +8,7 @@ the time is that of all windows but one, and what has gone by of the current one
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 MOST_THROTTLE_MS: Final = 2**31 - 1
@@ -22,9 +22,13 @@ class QuotaWindows:
     count: int = 11
     size_ms: int = 1000
 
-    @property
-    def span_ms(self) -> int:
-        return self.count * self.size_ms
+    span_ms: int = field(init=False)
+    least_s: float = field(init=False)
+    """Of the time by which a rate is measured: all windows but the current one."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "span_ms", self.count * self.size_ms)
+        object.__setattr__(self, "least_s", max((self.count - 1) * self.size_ms, 1) / 1000)
 
 
 class _Sample:
@@ -48,13 +52,20 @@ class Rate:
 
     def record(self, value: float, now_ms: int) -> None:
         """Count a value; a negative one takes back what was counted."""
-        samples = self._samples
-        if not samples or now_ms - samples[-1].start_ms >= self._windows.size_ms:
+        self.record_against(math.inf, value, now_ms)
+
+    def record_against(self, limit: float, value: float, now_ms: int) -> int:
+        """Do both, `record` and `throttle_ms`; quickly where the limit is not in question."""
+        samples, windows = self._samples, self._windows
+        if not samples or now_ms - samples[-1].start_ms >= windows.size_ms:
             samples.append(_Sample(now_ms))
         sample = samples[-1]
         sample.value += value
         sample.last_ms = now_ms
         self._total += value
+        if now_ms - samples[0].last_ms < windows.span_ms and self._total <= limit * windows.least_s:
+            return 0
+        return self.throttle_ms(limit, now_ms)
 
     def measure(self, now_ms: int) -> float:
         return self._total * 1000 / self._window_ms(now_ms)

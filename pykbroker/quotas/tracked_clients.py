@@ -56,7 +56,7 @@ class TrackedClients(Generic[SensorT]):
         try:
             sensor = self._remembered[user, client_id]
         except KeyError:
-            sensor = self._find(user, client_id, now_ms)
+            return self._find(user, client_id, now_ms)
         if sensor is not None:
             sensor.used_ms = now_ms
         return sensor

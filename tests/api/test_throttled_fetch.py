@@ -49,8 +49,9 @@ class Consumer:
 
     async def ask(self, **values: Any) -> tuple[FetchResponse, int]:
         connection, message = self.connection, request(("t", 0, 0), **values)
-        connection.meter = RequestMeter(self._node.client_quotas, self._node.clock, lambda: 0, connection, 100)
-        meter, connection.throttle_ms = connection.meter, 0
+        meter = connection.meter = RequestMeter(self._node.client_quotas, self._node.clock, lambda: 0, connection)
+        meter.begin(100)
+        connection.throttle_ms = 0
         response: FetchResponse = await self._node.call(fetch, message, BY_NAME, connection=connection)
         meter.settle(1, message, response)
         assert response.throttle_time_ms == connection.throttle_ms

@@ -205,7 +205,9 @@ class NoClock:
 
 
 def meter_of(found: ClientQuotas, nanos: Callable[[], int]) -> RequestMeter:
-    return RequestMeter(found, NoClock(), nanos, ConnectionState("PLAINTEXT", "127.0.0.1"), BYTES)
+    meter = RequestMeter(found, NoClock(), nanos, ConnectionState("PLAINTEXT", "127.0.0.1"))
+    meter.begin(BYTES)
+    return meter
 
 
 def test_a_request_costs_what_it_holds_the_loop_for_and_not_what_it_waits_for() -> None:
@@ -250,22 +252,24 @@ def test_a_cancelled_request_ends_its_measured_steps() -> None:
 
 def test_a_client_beyond_its_share_of_the_loop_is_throttled_for_a_window_at_most() -> None:
     nanos = Nanos()
-    throttling = Throttling(quotas(request_percentage=10.0), NoClock(), nanos=nanos)
     connection = ConnectionState("PLAINTEXT", "127.0.0.1")
+    throttling = Throttling(quotas(request_percentage=10.0), NoClock(), nanos=nanos)
     response = HeartbeatResponse()
 
     async def ask(spent_ns: int) -> int:
+        meter = throttling.begin(connection, BYTES)
+        assert meter is connection.meter
+
         async def work() -> HeartbeatResponse:
             nanos.now += spent_ns
-            assert connection.meter is not None
-            connection.meter.settle(ApiKey.HEARTBEAT, HeartbeatRequest(), response)
-            nanos.now += 1
+            meter.settle(ApiKey.HEARTBEAT, HeartbeatRequest(), response)
+            nanos.now += 2
             return response
 
         connection.throttle_ms = response.throttle_time_ms = 0
-        await throttling.measured(work, connection, BYTES)
+        await Timed(work, meter)
         assert connection.throttle_ms == response.throttle_time_ms
-        assert connection.meter is None
+        assert meter.spent_ns == 2, "what comes behind the answer counts with the next request"
         return connection.throttle_ms
 
     async def run() -> list[int]:

@@ -32,7 +32,8 @@ from .large_requests import (
     SMALL_FRAME_BYTES,
     LargeRequests,
 )
-from .throttling import Throttling, settling
+from .request_meter import RequestMeter, Timed
+from .throttling import Throttling
 from .transport import Part
 
 _log = logging.getLogger(__name__)
@@ -88,26 +89,24 @@ class Dispatcher(Generic[NodeT]):
 
     def answer(self, frame: memoryview, connection: ConnectionState) -> Awaitable[list[Part] | None]:
         """The parts of the response; None where the request has none. Raises what closes the connection."""
-        if self._quotas.is_set:
-            begin = partial(self._begin, frame, connection, self._settling_handlers)
-            return self._throttling.measured(begin, connection, len(frame))
-        return self._begin(frame, connection, self._by_api_key)
+        if not self._quotas.is_set:
+            return self._begin(frame, connection, None)
+        meter = self._throttling.begin(connection, len(frame))
+        if not self._quotas.request.is_set:
+            return self._begin(frame, connection, meter)
+        return Timed(partial(self._begin, frame, connection, meter), meter)
 
     def answer_unmeasured(self, frame: memoryview, connection: ConnectionState) -> Awaitable[list[Part] | None]:
         """Answer a client that has not said yet who it is: no quota is there to find."""
-        return self._begin(frame, connection, self._by_api_key)
-
-    @cached_property
-    def _settling_handlers(self) -> dict[int, Handler[NodeT]]:
-        return {api_key: settling(handler) for api_key, handler in self._by_api_key.items()}
+        return self._begin(frame, connection, None)
 
     def _begin(
-        self, frame: memoryview, connection: ConnectionState, handlers: dict[int, Handler[NodeT]]
+        self, frame: memoryview, connection: ConnectionState, meter: RequestMeter | None
     ) -> Awaitable[list[Part] | None]:
         number = next(self._numbers)
         header, body = decode_request_header(frame)
         connection.request = header
-        handler = handlers.get(header.api_key)
+        handler = self._by_api_key.get(header.api_key)
         if handler is None:
             raise CloseConnection(f"API key {header.api_key} is not served on this listener")
         version = header.api_version
@@ -124,25 +123,35 @@ class Dispatcher(Generic[NodeT]):
         elif size <= COPIED_AT_ONCE_BYTES:
             request = handler.decode_few(version, frame, body)
         else:
-            return self._answer_long(handler, context, frame, body)
+            return self._answer_long(handler, context, frame, body, meter)
         if request is None:
-            return self._answer_large(handler, context, frame, body)
+            return self._answer_large(handler, context, frame, body, meter)
         if size > SMALL_FRAME_BYTES:
             _let_go(frame, context)
-        return self._answer(handler, context, request)
+        return self._answer(handler, context, request, meter)
 
     async def _answer_long(
-        self, handler: Handler[NodeT], context: RequestContext[NodeT], frame: memoryview, body: int
+        self,
+        handler: Handler[NodeT],
+        context: RequestContext[NodeT],
+        frame: memoryview,
+        body: int,
+        meter: RequestMeter | None,
     ) -> list[Part] | None:
         """Megabytes that are mostly bytes: even a few entries are unpacked in a thread."""
         request = await self._packing.run(handler.decode_few, context.header.api_version, frame, body)
         if request is None:
-            return await self._answer_large(handler, context, frame, body)
+            return await self._answer_large(handler, context, frame, body, meter)
         _let_go(frame, context)
-        return await self._answer(handler, context, request)
+        return await self._answer(handler, context, request, meter)
 
     async def _answer_large(
-        self, handler: Handler[NodeT], context: RequestContext[NodeT], frame: memoryview, body: int
+        self,
+        handler: Handler[NodeT],
+        context: RequestContext[NodeT],
+        frame: memoryview,
+        body: int,
+        meter: RequestMeter | None,
     ) -> list[Part] | None:
         """Unpacked in a thread, when there is room for what comes out."""
         header = context.header
@@ -151,16 +160,22 @@ class Dispatcher(Generic[NodeT]):
         try:
             request = await self._packing.run(handler.decode, header.api_version, frame, body)
             _let_go(frame, context)
-            return await self._answer(handler, context, request)
+            return await self._answer(handler, context, request, meter)
         finally:
             admission.leave()
 
     async def _answer(
-        self, handler: Handler[NodeT], context: RequestContext[NodeT], request: Message
+        self,
+        handler: Handler[NodeT],
+        context: RequestContext[NodeT],
+        request: Message,
+        meter: RequestMeter | None,
     ) -> list[Part] | None:
         header = context.header
         try:
             response = await handler.function(context, request)
+            if meter is not None:
+                meter.settle(header.api_key, request, response)
             if response is None:
                 return None
             packed = header.correlation_id, response, header.api_version

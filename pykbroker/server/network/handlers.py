@@ -84,7 +84,7 @@ class ConnectionState:
     """How many turns it has had for what is long."""
 
     meter: RequestMeter | None = None
-    """Of the request in hand, where any quota is set."""
+    """Since any quota was set."""
     throttle_ms: int = 0
     """The time for which nothing of the client is served behind the answer."""
 

@@ -1,11 +1,13 @@
-"""A request meter goes along with one request, and decides what its client has to wait for it (KIP-219).
+"""A request meter belongs to a connection, measures one request after another, and decides what the client has to wait
+(KIP-219).
 
 A Fetch asks before it is answered (`api.fetch`), since a throttled one is empty. Other brokers' fetches and markers,
 and authentication, count for nobody. Kafka's counterparts are `RequestHandlerHelper`, and `KafkaApis` for Produce and
 Fetch.
 
 The time of a request is what its task holds the event loop for: decoding, handling, encoding. What it waits for costs
-nothing, nor do worker threads; the loop is one thread, so that all clients together have 100 %.
+nothing, nor do worker threads; the loop is one thread, so that all clients together have 100 %. The encoding is known
+when the answer is on its way, and counts with the connection's next request.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ from ..runtime.clock import Clock
 T = TypeVar("T")
 
 _PRODUCE: Final = int(ApiKey.PRODUCE)
-_EXEMPT: Final = frozenset({ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE, ApiKey.WRITE_TXN_MARKERS})
+_EXEMPT: Final = frozenset(map(int, (ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE, ApiKey.WRITE_TXN_MARKERS)))
 _PERCENT_OF_NS: Final = 100 / 1e9
 
 
@@ -38,44 +40,48 @@ class ThrottledClient(Protocol):
 
 
 class RequestMeter:
-    """The meter of one request knows what it costs its client.
+    """The meter of one connection. nanos: tells how long the loop was held.
 
-    size_bytes: of its frame. nanos: tells how long the loop was held.
+    is_open: whether the request in hand is measured; quotas may come while it waits. spent_ns, step_ns: what was spent
+    in steps that are over and is not counted yet, and when the step that runs began, None where nobody measures time.
     """
 
     __slots__ = (
         "_clock",
         "_connection",
-        "_counted_ns",
         "_is_settled",
+        "_principal",
         "_quotas",
         "_size_bytes",
         "_throttle_ms",
+        "_user",
+        "is_open",
         "nanos",
         "spent_ns",
         "step_ns",
     )
 
     def __init__(
-        self,
-        quotas: ClientQuotas,
-        clock: Clock,
-        nanos: Callable[[], int],
-        connection: ThrottledClient,
-        size_bytes: int,
+        self, quotas: ClientQuotas, clock: Clock, nanos: Callable[[], int], connection: ThrottledClient
     ) -> None:
         self._quotas = quotas
         self._clock = clock
         self.nanos = nanos
         self._connection = connection
+        self._principal = self._user = ""
+        self._size_bytes = 0
+        self._throttle_ms = 0
+        self._is_settled = False
+        self.is_open = False
+        self.spent_ns = 0
+        self.step_ns: int | None = None
+
+    def begin(self, size_bytes: int) -> None:
+        """Open the meter for a request. size_bytes: of its frame."""
         self._size_bytes = size_bytes
         self._throttle_ms = 0
         self._is_settled = False
-        self._counted_ns = 0
-        self.spent_ns = 0
-        """In steps of the task that are over."""
-        self.step_ns: int | None = None
-        """When the step that runs began; None where nobody measures."""
+        self.is_open = True
 
     def exempt(self) -> None:
         """Let the request count for nobody: it is another broker's."""
@@ -83,12 +89,11 @@ class RequestMeter:
 
     def most_fetched_at_once(self) -> float:
         """Return how many bytes a Fetch may have without being throttled for ever."""
-        user, client_id, now_ms = self._client()
-        return self._quotas.fetch.most_at_once(user, client_id, now_ms)
+        return self._quotas.fetch.most_at_once(self._client(), self._client_id(), self._clock.monotonic_ms())
 
     def holds_back(self, size_bytes: int) -> bool:
         """Count a Fetch and its answer; tell whether an empty one is to go out in its place, which does not count."""
-        user, client_id, now_ms = self._client()
+        user, client_id, now_ms = self._client(), self._client_id(), self._clock.monotonic_ms()
         fetch = self._quotas.fetch
         time_ms = self._count_time(user, client_id, now_ms)
         self._is_settled = True
@@ -102,45 +107,50 @@ class RequestMeter:
 
         response: None where there is none. What a controller said of its own quota stands in it already.
         """
-        throttle_ms = self._throttle_ms
-        if response is not None:
-            throttle_ms = max(throttle_ms, getattr(response, "throttle_time_ms", 0))
-        if not self._is_settled and api_key not in _EXEMPT:
-            user, client_id, now_ms = self._client()
-            has_time = True
-            if api_key == _PRODUCE:
-                produce = self._quotas.produce
-                if produce.is_set:
-                    throttle_ms = max(throttle_ms, produce.record(user, client_id, self._size_bytes, now_ms))
-                has_time = request.acks != 0
-            if has_time:
-                throttle_ms = max(throttle_ms, self._count_time(user, client_id, now_ms))
+        self.is_open = False
+        if self._is_settled:
+            throttle_ms = self._throttle_ms
+        elif api_key == _PRODUCE:
+            throttle_ms = self._count_produce(request.acks)
+        else:
+            throttle_ms = getattr(response, "throttle_time_ms", 0)
+            if self._quotas.request.is_set and api_key not in _EXEMPT:
+                now_ms = self._clock.monotonic_ms()
+                throttle_ms = max(throttle_ms, self._count_time(self._client(), self._client_id(), now_ms))
         if throttle_ms > 0:
             self._connection.throttle_ms = throttle_ms
             if response is not None and hasattr(response, "throttle_time_ms"):
                 response.throttle_time_ms = throttle_ms
 
-    def count_rest(self) -> None:
-        """Count what came behind `settle`; the next request will be throttled for it."""
-        if self._counted_ns:
-            user, client_id, now_ms = self._client()
-            self._count_time(user, client_id, now_ms)
+    def _count_produce(self, acks: int) -> int:
+        quotas, throttle_ms = self._quotas, 0
+        has_bytes, has_time = quotas.produce.is_set, acks and quotas.request.is_set
+        if has_bytes or has_time:
+            user, client_id, now_ms = self._client(), self._client_id(), self._clock.monotonic_ms()
+            if has_bytes:
+                throttle_ms = quotas.produce.record(user, client_id, self._size_bytes, now_ms)
+            if has_time:
+                throttle_ms = max(throttle_ms, self._count_time(user, client_id, now_ms))
+        return throttle_ms
 
-    def _client(self) -> tuple[str, str, int]:
-        connection = self._connection
-        header = connection.request
-        client_id = None if header is None else header.client_id
-        return connection.principal.partition(":")[2], client_id or "", self._clock.monotonic_ms()
+    def _client(self) -> str:
+        principal = self._connection.principal
+        if principal is not self._principal:
+            self._principal, self._user = principal, principal.partition(":")[2]
+        return self._user
+
+    def _client_id(self) -> str:
+        header = self._connection.request
+        return "" if header is None else header.client_id or ""
 
     def _count_time(self, user: str, client_id: str, now_ms: int) -> int:
         request = self._quotas.request
-        if not request.is_set:
+        if not request.is_set or self.step_ns is None:
             return 0
-        spent_ns = self.spent_ns
-        if self.step_ns is not None:
-            spent_ns += self.nanos() - self.step_ns
-        uncounted_ns, self._counted_ns = spent_ns - self._counted_ns, spent_ns
-        return request.record(user, client_id, uncounted_ns * _PERCENT_OF_NS, now_ms)
+        now_ns = self.nanos()
+        spent_ns, self.spent_ns = self.spent_ns + now_ns - self.step_ns, 0
+        self.step_ns = now_ns
+        return request.record(user, client_id, spent_ns * _PERCENT_OF_NS, now_ms)
 
 
 class Timed(Generic[T]):
@@ -164,9 +174,9 @@ class Timed(Generic[T]):
                 answer: T = done.value
                 return answer
             finally:
-                now_ns = nanos()
-                meter.spent_ns += 0 if meter.step_ns is None else now_ns - meter.step_ns
-                meter.step_ns = None
+                if meter.step_ns is not None:
+                    meter.spent_ns += nanos() - meter.step_ns
+                    meter.step_ns = None
             try:
                 send, argument = steps.send, (yield waited_for)
             except GeneratorExit:
