@@ -19,6 +19,9 @@ DYNAMIC_ALONE = (
 )
 """Kafka's `DynamicConfig.Broker`: set at run time or not there at all, also for those who look."""
 
+OF_A_LISTENER_OF_ALL_BROKERS = ("max.connections", "max.connection.creation.rate", "num.network.threads")
+"""Behind `listener.name.NAME.` they may be set for all brokers together, other keys of a listener for one broker."""
+
 
 @cache
 def broker_keys() -> dict[str, ConfigKey]:

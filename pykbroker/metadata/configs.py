@@ -21,7 +21,8 @@ from pykbroker.config import (
     key_of_listener,
     topic_keys,
 )
-from pykbroker.config.connection_limits import CREATION_RATE, MOST, OVERRIDES, check_listener_limits, parse_overrides
+from pykbroker.config.broker_keys import OF_A_LISTENER_OF_ALL_BROKERS
+from pykbroker.config.connection_limits import OVERRIDES, check_listener_limits, parse_overrides
 from pykbroker.config.group_keys import broker_keys_of_groups
 from pykbroker.config.listener_keys import tails
 from pykbroker.long_work import LongWork, counted
@@ -50,8 +51,6 @@ STEPS_PER_RESOURCE: Final = 4
 CORDONED_LOG_DIRS: Final = "cordoned.log.dirs"
 SSL_STORES: Final = ("ssl.keystore.", "ssl.truststore.", "ssl.key.password")
 """The keys of stores, which may be replaced while a node runs."""
-_OF_A_LISTENER_OF_ALL_BROKERS: Final = (MOST, CREATION_RATE, "num.network.threads")
-"""The keys of a listener that may be set for all brokers."""
 _LIST_OPERATIONS: Final = {APPEND: "APPEND", SUBTRACT: "SUBTRACT"}
 
 
@@ -210,7 +209,7 @@ def _is_of_one_broker(name: str) -> bool:
     Of stores without a listener something else is wrong, too, which is said in place of this.
     """
     if is_of_a_listener(name):
-        return next(tails(name), "") not in _OF_A_LISTENER_OF_ALL_BROKERS
+        return next(tails(name), "") not in OF_A_LISTENER_OF_ALL_BROKERS
     known = broker_keys().get(name)
     return known is not None and known.update == "broker" and not name.startswith(SSL_STORES)
 

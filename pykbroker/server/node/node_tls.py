@@ -43,7 +43,7 @@ Stamps: TypeAlias = tuple[Stamp | None, ...]
 
 @dataclass(frozen=True, slots=True)
 class _Stores:
-    """What has been read: from which settings, when its files had been written, and what came of it."""
+    """Stores as they were read: from which settings, when their files had been written, and what came of it."""
 
     settings: TlsSettings
     written: Stamps
@@ -140,7 +140,7 @@ class SecuredListener:
             network.context = context
 
     def _replacement(self, values: Mapping[str, str]) -> _Stores:
-        """What the values give. Raises ConfigurationError where it cannot take the place of what this listener has."""
+        """Read what the values name. Raises ConfigurationError where it cannot take the place of what there is."""
         old = self._stores
         settings = self._settings(values)
         check_trust_stores(old.settings, settings)
