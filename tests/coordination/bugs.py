@@ -144,7 +144,7 @@ def open_transactions_are_served() -> Iterator[None]:
 # Transactions
 
 
-@BUGS.plant(87)
+@BUGS.plant(98)
 def decisions_are_not_written_down() -> Iterator[None]:
     """The markers follow nevertheless."""
     handle = TransactionShard.handle
@@ -157,7 +157,7 @@ def decisions_are_not_written_down() -> Iterator[None]:
         yield
 
 
-@BUGS.plant(20)
+@BUGS.plant(24)
 def decisions_are_carried_out_before_they_are_appended() -> Iterator[None]:
     with _appends_late(TRANSACTION_STATE):
         yield
@@ -245,7 +245,7 @@ def batches_that_come_late_open_transactions() -> Iterator[None]:
 # Threads
 
 
-@BUGS.plant(339)
+@BUGS.plant(441)
 def a_flush_promises_what_is_appended_during_it() -> Iterator[None]:
     """Threads that do their work at once cannot have this: nothing is appended meanwhile."""
     flush = Log._flush
