@@ -199,7 +199,7 @@ def _check_dynamic(names: Sequence[str], *, cluster_wide: bool) -> None:
 
 
 def _is_of_one_broker(name: str) -> bool:
-    """Of stores without a listener something else is wrong, too, which is said in place of this."""
+    """Stores without a listener are left out: of them something else is wrong, too, which is said."""
     known = broker_keys().get(name)
     is_of_any = known is not None and known.update == "broker" and not name.startswith(SSL_STORES)
     return is_of_a_listener(name) or is_of_any
