@@ -62,19 +62,25 @@ CASES = [
     Case("a plaintext client at a TLS port", "TLS", trust=None, is_silent=True),
     Case("a TLS client at a plaintext port", "PLAINTEXT", is_silent=True),
 ]
-WITH_VERSIONS = [
+OF_ONE_VERSION = [
     served("a client of TLS 1.2 alone", "TLS", version="TLSv1.2"),
     served("a client of TLS 1.3 alone", "TLS", version="TLSv1.3"),
     Case("a client of TLS 1.2 at a broker of TLS 1.3", "TLS13", version="TLSv1.2"),
     Case("a client of TLS 1.3 at a broker of TLS 1.2", "TLS12", version="TLSv1.3"),
 ]
-JAVA = pytest.param("java", marks=[pytest.mark.java, pytest.mark.spark])
-KCAT = pytest.param("kcat", marks=pytest.mark.kcat)
-PYTHON_AND_C = ["librdkafka", "kafka-python", "aiokafka", KCAT]
+"""Which librdkafka has no option for."""
+MARKS = {"java": [pytest.mark.java, pytest.mark.spark], "kcat": [pytest.mark.kcat]}
+CLIENT_NAMES = ("java", "librdkafka", "kafka-python", "aiokafka", "kcat")
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-@pytest.mark.parametrize("client", [JAVA, *PYTHON_AND_C])
+@pytest.mark.parametrize(
+    ("client", "case"),
+    [
+        pytest.param(client, case, id=f"{client}: {case.name}", marks=MARKS.get(client, []))
+        for client in CLIENT_NAMES
+        for case in (CASES if client == "librdkafka" else [*CASES, *OF_ONE_VERSION])
+    ],
+)
 def test_a_client_is_served_or_told_why_not(
     client: str,
     case: Case,
@@ -83,27 +89,7 @@ def test_a_client_is_served_or_told_why_not(
     client_called: Callable[[str], TlsClient],
     answers: TestAnswers,
 ) -> None:
-    attempt(client_called(client), case, secured, identities, answers)
-
-
-@pytest.mark.parametrize("case", WITH_VERSIONS, ids=lambda case: case.name)
-@pytest.mark.parametrize("client", [JAVA, "kafka-python", "aiokafka", KCAT])
-def test_a_client_of_one_protocol_version_is_served_or_told_why_not(
-    client: str,
-    case: Case,
-    secured: SecuredBroker,
-    identities: Identities,
-    client_called: Callable[[str], TlsClient],
-    answers: TestAnswers,
-) -> None:
-    """librdkafka has no option for it."""
-    attempt(client_called(client), case, secured, identities, answers)
-
-
-def attempt(
-    client: TlsClient, case: Case, secured: SecuredBroker, identities: Identities, answers: TestAnswers
-) -> None:
-    outcome = client.attempt(connection_of(case, secured, identities))
+    outcome = client_called(client).attempt(connection_of(case, secured, identities))
     answers.same(case.name, outcome)
     assert (outcome == SERVED) == case.is_served
 
@@ -118,7 +104,7 @@ def connection_of(case: Case, secured: SecuredBroker, identities: Identities) ->
     )
 
 
-@pytest.mark.parametrize("client", [JAVA, *PYTHON_AND_C])
+@pytest.mark.parametrize("client", [pytest.param(name, marks=MARKS.get(name, [])) for name in CLIENT_NAMES])
 def test_a_bad_certificate_is_refused_where_one_is_only_requested(
     client: str,
     kind: str,

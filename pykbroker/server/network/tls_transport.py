@@ -7,7 +7,8 @@ OpenSSL once took for a connection is not given back before the connection ends.
 
 What the peer may make us do is bounded: a handshake takes `HANDSHAKE_S` and so many bytes at most, and its costly steps
 run in threads, a few at a time (`Handshakes`); renegotiation is refused by the context; answers to key updates wait
-until the peer takes them, up to a limit; one call of `receive_now` decrypts what one call of the socket brought.
+until the peer takes them, up to a limit; one call of `receive_now` decrypts what one call of the socket brought, and no
+more than some records where they are small: a key update is 27 bytes, and costs as much as kilobytes of data.
 """
 
 from __future__ import annotations
@@ -32,6 +33,12 @@ _SENT_AT_ONCE_BYTES = 64 * 1024
 _TURN_BYTES = 256 * 1024
 _RECEIVED_AT_ONCE_BYTES = 64 * 1024
 _RECORD_OVERHEAD_BYTES = 512
+_RECORD_HEADER_BYTES = 5
+_SMALL_RECORD_BYTES = 4 * 1024
+_RECORDS_AT_ONCE = 32
+"""OpenSSL works through all key updates that it has been given, 30 µs each, before it says anything."""
+_SMALL_RECORDS_IN_A_TURN = 64
+_RECORDS_WITHOUT_DATA = 100
 _HANDSHAKE_BYTES = 256 * 1024
 _UNSENT_CONTROL_BYTES = 64 * 1024
 _HANDSHAKE_RECORD = 0x16
@@ -76,6 +83,9 @@ class TlsTransport:
         "_outgoing",
         "_peeked",
         "_received",
+        "_record_bytes_left",
+        "_records_without_data",
+        "_small_records",
         "_ssl",
         "_unsent",
     )
@@ -104,6 +114,11 @@ class TlsTransport:
         self._is_sending = self._is_shaking_hands = False
         self._is_drained = False
         """OpenSSL has given all that it can of what has been received."""
+        self._record_bytes_left = 0
+        """Of the record that OpenSSL has been given the beginning of."""
+        self._small_records = 0
+        """Since others had their turn."""
+        self._records_without_data = 0
 
     @property
     def peer(self) -> Address:
@@ -136,6 +151,7 @@ class TlsTransport:
             received_bytes = await self._receive_of_handshake(received_bytes)
         while not await self._step(scope):
             received_bytes = await self._receive_of_handshake(received_bytes)
+        self._records_without_data = 0
         await self._send_sealed([])
 
     async def _step(self, scope: trio.CancelScope) -> bool:
@@ -174,7 +190,9 @@ class TlsTransport:
         if received_bytes + count > _HANDSHAKE_BYTES:
             self._has_failed = True
             raise HandshakeFailed(f"a TLS handshake of more than {_HANDSHAKE_BYTES} bytes")
-        self._incoming.write(desk[:count])
+        self._received += desk[:count]
+        while self._feed():
+            pass
         return received_bytes + count
 
     # Receiving
@@ -193,8 +211,15 @@ class TlsTransport:
             count = self._decrypt(view[filled:] if filled else view)
             if count:
                 filled += count
+                self._records_without_data = 0
             elif count == 0:
                 return filled
+            elif self._records_without_data > _RECORDS_WITHOUT_DATA:
+                self._fail()
+                raise trio.BrokenResourceError("the peer sends records of TLS without data in them")
+            elif self._small_records >= _SMALL_RECORDS_IN_A_TURN:
+                self._is_drained = False
+                return filled or None
             elif not self._feed():
                 if self._is_at_end:  # without a word of farewell, as many clients do
                     return filled
@@ -219,12 +244,27 @@ class TlsTransport:
                 self._send_control()
 
     def _feed(self) -> bool:
-        """Give OpenSSL a piece of the ciphertext that has been received; False where there is none."""
-        if not self._received:
-            return False
-        self._incoming.write(self._received[:_RECORD_BYTES])
-        self._received = self._received[_RECORD_BYTES:]
-        return True
+        """Give OpenSSL a piece of the ciphertext that has been received; False where nothing of it can be given."""
+        given = self._give(self._received)
+        self._received = self._received[given:]
+        return given > 0
+
+    def _give(self, ciphertext: bytes | memoryview) -> int:
+        """Give OpenSSL some records, or a piece of a large one, and return how many bytes that are."""
+        size = min(len(ciphertext), _RECORD_BYTES)
+        end = self._record_bytes_left
+        for _ in range(_RECORDS_AT_ONCE):
+            if end + _RECORD_HEADER_BYTES > size:
+                break
+            record_bytes = ciphertext[end + 3] << 8 | ciphertext[end + 4]
+            end += _RECORD_HEADER_BYTES + record_bytes
+            self._small_records += record_bytes < _SMALL_RECORD_BYTES
+            self._records_without_data += 1
+        given = min(end, size)  # a header that is cut waits for its end
+        self._record_bytes_left = end - given
+        if given:
+            self._incoming.write(ciphertext[:given])
+        return given
 
     def _receive_ciphertext(self, wanted_bytes: int) -> bool:
         """Return False where nothing has arrived. OpenSSL is not told of the end: it would encrypt no answer then."""
@@ -235,10 +275,11 @@ class TlsTransport:
         if count == 0:
             self._is_at_end = True
             return True
-        first = min(count, _RECORD_BYTES)
-        self._incoming.write(desk[:first])
-        if count > first:
-            self._received = bytes(desk[first:count])
+        arrived: bytes | memoryview = desk[:count]
+        if self._received:  # a part of a header
+            arrived = self._received + arrived
+        given = self._give(arrived)
+        self._received = bytes(arrived[given:])
         return True
 
     async def wait_readable(self) -> None:
@@ -248,6 +289,7 @@ class TlsTransport:
             await trio.lowlevel.checkpoint()
         else:
             await self._inner.wait_readable()
+        self._small_records = 0
 
     def has_peer_left(self) -> bool:
         return self._inner.has_peer_left()
