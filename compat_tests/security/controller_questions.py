@@ -58,6 +58,7 @@ _ON_BROKERS_TOO = {
     "describe SCRAM credentials",
     "describe all SCRAM credentials",
     "alter SCRAM credentials",
+    "alter client quotas",
     "describe ACLs",
     "create ACLs",
     "delete ACLs",
