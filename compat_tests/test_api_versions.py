@@ -5,6 +5,7 @@ import re
 import pytest
 
 from pykbroker.protocol.api_keys import ApiKey, request_type
+from pykbroker.protocol.messages.acls import DescribeAclsRequest
 from pykbroker.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from pykbroker.protocol.messages.produce import ProduceRequest
 from pykbroker.protocol.schema import Message
@@ -25,7 +26,7 @@ SERVED = {
     *(ApiKey.OFFSET_COMMIT, ApiKey.OFFSET_FETCH, ApiKey.OFFSET_DELETE),
     *(ApiKey.LIST_GROUPS, ApiKey.DESCRIBE_GROUPS, ApiKey.DELETE_GROUPS, ApiKey.INIT_PRODUCER_ID),
 }
-OF_KAFKA_ALONE = re.compile("SASL|ACL|DELEGATION|QUOTA|SCRAM|TELEMETRY|SHARE|STREAMS")
+OF_KAFKA_ALONE = re.compile("DELEGATION|QUOTA|TELEMETRY|SHARE|STREAMS")
 
 
 def advertised(broker: Broker, version: int = 4) -> dict[int, tuple[int, int]]:
@@ -68,4 +69,6 @@ def empty_request(api_key: ApiKey) -> Message:
         return ApiVersionsRequest(client_software_name="compat", client_software_version="1")
     if api_key == ApiKey.PRODUCE:
         return ProduceRequest(acks=1)
+    if api_key == ApiKey.DESCRIBE_ACLS:  # of which 0 is what nobody knows, and 1 is anything
+        return DescribeAclsRequest(resource_type_filter=1, operation=1, permission_type=1)
     return request_type(api_key)()

@@ -24,7 +24,6 @@ TELLING = (
     "Fetch: clients that leave while it waits",
     "1,000 connections with 1 MB of 100 announced",
     "TLS: 1,000 half-open handshakes",
-    "TLS: hellos without end, a byte a record",
     "TLS: data, a byte a record",
     "TLS: new keys in each record",
 )

@@ -20,6 +20,8 @@ SCRAM_MODULE = "org.apache.kafka.common.security.scram.ScramLoginModule"
 PASSWORDS = {"admin": "admin-secret", "alice": "alice-secret", "bob": "bob, secret=1"}
 """Of PLAIN; SCRAM has alice alone, with the same password and in both mechanisms."""
 
+SALT = b"1omfro7zwmumr3umxudzyj6scf"
+
 REAUTHENTICATION_MS = 3_000
 
 
@@ -61,9 +63,9 @@ def secure(broker: BrokerProcess) -> Secured:
 def add_scram_users(broker: BrokerProcess) -> None:
     """Give alice a credential for each mechanism, over the PLAINTEXT listener."""
     for mechanism in MECHANISMS.values():
-        salted = mechanism.salted_password(PASSWORDS["alice"], b"salt", 4096)
+        salted = mechanism.salted_password(PASSWORDS["alice"], SALT, 4096)
         change = ScramCredentialUpsertion(
-            name="alice", mechanism=mechanism.type, iterations=4096, salt=b"salt", salted_password=salted
+            name="alice", mechanism=mechanism.type, iterations=4096, salt=SALT, salted_password=salted
         )
         with Wire(broker.address) as wire:
             answer = wire.call(AlterUserScramCredentialsRequest(upsertions=[change]), 0)

@@ -17,6 +17,7 @@ from pykbroker.protocol.messages.configs import (
     AlterConfigsResourceResponse,
     IncrementalAlterConfigsRequestAlterConfigsResource,
 )
+from pykbroker.security.tls.refusals import kafka_text
 from pykbroker.server.network.handlers import RequestContext
 from pykbroker.server.node.broker import ClusterNode
 
@@ -46,7 +47,7 @@ async def refused_stores(
             await node.threads.run(node.tls.check_changes, node.image, changes)
         except ConfigurationError as error:
             resources.remove(resource)
-            return [_row(resource, str(error))]
+            return [_row(resource, kafka_text(error))]
         break
     return []
 

@@ -67,7 +67,7 @@ def open_cluster(bootstrap_server: str, properties: Mapping[str, str], *, client
 
 
 def _open_with_tls(properties: Mapping[str, str]) -> Open:
-    """What opens connections with the `ssl.*` settings. Raises CommandFailed."""
+    """The opener of connections with the `ssl.*` settings. Raises CommandFailed."""
     from pykbroker.client.tls import open_with_tls
     from pykbroker.config.keys import ConfigurationError
     from pykbroker.security.tls.contexts import client_context

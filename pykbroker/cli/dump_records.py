@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
 from typing import Any
 
 import construct
 
+from pykbroker.config import broker_keys
 from pykbroker.protocol.descriptions.internal_topics import (
     METADATA_TOPIC,
     TOPICS,
@@ -17,7 +19,7 @@ from pykbroker.protocol.descriptions.internal_topics import (
 from pykbroker.protocol.descriptions.messages import fields_by_name
 from pykbroker.protocol.descriptions.record_batches import CONTROL_KEY, CONTROL_VALUES
 from pykbroker.protocol.descriptions.values import parse
-from pykbroker.protocol.messages.metadata_records import UserScramCredentialRecord
+from pykbroker.protocol.messages.metadata_records import ConfigRecord, UserScramCredentialRecord
 from pykbroker.protocol.records.batch import NO_SEQUENCE, Record, RecordBatchHeader, iter_records
 from pykbroker.protocol.records.errors import InvalidRecords
 from pykbroker.protocol.records.legacy import iter_legacy_records
@@ -68,7 +70,16 @@ def legacy_record_entries(message: FoundLegacyMessage, topic: str | None) -> Ite
 
 def _holds_secrets(value: bytes | None) -> bool:
     """Tell it by the API key in the record's frame, so that a damaged record is hidden, too."""
-    return value is not None and value[1:2] in _SECRET_KEYS
+    if value is None:
+        return False
+    is_config = value[1:2] == bytes([ConfigRecord.__schema__.api_key or 0])
+    return value[1:2] in _SECRET_KEYS or (is_config and any(each in value for each in _passwords()))
+
+
+@cache
+def _passwords() -> list[bytes]:
+    """The keys of brokers whose values are passwords; for one listener they have something in front."""
+    return [name.encode() for name, key in broker_keys().items() if key.type == "password"]
 
 
 def _sequence_of(header: RecordBatchHeader, record: Record) -> int:
@@ -123,4 +134,10 @@ def _coordinator_meaning(topic: str, record: Record) -> dict[str, Any]:
 def _described(record: DescribedRecord) -> dict[str, Any]:
     content = fields_by_name(record.cls, record.fields, record.version)
     content |= {name: HIDDEN for name in _SECRETS.get(record.cls, ()) if name in content}
+    if (
+        record.cls is ConfigRecord
+        and content["value"]
+        and any(each in content["name"].encode() for each in _passwords())
+    ):
+        content["value"] = HIDDEN
     return {"record_type": record.cls.__name__, "version": record.version, "content": content}

@@ -50,8 +50,8 @@ STEPS_PER_RESOURCE: Final = 4
 CORDONED_LOG_DIRS: Final = "cordoned.log.dirs"
 SSL_STORES: Final = ("ssl.keystore.", "ssl.truststore.", "ssl.key.password")
 """The keys of stores, which may be replaced while a node runs."""
-_OF_A_LISTENER_OF_ALL_BROKERS: Final = (MOST, CREATION_RATE, "num.network.threads")
-"""The keys of a listener that may be set for all brokers."""
+_OF_A_LISTENER_OF_ALL_BROKERS: Final = (MOST, CREATION_RATE)
+"""The keys of a listener that may be set for all brokers; in Kafka the number of its threads, too."""
 _LIST_OPERATIONS: Final = {APPEND: "APPEND", SUBTRACT: "SUBTRACT"}
 
 

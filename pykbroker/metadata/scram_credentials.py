@@ -88,7 +88,7 @@ def describe_user_scram_credentials(
     for name in times or dict.fromkeys(name for _, name in image.scram_credentials):
         results.append(_described(image, name, is_named_twice=times.get(name, 0) > 1))
         yield len(MECHANISMS_BY_TYPE)
-    return DescribeUserScramCredentialsResponse(error_message=None, results=results)
+    return DescribeUserScramCredentialsResponse(error_message="", results=results)
 
 
 def _record(image: MetadataImage, change: ScramCredentialDeletion | ScramCredentialUpsertion) -> Message:
@@ -137,4 +137,4 @@ def _described(image: MetadataImage, name: str, *, is_named_twice: bool) -> Desc
         return DescribeUserScramCredentialsResult(
             user=name, error_code=ErrorCode.RESOURCE_NOT_FOUND, error_message=reason
         )
-    return DescribeUserScramCredentialsResult(user=name, error_message=None, credential_infos=infos)
+    return DescribeUserScramCredentialsResult(user=name, error_message="", credential_infos=infos)

@@ -15,7 +15,7 @@ from pykbroker.cli.dump import command
 from pykbroker.metadata.records import encode_record
 from pykbroker.protocol.compile import encode
 from pykbroker.protocol.messages.group_records import OffsetCommitKey, OffsetCommitValue
-from pykbroker.protocol.messages.metadata_records import TopicRecord, UserScramCredentialRecord
+from pykbroker.protocol.messages.metadata_records import ConfigRecord, TopicRecord, UserScramCredentialRecord
 from pykbroker.protocol.records.batch import Record, encode_batch
 from pykbroker.protocol.records.compression import Compression
 from pykbroker.protocol.records.control import ControlRecordType, EndTransactionMarker, encode_end_transaction_batch
@@ -358,3 +358,17 @@ def test_the_keys_of_users_are_not_shown(tmp_path: Path, flags: tuple[str, ...],
         assert "UserScramCredentialRecord" in result.output
         assert "alice" in result.output
         assert "4096" in result.output
+
+
+@pytest.mark.parametrize("flags", [(), ("--json",), ("--records", "--json", "--full")])
+@pytest.mark.parametrize("prefix", ["", "listener.name.x.plain."])
+def test_passwords_among_the_configurations_are_not_shown(tmp_path: Path, flags: tuple[str, ...], prefix: str) -> None:
+    secret = ConfigRecord(resource_type=4, resource_name="1", name=f"{prefix}sasl.jaas.config", value="in clear")
+    other = ConfigRecord(resource_type=4, resource_name="1", name="log.retention.ms", value="12345")
+    records = [Record(key=None, value=encode_record(each), timestamp=NOW_MS) for each in (secret, other)]
+    directory = tmp_path / "__cluster_metadata-0"
+    result = dump(write(directory, "00000000000000000000.log", encode_batch(records)), *flags)
+    assert "in clear" not in result.output
+    assert "[hidden]" in result.output
+    assert "sasl.jaas.config" in result.output
+    assert "12345" in result.output

@@ -164,7 +164,7 @@ def test_users_are_described_without_their_keys() -> None:
     def described(*names: str) -> dict[str, object]:
         request = DescribeUserScramCredentialsRequest(users=[UserName(name=each) for each in names] if names else None)
         response = whole(describe_user_scram_credentials(cluster.image, request))
-        assert (response.error_code, response.error_message) == (0, None)
+        assert (response.error_code, response.error_message) == (0, "")
         return {
             each.user: [(info.mechanism, info.iterations) for info in each.credential_infos]
             or (each.error_code, each.error_message)

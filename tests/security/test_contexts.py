@@ -6,10 +6,13 @@ import logging
 import ssl
 import subprocess
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import dsa, ed25519, rsa
+from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import Encoding
 
 from compat_tests.certificates import (
@@ -33,6 +36,7 @@ from tests.security.handshakes import key_store, shake_hands, store_file, trust_
 ROOT = Authority.root()
 SERVER, CLIENT = ROOT.server(), ROOT.client()
 STORES = Path(__file__).with_name("stores")
+EPOCH = datetime(2020, 1, 1, tzinfo=UTC)
 Values = dict[str, str]
 
 
@@ -136,11 +140,23 @@ def test_any_certificate_of_the_trust_store_ends_a_chain() -> None:
     assert "certificate verify failed" in refused(server, client_of(trusted))
 
 
-def test_without_a_trust_store_the_systems_authorities_are_trusted() -> None:
+def test_without_a_trust_store_the_systems_authorities_are_trusted(caplog: pytest.LogCaptureFixture) -> None:
     assert "certificate verify failed" in refused(serving(), client_of({}))
+    server_of(key_store(SERVER))
+    assert not caplog.messages
     server = server_of(key_store(SERVER) | {"ssl.client.auth": "required"})
     known = client_of(trust_store(ROOT) | key_store(CLIENT))
     assert "certificate verify failed" in refused(server, known)
+    assert caplog.messages == [
+        "ssl.client.auth=required without ssl.truststore.location trusts each authority of the system"
+    ]
+
+
+def test_a_trust_store_is_read_by_those_who_do_not_use_it(tmp_path: Path) -> None:
+    """As in Kafka: a wrong password is found before it matters."""
+    missing = store_file("truststore", tmp_path / "missing", "PEM")
+    with pytest.raises(ConfigurationError, match=r"ssl\.truststore\.location: No such file"):
+        server_of(key_store(SERVER) | missing)
 
 
 def test_a_client_always_verifies_and_a_server_never_renegotiates() -> None:
@@ -275,8 +291,26 @@ def test_a_session_is_resumed_with_the_certificate_of_its_client() -> None:
 def test_the_identity_of_a_server_is_that_of_its_certificates() -> None:
     identity = server_context(TlsSettings.of(key_store(SERVER))).identity
     (entry,) = identity.entries
-    assert (entry.alias, entry.name) == ("kafka", "CN=localhost,O=Example")
-    assert entry.alternative_names == {"DNSName:localhost", "IPAddress:127.0.0.1", "IPAddress:::1"}
+    assert (entry.alias, entry.name) == ("kafka", "CN=localhost, O=Example")
+    assert entry.alternative_names == {"[2, localhost]", "[7, 127.0.0.1]", "[7, 0:0:0:0:0:0:0:1]"}
+
+
+def test_all_kinds_of_alternative_names_are_part_of_the_identity() -> None:
+    from pykbroker.security.tls.identity import Identity
+    from pykbroker.security.tls.store_contents import StoreContents, TrustedEntry
+
+    names = [
+        x509.RFC822Name("a@example.org"),
+        x509.UniformResourceIdentifier("spiffe://example.org/a"),
+        x509.DirectoryName(x509.Name.from_rfc4514_string("CN=a")),
+        x509.RegisteredID(x509.ObjectIdentifier("1.2.3")),
+    ]
+    builder = x509.CertificateBuilder().subject_name(x509.Name([])).issuer_name(x509.Name([])).serial_number(1)
+    builder = builder.not_valid_before(EPOCH).not_valid_after(EPOCH).public_key(SERVER.key.public_key())
+    builder = builder.add_extension(x509.SubjectAlternativeName(names), critical=False)
+    certificate = builder.sign(SERVER.key, SHA256()).public_bytes(Encoding.DER)
+    (entry,) = Identity.of(StoreContents(trusted=(TrustedEntry("a", certificate),))).entries
+    assert entry.shown_alternative_names == "[[1, a@example.org], [4, CN=a], [6, spiffe://example.org/a], [8, 1.2.3]]"
 
 
 def test_no_private_key_is_left_in_a_file_or_a_descriptor(tmp_path: Path) -> None:

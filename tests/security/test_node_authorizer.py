@@ -167,9 +167,23 @@ def test_nobody_gets_past_the_guard_without_the_rights_on_the_cluster(name: str,
     assert encode(response, handler.max_version)
 
 
+NOT_LOADED = sorted(each.request_type.__name__ for each in pykbroker.api.HANDLERS.controller if each.needs != NOTHING)
+ON_CONTROLLERS = {each.request_type.__name__: each for each in pykbroker.api.HANDLERS.controller}
+
+
+@pytest.mark.parametrize("name", NOT_LOADED)
+def test_a_controller_says_that_it_is_not_ready_before_the_acls_are_loaded(name: str, tmp_path: Path) -> None:
+    handler, node = ON_CONTROLLERS[name], ApiNode(tmp_path)
+    node.broker.authorizer = authorizer(allows_everyone=True)
+    response = ask(node, handler, handler.request_type())
+    assert response is not None
+    assert getattr(response, "error_code", -1) == ErrorCode.UNKNOWN_SERVER_ERROR
+    assert encode(response, handler.max_version)
+
+
 def test_only_what_everybody_may_ask_needs_nothing() -> None:
     free = {name for name, each in OF_BROKERS.items() if each.needs == NOTHING}
-    assert free == {"ApiVersionsRequest", "SaslAuthenticateRequest", "SaslHandshakeRequest"}
+    assert free == {"ApiVersionsRequest", "SaslHandshakeRequest", "SaslAuthenticateRequest"}
 
 
 CONFIG = {"authorizer.class.name": STANDARD_AUTHORIZER}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from random import Random
 
@@ -17,6 +18,7 @@ from pykbroker.security.tls.contexts import client_context, server_context
 from pykbroker.security.tls.der import parse
 from pykbroker.security.tls.distinguished_names import name_text
 from pykbroker.security.tls.principals import NoRuleMatches, PrincipalMapper
+from pykbroker.security.tls.refusals import kafka_text
 from pykbroker.security.tls.reload import check_replacement
 from pykbroker.security.tls.settings import TlsSettings
 from tests.security import test_distinguished_names, test_principals
@@ -202,28 +204,56 @@ ONLY_REFUSED_BY_KAFKA: dict[str, Values] = {
 """OpenSSL does more than Java 17 and Kafka do."""
 
 
-def test_what_kafka_refuses_is_refused_and_what_it_serves_is_served(tmp_path: Path) -> None:
-    cases = configurations(tmp_path)
-    theirs = {
-        name
-        for name, answer in zip(cases, ask([("configure", values) for values in cases.values()]), strict=True)
-        if answer.is_refusal
-    }
-    ours = {name for name, values in cases.items() if is_refused(values)}
+@pytest.fixture(scope="module")
+def cases(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[str | None, str | None]]:
+    """What Kafka says of each configuration, and what we do in its words; None where it is served."""
+    given = configurations(tmp_path_factory.mktemp("stores"))
+    answers = ask([("configure", values) for values in given.values()])
+    theirs = [answer.text if answer.is_refusal else None for answer in answers]
+    return {name: (said, refusal(given[name])) for name, said in zip(given, theirs, strict=True)}
+
+
+def test_what_kafka_refuses_is_refused_and_what_it_serves_is_served(
+    cases: dict[str, tuple[str | None, str | None]],
+) -> None:
+    theirs = {name for name, (said, _) in cases.items() if said is not None}
+    ours = {name for name, (_, said) in cases.items() if said is not None}
     assert ours - theirs == set(ONLY_REFUSED_HERE)
     assert theirs - ours == set(ONLY_REFUSED_BY_KAFKA)
 
 
-def is_refused(values: Values) -> bool:
+OF_JAVA = (
+    "java.lang.",
+    "org.apache.kafka.common.KafkaException: java.lang.",
+    "org.apache.kafka.common.KafkaException: java.security.NoSuch",
+)
+"""Java has refused a name, in words of its own."""
+
+
+def test_what_is_refused_of_stores_is_told_in_kafkas_words(cases: dict[str, tuple[str | None, str | None]]) -> None:
+    compared = 0
+    for name, (theirs, ours) in cases.items():
+        if theirs is not None and ours is not None and not theirs.startswith(OF_JAVA):
+            assert told(ours) == told(theirs), name
+            compared += 1
+    assert compared > 25
+
+
+def told(exceptions: str) -> str:
+    """The outer exception alone, without what Java's formats say of a key's password."""
+    return re.sub(r"(UnrecoverableKeyException): .*", r"\1", exceptions.split(" <- ")[0])
+
+
+def refusal(values: Values) -> str | None:
     try:
         settings = TlsSettings.of(values)
         server_context(settings)
         client_context(settings)
     except ConfigurationError as error:
         assert "\n" not in str(error)  # noqa: PT017
-        assert "secret" not in str(error)  # noqa: PT017
-        return True
-    return False
+        assert "secret" not in str(error) + kafka_text(error)  # noqa: PT017
+        return kafka_text(error)
+    return None
 
 
 def replacements() -> dict[str, tuple[Credential, Credential, Values]]:

@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from compat_tests.certificates import EXPIRED, Authority, Credential
+from compat_tests.key_stores import write_pem
 from pykbroker.config import ConfigurationError
 from pykbroker.security.tls.contexts import server_context
 from pykbroker.security.tls.identity import CertifiedName, Identity
-from pykbroker.security.tls.reload import check_replacement, verify_against_each_other, verify_against_itself
+from pykbroker.security.tls.refusals import kafka_text
+from pykbroker.security.tls.reload import (
+    BothEnds,
+    check_replacement,
+    check_trust_stores,
+    server_in_place_of,
+    verify,
+)
 from pykbroker.security.tls.settings import TlsSettings
-from tests.security.handshakes import key_store, trust_store
+from tests.security.handshakes import key_store, store_file, trust_store
 
+STORES = Path(__file__).with_name("stores")
 ROOT = Authority.root()
 
 
@@ -28,13 +39,22 @@ def check(old: Identity, new: Identity, *, dn: bool = False, san: bool = False) 
     check_replacement(old, new, allow_dn_changes=dn, allow_san_changes=san)
 
 
+def verify_against_itself(stores: TlsSettings) -> None:
+    ends = BothEnds.of(stores)
+    verify(ends, ends)
+
+
+def verify_against_each_other(old: TlsSettings, new: TlsSettings) -> None:
+    verify(BothEnds.of(old), BothEnds.of(new))
+
+
 def test_a_renewed_certificate_replaces_the_old_one() -> None:
     check(identity(ROOT.server()), identity(Authority.root().server()))
 
 
 def test_another_name_is_refused_unless_it_is_allowed() -> None:
     old, new = identity(ROOT.server("CN=a,O=x")), identity(ROOT.server("CN=b,O=x"))
-    with pytest.raises(ConfigurationError, match=r"Keystore DistinguishedName does not match: .*CN=a,O=x.*CN=b,O=x"):
+    with pytest.raises(ConfigurationError, match=r"Keystore DistinguishedName does not match: .*CN=a, O=x.*CN=b, O=x"):
         check(old, new)
     check(old, new, dn=True)
 
@@ -46,7 +66,7 @@ def test_names_that_differ_in_case_and_blanks_are_one() -> None:
 def test_an_alternative_name_may_come_and_may_not_go() -> None:
     fewer, more = identity(ROOT.server(hosts=["a"])), identity(ROOT.server(hosts=["a", "b"]))
     check(fewer, more)
-    with pytest.raises(ConfigurationError, match=r"Keystore SubjectAltNames do not match: .*DNSName:b"):
+    with pytest.raises(ConfigurationError, match=r"Keystore SubjectAltNames do not match: .*\[2, b\]"):
         check(more, fewer)
     check(more, fewer, san=True)
     with pytest.raises(ConfigurationError, match="SubjectAltNames"):
@@ -87,3 +107,39 @@ def test_old_and_new_brokers_must_reach_each_other_both_ways() -> None:
     with pytest.raises(ConfigurationError, match="unable to get local issuer"):
         verify_against_each_other(both, new)
     verify_against_each_other(both, settings(other.server(), ROOT, other))
+
+
+def test_a_listener_without_a_trust_store_gets_none_while_it_runs() -> None:
+    without = TlsSettings.of(key_store(ROOT.server()))
+    with_one = settings(ROOT.server(), ROOT)
+    check_trust_stores(with_one, without)
+    check_trust_stores(with_one, with_one)
+    with pytest.raises(ConfigurationError, match="Cannot add SSL truststore to an existing listener"):
+        check_trust_stores(without, with_one)
+
+
+def test_contexts_in_use_are_verified_though_their_files_are_others_by_now(tmp_path: Path) -> None:
+    path = write_pem(tmp_path / "server.pem", ROOT.server())
+    values = store_file("keystore", path, "PEM") | trust_store(ROOT)
+    before = BothEnds.of(TlsSettings.of(values))
+    write_pem(path, Authority.root().server())
+    after = BothEnds.of(TlsSettings.of(values))
+    verify(before, before)
+    for old, new in ((before, after), (after, before), (after, after)):
+        with pytest.raises(ConfigurationError) as refused:
+            verify(old, new)
+        assert kafka_text(refused.value).startswith("javax.net.ssl.SSLHandshakeException: ")
+
+
+def test_a_store_without_a_key_is_compared_before_it_is_refused() -> None:
+    old = identity(ROOT.server())
+    path = STORES / "trust.p12"
+    new = TlsSettings.of(store_file("keystore", path, "PKCS12", "store-password"))
+    with pytest.raises(ConfigurationError, match=r"new=\{alias=authority, DN=CN=of-openssl, O=Example\}"):
+        server_in_place_of(old, new, allow_dn_changes=False, allow_san_changes=False)
+    with pytest.raises(ConfigurationError, match="no private key is in it"):
+        server_in_place_of(old, new, allow_dn_changes=True, allow_san_changes=True)
+    renewed = server_in_place_of(
+        old, TlsSettings.of(key_store(ROOT.server())), allow_dn_changes=False, allow_san_changes=False
+    )
+    assert renewed.identity == old

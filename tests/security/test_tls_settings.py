@@ -6,6 +6,7 @@ import pytest
 
 from compat_tests.certificates import Authority
 from pykbroker.config import ConfigurationError
+from pykbroker.security.tls.refusals import kafka_text
 from pykbroker.security.tls.settings import TlsSettings
 from tests.security.handshakes import key_store, trust_store
 
@@ -167,3 +168,32 @@ def test_a_list_that_leaves_out_a_suite_of_tls_1_3_is_refused_where_it_would_be_
 def test_suites_and_protocols_must_have_one_in_common() -> None:
     older = {"ssl.cipher.suites": "TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384", "ssl.enabled.protocols": "TLSv1.3"}
     assert "no suite of it belongs to TLSv1.3" in refusal(older)
+
+
+@pytest.mark.parametrize(
+    ("values", "exception"),
+    [
+        (
+            {"ssl.keystore.key": "a private key"},
+            "org.apache.kafka.common.errors.InvalidConfigurationException: "
+            "SSL private key can be specified only for PEM, but key store type is JKS.",
+        ),
+        (
+            {"ssl.keystore.location": "", "ssl.keystore.type": "PEM"},
+            "org.apache.kafka.common.errors.InvalidConfigurationException: Failed to load PEM SSL keystore ",
+        ),
+        (
+            {"ssl.keystore.location": "/a", "ssl.keystore.type": "FOO", "ssl.keystore.password": "secret"},
+            "org.apache.kafka.common.KafkaException: Failed to load SSL keystore /a of type FOO",
+        ),
+        (
+            {"ssl.engine.factory.class": "x"},
+            "org.apache.kafka.common.config.ConfigException: "
+            "Invalid value x for configuration ssl.engine.factory.class: no class of Java can be loaded",
+        ),
+    ],
+)
+def test_a_client_is_told_kafkas_exception(values: dict[str, str], exception: str) -> None:
+    with pytest.raises(ConfigurationError) as refused:
+        TlsSettings.of(values)
+    assert kafka_text(refused.value) == exception

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import ssl
 from collections.abc import Callable
 from pathlib import Path
 
@@ -178,7 +179,7 @@ def test_a_trust_store_is_not_added_to_a_listener_without_one(tmp_path: Path) ->
     properties = world.properties()
     del properties[TRUST_STORE]
     tls = NodeTls(BrokerConfig(properties), InlineThreads())
-    with pytest.raises(ConfigurationError, match="Cannot add an SSL truststore"):
+    with pytest.raises(ConfigurationError, match="Cannot add SSL truststore"):
         tls.check_changes(world.image, {TRUST_STORE: str(world.path("trust.pem"))})
 
 
@@ -190,6 +191,11 @@ def test_what_the_cluster_has_set_before_is_used_from_the_start_whatever_its_nam
     assert world.is_replaced
     assert world.listener is not None
     assert world.listener.server.identity.entries[0].name == "CN=other"
+    assert world.listener.server.context.verify_mode == ssl.CERT_REQUIRED
+    world.commit(KEY_STORE, world.write("again.pem", world.authority.client("CN=other")))
+    assert world.listener.server.context.verify_mode == ssl.CERT_REQUIRED
+    world.commit(KEY_STORE, None)
+    assert world.listener.server.identity.entries[0].name == "CN=other", "the static store has another name"
 
 
 def test_between_nodes_a_store_must_verify_with_what_the_node_trusts(tmp_path: Path) -> None:

@@ -2,6 +2,8 @@
 
 Like Java, any certificate of the trust store ends a chain, not only that of a root. Without a trust store the system's
 authorities are trusted. Without `ssl.cipher.suites` Python's choice is offered: forward secrecy, no CBC with SHA-1.
+Unlike Java, a server does not tell clients the names of the authorities that it trusts, since Python has no way to:
+a client with a certificate of another one sends it and is refused, where Java and librdkafka would keep it back.
 
 Opening stores derives keys from passwords, which takes up to a second, so it belongs into a thread.
 """
@@ -19,6 +21,7 @@ from . import dh_group
 from .cipher_suites import OPENSSL_NAMES, TLS_1_3_SUITES
 from .identity import Identity
 from .own_keys import chosen_keys, openssl_reason
+from .refusals import WRONG_KEY_PASSWORD, RefusedValue, not_loaded
 from .settings import TlsSettings
 from .store_contents import KeyPasswordRefused, StoreContents, UnreadableStore
 from .stores import key_store, trust_store
@@ -28,20 +31,30 @@ logger = logging.getLogger(__name__)
 _VERSIONS = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_3}
 _CLIENT_AUTH = {"none": ssl.CERT_NONE, "requested": ssl.CERT_OPTIONAL, "required": ssl.CERT_REQUIRED}
 _TICKETS = 1
-"""As Java sends for each handshake. Sessions are in tickets, so that no memory grows with them."""
+"""As Java sends for each handshake. Of a session in a ticket nothing is kept. OpenSSL keeps those of TLS 1.2 without
+tickets: five minutes, 20,480 at most, as many as Java; 1 kB each, and 11 kB with a client's certificate.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class ServerTls:
-    """What a listener needs. identity: who the key store says it is, for checks when it is replaced."""
+    """TLS of a listener. identity: that of its key store, for checks when it is replaced."""
 
     context: ssl.SSLContext
     identity: Identity
 
 
+class WithoutKey(InvalidValue):
+    """A key store without a private key, which Kafka compares with another one all the same."""
+
+    def __init__(self, name: str, value: object, identity: Identity) -> None:
+        super().__init__(name, value, "no private key is in it")
+        self.identity = identity
+
+
 def server_context(settings: TlsSettings) -> ServerTls:
     """Return the context of a listener. Raises ConfigurationError, in one line that names key, file and reason."""
-    store = key_store(settings)
+    store, trusted = key_store(settings), trust_store(settings)
     if store is None:
         location, key = settings.name_of("ssl.keystore.location"), settings.name_of("ssl.keystore.key")
         raise ConfigurationError(f"A listener with TLS has no key store: {location} is not given, nor {key}")
@@ -51,9 +64,11 @@ def server_context(settings: TlsSettings) -> ServerTls:
         dh_group.load_into(context)
     context.verify_mode = _CLIENT_AUTH[settings.client_auth]
     if settings.client_auth != "none":
-        _trust(context, settings, ssl.Purpose.CLIENT_AUTH)
-    else:
-        trust_store(settings)  # a store that cannot be read is refused, as by Kafka, though nobody is asked
+        # Otherwise OpenSSL would only make the chain longer by what is trusted.
+        _trust(context, settings, trusted, ssl.Purpose.CLIENT_AUTH)
+        if trusted is None:
+            name, auth = settings.name_of("ssl.truststore.location"), settings.name_of("ssl.client.auth")
+            logger.warning("%s=%s without %s trusts each authority of the system", auth, settings.client_auth, name)
     return ServerTls(context, _offer_keys(context, settings, store))
 
 
@@ -71,8 +86,8 @@ def client_context(settings: TlsSettings) -> ssl.SSLContext:
         )
     context = _context(ssl.PROTOCOL_TLS_CLIENT, settings, protocols)
     context.check_hostname = settings.endpoint_identification_algorithm == "https"
-    _trust(context, settings, ssl.Purpose.SERVER_AUTH)
-    store = key_store(settings)
+    store, trusted = key_store(settings), trust_store(settings)
+    _trust(context, settings, trusted, ssl.Purpose.SERVER_AUTH)
     if store is not None:
         _offer_keys(context, settings, store)
     return context
@@ -96,8 +111,7 @@ def _context(role: int, settings: TlsSettings, protocols: Iterable[str]) -> ssl.
     return context
 
 
-def _trust(context: ssl.SSLContext, settings: TlsSettings, purpose: ssl.Purpose) -> None:
-    store = trust_store(settings)
+def _trust(context: ssl.SSLContext, settings: TlsSettings, store: StoreContents | None, purpose: ssl.Purpose) -> None:
     if store is None:
         context.load_default_certs(purpose)
         return
@@ -116,13 +130,18 @@ def _offer_keys(context: ssl.SSLContext, settings: TlsSettings, store: StoreCont
     if password is None and settings.keystore_type != "PEM":
         password = settings.keystore_password
     try:
+        identity = Identity.of(store)
+        if not store.keys:
+            raise WithoutKey(name, shown, identity)
         for each in chosen_keys(store, password):
             if each.invalid_because:
                 logger.warning("%s=%s: the certificate of %s %s", name, shown, each.alias, each.invalid_because)
             each.load_into(context)
-        return Identity.of(store)
+        return identity
     except KeyPasswordRefused as error:
         reason = f"{error}; see {settings.name_of('ssl.key.password')}"
-        raise InvalidValue(name, shown, reason) from None
+        is_pem = settings.keystore_type == "PEM"
+        in_kafka = not_loaded(settings.keystore_location, "PEM") if is_pem else WRONG_KEY_PASSWORD
+        raise RefusedValue(name, shown, reason, in_kafka) from None
     except UnreadableStore as error:
         raise InvalidValue(name, shown, str(error)) from None

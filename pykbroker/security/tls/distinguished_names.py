@@ -10,7 +10,7 @@ import re
 
 from .der import SEQUENCE, Element, MalformedDer, parse
 
-_LONGEST = 8192
+_LONGEST = 4096
 """Bytes of a name in a certificate: a client chooses them, and rules are matched against their text."""
 
 _KEYWORDS = {
@@ -57,9 +57,14 @@ def issuer(certificate_der: bytes) -> Element:
 
 def name_text(name: Element) -> str:
     """Return the text of a name. Raises UnusableName if it is too long, MalformedDer."""
+    return ",".join(name_parts(name))
+
+
+def name_parts(name: Element) -> list[str]:
+    """Return the texts of the parts of a name, the last one first. Raises as name_text does."""
     if len(name.encoded) > _LONGEST:
         raise UnusableName(f"the subject of the certificate has {len(name.encoded)} bytes, at most {_LONGEST} are read")
-    return ",".join("+".join(map(_attribute, group.children)) for group in reversed(name.children))
+    return ["+".join(map(_attribute, group.children)) for group in reversed(name.children)]
 
 
 def _names(certificate_der: bytes) -> tuple[Element, Element]:

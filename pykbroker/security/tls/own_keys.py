@@ -45,8 +45,6 @@ class OwnKey:
 
 def chosen_keys(store: StoreContents, password: str | None) -> list[OwnKey]:
     """Open all keys of a store and return one of each kind. Raises UnreadableStore."""
-    if not store.keys:
-        raise UnreadableStore("no private key is in it")
     chosen: dict[str, OwnKey] = {}
     for key in [_own_key(entry, password) for entry in store.keys]:
         other = chosen.get(key.kind)
@@ -62,6 +60,7 @@ def openssl_reason(error: ssl.SSLError) -> str:
 
 def _own_key(entry: KeyEntry, password: str | None) -> OwnKey:
     from cryptography import x509
+    from cryptography.exceptions import UnsupportedAlgorithm
     from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 
     key = entry.open_key(password)
@@ -70,7 +69,7 @@ def _own_key(entry: KeyEntry, password: str | None) -> OwnKey:
     try:
         certificate = x509.load_der_x509_certificate(entry.chain[0])
         certified = certificate.public_key().public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
-    except ValueError as error:
+    except (ValueError, UnsupportedAlgorithm) as error:
         raise UnreadableStore(f"the certificate of {entry.alias} is malformed: {error}") from None
     if certified != key.public_key().public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo):
         raise UnreadableStore(f"the key {entry.alias} does not belong to its certificate")

@@ -1,19 +1,19 @@
-"""Whether a key store may take the place of another while a listener runs: the rules of Kafka's `SslFactory`.
+"""Replacement of a listener's stores while it runs, by the rules of Kafka's `SslFactory`.
 
 A broker keeps its name when its certificate is renewed: the distinguished name stays, and no alternative name is lost.
-Between brokers, what a broker shows must verify with what it trusts, which a handshake in memory finds out.
+Between brokers, what a broker shows must verify with what it trusts, before and after the change and in between, which
+a handshake in memory finds out.
 """
 
 from __future__ import annotations
 
 import ssl
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
-from pykbroker.config import ConfigurationError
-
-from .contexts import client_context, server_context
-from .identity import CertifiedName, Identity
+from .contexts import ServerTls, WithoutKey, client_context, server_context
+from .identity import Identity
 from .own_keys import openssl_reason
+from .refusals import HANDSHAKE_EXCEPTION, RefusedReplacement
 from .settings import TlsSettings
 
 _MOST_STEPS = 16
@@ -25,42 +25,77 @@ def check_replacement(old: Identity, new: Identity, *, allow_dn_changes: bool, a
     if allow_dn_changes and allow_san_changes:
         return
     if len(old.entries) != len(new.entries):
-        raise ConfigurationError(
+        raise RefusedReplacement(
             f"Keystore entries do not match, existing store contains {len(old.entries)} entries, "
             f"new store contains {len(new.entries)} entries"
         )
-    for before, after in zip(old.entries, new.entries, strict=True):
-        if not allow_dn_changes and _canonical(before) != _canonical(after):
-            raise ConfigurationError(
+    pairs = list(zip(old.entries, new.entries, strict=True))
+    for before, after in () if allow_dn_changes else pairs:
+        if before.canonical_name != after.canonical_name:
+            raise RefusedReplacement(
                 "Keystore DistinguishedName does not match:  "
                 f"existing={{alias={before.alias}, DN={before.name}}}, new={{alias={after.alias}, DN={after.name}}}"
             )
-        if not allow_san_changes and not before.alternative_names <= after.alternative_names:
-            raise ConfigurationError(
-                f"Keystore SubjectAltNames do not match:  existing={{alias={before.alias}, SAN={_shown(before)}}}, "
-                f"new={{alias={after.alias}, SAN={_shown(after)}}}"
+    for before, after in () if allow_san_changes else pairs:
+        if not before.alternative_names <= after.alternative_names:
+            raise RefusedReplacement(
+                "Keystore SubjectAltNames do not match:  "
+                f"existing={{alias={before.alias}, SAN={before.shown_alternative_names}}}, "
+                f"new={{alias={after.alias}, SAN={after.shown_alternative_names}}}"
             )
 
 
-def verify_against_itself(settings: TlsSettings) -> None:
-    """Raises ConfigurationError unless a client with these settings can connect to a server with them."""
-    verify_against_each_other(settings, settings)
+def server_in_place_of(
+    old: Identity, settings: TlsSettings, *, allow_dn_changes: bool, allow_san_changes: bool
+) -> ServerTls:
+    """Return the context of a listener that had another key store. Raises ConfigurationError, in Kafka's words."""
+    try:
+        new = server_context(settings)
+    except WithoutKey as error:
+        check_replacement(old, error.identity, allow_dn_changes=allow_dn_changes, allow_san_changes=allow_san_changes)
+        raise
+    check_replacement(old, new.identity, allow_dn_changes=allow_dn_changes, allow_san_changes=allow_san_changes)
+    return new
 
 
-def verify_against_each_other(old: TlsSettings, new: TlsSettings) -> None:
-    """Raises ConfigurationError unless either can connect to the other. Names of hosts are not compared."""
-    for server, client in ((old, new), (new, old)) if old != new else ((old, new),):
-        served = server_context(server).context
-        connecting = client_context(replace(client, endpoint_identification_algorithm=""))
+def check_trust_stores(old: TlsSettings, new: TlsSettings) -> None:
+    """Raises ConfigurationError where a listener would get a trust store that had none."""
+    if _has_trust_store(new) and not _has_trust_store(old):
+        raise RefusedReplacement(
+            "Cannot add SSL truststore to an existing listener for which no truststore was configured."
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class BothEnds:
+    """Both ends of a listener's connections, from one reading of its stores. client: it compares no names of hosts."""
+
+    server: ssl.SSLContext
+    client: ssl.SSLContext
+
+    @classmethod
+    def of(cls, settings: TlsSettings, server: ServerTls | None = None) -> BothEnds:
+        """Raises ConfigurationError. server: what has been read already."""
+        unnamed = replace(settings, endpoint_identification_algorithm="")
+        return cls((server or server_context(settings)).context, client_context(unnamed))
+
+
+def verify(old: BothEnds, new: BothEnds) -> None:
+    """Raises ConfigurationError unless each can connect to the other."""
+    for server, client in ((old.server, new.client), (new.server, old.client)):
         try:
-            _shake_hands(served, connecting)
+            _shake_hands(server, client)
         except ssl.SSLError as error:
             reason = getattr(error, "verify_message", "") or openssl_reason(error)
-            name = client.name_of("ssl.truststore.location")
-            raise ConfigurationError(
+            raise RefusedReplacement(
                 "A client SSLEngine created with the provided settings can't connect to a server SSLEngine created "
-                f"with those settings: {reason}; look at {name} and {server.name_of('ssl.keystore.location')}"
+                f"with those settings: {reason}",
+                HANDSHAKE_EXCEPTION,
             ) from None
+
+
+def _has_trust_store(settings: TlsSettings) -> bool:
+    return settings.truststore_location is not None or settings.truststore_certificates is not None
 
 
 def _shake_hands(served: ssl.SSLContext, connecting: ssl.SSLContext) -> None:
@@ -81,12 +116,3 @@ def _is_done(side: ssl.SSLObject) -> bool:
     except ssl.SSLWantReadError:
         return False
     return True
-
-
-def _canonical(certified: CertifiedName) -> str:
-    """Return the name without the differences that Java's comparison does not see."""
-    return " ".join(certified.name.casefold().split())
-
-
-def _shown(certified: CertifiedName) -> str:
-    return f"[{', '.join(sorted(certified.alternative_names))}]"

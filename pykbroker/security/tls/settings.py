@@ -55,13 +55,13 @@ class TlsSettings:
         check_cipher_suites(given)
         return cls(
             keystore_type=given.store_type("ssl.keystore.type"),
-            keystore_location=given.path("ssl.keystore.location"),
+            keystore_location=given.text("ssl.keystore.location"),
             keystore_password=given.text("ssl.keystore.password"),
             key_password=given.text("ssl.key.password"),
             keystore_key=given.text("ssl.keystore.key"),
             keystore_certificate_chain=given.text("ssl.keystore.certificate.chain"),
             truststore_type=given.store_type("ssl.truststore.type"),
-            truststore_location=given.path("ssl.truststore.location"),
+            truststore_location=given.text("ssl.truststore.location"),
             truststore_password=given.text("ssl.truststore.password"),
             truststore_certificates=given.text("ssl.truststore.certificates"),
             client_auth=given.client_auth(needs_prefix=over_sasl),

@@ -1,4 +1,4 @@
-"""What is in a key store or trust store, whatever its format: private keys with their chains, and trusted certificates.
+"""Contents of a key store or trust store of any format: private keys with their chains, and trusted certificates.
 
 Certificates are DER: OpenSSL is the judge of what is in them.
 """

@@ -8,68 +8,70 @@ from __future__ import annotations
 import logging
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-
-from pykbroker.config import InvalidValue
 
 from . import jks, pem, pkcs12
 from .jks import read_jks
 from .pkcs12 import read_pkcs12
+from .refusals import INVALID_CONFIGURATION, RefusedValue, not_loaded
 from .settings import TlsSettings
 from .store_contents import PasswordRefused, StoreContents, UnreadableStore
 
 logger = logging.getLogger(__name__)
 
 _MOST_BYTES = 16 << 20
+_NO_CERTIFICATE = f"{INVALID_CONFIGURATION}: No matching CERTIFICATE entries in PEM file"
 _JCEKS = bytes.fromhex("cececece")
 
 
 def key_store(settings: TlsSettings) -> StoreContents | None:
     """Return what is in the key store; None where no key store is given. Raises ConfigurationError."""
     if settings.keystore_key is not None and settings.keystore_certificate_chain is not None:
-        with _named(settings, "ssl.keystore.key"):
+        refusal = not_loaded(None, "PEM")
+        with _named(settings, "ssl.keystore.key", refusal):
             key = pem.read_key(settings.keystore_key)
-        with _named(settings, "ssl.keystore.certificate.chain"):
+        with _named(settings, "ssl.keystore.certificate.chain", refusal):
             return pem.key_store(key, pem.read_chain(settings.keystore_certificate_chain))
-    location = settings.keystore_location
+    location, kind = settings.keystore_location, settings.keystore_type
     if location is None:
         return None
-    with _named(settings, "ssl.keystore.location", location):
-        data = _read_file(location, is_secret=True)
-        if settings.keystore_type == "PEM":
-            return pem.read_key_store(data.decode("latin-1"))
-        return _java_store(data, settings.keystore_password, settings.keystore_type)
+    with _named(settings, "ssl.keystore.location", not_loaded(location, kind), location):
+        return _from_file(location, kind, settings.keystore_password, pem.read_key_store, is_secret=True)
 
 
 def trust_store(settings: TlsSettings) -> StoreContents | None:
     """Return what is in the trust store; None where no trust store is given. Raises ConfigurationError."""
     if settings.truststore_certificates is not None:
-        with _named(settings, "ssl.truststore.certificates"):
+        with _named(settings, "ssl.truststore.certificates", _NO_CERTIFICATE):
             return pem.read_trust_store(settings.truststore_certificates)
-    location = settings.truststore_location
+    location, kind = settings.truststore_location, settings.truststore_type
     if location is None:
         return None
-    with _named(settings, "ssl.truststore.location", location):
-        data = _read_file(location, is_secret=False)
-        if settings.truststore_type == "PEM":
-            return pem.read_trust_store(data.decode("latin-1"))
-        contents = _java_store(data, settings.truststore_password, settings.truststore_type)
+    with _named(settings, "ssl.truststore.location", not_loaded(location, kind), location):
+        contents = _from_file(location, kind, settings.truststore_password, pem.read_trust_store, is_secret=False)
         if not contents.anchors:
             raise UnreadableStore("no certificate in it is a trusted one (keytool -importcert makes it one)")
         return contents
 
 
 @contextmanager
-def _named(settings: TlsSettings, key: str, shown: str = "[hidden]") -> Iterator[None]:
+def _named(settings: TlsSettings, key: str, in_kafka: str, shown: str = "[hidden]") -> Iterator[None]:
     """Tell the errors of a store as those of the value that names it."""
     try:
         yield
     except PasswordRefused as error:
         password = settings.name_of(key.replace("location", "password"))
-        raise InvalidValue(settings.name_of(key), shown, f"{error}; see {password}") from None
+        raise RefusedValue(settings.name_of(key), shown, f"{error}; see {password}", in_kafka) from None
     except UnreadableStore as error:
-        raise InvalidValue(settings.name_of(key), shown, str(error)) from None
+        raise RefusedValue(settings.name_of(key), shown, str(error), in_kafka) from None
+
+
+def _from_file(
+    path: str, store_type: str, password: str | None, read_pem: Callable[[str], StoreContents], *, is_secret: bool
+) -> StoreContents:
+    data = _read_file(path, is_secret=is_secret)
+    return read_pem(data.decode("latin-1")) if store_type == "PEM" else _java_store(data, password, store_type)
 
 
 def _java_store(data: bytes, password: str | None, store_type: str) -> StoreContents:

@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from pykbroker.config import BrokerConfig, ConfigurationError
 from pykbroker.config.listener_keys import listener_prefix
@@ -21,7 +22,7 @@ from pykbroker.metadata.configs import SSL_STORES
 from pykbroker.metadata.image import BROKER_RESOURCE, ImageChanges, MetadataImage
 from pykbroker.security.tls.contexts import ServerTls, client_context, server_context
 from pykbroker.security.tls.principals import PrincipalMapper
-from pykbroker.security.tls.reload import check_replacement, verify_against_each_other, verify_against_itself
+from pykbroker.security.tls.reload import BothEnds, check_trust_stores, server_in_place_of, verify
 from pykbroker.security.tls.settings import TlsSettings
 
 from ..network.listener_tls import ListenerTls
@@ -34,13 +35,20 @@ from ..runtime.threads import Threads
 _log = logging.getLogger(__name__)
 
 
+Stamp: TypeAlias = tuple[str, int, int]
+"""The path of a file, when it was written, and its size."""
+Stamps: TypeAlias = tuple[Stamp | None, ...]
+
+
 @dataclass(frozen=True, slots=True)
 class _Stores:
-    """What has been read: from which settings, when its files had been written, and what came of it."""
+    """The contents of stores: from which settings they were read, when its files had been written, and what came of it."""
 
     settings: TlsSettings
-    written: tuple[tuple[str, int, int] | None, ...]
+    written: Stamps
     server: ServerTls
+    ends: BothEnds | None
+    """Of a listener by which nodes reach each other."""
 
 
 class SecuredListener:
@@ -54,12 +62,10 @@ class SecuredListener:
         """Read the stores. Raises ConfigurationError."""
         self.name = name
         self._prefix = listener_prefix(name)
-        # Clients of SASL need no certificate, unless the listener's own key says so (`SslChannelBuilder`).
-        self._static = {
-            key: text for key, text in static.items() if not (uses_sasl(security_protocol) and key == "ssl.client.auth")
-        }
+        self._over_sasl = uses_sasl(security_protocol)
+        self._static = static
         self._verifies_itself = verifies_itself
-        self._stores = _read(TlsSettings.of(self._static, prefix=self._prefix))
+        self._stores = self._read(self._settings(self._static))
         self._dynamic: dict[str, str] = {}
         self._listeners: list[ListenerTls] = []
         self._networks: list[TlsNetwork] = []
@@ -76,59 +82,81 @@ class SecuredListener:
         self._networks.append(network)
         return network
 
-    def own_settings(self, dynamic: Mapping[str, str], *, at_start: bool = False) -> dict[str, str]:
+    def use(self, dynamic: Mapping[str, str]) -> None:
+        """Take what the cluster has set before this node began to serve, whatever the stores were before.
+
+        Raises ConfigurationError where it cannot be used; then what the node was given is.
+        """
+        own, stores = self._own(dynamic, "ssl."), self._own(dynamic, *SSL_STORES)
+        if not own:
+            return
+        self._take(self._read(self._settings({**self._static, **own})))
+        # What is no store does not change any more, and stays when a store is replaced.
+        self._static = {**self._static, **{name: text for name, text in own.items() if name not in stores}}
+        self._dynamic = stores
+
+    def _own(self, dynamic: Mapping[str, str], *beginnings: str) -> dict[str, str]:
         """The settings of this listener among those that the cluster has for this broker."""
-        return {
-            name: text
-            for name, text in dynamic.items()
-            if name.startswith(self._prefix)
-            and name.removeprefix(self._prefix).startswith("ssl." if at_start else SSL_STORES)
-        }
+        prefixes = tuple(self._prefix + each for each in beginnings)
+        return {name: text for name, text in dynamic.items() if name.startswith(prefixes)}
 
     def check(self, dynamic: Mapping[str, str]) -> None:
         """Check that this listener could go on with these settings of the cluster; those that it has are not read.
 
         Raises ConfigurationError.
         """
-        own = self.own_settings(dynamic)
+        own = self._own(dynamic, *SSL_STORES)
         if own != self._dynamic:
             self._replacement({**self._static, **own})
 
-    def read_again(self, dynamic: Mapping[str, str], *, at_start: bool = False) -> None:
+    def read_again(self, dynamic: Mapping[str, str]) -> None:
         """Use the stores that these settings name, if the settings or the files have changed.
 
         Raises ConfigurationError where they cannot be used; then the old ones are.
         """
-        own = self.own_settings(dynamic, at_start=at_start)
-        values = {**self._static, **own}
+        own = self._own(dynamic, *SSL_STORES)
         if own == self._dynamic and self._stores.written == _written(self._stores.settings):
             return
         self._dynamic = own  # also where it fails: it is said once
-        self._stores = _read(TlsSettings.of(values, prefix=self._prefix)) if at_start else self._replacement(values)
+        self._take(self._replacement({**self._static, **own}))
+        _log.info("listener %s has read its stores again", self.name)
+
+    def _take(self, stores: _Stores) -> None:
+        contexts = [client_context(stores.settings) for _ in self._networks]
+        self._stores = stores
         for listener in self._listeners:
-            listener.server = self._stores.server
-        for network in self._networks:
-            network.context = client_context(self._stores.settings)
-        if not at_start:
-            _log.info("listener %s has read its stores again", self.name)
+            listener.server = stores.server
+        for network, context in zip(self._networks, contexts, strict=True):
+            network.context = context
 
     def _replacement(self, values: Mapping[str, str]) -> _Stores:
-        """What the values give. Raises ConfigurationError where it cannot take the place of what this listener has."""
+        """Read the stores that the values name. Raises ConfigurationError where it cannot take the place of what this listener has."""
         old = self._stores
-        new = _read(TlsSettings.of(values, prefix=self._prefix))
-        if _has_trust_store(old.settings) != _has_trust_store(new.settings):
-            change = "remove the SSL truststore from" if _has_trust_store(old.settings) else "add an SSL truststore to"
-            raise ConfigurationError(f"Cannot {change} a listener that runs: {self._prefix}ssl.truststore.location")
-        check_replacement(
+        settings = self._settings(values)
+        check_trust_stores(old.settings, settings)
+        stamps = _written(settings)
+        server = server_in_place_of(
             old.server.identity,
-            new.server.identity,
+            settings,
             allow_dn_changes=old.settings.allow_dn_changes,
             allow_san_changes=old.settings.allow_san_changes,
         )
-        if self._verifies_itself:
-            verify_against_itself(new.settings)
-            verify_against_each_other(old.settings, new.settings)
+        new = self._stores_of(settings, stamps, server)
+        if new.ends is not None and old.ends is not None:
+            verify(new.ends, new.ends)
+            verify(old.ends, new.ends)
         return new
+
+    def _settings(self, values: Mapping[str, str]) -> TlsSettings:
+        return TlsSettings.of(values, prefix=self._prefix, over_sasl=self._over_sasl)
+
+    def _read(self, settings: TlsSettings) -> _Stores:
+        stamps = _written(settings)  # before the files are read: what changes meanwhile is read again
+        return self._stores_of(settings, stamps, server_context(settings))
+
+    def _stores_of(self, settings: TlsSettings, written: Stamps, server: ServerTls) -> _Stores:
+        ends = BothEnds.of(settings, server) if self._verifies_itself else None
+        return _Stores(settings, written, server, ends)
 
 
 class NodeTls:
@@ -183,7 +211,7 @@ class NodeTls:
     async def use(self, image: MetadataImage) -> None:
         """Take what the cluster has set before this node began to serve."""
         self._dynamic = image.broker_config(self._node_id)
-        await self._threads.run(self._read_again, True)
+        await self._threads.run(self._each, SecuredListener.use)
 
     def apply(self, image: MetadataImage, changes: ImageChanges) -> None:
         if (BROKER_RESOURCE, str(self._node_id)) in changes.configs:
@@ -194,30 +222,21 @@ class NodeTls:
         """Read stores again when settings change, until cancelled."""
         while True:
             await self._changed.wait()
-            await self._threads.run(self._read_again, False)
+            await self._threads.run(self._each, SecuredListener.read_again)
 
-    def _read_again(self, at_start: bool) -> None:
+    def _each(self, read: Callable[[SecuredListener, Mapping[str, str]], None]) -> None:
         for secured in self._secured.values():
             try:
-                secured.read_again(self._dynamic, at_start=at_start)
+                read(secured, self._dynamic)
             except ConfigurationError as error:
                 _log.error("listener %s keeps its old stores, the new ones cannot be used: %s", secured.name, error)
 
 
-def _read(settings: TlsSettings) -> _Stores:
-    written = _written(settings)  # before they are read: what changes meanwhile is read again
-    return _Stores(settings, written, server_context(settings))
-
-
-def _has_trust_store(settings: TlsSettings) -> bool:
-    return settings.truststore_location is not None or settings.truststore_certificates is not None
-
-
-def _written(settings: TlsSettings) -> tuple[tuple[str, int, int] | None, ...]:
+def _written(settings: TlsSettings) -> Stamps:
     return tuple(_stamp(path) for path in (settings.keystore_location, settings.truststore_location))
 
 
-def _stamp(path: str | None) -> tuple[str, int, int] | None:
+def _stamp(path: str | None) -> Stamp | None:
     if path is None:
         return None
     try:

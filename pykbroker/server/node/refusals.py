@@ -36,6 +36,11 @@ from pykbroker.protocol.messages.reassignments import (
     ReassignablePartitionResponse,
     ReassignableTopicResponse,
 )
+from pykbroker.protocol.messages.scram_credentials import (
+    DescribeUserScramCredentialsRequest,
+    DescribeUserScramCredentialsResponse,
+    DescribeUserScramCredentialsResult,
+)
 from pykbroker.protocol.messages.transactions import (
     WritableTxnMarkerPartitionResult,
     WritableTxnMarkerResult,
@@ -65,6 +70,8 @@ def refused(request: Message, version: int, error: ApiError) -> LongWork[Message
             return (yield from _reassignments(request, error))
         case ListPartitionReassignmentsRequest():
             return (yield from _ongoing_reassignments(request, error))
+        case DescribeUserScramCredentialsRequest():
+            return (yield from _described_credentials(request, error))
         case DescribeConfigsRequest():
             return (yield from _configs(request, error))
         case DescribeClientQuotasRequest():
@@ -99,6 +106,14 @@ def _response_type(request: Message) -> type[Message]:
     api_key = request.__schema__.api_key
     assert api_key is not None
     return response_type(api_key)
+
+
+def _described_credentials(request: DescribeUserScramCredentialsRequest, error: ApiError) -> LongWork[Message]:
+    """The answer has as many rows as users are asked for, without their names and without words, as from Kafka."""
+    rows = yield from each_of(
+        request.users or (), lambda each: DescribeUserScramCredentialsResult(error_code=error.code, error_message=None)
+    )
+    return DescribeUserScramCredentialsResponse(error_code=error.code, error_message=None, results=rows)
 
 
 def _configs(request: DescribeConfigsRequest, error: ApiError) -> LongWork[Message]:

@@ -133,11 +133,6 @@ def describe_scram_credentials(scene: Scene) -> DescribeUserScramCredentialsRequ
     return DescribeUserScramCredentialsRequest(users=[UserName(name="nobody"), UserName(name="somebody")])
 
 
-@asks("describe all SCRAM credentials")
-def describe_all_scram_credentials(scene: Scene) -> DescribeUserScramCredentialsRequest:
-    return DescribeUserScramCredentialsRequest(users=None)
-
-
 @asks("alter SCRAM credentials")
 def alter_scram_credentials(scene: Scene) -> AlterUserScramCredentialsRequest:
     upsertion = ScramCredentialUpsertion(

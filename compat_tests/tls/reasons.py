@@ -12,7 +12,7 @@ UNKNOWN_AUTHORITY = "the broker's certificate is of an unknown authority"
 NOT_VERIFIED = "the broker's certificate cannot be verified"
 REFUSED = "the broker refuses the certificate"
 NO_COMMON_VERSION = "the broker refuses the protocol version"
-NOT_TLS = "the broker does not speak TLS"
+NOT_TLS = "the broker ends the handshake without a word"
 CLOSED = "the broker closes the connection"
 NO_BROKER = "no broker is left"
 NO_ANSWER = "no answer in time"
@@ -38,10 +38,12 @@ _PATTERNS = (
     (NOT_VERIFIED, r"certificate.verify.failed"),
     (REFUSED, rf"alert.*({'|'.join(_CERTIFICATE_ALERTS)})".replace("_", ".")),
     (NO_COMMON_VERSION, r"alert.*protocol.version"),
-    (NOT_TLS, r"wrong.version.number|record layer failure|Unsupported or unrecognized SSL message"),
-    (NOT_TLS, r"connecting to a PLAINTEXT|unexpected.eof.while.reading"),
+    (NOT_TLS, r"PLAINTEXT broker listener|Disconnected.*SSL_HANDSHAKE|handshake.*(unexpected.eof|EOF|reset by peer)"),
     (NO_BROKER, r"\d+/\d+ brokers are down"),
-    (CLOSED, r"Disconnected|socket disconnected|Connection at .* closed|Unable connect to [^:]*:\d+\": $"),
+    (
+        CLOSED,
+        r"reset by peer|Disconnected|socket disconnected|Connection at .* closed|Unable connect to [^:]*:\d+\": $",
+    ),
     (CLOSED, r"Invalid frame length: 352518912"),  # Apache Kafka sends a plaintext client an alert of TLS first
     (NO_ANSWER, r"Timed out waiting for a node assignment|The AdminClient thread has exited"),
 )

@@ -42,9 +42,19 @@ Change = tuple[str, int, str | None]
 
 _ASK = struct.pack(">ihhih", 10, 18, 0, 7, -1)
 """ApiVersions of version 0."""
-_OF_JAVA_ALONE = re.compile(r"(UnrecoverableKeyException|SSLHandshakeException): .*? for configuration")
-_NAMES = re.compile(r"(?<=SAN=\[)\[.*?\](?=\]\})")
-"""Java has them in a hash set."""
+_REASONS = (
+    ("its DN is another one", "Keystore DistinguishedName does not match"),
+    ("it lacks names of the one before", "Keystore SubjectAltNames do not match"),
+    ("it cannot be added", "Cannot add .*trust"),
+    ("brokers would not trust each other", "SSLHandshakeException|client SSLEngine"),
+    ("it cannot be used", "Validation of dynamic config update of SSLFactory failed"),
+    ("only for a listener", "only per-listener using the listener prefix"),
+    ("only for one broker", "at default cluster level, broker id must be specified"),
+    ("only by a restart", "for existing listener"),
+    ("never at run time", "Cannot update these configs dynamically"),
+    ("for another broker", "Unexpected broker id"),
+)
+"""What a message says of a refusal: Apache Kafka's has the names of Java's classes in it."""
 
 
 class ReloadScene:
@@ -62,7 +72,7 @@ class ReloadScene:
         return self.alter(*((prefixed(listener, key), DELETE, None) for key in keys))
 
     def alter(self, *changes: Change, broker: str = "1", validate_only: bool = False) -> str:
-        """NONE, or the error's name and its message, where paths and what only Java can say are left out."""
+        """NONE, or the error's name and what its message says."""
         configs = [
             IncrementalAlterConfigsRequestAlterableConfig(name=key, config_operation=operation, value=value)
             for key, operation, value in changes
@@ -74,18 +84,7 @@ class ReloadScene:
             request = IncrementalAlterConfigsRequest(resources=[resource], validate_only=validate_only)
             answer: Any = wire.call(request, 1)
         (altered,) = answer.responses
-        return self._shown(code(altered.error_code), altered.error_message)
-
-    def dynamic_keys(self) -> set[str]:
-        """The keys that were set at run time."""
-        return {key for key, config in self.described().items() if config.config_source == OF_THIS_BROKER}
-
-    def _shown(self, error: str, message: str | None) -> str:
-        if message is None:
-            return error
-        assert not re.search(f"{STORE_PASSWORD}|{KEY_PASSWORD}|PRIVATE", message), message
-        message = _OF_JAVA_ALONE.sub(r"\1: … for configuration", message.replace(str(self.directory), "DIRECTORY"))
-        return f"{error}: {_NAMES.sub(_sorted_names, message)}"
+        return _shown(code(altered.error_code), altered.error_message)
 
     def described(self, *keys: str, broker: str = "1") -> dict[str, Any]:
         """The configurations of the broker by key, with their synonyms. keys: none for all of them."""
@@ -95,6 +94,10 @@ class ReloadScene:
         with Wire(self.secured.broker.address) as wire:
             answer: Any = wire.call(DescribeConfigsRequest(resources=[resource], include_synonyms=True), 4)
         return {config.name: config for config in answer.results[0].configs}
+
+    def dynamic_keys(self) -> set[str]:
+        """The keys that were set at run time."""
+        return {key for key, config in self.described().items() if config.config_source == OF_THIS_BROKER}
 
     def pkcs12(self, name: str, credential: Credential, password: str = STORE_PASSWORD, alias: str = "key") -> str:
         return str(write_pkcs12(self.directory / f"{name}.p12", credential, password, alias=alias))
@@ -140,8 +143,11 @@ class ReloadScene:
             yield secure
 
 
-def _sorted_names(names: re.Match[str]) -> str:
-    return ", ".join(sorted(re.findall(r"\[.*?\]", names[0])))
+def _shown(error: str, message: str | None) -> str:
+    if message is None:
+        return error
+    assert not re.search(f"{STORE_PASSWORD}|{KEY_PASSWORD}|PRIVATE", message), message
+    return f"{error}: {next((reason for reason, pattern in _REASONS if re.search(pattern, message)), 'refused')}"
 
 
 def ask(connection: ssl.SSLSocket) -> None:

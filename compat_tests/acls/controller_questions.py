@@ -55,8 +55,6 @@ _ON_BROKERS_TOO = {
     "describe the quorum",
     "add a voter",
     "remove a voter",
-    "describe SCRAM credentials",
-    "describe all SCRAM credentials",
     "alter SCRAM credentials",
     "alter client quotas",
     "describe ACLs",

@@ -18,7 +18,7 @@ FIRST = {
 }
 """The certificates that the listeners have at first."""
 TRUSTING = AUTHORITY.server()
-"""That of the listeners whose trust stores are replaced."""
+"""That of the listeners whose trust stores are replaced, or that are only described."""
 
 
 def reload_listeners(directory: Path) -> dict[str, Settings]:
@@ -33,5 +33,7 @@ def reload_listeners(directory: Path) -> dict[str, Settings]:
         "PEM": pem(write_pem(directory / "PEM.pem", FIRST["PEM"])),
         "INLINE": {**inline(FIRST["INLINE"]), **inline_trust(AUTHORITY), **REQUESTED},
         "TRUST": {**pkcs12(write_pkcs12(directory / "TRUST.p12", TRUSTING)), **trust_p12, **REQUIRED},
+        "SHOWN": {**pkcs12(write_pkcs12(directory / "SHOWN.p12", TRUSTING)), **trust_p12, **REQUIRED},
+        "SHOWNINLINE": {**inline(TRUSTING), **inline_trust(AUTHORITY)},
         "PEMTRUST": {**pem(write_pem(directory / "PEMTRUST.pem", TRUSTING)), **trust_pem, **REQUIRED},
     }

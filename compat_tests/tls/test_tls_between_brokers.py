@@ -10,24 +10,33 @@ from compat_tests.key_stores import write_pem, write_pem_trust
 from compat_tests.waiting import until
 
 from .conftest import StartScene
-from .listeners import REQUIRED, pem, pem_trust
+from .listeners import REQUIRED, pem, pem_trust, prefixed
 from .reasons import REFUSED
 from .reload_listeners import AUTHORITY, UNTRUSTED
-from .reload_scene import LOCATION, TRUST_LOCATION
+from .reload_scene import LOCATION, SET, TRUST_LOCATION
 
 LISTENER = "BETWEEN"
 
 
-def test_a_store_that_was_set_at_run_time_is_there_after_a_restart(
-    own_scene: StartScene, stores_directory: Path
+def test_what_was_set_at_run_time_is_there_after_a_restart(
+    own_scene: StartScene, stores_directory: Path, answers: TestAnswers
 ) -> None:
     first, second = AUTHORITY.server(), AUTHORITY.server(hosts=(*LOCAL_HOSTS, "broker.example.org"))
-    scene = own_scene({LISTENER: pem(write_pem(stores_directory / "first.pem", first))})
+    trust = pem_trust(write_pem_trust(stores_directory / "trust.pem", AUTHORITY))
+    scene = own_scene({LISTENER: {**pem(write_pem(stores_directory / "first.pem", first)), **trust}})
     assert scene.set(LISTENER, {LOCATION: scene.pem("second", second)}) == "NONE"
     scene.await_certificate(LISTENER, second)
+    answers.same("client.auth of the broker", scene.alter(("ssl.client.auth", SET, "required")))
+    answers.same("versions of the listener", scene.set(LISTENER, {"ssl.enabled.protocols": "TLSv1.2"}))
+    until(lambda: prefixed(LISTENER, "ssl.enabled.protocols") in scene.dynamic_keys(), "it is stored")
+    assert scene.shown_serial(LISTENER) == second.certificate.serial_number, "nothing of it has an effect so far"
     scene.secured.broker.stop()
     scene.secured.broker.start()
-    assert scene.shown_serial(LISTENER) == second.certificate.serial_number
+    alice = AUTHORITY.client()
+    assert scene.shown_serial(LISTENER, alice) == second.certificate.serial_number
+    answers.same("without a certificate", scene.shown_serial(LISTENER) == second.certificate.serial_number)
+    with scene.connected(LISTENER, alice) as connection:
+        answers.same("the version", connection.version())
 
 
 def test_stores_between_brokers_must_trust_each_other(
