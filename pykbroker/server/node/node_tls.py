@@ -42,7 +42,7 @@ Stamps: TypeAlias = tuple[Stamp | None, ...]
 
 @dataclass(frozen=True, slots=True)
 class _Stores:
-    """The contents of stores: from which settings they were read, when its files had been written, and what came of it."""
+    """The contents of stores, with the settings and the files they were read from."""
 
     settings: TlsSettings
     written: Stamps
@@ -130,7 +130,10 @@ class SecuredListener:
             network.context = context
 
     def _replacement(self, values: Mapping[str, str]) -> _Stores:
-        """Read the stores that the values name. Raises ConfigurationError where it cannot take the place of what this listener has."""
+        """Read the stores that the values name.
+
+        Raises ConfigurationError where they cannot take the place of what this listener has.
+        """
         old = self._stores
         settings = self._settings(values)
         check_trust_stores(old.settings, settings)
