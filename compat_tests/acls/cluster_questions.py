@@ -23,6 +23,14 @@ from pykbroker.protocol.messages.quorum import (
     DescribeQuorumRequestPartitionData,
     DescribeQuorumRequestTopicData,
 )
+from pykbroker.protocol.messages.quotas import (
+    AlterClientQuotasRequest,
+    AlterClientQuotasRequestEntryData,
+    ComponentData,
+    DescribeClientQuotasRequest,
+    EntityData,
+    OpData,
+)
 from pykbroker.protocol.messages.reassignments import (
     AlterPartitionReassignmentsRequest,
     ElectLeadersRequest,
@@ -132,6 +140,23 @@ def alter_scram_credentials(scene: Scene) -> AlterUserScramCredentialsRequest:
     )
     deletion = ScramCredentialDeletion(name="nobody", mechanism=1)
     return AlterUserScramCredentialsRequest(deletions=[deletion], upsertions=[upsertion])
+
+
+@asks("describe client quotas")
+def describe_client_quotas(scene: Scene) -> DescribeClientQuotasRequest:
+    return DescribeClientQuotasRequest(components=[ComponentData(entity_type="user", match_type=0, match=MISSING)])
+
+
+@asks("alter client quotas")
+def alter_client_quotas(scene: Scene) -> AlterClientQuotasRequest:
+    entries = [
+        AlterClientQuotasRequestEntryData(
+            entity=[EntityData(entity_type="user", entity_name=name)],
+            ops=[OpData(key="consumer_byte_rate", value=1e9)],
+        )
+        for name in ("nobody", MISSING)
+    ]
+    return AlterClientQuotasRequest(entries=entries, validate_only=True)
 
 
 @asks("describe ACLs")

@@ -56,6 +56,7 @@ _ON_BROKERS_TOO = {
     "add a voter",
     "remove a voter",
     "alter SCRAM credentials",
+    "alter client quotas",
     "describe ACLs",
     "create ACLs",
     "delete ACLs",

@@ -75,7 +75,7 @@ def refused(request: Message, version: int, error: ApiError) -> LongWork[Message
         case DescribeConfigsRequest():
             return (yield from _configs(request, error))
         case DescribeClientQuotasRequest():
-            return DescribeClientQuotasResponse(error_code=error.code, error_message=str(error), entries=None)
+            return DescribeClientQuotasResponse(error_code=error.code, error_message=None, entries=None)
         case _ if not _has_error_on_top(request):
             return (yield from error_responses.error_response(request, error))
         case _:
