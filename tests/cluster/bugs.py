@@ -50,7 +50,7 @@ BUGS |= {
     for name, seed in {
         "aborted_records_are_served": 0,
         "open_transactions_are_served": 8,
-        "what_is_aborted_is_committed": 2,
+        "what_is_aborted_is_committed": 0,
         "one_partition_gets_no_marker_of_several": 5,
         "the_epoch_stays_when_another_producer_begins": 12,
     }.items()
@@ -83,7 +83,7 @@ def _plant_in_every_voter(plant: Callable[[Any], None], seed: int) -> None:
     BUGS[plant.__name__] = Bug(planted, seed)
 
 
-_plant_in_every_voter(of_voters.committed_by_one_too_few, 152)
+_plant_in_every_voter(of_voters.committed_by_one_too_few, 0)
 _plant_in_every_voter(of_voters.elected_by_a_minority, 33)
 _plant_in_every_voter(of_voters.two_votes_in_an_epoch, 51)
 
