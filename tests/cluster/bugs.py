@@ -42,7 +42,7 @@ BUGS.plant(8)(of_replicas.followers_keep_no_sequences)
 BUGS.plant(24)(of_replicas.sequences_are_forgotten_when_a_replica_is_elected)
 BUGS.plant(73)(of_replicas.repeated_sequences_are_appended_again)
 BUGS.plant(1)(of_replicas.a_new_leader_keeps_the_leader_epoch)
-BUGS.plant(970000965)(of_replicas.a_broker_leads_what_its_last_process_led)
+BUGS.plant(68)(of_replicas.a_broker_leads_what_its_last_process_led)
 BUGS.plant(8)(of_replicas.a_leader_that_was_replaced_leads_on)
 
 BUGS |= {
