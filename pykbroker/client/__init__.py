@@ -22,6 +22,7 @@ Administration, as functions of a cluster:
 
 - `topics`: create, describe, grow, delete.
 - `configs`: describe and alter.
+- `acls`, `quotas`, `scram_users`, `delegation_tokens`: who may do what and how fast, and who there is.
 - `groups`: list, describe, delete.
 - `group_offsets`: fetch, commit, delete.
 - `offsets`: ListOffsets.

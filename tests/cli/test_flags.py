@@ -6,7 +6,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from pykbroker.cli.configs import parse_pairs
+from pykbroker.cli.config_options import parse_pairs
 from pykbroker.cli.main import main
 from pykbroker.cli.topic_actions import topic_filter
 from pykbroker.cli.topic_options import parse_assignment
@@ -72,7 +72,71 @@ NOBODY = ["--bootstrap-server", "127.0.0.1:1"]
         ("configs --describe", "Exactly one entity type must be specified"),
         ("configs --describe --topic t --broker 1", "Exactly one entity type must be specified"),
         ("configs --describe --entity-type planets", "Invalid entity type planets"),
-        ("configs --describe --entity-type users", "Entity type users is not supported yet"),
+        ("configs --describe --entity-type users --ip 127.0.0.1", "Only 'users' and 'clients' entity types may be"),
+        ("configs --describe --user a --entity-type users", "Duplicate entity type(s) specified"),
+        ("configs --describe --topic t --user a", "Exactly one entity type must be specified"),
+        ("configs --describe --user a --user-defaults", "A name and the default of users exclude each other"),
+        ("configs --alter --entity-type users --add-config producer_byte_rate=1", "needs the name, or the default, of"),
+        ("configs --alter --user a --add-config foo=1", "'foo' is no config of users; producer_byte_rate, "),
+        ("configs --alter --ip 1.2.3.4 --add-config producer_byte_rate=1", "is no config of ips; connection_creation"),
+        ("configs --alter --user a --add-config producer_byte_rate=x", "Cannot parse quota configuration value for"),
+        ("configs --alter --client c --add-config SCRAM-SHA-256=[password=p]", "'SCRAM-SHA-256' is no config of clien"),
+        ("configs --alter --user-defaults --add-config SCRAM-SHA-256=[password=p]", "There is no default of SCRAM"),
+        ("configs --alter --user a --add-config SCRAM-SHA-256=[iterations=5000]", "the password is missing"),
+        ("configs --alter --user a --add-config SCRAM-SHA-256=[iterations=3,password=p]", "takes 4096 to 16384 iterat"),
+        ("configs --alter --user a --add-config SCRAM-SHA-256=[iterations=x,password=p]", "expects [iterations=N,pass"),
+        (
+            "configs --alter --user a --add-config SCRAM-SHA-256=[password=p],producer_byte_rate=1",
+            "cannot be altered at once",
+        ),
+        ("users --alter --add-config SCRAM-SHA-256=[password=p]", "--alter needs --user"),
+        ("users --alter --user a --add-config producer_byte_rate=1", "'producer_byte_rate' is no mechanism of SCRAM"),
+        ("users --alter --user a --add-config SCRAM-SHA-256=[]", "A password is missing: give --password-file"),
+        ("users --alter --user a --add-config SCRAM-SHA-256=[] --password-file /nothing", "/nothing: No such file"),
+        ("users --describe --password-file -", "--password-file can be used with --alter only"),
+        ("quotas --alter --add-config producer_byte_rate=1", "--alter needs --user, --client or --ip"),
+        ("quotas --alter --user a --add-config SCRAM-SHA-256=[password=p]", "`pykbroker users` has them"),
+        ("quotas --alter --user a", "At least one of --add-config"),
+        ("acls", "Command must include exactly one action: --list, --add or --remove"),
+        ("acls --add --topic t", "You must specify one of: --allow-principal, --deny-principal"),
+        ("acls --add --topic t --allow-principal alice", "expects a principal in format principalType:principalName"),
+        ("acls --add --allow-principal User:a", "You must provide at least one resource"),
+        ("acls --remove --force", "You must provide at least one resource"),
+        (
+            "acls --add --topic t --allow-principal User:a --operation Fly",
+            "TOPIC only supports operations All, Read, Wr",
+        ),
+        (
+            "acls --add --group g --allow-principal User:a --operation write",
+            "GROUP only supports operations All, Read,",
+        ),
+        ("acls --add --topic t --allow-principal User:a --producer --operation Read", "cannot be used with --producer"),
+        ("acls --add --topic t --deny-principal User:a --producer", "--deny-principal cannot be used with --producer"),
+        ("acls --add --group t --allow-principal User:a --producer", "With --producer you must specify a --topic"),
+        (
+            "acls --add --topic t --allow-principal User:a --consumer",
+            "With --consumer you must specify a --topic and a",
+        ),
+        ("acls --add --topic t --allow-principal User:a --idempotent", "only available if --producer is set"),
+        (
+            "acls --add --topic t --allow-principal User:a --allow-host 1.2.3.4 --deny-host *",
+            "--deny-host needs --deny-p",
+        ),
+        (
+            "acls --add --topic t --allow-principal User:a --resource-pattern-type any",
+            "value of 'ANY' is not valid when",
+        ),
+        ("acls --list --resource-pattern-type some", "must be one of any, match, literal, prefixed, not 'some'"),
+        ("acls --list --producer", "--producer can be used with --add and --remove only"),
+        ("acls --remove --topic t --principal User:a", "--principal can be used with --list only"),
+        ("tokens", "Command must include exactly one action: --create, --renew, --expire or --describe"),
+        ("tokens --create", "--create needs --max-life-time-period"),
+        ("tokens --renew --renew-time-period 1", "--renew needs --hmac"),
+        ("tokens --renew --hmac !! --renew-time-period 1", "--hmac is no text in base64"),
+        ("tokens --expire --hmac YWJj", "--expire needs --expiry-time-period"),
+        ("tokens --describe --hmac YWJj", "--hmac can be used with --renew and --expire only"),
+        ("tokens --describe --renewer-principal User:a", "--renewer-principal can be used with --create only"),
+        ("tokens --describe --owner-principal a", "expects a principal in format principalType:principalName"),
         ("configs --alter --topic t", "At least one of --add-config, --add-config-file, or --delete-config"),
         ("configs --alter --topic t --add-config a", "--add-config expects key=val"),
         ("configs --alter --topic t --add-config a=1 --delete-config a", "a cannot be set and deleted at once"),
@@ -103,7 +167,9 @@ def test_without_a_broker_there_is_one_line_and_exit_code_1(arguments: str) -> N
     assert result.stderr == "Error: No broker can be reached (127.0.0.1:1: Connection refused)\n"
 
 
-@pytest.mark.parametrize("name", ["topics", "produce", "consume", "groups", "delete-records", "configs"])
+@pytest.mark.parametrize(
+    "name", ["topics", "produce", "consume", "groups", "delete-records", "configs", "users", "acls", "quotas", "tokens"]
+)
 def test_every_command_has_help_and_the_local_broker_as_its_default(name: str) -> None:
     command = import_module(f"pykbroker.cli.{name.replace('-', '_')}").command
     assert isinstance(command, click.Command)
