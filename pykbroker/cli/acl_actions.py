@@ -28,7 +28,7 @@ async def add(cluster: Cluster, options: AclOptions) -> None:
 
 
 async def remove(cluster: Cluster, options: AclOptions) -> None:
-    """Without a principal all entries of the resources are removed; each removal is asked for before, as in Kafka."""
+    """Remove entries, and without a principal all those of the resources; each removal is asked for, as in Kafka."""
     filters: list[EntryFilter] = []
     for pattern, of_pattern in options.entries().items():
         if not of_pattern:

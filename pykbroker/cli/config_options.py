@@ -63,7 +63,7 @@ class ClientEntityFlags:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfigChanges:
-    """What `--alter` is to set and to delete."""
+    """The changes that `--alter` is to make."""
 
     add_config: str | None
     add_config_file: Path | None

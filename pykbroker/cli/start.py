@@ -31,7 +31,9 @@ from .loading_bar import loading_bar
 
 if TYPE_CHECKING:
     from pykbroker.server.logs.log_loading import OnLoading
-    from pykbroker.server.node.node import Node
+    from pykbroker.server.node.node import Node, NodeReady
+
+    from .secure.directory import SecureDirectory
 
 _log = logging.getLogger(__name__)
 
@@ -44,18 +46,34 @@ _LOG_DIRECTORY_KEYS = ("log.dirs", "log.dir")
 @click.option("--override", "overrides", multiple=True, metavar="KEY=VALUE", help="A property that wins over the file.")
 @click.option("--data-dir", type=click.Path(path_type=Path), help=f"Where the data goes [./{DEFAULT_DATA_DIRECTORY}].")
 @click.option("--ephemeral", is_flag=True, help="Keep the data in a temporary directory that is removed at the end.")
-def command(properties: Path | None, overrides: tuple[str, ...], data_dir: Path | None, ephemeral: bool) -> None:
+@click.option(
+    "--secure",
+    "secure_dir",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="With TLS, users and rights: certificates, passwords and clients' configurations are in DIR, made at first.",
+)
+def command(
+    properties: Path | None,
+    overrides: tuple[str, ...],
+    data_dir: Path | None,
+    ephemeral: bool,
+    secure_dir: Path | None,
+) -> None:
     """Start a node: a broker and its controller, unless process.roles says otherwise."""
     if ephemeral and data_dir is not None:
         raise CommandFailed("--ephemeral and --data-dir exclude each other")
+    if secure_dir is not None and properties is not None:
+        raise CommandFailed("--secure has a server.properties of its own in its directory; give it alone")
     write_log_to(sys.stderr)
     _allow_all_descriptors()
     with _directory_of_flags(data_dir, ephemeral) as directory:
         try:
-            config = load_config(properties, key_values(overrides), directory)
+            secure = None if secure_dir is None else _open_secure(secure_dir)
+            config = load_config(properties if secure is None else secure.properties, key_values(overrides), directory)
         except ConfigurationError as error:
             raise CommandFailed(one_line(error)) from None
-        _serve(config)
+        _serve(config, secure)
 
 
 def load_config(properties: Path | None, overrides: Mapping[str, str], directory: Path | None) -> BrokerConfig:
@@ -109,18 +127,25 @@ def _directory_of_flags(data_dir: Path | None, ephemeral: bool) -> Iterator[Path
         yield data_dir
 
 
-def _serve(config: BrokerConfig) -> None:
+def _open_secure(path: Path) -> SecureDirectory:
+    from .secure.directory import open_directory
+
+    return open_directory(path)
+
+
+def _serve(config: BrokerConfig, secure: SecureDirectory | None) -> None:
     """Run the node to its end. Raises ClickException, which is one line and exit code 1."""
+    from pykbroker.client.errors import ClientError
     from pykbroker.server.node.node import NeverServed
     from pykbroker.server.runtime.startup_error import StartupError
     from pykbroker.storage.files.errors import StorageError
 
     failure: BaseException | None = None
     try:
-        trio.run(_serve_until_signal, config)
+        trio.run(_serve_until_signal, config, secure)
     except* NeverServed:
         pass
-    except* (StartupError, StorageError) as group:
+    except* (StartupError, StorageError, ConfigurationError, ClientError) as group:
         failure = _first_of(group)
     if failure is not None:
         raise CommandFailed(one_line(failure))
@@ -132,7 +157,7 @@ def _first_of(error: BaseException) -> BaseException:
     return error
 
 
-async def _serve_until_signal(config: BrokerConfig) -> None:
+async def _serve_until_signal(config: BrokerConfig, secure: SecureDirectory | None) -> None:
     from pykbroker.server.runtime.clock import SystemClock
     from pykbroker.server.runtime.free_memory import give_back_free_memory, map_large_blocks, trimming
     from pykbroker.server.runtime.garbage_collection import GarbageCollection, no_full_collections
@@ -150,6 +175,8 @@ async def _serve_until_signal(config: BrokerConfig) -> None:
             nursery.start_soon(GarbageCollection().run)
             with starting, no_full_collections():
                 ready = await nursery.start(node.run)
+                if secure is not None:
+                    await _prepare_clients(secure, ready)
                 click.echo(f"pykbroker ready: {ready}")
                 gc.freeze()  # … nor at what was loaded: a pass over the state of 10,000 partitions would hold the loop
                 nursery.start_soon(give_back_free_memory, WorkerThreads(1), trimming())
@@ -157,6 +184,18 @@ async def _serve_until_signal(config: BrokerConfig) -> None:
                     await node.stopped.wait()
             gc.freeze()  # what is left goes with the process; its last passes would take most of a second
             nursery.cancel_scope.cancel()
+
+
+async def _prepare_clients(secure: SecureDirectory, ready: NodeReady) -> None:
+    """Give users their rights, and write their clients' configurations. Raises ClientError, ConfigurationError."""
+    from .secure.rights import give_rights
+
+    secured = [each for each in ready.listeners if each.security_protocol == "SASL_SSL"]
+    if not secured:
+        raise ConfigurationError(f"--secure needs a SASL_SSL listener, and there is none among {ready.where}")
+    bootstrap = ",".join(each.address for each in secured)
+    await give_rights(secure, bootstrap)
+    secure.write_client_files(bootstrap)
 
 
 async def _stop_on_signal(signals: AsyncIterator[int], node: Node, starting: trio.CancelScope) -> None:

@@ -27,16 +27,17 @@ if TYPE_CHECKING:
 
 MAGIC = bytes.fromhex("feedfeed")
 _VERSIONS = (1, 2)
-_KEY_ENTRY, _TRUSTED_ENTRY = 1, 2
+KEY_ENTRY, TRUSTED_ENTRY = 1, 2
 _DIGEST_SIZE = 20
-_WHITENER = b"Mighty Aphrodite"
+WHITENER = b"Mighty Aphrodite"
 _KEY_PROTECTOR = "1.3.6.1.4.1.42.2.17.1.1"
+KEY_PROTECTOR_DER = bytes.fromhex("060a2b060104012a02110101")
 
 
 def read_jks(data: bytes, password: str | None) -> StoreContents:
     """Return the entries. Without a password nothing tells whether the file was changed. Raises UnreadableStore."""
     content, digest = data[:-_DIGEST_SIZE], data[-_DIGEST_SIZE:]
-    if password is not None and not hmac.compare_digest(_sha1(_wide(password) + _WHITENER + content), digest):
+    if password is not None and not hmac.compare_digest(sha1(wide(password) + WHITENER + content), digest):
         raise PasswordRefused(WRONG_PASSWORD)
     try:
         return _Reader(content).contents()
@@ -58,11 +59,11 @@ class _Reader:
         for _ in range(self._integer(4)):
             tag, alias = self._integer(4), self._text()
             self._take(8)  # when it was made
-            if tag == _KEY_ENTRY:
+            if tag == KEY_ENTRY:
                 protected = self._take(self._integer(4))
                 chain = tuple(self._certificate(version) for _ in range(self._integer(4)))
                 keys.append(KeyEntry(alias, chain, _opener(protected)))
-            elif tag == _TRUSTED_ENTRY:
+            elif tag == TRUSTED_ENTRY:
                 trusted.append(TrustedEntry(alias, self._certificate(version)))
             else:
                 raise UnreadableStore(f"it has an entry of the unknown kind {tag}")
@@ -107,23 +108,29 @@ def _unprotected(protected: bytes, password: str) -> bytes:
             raise UnreadableStore(f"its key is protected by {algorithm.children[0].oid}, which no JKS has")
     except (MalformedDer, ValueError, IndexError):
         raise UnreadableStore("its key is damaged") from None
-    data, secret = encrypted.content, _wide(password)
-    block, body, digest = data[:_DIGEST_SIZE], data[_DIGEST_SIZE:-_DIGEST_SIZE], data[-_DIGEST_SIZE:]
-    key = bytearray()
-    while len(key) < len(body):
-        block = _sha1(secret + block)
-        key += block
-    plain = bytes(one ^ other for one, other in zip(body, key, strict=False))
-    if not hmac.compare_digest(_sha1(secret + plain), digest):
+    data, secret = encrypted.content, wide(password)
+    salt, body, digest = data[:_DIGEST_SIZE], data[_DIGEST_SIZE:-_DIGEST_SIZE], data[-_DIGEST_SIZE:]
+    stream = key_stream(secret, salt, len(body))
+    plain = bytes(one ^ other for one, other in zip(body, stream, strict=True))
+    if not hmac.compare_digest(sha1(secret + plain), digest):
         raise KeyPasswordRefused(WRONG_KEY_PASSWORD)
     return plain
 
 
-def _wide(password: str) -> bytes:
+def key_stream(secret: bytes, salt: bytes, size: int) -> bytes:
+    """Return what a key of this size is combined with, bit by bit, to hide it or to show it."""
+    stream, block = bytearray(), salt
+    while len(stream) < size:
+        block = sha1(secret + block)
+        stream += block
+    return bytes(stream[:size])
+
+
+def wide(password: str) -> bytes:
     return password.encode("utf-16-be")
 
 
-def _sha1(data: bytes) -> bytes:
+def sha1(data: bytes) -> bytes:
     import hashlib
 
     return hashlib.sha1(data, usedforsecurity=False).digest()

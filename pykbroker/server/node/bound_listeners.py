@@ -31,9 +31,14 @@ class BoundListener:
         """The number of the security protocol in registrations."""
         return _SECURITY_PROTOCOL_IDS[self.security_protocol]
 
-    def __str__(self) -> str:
+    @property
+    def address(self) -> str:
+        """Host and port, as clients' `bootstrap.servers` have them."""
         host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"{self.name}://{host}:{self.port}"
+        return f"{host}:{self.port}"
+
+    def __str__(self) -> str:
+        return f"{self.name}://{self.address}"
 
 
 def bound(listeners: Sequence[ListenerConfig], acceptors: Acceptors) -> tuple[BoundListener, ...]:

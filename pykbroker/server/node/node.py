@@ -51,10 +51,13 @@ class NodeReady:
     listeners: tuple[BoundListener, ...]
     log_directories: tuple[str, ...]
 
+    @property
+    def where(self) -> str:
+        return " ".join(map(str, self.listeners))
+
     def __str__(self) -> str:
-        where = " ".join(map(str, self.listeners))
         directories = ",".join(self.log_directories)
-        return f"{where} node.id={self.node_id} cluster.id={self.cluster_id} log.dirs={directories}"
+        return f"{self.where} node.id={self.node_id} cluster.id={self.cluster_id} log.dirs={directories}"
 
 
 def socket_options(config: BrokerConfig) -> SocketOptions:
