@@ -36,7 +36,7 @@ class Pattern(NamedTuple):
     type: PatternType
 
     def __str__(self) -> str:
-        """As Kafka's tool shows it."""
+        """The text that Kafka's tool shows."""
         kind, pattern = self.resource_type.name, self.type.name
         return f"ResourcePattern(resourceType={kind}, name={self.name}, patternType={pattern})"
 

@@ -32,9 +32,10 @@ _MOST_CHARACTERS: Final = 40
 
 @dataclass(frozen=True, slots=True)
 class ClientEntity:
-    """names: by type, such as `{"user": "alice", "client-id": ""}`; an empty one is the default, None is any.
+    """An entity that flags name.
 
-    They are in the order of the flags.
+    names: by type, such as `{"user": "alice", "client-id": ""}`, in the order of the flags; an empty one is the
+    default, None is any.
     """
 
     names: Mapping[str, str | None]

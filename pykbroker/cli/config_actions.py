@@ -33,7 +33,7 @@ async def describe(cluster: Cluster, options: ConfigOptions) -> None:
 
 
 async def alter(cluster: Cluster, options: ConfigOptions, change: ClientChange | None) -> None:
-    """change: of a client's entity, which was read before the cluster is asked anything."""
+    """Alter an entity. change: of a client's, which was read before the cluster is asked anything."""
     if change is not None:
         await make(cluster, change)
         click.echo(f"Completed updating {change.entity}.")
