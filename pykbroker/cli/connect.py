@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Protocol, TypeVar
 
 from pykbroker.client.cluster import Cluster, Open, open_tcp, parse_bootstrap_servers
-from pykbroker.security.sasl.credentials import ClientCredentials
+from pykbroker.security.sasl.credentials import Credentials
+from pykbroker.security.sasl.jaas import LoginModule
 
 from .command import CommandFailed, run
 
@@ -79,20 +81,48 @@ def _open_with_tls(properties: Mapping[str, str]) -> Open:
         raise CommandFailed(str(error)) from None
 
 
-def read_credentials(properties: Mapping[str, str]) -> ClientCredentials:
+def read_credentials(properties: Mapping[str, str]) -> Credentials:
     """The user of `sasl.mechanism` and `sasl.jaas.config`."""
     from pykbroker.config.keys import ConfigurationError
     from pykbroker.security.sasl.credentials import check_mechanism, client_credentials
     from pykbroker.security.sasl.jaas import parse_one
+    from pykbroker.security.sasl.mechanism import OAUTHBEARER
 
     mechanism, line = properties.get("sasl.mechanism", "GSSAPI").strip(), properties.get("sasl.jaas.config")
     try:
         check_mechanism("sasl.mechanism", mechanism)
         if line is None:
             raise CommandFailed("sasl.jaas.config is missing: it names the login module, the user and the password")
-        return client_credentials("sasl.jaas.config", mechanism, parse_one("sasl.jaas.config", line))
+        module = parse_one("sasl.jaas.config", line)
+        if mechanism == OAUTHBEARER:
+            return _token_credentials(properties, module)
+        return client_credentials("sasl.jaas.config", mechanism, module)
     except ConfigurationError as error:
         raise CommandFailed(str(error)) from None
+
+
+def _token_credentials(properties: Mapping[str, str], module: LoginModule) -> Credentials:
+    """Raises ConfigurationError, CommandFailed."""
+    from pykbroker.client.oauth_tokens import TokenCredentials
+    from pykbroker.security.sasl.credentials import check_module
+    from pykbroker.security.sasl.mechanism import OAUTHBEARER
+    from pykbroker.security.sasl.oauthbearer.allowed_urls import VARIABLE, allowed_urls
+    from pykbroker.security.sasl.oauthbearer.given_keys import GivenKeys
+    from pykbroker.security.sasl.oauthbearer.login_settings import login
+
+    check_module("sasl.jaas.config", OAUTHBEARER, module)
+    assertions = sorted(each for each in properties if each.startswith("sasl.oauthbearer.assertion."))
+    if assertions:
+        raise CommandFailed(f"{', '.join(assertions)}: tokens by assertions are not served, only by client credentials")
+    handler = "sasl.login.callback.handler.class"
+    way = login(
+        GivenKeys(lambda key: (key, properties.get(key)), "sasl.jaas.config", module.options),
+        (handler, properties.get(handler)),
+        allowed_urls(os.environ.get(VARIABLE, "")),
+    )
+    if way is None:
+        raise CommandFailed("sasl.jaas.config says nothing of a token: unsecuredLoginStringClaim_sub and the like")
+    return TokenCredentials(way)
 
 
 def whole_number(properties: Mapping[str, str], name: str, default: int) -> int:
