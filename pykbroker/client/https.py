@@ -51,8 +51,10 @@ def fetch(
     path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
     is_over = threading.Event()
     try:
-        connected = socket.create_connection((parts.hostname, parts.port or 443), connect_timeout_s)
-        with _ending_in_time(connected, total_timeout_s, is_over):
+        with (
+            socket.create_connection((parts.hostname, parts.port or 443), connect_timeout_s) as connected,
+            _ending_in_time(connected, total_timeout_s, is_over),
+        ):
             connection.sock = context.wrap_socket(connected, server_hostname=parts.hostname)
             connection.request("GET" if form is None else "POST", path, form, dict(headers or {}))
             response = connection.getresponse()

@@ -139,7 +139,10 @@ def test_issuer_and_audience_are_given_up_by_name() -> None:
             {**SIGNED, "sasl.oauthbearer.expected.issuer": " "},
             ("expected.issuer is missing", "allow.unverified.issuer"),
         ),
-        ({**SIGNED, "sasl.oauthbearer.allow.unverified.issuer": "yes"}, ("allow.unverified.issuer", "either true or false")),
+        (
+            {**SIGNED, "sasl.oauthbearer.allow.unverified.issuer": "yes"},
+            ("allow.unverified.issuer", "either true or false"),
+        ),
         ({**SIGNED, "sasl.oauthbearer.clock.skew.seconds": "-1"}, ("clock.skew.seconds", "-1", "at least 0")),
         ({**SIGNED, "sasl.oauthbearer.jwks.endpoint.refresh.ms": "0"}, ("refresh.ms", "at least 1")),
         ({**SIGNED, "sasl.oauthbearer.jwks.endpoint.retry.backoff.ms": "-1"}, ("retry.backoff.ms", "at least 0")),
