@@ -123,7 +123,7 @@ def test_a_key_that_protects_ends_the_start_with_one_line_that_names_them_all() 
     given = {
         "listeners": "SASL_SSL://:9092",
         "create.topic.policy.class.name": "org.example.Policy",
-        "listener.name.sasl_ssl.oauthbearer.sasl.server.callback.handler.class": "secret",
+        "listener.name.sasl_ssl.plain.sasl.server.callback.handler.class": "secret",
         "principal.builder.class": "org.example.Builder",
     }
     with pytest.raises(ConfigurationError) as refused:

@@ -6,12 +6,9 @@ from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Protocol, TypeVar
 
-from pykbroker.client.cluster import Cluster, Open, open_tcp, parse_bootstrap_servers
-from pykbroker.security.sasl.credentials import ClientCredentials
+from pykbroker.client.cluster import Cluster
 
 from .command import CommandFailed, run
-
-_SECURITY_PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 
 
 class ClusterOptions(Protocol):
@@ -51,53 +48,22 @@ def read_client_properties(path: Path | None) -> dict[str, str]:
 
 
 def open_cluster(bootstrap_server: str, properties: Mapping[str, str], *, client_id: str) -> Cluster:
-    """An async context manager. Settings that this client does not have are ignored."""
-    protocol = properties.get("security.protocol", "PLAINTEXT").strip().upper()
-    if protocol not in _SECURITY_PROTOCOLS:
-        allowed = ", ".join(_SECURITY_PROTOCOLS)
-        raise CommandFailed(f"security.protocol {protocol} is unknown, allowed are {allowed}")
-    return Cluster(
-        parse_bootstrap_servers(bootstrap_server),
-        client_id=properties.get("client.id", client_id),
-        request_timeout_ms=whole_number(properties, "request.timeout.ms", 30_000),
-        api_timeout_ms=whole_number(properties, "default.api.timeout.ms", 60_000),
-        open_stream=_open_with_tls(properties) if protocol.endswith("SSL") else open_tcp,
-        credentials=read_credentials(properties) if protocol.startswith("SASL_") else None,
-    )
-
-
-def _open_with_tls(properties: Mapping[str, str]) -> Open:
-    """Return what opens connections with the `ssl.*` settings. Raises CommandFailed."""
-    from pykbroker.client.tls import open_with_tls
+    """An async context manager. Settings that this client does not have are ignored. Raises CommandFailed."""
+    from pykbroker.client.from_properties import cluster_of
     from pykbroker.config.keys import ConfigurationError
-    from pykbroker.security.tls.contexts import client_context
-    from pykbroker.security.tls.settings import TlsSettings
 
     try:
-        return open_with_tls(client_context(TlsSettings.of(properties)))
-    except ConfigurationError as error:
-        raise CommandFailed(str(error)) from None
-
-
-def read_credentials(properties: Mapping[str, str]) -> ClientCredentials:
-    """The user of `sasl.mechanism` and `sasl.jaas.config`."""
-    from pykbroker.config.keys import ConfigurationError
-    from pykbroker.security.sasl.credentials import check_mechanism, client_credentials
-    from pykbroker.security.sasl.jaas import parse_one
-
-    mechanism, line = properties.get("sasl.mechanism", "GSSAPI").strip(), properties.get("sasl.jaas.config")
-    try:
-        check_mechanism("sasl.mechanism", mechanism)
-        if line is None:
-            raise CommandFailed("sasl.jaas.config is missing: it names the login module, the user and the password")
-        return client_credentials("sasl.jaas.config", mechanism, parse_one("sasl.jaas.config", line))
+        return cluster_of(bootstrap_server, properties, client_id=client_id)
     except ConfigurationError as error:
         raise CommandFailed(str(error)) from None
 
 
 def whole_number(properties: Mapping[str, str], name: str, default: int) -> int:
-    """A setting that is a number of something, not negative."""
-    text = properties.get(name, str(default)).strip()
-    if not text.isascii() or not text.isdigit():
-        raise CommandFailed(f"{name} must be a whole number, not '{text}'")
-    return int(text)
+    """A setting that is a number of something, not negative. Raises CommandFailed."""
+    from pykbroker.client import from_properties
+    from pykbroker.config.keys import ConfigurationError
+
+    try:
+        return from_properties.whole_number(properties, name, default)
+    except ConfigurationError as error:
+        raise CommandFailed(str(error)) from None

@@ -196,9 +196,6 @@ def source_of(bootstrap_server: str, command_config: Path | None) -> Source:
     from pykbroker.spark.source import Source
 
     properties = read_client_properties(command_config)
-    protocol = properties.get("security.protocol", "PLAINTEXT").upper()
-    if protocol != "PLAINTEXT":
-        raise CommandFailed(f"security.protocol {protocol} is not supported yet, only PLAINTEXT")
     return Source(bootstrap_server, properties)
 
 

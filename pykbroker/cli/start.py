@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import gc
 import logging
+import os
 import random
 import resource
 import signal
@@ -86,8 +87,9 @@ def load_config(properties: Path | None, overrides: Mapping[str, str], directory
         config = BrokerConfig.load(properties, values | {"log.dirs": DEFAULT_DATA_DIRECTORY})
     if any(uses_sasl(each) for each in config.listeners.security_protocols):
         from pykbroker.security.sasl.node_settings import check_sasl
+        from pykbroker.security.sasl.oauthbearer.allowed_urls import VARIABLE, allowed_urls
 
-        check_sasl(config)
+        check_sasl(config, allowed_urls(os.environ.get(VARIABLE, "")))
     if config.unknown_keys:
         _log.warning(
             "these settings are unknown, and ignored; check their spelling: %s", ", ".join(config.unknown_keys)

@@ -2,6 +2,7 @@
 
 The modules, in reading order:
 
+- `from_properties`: a cluster as the properties of Java's clients name it.
 - `cluster`: connections on demand, metadata, coordinators, and retries; where a caller begins.
 - `connection`: one connection to a broker.
 - `sasl`: authentication of one connection.

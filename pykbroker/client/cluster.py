@@ -19,7 +19,7 @@ from pykbroker.protocol.messages.groups import FindCoordinatorRequest, FindCoord
 from pykbroker.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from pykbroker.protocol.schema import Message
 from pykbroker.protocol.topic_partition import TopicPartition
-from pykbroker.security.sasl.credentials import ClientCredentials
+from pykbroker.security.sasl.credentials import Credentials
 
 from .connection import DEFAULT_REQUEST_TIMEOUT_MS, Connection
 from .errors import BadInput, ClientError, ConnectionLost, KafkaError, NoBrokerReachable, UnknownTopic, check
@@ -78,7 +78,7 @@ class Cluster:
         request_timeout_ms: int = DEFAULT_REQUEST_TIMEOUT_MS,
         api_timeout_ms: int = DEFAULT_API_TIMEOUT_MS,
         open_stream: Open = open_tcp,
-        credentials: ClientCredentials | None = None,
+        credentials: Credentials | None = None,
     ) -> None:
         self._credentials = credentials
         self.metadata = ClusterMetadata()

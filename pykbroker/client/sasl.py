@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import trio
+
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages.sasl import (
     SaslAuthenticateRequest,
@@ -9,21 +11,21 @@ from pykbroker.protocol.messages.sasl import (
     SaslHandshakeRequest,
     SaslHandshakeResponse,
 )
-from pykbroker.security.sasl.credentials import ClientCredentials
-from pykbroker.security.sasl.mechanism import AuthenticationFailed
+from pykbroker.security.sasl.credentials import Credentials
+from pykbroker.security.sasl.mechanism import AuthenticationFailed, ClientMechanism
 
 from .connection import Connection
 from .errors import AuthenticationRefused, check
 
 
-async def authenticate(connection: Connection, credentials: ClientCredentials) -> int:
+async def authenticate(connection: Connection, credentials: Credentials) -> int:
     """Return the lifetime of the session in milliseconds, 0 where it has no end (KIP-368).
 
     Raises AuthenticationRefused, also where the peer cannot show that it knows the credentials; ClientError.
     """
     await _shake_hands(connection, credentials.mechanism)
-    exchange = credentials.new_exchange()
     try:
+        exchange = await _new_exchange(credentials)
         token = exchange.step(b"")
         while True:
             response = await connection.request(SaslAuthenticateRequest(auth_bytes=token), SaslAuthenticateResponse)
@@ -34,6 +36,13 @@ async def authenticate(connection: Connection, credentials: ClientCredentials) -
                 return response.session_lifetime_ms
     except AuthenticationFailed as error:
         raise AuthenticationRefused(f"{connection.peer}: {error}") from None
+
+
+async def _new_exchange(credentials: Credentials) -> ClientMechanism:
+    """Begin an exchange; where a token must be fetched first, a thread does that. Raises AuthenticationFailed."""
+    if credentials.is_blocking:
+        return await trio.to_thread.run_sync(credentials.new_exchange, abandon_on_cancel=True)
+    return credentials.new_exchange()
 
 
 async def _shake_hands(connection: Connection, mechanism: str) -> None:

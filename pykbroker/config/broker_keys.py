@@ -324,6 +324,8 @@ def broker_keys() -> dict[str, ConfigKey]:
         ConfigKey("sasl.login.retry.backoff.ms", "long", "100"),
         ConfigKey("sasl.mechanism.controller.protocol", "string", "GSSAPI"),
         ConfigKey("sasl.mechanism.inter.broker.protocol", "string", "GSSAPI", "", "broker"),
+        ConfigKey("sasl.oauthbearer.allow.unverified.audience", "boolean", "false", "", "internal"),  # of Kafka 4.4
+        ConfigKey("sasl.oauthbearer.allow.unverified.issuer", "boolean", "false", "", "internal"),  # of Kafka 4.4
         ConfigKey("sasl.oauthbearer.assertion.algorithm", "string", "RS256", "~ES256|RS256"),
         ConfigKey("sasl.oauthbearer.assertion.claim.aud", "string", None),
         ConfigKey("sasl.oauthbearer.assertion.claim.exp.seconds", "int", "300", "0..86400"),

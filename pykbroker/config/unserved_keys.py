@@ -30,9 +30,38 @@ _SERVED_FROM_THE_START = {
     "sasl.jaas.config",
     "sasl.mechanism.controller.protocol",
     "sasl.mechanism.inter.broker.protocol",
+    "sasl.login.connect.timeout.ms",
+    "sasl.login.read.timeout.ms",
+    "sasl.login.refresh.window.factor",
+    "sasl.login.retry.backoff.max.ms",
+    "sasl.login.retry.backoff.ms",
+    "sasl.oauthbearer.allow.unverified.audience",
+    "sasl.oauthbearer.allow.unverified.issuer",
+    "sasl.oauthbearer.client.credentials.client.id",
+    "sasl.oauthbearer.client.credentials.client.secret",
+    "sasl.oauthbearer.clock.skew.seconds",
+    "sasl.oauthbearer.expected.audience",
+    "sasl.oauthbearer.expected.issuer",
+    "sasl.oauthbearer.header.urlencode",
+    "sasl.oauthbearer.jwks.endpoint.refresh.ms",
+    "sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms",
+    "sasl.oauthbearer.jwks.endpoint.retry.backoff.ms",
+    "sasl.oauthbearer.jwks.endpoint.url",
+    "sasl.oauthbearer.jwt.retriever.class",
+    "sasl.oauthbearer.jwt.validator.class",
+    "sasl.oauthbearer.scope",
+    "sasl.oauthbearer.scope.claim.name",
+    "sasl.oauthbearer.sub.claim.name",
+    "sasl.oauthbearer.token.endpoint.url",
     "sasl.server.max.receive.size",
 }
 """They protect and are read from the file; a change at run time would have no effect, and is refused."""
+
+_SERVED_OF_A_MECHANISM = (
+    "oauthbearer.sasl.login.callback.handler.class",
+    "oauthbearer.sasl.server.callback.handler.class",
+)
+"""Ends of keys that are read for one mechanism of one listener, and protect in any other form."""
 
 _WITHOUT_EFFECT = {
     "alter.log.dirs.replication.quota.window.num",
@@ -58,6 +87,9 @@ _WITHOUT_EFFECT = {
     "queued.max.requests",
     "replica.alter.log.dirs.io.max.bytes.per.second",
     "replica.socket.receive.buffer.bytes",
+    "sasl.login.refresh.buffer.seconds",
+    "sasl.login.refresh.min.period.seconds",
+    "sasl.login.refresh.window.jitter",
     "server.max.startup.time.ms",
     "socket.connection.setup.timeout.max.ms",
     "socket.connection.setup.timeout.ms",
@@ -81,9 +113,13 @@ _FAMILIES_WITHOUT_EFFECT = (
 def protects(name: str, *, at_run_time: bool = False) -> bool:
     """Tell whether Kafka would guard something by that key, and this broker does not."""
     if is_of_a_listener(name):
+        if any(tail in _SERVED_OF_A_MECHANISM for tail in tails(name)):
+            return at_run_time
         return any(protects(tail, at_run_time=at_run_time) for tail in tails(name))
     if name in _SERVED_FROM_THE_START:
         return at_run_time
+    if name in _WITHOUT_EFFECT:
+        return False
     return name in _PROTECTING or name.startswith(_PROTECTING_FAMILIES)
 
 

@@ -14,9 +14,10 @@ from typing import TypeVar
 
 import trio
 
-from pykbroker.client.cluster import Cluster, parse_bootstrap_servers
+from pykbroker.client.cluster import Cluster
 from pykbroker.client.configs import Resource, ResourceType, describe_configs
 from pykbroker.client.errors import BadInput, ClientError, UnknownTopic
+from pykbroker.client.from_properties import cluster_of
 from pykbroker.client.leader_epochs import end_offsets_for_epochs
 from pykbroker.client.metadata import TopicMetadata
 from pykbroker.client.offsets import (
@@ -27,9 +28,11 @@ from pykbroker.client.offsets import (
     OffsetAndTimestamp,
     list_offsets,
 )
+from pykbroker.config.keys import ConfigurationError
 from pykbroker.protocol.topic_partition import TopicPartition
 
 from .errors import BadOptions, ClusterUnavailable
+from .librdkafka import librdkafka_properties
 
 T = TypeVar("T")
 
@@ -48,7 +51,14 @@ class Source:
     """A cluster. properties: of Kafka's consumer, such as `security.protocol`, without a prefix."""
 
     bootstrap_servers: str
-    properties: Mapping[str, str] = field(default_factory=dict)
+    properties: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    def writer_properties(self, own: Mapping[str, str]) -> dict[str, str]:
+        """Properties of librdkafka for a client that writes there. own: given for it, and win. Raises BadOptions."""
+        try:
+            return librdkafka_properties(self.properties) | dict(own)
+        except ConfigurationError as error:
+            raise BadOptions(str(error)) from None
 
     def reader_options(self) -> dict[str, str]:
         """The options of Spark's connector."""
@@ -92,8 +102,7 @@ def ask(source: Source, question: Callable[[Cluster], Awaitable[T]]) -> T:
     failure: list[BaseException] = []
 
     async def work() -> None:
-        servers = parse_bootstrap_servers(source.bootstrap_servers)
-        async with Cluster(servers, client_id="pykbroker-spark") as cluster:
+        async with cluster_of(source.bootstrap_servers, source.properties, client_id="pykbroker-spark") as cluster:
             answer.append(await question(cluster))
 
     def run() -> None:
@@ -232,7 +241,7 @@ def _only(error: BaseException) -> BaseException:
 
 def _explained(error: BaseException) -> BaseException:
     match error:
-        case UnknownTopic() | BadInput():
+        case UnknownTopic() | BadInput() | ConfigurationError():
             return BadOptions(str(error))
         case ClientError():
             return ClusterUnavailable(str(error))

@@ -2,7 +2,7 @@
 
 - `jaas` reads the lines of `sasl.jaas.config`.
 - `mechanism` says what a mechanism is, on the server's and on the client's side: `plain`, `scram_server` and
-  `scram_client`, with `scram_credential` and `scram_messages` below them.
+  `scram_client`, with `scram_credential` and `scram_messages` below them, and the package `oauthbearer`.
 - `credentials` are a client's, or a node's own; `node_settings` reads what a node is told by its configuration.
 - `server_handshake` is the order of requests before a connection is authenticated, and again when it must be anew.
 

@@ -1,17 +1,18 @@
 """The credentials with which a client, or a node of a cluster, authenticates: a mechanism and a JAAS line for it.
 
-Kafka's login modules read the same options: `username`, `password`, and for SCRAM `tokenauth`.
+Kafka's login modules read the same options: `username`, `password`, and for SCRAM `tokenauth`. Tokens of OAUTHBEARER
+are fetched by `pykbroker.client.oauth_tokens`.
 """
 
 from __future__ import annotations
 
 import secrets
-from typing import Final
+from typing import ClassVar, Final, Protocol
 
 from pykbroker.config.keys import InvalidValue
 
 from .jaas import LoginModule
-from .mechanism import GSSAPI, PLAIN, SCRAM_SHA_256, SCRAM_SHA_512, ClientMechanism
+from .mechanism import GSSAPI, OAUTHBEARER, PLAIN, SCRAM_SHA_256, SCRAM_SHA_512, ClientMechanism
 from .plain import PlainClient
 from .scram_client import ScramClient, ScramPassword
 from .scram_credential import MECHANISMS, new_nonce
@@ -20,14 +21,31 @@ LOGIN_MODULES: Final = {
     PLAIN: "org.apache.kafka.common.security.plain.PlainLoginModule",
     SCRAM_SHA_256: "org.apache.kafka.common.security.scram.ScramLoginModule",
     SCRAM_SHA_512: "org.apache.kafka.common.security.scram.ScramLoginModule",
+    OAUTHBEARER: "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule",
 }
 """The mechanisms that are offered, and the login modules that their JAAS lines name."""
 
-_TOKEN_AUTH: Final = "tokenauth"
+TOKEN_AUTH: Final = "tokenauth"
+"""The option of SCRAM's login module with which name and password are those of a delegation token."""
+
+
+class Credentials(Protocol):
+    """One user's way to authenticate. is_blocking: `new_exchange` waits for a disk or a network."""
+
+    @property
+    def mechanism(self) -> str: ...
+    @property
+    def is_blocking(self) -> bool: ...
+
+    def new_exchange(self) -> ClientMechanism:
+        """Begin the client's side of an exchange. Raises AuthenticationFailed."""
+        ...
 
 
 class ClientCredentials:
     """One user's name and password for one mechanism. extensions: of SCRAM."""
+
+    is_blocking: ClassVar[bool] = False
 
     def __init__(self, mechanism: str, name: str, password: str, extensions: dict[str, str] | None = None) -> None:
         self.mechanism = mechanism
@@ -65,10 +83,10 @@ def client_credentials(key: str, mechanism: str, module: LoginModule) -> ClientC
     missing = [option for option in ("username", "password") if not module.options.get(option)]
     if missing:
         raise InvalidValue(key, "[hidden]", f"{' and '.join(missing)} must be given")
-    by_token = mechanism != PLAIN and module.options.get(_TOKEN_AUTH, "").lower() == "true"
+    by_token = mechanism != PLAIN and module.options.get(TOKEN_AUTH, "").lower() == "true"
     return ClientCredentials(
         mechanism,
         module.options["username"],
         module.options["password"],
-        {_TOKEN_AUTH: "true"} if by_token else None,
+        {TOKEN_AUTH: "true"} if by_token else None,
     )

@@ -2,7 +2,8 @@
 
 Keys may be given for one listener, and some of them for one mechanism of it: `listener.name.internal.sasl.…`,
 `listener.name.internal.plain.sasl.jaas.config`. As in Kafka, a JAAS line counts for a listener and a mechanism alone,
-and the line of the listener between brokers, or between controllers, also holds the node's own name and password.
+and the line of the listener between brokers, or between controllers, also holds the node's own name and password, or
+what its tokens claim.
 """
 
 from __future__ import annotations
@@ -16,21 +17,33 @@ from pykbroker.config.listeners import uses_sasl
 
 from .credentials import LOGIN_MODULES, ClientCredentials, check_mechanism, check_module, client_credentials
 from .jaas import LoginModule, parse_one
+from .mechanism import OAUTHBEARER
+from .oauthbearer.given_keys import GivenKeys
+from .oauthbearer.login_settings import Login, login
+from .oauthbearer.unsecured import UnsecuredValidator
+from .oauthbearer.validator_settings import SecuredTokens, token_rules
 
 ENABLED: Final = "sasl.enabled.mechanisms"
 JAAS: Final = "sasl.jaas.config"
 BETWEEN_BROKERS: Final = "sasl.mechanism.inter.broker.protocol"
 TO_CONTROLLERS: Final = "sasl.mechanism.controller.protocol"
 FAILURE_DELAY: Final = "connection.failed.authentication.delay.ms"
+_SERVER_HANDLER: Final = ("sasl.server", "callback.handler.class")
+_LOGIN_HANDLER: Final = ("sasl.login", "callback.handler.class")
+"""Kafka takes both for one mechanism of one listener alone; for others they end the start."""
 
 
 @dataclass(frozen=True, slots=True)
 class MechanismSettings:
-    """One mechanism of a listener. max_reauth_ms: how long a session lasts, 0 without an end (KIP-368)."""
+    """One mechanism of a listener. max_reauth_ms: how long a session lasts, 0 without an end (KIP-368).
+
+    tokens: the rules of OAUTHBEARER; None of the others.
+    """
 
     name: str
     max_reauth_ms: int
     options: Mapping[str, str] = field(repr=False)
+    tokens: UnsecuredValidator | SecuredTokens | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,18 +55,21 @@ class SaslSettings:
     failure_delay_ms: int
 
 
-def check_sasl(config: BrokerConfig) -> None:
-    """Raises ConfigurationError where a SASL listener, or the way to other nodes, is not configured as it must be."""
+def check_sasl(config: BrokerConfig, allowed: frozenset[str] = frozenset()) -> None:
+    """Raises ConfigurationError where a SASL listener, or the way to other nodes, is not configured as it must be.
+
+    allowed: the addresses that may be asked for keys and tokens (`oauthbearer.allowed_urls`).
+    """
     listeners = config.listeners
     for listener in listeners.all:
         if uses_sasl(listener.security_protocol):
-            sasl_settings(config, listener.name)
-    between_brokers(config)
-    to_controllers(config)
+            sasl_settings(config, listener.name, allowed)
+    between_brokers(config, allowed)
+    to_controllers(config, allowed)
 
 
-def sasl_settings(config: BrokerConfig, listener: str) -> SaslSettings:
-    """Return what the listener offers. Raises ConfigurationError."""
+def sasl_settings(config: BrokerConfig, listener: str, allowed: frozenset[str] | None = None) -> SaslSettings:
+    """Return what the listener offers. Raises ConfigurationError. allowed: as of `check_sasl`, None behind it."""
     enabled = config.listener_list(listener, ENABLED)
     if not enabled:
         raise InvalidValue(ENABLED, "", f"at least one mechanism for the listener {listener}")
@@ -63,7 +79,8 @@ def sasl_settings(config: BrokerConfig, listener: str) -> SaslSettings:
         check_mechanism(key, name)
         module = _jaas(config, listener, name)
         max_reauth_ms = config.listener_int(listener, "connections.max.reauth.ms", name)
-        mechanisms.append(MechanismSettings(name, max(max_reauth_ms, 0), module.options))
+        tokens = _token_rules(config, listener, module, allowed) if name == OAUTHBEARER else None
+        mechanisms.append(MechanismSettings(name, max(max_reauth_ms, 0), module.options, tokens))
     return SaslSettings(
         tuple(mechanisms),
         max_receive_bytes=config.listener_int(listener, "sasl.server.max.receive.size"),
@@ -71,38 +88,53 @@ def sasl_settings(config: BrokerConfig, listener: str) -> SaslSettings:
     )
 
 
-def between_brokers(config: BrokerConfig) -> NodeCredentials | None:
+def between_brokers(config: BrokerConfig, allowed: frozenset[str] | None = None) -> NodeCredentials | None:
     """The way to authenticate with other brokers; None where nobody asks. Raises ConfigurationError."""
     name = config.listeners.inter_broker_name
     listener = config.listeners.advertised_for(name)
     if listener is None or not uses_sasl(listener.security_protocol):
         return None
-    return _of_node(config, name, BETWEEN_BROKERS, is_own=True)
+    return _of_node(config, name, BETWEEN_BROKERS, allowed, is_own=True)
 
 
-def to_controllers(config: BrokerConfig) -> NodeCredentials | None:
+def to_controllers(config: BrokerConfig, allowed: frozenset[str] | None = None) -> NodeCredentials | None:
     """The way to authenticate with controllers; None where nobody asks. Raises ConfigurationError."""
     listeners = config.listeners
     if not uses_sasl(listeners.controller_security_protocol):
         return None
     name = listeners.controller_names[0]
-    return _of_node(config, name, TO_CONTROLLERS, is_own=any(each.name == name for each in listeners.controller))
+    is_own = any(each.name == name for each in listeners.controller)
+    return _of_node(config, name, TO_CONTROLLERS, allowed, is_own=is_own)
 
 
 @dataclass(frozen=True, slots=True)
 class NodeCredentials:
-    """A node's own name and password, as far as its JAAS line has them: who asks no other node needs none."""
+    """A node's own name and password, as far as its JAAS line has them: who asks no other node needs none.
+
+    login: its way to tokens of OAUTHBEARER.
+    """
 
     key: str
     mechanism: str
     module: LoginModule
+    login: Login | None = None
+
+    def token_login(self) -> Login:
+        """Raises ConfigurationError where neither the line nor a key says how to come by a token."""
+        if self.login is None:
+            raise InvalidValue(
+                self.key, "[hidden]", "it says nothing of a token: unsecuredLoginStringClaim_sub and the like"
+            )
+        return self.login
 
     def credentials(self) -> ClientCredentials:
         """Raises ConfigurationError where the line names no user."""
         return client_credentials(self.key, self.mechanism, self.module)
 
 
-def _of_node(config: BrokerConfig, listener: str, mechanism_key: str, *, is_own: bool) -> NodeCredentials:
+def _of_node(
+    config: BrokerConfig, listener: str, mechanism_key: str, allowed: frozenset[str] | None, *, is_own: bool
+) -> NodeCredentials:
     """Read the mechanism and its line. is_own: the listener is this node's, and must offer the mechanism."""
     mechanism = config.str(mechanism_key)
     check_mechanism(mechanism_key, mechanism)
@@ -110,7 +142,31 @@ def _of_node(config: BrokerConfig, listener: str, mechanism_key: str, *, is_own:
         enabled = config.listener_key(listener, ENABLED)
         raise InvalidValue(mechanism_key, mechanism, f"one of {enabled} of the listener {listener}")
     module = _jaas(config, listener, mechanism)
-    return NodeCredentials(config.mechanism_key(listener, mechanism, JAAS), mechanism, module)
+    way = None
+    if mechanism == OAUTHBEARER:
+        way = login(_given(config, listener, module), _handler(config, listener, _LOGIN_HANDLER), allowed)
+    return NodeCredentials(config.mechanism_key(listener, mechanism, JAAS), mechanism, module, way)
+
+
+def _token_rules(
+    config: BrokerConfig, listener: str, module: LoginModule, allowed: frozenset[str] | None
+) -> UnsecuredValidator | SecuredTokens:
+    return token_rules(_given(config, listener, module), _handler(config, listener, _SERVER_HANDLER), allowed)
+
+
+def _given(config: BrokerConfig, listener: str, module: LoginModule) -> GivenKeys:
+    """The keys of OAUTHBEARER, as they are given for the listener."""
+
+    def find(key: str) -> tuple[str, str | None]:
+        name = config.listener_key(listener, key, OAUTHBEARER)
+        return name, (config.given if name == key else config.listener_keys).get(name)
+
+    return GivenKeys(find, config.mechanism_key(listener, OAUTHBEARER, JAAS), module.options)
+
+
+def _handler(config: BrokerConfig, listener: str, key: tuple[str, str]) -> tuple[str, str | None]:
+    name = config.mechanism_key(listener, OAUTHBEARER, ".".join(key))
+    return name, config.listener_keys.get(name)
 
 
 def _jaas(config: BrokerConfig, listener: str, mechanism: str) -> LoginModule:

@@ -126,14 +126,11 @@ def _trust(context: ssl.SSLContext, settings: TlsSettings, store: StoreContents 
 def _offer_keys(context: ssl.SSLContext, settings: TlsSettings, store: StoreContents) -> Identity:
     key = "ssl.keystore.location" if settings.keystore_location else "ssl.keystore.key"
     name, shown = settings.name_of(key), settings.keystore_location or "[hidden]"
-    password = settings.key_password
-    if password is None and settings.keystore_type != "PEM":
-        password = settings.keystore_password
     try:
         identity = Identity.of(store)
         if not store.keys:
             raise WithoutKey(name, shown, identity)
-        for each in chosen_keys(store, password):
+        for each in chosen_keys(store, settings.password_of_keys):
             if each.invalid_because:
                 logger.warning("%s=%s: the certificate of %s %s", name, shown, each.alias, each.invalid_because)
             each.load_into(context)

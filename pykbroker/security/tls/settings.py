@@ -77,6 +77,13 @@ class TlsSettings:
             prefix=prefix,
         )
 
+    @property
+    def password_of_keys(self) -> str | None:
+        """The password of private keys: their own, or that of the store; those in PEM have no other."""
+        if self.key_password is None and self.keystore_type != "PEM":
+            return self.keystore_password
+        return self.key_password
+
     def name_of(self, key: str) -> str:
         """Return the key as it was given: with its prefix where it had one."""
         return self.names.get(key, key)

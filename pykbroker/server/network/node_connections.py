@@ -17,7 +17,7 @@ from pykbroker.client.errors import AuthenticationRefused, ConnectionRefused, No
 from pykbroker.client.sasl import authenticate
 from pykbroker.config.keys import ConfigurationError
 from pykbroker.protocol.schema import Message
-from pykbroker.security.sasl.credentials import ClientCredentials
+from pykbroker.security.sasl.credentials import Credentials
 
 from ..runtime.threads import Threads
 from .transport import Network, Transport
@@ -48,7 +48,7 @@ class NodeConnections:
         client_id: str,
         request_timeout_ms: int,
         threads: Threads | None = None,
-        credentials: Callable[[], ClientCredentials] | None = None,
+        credentials: Callable[[], Credentials] | None = None,
     ) -> None:
         self._credentials = credentials
         self._network = network
@@ -146,7 +146,7 @@ class NodeConnections:
         self._open.clear()
 
 
-async def _authenticate(connection: Connection, credentials: Callable[[], ClientCredentials]) -> None:
+async def _authenticate(connection: Connection, credentials: Callable[[], Credentials]) -> None:
     """Raises AuthenticationRefused, also where this node has no name of its own; ClientError."""
     try:
         connection.lives_for(await authenticate(connection, credentials()))

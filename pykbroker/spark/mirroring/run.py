@@ -289,7 +289,11 @@ class _Run:
     def _job(self, routes: Mapping[int, Route]) -> WriteJob:
         options = self._options
         return WriteJob(
-            options.target.bootstrap_servers, routes, options.producer_properties, self._id, journal=JOURNAL
+            options.target.bootstrap_servers,
+            routes,
+            options.target.writer_properties(options.producer_properties),
+            self._id,
+            journal=JOURNAL,
         )
 
     # ---- groups

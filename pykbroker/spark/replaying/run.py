@@ -122,7 +122,7 @@ class _Run:
         return WriteJob(
             options.target.bootstrap_servers,
             {partition: route(partition) for partition in self._ranges},
-            options.producer_properties,
+            options.target.writer_properties(options.producer_properties),
             uuid.uuid4().hex if options.exactly_once else None,
         )
 

@@ -75,7 +75,7 @@ class WriteJob:
 
     bootstrap_servers: str
     routes: Mapping[int, Route]
-    properties: Mapping[str, str] = field(default_factory=dict)
+    properties: Mapping[str, str] = field(default_factory=dict, repr=False)
     run_id: str | None = None
     journal: str | None = None
     rates: Mapping[int, float] = field(default_factory=dict)

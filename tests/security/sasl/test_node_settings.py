@@ -99,7 +99,7 @@ LINE = "listener.name.sasl_plaintext.plain.sasl.jaas.config"
     [
         ({"sasl.enabled.mechanisms": None}, "sasl.enabled.mechanisms", "GSSAPI (Kerberos), Kafka's default"),
         ({"sasl.enabled.mechanisms": ""}, "sasl.enabled.mechanisms", "at least one mechanism"),
-        ({"sasl.enabled.mechanisms": "PLAIN,OAUTHBEARER"}, "sasl.enabled.mechanisms", "PLAIN, SCRAM-SHA-256"),
+        ({"sasl.enabled.mechanisms": "PLAIN,DIGEST-MD5"}, "sasl.enabled.mechanisms", "PLAIN, SCRAM-SHA-256"),
         ({"sasl.enabled.mechanisms": "plain"}, "sasl.enabled.mechanisms", "are offered"),
         (
             {"sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256"},

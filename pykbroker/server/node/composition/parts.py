@@ -34,10 +34,12 @@ from ..node_storage import NodeStorage
 from .broker import broker_role
 from .quorum import cluster_node, snapshot_generator
 from .sasl import listener_sasl
+from .token_keys import TokenKeys
 
 _ClusterNodeT = TypeVar("_ClusterNodeT", bound=ClusterNode)
 
 if TYPE_CHECKING:
+    from ...network.jwks_refresh import JwksRefresh
     from ..node_tls import NodeTls
 
 
@@ -45,7 +47,8 @@ if TYPE_CHECKING:
 class NodeParts:
     """All that `Node` starts and stops.
 
-    broker_role: None without the broker role. registrar: None without the controller role.
+    broker_role: None without the broker role. registrar: None without the controller role. key_refreshes: keys for
+    tokens of OAUTHBEARER, without which no listener may serve.
     """
 
     node: ClusterNode
@@ -55,6 +58,7 @@ class NodeParts:
     controller_listeners: list[Listener]
     client_listeners: list[Listener]
     connection_quotas: list[ConnectionQuotas]
+    key_refreshes: Sequence[JwksRefresh]
 
 
 def compose(
@@ -82,26 +86,30 @@ def compose(
     registrar = None if node.controller is None else _registrar(node, environment, of_controller)
 
     disk_failed = _ignore if role is None else role.broker.partitions.failures.at_path
-    listening = _Listening(config, acceptors, environment, count(1), disk_failed, tls)
+    token_keys = TokenKeys(environment.threads)
+    listening = _Listening(config, acceptors, environment, count(1), disk_failed, tls, token_keys)
     of_controllers = _connection_quotas(node, environment, listeners.controller)
     of_clients = _connection_quotas(node, environment, listeners.client)
-    return NodeParts(
-        node,
-        role,
-        registrar,
-        snapshots,
-        # Two pools: clients must not take a controller's memory.
-        listening.listeners(listeners.controller, node, handlers.controller, of_controllers),
-        []
-        if role is None
-        else listening.listeners(
+    # Two pools: clients must not take a controller's memory.
+    controller_listeners = listening.listeners(listeners.controller, node, handlers.controller, of_controllers)
+    client_listeners: list[Listener] = []
+    if role is not None:
+        client_listeners = listening.listeners(
             listeners.client,
             role.broker,
             handlers.broker,
             of_clients,
             Throttling(node.client_quotas, environment.clock),
-        ),
+        )
+    return NodeParts(
+        node,
+        role,
+        registrar,
+        snapshots,
+        controller_listeners,
+        client_listeners,
         [of_controllers, of_clients],
+        token_keys.refreshes,
     )
 
 
@@ -139,6 +147,7 @@ class _Listening:
     request_numbers: Iterator[int]
     disk_failed: Callable[[FileError], None]
     tls: NodeTls | None
+    token_keys: TokenKeys
 
     def listeners(
         self,
@@ -165,7 +174,7 @@ class _Listening:
                 refusals,
                 quotas,
                 tls=None if self.tls is None else self.tls.of_listener(each.name),
-                sasl=listener_sasl(self.config, each, lambda: node.image, self.environment.clock),
+                sasl=listener_sasl(self.config, each, lambda: node.image, self.environment.clock, self.token_keys),
             )
             for each in configured
         ]

@@ -1,10 +1,12 @@
 """SASL of a node: what its listeners ask of clients, and how it authenticates with other nodes.
 
-The users of SCRAM are in the metadata image, those of PLAIN in the JAAS line of their listener.
+The users of SCRAM are in the metadata image, those of PLAIN in the JAAS line of their listener. A token of OAUTHBEARER
+says itself whose it is, and the keys that vouch for it are fetched.
 """
 
 from __future__ import annotations
 
+import logging
 import secrets
 from collections.abc import Callable
 from functools import cache, partial
@@ -12,8 +14,8 @@ from functools import cache, partial
 from pykbroker.config import BrokerConfig, ListenerConfig
 from pykbroker.config.listeners import uses_sasl
 from pykbroker.metadata.image import MetadataImage
-from pykbroker.security.sasl.credentials import ClientCredentials
-from pykbroker.security.sasl.mechanism import PLAIN, Identity, ServerMechanism
+from pykbroker.security.sasl.credentials import Credentials
+from pykbroker.security.sasl.mechanism import OAUTHBEARER, PLAIN, Identity, ServerMechanism
 from pykbroker.security.sasl.node_settings import (
     MechanismSettings,
     NodeCredentials,
@@ -21,6 +23,8 @@ from pykbroker.security.sasl.node_settings import (
     sasl_settings,
     to_controllers,
 )
+from pykbroker.security.sasl.oauthbearer.server import OAuthBearerServer, TokenValidator
+from pykbroker.security.sasl.oauthbearer.unsecured import UnsecuredValidator
 from pykbroker.security.sasl.plain import PlainServer, plain_users
 from pykbroker.security.sasl.scram_credential import MECHANISMS, ScramMechanism, new_nonce
 from pykbroker.security.sasl.scram_server import ScramAccount, ScramServer
@@ -28,31 +32,62 @@ from pykbroker.security.sasl.server_handshake import OfferedMechanism
 
 from ...network.sasl_gate import ListenerSasl
 from ...runtime.clock import Clock
+from .token_keys import TokenKeys
+
+_log = logging.getLogger(__name__)
 
 GetImage = Callable[[], MetadataImage]
 
 
-def listener_sasl(config: BrokerConfig, listener: ListenerConfig, image: GetImage, clock: Clock) -> ListenerSasl | None:
+def listener_sasl(
+    config: BrokerConfig, listener: ListenerConfig, image: GetImage, clock: Clock, token_keys: TokenKeys
+) -> ListenerSasl | None:
     """The SASL of a listener; None on a listener without SASL. Raises ConfigurationError."""
     if not uses_sasl(listener.security_protocol):
         return None
     settings = sasl_settings(config, listener.name)
-    offered = {each.name: OfferedMechanism(_server(each, image), each.max_reauth_ms) for each in settings.mechanisms}
+    offered = {}
+    for each in settings.mechanisms:
+        new = _token_server(each, listener.name, token_keys) if each.name == OAUTHBEARER else _server(each, image)
+        offered[each.name] = OfferedMechanism(new, each.max_reauth_ms)
     return ListenerSasl(offered, clock, settings.max_receive_bytes, settings.failure_delay_ms / 1000)
 
 
-def credentials_between_brokers(config: BrokerConfig) -> Callable[[], ClientCredentials] | None:
+def credentials_between_brokers(config: BrokerConfig) -> Callable[[], Credentials] | None:
     """The credentials for other brokers, made at first need; None where none are asked. Raises ConfigurationError."""
     return _credentials(between_brokers(config))
 
 
-def credentials_to_controllers(config: BrokerConfig) -> Callable[[], ClientCredentials] | None:
+def credentials_to_controllers(config: BrokerConfig) -> Callable[[], Credentials] | None:
     """The credentials for controllers, made at first need; None where they ask for none. Raises ConfigurationError."""
     return _credentials(to_controllers(config))
 
 
-def _credentials(own: NodeCredentials | None) -> Callable[[], ClientCredentials] | None:
-    return None if own is None else cache(own.credentials)
+def _credentials(own: NodeCredentials | None) -> Callable[[], Credentials] | None:
+    return None if own is None else cache(partial(_own_credentials, own))
+
+
+def _own_credentials(own: NodeCredentials) -> Credentials:
+    """Raises ConfigurationError where the node has none."""
+    if own.mechanism != OAUTHBEARER:
+        return own.credentials()
+    from pykbroker.client.oauth_tokens import TokenCredentials
+
+    return TokenCredentials(own.token_login())
+
+
+def _token_server(mechanism: MechanismSettings, listener: str, token_keys: TokenKeys) -> Callable[[], ServerMechanism]:
+    rules = mechanism.tokens
+    assert rules is not None, "OAUTHBEARER has rules for tokens"
+    validator: TokenValidator
+    if isinstance(rules, UnsecuredValidator):
+        _log.warning(
+            "the listener %s takes tokens of OAUTHBEARER without a signature: whoever connects may be anybody", listener
+        )
+        validator = rules
+    else:
+        validator = token_keys.validator(rules)
+    return partial(OAuthBearerServer, validator)
 
 
 def _server(mechanism: MechanismSettings, image: GetImage) -> Callable[[], ServerMechanism]:

@@ -1,0 +1,37 @@
+"""The keys for tokens of OAUTHBEARER, one task for each address, whichever listeners take its tokens."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pykbroker.security.sasl.oauthbearer.validator_settings import JwksAddress, SecuredTokens
+
+from ...runtime.threads import Threads
+
+if TYPE_CHECKING:
+    from pykbroker.security.sasl.oauthbearer.secured import SecuredValidator
+
+    from ...network.jwks_refresh import JwksRefresh
+
+
+class TokenKeys:
+    """The refreshes that a node has to run; none where no listener takes signed tokens."""
+
+    def __init__(self, threads: Threads) -> None:
+        self._threads = threads
+        self._refreshes: dict[JwksAddress, JwksRefresh] = {}
+
+    def validator(self, rules: SecuredTokens) -> SecuredValidator:
+        """The validator of one listener, whose keys are fetched as soon as the refreshes run."""
+        from pykbroker.security.sasl.oauthbearer.secured import SecuredValidator
+
+        from ...network.jwks_refresh import JwksRefresh
+
+        refresh = self._refreshes.get(rules.jwks)
+        if refresh is None:
+            refresh = self._refreshes[rules.jwks] = JwksRefresh(rules.jwks, self._threads)
+        return SecuredValidator(refresh.keys, rules.expected)
+
+    @property
+    def refreshes(self) -> list[JwksRefresh]:
+        return list(self._refreshes.values())
