@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import json
-import re
-import signal
 import stat
-import subprocess
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import ExitStack, closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -19,6 +15,7 @@ from confluent_kafka import Consumer, KafkaException, Producer
 from confluent_kafka.admin import AdminClient
 from kafka import KafkaConsumer, KafkaProducer
 
+from compat_tests.secure_start import client_configuration, secure_broker
 from pykbroker.cli.main import main
 from pykbroker.cli.secure.authority import Certified, broker_certificate
 from pykbroker.cli.secure.directory import open_directory
@@ -32,38 +29,18 @@ from pykbroker.security.tls.store_contents import KeyPasswordRefused, PasswordRe
 from .test_start import TIMEOUT_S, run_process
 
 StartSecure = Callable[[Path], str]
-READY = re.compile(r"pykbroker ready: SASL_SSL://(127\.0\.0\.1:\d+) ")
 
 
 @pytest.fixture
 def start_secure(tmp_path: Path) -> Iterator[StartSecure]:
     """Start a broker with this directory, and return where it serves; one that runs is stopped before."""
-    running: list[subprocess.Popen[str]] = []
+    with ExitStack() as running:
 
-    def stop() -> None:
-        while running:
-            process = running.pop()
-            process.send_signal(signal.SIGTERM)
-            _, err = process.communicate(timeout=TIMEOUT_S)
-            assert process.returncode == 0, err
+        def start(directory: Path) -> str:
+            running.close()
+            return running.enter_context(secure_broker(directory, tmp_path / "data"))
 
-    def start(directory: Path) -> str:
-        stop()
-        data, listeners = tmp_path / "data", "listeners=SASL_SSL://127.0.0.1:0"
-        process = run_process("start", "--secure", directory, "--data-dir", data, "--override", listeners, cwd=tmp_path)
-        running.append(process)
-        assert process.stdout is not None
-        ready = READY.match(process.stdout.readline())
-        assert ready is not None
-        return ready[1]
-
-    yield start
-    stop()
-
-
-def configuration(directory: Path, name: str) -> dict[str, Any]:
-    path = directory / "clients" / name
-    return dict(json.loads(path.read_text()) if path.suffix == ".json" else read_properties(path))
+        yield start
 
 
 def ours(directory: Path, user: str, line: str) -> tuple[int, str]:
@@ -80,7 +57,7 @@ def test_each_client_is_served_with_the_configuration_that_is_written_for_it(
 ) -> None:
     directory = tmp_path / "secure"
     bootstrap = start_secure(directory)
-    of_librdkafka = configuration(directory, "librdkafka.properties")
+    of_librdkafka = client_configuration(directory, "librdkafka.properties")
     assert of_librdkafka["bootstrap.servers"] == bootstrap
     assert ours(directory, "java", "topics --create --topic greetings") == (0, "Created topic greetings.\n")
 
@@ -97,7 +74,7 @@ def test_each_client_is_served_with_the_configuration_that_is_written_for_it(
     assert message.value() == b"from librdkafka"
     consumer.close()
 
-    of_kafka_python = configuration(directory, "kafka-python.json")
+    of_kafka_python = client_configuration(directory, "kafka-python.json")
     with closing(KafkaProducer(**of_kafka_python)) as own:
         own.send("greetings", b"from kafka-python").get(TIMEOUT_S)
     with closing(KafkaConsumer("greetings", auto_offset_reset="earliest", **of_kafka_python)) as reader:
@@ -110,7 +87,7 @@ def test_an_application_may_do_less_than_the_administrator(start_secure: StartSe
     assert ours(directory, "java", "acls --list") == (1, "Error: This needs DESCRIBE on the cluster.\n")
     code, listed = ours(directory, "admin", "acls --list --topic *")
     assert (code, "User:app" in listed) == (0, True)
-    wrong = AdminClient(configuration(directory, "librdkafka.properties") | {"sasl.password": "wrong"})
+    wrong = AdminClient(client_configuration(directory, "librdkafka.properties") | {"sasl.password": "wrong"})
     with pytest.raises(KafkaException):
         wrong.list_topics(timeout=5)
 
@@ -127,7 +104,7 @@ def test_a_second_start_keeps_certificates_passwords_and_what_was_changed(
     assert {path.name: path.read_bytes() for path in directory.iterdir() if path.is_file()} == files
     assert ours(directory, "admin", "acls --list --topic *") == (0, "")
     assert "SCRAM-SHA-256" not in ours(directory, "admin", "users --describe --user app")[1]
-    assert configuration(directory, "java.properties")["bootstrap.servers"] == bootstrap
+    assert client_configuration(directory, "java.properties")["bootstrap.servers"] == bootstrap
 
 
 def test_nobody_else_may_read_the_directory(tmp_path: Path) -> None:

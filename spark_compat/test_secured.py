@@ -1,0 +1,109 @@
+"""Spark and the pipeline's commands with a broker that asks for TLS and a password."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from compat_tests.secure_start import client_configuration, secure_broker
+from pykbroker.spark import (
+    ArchiveOptions,
+    AuditOptions,
+    MirrorOptions,
+    ReplayOptions,
+    Source,
+    archive,
+    audit,
+    mirror,
+    replay,
+)
+from pykbroker.spark.errors import PipelineError
+from spark_compat.streams import read_batch, write_batch
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+RECORDS = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Secured:
+    """A broker and the directory of its clients' configurations."""
+
+    bootstrap: str
+    directory: Path
+
+    @property
+    def spark_options(self) -> dict[str, str]:
+        return client_configuration(self.directory, "spark.json")
+
+    def source(self, **changes: str) -> Source:
+        return Source(self.bootstrap, client_configuration(self.directory, "java.properties") | changes)
+
+
+@pytest.fixture(scope="module")
+def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
+    work = tmp_path_factory.mktemp("secured")
+    with secure_broker(work / "secure", work / "data") as bootstrap:
+        yield Secured(bootstrap, work / "secure")
+
+
+@pytest.fixture
+def filled(spark: SparkSession, secured: Secured, topic: str) -> str:
+    """A topic that Spark's connector has written with the configuration that is made for it."""
+    rows = [(b"%d" % (number % 7), b"value %d" % number) for number in range(RECORDS)]
+    frame = spark.createDataFrame(rows, "key binary, value binary")
+    write_batch(frame, secured.bootstrap, topic, **secured.spark_options)
+    return topic
+
+
+def values(spark: SparkSession, secured: Secured, topic: str) -> list[bytes]:
+    rows = read_batch(spark, secured.bootstrap, topic, **secured.spark_options).select("value").collect()
+    return sorted(bytes(row.value) for row in rows)
+
+
+def test_sparks_connector_writes_and_reads(spark: SparkSession, secured: Secured, filled: str, table: str) -> None:
+    written = sorted(b"value %d" % number for number in range(RECORDS))
+    assert values(spark, secured, filled) == written
+    stream = spark.readStream.format("kafka").options(**secured.spark_options).option("subscribe", filled)
+    query = (
+        stream.option("startingOffsets", "earliest")
+        .load()
+        .writeStream.format("memory")
+        .queryName(table)
+        .trigger(availableNow=True)
+        .start()
+    )
+    query.awaitTermination()
+    assert sorted(bytes(row.value) for row in spark.table(table).collect()) == written
+
+
+def test_a_topic_is_archived_replayed_mirrored_and_audited(
+    spark: SparkSession, secured: Secured, filled: str, tmp_path: Path
+) -> None:
+    source, path = secured.source(), str(tmp_path / "archive")
+    assert archive(ArchiveOptions(source, path, topics=(filled,)), spark=spark).records == RECORDS
+    again = f"{filled}-again"
+    write_batch(spark.createDataFrame([(b"first",)], "value binary"), secured.bootstrap, again, **secured.spark_options)
+    replay(ReplayOptions(source, path, filled, again, exactly_once=True, same_partitions=False), spark=spark)
+    assert values(spark, secured, again) == sorted([b"first", *values(spark, secured, filled)])
+    found = audit(AuditOptions(source, topics=(filled,), archive=path), spark=spark)
+    assert not found.problems
+    copied = mirror(MirrorOptions(source, source, topics=(filled,), prefix="copy-", groups_matching=None), spark=spark)
+    assert copied.records == RECORDS
+    assert values(spark, secured, f"copy-{filled}") == values(spark, secured, filled)
+
+
+def test_a_wrong_password_is_one_line_that_does_not_tell_it(
+    spark: SparkSession, secured: Secured, tmp_path: Path
+) -> None:
+    line = 'org.apache.kafka.common.security.scram.ScramLoginModule required username="app" password="hunter2";'
+    source = secured.source(**{"sasl.jaas.config": line})
+    with pytest.raises(PipelineError) as refused:
+        archive(ArchiveOptions(source, str(tmp_path / "archive"), topics=("any",)), spark=spark)
+    assert "invalid credentials with SASL mechanism SCRAM-SHA-512" in str(refused.value)
+    assert "hunter2" not in str(refused.value) + repr(source)
