@@ -8,11 +8,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+import trio
 
 from compat_tests.secure_start import client_configuration, secure_broker
+from pykbroker.client.acls import create_acls
+from pykbroker.client.from_properties import cluster_of
+from pykbroker.client.scram_users import set_scram_password
+from pykbroker.security.acls.entry import AccessControlEntry
+from pykbroker.security.acls.operations import Operation, Permission
+from pykbroker.security.acls.resources import PatternType, ResourceType
 from pykbroker.spark import (
     ArchiveOptions,
     AuditOptions,
+    Listener,
     MirrorOptions,
     ReplayOptions,
     Source,
@@ -21,7 +29,7 @@ from pykbroker.spark import (
     mirror,
     replay,
 )
-from pykbroker.spark.errors import PipelineError
+from pykbroker.spark.errors import NotAllowed, PipelineError
 from spark_compat.streams import read_batch, write_batch
 
 if TYPE_CHECKING:
@@ -107,3 +115,36 @@ def test_a_wrong_password_is_one_line_that_does_not_tell_it(
         archive(ArchiveOptions(source, str(tmp_path / "archive"), topics=("any",)), spark=spark)
     assert "invalid credentials with SASL mechanism SCRAM-SHA-512" in str(refused.value)
     assert "hunter2" not in str(refused.value) + repr(source)
+
+
+@pytest.mark.parametrize("rights", [(), (Operation.DESCRIBE,)], ids=["none", "describe"])
+def test_a_run_that_follows_ends_where_a_right_is_missing(
+    spark: SparkSession, secured: Secured, filled: str, tmp_path: Path, rights: tuple[Operation, ...]
+) -> None:
+    """Our own client is refused where there is no right at all, and Spark's consumer where that to read is missing."""
+    source = new_user(secured, f"user-{filled}", filled, *rights)
+    lines: list[str] = []
+    options = ArchiveOptions(source, str(tmp_path / "archive"), topics=(filled,), follow=True, poll_interval_s=0.1)
+    with pytest.raises(NotAllowed):
+        archive(options, spark=spark, listener=Listener(lines.append, lambda progress: None))
+    assert not any("next try" in line for line in lines)
+
+
+def new_user(secured: Secured, name: str, topic: str, *operations: Operation) -> Source:
+    """A user with these rights on the topic, as a source."""
+    admin = client_configuration(secured.directory, "admin.properties")
+    entries = [
+        AccessControlEntry(
+            ResourceType.TOPIC, topic, PatternType.LITERAL, f"User:{name}", "*", operation, Permission.ALLOW
+        )
+        for operation in operations
+    ]
+
+    async def make() -> None:
+        async with cluster_of(secured.bootstrap, admin, client_id="test") as cluster:
+            await create_acls(cluster, entries)
+            await set_scram_password(cluster, name, "SCRAM-SHA-512", "password", 4096)
+
+    trio.run(make)
+    module = "org.apache.kafka.common.security.scram.ScramLoginModule"
+    return secured.source(**{"sasl.jaas.config": f'{module} required username="{name}" password="password";'})

@@ -27,6 +27,10 @@ class ClusterUnavailable(PipelineError):
     """The cluster cannot be asked, or refuses."""
 
 
+class NotAllowed(PipelineError):
+    """The cluster knows the user not, or does not let him do it: trying again is of no use."""
+
+
 class ArchiveMismatch(PipelineError):
     """An archive holds records of something else than what is to be added to it."""
 

@@ -11,6 +11,7 @@ from .errors import (
     ClusterUnavailable,
     JobFailed,
     NoRoom,
+    NotAllowed,
     PipelineError,
     RecordsLost,
     SparkMissing,
@@ -26,6 +27,10 @@ _UNREACHABLE = re.compile(
     r"Timeout(?:Exception)?[^\n]*(?:fetch|topic|partition|metadata|node|kafka)[^\n]*|"
     r"Failed to update metadata[^\n]*|UnknownTopicOrPartitionException[^\n]*)"
 )
+_NOT_ALLOWED = re.compile(
+    r"((?:Topic|Group|Cluster|TransactionalId|DelegationToken)AuthorizationException|"
+    r"(?:Sasl|Ssl)AuthenticationException): ([^\n]*)"
+)
 _TASK_LOST = re.compile(rf"^{TaskLost.__module__}\.{TaskLost.__qualname__}: (.*)$", re.MULTILINE)
 _NO_MODULE = re.compile(r"^ModuleNotFoundError: No module named '([^']*)'$", re.MULTILINE)
 _PYTHON = re.compile(
@@ -37,7 +42,7 @@ _CAUSE = re.compile(r"^Caused by: (.*)$", re.MULTILINE)
 
 @contextmanager
 def job_errors() -> Iterator[None]:
-    """Raises Cancelled, ClusterUnavailable, NoRoom, RecordsLost or JobFailed in the place of Spark's exceptions."""
+    """Raises another error of `pykbroker.spark.errors` in the place of Spark's exceptions."""
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
@@ -67,6 +72,9 @@ def explained(text: str) -> PipelineError:
         return RecordsLost(
             "Records were deleted while they were read: run it again, with --accept-loss to go on without them"
         )
+    refused = _NOT_ALLOWED.search(text)
+    if refused:
+        return NotAllowed(f"The cluster refuses: {refused[2].strip()}")
     unreachable = _UNREACHABLE.search(text)
     if unreachable:
         return ClusterUnavailable(f"Spark cannot read the topics: {unreachable[0].strip()}")

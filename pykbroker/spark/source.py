@@ -16,7 +16,7 @@ import trio
 
 from pykbroker.client.cluster import Cluster
 from pykbroker.client.configs import Resource, ResourceType, describe_configs
-from pykbroker.client.errors import BadInput, ClientError, UnknownTopic
+from pykbroker.client.errors import AuthenticationRefused, BadInput, ClientError, KafkaError, UnknownTopic
 from pykbroker.client.from_properties import cluster_of
 from pykbroker.client.leader_epochs import end_offsets_for_epochs
 from pykbroker.client.metadata import TopicMetadata
@@ -29,9 +29,10 @@ from pykbroker.client.offsets import (
     list_offsets,
 )
 from pykbroker.config.keys import ConfigurationError
+from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.topic_partition import TopicPartition
 
-from .errors import BadOptions, ClusterUnavailable
+from .errors import BadOptions, ClusterUnavailable, NotAllowed
 from .librdkafka import librdkafka_properties
 
 T = TypeVar("T")
@@ -43,6 +44,14 @@ _CONSUMER = {
     "max.partition.fetch.bytes": str(8 << 20),
     "fetch.max.bytes": str(64 << 20),
 }
+_RIGHTS = frozenset(
+    (
+        ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+        ErrorCode.GROUP_AUTHORIZATION_FAILED,
+        ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
+        ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+    )
+)
 ISOLATION_LEVELS = {"read_committed": READ_COMMITTED, "read_uncommitted": READ_UNCOMMITTED}
 
 
@@ -96,7 +105,7 @@ class ClusterEnds:
 def ask(source: Source, question: Callable[[Cluster], Awaitable[T]]) -> T:
     """Ask the cluster, in a thread of its own: a notebook's thread has an event loop already.
 
-    Raises ClusterUnavailable, and what the question raises.
+    Raises ClusterUnavailable, NotAllowed, and what the question raises.
     """
     answer: list[T] = []
     failure: list[BaseException] = []
@@ -243,6 +252,10 @@ def _explained(error: BaseException) -> BaseException:
     match error:
         case UnknownTopic() | BadInput() | ConfigurationError():
             return BadOptions(str(error))
+        case AuthenticationRefused():
+            return NotAllowed(str(error))
+        case KafkaError() if error.error_code in _RIGHTS:
+            return NotAllowed(str(error))
         case ClientError():
             return ClusterUnavailable(str(error))
         case _:

@@ -9,6 +9,7 @@ from pykbroker.spark.errors import (
     ClusterUnavailable,
     JobFailed,
     NoRoom,
+    NotAllowed,
     PipelineError,
     RecordsLost,
     SparkMissing,
@@ -60,6 +61,18 @@ STAGE = (
             '  File "x.py", line 3, in f\n    1 / 0\nZeroDivisionError: division by zero\n\n\tat y\nCaused by: z',
             JobFailed,
             "A task of Spark failed: ZeroDivisionError: division by zero",
+        ),
+        (
+            STAGE + "org.apache.kafka.common.errors.TopicAuthorizationException: Not authorized to access topics: [t]\n"
+            "\tat y\nCaused by: z",
+            NotAllowed,
+            "The cluster refuses: Not authorized to access topics: [t]",
+        ),
+        (
+            "An error occurred while calling o1.load.\n: java.util.concurrent.ExecutionException: "
+            "org.apache.kafka.common.errors.SaslAuthenticationException: Authentication failed during authentication\n\tat y",
+            NotAllowed,
+            "The cluster refuses: Authentication failed during authentication",
         ),
         ("An error occurred while calling o1.parquet.\n: a.b.E: reason\n\tat x.Y", JobFailed, "a.b.E: reason"),
         ("something", JobFailed, "something"),

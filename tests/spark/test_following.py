@@ -8,7 +8,15 @@ from itertools import repeat
 import pytest
 
 from pykbroker.spark import following
-from pykbroker.spark.errors import ClusterUnavailable, JobFailed, PipelineError, RecordsLost, TakenOver, WriteFailed
+from pykbroker.spark.errors import (
+    ClusterUnavailable,
+    JobFailed,
+    NotAllowed,
+    PipelineError,
+    RecordsLost,
+    TakenOver,
+    WriteFailed,
+)
 from pykbroker.spark.following import follow
 
 
@@ -61,7 +69,7 @@ def test_what_fails_while_the_cluster_is_there_ends_a_run(pauses: list[float], e
     assert pauses == [5, 1, 2, 4, 8, 16, 32, 60]
 
 
-@pytest.mark.parametrize("error", [TakenOver("by another run"), RecordsLost("gone")])
+@pytest.mark.parametrize("error", [TakenOver("by another run"), RecordsLost("gone"), NotAllowed("denied")])
 def test_what_no_further_try_can_help(pauses: list[float], error: PipelineError) -> None:
     log, lines = run(error)
     assert (log, lines, pauses) == (["first"], [], [])
