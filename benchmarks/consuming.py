@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -34,11 +35,14 @@ def end_offsets(consumer: Consumer, topic: str) -> list[int]:
     return [consumer.get_watermark_offsets(partition, timeout=30)[1] for partition in partitions_of(topic)]
 
 
-def consume(bootstrap: str, topic: str, *, records: int | None = None) -> float:
+def consume(
+    bootstrap: str, topic: str, *, records: int | None = None, config: Mapping[str, str] | None = None
+) -> float:
     """Reads so many records, or all there are; returns MB/s of record values (1 MB = 2**20 bytes), from the first
-    record on.
+    record on. config: of librdkafka, where a connection needs more than an address.
     """
-    consumer = new_consumer(bootstrap, fetch_message_max_bytes=8 << 20, queued_max_messages_kbytes=256 << 10)
+    own = {"fetch.message.max.bytes": 8 << 20, "queued.max.messages.kbytes": 256 << 10}
+    consumer = new_consumer(bootstrap, **own, **(config or {}))
     try:
         remaining = sum(end_offsets(consumer, topic)) if records is None else records
         assert remaining, f"{topic} is empty"
