@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 import socket
 import ssl
 import struct
@@ -14,12 +13,12 @@ from benchmarks.consuming import consume
 from benchmarks.secured_brokers import PASSWORD, USER, SecuredBroker, rate_of, start_secured
 from compat_tests.brokers import BrokerProcess
 from compat_tests.quota_requests import set_quotas
+from compat_tests.sasl.raw_log_ins import log_in, scram_exchange
 from compat_tests.wire import Wire
 from pykbroker.protocol.messages.acls import AclCreation, CreateAclsRequest
-from pykbroker.protocol.messages.sasl import SaslAuthenticateRequest, SaslAuthenticateResponse, SaslHandshakeRequest
 from pykbroker.protocol.messages.scram_credentials import AlterUserScramCredentialsRequest, ScramCredentialUpsertion
-from pykbroker.security.sasl.scram_client import ScramClient, ScramPassword
-from pykbroker.security.sasl.scram_credential import MECHANISMS, new_nonce
+from pykbroker.security.sasl.scram_client import ScramPassword
+from pykbroker.security.sasl.scram_credential import MECHANISMS
 
 _TOPIC = "kilobyte"
 _PRODUCER = {"acks": "all", "linger.ms": "5", "batch.size": "65536"}
@@ -85,18 +84,10 @@ def log_ins(bench: Bench) -> Figures:
         wire.call(AlterUserScramCredentialsRequest(upsertions=[change]), 0)
     password = ScramPassword(USER, PASSWORD)
 
-    def log_in() -> None:
-        exchange = ScramClient(_SCRAM, password, new_nonce(secrets.randbits), {})
-        with Wire(secured.sasl) as wire:
-            wire.call(SaslHandshakeRequest(mechanism=_SCRAM.name), 1)
-            token = exchange.step(b"")
-            while not exchange.is_complete:
-                answer = wire.call(SaslAuthenticateRequest(auth_bytes=token), 2)
-                assert isinstance(answer, SaslAuthenticateResponse)
-                assert answer.error_code == 0, answer.error_message
-                token = exchange.step(answer.auth_bytes)
+    def once() -> None:
+        log_in(secured.sasl, _SCRAM.name, scram_exchange(_SCRAM, password))
 
-    return bench.with_cpu(lambda: {"log-ins/s": rate_of(log_in, bench.count(_LOG_INS))})
+    return bench.with_cpu(lambda: {"log-ins/s": rate_of(once, bench.count(_LOG_INS))})
 
 
 def idle_tls_connections(bench: Bench) -> Figures:

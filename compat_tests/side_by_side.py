@@ -67,6 +67,7 @@ SECONDS = {
     "matrix": 20,
     "compat_tests/test_legacy_messages.py": 35,
     "compat_tests/test_throttling.py": 45,
+    "compat_tests/sasl/test_login_floods.py": 35,
     "compat_tests/exactly_once/test_streams.py": 20,
     "compat_tests/taking_over/test_taking_over.py": 20,
     "compat_tests/test_topic_ids.py": 20,

@@ -240,7 +240,7 @@ def _generate_init_and_call(self: Struct, **values: Any) -> None:
             body.append(f"self.{f.name} = {f.name}")
     parameters.append("unknown_tagged_fields=NO_TAGS")
     source = f"def __init__(self, *, {', '.join(parameters)}):\n    " + "\n    ".join(body)
-    exec(compile(source, f"<{cls.__name__}.__init__>", "exec"), names)
+    exec(compile(source, f"<{cls.__name__}.__init__>", "exec"), names)  # noqa: S102 - compiled from declarations
     names["__init__"].__qualname__ = f"{cls.__qualname__}.__init__"
     type.__setattr__(cls, "__init__", names["__init__"])
     names["__init__"](self, **values)

@@ -65,7 +65,7 @@ class Source:
         return "\n".join(self._lines) + "\n"
 
     def compile(self, function: str, origin: str) -> Codec:
-        exec(compile(self.text(), origin, "exec"), self.constants)
+        exec(compile(self.text(), origin, "exec"), self.constants)  # noqa: S102 - compiled from declarations
         compiled: Codec = self.constants[function]
         return compiled
 

@@ -224,7 +224,7 @@ def _node(config: BrokerConfig, on_loading: OnLoading | None) -> Node:
         network=SocketNetwork(socket_options(config), threads),
         clock=SystemClock(),
         threads=threads,
-        rng=random.Random(),
+        rng=random.Random(),  # noqa: S311 - nothing secret is drawn
         new_workplace=CleaningProcess,
         on_loading=on_loading,
     )

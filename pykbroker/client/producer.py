@@ -68,7 +68,15 @@ async def open_producer(
         raise BadInput("An idempotent producer needs acks=all")
     identity = await _init_producer_id(cluster) if idempotent else ProducerIdentity()
     producer = Producer(
-        cluster, identity, acks, compression, linger_ms, batch_size_bytes, delivery_timeout_ms, rng or Random(), now_ms
+        cluster,
+        identity,
+        acks,
+        compression,
+        linger_ms,
+        batch_size_bytes,
+        delivery_timeout_ms,
+        rng or Random(),
+        now_ms,  # noqa: S311 - nothing secret is drawn
     )
     async with background(producer.run):
         yield producer

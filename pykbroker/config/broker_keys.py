@@ -176,7 +176,7 @@ def broker_keys() -> dict[str, ConfigKey]:
         ConfigKey("log.cleaner.min.compaction.lag.ms", "long", "0", "0..", "cluster"),
         ConfigKey("log.cleaner.threads", "int", "1", "0..", "cluster"),
         ConfigKey("log.cleanup.policy", "list", "delete", "compact|delete", "cluster"),
-        ConfigKey("log.dir", "list", "/tmp/kafka-logs"),
+        ConfigKey("log.dir", "list", "/tmp/kafka-logs"),  # noqa: S108 - Kafka's default
         ConfigKey("log.dir.failure.timeout.ms", "long", "30000", "1.."),
         ConfigKey("log.dirs", "list", None),
         ConfigKey("log.flush.interval.messages", "long", "9223372036854775807", "1..", "cluster"),

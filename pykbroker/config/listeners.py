@@ -14,7 +14,7 @@ from .keys import InvalidValue
 
 _LISTENER = re.compile(r"([^:/]+)://(?:\[([0-9a-fA-F:.%]+)\]|([^:/\[\]]*)):(-?[0-9]+)", re.ASCII)
 _SECURITY_PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
-_WILDCARDS = ("0.0.0.0", "::", "0:0:0:0:0:0:0:0")
+_WILDCARDS = ("0.0.0.0", "::", "0:0:0:0:0:0:0:0")  # noqa: S104 - a name for it
 
 
 def uses_sasl(security_protocol: str) -> bool:

@@ -228,7 +228,7 @@ def _check_java() -> None:
         where = "on PATH, and JAVA_HOME is not set" if not home else f"in JAVA_HOME={home}"
         raise JavaMissing(f"No java {where}: {hint}")
     try:
-        answer = subprocess.run([command, "-version"], capture_output=True, text=True, timeout=60, check=False)
+        answer = subprocess.run([command, "-version"], capture_output=True, text=True, timeout=60, check=False)  # noqa: S603 - our own command
     except (OSError, subprocess.TimeoutExpired) as error:
         raise JavaMissing(f"{command} does not run ({error}): {hint}") from None
     match = re.search(r'version "(?:1\.)?(\d+)', answer.stderr)

@@ -70,9 +70,9 @@ STAGE = (
         ),
         (
             "An error occurred while calling o1.load.\n: java.util.concurrent.ExecutionException: "
-            "org.apache.kafka.common.errors.SaslAuthenticationException: Authentication failed during authentication\n\tat y",
+            "org.apache.kafka.common.errors.SaslAuthenticationException: Authentication failed\n\tat y",
             NotAllowed,
-            "The cluster refuses: Authentication failed during authentication",
+            "The cluster refuses: Authentication failed",
         ),
         ("An error occurred while calling o1.parquet.\n: a.b.E: reason\n\tat x.Y", JobFailed, "a.b.E: reason"),
         ("something", JobFailed, "something"),

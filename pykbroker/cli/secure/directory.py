@@ -26,7 +26,7 @@ from .users import ADMINISTRATOR, APPLICATION, User, new_password, new_users
 PROPERTIES = "server.properties"
 CLIENTS = "clients"
 _USERS = "users.properties"
-_STORE_PASSWORD = "store-password"
+_STORE_PASSWORD = "store-password"  # noqa: S105 - no password
 _FOR_OWNER = 0o600
 _SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule"
 _PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"

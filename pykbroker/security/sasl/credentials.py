@@ -25,7 +25,7 @@ LOGIN_MODULES: Final = {
 }
 """The mechanisms that are offered, and the login modules that their JAAS lines name."""
 
-TOKEN_AUTH: Final = "tokenauth"
+TOKEN_AUTH: Final = "tokenauth"  # noqa: S105 - no password
 """The option of SCRAM's login module with which name and password are those of a delegation token."""
 
 

@@ -16,7 +16,7 @@ from .plain import DIFFERENT_AUTHORIZATION_ID
 from .scram_credential import MIN_ITERATIONS, ScramCredential, ScramMechanism
 from .scram_messages import ClientFinal, ClientFirst, ServerFirst, auth_message, server_final
 
-_TOKEN_AUTH: Final = "tokenauth"
+_TOKEN_AUTH: Final = "tokenauth"  # noqa: S105 - no password
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,8 +25,8 @@ class KeyPasswordRefused(UnreadableStore):
     """A private key that its password does not open, or that has none where one belongs."""
 
 
-WRONG_PASSWORD = "its password is wrong, or the file is damaged"
-WRONG_KEY_PASSWORD = "its key cannot be opened with its password, or is damaged"
+WRONG_PASSWORD = "its password is wrong, or the file is damaged"  # noqa: S105 - no password
+WRONG_KEY_PASSWORD = "its key cannot be opened with its password, or is damaged"  # noqa: S105 - no password
 
 
 @dataclass(frozen=True, slots=True)

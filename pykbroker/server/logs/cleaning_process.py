@@ -177,7 +177,7 @@ def _start() -> Popen[bytes]:
     command = [sys.executable, "-P", "-m", "pykbroker.server.logs.cleaning_worker"]
     try:
         # A process group of its own: what is typed at a terminal is for the broker.
-        return subprocess.Popen(
+        return subprocess.Popen(  # noqa: S603 - our own command
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0, env=environment, process_group=0
         )
     except OSError as error:

@@ -336,7 +336,7 @@ def _set_options(connected: socket.socket, options: SocketOptions) -> None:
 
 async def _resolve(host: str, port: int, *, passive: bool) -> tuple[socket.AddressFamily, tuple[str, int]]:
     if not host:
-        return (socket.AF_INET6, ("::", port)) if _has_ipv6() else (socket.AF_INET, ("0.0.0.0", port))
+        return (socket.AF_INET6, ("::", port)) if _has_ipv6() else (socket.AF_INET, ("0.0.0.0", port))  # noqa: S104 - as asked
     flags = socket.AI_PASSIVE if passive else 0
     found = await trio.socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=flags)
     found.sort(key=lambda entry: entry[0] != socket.AF_INET)  # as Java: IPv4 first

@@ -33,4 +33,4 @@ class Environment:
 
     def fork_rng(self) -> random.Random:
         """A generator for one part, which draws the same numbers whatever the other parts draw."""
-        return random.Random(self.rng.getrandbits(64))
+        return random.Random(self.rng.getrandbits(64))  # noqa: S311 - nothing secret is drawn

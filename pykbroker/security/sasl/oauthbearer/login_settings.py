@@ -23,7 +23,7 @@ from .validator_settings import claim_name
 _PACKAGE: Final = "org.apache.kafka.common.security.oauthbearer"
 FETCHING: Final = f"{_PACKAGE}.OAuthBearerLoginCallbackHandler"
 UNSECURED: Final = f"{_PACKAGE}.internals.unsecured.OAuthBearerUnsecuredLoginCallbackHandler"
-TOKEN_URL: Final = "sasl.oauthbearer.token.endpoint.url"
+TOKEN_URL: Final = "sasl.oauthbearer.token.endpoint.url"  # noqa: S105 - no password
 
 _RETRIEVER: Final = "sasl.oauthbearer.jwt.retriever.class"
 _RETRIEVERS: Final = {
