@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from pykbroker.config import BrokerConfig, ListenerConfig
 from pykbroker.protocol.uuids import random_uuid
+from pykbroker.security.tokens.credentials import TokenCredentials
 from pykbroker.storage.files.errors import FileError
 
 from ...network.client_memory import REQUEST_BYTES, ClientMemory
@@ -33,7 +34,7 @@ from ..handlers import Handlers
 from ..node_storage import NodeStorage
 from .broker import broker_role
 from .quorum import cluster_node, snapshot_generator
-from .sasl import listener_sasl
+from .sasl import listener_sasl, token_credentials
 
 _ClusterNodeT = TypeVar("_ClusterNodeT", bound=ClusterNode)
 
@@ -82,7 +83,7 @@ def compose(
     registrar = None if node.controller is None else _registrar(node, environment, of_controller)
 
     disk_failed = _ignore if role is None else role.broker.partitions.failures.at_path
-    listening = _Listening(config, acceptors, environment, count(1), disk_failed, tls)
+    listening = _Listening(config, acceptors, environment, count(1), disk_failed, tls, token_credentials(config))
     of_controllers = _connection_quotas(node, environment, listeners.controller)
     of_clients = _connection_quotas(node, environment, listeners.client)
     return NodeParts(
@@ -139,6 +140,7 @@ class _Listening:
     request_numbers: Iterator[int]
     disk_failed: Callable[[FileError], None]
     tls: NodeTls | None
+    tokens: TokenCredentials | None
 
     def listeners(
         self,
@@ -165,7 +167,7 @@ class _Listening:
                 refusals,
                 quotas,
                 tls=None if self.tls is None else self.tls.of_listener(each.name),
-                sasl=listener_sasl(self.config, each, lambda: node.image, self.environment.clock),
+                sasl=listener_sasl(self.config, each, lambda: node.image, self.environment.clock, self.tokens),
             )
             for each in configured
         ]

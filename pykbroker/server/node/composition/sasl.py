@@ -1,6 +1,6 @@
 """SASL of a node: what its listeners ask of clients, and how it authenticates with other nodes.
 
-The users of SCRAM are in the metadata image, those of PLAIN in the JAAS line of their listener.
+The users of SCRAM and delegation tokens are in the metadata image, users of PLAIN in the JAAS line of their listener.
 """
 
 from __future__ import annotations
@@ -25,6 +25,9 @@ from pykbroker.security.sasl.plain import PlainServer, plain_users
 from pykbroker.security.sasl.scram_credential import MECHANISMS, ScramMechanism, new_nonce
 from pykbroker.security.sasl.scram_server import ScramAccount, ScramServer
 from pykbroker.security.sasl.server_handshake import OfferedMechanism
+from pykbroker.security.tokens.credentials import TokenCredentials
+from pykbroker.security.tokens.delegation_token import USER_TYPE
+from pykbroker.security.tokens.secret import token_secret
 
 from ...network.sasl_gate import ListenerSasl
 from ...runtime.clock import Clock
@@ -32,12 +35,22 @@ from ...runtime.clock import Clock
 GetImage = Callable[[], MetadataImage]
 
 
-def listener_sasl(config: BrokerConfig, listener: ListenerConfig, image: GetImage, clock: Clock) -> ListenerSasl | None:
+def token_credentials(config: BrokerConfig) -> TokenCredentials | None:
+    """The credentials of delegation tokens, for all listeners of a node; None where tokens are turned off."""
+    secret = token_secret(config)
+    return None if secret is None else TokenCredentials(secret, lambda: new_nonce(secrets.randbits).encode())
+
+
+def listener_sasl(
+    config: BrokerConfig, listener: ListenerConfig, image: GetImage, clock: Clock, tokens: TokenCredentials | None
+) -> ListenerSasl | None:
     """The SASL of a listener; None on a listener without SASL. Raises ConfigurationError."""
     if not uses_sasl(listener.security_protocol):
         return None
     settings = sasl_settings(config, listener.name)
-    offered = {each.name: OfferedMechanism(_server(each, image), each.max_reauth_ms) for each in settings.mechanisms}
+    offered = {
+        each.name: OfferedMechanism(_server(each, image, tokens), each.max_reauth_ms) for each in settings.mechanisms
+    }
     return ListenerSasl(offered, clock, settings.max_receive_bytes, settings.failure_delay_ms / 1000)
 
 
@@ -55,17 +68,36 @@ def _credentials(own: NodeCredentials | None) -> Callable[[], ClientCredentials]
     return None if own is None else cache(own.credentials)
 
 
-def _server(mechanism: MechanismSettings, image: GetImage) -> Callable[[], ServerMechanism]:
+def _server(
+    mechanism: MechanismSettings, image: GetImage, tokens: TokenCredentials | None
+) -> Callable[[], ServerMechanism]:
     if mechanism.name == PLAIN:
         return partial(PlainServer, plain_users(mechanism.options))
-    return partial(_scram_server, MECHANISMS[mechanism.name], image)
+    return partial(_scram_server, MECHANISMS[mechanism.name], image, tokens)
 
 
-def _scram_server(mechanism: ScramMechanism, image: GetImage) -> ScramServer:
-    return ScramServer(mechanism, partial(_account, mechanism, image), new_nonce(secrets.randbits))
+def _scram_server(mechanism: ScramMechanism, image: GetImage, tokens: TokenCredentials | None) -> ScramServer:
+    return ScramServer(mechanism, partial(_account, mechanism, image, tokens), new_nonce(secrets.randbits))
 
 
-def _account(mechanism: ScramMechanism, image: GetImage, name: str, by_token: bool) -> ScramAccount | None:
-    """No delegation token is known: there is no API that makes one."""
-    credential = None if by_token else image().scram_credentials.get((mechanism.type, name))
+def _account(
+    mechanism: ScramMechanism, image: GetImage, tokens: TokenCredentials | None, name: str, by_token: bool
+) -> ScramAccount | None:
+    if by_token:
+        return None if tokens is None else _token_account(mechanism, image(), tokens, name)
+    credential = image().scram_credentials.get((mechanism.type, name))
     return None if credential is None else ScramAccount(credential, Identity(name))
+
+
+def _token_account(
+    mechanism: ScramMechanism, image: MetadataImage, tokens: TokenCredentials, token_id: str
+) -> ScramAccount | None:
+    """A token whose owner is no user lets nobody in: it would speak for the user of that name."""
+    token = image.delegation_tokens.get(token_id)
+    if token is None:
+        return None
+    kind, _, name = token.owner.partition(":")
+    if kind != USER_TYPE:
+        return None
+    identity = Identity(name, token.expiry_timestamp, by_token=True)
+    return ScramAccount(tokens.of(mechanism, token_id), identity)
