@@ -26,7 +26,7 @@ SERVED = {
     *(ApiKey.OFFSET_COMMIT, ApiKey.OFFSET_FETCH, ApiKey.OFFSET_DELETE),
     *(ApiKey.LIST_GROUPS, ApiKey.DESCRIBE_GROUPS, ApiKey.DELETE_GROUPS, ApiKey.INIT_PRODUCER_ID),
 }
-OF_KAFKA_ALONE = re.compile("DELEGATION|QUOTA|TELEMETRY|SHARE|STREAMS")
+OF_KAFKA_ALONE = re.compile("QUOTA|TELEMETRY|SHARE|STREAMS")
 
 
 def advertised(broker: Broker, version: int = 4) -> dict[int, tuple[int, int]]:

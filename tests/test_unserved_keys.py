@@ -141,7 +141,6 @@ def test_a_key_that_protects_ends_the_start_with_one_line_that_names_them_all() 
         ("alter.config.policy.class.name", "org.example.Policy"),
         ("client.quota.callback.class", "org.example.Quotas"),
         ("principal.builder.class", "org.example.Builder"),
-        ("delegation.token.secret.key", "hush"),
         ("sasl.server.callback.handler.class", "org.example.Handler"),
         ("ssl.client.auth", "required"),
         ("listener.name.plaintext.ssl.client.auth", "requested"),
@@ -182,6 +181,7 @@ def test_what_certificates_clients_show_is_no_matter_for_a_listener_of_another_n
     [
         ("sasl.enabled.mechanisms", "PLAIN"),
         ("connections.max.reauth.ms", "3600000"),
+        ("delegation.token.secret.key", "hush"),
         ("listener.name.x.plain.sasl.jaas.config", "secret"),
     ],
 )

@@ -18,11 +18,14 @@ A module that is added to this folder is served and advertised from then on. The
 - access control lists: `describe_acls`, `create_acls`, `delete_acls`.
 - brokers and controllers: `broker_registration`, `broker_heartbeat`, `controller_registration`, `unregister_broker`,
   `alter_partition`, `allocate_producer_ids`, `envelope`.
+- delegation tokens: `create_delegation_token`, `renew_delegation_token`, `expire_delegation_token`,
+  `describe_delegation_token`.
 - users: `sasl_handshake`, `sasl_authenticate`, `alter_user_scram_credentials`, `describe_user_scram_credentials`.
 - the metadata quorum: `raft`, `describe_quorum`.
 - shared by several APIs: `controller_requests`, `config_preprocessing`, `created_topics`, `group_requests`,
   `described_groups`, `coordinator_topics`, `transaction_requests`, `transaction_verification`, `current_leader`,
-  `authorization`, `topic_rights`, `config_resources`, `acl_requests`, `pieces`.
+  `authorization`, `topic_rights`, `config_resources`, `acl_requests`,
+  `delegation_token_requests`, `pieces`.
 """
 
 from importlib import import_module

@@ -50,7 +50,9 @@ async def _answer(
     context: RequestContext[ClusterNode], handler: Handler[ClusterNode], forwarded: Forwarded, request: Message
 ) -> EnvelopeResponse:
     header = forwarded.header
-    client = ConnectionState(context.listener_name, forwarded.client_address, forwarded.principal)
+    client = ConnectionState(
+        context.listener_name, forwarded.client_address, forwarded.principal, by_token=forwarded.by_token
+    )
     inner = RequestContext(context.node, header, context.listener, client, is_forwarded=True)
     response = await handler.function(inner, request)
     assert response is not None, "every API that is forwarded has an answer"

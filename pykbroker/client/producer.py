@@ -76,7 +76,7 @@ async def open_producer(
         batch_size_bytes,
         delivery_timeout_ms,
         rng or Random(),
-        now_ms,  # noqa: S311 - nothing secret is drawn
+        now_ms,
     )
     async with background(producer.run):
         yield producer

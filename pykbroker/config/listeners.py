@@ -75,6 +75,10 @@ class Listeners:
         """The protocols by which this node is spoken to, and that of controllers."""
         return {each.security_protocol for each in self.all} | {self.controller_security_protocol}
 
+    def security_protocol(self, name: str) -> str:
+        """The protocol of one of this node's listeners."""
+        return next(listener.security_protocol for listener in self.all if listener.name == name)
+
     def advertised_for(self, name: str) -> ListenerConfig | None:
         return next((listener for listener in self.advertised if listener.name == name), None)
 

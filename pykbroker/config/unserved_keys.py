@@ -18,7 +18,6 @@ _PROTECTING = {
     "client.quota.callback.class",
     "config.providers",  # values may be names of secrets that nobody looks up
     "create.topic.policy.class.name",
-    "delegation.token.secret.key",
     "principal.builder.class",
     "security.providers",
 }
@@ -26,6 +25,7 @@ _PROTECTING_FAMILIES = ("sasl.",)
 
 _SERVED_FROM_THE_START = {
     "connections.max.reauth.ms",
+    "delegation.token.secret.key",
     "sasl.enabled.mechanisms",
     "sasl.jaas.config",
     "sasl.mechanism.controller.protocol",
@@ -68,9 +68,6 @@ _WITHOUT_EFFECT = {
     "alter.log.dirs.replication.quota.window.size.seconds",
     "background.threads",
     "controller.socket.timeout.ms",
-    "delegation.token.expiry.check.interval.ms",
-    "delegation.token.expiry.time.ms",
-    "delegation.token.max.lifetime.ms",
     "delete.records.purgatory.purge.interval.requests",
     "fetch.purgatory.purge.interval.requests",
     "follower.fetch.last.tiered.offset.enable",

@@ -9,9 +9,9 @@ The image, on every node:
 - `registrations`: the nodes of the cluster.
 - `records`: the bytes of a record.
 - `client_quota_records`: quotas of clients as records.
-- `unsupported_records`: records that are kept and not served.
 - `scram_records`: SCRAM credentials and their records.
 - `scram_arguments`: the users of a new cluster, as `format --add-scram` names them.
+- `delegation_token_records`: delegation tokens and their records.
 - `image_difference`: the differences of two images.
 - `features`: feature levels (KIP-584).
 - `effective_configs`: effective configurations with their sources.
@@ -48,4 +48,6 @@ The controller:
 - `request_context`: what the rules are told of a request besides itself.
 - `producer_ids`: AllocateProducerIds.
 - `scram_credentials`: AlterUserScramCredentials and DescribeUserScramCredentials.
+- `delegation_tokens`: CreateDelegationToken, RenewDelegationToken, ExpireDelegationToken, and the sweep.
+- `known_tokens`: delegation tokens by their HMACs.
 """

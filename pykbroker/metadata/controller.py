@@ -28,6 +28,11 @@ from pykbroker.protocol.messages.brokers import (
     UpdateFeaturesRequest,
 )
 from pykbroker.protocol.messages.configs import AlterConfigsRequest, IncrementalAlterConfigsRequest
+from pykbroker.protocol.messages.delegation_tokens import (
+    CreateDelegationTokenRequest,
+    ExpireDelegationTokenRequest,
+    RenewDelegationTokenRequest,
+)
 from pykbroker.protocol.messages.log_dirs import AssignReplicasToDirsRequest
 from pykbroker.protocol.messages.metadata_records import AbortTransactionRecord
 from pykbroker.protocol.messages.quotas import AlterClientQuotasRequest, EntityData
@@ -53,6 +58,7 @@ from . import (
     brokers,
     client_quotas,
     configs,
+    delegation_tokens,
     directory_assignments,
     elect_leaders,
     feature_updates,
@@ -85,6 +91,7 @@ class Controller:
     def __init__(self, config: BrokerConfig, *, node_id: int, cluster_id: str, rng: random.Random) -> None:
         self._state = ControllerState(config, node_id, cluster_id, rng)
         self._rounds = ElectionRounds(self._state)
+        self._token_sweep = delegation_tokens.TokenSweep(self._state)
         self._now_ms = 0
 
     @property
@@ -127,6 +134,7 @@ class Controller:
         self._state.active = False
         self._state.sessions.start([], 0)
         self._rounds.stop()
+        self._token_sweep.stop()
 
     def handle(
         self,
@@ -204,6 +212,15 @@ class Controller:
             case AlterUserScramCredentialsRequest():
                 cause = f"AlterUserScramCredentials {_listed(scram_credentials.altered_users(request))}"
                 return *(yield from scram_credentials.alter_user_scram_credentials(state, request)), cause
+            case CreateDelegationTokenRequest():
+                cause = f"CreateDelegationToken of {context.principal}"
+                return *(yield from delegation_tokens.create_delegation_token(state, request, context)), cause
+            case RenewDelegationTokenRequest():
+                cause = f"RenewDelegationToken of {context.principal}"
+                return *delegation_tokens.renew_delegation_token(state, request, context), cause
+            case ExpireDelegationTokenRequest():
+                cause = f"ExpireDelegationToken of {context.principal}"
+                return *delegation_tokens.expire_delegation_token(state, request, context), cause
             case AlterPartitionReassignmentsRequest():
                 names = _listed(topic.name for topic in request.topics)
                 cause = f"AlterPartitionReassignments {names}"
@@ -259,21 +276,31 @@ class Controller:
         """
         if not self._state.active:
             return None
-        deadlines = (self._state.sessions.next_deadline_ms(), self._rounds.next_deadline_ms(self._now_ms))
+        deadlines = (
+            self._state.sessions.next_deadline_ms(),
+            self._rounds.next_deadline_ms(self._now_ms),
+            self._token_sweep.next_deadline_ms(self._now_ms),
+        )
         return min((each for each in deadlines if each is not None), default=None)
 
-    def expire(self, now_ms: int) -> Result[Message]:
+    def expire(self, now_ms: int, wall_ms: int = 0) -> Result[Message]:
         """`expire_in_turns`, all in one."""
-        return whole(self.expire_in_turns(now_ms))
+        return whole(self.expire_in_turns(now_ms, wall_ms))
 
-    def expire_in_turns(self, now_ms: int) -> LongWork[Result[Message]]:
-        """Do what is due: fence a silent broker, elect leaders. Call it again until nothing is due."""
+    def expire_in_turns(self, now_ms: int, wall_ms: int) -> LongWork[Result[Message]]:
+        """Do what is due: fence a silent broker, elect leaders, remove expired tokens. Call it until nothing is due.
+
+        wall_ms: by the clock on the wall, for tokens.
+        """
         self._now_ms = now_ms
         records = yield from heartbeats.fence_silent_broker(self._state, now_ms)
         if records:
             return Result(records, cause="a broker's session has expired")
         elected, cause = yield from self._rounds.run(now_ms)
-        return Result(elected, cause=cause)
+        if elected:
+            return Result(elected, cause=cause)
+        expired = yield from self._token_sweep.run(now_ms, wall_ms)
+        return Result(expired, cause="delegation tokens have expired")
 
 
 def _shown(topic: DeleteTopicState) -> str:

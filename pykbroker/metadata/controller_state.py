@@ -11,10 +11,12 @@ from pykbroker.long_work import LongWork, whole
 from pykbroker.protocol.messages.metadata_records import RegisterBrokerRecord
 from pykbroker.protocol.schema import Message
 from pykbroker.protocol.uuids import UNASSIGNED_DIRECTORY
+from pykbroker.security.tokens.secret import token_secret
 
 from .features import ELR_VERSION, feature_level
 from .image import MetadataImage
 from .known_acls import KnownAcls
+from .known_tokens import KnownTokens
 from .partition_index import PartitionIndex
 from .sessions import Sessions
 
@@ -42,6 +44,7 @@ class ControllerState:
     sessions: Sessions = field(init=False)
     _index: PartitionIndex | None = None
     _known_acls: KnownAcls | None = None
+    _known_tokens: KnownTokens | None = None
 
     def __post_init__(self) -> None:
         self.sessions = Sessions(self.node_id, self.config.int("broker.session.timeout.ms"))
@@ -71,12 +74,21 @@ class ControllerState:
             self._known_acls = whole(KnownAcls.of(self.image))
         return self._known_acls
 
+    @property
+    def known_tokens(self) -> KnownTokens:
+        """Made when it is asked for first, as `partitions`."""
+        if self._known_tokens is None:
+            self._known_tokens = whole(KnownTokens.of(self.image, token_secret(self.config)))
+        return self._known_tokens
+
     def index(self) -> LongWork[None]:
         """Make it beforehand: who becomes active will need it."""
         if self._index is None:
             self._index = yield from PartitionIndex.of(self.image)
         if self._known_acls is None:
             self._known_acls = yield from KnownAcls.of(self.image)
+        if self._known_tokens is None:
+            self._known_tokens = yield from KnownTokens.of(self.image, token_secret(self.config))
 
     def adopt(self, image: MetadataImage) -> None:
         """Begin anew with another image."""
@@ -84,6 +96,7 @@ class ControllerState:
         self.next_offset = image.offset + 1
         self._index = None
         self._known_acls = None
+        self._known_tokens = None
 
     def replay(self, record: Message, offset: int) -> LongWork[None]:
         changes = self.image.replay(record, offset)
@@ -94,6 +107,8 @@ class ControllerState:
             yield from self._index.follow(self.image, changes)
         if self._known_acls is not None:
             self._known_acls.follow(self.image, changes)
+        if self._known_tokens is not None:
+            self._known_tokens.follow(self.image, changes)
         yield _STEPS_PER_RECORD
 
     def default_directory(self, broker_id: int) -> bytes:

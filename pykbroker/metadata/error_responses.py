@@ -43,6 +43,14 @@ from pykbroker.protocol.messages.configs import (
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
 )
+from pykbroker.protocol.messages.delegation_tokens import (
+    CreateDelegationTokenRequest,
+    CreateDelegationTokenResponse,
+    ExpireDelegationTokenRequest,
+    ExpireDelegationTokenResponse,
+    RenewDelegationTokenRequest,
+    RenewDelegationTokenResponse,
+)
 from pykbroker.protocol.messages.log_dirs import AssignReplicasToDirsRequest, AssignReplicasToDirsResponse
 from pykbroker.protocol.messages.quorum import DescribeQuorumRequest, DescribeQuorumResponse
 from pykbroker.protocol.messages.quotas import (
@@ -157,7 +165,27 @@ def _error_of_the_whole(request: Message, error_code: ErrorCode, message: str) -
             return AddRaftVoterResponse(error_code=error_code, error_message=message)
         case RemoveRaftVoterRequest():
             return RemoveRaftVoterResponse(error_code=error_code, error_message=message)
+        case CreateDelegationTokenRequest():
+            return no_token(error_code)
+        case RenewDelegationTokenRequest():
+            return RenewDelegationTokenResponse(error_code=error_code)
+        case ExpireDelegationTokenRequest():
+            return ExpireDelegationTokenResponse(error_code=error_code)
         case DescribeQuorumRequest():
             return DescribeQuorumResponse(error_code=error_code, error_message=message)
         case _:
             raise TypeError(f"no answer is known to {type(request).__name__}")
+
+
+def no_token(error_code: ErrorCode) -> CreateDelegationTokenResponse:
+    """Kafka names nobody but its anonymous principal here, whoever asked, and times of -1."""
+    return CreateDelegationTokenResponse(
+        error_code=error_code,
+        principal_type="User",
+        principal_name="ANONYMOUS",
+        token_requester_principal_type="User",  # noqa: S106 - no password
+        token_requester_principal_name="ANONYMOUS",  # noqa: S106 - no password
+        issue_timestamp_ms=-1,
+        expiry_timestamp_ms=-1,
+        max_timestamp_ms=-1,
+    )

@@ -20,6 +20,7 @@ from pykbroker.protocol.messages.metadata_records import (
     ClearElrRecord,
     ClientQuotaRecord,
     ConfigRecord,
+    DelegationTokenRecord,
     EndTransactionRecord,
     FeatureLevelRecord,
     NoOpRecord,
@@ -29,6 +30,7 @@ from pykbroker.protocol.messages.metadata_records import (
     RegisterBrokerRecord,
     RegisterControllerRecord,
     RemoveAccessControlEntryRecord,
+    RemoveDelegationTokenRecord,
     RemoveTopicRecord,
     RemoveUserScramCredentialRecord,
     TopicRecord,
@@ -39,13 +41,14 @@ from pykbroker.protocol.schema import Message
 from pykbroker.quotas.entities import ClientQuotaEntity
 from pykbroker.security.acls.entry import AccessControlEntry
 from pykbroker.security.sasl.scram_credential import ScramCredential
+from pykbroker.security.tokens.delegation_token import DelegationToken
 
 from .acl_records import entry_of, record_of
 from .client_quota_records import quota_records
+from .delegation_token_records import token_of, token_record
 from .partition_state import PartitionState
 from .registrations import BrokerRegistration, ControllerRegistration
 from .scram_records import scram_credential, scram_record
-from .unsupported_records import RecordKey, keep, kinds, security_records
 
 METADATA_VERSION = "metadata.version"
 
@@ -94,6 +97,7 @@ class ImageChanges:
     partitions: (topic id, index) of what is new or different, without those of topics that are gone again.
     deleted_topics: as they were at the end. client_quotas: the entities whose quotas are others now. acls: the ids of
     entries that were added, changed or removed, each with what it said before, None where it was not there.
+    delegation_tokens: the ids of those that were added, changed or removed.
     """
 
     partitions: dict[tuple[bytes, int], None] = field(default_factory=dict)
@@ -102,6 +106,7 @@ class ImageChanges:
     brokers: dict[int, None] = field(default_factory=dict)
     client_quotas: dict[ClientQuotaEntity, None] = field(default_factory=dict)
     acls: dict[bytes, AccessControlEntry | None] = field(default_factory=dict)
+    delegation_tokens: dict[str, None] = field(default_factory=dict)
     others: bool = False
     """Features, producer ids, controllers, SCRAM credentials."""
 
@@ -113,13 +118,14 @@ class ImageChanges:
             or self.brokers
             or self.client_quotas
             or self.acls
+            or self.delegation_tokens
             or self.others
         )
 
     @property
     def size(self) -> int:
-        """Return how many portions of one they would make: partitions, entities that have quotas, or ACLs."""
-        return max(len(self.partitions), len(self.client_quotas), len(self.acls))
+        """Return how many portions of one they would make: partitions, entities that have quotas, ACLs, or tokens."""
+        return max(len(self.partitions), len(self.client_quotas), len(self.acls), len(self.delegation_tokens))
 
     def merge(self, later: ImageChanges) -> None:
         if later.deleted_topics:
@@ -130,18 +136,21 @@ class ImageChanges:
         self.configs.update(later.configs)
         self.brokers.update(later.brokers)
         self.client_quotas.update(later.client_quotas)
+        self.delegation_tokens.update(later.delegation_tokens)
         for acl_id, before in later.acls.items():
             self.acls.setdefault(acl_id, before)
         self.others = self.others or later.others
 
     def portions(self, partitions: int) -> Iterator[ImageChanges]:
-        """The same changes in the same order, with at most so many partitions, quotas and ACLs at a time."""
+        """The same changes in the same order, with at most so many partitions, quotas, ACLs and tokens at a time."""
         keys, quotas, acls = list(self.partitions), list(self.client_quotas), iter(self.acls.items())
+        tokens = iter(self.delegation_tokens)
         for start in range(0, max(self.size, 1), partitions):
             first, last = start == 0, start + partitions >= self.size
             yield ImageChanges(
                 partitions=dict.fromkeys(keys[start : start + partitions]),
                 acls=dict(islice(acls, partitions)),
+                delegation_tokens=dict.fromkeys(islice(tokens, partitions)),
                 deleted_topics=self.deleted_topics if first else {},
                 configs=self.configs if last else {},
                 brokers=self.brokers if last else {},
@@ -163,7 +172,7 @@ class MetadataImage:
         self.next_producer_id = 0
         self.controllers: dict[int, ControllerRegistration] = {}
         self.ignored_records: dict[str, int] = {}
-        """Records of what is not offered here, by type: they change nothing, and some are kept for snapshots."""
+        """Records of what is not offered here, by type: they change nothing."""
         self._topics_by_name: dict[str, TopicState] = {}
         self._topics_by_id: dict[bytes, TopicState] = {}
         self._brokers: dict[int, BrokerRegistration] = {}
@@ -171,7 +180,7 @@ class MetadataImage:
         self._client_quotas: dict[ClientQuotaEntity, Mapping[str, float]] = {}
         self._acls: dict[bytes, AccessControlEntry] = {}
         self._scram_credentials: dict[tuple[int, str], ScramCredential] = {}
-        self._unsupported: dict[RecordKey, Message] = {}
+        self._delegation_tokens: dict[str, DelegationToken] = {}
         self._transaction: list[Message] | None = None
         self._generation = 0
         self._shared = False
@@ -206,6 +215,11 @@ class MetadataImage:
         """The credentials by the number of their mechanism and the name of their user (KIP-554)."""
         return self._scram_credentials
 
+    @property
+    def delegation_tokens(self) -> Mapping[str, DelegationToken]:
+        """The tokens by their ids, expired ones that nobody has swept away included (KIP-900)."""
+        return self._delegation_tokens
+
     def topic(self, name: str) -> TopicState | None:
         return self._topics_by_name.get(name)
 
@@ -228,10 +242,6 @@ class MetadataImage:
         """Return what was set at run time for one broker, over what was set for all of them."""
         default = self._configs.get((BROKER_RESOURCE, ""), _NO_CONFIGS)
         return {**default, **self._configs.get((BROKER_RESOURCE, str(broker_id)), _NO_CONFIGS)}
-
-    def unsupported_kinds(self) -> list[str]:
-        """The kinds of metadata in the image that this software does not serve, such as client quotas."""
-        return kinds(self._unsupported)
 
     def is_alive(self, broker_id: int) -> bool:
         broker = self._brokers.get(broker_id)
@@ -285,14 +295,11 @@ class MetadataImage:
             self.features,
             self.next_producer_id,
             self._acls,
-            self._unsupported,
+            self._delegation_tokens,
         )
 
     def records(self) -> Iterator[Message]:
-        """The records that give this image to an empty one, in the order of Kafka's snapshots.
-
-        Records that are kept but not served (`unsupported_records`) are among them, so that a snapshot loses nothing.
-        """
+        """The records that give this image to an empty one, in the order of Kafka's snapshots."""
         for name in sorted(self.features, key=lambda each: (each != METADATA_VERSION, each)):
             yield FeatureLevelRecord(name=name, feature_level=self.features[name])
         for broker_id in sorted(self._brokers):
@@ -314,7 +321,8 @@ class MetadataImage:
             yield record_of(acl_id, entry)
         for (mechanism, name), credential in self._scram_credentials.items():
             yield scram_record(name, mechanism, credential)
-        yield from security_records(self._unsupported)
+        for token in self._delegation_tokens.values():
+            yield token_record(token)
 
     # Replaying.
 
@@ -346,8 +354,6 @@ class MetadataImage:
         if apply is None:
             name = type(record).__name__
             self.ignored_records[name] = self.ignored_records.get(name, 0) + 1
-            self._own()
-            keep(self._unsupported, record)
         else:
             self._own()
             apply(self, record, changes)
@@ -364,7 +370,7 @@ class MetadataImage:
             self._client_quotas = dict(self._client_quotas)
             self._acls = dict(self._acls)
             self._scram_credentials = dict(self._scram_credentials)
-            self._unsupported = dict(self._unsupported)
+            self._delegation_tokens = dict(self._delegation_tokens)
             self._shared = False
 
     def _topic_to_change(self, topic_id: bytes) -> tuple[TopicState, dict[int, PartitionState]]:
@@ -500,6 +506,14 @@ class MetadataImage:
         self._scram_credentials.pop((record.mechanism, record.name), None)
         changes.others = True
 
+    def _delegation_token(self, record: DelegationTokenRecord, changes: ImageChanges) -> None:
+        self._delegation_tokens[record.token_id] = token_of(record)
+        changes.delegation_tokens[record.token_id] = None
+
+    def _remove_delegation_token(self, record: RemoveDelegationTokenRecord, changes: ImageChanges) -> None:
+        self._delegation_tokens.pop(record.token_id, None)
+        changes.delegation_tokens[record.token_id] = None
+
     def _no_op(self, record: NoOpRecord, changes: ImageChanges) -> None:
         """Written so that a quiet log moves on."""
 
@@ -522,5 +536,7 @@ _APPLY: dict[type[Message], Callable[[MetadataImage, Any, ImageChanges], None]] 
     ClearElrRecord: MetadataImage._clear_elr,
     UserScramCredentialRecord: MetadataImage._scram_credential,
     RemoveUserScramCredentialRecord: MetadataImage._remove_scram_credential,
+    DelegationTokenRecord: MetadataImage._delegation_token,
+    RemoveDelegationTokenRecord: MetadataImage._remove_delegation_token,
     NoOpRecord: MetadataImage._no_op,
 }

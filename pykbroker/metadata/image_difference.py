@@ -30,4 +30,7 @@ def difference(old: MetadataImage, new: MetadataImage) -> ImageChanges:
     for acl_id in [*old.acls, *new.acls]:
         if old.acls.get(acl_id) != new.acls.get(acl_id):
             changes.acls[acl_id] = old.acls.get(acl_id)
+    for token_id in [*old.delegation_tokens, *new.delegation_tokens]:
+        if old.delegation_tokens.get(token_id) != new.delegation_tokens.get(token_id):
+            changes.delegation_tokens[token_id] = None
     return changes

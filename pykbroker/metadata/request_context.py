@@ -20,11 +20,14 @@ def unlimited(partitions: int) -> None:
 @dataclass(frozen=True, slots=True)
 class ControllerRequestContext:
     """The context of one request. mutations: the quota of its client, if there is any. unknown_hosts: names of hosts in
-    it that have no address.
+    it that have no address. principal: who asks for a delegation token, empty for other requests. wall_ms: when, by the
+    clock on the wall.
     """
 
     mutations: ControllerMutationQuota | None = None
     unknown_hosts: frozenset[str] = frozenset()
+    principal: str = ""
+    wall_ms: int = 0
 
     def partition_changes(self, now_ms: int) -> PartitionChanges:
         """The counter of one step of the controller."""

@@ -2,5 +2,6 @@
 
 - `tls`: settings, stores, contexts and names of TLS.
 - `sasl`: the mechanisms by which a client says who it is.
+- `tokens`: delegation tokens, and the SCRAM credentials that follow from them.
 - `acls`: access control lists and the authorizer that decides by them.
 """

@@ -73,10 +73,14 @@ def test_a_huge_request_that_is_denied_shares_the_loop(crowded: ApiNode, api: st
 
 
 def test_every_api_that_lists_something_is_asked() -> None:
-    """The controller answers some, coordinators others, and what carries records has bounds of its own."""
+    """The controller answers some, coordinators others, and what carries records has bounds of its own. Tokens are for
+    clients that have authenticated: `test_delegation_tokens`.
+    """
     elsewhere = {
         "AddRaftVoterRequest",
         "AlterUserScramCredentialsRequest",
+        "CreateDelegationTokenRequest",
+        "DescribeDelegationTokenRequest",
         "UpdateFeaturesRequest",
         "ConsumerGroupHeartbeatRequest",
         "WriteTxnMarkersRequest",

@@ -12,6 +12,7 @@ import trio.testing
 import pykbroker.api
 from pykbroker.metadata.encoded_topics import EncodedTopicsOfNode
 from pykbroker.metadata.image import MetadataImage
+from pykbroker.metadata.request_context import ControllerRequestContext
 from pykbroker.protocol.api_keys import response_type
 from pykbroker.protocol.compile import decode, encode
 from pykbroker.protocol.framing import RequestHeader
@@ -42,9 +43,14 @@ class DirectDriver:
     def is_active(self) -> bool:
         return True
 
-    async def submit(self, request: Message, *, client: RequestContext[object] | None = None) -> Any:
+    async def submit(
+        self, request: Message, *, until_applied: bool = True, client: RequestContext[object] | None = None
+    ) -> Any:
         await trio.lowlevel.checkpoint()
-        return self._cluster.ask(request)
+        if client is None:
+            return self._cluster.ask(request)
+        context = ControllerRequestContext(principal=client.principal, wall_ms=self._cluster.wall_ms)
+        return self._cluster.ask(request, context)
 
 
 class Admin:
@@ -75,7 +81,15 @@ class Admin:
         )
         self.broker = cast(Broker, seen)
 
-    def ask(self, request: Message, version: int, kind: ListenerKind = "broker") -> Any:
+    def ask(
+        self,
+        request: Message,
+        version: int,
+        kind: ListenerKind = "broker",
+        *,
+        connection: ConnectionState | None = None,
+        is_forwarded: bool = False,
+    ) -> Any:
         schema = request.__schema__
         assert schema.api_key is not None
         decoded, _ = decode(type(request), version, encode(request, version))
@@ -86,7 +100,8 @@ class Admin:
             node=self.broker,
             header=RequestHeader(api_key=schema.api_key, api_version=version, correlation_id=1, client_id="test"),
             listener=handlers,
-            connection=ConnectionState("PLAINTEXT" if kind == "broker" else "CONTROLLER", "127.0.0.1"),
+            connection=connection or ConnectionState("PLAINTEXT" if kind == "broker" else "CONTROLLER", "127.0.0.1"),
+            is_forwarded=is_forwarded,
         )
 
         async def handle() -> Message | None:

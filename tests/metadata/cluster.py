@@ -11,6 +11,7 @@ from pykbroker.metadata.controller import Controller
 from pykbroker.metadata.features import REGISTERED_FEATURES, bootstrap_records
 from pykbroker.metadata.image import ImageChanges, MetadataImage
 from pykbroker.metadata.records import decode_record, encode_record
+from pykbroker.metadata.request_context import NO_CONTEXT, ControllerRequestContext
 from pykbroker.protocol.messages.brokers import (
     BrokerHeartbeatRequest,
     BrokerHeartbeatResponse,
@@ -20,6 +21,7 @@ from pykbroker.protocol.messages.brokers import (
     Listener,
 )
 from pykbroker.protocol.schema import Message
+from pykbroker.sim.clock import EPOCH_MS
 from pykbroker.state_machine import Result, Token
 
 CLUSTER_ID = "AAAAAAAAAAAAAAAAAAAAAQ"
@@ -67,16 +69,20 @@ class Cluster:
             self.changes.merge(self.image.replay(records[-1], offset))
         return records
 
-    def step(self, request: Message) -> tuple[list[Message], Any]:
+    @property
+    def wall_ms(self) -> int:
+        return EPOCH_MS + self.now_ms
+
+    def step(self, request: Message, context: ControllerRequestContext = NO_CONTEXT) -> tuple[list[Message], Any]:
         """The records that a request brought about, and its answer."""
-        result = self.controller.handle(request, Token(7), self.now_ms)
+        result = self.controller.handle(request, Token(7), self.now_ms, context=context)
         [completion] = result.completed
         assert completion.token == 7
         assert not result.records or result.cause
         return self.take(result), completion.response
 
-    def ask(self, request: Message) -> Any:
-        return self.step(request)[1]
+    def ask(self, request: Message, context: ControllerRequestContext = NO_CONTEXT) -> Any:
+        return self.step(request, context)[1]
 
     def advance(self, ms: int) -> list[Message]:
         """Lets time pass and sessions expire, each at its time."""
@@ -84,7 +90,7 @@ class Cluster:
         records: list[Message] = []
         while (deadline := self.controller.next_deadline_ms()) is not None and deadline <= end_ms:
             self.now_ms = max(self.now_ms, deadline)
-            records += self.take(self.controller.expire(self.now_ms))
+            records += self.take(self.controller.expire(self.now_ms, self.wall_ms))
         self.now_ms = end_ms
         return records
 

@@ -24,6 +24,7 @@ from pykbroker.protocol.messages.metadata_records import (
     RemoveUserScramCredentialRecord,
     TopicRecord,
     UserScramCredentialRecord,
+    ZkMigrationStateRecord,
 )
 from pykbroker.protocol.messages.topics import DeleteTopicsRequest, DeleteTopicState
 from pykbroker.protocol.schema import Message
@@ -190,12 +191,12 @@ def test_changes_of_a_deleted_topic_are_forgotten_when_changes_are_merged() -> N
 
 def test_what_is_not_offered_is_counted_and_changes_nothing() -> None:
     image = MetadataImage()
-    assert not image.replay(DelegationTokenRecord(), 0)
-    assert image.ignored_records == {"DelegationTokenRecord": 1}
+    assert not image.replay(ZkMigrationStateRecord(), 0)
+    assert image.ignored_records == {"ZkMigrationStateRecord": 1}
 
 
-def test_what_is_not_offered_is_in_the_snapshot_as_its_latest_record_says() -> None:
-    """Quotas, credentials and tokens of a cluster that was Apache Kafka's are not lost with the log."""
+def test_what_protects_is_in_the_snapshot_as_its_latest_record_says() -> None:
+    """Quotas, credentials and tokens are not lost with the log."""
 
     def quota(key: str, value: float, *, remove: bool = False, turned: bool = False) -> ClientQuotaRecord:
         entity = [EntityData(entity_type="user", entity_name="bob"), EntityData(entity_type="client-id")]

@@ -35,6 +35,13 @@ def test_what_a_broker_encloses_the_controller_finds_with_its_client(address: st
     assert (request, end) == (REQUEST, len(forwarded.data))
 
 
+def test_the_controller_is_told_who_has_authenticated_by_a_token() -> None:
+    by_token = enclose(REQUEST, HEADER, "User:alice", "10.1.2.3", by_token=True)
+    assert disclose(by_token).by_token
+    assert not disclose(enclose(REQUEST, HEADER, "User:alice", "10.1.2.3")).by_token
+    assert by_token.request_principal == b"\0\0" + b"\x05User" + b"\x06alice" + b"\1" + b"\0"
+
+
 def test_the_bytes_are_those_of_kafka() -> None:
     """A principal has its version in front, an address has no text form, and a request has no size."""
     envelope = enclose(REQUEST, HEADER, "User:ANONYMOUS", "127.0.0.1")

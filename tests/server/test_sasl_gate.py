@@ -25,6 +25,7 @@ from pykbroker.protocol.messages.sasl import (
 from pykbroker.security.sasl.credentials import ClientCredentials
 from pykbroker.security.sasl.mechanism import Identity
 from pykbroker.security.sasl.plain import PlainServer
+from pykbroker.security.sasl.scram_client import ScramClient, ScramPassword
 from pykbroker.security.sasl.scram_credential import MECHANISMS
 from pykbroker.security.sasl.scram_server import ScramAccount, ScramServer
 from pykbroker.security.sasl.server_handshake import OfferedMechanism
@@ -39,12 +40,15 @@ ALICE = b"\0alice\0alice-secret"
 SHA_512 = MECHANISMS["SCRAM-SHA-512"]
 ACCOUNT = ScramAccount(SHA_512.credential(SHA_512.salted_password("secret", b"s", 4096), b"s", 4096), Identity("bob"))
 
+OF_TOKEN = ScramAccount(ACCOUNT.credential, Identity("bob", by_token=True))
+
 
 def sasl(clock: Clock, *, max_reauth_ms: int = 0, delay_s: float = 0.0) -> ListenerSasl:
     offered = {
         "PLAIN": OfferedMechanism(partial(PlainServer, {"alice": "alice-secret"}), max_reauth_ms),
         "SCRAM-SHA-512": OfferedMechanism(
-            lambda: ScramServer(SHA_512, lambda name, _: ACCOUNT if name == "bob" else None, "nonce"), max_reauth_ms
+            lambda: ScramServer(SHA_512, lambda name, _: {"bob": ACCOUNT, "token": OF_TOKEN}.get(name), "nonce"),
+            max_reauth_ms,
         ),
     }
     return ListenerSasl(offered, clock, max_receive_bytes=500, failure_delay_s=delay_s)
@@ -56,10 +60,12 @@ class Handlers(HandlerTable):
     def __init__(self) -> None:
         super().__init__("broker")
         self.asked: list[tuple[ApiKey, str]] = []
+        self.by_token: list[bool] = []
 
         @self.handles(HeartbeatRequest, needs=NOTHING)
         async def heartbeat(context: RequestContext, request: HeartbeatRequest) -> HeartbeatResponse:
             self.asked.append((ApiKey.HEARTBEAT, context.principal))
+            self.by_token.append(context.connection.by_token)
             return HeartbeatResponse()
 
         @self.handles(ApiVersionsRequest, needs=NOTHING)
@@ -94,6 +100,33 @@ def test_a_handler_knows_who_asks(server: Server) -> None:
     runs = 3 if server.is_simulated else 1
     expected = [(ApiKey.API_VERSIONS, "User:ANONYMOUS"), (ApiKey.HEARTBEAT, "User:alice")]
     assert handlers.asked == expected * runs
+
+
+def test_a_handler_knows_who_has_authenticated_by_a_token(server: Server) -> None:
+    """Whoever authenticates again by another credential changes that."""
+    handlers = Handlers()
+
+    async def scenario(served: Served) -> None:
+        for names in (("bob", "token"), ("token", "bob")):
+            client = await served.connect()
+            for name in names:
+                await scram_log_in(client, name)
+                await client.ask(HeartbeatRequest(), 0)
+
+    server.run(handlers, scenario, sasl=partial(sasl, max_reauth_ms=60_000))
+    runs = 3 if server.is_simulated else 1
+    assert handlers.by_token == [False, True, True, False] * runs
+
+
+async def scram_log_in(client: Client, name: str) -> None:
+    scram, challenge = ScramClient(SHA_512, ScramPassword(name, "secret"), "nonce"), b""
+    await client.ask(SaslHandshakeRequest(mechanism="SCRAM-SHA-512"), 1)
+    while not scram.is_complete:
+        if response := scram.step(challenge):
+            answer = await client.ask(SaslAuthenticateRequest(auth_bytes=response), 2)
+            assert isinstance(answer, SaslAuthenticateResponse)
+            assert answer.error_code == ErrorCode.NONE
+            challenge = bytes(answer.auth_bytes)
 
 
 def test_nobody_else_reaches_a_handler(server: Server, caplog: pytest.LogCaptureFixture) -> None:

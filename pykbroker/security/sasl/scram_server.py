@@ -1,7 +1,8 @@
 """The server's side of SCRAM: two messages of the client, two answers. The model is Kafka's `ScramSaslServer`.
 
 An unknown user fails at the first message, with the masked text. With the extension `tokenauth=true` the name is the id
-of a delegation token (KIP-48), and who has authenticated is the token's owner.
+of a delegation token (KIP-48), and who has authenticated is the token's owner. An expired token fails at once, too:
+Kafka lets it in as long as nobody has swept it away, and closes the connection at the next request.
 """
 
 from __future__ import annotations
@@ -53,17 +54,20 @@ class ScramServer:
         begun, self._begun = self._begun, None
         if begun is None:
             try:
-                return self._first(ClientFirst.read(response))
+                return self._first(ClientFirst.read(response), now_ms)
             except AuthenticationFailed:
                 self._is_over = True
                 raise
         self._is_over = True
         return self._final(ClientFinal.read(response), *begun)
 
-    def _first(self, message: ClientFirst) -> bytes:
+    def _first(self, message: ClientFirst, now_ms: int) -> bytes:
         account = self._find(message.name, message.extensions.get(_TOKEN_AUTH, "").lower() == "true")
         if account is None:
             raise AuthenticationFailed("no such user or delegation token")
+        expires_at_ms = account.owner.expires_at_ms
+        if expires_at_ms is not None and expires_at_ms < now_ms:
+            raise AuthenticationFailed("an expired delegation token")
         if message.authorization_id and message.authorization_id != message.name:
             raise AuthenticationFailed("another authorization id", told=DIFFERENT_AUTHORIZATION_ID)
         credential = account.credential

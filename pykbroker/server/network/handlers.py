@@ -62,6 +62,8 @@ class ConnectionState:
     listener_name: str
     client_address: str
     principal: str = ANONYMOUS
+    by_token: bool = False
+    """The client has authenticated by a delegation token (KIP-48)."""
     client_software_name: str = "unknown"
     client_software_version: str = "unknown"
     when_closed: Callable[[], None] | None = None

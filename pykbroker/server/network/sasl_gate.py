@@ -90,7 +90,7 @@ class SaslGate:
                 return self._dispatcher.answer(frame, connection)
             return self._answer_versions(frame, connection)
         if was_complete and not handshake.is_complete:
-            connection.principal = ANONYMOUS
+            connection.principal, connection.by_token = ANONYMOUS, False
             self._keep_short()
         return self._take(step, connection)
 
@@ -112,9 +112,9 @@ class SaslGate:
             if step.is_delayed:
                 await trio.sleep(self._sasl.failure_delay_s)
             raise CloseConnection(step.failure, answer)
-        principal = self._handshake.principal
-        if principal is not None:
-            connection.principal = principal
+        principal, identity = self._handshake.principal, self._handshake.identity
+        if principal is not None and identity is not None:
+            connection.principal, connection.by_token = principal, identity.by_token
             self._buffer.max_frame_bytes = self._max_request_bytes
             self._deadline.deadline = math.inf
         return answer

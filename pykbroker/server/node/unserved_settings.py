@@ -31,7 +31,7 @@ class UnservedSettings:
         if without_effect and without_effect != self._said_without_effect:
             _log.warning("these settings of the cluster have no effect in pykbroker: %s", ", ".join(without_effect))
         self._said_without_effect = without_effect
-        found = [*unserved(settings, at_run_time=True), *image.unsupported_kinds()]
+        found = unserved(settings, at_run_time=True)
         if image.acls and not self._has_authorizer:
             found.append("ACLs")
         if found and found != self._said:

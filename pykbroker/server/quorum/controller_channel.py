@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any, Final, Protocol
 
 import trio
@@ -169,11 +170,15 @@ class ControllerChannel:
         self, leader: NodeAddress, context: RequestContext[object], request: Message
     ) -> Message | None:
         header = context.header
-        contents = request, header, context.principal, context.client_address
-        if context.admission is None:
-            enclosed = enclose(*contents)
-        else:
-            enclosed = await self._threads.run(enclose, *contents)
+        contents = partial(
+            enclose,
+            request,
+            header,
+            context.principal,
+            context.client_address,
+            by_token=context.connection.by_token,
+        )
+        enclosed = contents() if context.admission is None else await self._threads.run(contents)
         answer = await self._ask(leader, enclosed)
         if not isinstance(answer, EnvelopeResponse) or answer.error_code == ErrorCode.NOT_CONTROLLER:
             return None

@@ -48,6 +48,11 @@ from pykbroker.protocol.messages.brokers import (
     ControllerRegistrationRequest,
     UpdateFeaturesRequest,
 )
+from pykbroker.protocol.messages.delegation_tokens import (
+    CreateDelegationTokenRequest,
+    ExpireDelegationTokenRequest,
+    RenewDelegationTokenRequest,
+)
 from pykbroker.protocol.messages.log_dirs import AssignReplicasToDirsRequest
 from pykbroker.protocol.messages.metadata_records import NoOpRecord
 from pykbroker.protocol.messages.quorum import DescribeQuorumRequest
@@ -89,6 +94,9 @@ _OF_NODES = (
 
 _FIRST = (*_OF_NODES, AlterPartitionRequest, AssignReplicasToDirsRequest)
 """What comes before all others."""
+
+_OF_TOKENS = (CreateDelegationTokenRequest, RenewDelegationTokenRequest, ExpireDelegationTokenRequest)
+"""Whose rules are told who asks, and the time."""
 
 _STEPS_PER_REQUEST: Final = 200
 """Besides what its work counts."""
@@ -189,6 +197,10 @@ class ControllerDriver:
                 return await self._update_kraft_version(request)
         if isinstance(request, AlterClientQuotasRequest):
             context = ControllerRequestContext(unknown_hosts=await self._unknown_hosts(request))
+            return await self._submit(request, context, until_applied=until_applied)
+        if isinstance(request, _OF_TOKENS):
+            assert client is not None, "tokens are for clients"
+            context = ControllerRequestContext(principal=client.principal, wall_ms=self._clock.now_ms())
             return await self._submit(request, context, until_applied=until_applied)
         mutations = self._mutation_quota(request, client)
         if mutations is None:
@@ -397,7 +409,9 @@ class ControllerDriver:
     async def _do_what_is_due(self) -> None:
         epoch, now_ms = self._epoch, self._clock.monotonic_ms()
         try:
-            await self._take(await self._turn.through(self._controller.expire_in_turns(now_ms)), epoch)
+            await self._take(
+                await self._turn.through(self._controller.expire_in_turns(now_ms, self._clock.now_ms())), epoch
+            )
             if self._idle_deadline_ms() <= now_ms:
                 await self._take(Result([NoOpRecord()], cause="nothing else to say"), epoch, logging.DEBUG)
         except NoRoom:

@@ -57,19 +57,28 @@ _VERSION = struct.Struct(">h")
 
 @dataclass(frozen=True, slots=True)
 class Forwarded:
-    """The forwarded request is what a broker passes on: body is where the request begins in data."""
+    """The forwarded request is what a broker passes on: body is where the request begins in data.
+
+    by_token: its client has authenticated by a delegation token.
+    """
 
     header: RequestHeader
     data: memoryview
     body: int
     principal: str
     client_address: str
+    by_token: bool = False
 
 
-def enclose(request: Message, header: RequestHeader, principal: str, client_address: str) -> EnvelopeRequest:
-    """Put the request in an Envelope. header: of the request as it came; principal: its type, a colon and its name."""
+def enclose(
+    request: Message, header: RequestHeader, principal: str, client_address: str, *, by_token: bool = False
+) -> EnvelopeRequest:
+    """Put the request in an Envelope. header: of the request as it came; principal: its type, a colon and its name.
+
+    by_token: the client has authenticated by a delegation token.
+    """
     kind, _, name = principal.partition(":")
-    data = DefaultPrincipalData(type=kind, name=name)
+    data = DefaultPrincipalData(type=kind, name=name, token_authenticated=by_token)
     frame = encode_request(request, header.api_version, header.correlation_id, header.client_id)
     return EnvelopeRequest(
         request_data=frame[SIZE_BYTES:],
@@ -92,7 +101,9 @@ def disclose(envelope: EnvelopeRequest) -> Forwarded:
         raise ApiError(ErrorCode.UNSUPPORTED_VERSION, str(error)) from None
     if header.api_key not in FORWARDABLE:
         raise ApiError(ErrorCode.INVALID_REQUEST, f"{ApiKey(header.api_key).name} is nothing to forward")
-    return Forwarded(header, data, body, principal, client_address)
+    return Forwarded(
+        header, data, body, f"{principal.type}:{principal.name}", client_address, principal.token_authenticated
+    )
 
 
 def enclose_response(response: Message, header: RequestHeader) -> EnvelopeResponse:
@@ -120,7 +131,7 @@ def has_error(response: Message, error_code: ErrorCode) -> bool:
     return any(getattr(part, "error_code", None) == error_code for array in arrays for part in array or ())
 
 
-def _principal(data: bytes | None) -> str:
+def _principal(data: bytes | None) -> DefaultPrincipalData:
     try:
         if data is None:
             raise MalformedMessage("there is none")
@@ -128,7 +139,7 @@ def _principal(data: bytes | None) -> str:
         principal, _ = decode(DefaultPrincipalData, version, data, _VERSION.size)
     except (struct.error, MalformedMessage, UnsupportedVersion) as error:
         raise ApiError(ErrorCode.PRINCIPAL_DESERIALIZATION_FAILURE, str(error)) from None
-    return f"{principal.type}:{principal.name}"
+    return principal
 
 
 def _packed(client_address: str) -> bytes:

@@ -129,6 +129,15 @@ def test_a_delegation_token_is_looked_up_as_one_and_speaks_for_its_owner() -> No
     assert accounts.asked == [("token_id", True)]
 
 
+def test_an_expired_token_fails_at_the_first_message_and_tells_nothing() -> None:
+    accounts = Accounts(token_id="hmac")
+    first = client("token_id", "hmac", tokenauth="true").step(b"")
+    assert accounts.server().step(first, 99).startswith(b"r=")
+    with pytest.raises(AuthenticationFailed, match="an expired delegation token") as failure:
+        accounts.server().step(first, 100)
+    assert failure.value.told is None
+
+
 def test_other_extensions_change_nothing() -> None:
     accounts = Accounts(alice="right")
     assert converse(client("alice", "right", tokenauth="false", color="blue"), accounts.server()) == Identity("alice")

@@ -33,7 +33,7 @@ from ..handlers import Handlers
 from ..node_storage import NodeStorage
 from .broker import broker_role
 from .quorum import cluster_node, snapshot_generator
-from .sasl import listener_sasl
+from .sasl import SaslParts, listener_sasl, token_credentials
 from .token_keys import TokenKeys
 
 _ClusterNodeT = TypeVar("_ClusterNodeT", bound=ClusterNode)
@@ -87,7 +87,8 @@ def compose(
 
     disk_failed = _ignore if role is None else role.broker.partitions.failures.at_path
     token_keys = TokenKeys(environment.threads)
-    listening = _Listening(config, acceptors, environment, count(1), disk_failed, tls, token_keys)
+    sasl = SaslParts(lambda: node.image, environment.clock, token_keys, token_credentials(config))
+    listening = _Listening(config, acceptors, environment, count(1), disk_failed, tls, sasl)
     of_controllers = _connection_quotas(node, environment, listeners.controller)
     of_clients = _connection_quotas(node, environment, listeners.client)
     # Two pools: clients must not take a controller's memory.
@@ -147,7 +148,7 @@ class _Listening:
     request_numbers: Iterator[int]
     disk_failed: Callable[[FileError], None]
     tls: NodeTls | None
-    token_keys: TokenKeys
+    sasl: SaslParts
 
     def listeners(
         self,
@@ -174,7 +175,7 @@ class _Listening:
                 refusals,
                 quotas,
                 tls=None if self.tls is None else self.tls.of_listener(each.name),
-                sasl=listener_sasl(self.config, each, lambda: node.image, self.environment.clock, self.token_keys),
+                sasl=listener_sasl(self.config, each, self.sasl),
             )
             for each in configured
         ]

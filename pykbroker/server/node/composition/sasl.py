@@ -1,7 +1,7 @@
 """SASL of a node: what its listeners ask of clients, and how it authenticates with other nodes.
 
-The users of SCRAM are in the metadata image, those of PLAIN in the JAAS line of their listener. A token of OAUTHBEARER
-says itself whose it is, and the keys that vouch for it are fetched.
+The users of SCRAM and delegation tokens are in the metadata image, users of PLAIN in the JAAS line of their listener. A
+token of OAUTHBEARER says itself whose it is, and the keys that vouch for it are fetched.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import secrets
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cache, partial
 
 from pykbroker.config import BrokerConfig, ListenerConfig
@@ -29,6 +30,9 @@ from pykbroker.security.sasl.plain import PlainServer, plain_users
 from pykbroker.security.sasl.scram_credential import MECHANISMS, ScramMechanism, new_nonce
 from pykbroker.security.sasl.scram_server import ScramAccount, ScramServer
 from pykbroker.security.sasl.server_handshake import OfferedMechanism
+from pykbroker.security.tokens.credentials import TokenCredentials
+from pykbroker.security.tokens.delegation_token import USER_TYPE
+from pykbroker.security.tokens.secret import token_secret
 
 from ...network.sasl_gate import ListenerSasl
 from ...runtime.clock import Clock
@@ -39,18 +43,33 @@ _log = logging.getLogger(__name__)
 GetImage = Callable[[], MetadataImage]
 
 
-def listener_sasl(
-    config: BrokerConfig, listener: ListenerConfig, image: GetImage, clock: Clock, token_keys: TokenKeys
-) -> ListenerSasl | None:
+@dataclass(frozen=True, slots=True)
+class SaslParts:
+    """The parts of a node that its SASL listeners share. tokens: None where delegation tokens are turned off."""
+
+    image: GetImage
+    clock: Clock
+    token_keys: TokenKeys
+    tokens: TokenCredentials | None
+
+
+def token_credentials(config: BrokerConfig) -> TokenCredentials | None:
+    """The credentials of delegation tokens, for all listeners of a node; None where tokens are turned off."""
+    secret = token_secret(config)
+    return None if secret is None else TokenCredentials(secret, lambda: new_nonce(secrets.randbits).encode())
+
+
+def listener_sasl(config: BrokerConfig, listener: ListenerConfig, parts: SaslParts) -> ListenerSasl | None:
     """The SASL of a listener; None on a listener without SASL. Raises ConfigurationError."""
     if not uses_sasl(listener.security_protocol):
         return None
     settings = sasl_settings(config, listener.name)
     offered = {}
     for each in settings.mechanisms:
-        new = _token_server(each, listener.name, token_keys) if each.name == OAUTHBEARER else _server(each, image)
+        is_bearer = each.name == OAUTHBEARER
+        new = _token_server(each, listener.name, parts.token_keys) if is_bearer else _server(each, parts)
         offered[each.name] = OfferedMechanism(new, each.max_reauth_ms)
-    return ListenerSasl(offered, clock, settings.max_receive_bytes, settings.failure_delay_ms / 1000)
+    return ListenerSasl(offered, parts.clock, settings.max_receive_bytes, settings.failure_delay_ms / 1000)
 
 
 def credentials_between_brokers(config: BrokerConfig) -> Callable[[], Credentials] | None:
@@ -71,9 +90,9 @@ def _own_credentials(own: NodeCredentials) -> Credentials:
     """Raises ConfigurationError where the node has none."""
     if own.mechanism != OAUTHBEARER:
         return own.credentials()
-    from pykbroker.client.oauth_tokens import TokenCredentials
+    from pykbroker.client.oauth_tokens import TokenCredentials as BearerCredentials
 
-    return TokenCredentials(own.token_login())
+    return BearerCredentials(own.token_login())
 
 
 def _token_server(mechanism: MechanismSettings, listener: str, token_keys: TokenKeys) -> Callable[[], ServerMechanism]:
@@ -90,17 +109,32 @@ def _token_server(mechanism: MechanismSettings, listener: str, token_keys: Token
     return partial(OAuthBearerServer, validator)
 
 
-def _server(mechanism: MechanismSettings, image: GetImage) -> Callable[[], ServerMechanism]:
+def _server(mechanism: MechanismSettings, parts: SaslParts) -> Callable[[], ServerMechanism]:
     if mechanism.name == PLAIN:
         return partial(PlainServer, plain_users(mechanism.options))
-    return partial(_scram_server, MECHANISMS[mechanism.name], image)
+    return partial(_scram_server, MECHANISMS[mechanism.name], parts)
 
 
-def _scram_server(mechanism: ScramMechanism, image: GetImage) -> ScramServer:
-    return ScramServer(mechanism, partial(_account, mechanism, image), new_nonce(secrets.randbits))
+def _scram_server(mechanism: ScramMechanism, parts: SaslParts) -> ScramServer:
+    return ScramServer(mechanism, partial(_account, mechanism, parts), new_nonce(secrets.randbits))
 
 
-def _account(mechanism: ScramMechanism, image: GetImage, name: str, by_token: bool) -> ScramAccount | None:
-    """No delegation token is known: there is no API that makes one."""
-    credential = None if by_token else image().scram_credentials.get((mechanism.type, name))
+def _account(mechanism: ScramMechanism, parts: SaslParts, name: str, by_token: bool) -> ScramAccount | None:
+    if by_token:
+        return None if parts.tokens is None else _token_account(mechanism, parts.image(), parts.tokens, name)
+    credential = parts.image().scram_credentials.get((mechanism.type, name))
     return None if credential is None else ScramAccount(credential, Identity(name))
+
+
+def _token_account(
+    mechanism: ScramMechanism, image: MetadataImage, tokens: TokenCredentials, token_id: str
+) -> ScramAccount | None:
+    """A token whose owner is no user lets nobody in: it would speak for the user of that name."""
+    token = image.delegation_tokens.get(token_id)
+    if token is None:
+        return None
+    kind, _, name = token.owner.partition(":")
+    if kind != USER_TYPE:
+        return None
+    identity = Identity(name, token.expiry_timestamp, by_token=True)
+    return ScramAccount(tokens.of(mechanism, token_id), identity)

@@ -1,0 +1,30 @@
+"""RenewDelegationToken (key 39): the expiry of a token is moved, within its lifetime (KIP-48).
+
+Served are versions 1 and 2. The owner may, and the renewers; no other right helps. The rules are the controller's
+(`metadata.delegation_tokens`).
+"""
+
+from __future__ import annotations
+
+from pykbroker.metadata.delegation_tokens import ERROR_TIMESTAMP
+from pykbroker.protocol.errors import ErrorCode
+from pykbroker.protocol.messages.delegation_tokens import RenewDelegationTokenRequest, RenewDelegationTokenResponse
+from pykbroker.server.network.handlers import RequestContext
+from pykbroker.server.network.needs import NOTHING
+from pykbroker.server.node.broker import ClusterNode
+from pykbroker.server.node.handlers import handles_on_all_nodes
+
+from .controller_requests import submit
+from .delegation_token_requests import allows_token_requests
+
+
+@handles_on_all_nodes(RenewDelegationTokenRequest, needs=NOTHING)
+async def renew_delegation_token(
+    context: RequestContext[ClusterNode], request: RenewDelegationTokenRequest
+) -> RenewDelegationTokenResponse:
+    if not allows_token_requests(context):
+        return RenewDelegationTokenResponse(
+            error_code=ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED, expiry_timestamp_ms=ERROR_TIMESTAMP
+        )
+    response: RenewDelegationTokenResponse = await submit(context, request)
+    return response
