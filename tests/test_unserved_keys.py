@@ -18,8 +18,8 @@ from pykbroker.storage.segments.log_config import LogConfig
 
 ROOT = Path(__file__).parents[1]
 DECLARATIONS = {ROOT / "pykbroker" / "config" / f"{name}_keys.py" for name in ("broker", "topic", "group", "unserved")}
-WRITERS = (ROOT / "pykbroker" / "cli", ROOT / "pykbroker" / "sim")
-"""They give keys to brokers, and read none."""
+OTHERS = tuple(ROOT / "pykbroker" / name for name in ("cli", "sim", "client/from_properties.py"))
+"""They give keys to brokers, or read those of clients, and none of a node's."""
 
 OF_KAFKA = [line.split() for line in Path(__file__).with_name("kafka_4_3_config_keys.txt").read_text().splitlines()[1:]]
 NOT_OFFERED = ("share.", "streams.")
@@ -62,7 +62,7 @@ def code() -> tuple[set[str], set[str]]:
     for folder in ("pykbroker", "raft", "storage"):
         for path in (ROOT / folder).rglob("*.py"):
             is_link = any(parent.is_symlink() for parent in path.parents if parent.is_relative_to(ROOT))
-            if is_link or path in DECLARATIONS or path.is_relative_to(WRITERS[0]) or path.is_relative_to(WRITERS[1]):
+            if is_link or path in DECLARATIONS or any(path.is_relative_to(each) for each in OTHERS):
                 continue
             for node in ast.walk(ast.parse(path.read_text())):
                 if isinstance(node, ast.Constant) and isinstance(node.value, str):

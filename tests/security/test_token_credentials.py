@@ -14,7 +14,10 @@ from pykbroker.security.sasl.scram_credential import MECHANISMS, ScramMechanism
 from pykbroker.security.sasl.scram_server import ScramServer
 from pykbroker.security.tokens.credentials import TokenCredentials
 from pykbroker.security.tokens.secret import TokenSecret
-from pykbroker.server.node.composition.sasl import _scram_server
+from pykbroker.server.node.composition.sasl import SaslParts, _scram_server
+from pykbroker.server.node.composition.token_keys import TokenKeys
+from pykbroker.server.runtime.clock import SystemClock
+from pykbroker.server.runtime.threads import WorkerThreads
 
 SECRET = TokenSecret("hush")
 SHA_256, SHA_512 = MECHANISMS["SCRAM-SHA-256"], MECHANISMS["SCRAM-SHA-512"]
@@ -48,14 +51,15 @@ class Listener:
         self.image = MetadataImage()
         self.image.replay(DelegationTokenRecord(token_id="of-alice", owner="User:alice:x", **self._times), 0)
         self.image.replay(DelegationTokenRecord(token_id="of-group", owner="Group:alice", **self._times), 1)
-        self.tokens = TokenCredentials(SECRET, lambda: b"salt") if has_secret else None
+        tokens = TokenCredentials(SECRET, lambda: b"salt") if has_secret else None
+        self.parts = SaslParts(lambda: self.image, SystemClock(), TokenKeys(WorkerThreads()), tokens)
 
     _times = {"max_timestamp": 100, "expiration_timestamp": 50}  # noqa: RUF012
 
     def log_in(
         self, token_id: str, *, mechanism: ScramMechanism = SHA_256, tokenauth: str = "true", now_ms: int = 0
     ) -> Identity | None:
-        server: ScramServer = _scram_server(mechanism, lambda: self.image, self.tokens)
+        server: ScramServer = _scram_server(mechanism, self.parts)
         password = ScramPassword(token_id, SECRET.password(token_id))
         client, challenge = ScramClient(mechanism, password, "nonce", {"tokenauth": tokenauth}), b""
         while not client.is_complete:
