@@ -9,9 +9,11 @@ import pytest
 from compat_tests.answers import TestAnswers
 from compat_tests.waiting import until
 from compat_tests.wire import Wire
+from pykbroker.protocol.framing import RequestHeader
 from pykbroker.protocol.schema import Message
 from pykbroker.security.acls.operations import Operation
 from pykbroker.security.acls.resources import ResourceType
+from pykbroker.server.quorum.forwarding import disclose_response, enclose
 
 from .asking import Asking, creation, description, expiry, renewal, shown_creation, shown_expiry, shown_tokens
 from .conftest import FreshTokens
@@ -220,6 +222,29 @@ def test_a_token_makes_no_tokens(tokens: TokenBroker, answers: TestAnswers) -> N
         answers.same("by a token", refusals(wire))
         answer: Any = wire.call(renewal(token.hmac), 2)
         answers.same("renews itself", [answer.error_code, answer.expiry_timestamp_ms])
+
+
+def test_a_controller_looks_at_what_a_broker_passes_on(tokens: TokenBroker, answers: TestAnswers) -> None:
+    """The envelope says whether its client has authenticated by a token; how else, the broker has looked at."""
+    with Asking(tokens, on_controller=True) as asking:
+        for by_token in (False, True):
+            for user in ("User:alice", "User:ANONYMOUS"):
+                found: dict[str, Any] = {}
+                for name, request in REQUESTS.items():
+                    if name != "describe":
+                        answer = _passed_on(asking, request, user, by_token=by_token)
+                        is_creation = name.startswith("create")
+                        found[name] = shown_creation(answer) if is_creation else str(answer)
+                answers.same(f"{user}, by token: {by_token}", found)
+
+
+def _passed_on(asking: Asking, request: Message, user: str, *, by_token: bool) -> Any:
+    schema = request.__schema__
+    assert schema.api_key is not None
+    header = RequestHeader(schema.api_key, schema.stable_versions.high, 7, "client")
+    envelope = asking.ask("admin", enclose(request, header, user, "10.1.2.3", by_token=by_token))
+    assert not envelope.error_code, envelope
+    return disclose_response(envelope, header)
 
 
 @pytest.mark.parametrize("secret", [None, ""], ids=["no secret", "an empty secret"])
