@@ -83,7 +83,7 @@ def test_an_expired_token_lets_nobody_in_before_it_is_swept_away() -> None:
 def test_a_renewed_token_has_the_same_credential() -> None:
     listener = Listener()
     listener.log_in("of-alice")
-    before = listener.tokens.of(SHA_256, "of-alice") if listener.tokens else None
+    before = listener.parts.tokens.of(SHA_256, "of-alice") if listener.parts.tokens else None
     renewal = DelegationTokenRecord(
         token_id="of-alice", owner="User:alice:x", max_timestamp=100, expiration_timestamp=90
     )
@@ -91,8 +91,8 @@ def test_a_renewed_token_has_the_same_credential() -> None:
     found = listener.log_in("of-alice", now_ms=80)
     assert found is not None
     assert found.expires_at_ms == 90
-    assert listener.tokens is not None
-    assert listener.tokens.of(SHA_256, "of-alice") is before
+    assert listener.parts.tokens is not None
+    assert listener.parts.tokens.of(SHA_256, "of-alice") is before
 
 
 @pytest.mark.parametrize("token_id", ["of-group", "unknown", "alice:x"])
@@ -100,8 +100,8 @@ def test_nobody_else_is_let_in(token_id: str) -> None:
     listener = Listener()
     with pytest.raises(AuthenticationFailed, match="no such user or delegation token"):
         listener.log_in(token_id)
-    assert listener.tokens is not None
-    assert not listener.tokens._known, "nothing is computed for them"
+    assert listener.parts.tokens is not None
+    assert not listener.parts.tokens._known, "nothing is computed for them"
 
 
 def test_a_token_is_no_user_and_a_removed_one_is_none() -> None:

@@ -141,6 +141,7 @@ ssl.truststore.type=PEM
 ssl.truststore.location={path / AUTHORITY_PEM}
 authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer
 super.users=User:{admin.name}
+delegation.token.secret.key={new_password()}
 """
 
 
