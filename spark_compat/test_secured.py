@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+import subprocess
+import sys
+from base64 import b64encode
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import pytest
 import trio
 
 from compat_tests.secure_start import client_configuration, secure_broker
+from compat_tests.waiting import DEADLINE_S
 from pykbroker.client.acls import create_acls
+from pykbroker.client.cluster import Cluster
+from pykbroker.client.delegation_tokens import create_token, describe_tokens
 from pykbroker.client.from_properties import cluster_of
 from pykbroker.client.scram_users import set_scram_password
 from pykbroker.security.acls.entry import AccessControlEntry
@@ -30,12 +38,14 @@ from pykbroker.spark import (
     replay,
 )
 from pykbroker.spark.errors import NotAllowed, PipelineError
+from spark_compat.session import connector_jars
 from spark_compat.streams import read_batch, write_batch
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 RECORDS = 1000
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,11 +116,55 @@ def test_a_topic_is_archived_replayed_mirrored_and_audited(
     assert values(spark, secured, f"copy-{filled}") == values(spark, secured, filled)
 
 
+def test_sparks_connector_logs_in_with_a_delegation_token(spark: SparkSession, secured: Secured, filled: str) -> None:
+    """As users of notebooks have it: the token is made by `pykbroker tokens`, and no password is given to Spark."""
+    token = trio.run(partial(with_cluster, secured, partial(create_token, renewers=())))
+    options = {
+        **secured.spark_options,
+        "kafka.sasl.jaas.config": scram_line(token.token_id, b64encode(token.hmac).decode(), "tokenauth=true"),
+    }
+    read = read_batch(spark, secured.bootstrap, filled, **options).select("value").collect()
+    assert len(read) == RECORDS
+    write_batch(spark.createDataFrame([(b"more",)], "value binary"), secured.bootstrap, filled, **options)
+    assert len(values(spark, secured, filled)) == RECORDS + 1
+
+
+def test_spark_obtains_tokens_by_itself(spark: SparkSession, secured: Secured, filled: str, tmp_path: Path) -> None:
+    """Spark has one for a session, and for all that this session does; so it is one of its own."""
+    app = secured.source().properties
+    clusters = {
+        "auth.bootstrap.servers": secured.bootstrap,
+        "security.protocol": "SASL_SSL",
+        "ssl.truststore.type": "PKCS12",
+        "ssl.truststore.location": str(secured.directory / "truststore.p12"),
+        "ssl.truststore.password": (secured.directory / "store-password").read_text(),
+        "kafka.sasl.mechanism": app["sasl.mechanism"],
+        "kafka.sasl.jaas.config": app["sasl.jaas.config"],
+    }
+    told = json.dumps({"topic": filled, "work": str(tmp_path), "jars": connector_jars(spark), "clusters": clusters})
+    command = [sys.executable, "-m", "spark_compat.token_program"]
+    done = subprocess.run(command, input=told, capture_output=True, text=True, timeout=DEADLINE_S, check=False)
+    assert done.returncode == 0, done.stderr[-5000:]
+    assert json.loads(done.stdout.splitlines()[-1]) == {"tokens": 1, "records": RECORDS}
+    tokens = trio.run(partial(with_cluster, secured, describe_tokens))
+    assert any(token.owner == ("User", "app") for token in tokens)
+
+
+async def with_cluster(secured: Secured, question: Callable[[Cluster], Awaitable[T]]) -> T:
+    properties = client_configuration(secured.directory, "java.properties")
+    async with cluster_of(secured.bootstrap, properties, client_id="test") as cluster:
+        return await question(cluster)
+
+
+def scram_line(user: str, password: str, *options: str) -> str:
+    module = "org.apache.kafka.common.security.scram.ScramLoginModule"
+    return " ".join((f'{module} required username="{user}" password="{password}"', *options)) + ";"
+
+
 def test_a_wrong_password_is_one_line_that_does_not_tell_it(
     spark: SparkSession, secured: Secured, tmp_path: Path
 ) -> None:
-    line = 'org.apache.kafka.common.security.scram.ScramLoginModule required username="app" password="hunter2";'
-    source = secured.source(**{"sasl.jaas.config": line})
+    source = secured.source(**{"sasl.jaas.config": scram_line("app", "hunter2")})
     with pytest.raises(PipelineError) as refused:
         archive(ArchiveOptions(source, str(tmp_path / "archive"), topics=("any",)), spark=spark)
     assert "invalid credentials with SASL mechanism SCRAM-SHA-512" in str(refused.value)
@@ -146,5 +200,4 @@ def new_user(secured: Secured, name: str, topic: str, *operations: Operation) ->
             await set_scram_password(cluster, name, "SCRAM-SHA-512", "password", 4096)
 
     trio.run(make)
-    module = "org.apache.kafka.common.security.scram.ScramLoginModule"
-    return secured.source(**{"sasl.jaas.config": f'{module} required username="{name}" password="password";'})
+    return secured.source(**{"sasl.jaas.config": scram_line(name, "password")})
