@@ -72,6 +72,7 @@ def command(
         try:
             secure = None if secure_dir is None else _open_secure(secure_dir)
             config = load_config(properties if secure is None else secure.properties, key_values(overrides), directory)
+            _check_addresses(config)
         except ConfigurationError as error:
             raise CommandFailed(one_line(error)) from None
         _serve(config, secure)
@@ -87,9 +88,8 @@ def load_config(properties: Path | None, overrides: Mapping[str, str], directory
         config = BrokerConfig.load(properties, values | {"log.dirs": DEFAULT_DATA_DIRECTORY})
     if any(uses_sasl(each) for each in config.listeners.security_protocols):
         from pykbroker.security.sasl.node_settings import check_sasl
-        from pykbroker.security.sasl.oauthbearer.allowed_urls import VARIABLE, allowed_urls
 
-        check_sasl(config, allowed_urls(os.environ.get(VARIABLE, "")))
+        check_sasl(config)
     if config.unknown_keys:
         _log.warning(
             "these settings are unknown, and ignored; check their spelling: %s", ", ".join(config.unknown_keys)
@@ -97,6 +97,15 @@ def load_config(properties: Path | None, overrides: Mapping[str, str], directory
     if config.without_effect:
         _log.warning("these settings have no effect in pykbroker: %s", ", ".join(config.without_effect))
     return config
+
+
+def _check_addresses(config: BrokerConfig) -> None:
+    """Raises ConfigurationError where the node would ask for keys or tokens at an address that is not allowed."""
+    if any(uses_sasl(each) for each in config.listeners.security_protocols):
+        from pykbroker.security.sasl.node_settings import check_sasl
+        from pykbroker.security.sasl.oauthbearer.allowed_urls import VARIABLE, allowed_urls
+
+        check_sasl(config, allowed_urls(os.environ.get(VARIABLE, "")))
 
 
 def key_values(overrides: tuple[str, ...]) -> dict[str, str]:

@@ -55,10 +55,10 @@ class SaslSettings:
     failure_delay_ms: int
 
 
-def check_sasl(config: BrokerConfig, allowed: frozenset[str] = frozenset()) -> None:
+def check_sasl(config: BrokerConfig, allowed: frozenset[str] | None = None) -> None:
     """Raises ConfigurationError where a SASL listener, or the way to other nodes, is not configured as it must be.
 
-    allowed: the addresses that may be asked for keys and tokens (`oauthbearer.allowed_urls`).
+    allowed: the addresses that may be asked for keys and tokens (`oauthbearer.allowed_urls`); None where nobody asks.
     """
     listeners = config.listeners
     for listener in listeners.all:
@@ -69,7 +69,7 @@ def check_sasl(config: BrokerConfig, allowed: frozenset[str] = frozenset()) -> N
 
 
 def sasl_settings(config: BrokerConfig, listener: str, allowed: frozenset[str] | None = None) -> SaslSettings:
-    """Return what the listener offers. Raises ConfigurationError. allowed: as of `check_sasl`, None behind it."""
+    """Return what the listener offers. Raises ConfigurationError. allowed: as of `check_sasl`."""
     enabled = config.listener_list(listener, ENABLED)
     if not enabled:
         raise InvalidValue(ENABLED, "", f"at least one mechanism for the listener {listener}")

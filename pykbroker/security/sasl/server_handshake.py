@@ -260,7 +260,8 @@ class SaslHandshake:
         if not lifetimes:
             self._session_ends_ms = None
             return 0
-        self._session_ends_ms = now_ms + min(lifetimes)
+        # A credential that is taken though it has expired is good for no request.
+        self._session_ends_ms = now_ms + (min(lifetimes) or -1)
         return min(lifetimes)
 
     @property

@@ -72,7 +72,7 @@ def login(given: GivenKeys, handler: tuple[str, str | None], allowed: frozenset[
     """The way to tokens; None where neither options nor an address say one. Raises ConfigurationError.
 
     handler: the name of `sasl.login.callback.handler.class` and its value. allowed: the addresses that may be asked,
-    None where that was checked before.
+    None where nobody asks.
     """
     is_fetching = _is_fetching(handler)
     if given.is_given(TOKEN_URL) and is_fetching is False:

@@ -59,7 +59,7 @@ def token_rules(
     """The rules of one listener. Raises ConfigurationError.
 
     handler: the name of `sasl.server.callback.handler.class` and its value. allowed: the addresses that may be asked,
-    None where that was checked before.
+    None where nobody asks.
     """
     url = given.text(JWKS_URL)
     wanted = _wanted_by_handler(handler) or ("signatures" if url else "") or given.one_of(_VALIDATOR, _VALIDATORS)
