@@ -12,7 +12,7 @@ from compat_tests.brokers import BrokerProcess
 from compat_tests.certificates import Authority
 from compat_tests.key_stores import write_pem, write_pem_trust
 from compat_tests.ports import take_ports
-from compat_tests.sasl.secured import SCRAM_MODULE
+from compat_tests.sasl.modules import SCRAM_MODULE
 
 USER, PASSWORD = "alice", "alice-secret"
 _CLIENTS = 8

@@ -16,7 +16,7 @@ from compat_tests.brokers import BrokerProcess, Pykbroker, pykbroker_command
 from compat_tests.conftest import assert_all_went_well, watch_log
 from compat_tests.waiting import until
 
-from .secured import PLAIN_MODULE, SCRAM_MODULE
+from .modules import PLAIN_MODULE, SCRAM_MODULE
 
 NODE = f'{PLAIN_MODULE} required username="node" password="node-secret" user_node="node-secret";'
 SCRAM = f'{SCRAM_MODULE} required username="broker" password="broker-secret";'

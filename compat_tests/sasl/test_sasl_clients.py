@@ -20,7 +20,8 @@ from kafka.errors import KafkaError
 from compat_tests.answers import TestAnswers
 from compat_tests.apache_kafka.tools import Tool, run_tool
 
-from .secured import PASSWORDS, PLAIN_MODULE, SCRAM_MODULE, Secured
+from .modules import PLAIN_MODULE, SCRAM_MODULE
+from .secured import PASSWORDS, Secured
 
 MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 LOG_INS = {

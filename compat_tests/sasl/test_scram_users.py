@@ -22,7 +22,8 @@ from pykbroker.protocol.messages.scram_credentials import (
     UserName,
 )
 
-from .secured import PASSWORDS, SCRAM_MODULE, Secured
+from .modules import SCRAM_MODULE
+from .secured import PASSWORDS, Secured
 
 SHA_256, SHA_512 = 1, 2
 

@@ -11,6 +11,7 @@ import pytest
 
 from compat_tests.apache_kafka.jars import class_path
 from compat_tests.apache_kafka.tools import JVM_OPTIONS, LOGGING, find_java
+from compat_tests.sasl.modules import PLAIN_MODULE, SCRAM_MODULE
 from compat_tests.waiting import DEADLINE_S
 
 from .reasons import SERVED, reason_in
@@ -92,10 +93,13 @@ class JavaClients:
 
 
 def java_options(connection: Connection) -> dict[str, str]:
-    options = {"bootstrap.servers": connection.bootstrap}
+    options = {"bootstrap.servers": connection.bootstrap, "security.protocol": connection.protocol}
     if connection.trust:
-        options |= {"security.protocol": "SSL", "ssl.truststore.type": "PEM"}
-        options |= {"ssl.truststore.location": str(connection.trust)}
+        options |= {"ssl.truststore.type": "PEM", "ssl.truststore.location": str(connection.trust)}
+    if user := connection.user:
+        module = PLAIN_MODULE if user.mechanism == "PLAIN" else SCRAM_MODULE
+        options["sasl.mechanism"] = user.mechanism
+        options["sasl.jaas.config"] = f'{module} required username="{user.name}" password="{user.password}";'
     if connection.certificate:
         options |= {"ssl.keystore.type": "PEM", "ssl.keystore.location": str(connection.certificate)}
     if connection.version:

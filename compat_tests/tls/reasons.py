@@ -17,6 +17,8 @@ CLOSED = "the broker closes the connection"
 NO_BROKER = "no broker is left"
 NO_ANSWER = "no answer in time"
 
+WRONG_CREDENTIALS = "the broker refuses the user or the password"
+
 _CERTIFICATE_ALERTS = (
     "bad_certificate",
     "unsupported_certificate",
@@ -32,6 +34,7 @@ certificate came by TLS 1.2.
 """
 
 _PATTERNS = (
+    (WRONG_CREDENTIALS, r"Authentication failed(:| during) .*(credentials|username)"),
     (OTHER_HOST, r"IP address mismatch|Hostname mismatch|No subject alternative names matching"),
     (BROKER_EXPIRED, r"certificate has expired|validity check failed"),
     (UNKNOWN_AUTHORITY, r"unable to get local issuer certificate|self.signed certificate|PKIX path building failed"),

@@ -39,11 +39,20 @@ _ATTEMPT_MS = 300
 
 
 @dataclass(frozen=True, slots=True)
+class User:
+    """Who a client says to be, by which mechanism of SASL."""
+
+    mechanism: str
+    name: str
+    password: str
+
+
+@dataclass(frozen=True, slots=True)
 class Connection:
     """What a client is told of a broker.
 
     trust: the authorities, and None for a plaintext client. certificate: its own. version: the only one that it speaks.
-    patience_s: of a client that tries again and again without saying why.
+    user: of a listener with SASL. patience_s: of a client that tries again and again without saying why.
     """
 
     bootstrap: str
@@ -51,6 +60,11 @@ class Connection:
     certificate: Path | None = None
     version: str | None = None
     patience_s: float = DEADLINE_S
+    user: User | None = None
+
+    @property
+    def protocol(self) -> str:
+        return ("SASL_" if self.user else "") + ("SSL" if self.trust else "PLAINTEXT")
 
 
 class TlsClient(Protocol):
@@ -162,9 +176,11 @@ CLIENTS: dict[str, TlsClient] = {
 
 
 def librdkafka_options(connection: Connection) -> dict[str, Any]:
-    options = {"bootstrap.servers": connection.bootstrap}
+    options = {"bootstrap.servers": connection.bootstrap, "security.protocol": connection.protocol}
     if connection.trust:
-        options |= {"security.protocol": "ssl", "ssl.ca.location": str(connection.trust)}
+        options["ssl.ca.location"] = str(connection.trust)
+    if user := connection.user:
+        options |= {"sasl.mechanism": user.mechanism, "sasl.username": user.name, "sasl.password": user.password}
     if connection.certificate:
         file = str(connection.certificate)
         options |= {"ssl.certificate.location": file, "ssl.key.location": file}
@@ -173,14 +189,17 @@ def librdkafka_options(connection: Connection) -> dict[str, Any]:
 
 def python_options(connection: Connection) -> dict[str, Any]:
     """Of kafka-python and aiokafka, which have the same names."""
-    options: dict[str, Any] = {"bootstrap_servers": connection.bootstrap}
+    options: dict[str, Any] = {"bootstrap_servers": connection.bootstrap, "security_protocol": connection.protocol}
     if connection.trust:
         context = ssl.create_default_context(cafile=connection.trust)
         if connection.certificate:
             context.load_cert_chain(connection.certificate)
         if connection.version:
             context.minimum_version = context.maximum_version = _VERSIONS[connection.version]
-        options |= {"security_protocol": "SSL", "ssl_context": context}
+        options["ssl_context"] = context
+    if user := connection.user:
+        options["sasl_mechanism"] = user.mechanism
+        options |= {"sasl_plain_username": user.name, "sasl_plain_password": user.password}
     return options
 
 
