@@ -38,6 +38,8 @@ GROUPS = {
     "compat_tests/tls/": "tls",
     "compat_tests/acls/test_matrix.py": "matrix",
     "compat_tests/acls/test_mixed_cluster.py": MIXED_CLUSTERS,
+    "compat_tests/tokens/test_tokens_taken_over.py": MIXED_CLUSTERS,
+    "compat_tests/tokens/": "tokens",
     "compat_tests/test_container_image.py": "image",
     "compat_tests/test_standard_library.py": "library",
     "spark_compat/test_archive": PIPELINES,

@@ -30,7 +30,7 @@ from pykbroker.protocol.messages.topics import CreatableTopic, CreateTopicsReque
 from pykbroker.protocol.messages.voters import UpdateRaftVoterRequest
 from pykbroker.server.quorum.forwarding import enclose
 
-from . import cluster_questions, topic_questions
+from . import cluster_questions, token_questions, topic_questions
 from .cluster_questions import NO_BROKER
 from .scene import MISSING, Catalogue, Scene
 
@@ -60,10 +60,18 @@ _ON_BROKERS_TOO = {
     "describe ACLs",
     "create ACLs",
     "delete ACLs",
+    "create a token",
+    "create a token for another",
+    "renew a token",
+    "expire a token",
 }
 catalogue.questions += [
     each
-    for each in (*topic_questions.catalogue.questions, *cluster_questions.catalogue.questions)
+    for each in (
+        *topic_questions.catalogue.questions,
+        *cluster_questions.catalogue.questions,
+        *token_questions.catalogue.questions,
+    )
     if each.name in _ON_BROKERS_TOO
 ]
 

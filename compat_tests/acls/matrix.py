@@ -20,6 +20,12 @@ from compat_tests.waiting import until
 from compat_tests.wire import Closed, Silent, Wire
 from pykbroker.protocol.messages.acls import AclCreation, CreateAclsRequest, DescribeAclsRequest
 from pykbroker.protocol.messages.consumer_groups import ConsumerGroupHeartbeatRequest
+from pykbroker.protocol.messages.delegation_tokens import (
+    CreatableRenewers,
+    CreateDelegationTokenRequest,
+    DescribeDelegationTokenRequest,
+    RenewDelegationTokenRequest,
+)
 from pykbroker.protocol.messages.group_offsets import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
@@ -40,6 +46,7 @@ from .scene import (
     GROUP,
     MISSING,
     MISSING_GROUP,
+    OWNER,
     TOPIC,
     TRANSACTIONAL_ID,
     VICTIM,
@@ -49,26 +56,42 @@ from .scene import (
 )
 from .users import ADMIN, ANONYMOUS, Listeners, log_in
 
-TYPES = (ResourceType.TOPIC, ResourceType.GROUP, ResourceType.CLUSTER, ResourceType.TRANSACTIONAL_ID)
+TYPES = (
+    ResourceType.TOPIC,
+    ResourceType.GROUP,
+    ResourceType.CLUSTER,
+    ResourceType.TRANSACTIONAL_ID,
+    ResourceType.DELEGATION_TOKEN,
+    ResourceType.USER,
+)
 NAMES = {
     ResourceType.TOPIC: (TOPIC, VICTIM, MISSING),
     ResourceType.GROUP: (GROUP, MISSING_GROUP, CONSUMER_GROUP),
     ResourceType.CLUSTER: (CLUSTER_NAME,),
     ResourceType.TRANSACTIONAL_ID: (TRANSACTIONAL_ID, MISSING),
+    ResourceType.USER: (f"User:{OWNER}",),
 }
-OF_TRANSACTIONAL_IDS = (Operation.DESCRIBE, Operation.WRITE)
+OTHER_OPERATIONS = {
+    ResourceType.TRANSACTIONAL_ID: (Operation.DESCRIBE, Operation.WRITE),
+    ResourceType.DELEGATION_TOKEN: (Operation.DESCRIBE,),
+    ResourceType.USER: (Operation.CREATE_TOKENS, Operation.DESCRIBE_TOKENS),
+}
+"""Of the types for which no answer lists them."""
 PROPERTIES = {
+    "delegation.token.secret.key": "secret",
     "offsets.topic.num.partitions": "1",
     "transaction.state.log.num.partitions": "1",
     "group.consumer.max.session.timeout.ms": "1800000",
     "group.consumer.session.timeout.ms": "1800000",
 }
 _ONLY_PREFIX = "matrix-"
+RENEWER = "prefixed"
+OWNER_MISMATCH = 63
 
 
 def _operations(kind: ResourceType) -> list[Operation]:
-    if kind == ResourceType.TRANSACTIONAL_ID:
-        return list(OF_TRANSACTIONAL_IDS)
+    if kind in OTHER_OPERATIONS:
+        return list(OTHER_OPERATIONS[kind])
     return [each for each in Operation if SUPPORTED_OPERATIONS[kind] >> each & 1]
 
 
@@ -87,17 +110,17 @@ USERS = (
 )
 
 
-def entries() -> Iterator[AclCreation]:
+def entries(token_id: str) -> Iterator[AclCreation]:
+    """All of them. token_id: of the token that is there."""
     for user, (kind, operation) in SINGLE.items():
-        yield from _named(user, operation, kind)
+        yield from _named(user, operation, kind, token_id)
     for kind in TYPES:
         for each in OPERATIONS:
-            yield from _named(f"allow-{each.name}", each, kind)
-            yield from _named(f"deny-{each.name}", each, kind, Permission.DENY)
+            yield from _named(f"allow-{each.name}", each, kind, token_id)
+            yield from _named(f"deny-{each.name}", each, kind, token_id, Permission.DENY)
             yield _entry(f"deny-{each.name}", Operation.ALL, kind, _wildcard(kind))
-        yield from _named("literal", Operation.ALL, kind)
-        prefix = CLUSTER_NAME if kind == ResourceType.CLUSTER else _ONLY_PREFIX
-        yield _entry("prefixed", Operation.ALL, kind, prefix, PatternType.PREFIXED)
+        yield from _named("literal", Operation.ALL, kind, token_id)
+        yield _entry("prefixed", Operation.ALL, kind, _prefix(kind, token_id), PatternType.PREFIXED)
         yield _entry("wildcard", Operation.ALL, kind, _wildcard(kind))
         if kind != ResourceType.CLUSTER:
             yield _entry("other", Operation.ALL, kind, "matrix")
@@ -107,10 +130,22 @@ def _wildcard(kind: ResourceType) -> str:
     return CLUSTER_NAME if kind == ResourceType.CLUSTER else WILDCARD
 
 
+def _prefix(kind: ResourceType, token_id: str) -> str:
+    match kind:
+        case ResourceType.CLUSTER:
+            return CLUSTER_NAME
+        case ResourceType.DELEGATION_TOKEN:
+            return token_id[:10]
+        case ResourceType.USER:
+            return f"User:{_ONLY_PREFIX}"
+        case _:
+            return _ONLY_PREFIX
+
+
 def _named(
-    user: str, operation: Operation, kind: ResourceType, permission: Permission = Permission.ALLOW
+    user: str, operation: Operation, kind: ResourceType, token_id: str, permission: Permission = Permission.ALLOW
 ) -> Iterator[AclCreation]:
-    for name in NAMES[kind]:
+    for name in NAMES.get(kind, (token_id,)):
         yield _entry(user, operation, kind, name, permission=permission)
     if kind == ResourceType.TOPIC:
         yield _entry(user, operation, kind, AUTO, PatternType.PREFIXED, permission)
@@ -150,7 +185,7 @@ class Matrix:
             wire.__exit__(None, None, None)
 
     def set_up(self) -> None:
-        creations = list(entries())
+        creations = list(entries(self._create_token()))
         answer = self._ask(ADMIN, CreateAclsRequest(creations=creations), 3)
         assert not any(each.error_code for each in answer.results), answer
         wanted = {tuple(vars_of(each)) for each in creations}
@@ -182,6 +217,23 @@ class Matrix:
             topic_partitions=[],
         )
         until(lambda: not self._ask(ADMIN, join, 1).error_code, "a member has joined")
+
+    def _create_token(self) -> str:
+        """The super user makes it for another, and one of the users may renew it."""
+        request = CreateDelegationTokenRequest(
+            owner_principal_type="User",
+            owner_principal_name=OWNER,
+            renewers=[CreatableRenewers(principal_type="User", principal_name=RENEWER)],
+            max_lifetime_ms=-1,
+        )
+        created = self._ask(ADMIN, request, 3)
+        assert not created.error_code, created
+        self._scene.token_hmac = bytes(created.hmac)
+        described = DescribeDelegationTokenRequest(owners=None)
+        until(lambda: len(self._ask(ADMIN, described, 3).tokens) == 1, "the broker knows the token")
+        renewal = RenewDelegationTokenRequest(hmac=self._scene.token_hmac, renew_period_ms=-1)
+        until(lambda: self._ask(ADMIN, renewal, 2).error_code == OWNER_MISMATCH, "the controller knows the token")
+        return str(created.token_id)
 
     def _entries(self) -> int:
         everything = DescribeAclsRequest(

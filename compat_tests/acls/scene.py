@@ -12,6 +12,7 @@ from pykbroker.protocol.schema import Message
 TOPIC, VICTIM, MISSING, AUTO = "matrix-topic", "matrix-victim", "matrix-missing", "matrix-auto-"
 GROUP, MISSING_GROUP, CONSUMER_GROUP = "matrix-group", "matrix-no-group", "matrix-consumers"
 TRANSACTIONAL_ID = "matrix-transactions"
+OWNER = "matrix-owner"
 
 NOT_COMPARED = {
     "base_offset",
@@ -40,8 +41,16 @@ NOT_COMPARED = {
     "leader",
     "end_offset",
     "epoch",
+    "token_id",
+    "hmac",
+    "issue_timestamp",
+    "issue_timestamp_ms",
+    "expiry_timestamp",
+    "expiry_timestamp_ms",
+    "max_timestamp",
+    "max_timestamp_ms",
 }
-"""How far logs are, where they lie, and who the leader is."""
+"""How far logs are, where they lie, who the leader is, and what tokens are like."""
 
 
 @dataclass(slots=True)
@@ -51,6 +60,8 @@ class Scene:
     topic_id: bytes
     victim_id: bytes
     auto: str = ""
+    token_hmac: bytes = b""
+    """Of the token that is there from the beginning."""
 
 
 Ask = Callable[[Scene], Message]

@@ -18,6 +18,7 @@ from . import (
     controller_questions,
     group_questions,
     last_questions,
+    token_questions,
     topic_questions,
     transaction_questions,
 )
@@ -29,6 +30,7 @@ CATALOGUES = {
     "groups": group_questions.catalogue,
     "transactions": transaction_questions.catalogue,
     "cluster": cluster_questions.catalogue,
+    "tokens": token_questions.catalogue,
     "controllers": controller_questions.catalogue,
     "last": last_questions.catalogue,
 }

@@ -33,6 +33,7 @@ class Tool(StrEnum):
     CONSOLE_PRODUCER = "org.apache.kafka.tools.ConsoleProducer"
     CONSUMER_GROUPS = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
     CONSUMER_PERFORMANCE = "org.apache.kafka.tools.ConsumerPerformance"
+    DELEGATION_TOKENS = "org.apache.kafka.tools.DelegationTokenCommand"
     DELETE_RECORDS = "org.apache.kafka.tools.DeleteRecordsCommand"
     DUMP_LOG_SEGMENTS = "org.apache.kafka.tools.DumpLogSegments"
     FEATURES = "org.apache.kafka.tools.FeatureCommand"

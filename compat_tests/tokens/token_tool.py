@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 import re
-import subprocess
 from base64 import b64decode
 from pathlib import Path
 
 from compat_tests.acls.users import password
-from compat_tests.apache_kafka.jars import class_path
-from compat_tests.apache_kafka.java import find_java
-from compat_tests.apache_kafka.tools import JVM_OPTIONS, LOGGING, Output, Tool, run_tool
-from compat_tests.waiting import DEADLINE_S
+from compat_tests.apache_kafka.tools import Output, Tool, run_tool
 
 from .token_broker import PLAIN_MODULE, SCRAM_MODULE, Token, TokenBroker
 
-_CLASS = "org.apache.kafka.tools.DelegationTokenCommand"
 _DATE = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d")
 
 
@@ -45,14 +40,12 @@ class TokenTools:
         return path
 
     def tokens(self, user: str, *arguments: str) -> Output:
-        """Run `kafka-delegation-tokens.sh` in a JVM of its own."""
+        """Run `kafka-delegation-tokens.sh`."""
         return self.tokens_with(self.properties(user), *arguments)
 
     def tokens_with(self, properties: Path, *arguments: str) -> Output:
         options = ("--bootstrap-server", self._bootstrap, "--command-config", str(properties), *arguments)
-        command = [find_java(), *JVM_OPTIONS, LOGGING, "-cp", class_path(), _CLASS, *options]
-        done = subprocess.run(command, capture_output=True, timeout=DEADLINE_S, check=False)
-        return Output(done.returncode, done.stdout, done.stderr.decode(errors="replace"))
+        return run_tool(Tool.DELEGATION_TOKENS, *options, allowed=(0, 1))
 
     def topics(self, properties: Path) -> Output:
         """Run `kafka-topics.sh --list`."""

@@ -7,14 +7,17 @@ owners are named, a token counts as theirs if they are any of the three.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
+from pykbroker.long_work import LongWork, portions
 from pykbroker.metadata.delegation_tokens import type_and_name
 from pykbroker.protocol.encoded_array import EncodedArray
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages.delegation_tokens import (
     DescribedDelegationToken,
     DescribedDelegationTokenRenewer,
+    DescribeDelegationTokenOwner,
     DescribeDelegationTokenRequest,
     DescribeDelegationTokenResponse,
 )
@@ -50,11 +53,9 @@ async def describe_delegation_token(
     secret = token_secret(context.node.config)
     if secret is None:
         return DescribeDelegationTokenResponse(error_code=ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED)
-    owners = None
-    if request.owners is not None:
-        owners = frozenset(f"{each.principal_type}:{each.principal_name}" for each in request.owners)
-        if not owners:
-            return DescribeDelegationTokenResponse()
+    owners = None if request.owners is None else await context.turn.through(_principals(request.owners))
+    if owners is not None and not owners:
+        return DescribeDelegationTokenResponse()
     version = context.header.api_version
     rows = EncodedArray(DescribeDelegationTokenResponse, version)
     for token in context.node.image.view().delegation_tokens.values():
@@ -66,6 +67,14 @@ async def describe_delegation_token(
             steps += _STEPS_OF_ROW + len(token.renewers)
         await context.turn.took(steps)
     return DescribeDelegationTokenResponse(tokens=rows.finish().of(DescribedDelegationToken))
+
+
+def _principals(owners: Sequence[DescribeDelegationTokenOwner]) -> LongWork[set[str]]:
+    principals: set[str] = set()
+    for portion in portions(owners):
+        principals.update(f"{each.principal_type}:{each.principal_name}" for each in portion)
+        yield len(portion) // 2
+    return principals
 
 
 def _may_see(context: RequestContext[ClusterNode], token: DelegationToken) -> bool:
