@@ -10,7 +10,7 @@ import pytest
 
 from compat_tests.answers import TestAnswers
 from compat_tests.apache_kafka.tools import Tool, run_tool
-from compat_tests.brokers import Broker
+from compat_tests.brokers import Bootstrap, Broker
 from compat_tests.conftest import FreshBroker
 from compat_tests.waiting import DEADLINE_S, until
 
@@ -90,7 +90,7 @@ class Commands:
         return _shown(run_ours(self._broker, f"{self._command} {line}"))
 
 
-def run_ours(broker: Broker, line: str, stdin: str = "") -> str:
+def run_ours(broker: Bootstrap, line: str, stdin: str = "") -> str:
     """What the command prints; it has to succeed."""
     name, *flags = line.split()
     command = [sys.executable, "-m", "pykbroker", name, "--bootstrap-server", broker.bootstrap, *flags]
