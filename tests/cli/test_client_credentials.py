@@ -9,7 +9,10 @@ import pytest
 
 from pykbroker.client.from_properties import read_credentials
 from pykbroker.config.keys import ConfigurationError
+from pykbroker.security.sasl.oauthbearer.client_first import ClientFirst
+from pykbroker.security.sasl.oauthbearer.compact_token import read_token
 from tests.cli.conftest import Outcome
+from tests.security.sasl.tokens import unsecured
 
 SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule"
 LINE = f'{SCRAM} required username="alice" password="hunter2";'
@@ -38,6 +41,49 @@ def test_the_user_is_read() -> None:
 def test_what_is_wrong_is_said_in_one_line_without_a_secret(properties: dict[str, str], reason: str) -> None:
     with pytest.raises(ConfigurationError) as refused:
         read_credentials(properties)
+    assert reason in str(refused.value)
+    assert "hunter2" not in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+BEARER = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required"
+URL = "sasl.oauthbearer.token.endpoint.url"
+
+
+def test_a_token_is_made_from_the_line() -> None:
+    line = f'{BEARER} unsecuredLoginStringClaim_sub="alice" unsecuredLoginExtension_traceId="7";'
+    credentials = read_credentials({"sasl.mechanism": "OAUTHBEARER", "sasl.jaas.config": line})
+    message = ClientFirst.read(credentials.new_exchange().step(b""))
+    assert read_token(message.token).claims["sub"] == "alice"
+    assert message.extensions == {"traceId": "7"}
+
+
+def test_a_token_is_read_from_a_file_that_is_allowed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "token"
+    path.write_text(unsecured())
+    properties = {"sasl.mechanism": "OAUTHBEARER", "sasl.jaas.config": f"{BEARER};", URL: f"file://{path}"}
+    with pytest.raises(ConfigurationError, match=f"{URL}: it must be allowed"):
+        read_credentials(properties)
+    monkeypatch.setenv("KAFKA_OPTS", f"-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls=file://{path}")
+    exchange = read_credentials(properties).new_exchange()
+    assert ClientFirst.read(exchange.step(b"")).token == unsecured()
+
+
+@pytest.mark.parametrize(
+    ("properties", "reason"),
+    [
+        ({}, "says nothing of a token"),
+        ({"sasl.login.callback.handler.class": "org.example.Handler"}, "org.example.Handler"),
+        ({"sasl.oauthbearer.assertion.file": "/hunter2"}, "sasl.oauthbearer.assertion.file: tokens by assertions"),
+        ({URL: "http://localhost/token"}, "http hides nothing"),
+        ({URL: "https://localhost/token"}, "must be allowed"),
+        ({URL: "file:///token", "sasl.oauthbearer.sub.claim.name": " "}, "must be allowed"),
+        ({"sasl.jaas.config": LINE}, "the login module of OAUTHBEARER is"),
+    ],
+)
+def test_what_is_wrong_of_a_token_is_said_in_one_line(properties: dict[str, str], reason: str) -> None:
+    with pytest.raises(ConfigurationError) as refused:
+        read_credentials({"sasl.mechanism": "OAUTHBEARER", "sasl.jaas.config": f"{BEARER};"} | properties)
     assert reason in str(refused.value)
     assert "hunter2" not in str(refused.value)
     assert "\n" not in str(refused.value)

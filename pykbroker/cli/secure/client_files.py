@@ -36,7 +36,7 @@ def client_files(users: dict[str, User], authority: Path, bootstrap: str) -> dic
     librdkafka = {
         "bootstrap.servers": bootstrap,
         "security.protocol": "SASL_SSL",
-        "sasl.mechanism": PLAIN,  # under TLS; librdkafka 2.0.2, of today's kcat in distributions, fails in SCRAM
+        "sasl.mechanism": PLAIN,  # under TLS; librdkafka before 2.8 repeats a wrong nonce in SCRAM
         "sasl.username": app.name,
         "sasl.password": app.password,
         "ssl.ca.location": str(authority),

@@ -7,7 +7,7 @@ are fetched by `pykbroker.client.oauth_tokens`.
 from __future__ import annotations
 
 import secrets
-from typing import ClassVar, Final, Protocol
+from typing import Final, Protocol
 
 from pykbroker.config.keys import InvalidValue
 
@@ -45,10 +45,9 @@ class Credentials(Protocol):
 class ClientCredentials:
     """One user's name and password for one mechanism. extensions: of SCRAM."""
 
-    is_blocking: ClassVar[bool] = False
-
     def __init__(self, mechanism: str, name: str, password: str, extensions: dict[str, str] | None = None) -> None:
         self.mechanism = mechanism
+        self.is_blocking = False
         self._name = name
         self._password = password
         self._scram = ScramPassword(name, password)

@@ -147,9 +147,10 @@ class Node:
                     await nursery.start(node.broker_watch.run)
                 for quotas in parts.connection_quotas:
                     nursery.start_soon(quotas.run)
-                async with _until(self._stopping.wait):
-                    for refresh in parts.key_refreshes:  # no listener serves without keys for its tokens
-                        await nursery.start(refresh.run)
+                if parts.key_refreshes:  # no listener serves without keys for its tokens
+                    async with _until(self._stopping.wait):
+                        for refresh in parts.key_refreshes:
+                            await nursery.start(refresh.run)
                 early, late = self._by_start(parts.controller_listeners)
                 for listener in early:  # without them a quorum of several finds no leader
                     serving.start_soon(listener.serve)

@@ -16,8 +16,8 @@ from .compact_token import MAX_TOKEN_CHARS
 
 SEPARATOR: Final = "\x01"
 AUTH: Final = "auth"
-MAX_MESSAGE_BYTES: Final = 2 * MAX_TOKEN_CHARS
-"""Room for the longest token, and as much for extensions."""
+MAX_MESSAGE_BYTES: Final = MAX_TOKEN_CHARS + 16_384
+"""Room for the longest token, and for extensions."""
 
 _KEY: Final = r"[A-Za-z]+"
 _VALUE: Final = r"[\x21-\x7e \t\r\n]+"
