@@ -61,12 +61,7 @@ def command(
     broker_logger: str | None,
     client_metrics: str | None,
     group: str | None,
-    user: str | None,
-    user_defaults: bool,
-    client: str | None,
-    client_defaults: bool,
-    ip: str | None,
-    ip_defaults: bool,
+    clients: ClientEntityFlags,
     all_: bool,
     add_config: str | None,
     add_config_file: Path | None,
@@ -81,14 +76,6 @@ def command(
         "client-metrics": client_metrics,
         "groups": group,
     }
-    clients = ClientEntityFlags(
-        user=user,
-        user_defaults=user_defaults,
-        client=client,
-        client_defaults=client_defaults,
-        ip=ip,
-        ip_defaults=ip_defaults,
-    )
     options = ConfigOptions(
         bootstrap_server=bootstrap_server,
         command_config=command_config,

@@ -37,12 +37,7 @@ def command(
     command_config: Path | None,
     describe: bool,
     alter: bool,
-    user: str | None,
-    user_defaults: bool,
-    client: str | None,
-    client_defaults: bool,
-    ip: str | None,
-    ip_defaults: bool,
+    clients: ClientEntityFlags,
     add_config: str | None,
     delete_config: str | None,
 ) -> None:
@@ -51,17 +46,9 @@ def command(
     Of users and clients: producer_byte_rate, consumer_byte_rate, request_percentage, controller_mutation_rate; of
     addresses: connection_creation_rate.
     """
-    flags = ClientEntityFlags(
-        user=user,
-        user_defaults=user_defaults,
-        client=client,
-        client_defaults=client_defaults,
-        ip=ip,
-        ip_defaults=ip_defaults,
-    )
     changes = ConfigChanges(add_config=add_config, add_config_file=None, delete_config=delete_config)
     changes.check(describe=describe, alter=alter)
-    named = flags.named
+    named = clients.named
     entity = entity_of([QUOTA_TYPES[type_] for type_, _ in named], [name for _, name in named])
     change = None
     if alter:
