@@ -11,13 +11,14 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 import trio
 from cryptography.hazmat.primitives.serialization import Encoding
 
 from compat_tests.authorization_server import AuthorizationServer, running
-from compat_tests.certificates import Authority
+from compat_tests.certificates import OTHER_HOSTS, Authority, Credential
 from compat_tests.key_stores import write_pem, write_pem_trust
 from pykbroker.client.https import MAX_BYTES, FetchFailed, fetch
 from pykbroker.client.oauth_tokens import TokenCredentials
@@ -26,7 +27,9 @@ from pykbroker.security.sasl.mechanism import AuthenticationFailed
 from pykbroker.security.sasl.oauthbearer.client_first import ClientFirst
 from pykbroker.security.sasl.oauthbearer.login_settings import EndpointLogin, FileLogin, Login
 from pykbroker.security.sasl.oauthbearer.unsecured_login import UnsecuredLogin
+from pykbroker.security.sasl.oauthbearer.validator_settings import JwksAddress
 from pykbroker.security.tls.settings import TlsSettings
+from pykbroker.server.network.jwks_refresh import read_document
 from tests.security.sasl.tokens import NOW_MS, NOW_S, claims, rsa_key, signed
 
 
@@ -167,16 +170,24 @@ def test_a_certificate_that_is_not_trusted_ends_the_request(issuer: Authorizatio
     assert issuer.asked == []
 
 
-def test_a_name_that_is_not_in_the_certificate_ends_the_request(
-    authority: Authority, issuer: AuthorizationServer, tmp_path: Path
-) -> None:
+class Elsewhere(Authority):
+    """Its servers have certificates of another host."""
+
+    def server(self, name: str = "CN=elsewhere", **options: Any) -> Credential:
+        return super().server(name, **options, hosts=OTHER_HOSTS)
+
+
+def test_a_name_that_is_not_in_the_certificate_ends_the_request(authority: Authority, tmp_path: Path) -> None:
     """Also where the check of host names is switched off for brokers."""
     path = write_pem_trust(tmp_path / "trusted.pem", authority)
     given = {"ssl.truststore.location": str(path), "ssl.truststore.type": "PEM"}
     tls = TlsSettings.of({**given, "ssl.endpoint.identification.algorithm": ""})
-    url = issuer.token_url.replace("localhost", "127.0.0.2")
-    with pytest.raises(AuthenticationFailed, match=r"not trusted|cannot be reached"):
-        TokenCredentials(login(url, tls), Clock()).new_exchange()
+    elsewhere = Elsewhere(authority.key, authority.certificate)
+    with running(AuthorizationServer(b"{}"), elsewhere, tmp_path) as issuer:
+        with pytest.raises(AuthenticationFailed, match="certificate is not trusted: Hostname mismatch"):
+            TokenCredentials(login(issuer.token_url, tls), Clock()).new_exchange()
+        with pytest.raises(FetchFailed, match="certificate is not trusted: Hostname mismatch"):
+            read_document(JwksAddress("key", issuer.keys_url, 1, 0, 0, tls))
     assert issuer.asked == []
 
 

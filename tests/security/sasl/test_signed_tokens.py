@@ -90,6 +90,16 @@ def test_a_key_signs_with_no_other_algorithm() -> None:
     assert validator(document=only_512).validate(token("RS512"), NOW_MS).name == "alice"
 
 
+def test_a_key_looks_at_no_signature_of_another_algorithm_whoever_asks_it() -> None:
+    """Each of these signatures is right, and `select` would not have handed out the key for it."""
+    keys = KeySet.read(jwks(jwk(rsa_key(), "rsa", alg="RS512")))
+    key = keys.select({"alg": "RS512", "kid": "rsa"})
+    assert key is not None
+    assert key.verifies("RS512", b"data", signature(rsa_key(), "RS512", b"data"))
+    assert not key.verifies("RS256", b"data", signature(rsa_key(), "RS256", b"data"))
+    assert not key.verifies("ES256", b"data", signature(KEYS["ES256"], "ES256", b"data"))
+
+
 @pytest.mark.parametrize("algorithm", ["none", "None", "NONE", "nOnE", "", None, 0, ["RS256"], "HS256", "RS257"])
 def test_an_algorithm_that_proves_nothing_is_refused(algorithm: Any) -> None:
     text = f"{part({'alg': algorithm, 'kid': 'rsa'})}.{part(claims())}."
