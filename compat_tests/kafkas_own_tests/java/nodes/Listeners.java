@@ -51,7 +51,7 @@ public final class Listeners {
         return String.join(",", filled);
     }
 
-    private static synchronized int freePort() {
+    static synchronized int freePort() {
         while (true) {
             int port = nextPort++;
             if (nextPort == END_OF_PORTS) nextPort = FIRST_PORT;

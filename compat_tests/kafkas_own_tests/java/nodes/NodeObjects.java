@@ -7,17 +7,20 @@ import kafka.server.KafkaApis;
 import kafka.server.KafkaConfig;
 import kafka.server.SharedServer;
 
+import org.apache.kafka.common.internals.Plugin;
 import org.apache.kafka.common.network.ListenerName;
 import org.apache.kafka.controller.QuorumController;
 import org.apache.kafka.coordinator.group.GroupCoordinator;
 import org.apache.kafka.image.loader.MetadataLoader;
 import org.apache.kafka.metadata.BrokerState;
 import org.apache.kafka.server.BrokerLifecycleManager;
+import org.apache.kafka.server.authorizer.Authorizer;
 
 import java.util.HashMap;
 import java.util.Map;
 import java.util.Properties;
 import java.util.concurrent.CompletableFuture;
+import java.util.function.IntSupplier;
 import scala.Option;
 
 /** The objects by which Kafka's tests see a broker or a controller, for a node that is a process. */
@@ -46,6 +49,7 @@ public final class NodeObjects {
         m.put("sharedServer", a -> sharedServer(known, quorum));
         m.put("dataPlaneRequestProcessor", a -> Stand.in(KafkaApis.class, Map.of(
             "brokerId", b -> config.brokerId(), "metadataCache", b -> cache,
+            "authorizerPlugin", b -> authorizerPlugin(ports.get(listener)),
             "isConsumerGroupProtocolEnabled", b -> known.groupVersion() > 0)));
         KnownReplicas replicas = new KnownReplicas(process, config, ports.get(listener), known);
         m.put("logManager", a -> replicas.logManager());
@@ -56,18 +60,21 @@ public final class NodeObjects {
             "initialUnfenceFuture", b -> CompletableFuture.completedFuture(null))));
         m.put("isShutdown", a -> !process.isUp());
         m.put("brokerState", a -> process.isUp() ? BrokerState.RUNNING : BrokerState.NOT_RUNNING);
+        m.put("authorizerPlugin", a -> authorizerPlugin(ports.get(listener)));
+        m.put("tokenCache", a -> new KnownSecurity(ports.get(listener)).tokenCache());
         m.put("startup", a -> start(true));
         m.put("awaitShutdown", a -> null);
         return Stand.in(BrokerServer.class, "broker " + process.id, m);
     }
 
-    /** isCombined: the broker of the same process is waited for, and the controller is not. */
-    public ControllerServer controller(boolean isCombined) {
+    /** isCombined: the broker of the same process is waited for, and the controller is not. port: of a broker to ask. */
+    public ControllerServer controller(boolean isCombined, IntSupplier port) {
         Map<String, Stand.Method> m = common();
         KnownQuorum quorum = new KnownQuorum(ports.getOrDefault(config.controllerListenerNames().get(0), -1));
         m.put("controller", a -> Stand.in(QuorumController.class, Map.of(
             "waitForReadyBrokers", b -> CompletableFuture.completedFuture(null), "isActive", b -> quorum.isLeader())));
         m.put("raftManager", a -> quorum.raftManager());
+        m.put("authorizerPlugin", a -> authorizerPlugin(port.getAsInt()));
         m.put("startup", a -> start(!isCombined));
         return Stand.in(ControllerServer.class, "controller " + process.id, m);
     }
@@ -78,12 +85,16 @@ public final class NodeObjects {
         m.put("config", a -> config);
         m.put("clusterId", a -> clusterId);
         m.put("socketServer", a -> sockets);
-        m.put("authorizerPlugin", a -> Option.empty());
         m.put("shutdown", a -> {
             process.stop();
             return null;
         });
         return m;
+    }
+
+    private Option<Plugin<Authorizer>> authorizerPlugin(int port) {
+        return config.originals().get("authorizer.class.name") == null ? Option.empty()
+            : Option.apply(new KnownSecurity(port).authorizerPlugin());
     }
 
     private Object start(boolean isAwaited) {

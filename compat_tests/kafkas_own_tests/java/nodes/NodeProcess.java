@@ -1,5 +1,8 @@
 package nodes;
 
+import org.apache.kafka.common.config.types.Password;
+import org.apache.kafka.common.utils.Utils;
+
 import java.io.IOException;
 import java.io.PrintWriter;
 import java.nio.charset.StandardCharsets;
@@ -24,7 +27,7 @@ import java.util.concurrent.TimeUnit;
 public final class NodeProcess {
     private static final String FAULT = "!!!! ";
     private static final String BROKER = System.getProperty("nodes.broker");
-    private static final boolean IS_KAFKA = "apache-kafka".equals(BROKER);
+    static final boolean IS_KAFKA = "apache-kafka".equals(BROKER);
     private static final String READY = IS_KAFKA ? "Kafka Server started" : "pykbroker ready";
     private static final int START_SECONDS = 180;
     private static final int STOP_SECONDS = 60;
@@ -32,17 +35,20 @@ public final class NodeProcess {
     final int id;
     private final Path properties;
     private final Path log;
+    private final List<SaslFront> fronts;
     private Process process;
     private int starts;
 
-    public NodeProcess(int id, String role, Map<String, Object> configuration) throws IOException {
+    /** security: what of the configuration it has made; its fronts end with the node. */
+    public NodeProcess(int id, String role, Map<String, Object> configuration, ProcessSecurity security) throws IOException {
         this.id = id;
+        this.fronts = security.fronts();
         Path directory = Files.createDirectories(Path.of(System.getProperty("nodes.directory"), RunningTest.name()));
         String name = unusedName(directory, role + "-" + id);
         this.log = directory.resolve(name + ".log");
         this.properties = directory.resolve(name + ".properties");
         try (PrintWriter out = new PrintWriter(properties.toFile())) {
-            new TreeMap<>(configuration).forEach((key, value) -> out.println(key + "=" + text(value).replace("\\", "\\\\")));
+            new TreeMap<>(configuration).forEach((key, value) -> out.println(key + "=" + text(value).replace("\\", "\\\\").replace("\n", "\\n")));
         }
     }
 
@@ -53,7 +59,10 @@ public final class NodeProcess {
         return found;
     }
 
-    private static String text(Object value) {
+    /** The value as it stands in a file: tests also give passwords and classes as objects. */
+    static String text(Object value) {
+        if (value instanceof Password password) return password.value();
+        if (value instanceof Class<?> type) return type.getName();
         return value instanceof Collection<?> many
             ? String.join(",", many.stream().map(Object::toString).toList()) : String.valueOf(value);
     }
@@ -143,6 +152,7 @@ public final class NodeProcess {
 
     /** Kills the node where its end is of no interest any more: Apache Kafka's at the end of a test. */
     public void end() {
+        for (SaslFront front : fronts) Utils.closeQuietly(front, "front");
         if (IS_KAFKA && process != null) process.destroyForcibly(); else signal();
     }
 

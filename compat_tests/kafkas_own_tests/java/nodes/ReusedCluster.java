@@ -5,7 +5,13 @@ import org.apache.kafka.clients.admin.ConfigEntry;
 import org.apache.kafka.clients.admin.ConfigEntry.ConfigSource;
 import org.apache.kafka.clients.admin.GroupListing;
 import org.apache.kafka.clients.admin.ListTopicsOptions;
+import org.apache.kafka.clients.admin.UserScramCredentialAlteration;
+import org.apache.kafka.clients.admin.UserScramCredentialDeletion;
+import org.apache.kafka.common.acl.AclBindingFilter;
 import org.apache.kafka.common.config.ConfigResource;
+import org.apache.kafka.common.errors.SecurityDisabledException;
+import org.apache.kafka.common.quota.ClientQuotaAlteration;
+import org.apache.kafka.common.quota.ClientQuotaFilter;
 import org.apache.kafka.common.test.KafkaClusterTestKit;
 
 import java.util.Collection;
@@ -14,7 +20,7 @@ import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.ExecutionException;
 
-/** A cluster that is emptied for the next test: no topics but internal ones, no groups, no dynamic configuration. */
+/** A cluster that is emptied for the next test: no topics but internal ones, no groups, no dynamic configuration, no users. */
 public final class ReusedCluster {
     private static final int LOOKS = 200;
 
@@ -24,7 +30,7 @@ public final class ReusedCluster {
     public static boolean empty(Collection<NodeProcess> nodes, KafkaClusterTestKit cluster) {
         if (cluster.brokers().isEmpty() || !nodes.stream().allMatch(NodeProcess::isUntouched)) return false;
         try (Admin admin = cluster.admin(Map.of("default.api.timeout.ms", 20_000, "request.timeout.ms", 15_000))) {
-            if (hasDynamicConfiguration(admin)) return false;
+            if (hasDynamicConfiguration(admin) || !removeUsers(cluster, admin)) return false;
             List<String> groups = admin.listGroups().all().get().stream().map(GroupListing::groupId).toList();
             if (!groups.isEmpty()) admin.deleteConsumerGroups(groups).all().get();
             Set<String> topics = admin.listTopics(new ListTopicsOptions().listInternal(false)).names().get();
@@ -43,6 +49,41 @@ public final class ReusedCluster {
         return admin.describeConfigs(List.of(everyBroker)).all().get().get(everyBroker).entries().stream()
             .filter(e -> e.source() == ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG)
             .map(ConfigEntry::name).anyMatch(name -> !name.equals("min.insync.replicas"));
+    }
+
+    /** Removes what a test left of users, their ACLs and their quotas; whether brokers have seen that it is gone. */
+    private static boolean removeUsers(KafkaClusterTestKit cluster, Admin admin) throws ExecutionException, InterruptedException {
+        List<UserScramCredentialAlteration> credentials = admin.describeUserScramCredentials().all().get().values().stream()
+            .flatMap(user -> user.credentialInfos().stream().<UserScramCredentialAlteration>map(
+                info -> new UserScramCredentialDeletion(user.name(), info.mechanism()))).toList();
+        if (!credentials.isEmpty()) admin.alterUserScramCredentials(credentials).all().get();
+        List<ClientQuotaAlteration> quotas = admin.describeClientQuotas(ClientQuotaFilter.all()).entities().get().entrySet().stream()
+            .map(e -> new ClientQuotaAlteration(e.getKey(),
+                e.getValue().keySet().stream().map(key -> new ClientQuotaAlteration.Op(key, null)).toList())).toList();
+        if (!quotas.isEmpty()) admin.alterClientQuotas(quotas).all().get();
+        boolean hasAcls = hasAcls(admin);
+        if (hasAcls) admin.deleteAcls(List.of(AclBindingFilter.ANY)).all().get();
+        if (credentials.isEmpty() && quotas.isEmpty() && !hasAcls) return true;
+        if (cluster.brokers().size() > 1) return false;  // an admin asks one broker, and others may be behind it
+        for (int looks = 0; looks < LOOKS; looks++) {
+            if (isWithoutUsers(admin)) return true;
+            Waiting.shortly();
+        }
+        return false;
+    }
+
+    private static boolean isWithoutUsers(Admin admin) throws ExecutionException, InterruptedException {
+        return admin.describeUserScramCredentials().all().get().isEmpty()
+            && admin.describeClientQuotas(ClientQuotaFilter.all()).entities().get().isEmpty() && !hasAcls(admin);
+    }
+
+    private static boolean hasAcls(Admin admin) throws ExecutionException, InterruptedException {
+        try {
+            return !admin.describeAcls(AclBindingFilter.ANY).values().get().isEmpty();
+        } catch (ExecutionException e) {
+            if (e.getCause() instanceof SecurityDisabledException) return false;
+            throw e;
+        }
     }
 
     private static boolean areTopicsGone(KafkaClusterTestKit cluster) {

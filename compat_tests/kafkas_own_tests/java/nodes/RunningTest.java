@@ -25,7 +25,7 @@ public class RunningTest
     }
 
     /** The exception for a test that asks for an object of a broker that no process has. */
-    static RuntimeException needs(String what) {
+    public static RuntimeException needs(String what) {
         missing = what;
         return new TestAbortedException("needs broker internals: " + what);
     }

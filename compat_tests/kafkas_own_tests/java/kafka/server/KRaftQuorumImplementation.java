@@ -5,6 +5,7 @@ import kafka.utils.Logging;
 import nodes.Listeners;
 import nodes.NodeObjects;
 import nodes.NodeProcess;
+import nodes.ProcessSecurity;
 
 import org.apache.kafka.common.utils.Time;
 import org.apache.kafka.common.utils.Utils;
@@ -89,10 +90,11 @@ public class KRaftQuorumImplementation implements QuorumImplementation {
             properties.put("controller.quorum.voters", voters());
             Listeners listeners = new Listeners();
             listeners.fill(properties);
-            NodeProcess process = new NodeProcess(config.nodeId(), "broker", properties);
+            ProcessSecurity security = new ProcessSecurity(properties, listeners, false, config.interBrokerListenerName().value());
+            NodeProcess process = new NodeProcess(config.nodeId(), "broker", properties, security);
             processes.add(process);
             BrokerServer broker = new NodeObjects(process, config, clusterId, listeners.ports())
-                .broker(config.interBrokerListenerName().value());
+                .broker(security.asked());
             if (startup) broker.startup();
             return broker;
         } catch (IOException | InterruptedException | ExecutionException e) {

@@ -8,6 +8,7 @@ import kafka.server.KafkaConfig;
 import nodes.NodeConfiguration;
 import nodes.NodeObjects;
 import nodes.NodeProcess;
+import nodes.ProcessSecurity;
 import nodes.ReusedCluster;
 
 import org.apache.kafka.clients.CommonClientConfigs;
@@ -110,6 +111,7 @@ public class KafkaClusterTestKit implements AutoCloseable {
     private final Map<Integer, NodeProcess> processes = new TreeMap<>();
     private final Map<Integer, ControllerServer> controllers = new HashMap<>();
     private final Map<Integer, BrokerServer> brokers = new HashMap<>();
+    private final Map<Integer, Integer> askedPorts = new TreeMap<>();
     private final MockFaultHandler fatalFaultHandler = new MockFaultHandler("fatalFaultHandler");
     private final MockFaultHandler nonFatalFaultHandler = new MockFaultHandler("nonFatalFaultHandler");
     private boolean isReused;
@@ -130,12 +132,16 @@ public class KafkaClusterTestKit implements AutoCloseable {
         int id = node.id();
         // Kafka's kit makes the directories of controllers, and the formatter those of brokers.
         Files.createDirectories(Paths.get(node.metadataDirectory()));
-        NodeProcess process = new NodeProcess(id, configuration.roles(id).replace(',', '-'), configuration.propertiesWithPorts(id));
+        Map<String, Object> properties = configuration.propertiesWithPorts(id);
+        ProcessSecurity security = new ProcessSecurity(properties, configuration.listeners(id), true, nodes.brokerListenerName().value());
+        NodeProcess process = new NodeProcess(id, configuration.roles(id).replace(',', '-'), properties, security);
         processes.put(id, process);
         NodeObjects objects = new NodeObjects(process, new KafkaConfig(configuration.properties(id), false), nodes.clusterId(),
             configuration.listeners(id).ports());
-        if (nodes.controllerNodes().containsKey(id)) controllers.put(id, objects.controller(nodes.isCombined(id)));
-        if (nodes.brokerNodes().containsKey(id)) brokers.put(id, objects.broker(nodes.brokerListenerName().value()));
+        if (nodes.controllerNodes().containsKey(id)) controllers.put(id, objects.controller(nodes.isCombined(id), () -> askedPorts.values().iterator().next()));
+        if (!nodes.brokerNodes().containsKey(id)) return;
+        askedPorts.put(id, configuration.listeners(id).port(security.asked()));
+        brokers.put(id, objects.broker(security.asked()));
     }
 
     public void format() throws Exception {

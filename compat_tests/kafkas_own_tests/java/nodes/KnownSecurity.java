@@ -1,0 +1,67 @@
+package nodes;
+
+import org.apache.kafka.clients.admin.Admin;
+import org.apache.kafka.clients.admin.AdminClientConfig;
+import org.apache.kafka.common.KafkaFuture;
+import org.apache.kafka.common.acl.AclBinding;
+import org.apache.kafka.common.acl.AclBindingFilter;
+import org.apache.kafka.common.internals.Plugin;
+import org.apache.kafka.common.security.token.delegation.DelegationToken;
+import org.apache.kafka.common.security.token.delegation.TokenInformation;
+import org.apache.kafka.common.security.token.delegation.internals.DelegationTokenCache;
+import org.apache.kafka.server.authorizer.AclCreateResult;
+import org.apache.kafka.server.authorizer.AclDeleteResult;
+import org.apache.kafka.server.authorizer.AclDeleteResult.AclBindingDeleteResult;
+import org.apache.kafka.server.authorizer.Authorizer;
+
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ExecutionException;
+
+/** The ACLs and delegation tokens that the broker on a port tells a super user of. */
+final class KnownSecurity {
+    private final int port;
+
+    KnownSecurity(int port) {
+        this.port = port;
+    }
+
+    @SuppressWarnings("unchecked")
+    Plugin<Authorizer> authorizerPlugin() {
+        Authorizer authorizer = Stand.in(Authorizer.class, Map.of(
+            "acls", a -> ask(admin -> admin.describeAcls((AclBindingFilter) a[0]).values()),
+            "createAcls", a -> ((List<AclBinding>) a[1]).stream().map(this::created).toList(),
+            "deleteAcls", a -> ((List<AclBindingFilter>) a[1]).stream().map(this::deleted).toList()));
+        return Stand.in(Plugin.class, Map.of("get", a -> authorizer));
+    }
+
+    private CompletableFuture<AclCreateResult> created(AclBinding binding) {
+        ask(admin -> admin.createAcls(List.of(binding)).all());
+        return CompletableFuture.completedFuture(AclCreateResult.SUCCESS);
+    }
+
+    private CompletableFuture<AclDeleteResult> deleted(AclBindingFilter filter) {
+        return CompletableFuture.completedFuture(new AclDeleteResult(
+            ask(admin -> admin.deleteAcls(List.of(filter)).all()).stream().map(AclBindingDeleteResult::new).toList()));
+    }
+
+    DelegationTokenCache tokenCache() {
+        return Stand.in(DelegationTokenCache.class, Map.of("tokens", a -> ask(admin -> admin.describeDelegationToken().delegationTokens())
+            .stream().map(DelegationToken::tokenInfo).map(TokenInformation.class::cast).toList()));
+    }
+
+    private interface Question<T> {
+        KafkaFuture<T> of(Admin admin);
+    }
+
+    private <T> T ask(Question<T> question) {
+        try (Admin admin = Admin.create(Map.of(AdminClientConfig.BOOTSTRAP_SERVERS_CONFIG, "localhost:" + port))) {
+            return question.of(admin).get();
+        } catch (InterruptedException e) {
+            throw new RuntimeException(e);
+        } catch (ExecutionException e) {
+            throw e.getCause() instanceof RuntimeException cause ? cause : new RuntimeException(e.getCause());
+        }
+    }
+}
