@@ -12,8 +12,8 @@ next one; the test kit does the same. What a test asks of a broker's objects is 
 possible: by Metadata of this very broker, its files, its configuration. Where it is not, the test is *aborted*.
 
 Security that tests have in their JVM becomes properties of the process (`ProcessSecurity`): sections of a JAAS file are
-lines of listeners; a principal builder that gives a listener one user is SASL_PLAINTEXT behind a port that authenticates
-as that user. Where a test's listeners are closed to the harness, a broker has one more to answer what it is asked.
+lines of listeners; a principal builder that gives a listener one user is SASL_PLAINTEXT behind a port that logs in as
+that user. Where a test's listeners are closed to the harness, a broker has one more to answer what it is asked.
 
 The same tests with processes of Apache Kafka tell what is the harness's fault; that is recorded in `recorded/`. What
 differs for a reason stands in `known_differences.toml`, and `docs/conformance.md` has the table of both.

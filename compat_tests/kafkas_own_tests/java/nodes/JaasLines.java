@@ -49,14 +49,14 @@ final class JaasLines {
     }
 
     private static String line(AppConfigurationEntry entry) {
-        Map<String, String> options = new TreeMap<>();
+        Map<String, String> options = new HashMap<>();
         entry.getOptions().forEach((name, value) -> options.put(name, value.toString()));
         return line(entry.getLoginModuleName(), options);
     }
 
     static String line(String module, Map<String, String> options) {
         StringBuilder line = new StringBuilder(module).append(" required");
-        new HashMap<>(options).forEach((name, value) -> line.append(' ').append(name).append("=\"")
+        new TreeMap<>(options).forEach((name, value) -> line.append(' ').append(name).append("=\"")
             .append(value.replace("\\", "\\\\").replace("\"", "\\\"")).append('"'));
         return line.append(';').toString();
     }

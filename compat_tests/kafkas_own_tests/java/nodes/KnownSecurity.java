@@ -7,7 +7,6 @@ import org.apache.kafka.common.acl.AclBinding;
 import org.apache.kafka.common.acl.AclBindingFilter;
 import org.apache.kafka.common.internals.Plugin;
 import org.apache.kafka.common.security.token.delegation.DelegationToken;
-import org.apache.kafka.common.security.token.delegation.TokenInformation;
 import org.apache.kafka.common.security.token.delegation.internals.DelegationTokenCache;
 import org.apache.kafka.server.authorizer.AclCreateResult;
 import org.apache.kafka.server.authorizer.AclDeleteResult;
@@ -47,8 +46,8 @@ final class KnownSecurity {
     }
 
     DelegationTokenCache tokenCache() {
-        return Stand.in(DelegationTokenCache.class, Map.of("tokens", a -> ask(admin -> admin.describeDelegationToken().delegationTokens())
-            .stream().map(DelegationToken::tokenInfo).map(TokenInformation.class::cast).toList()));
+        return Stand.in(DelegationTokenCache.class, Map.of("tokens", a -> ask(admin ->
+            admin.describeDelegationToken().delegationTokens()).stream().map(DelegationToken::tokenInfo).toList()));
     }
 
     private interface Question<T> {
