@@ -35,8 +35,11 @@ from pykbroker.protocol.messages.configs import (
     AlterConfigsResourceResponse,
     IncrementalAlterConfigsRequestAlterConfigsResource,
 )
+from pykbroker.security.acls.operations import Operation
 from pykbroker.server.network.handlers import RequestContext
 from pykbroker.server.node.broker import Broker, ClusterNode
+
+from .authorization import is_allowed_on_cluster
 
 _ResourceT = TypeVar(
     "_ResourceT", AlterConfigsRequestAlterConfigsResource, IncrementalAlterConfigsRequestAlterConfigsResource
@@ -46,6 +49,7 @@ _Resource: TypeAlias = AlterConfigsRequestAlterConfigsResource | IncrementalAlte
 _Changes: TypeAlias = Sequence[tuple[str, int, str | None]]
 """Key, operation and value of each change."""
 
+_BROKER_LOGGER_RESOURCE: Final = 8
 _TYPES_OF_THE_CLUSTER: Final = {TOPIC_RESOURCE, BROKER_RESOURCE, CLIENT_METRICS_RESOURCE, GROUP_RESOURCE}
 
 
@@ -55,7 +59,12 @@ def refused_here(
     """Take the resources out of `resources` that this node refuses by itself, and return their rows of the response."""
     if context.listener.kind == "broker":
         broker = cast(Broker, context.node)  # as on each such listener
-        return preprocess(resources, broker.node_id, broker.partitions.log_directories())
+        return preprocess(
+            resources,
+            broker.node_id,
+            broker.partitions.log_directories(),
+            lambda: is_allowed_on_cluster(context, Operation.ALTER_CONFIGS),
+        )
     node = context.node
     if context.is_forwarded or node.controller is None or not node.controller.is_active:
         return []
@@ -63,17 +72,25 @@ def refused_here(
 
 
 def preprocess(
-    resources: list[_ResourceT], node_id: int, log_directories: Collection[str]
+    resources: list[_ResourceT],
+    node_id: int,
+    log_directories: Collection[str],
+    may_alter_loggers: Callable[[], bool] = lambda: True,
 ) -> list[AlterConfigsResourceResponse]:
     """Take the resources out of `resources` that are not to be forwarded, and return their rows of the response.
 
-    log_directories: those of this node, by absolute path.
+    log_directories: those of this node, by absolute path. may_alter_loggers: asked where IncrementalAlterConfigs names
+    them, since Kafka looks at that right before it looks at what is asked.
     """
     times = Counter((resource.resource_type, resource.resource_name) for resource in resources)
 
     def check(resource: _Resource, changes: _Changes) -> None:
         check_named_once(times[resource.resource_type, resource.resource_name])
         check_keys(changes)
+        is_incremental = isinstance(resource, IncrementalAlterConfigsRequestAlterConfigsResource)
+        if is_incremental and resource.resource_type == _BROKER_LOGGER_RESOURCE and not may_alter_loggers():
+            denial = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+            raise ApiError(denial, denial.description)
         if resource.resource_type not in _TYPES_OF_THE_CLUSTER:
             raise ApiError(ErrorCode.INVALID_REQUEST, f"Unknown resource type {resource.resource_type}")
         if resource.resource_type == BROKER_RESOURCE:

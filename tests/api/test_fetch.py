@@ -286,6 +286,10 @@ def test_an_unknown_topic_id_and_one_of_a_deleted_namesake(node: ApiNode) -> Non
         assert partition_errors(namesake) == [ErrorCode.INCONSISTENT_TOPIC_ID]
         unknown = await send(node, by_id(old_id), 13)
         assert partition_errors(unknown) == [ErrorCode.UNKNOWN_TOPIC_ID]
+        no_id = await send(node, by_id(bytes(16)), 13)
+        assert partition_errors(no_id) == [ErrorCode.UNKNOWN_TOPIC_ID]
+        no_name = await send(node, by_id(bytes(16)), 12)
+        assert partition_errors(no_name) == [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
 
     in_virtual_time(run)
 

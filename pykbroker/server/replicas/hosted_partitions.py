@@ -84,8 +84,8 @@ class HostedPartitions:
 
     def get_fetched(self, topic: str | None, topic_id: bytes, index: int) -> Partition | ErrorCode:
         """Find a partition of a fetch session: by name, and since version 13 also by the id that had the name."""
-        if topic_id == NO_UUID:
-            return self.get(topic or "", index)
+        if topic_id == NO_UUID and topic is not None:
+            return self.get(topic, index)
         hosted = self._by_id.get(topic_id)
         if hosted is not None:
             partition = hosted.get(index)

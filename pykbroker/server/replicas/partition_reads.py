@@ -84,8 +84,10 @@ class PartitionReads:
         """The offset that a follower asks for is what it has, at the first look alone (`Partition.read_as_replica`)."""
 
     def find(self, cached: CachedPartition) -> Partition | ErrorCode:
-        if self.may_read is not None and not self.may_read(cached.topic or self._replicas.topic_name(cached.topic_id)):
-            return ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        if self.may_read is not None:
+            name = self._replicas.topic_name(cached.topic_id) if cached.topic is None else cached.topic
+            if not self.may_read(name):
+                return ErrorCode.TOPIC_AUTHORIZATION_FAILED
         return self._replicas.get_fetched_partition(cached.topic, cached.topic_id, cached.partition)
 
     async def read(self, wanted: Iterable[CachedPartition]) -> Reads:
