@@ -43,6 +43,6 @@ def test_no_full_collection_comes_while_a_node_starts(monkeypatch: pytest.Monkey
     node = ShortLivedNode()
     monkeypatch.setattr(start, "_node", lambda config, on_loading: node)
     config: Any = None
-    trio.run(start._serve_until_signal, config)
+    trio.run(start._serve_until_signal, config, None)
     assert min(node.thresholds) > 1_000_000
     assert gc.get_threshold() == before
