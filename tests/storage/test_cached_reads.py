@@ -1,7 +1,6 @@
 """A place in the log that is not in memory is named, and nobody waits for the disk on the event loop."""
 
 import os
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -63,32 +62,31 @@ def test_bytes_behind_the_end_are_not_waited_for(tmp_path: Path) -> None:
     assert file.read_cached(3, 100) == b""
 
 
-def test_a_file_that_was_put_out_of_the_page_cache(
-    tmp_path: Path, read_only_when_cached: Callable[[OsDiskFile], bool]
-) -> None:
-    disk = OsDisk()
-    file = disk.open(str(tmp_path / "file"), create=True)
-    file.append([bytes(1 << 20)])
-    assert file.read_cached(500_000, 10) == bytes(10)
-    file.sync()
-    os.posix_fadvise(file.fileno() or -1, 0, 0, os.POSIX_FADV_DONTNEED)
-    if read_only_when_cached(file):
+def test_a_file_that_was_put_out_of_the_page_cache(tmp_path: Path, tells_what_is_cached: bool) -> None:
+    file = put_out(tmp_path / "file")
+    if tells_what_is_cached:
         assert file.read_cached(500_000, 10) is None
     assert file.read_at(500_000, 10) == bytes(10)
     assert file.read_cached(500_000, 10) == bytes(10)
 
 
+def put_out(path: Path) -> OsDiskFile:
+    """A file of zeros that the page cache was asked to drop. The next look at it may have it read, without a wait."""
+    file = OsDisk().open(str(path), create=True)
+    file.append([bytes(1 << 20)])
+    assert file.read_cached(500_000, 10) == bytes(10)
+    file.sync()
+    os.posix_fadvise(file.fileno() or -1, 0, 0, os.POSIX_FADV_DONTNEED)
+    return file
+
+
 @pytest.fixture
-def read_only_when_cached() -> Callable[[OsDiskFile], bool]:
+def tells_what_is_cached(tmp_path: Path) -> bool:
     """Whether the file system of the test's directory drops pages and says so: tmpfs does neither."""
-
-    def tells(file: OsDiskFile) -> bool:
-        try:
-            os.preadv(file.fileno(), [bytearray(1)], 500_000, os.RWF_NOWAIT)
-        except BlockingIOError:
-            return True
-        except OSError:
-            pass
-        return False
-
-    return tells
+    try:
+        os.preadv(put_out(tmp_path / "probe").fileno() or -1, [bytearray(1)], 500_000, os.RWF_NOWAIT)
+    except BlockingIOError:
+        return True
+    except OSError:
+        pass
+    return False
