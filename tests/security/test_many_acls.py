@@ -110,7 +110,7 @@ def test_a_decision_does_not_depend_on_how_many_there_are(replayed: tuple[Metada
     start = thread_time()
     for number in range(1000):
         many.allows(client, Operation.WRITE, ResourceType.TOPIC, f"another-{number}", is_logged=False)
-    assert thread_time() - start < 0.5, "a look at every entry would take a hundred seconds"
+    assert thread_time() - start < 10, "a look at every entry would take a hundred seconds"
     longest, is_allowed = longest_piece(many.allows_on_any(client, Operation.WRITE, ResourceType.TOPIC))
     assert longest < LONGEST_S
     assert is_allowed is many.allows(client, Operation.WRITE, ResourceType.TOPIC, "topic-7", is_logged=False)
