@@ -72,7 +72,7 @@ def read_credentials(properties: Mapping[str, str]) -> Credentials:
 
 def _token_credentials(properties: Mapping[str, str], module: LoginModule) -> Credentials:
     """Raises ConfigurationError."""
-    from pykbroker.client.oauth_tokens import TokenCredentials
+    from pykbroker.client.oauth_tokens import BearerCredentials
     from pykbroker.security.sasl.credentials import check_module
     from pykbroker.security.sasl.mechanism import OAUTHBEARER
     from pykbroker.security.sasl.oauthbearer.allowed_urls import VARIABLE, allowed_urls
@@ -93,7 +93,7 @@ def _token_credentials(properties: Mapping[str, str], module: LoginModule) -> Cr
     )
     if way is None:
         raise ConfigurationError("sasl.jaas.config says nothing of a token: unsecuredLoginStringClaim_sub and the like")
-    return TokenCredentials(way)
+    return BearerCredentials(way)
 
 
 def whole_number(properties: Mapping[str, str], name: str, default: int) -> int:

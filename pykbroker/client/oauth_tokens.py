@@ -35,7 +35,7 @@ _NAMES: Final = ("access_token", "id_token")
 """Of a token in the answer of a token endpoint, as in Kafka (`JwtResponseParser`)."""
 
 
-class TokenCredentials:
+class BearerCredentials:
     """One user's tokens. now_ms: the wall clock."""
 
     def __init__(self, login: Login, now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000) -> None:

@@ -21,7 +21,7 @@ from compat_tests.authorization_server import AuthorizationServer, running
 from compat_tests.certificates import OTHER_HOSTS, Authority, Credential
 from compat_tests.key_stores import write_pem, write_pem_trust
 from pykbroker.client.https import MAX_BYTES, FetchFailed, fetch
-from pykbroker.client.oauth_tokens import TokenCredentials
+from pykbroker.client.oauth_tokens import BearerCredentials
 from pykbroker.client.sasl import _new_exchange
 from pykbroker.security.sasl.mechanism import AuthenticationFailed
 from pykbroker.security.sasl.oauthbearer.client_first import ClientFirst
@@ -84,7 +84,7 @@ def login(url: str, tls: TlsSettings, **changes: object) -> Login:
     return Login(EndpointLogin(url, tls=tls, **{**values, **changes}), {"traceId": "1"})  # type: ignore[arg-type]
 
 
-def shown(credentials: TokenCredentials) -> str:
+def shown(credentials: BearerCredentials) -> str:
     """The token of a new exchange."""
     return ClientFirst.read(credentials.new_exchange().step(b"")).token
 
@@ -93,13 +93,13 @@ def test_a_token_is_asked_for_by_name_and_secret(
     issuer: AuthorizationServer, authority: Authority, tmp_path: Path
 ) -> None:
     tls = trusting(authority, tmp_path)
-    credentials = TokenCredentials(login(issuer.token_url, tls, scope="a b"), Clock())
+    credentials = BearerCredentials(login(issuer.token_url, tls, scope="a b"), Clock())
     message = ClientFirst.read(credentials.new_exchange().step(b""))
     assert (message.token, message.extensions) == (token(), {"traceId": "1"})
     assert issuer.forms == [{"grant_type": ["client_credentials"], "scope": ["a b"]}]
     issuer.clients = {"a%3Ab": "c%2Fd"}
     encoded = login(issuer.token_url, tls, client_id="a:b", client_secret="c/d", is_header_encoded=True)
-    assert shown(TokenCredentials(encoded, Clock())) == token(name="a%3Ab")
+    assert shown(BearerCredentials(encoded, Clock())) == token(name="a%3Ab")
 
 
 def test_a_token_is_kept_until_most_of_its_lifetime_is_over(
@@ -107,7 +107,7 @@ def test_a_token_is_kept_until_most_of_its_lifetime_is_over(
 ) -> None:
     clock = Clock()
     issuer.token = lambda name: token(clock.now_ms / 1000, name)
-    credentials = TokenCredentials(login(issuer.token_url, trusting(authority, tmp_path)), clock)
+    credentials = BearerCredentials(login(issuer.token_url, trusting(authority, tmp_path)), clock)
     first = shown(credentials)
     clock.now_ms += 799_000
     assert shown(credentials) == first
@@ -131,13 +131,13 @@ def test_a_refusal_is_told_without_secrets_and_not_tried_again(
 ) -> None:
     tls = trusting(authority, tmp_path)
     with pytest.raises(AuthenticationFailed) as refused:
-        TokenCredentials(login(issuer.token_url, tls, client_secret="hunter3"), Clock()).new_exchange()
+        BearerCredentials(login(issuer.token_url, tls, client_secret="hunter3"), Clock()).new_exchange()
     assert "status 401, error 'invalid_client'" in str(refused.value)
     assert "hunter" not in str(refused.value)
     assert len(issuer.asked) == 1
     issuer.answer = 500, {}, b""
     with pytest.raises(AuthenticationFailed, match="status 500"):
-        TokenCredentials(login(issuer.token_url, tls), Clock()).new_exchange()
+        BearerCredentials(login(issuer.token_url, tls), Clock()).new_exchange()
     assert len(issuer.asked) == 4  # behind 1 and 2 milliseconds
 
 
@@ -161,12 +161,12 @@ def test_an_answer_without_a_token_is_refused(
 ) -> None:
     issuer.answer = 200, {}, body
     with pytest.raises(AuthenticationFailed, match=reason):
-        TokenCredentials(login(issuer.token_url, trusting(authority, tmp_path)), Clock()).new_exchange()
+        BearerCredentials(login(issuer.token_url, trusting(authority, tmp_path)), Clock()).new_exchange()
 
 
 def test_a_certificate_that_is_not_trusted_ends_the_request(issuer: AuthorizationServer, tmp_path: Path) -> None:
     with pytest.raises(AuthenticationFailed, match="certificate is not trusted"):
-        TokenCredentials(login(issuer.token_url, trusting(Authority.root(), tmp_path)), Clock()).new_exchange()
+        BearerCredentials(login(issuer.token_url, trusting(Authority.root(), tmp_path)), Clock()).new_exchange()
     assert issuer.asked == []
 
 
@@ -185,7 +185,7 @@ def test_a_name_that_is_not_in_the_certificate_ends_the_request(authority: Autho
     elsewhere = Elsewhere(authority.key, authority.certificate)
     with running(AuthorizationServer(b"{}"), elsewhere, tmp_path) as issuer:
         with pytest.raises(AuthenticationFailed, match="certificate is not trusted: Hostname mismatch"):
-            TokenCredentials(login(issuer.token_url, tls), Clock()).new_exchange()
+            BearerCredentials(login(issuer.token_url, tls), Clock()).new_exchange()
         with pytest.raises(FetchFailed, match="certificate is not trusted: Hostname mismatch"):
             read_document(JwksAddress("key", issuer.keys_url, 1, 0, 0, tls))
     assert issuer.asked == []
@@ -266,7 +266,7 @@ def test_nobody_listens(authority: Authority) -> None:
 def test_a_token_is_read_from_a_file_when_it_is_needed(tmp_path: Path) -> None:
     clock = Clock()
     path = tmp_path / "token"
-    credentials = TokenCredentials(Login(FileLogin(str(path)), {}), clock)
+    credentials = BearerCredentials(Login(FileLogin(str(path)), {}), clock)
     with pytest.raises(AuthenticationFailed, match="cannot be read: No such file"):
         credentials.new_exchange()
     path.write_text(f" {token()}\n")
@@ -280,7 +280,7 @@ def test_a_token_is_read_from_a_file_when_it_is_needed(tmp_path: Path) -> None:
 def test_what_is_no_file_with_a_token_is_said(tmp_path: Path) -> None:
     def refused(path: Path) -> str:
         with pytest.raises(AuthenticationFailed) as error:
-            TokenCredentials(Login(FileLogin(str(path)), {}), Clock()).new_exchange()
+            BearerCredentials(Login(FileLogin(str(path)), {}), Clock()).new_exchange()
         return str(error.value)
 
     assert "is not a file" in refused(tmp_path)
@@ -294,17 +294,17 @@ def test_what_is_no_file_with_a_token_is_said(tmp_path: Path) -> None:
 
 
 def test_tokens_that_are_made_need_no_thread(tmp_path: Path) -> None:
-    made = TokenCredentials(Login(UnsecuredLogin({"sub": "a"}), {}), Clock())
+    made = BearerCredentials(Login(UnsecuredLogin({"sub": "a"}), {}), Clock())
     assert not made.is_blocking
     assert shown(made) == shown(made)
-    assert TokenCredentials(Login(FileLogin(str(tmp_path)), {}), Clock()).is_blocking
+    assert BearerCredentials(Login(FileLogin(str(tmp_path)), {}), Clock()).is_blocking
 
 
 def test_a_fetch_that_hangs_holds_nobody_who_gives_up(authority: Authority, tmp_path: Path) -> None:
     async def give_up(port: int) -> bool:
         slow = login(f"https://localhost:{port}/", trusting(authority, tmp_path), read_timeout_ms=400, backoff_max_ms=0)
         with trio.move_on_after(0.05) as scope:
-            await _new_exchange(TokenCredentials(slow, Clock()))
+            await _new_exchange(BearerCredentials(slow, Clock()))
         return scope.cancelled_caught
 
     with dripping(authority, tmp_path, b"") as port:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from pykbroker.config import BrokerConfig, ConfigurationError, InvalidValue
 from pykbroker.config.listeners import uses_sasl
@@ -18,10 +18,12 @@ from pykbroker.config.listeners import uses_sasl
 from .credentials import LOGIN_MODULES, ClientCredentials, check_mechanism, check_module, client_credentials
 from .jaas import LoginModule, parse_one
 from .mechanism import OAUTHBEARER
-from .oauthbearer.given_keys import GivenKeys
-from .oauthbearer.login_settings import Login, login
-from .oauthbearer.unsecured import UnsecuredValidator
-from .oauthbearer.validator_settings import SecuredTokens, token_rules
+
+if TYPE_CHECKING:  # what OAUTHBEARER needs is imported where a listener or the node has it
+    from .oauthbearer.given_keys import GivenKeys
+    from .oauthbearer.login_settings import Login
+    from .oauthbearer.unsecured import UnsecuredValidator
+    from .oauthbearer.validator_settings import SecuredTokens
 
 ENABLED: Final = "sasl.enabled.mechanisms"
 JAAS: Final = "sasl.jaas.config"
@@ -144,6 +146,8 @@ def _of_node(
     module = _jaas(config, listener, mechanism)
     way = None
     if mechanism == OAUTHBEARER:
+        from .oauthbearer.login_settings import login
+
         way = login(_given(config, listener, module), _handler(config, listener, _LOGIN_HANDLER), allowed)
     return NodeCredentials(config.mechanism_key(listener, mechanism, JAAS), mechanism, module, way)
 
@@ -151,11 +155,14 @@ def _of_node(
 def _token_rules(
     config: BrokerConfig, listener: str, module: LoginModule, allowed: frozenset[str] | None
 ) -> UnsecuredValidator | SecuredTokens:
+    from .oauthbearer.validator_settings import token_rules
+
     return token_rules(_given(config, listener, module), _handler(config, listener, _SERVER_HANDLER), allowed)
 
 
 def _given(config: BrokerConfig, listener: str, module: LoginModule) -> GivenKeys:
     """The keys of OAUTHBEARER, as they are given for the listener."""
+    from .oauthbearer.given_keys import GivenKeys
 
     def find(key: str) -> tuple[str, str | None]:
         name = config.listener_key(listener, key, OAUTHBEARER)

@@ -11,6 +11,7 @@ import secrets
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, partial
+from typing import TYPE_CHECKING
 
 from pykbroker.config import BrokerConfig, ListenerConfig
 from pykbroker.config.listeners import uses_sasl
@@ -24,8 +25,6 @@ from pykbroker.security.sasl.node_settings import (
     sasl_settings,
     to_controllers,
 )
-from pykbroker.security.sasl.oauthbearer.server import OAuthBearerServer, TokenValidator
-from pykbroker.security.sasl.oauthbearer.unsecured import UnsecuredValidator
 from pykbroker.security.sasl.plain import PlainServer, plain_users
 from pykbroker.security.sasl.scram_credential import MECHANISMS, ScramMechanism, new_nonce
 from pykbroker.security.sasl.scram_server import ScramAccount, ScramServer
@@ -37,6 +36,9 @@ from pykbroker.security.tokens.secret import token_secret
 from ...network.sasl_gate import ListenerSasl
 from ...runtime.clock import Clock
 from .token_keys import TokenKeys
+
+if TYPE_CHECKING:
+    from pykbroker.security.sasl.oauthbearer.server import TokenValidator
 
 _log = logging.getLogger(__name__)
 
@@ -90,12 +92,15 @@ def _own_credentials(own: NodeCredentials) -> Credentials:
     """Raises ConfigurationError where the node has none."""
     if own.mechanism != OAUTHBEARER:
         return own.credentials()
-    from pykbroker.client.oauth_tokens import TokenCredentials as BearerCredentials
+    from pykbroker.client.oauth_tokens import BearerCredentials
 
     return BearerCredentials(own.token_login())
 
 
 def _token_server(mechanism: MechanismSettings, listener: str, token_keys: TokenKeys) -> Callable[[], ServerMechanism]:
+    from pykbroker.security.sasl.oauthbearer.server import OAuthBearerServer
+    from pykbroker.security.sasl.oauthbearer.unsecured import UnsecuredValidator
+
     rules = mechanism.tokens
     assert rules is not None, "OAUTHBEARER has rules for tokens"
     validator: TokenValidator

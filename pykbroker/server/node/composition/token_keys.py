@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pykbroker.security.sasl.oauthbearer.validator_settings import JwksAddress, SecuredTokens
-
 from ...runtime.threads import Threads
 
 if TYPE_CHECKING:
     from pykbroker.security.sasl.oauthbearer.secured import SecuredValidator
+    from pykbroker.security.sasl.oauthbearer.validator_settings import JwksAddress, SecuredTokens
 
     from ...network.jwks_refresh import JwksRefresh
 
