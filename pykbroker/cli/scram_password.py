@@ -19,17 +19,26 @@ class ScramPassword:
 
 def parse_scram_password(mechanism: str, value: str) -> ScramPassword:
     """Raises CommandFailed, whose text has nothing of the value. A password may contain `,` and `=`, being the last."""
-    before, found, password = f",{value}".partition(",password=")
-    if not found or not password:
+    before, password = _parts(value)
+    if not password:
         raise CommandFailed(f"{mechanism} expects [iterations=N,password=TEXT]; the password is missing")
-    return ScramPassword(password, _iterations(mechanism, before.lstrip(",")))
+    return ScramPassword(password, _iterations(mechanism, before))
+
+
+def has_password(value: str) -> bool:
+    """Tell whether the value has a password of its own, an empty one too."""
+    return _parts(value)[1] is not None
 
 
 def with_password(value: str, password: str) -> str:
     """The value with this password, where it has none of its own."""
-    if f",{value}".partition(",password=")[1]:
-        return value
-    return ",".join(filter(None, (value, f"password={password}")))
+    return value if has_password(value) else ",".join(filter(None, (value, f"password={password}")))
+
+
+def _parts(value: str) -> tuple[str, str | None]:
+    """Whatever stands before the password, and the password; None where there is none."""
+    before, found, password = f",{value}".partition(",password=")
+    return before.lstrip(","), password if found else None
 
 
 def _iterations(mechanism: str, text: str) -> int:

@@ -21,7 +21,7 @@ from .client_flags import change_options
 from .command import ClientCommand, CommandFailed, bootstrap_options, reject
 from .config_options import ConfigChanges
 from .connect import run_on_cluster
-from .scram_password import with_password
+from .scram_password import has_password, with_password
 
 _MOST_CHARACTERS = 1000
 
@@ -89,7 +89,7 @@ def _change(user: str, changes: ConfigChanges, password_file: Path | None) -> Cl
     foreign = [key for key in (*to_set, *changes.to_delete()) if key not in MECHANISMS]
     if foreign:
         raise CommandFailed(f"'{foreign[0][:40]}' is no mechanism of SCRAM; {', '.join(MECHANISMS)} are")
-    if any(with_password(value, "") != value for value in to_set.values()):
+    if not all(map(has_password, to_set.values())):
         password = _password(user, password_file)
         to_set = {key: with_password(value, password) for key, value in to_set.items()}
     elif password_file is not None:
