@@ -23,6 +23,7 @@ from pykbroker.metadata.configs import (
     check_named_once,
 )
 from pykbroker.metadata.image import (
+    BROKER_LOGGER_RESOURCE,
     BROKER_RESOURCE,
     CLIENT_METRICS_RESOURCE,
     GROUP_RESOURCE,
@@ -49,7 +50,6 @@ _Resource: TypeAlias = AlterConfigsRequestAlterConfigsResource | IncrementalAlte
 _Changes: TypeAlias = Sequence[tuple[str, int, str | None]]
 """Key, operation and value of each change."""
 
-_BROKER_LOGGER_RESOURCE: Final = 8
 _TYPES_OF_THE_CLUSTER: Final = {TOPIC_RESOURCE, BROKER_RESOURCE, CLIENT_METRICS_RESOURCE, GROUP_RESOURCE}
 
 
@@ -88,7 +88,7 @@ def preprocess(
         check_named_once(times[resource.resource_type, resource.resource_name])
         check_keys(changes)
         is_incremental = isinstance(resource, IncrementalAlterConfigsRequestAlterConfigsResource)
-        if is_incremental and resource.resource_type == _BROKER_LOGGER_RESOURCE and not may_alter_loggers():
+        if is_incremental and resource.resource_type == BROKER_LOGGER_RESOURCE and not may_alter_loggers():
             denial = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
             raise ApiError(denial, denial.description)
         if resource.resource_type not in _TYPES_OF_THE_CLUSTER:

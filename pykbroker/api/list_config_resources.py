@@ -9,7 +9,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from pykbroker.metadata.image import BROKER_RESOURCE, CLIENT_METRICS_RESOURCE, GROUP_RESOURCE, TOPIC_RESOURCE
+from pykbroker.metadata.image import (
+    BROKER_LOGGER_RESOURCE,
+    BROKER_RESOURCE,
+    CLIENT_METRICS_RESOURCE,
+    GROUP_RESOURCE,
+    TOPIC_RESOURCE,
+)
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages.configs import (
     ConfigResource,
@@ -24,8 +30,7 @@ from pykbroker.server.node.handlers import handles
 from pykbroker.server.runtime.turns import portions
 
 _TYPES_SINCE: Final = 1
-_BROKER_LOGGER: Final = 8
-_KNOWN_TYPES: Final = (BROKER_RESOURCE, TOPIC_RESOURCE, _BROKER_LOGGER, CLIENT_METRICS_RESOURCE, GROUP_RESOURCE)
+_KNOWN_TYPES: Final = (BROKER_RESOURCE, TOPIC_RESOURCE, BROKER_LOGGER_RESOURCE, CLIENT_METRICS_RESOURCE, GROUP_RESOURCE)
 
 
 @handles(ListConfigResourcesRequest, needs=cluster(Operation.DESCRIBE_CONFIGS))
