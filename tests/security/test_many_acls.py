@@ -107,10 +107,11 @@ def test_all_of_them_are_described_in_turns(tmp_path: Path, replayed: tuple[Meta
 def test_a_decision_does_not_depend_on_how_many_there_are(replayed: tuple[MetadataImage, ImageChanges]) -> None:
     many = filled(*replayed)
     client = ConnectionState("PLAINTEXT", "127.0.0.1", "User:7")
-    start = thread_time()
-    for number in range(1000):
-        many.allows(client, Operation.WRITE, ResourceType.TOPIC, f"another-{number}", is_logged=False)
-    assert thread_time() - start < 10, "a look at every entry would take a hundred seconds"
+    with no_full_collections():  # one of the hundred thousand entries takes as long as what is measured
+        start = thread_time()
+        for number in range(1000):
+            many.allows(client, Operation.WRITE, ResourceType.TOPIC, f"another-{number}", is_logged=False)
+        assert thread_time() - start < 0.5, "a look at every entry would take a hundred seconds"
     longest, is_allowed = longest_piece(many.allows_on_any(client, Operation.WRITE, ResourceType.TOPIC))
     assert longest < LONGEST_S
     assert is_allowed is many.allows(client, Operation.WRITE, ResourceType.TOPIC, "topic-7", is_logged=False)
