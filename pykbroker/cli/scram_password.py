@@ -36,7 +36,7 @@ def with_password(value: str, password: str) -> str:
 
 
 def _parts(value: str) -> tuple[str, str | None]:
-    """Whatever stands before the password, and the password; None where there is none."""
+    """The text before the password, and the password; None where there is none."""
     before, found, password = f",{value}".partition(",password=")
     return before.lstrip(","), password if found else None
 
