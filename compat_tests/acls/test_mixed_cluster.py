@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from compat_tests.apache_kafka.broker import CLUSTER_ID, ApacheKafka
-from compat_tests.apache_kafka.tools import Tool, run_tool
+from compat_tests.apache_kafka.broker import ApacheKafka
 from compat_tests.brokers import BrokerProcess, Pykbroker
+from compat_tests.mixed_nodes import together, voter_properties
 from compat_tests.same_answers.interview import batch
 from compat_tests.waiting import until
 from compat_tests.wire import Wire
@@ -93,30 +93,13 @@ class Node:
 @pytest.fixture
 def nodes(tmp_path: Path) -> Iterator[list[Node]]:
     brokers = [kind(tmp_path / f"node-{number}") for number, kind in enumerate(NODES, 1)]
-    voters = ",".join(f"{number}@127.0.0.1:{each.controller_port}" for number, each in enumerate(brokers, 1))
     made = []
     for number, broker in enumerate(brokers, 1):
         listeners = Listeners(broker.port, broker.controller_port)
-        of_cluster = {
-            "node.id": str(number),
-            "process.roles": "broker,controller",
-            "controller.listener.names": "CONTROLLER",
-            "controller.quorum.voters": voters,
-        }
-        broker.properties |= listeners.properties(of_cluster)
+        broker.properties |= listeners.properties(voter_properties(number, brokers))
         made.append(Node(broker, listeners))
-    try:
-        for broker in brokers:
-            broker.set_up()
-            if isinstance(broker, Pykbroker):
-                run_tool(Tool.STORAGE, "format", "-t", CLUSTER_ID, "-c", str(broker.properties_file))
-            broker.launch()
-        for broker in brokers:
-            broker.wait_until_it_answers()
+    with together(brokers):
         yield made
-    finally:
-        for broker in brokers:
-            broker.kill()
 
 
 def is_replicated(node: Node, name: str) -> bool:

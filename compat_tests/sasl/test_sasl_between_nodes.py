@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Producer
-from confluent_kafka.admin import AdminClient, NewTopic
 
 from compat_tests.apache_kafka.broker import CLUSTER_ID, ApacheKafka
 from compat_tests.apache_kafka.tools import Tool, run_tool
 from compat_tests.brokers import BrokerProcess, Pykbroker, pykbroker_command
 from compat_tests.conftest import assert_all_went_well, watch_log
-from compat_tests.waiting import until
+from compat_tests.mixed_nodes import join, replicate
 
 from .modules import PLAIN_MODULE, SCRAM_MODULE
 
@@ -36,6 +33,7 @@ BETWEEN = {
     "offsets.topic.replication.factor": "1",
     "process.roles": "broker,controller",
 }
+OVER_TWO_SESSIONS_S = 9.0
 CREDENTIALS = {
     "security.protocol": "SASL_PLAINTEXT",
     "sasl.mechanism": "SCRAM-SHA-512",
@@ -48,19 +46,7 @@ def node(make: type[BrokerProcess], directory: Path, number: int, first: BrokerP
     """The first node is broker and controller; others are brokers of its cluster."""
     options = {"is_formatted": True} if make is ApacheKafka else {}
     broker = make(directory / f"node-{number}", BETWEEN, **options)
-    voter = first or broker
-    listeners = f"BROKERS://{broker.bootstrap}"
-    if first is None:
-        listeners += f",CONTROLLER://127.0.0.1:{broker.controller_port}"
-    broker.properties |= {
-        "node.id": str(number),
-        "listeners": listeners,
-        "advertised.listeners": f"BROKERS://{broker.bootstrap}",
-        "controller.quorum.voters": f"1@127.0.0.1:{voter.controller_port}",
-    }
-    if first is not None:
-        broker.properties["process.roles"] = "broker"
-    broker.set_up()
+    join(broker, number, first)
     return broker
 
 
@@ -84,31 +70,9 @@ def test_brokers_replicate_over_sasl(
             else:
                 subprocess.run(pykbroker_command(*arguments), check=True, capture_output=True, timeout=120)
             nodes[-1].start()
-        replicate(nodes)
+        replicate(nodes, CREDENTIALS, OVER_TWO_SESSIONS_S)
     finally:
         for each in reversed(nodes):
             each.stop()
     for each in nodes:
         assert_all_went_well(each)
-
-
-def replicate(nodes: list[BrokerProcess]) -> None:
-    admin = AdminClient({"bootstrap.servers": nodes[0].bootstrap, **CREDENTIALS})
-    until(lambda: len(admin.list_topics(timeout=30).brokers) == len(nodes), "all brokers are there")
-    admin.create_topics([NewTopic("copied", 3, len(nodes), config={"min.insync.replicas": str(len(nodes))})])[
-        "copied"
-    ].result()
-    producer = Producer({"bootstrap.servers": nodes[0].bootstrap, "acks": "all", "linger.ms": 0, **CREDENTIALS})
-    failed: list[str] = []
-    for number in range(90):  # over two ends of a session
-        producer.produce(
-            "copied",
-            str(number),
-            partition=number % 3,
-            on_delivery=lambda error, _: error and failed.append(str(error)),
-        )
-        producer.flush(30)
-        time.sleep(0.1)
-    assert failed == []
-    described = admin.list_topics("copied", timeout=30).topics["copied"]
-    assert [sorted(each.isrs) for each in described.partitions.values()] == [[1, 2, 3]] * 3

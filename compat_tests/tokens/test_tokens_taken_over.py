@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from compat_tests.apache_kafka.broker import CLUSTER_ID, ApacheKafka
-from compat_tests.apache_kafka.tools import Tool, run_tool
+from compat_tests.apache_kafka.broker import ApacheKafka
 from compat_tests.brokers import BrokerProcess, Pykbroker
 from compat_tests.conftest import assert_all_went_well, watch_log
+from compat_tests.mixed_nodes import together, voter_properties
 from compat_tests.waiting import until
 from compat_tests.wire import Closed, Wire
 
@@ -97,28 +97,12 @@ NODES: tuple[type[BrokerProcess], ...] = (Pykbroker, ApacheKafka, Pykbroker)
 @pytest.fixture
 def nodes(tmp_path: Path) -> Iterator[list[TokenBroker]]:
     brokers = [kind(tmp_path / f"node-{number}") for number, kind in enumerate(NODES, 1)]
-    voters = ",".join(f"{number}@127.0.0.1:{each.controller_port}" for number, each in enumerate(brokers, 1))
-    made = []
-    for number, broker in enumerate(brokers, 1):
-        of_cluster = {
-            "node.id": str(number),
-            "process.roles": "broker,controller",
-            "controller.listener.names": "CONTROLLER",
-            "controller.quorum.voters": voters,
-        }
-        made.append(with_tokens(broker, tmp_path / f"stores-{number}", of_cluster))
-    try:
-        for broker in brokers:
-            broker.set_up()
-            if isinstance(broker, Pykbroker):
-                run_tool(Tool.STORAGE, "format", "-t", CLUSTER_ID, "-c", str(broker.properties_file))
-            broker.launch()
-        for broker in brokers:
-            broker.wait_until_it_answers()
+    made = [
+        with_tokens(broker, tmp_path / f"stores-{number}", voter_properties(number, brokers))
+        for number, broker in enumerate(brokers, 1)
+    ]
+    with together(brokers):
         yield made
-    finally:
-        for broker in brokers:
-            broker.kill()
 
 
 def test_a_token_of_one_node_opens_the_others(nodes: list[TokenBroker]) -> None:

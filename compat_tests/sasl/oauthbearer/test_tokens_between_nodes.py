@@ -10,8 +10,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Producer
-from confluent_kafka.admin import AdminClient, NewTopic
 
 from compat_tests.apache_kafka.broker import CLUSTER_ID, ApacheKafka
 from compat_tests.authorization_server import AuthorizationServer, running
@@ -19,7 +17,7 @@ from compat_tests.brokers import BrokerProcess, Pykbroker, pykbroker_command
 from compat_tests.certificates import Authority
 from compat_tests.conftest import assert_all_went_well, watch_log
 from compat_tests.key_stores import write_pem_trust
-from compat_tests.waiting import until
+from compat_tests.mixed_nodes import join, replicate
 from pykbroker.security.sasl.oauthbearer.allowed_urls import PROPERTY
 
 from .bearers import MODULE, PACKAGE, good_document, token
@@ -70,19 +68,7 @@ def node(
     broker = make(directory / f"node-{number}", given)
     options = [f"{name}=-D{PROPERTY}={urls}" for name in ("KAFKA_OPTS", "JAVA_TOOL_OPTIONS")]
     broker.place = replace(broker.place, enter=("env", *options))
-    voter = first or broker
-    listeners = f"BROKERS://{broker.bootstrap}"
-    if first is None:
-        listeners += f",CONTROLLER://127.0.0.1:{broker.controller_port}"
-    broker.properties |= {
-        "node.id": str(number),
-        "listeners": listeners,
-        "advertised.listeners": f"BROKERS://{broker.bootstrap}",
-        "controller.quorum.voters": f"1@127.0.0.1:{voter.controller_port}",
-    }
-    if first is not None:
-        broker.properties["process.roles"] = "broker"
-    broker.set_up()
+    join(broker, number, first)
     if make is Pykbroker:
         command = pykbroker_command("format", "-t", CLUSTER_ID, "-c", str(broker.properties_file))
         subprocess.run(command, check=True, capture_output=True, timeout=120)
@@ -111,41 +97,15 @@ def test_brokers_replicate_with_tokens(
                 nodes.append(node(kind, tmp_path, number, nodes[0] if nodes else None, given, urls))
                 watch_log(request.node, nodes[-1])
                 nodes[-1].start()
-            replicate(nodes)
+            logged_in = {
+                "security.protocol": "SASL_PLAINTEXT",
+                "sasl.mechanism": "OAUTHBEARER",
+                "oauth_cb": lambda _: (token(), time.time() + 300),
+            }
+            replicate(nodes, logged_in, 2.5 * LIFETIME_S)
         finally:
             for each in reversed(nodes):
                 each.stop()
     for each in nodes:
         assert_all_went_well(each)
     assert issuer.asked.count("/token") > 2 * len(nodes)
-
-
-def replicate(nodes: list[BrokerProcess]) -> None:
-    client = {
-        "bootstrap.servers": nodes[0].bootstrap,
-        "security.protocol": "SASL_PLAINTEXT",
-        "sasl.mechanism": "OAUTHBEARER",
-        "oauth_cb": lambda _: (token(), time.time() + 300),
-    }
-    admin = AdminClient(client)
-    until(lambda: len(admin.list_topics(timeout=30).brokers) == len(nodes), "all brokers are there")
-    admin.create_topics([NewTopic("copied", 3, len(nodes), config={"min.insync.replicas": str(len(nodes))})])[
-        "copied"
-    ].result()
-    producer = Producer(client | {"acks": "all", "linger.ms": 0})
-    failed: list[str] = []
-    deadline = time.monotonic() + 2.5 * LIFETIME_S
-    number = 0
-    while time.monotonic() < deadline:
-        producer.produce(
-            "copied",
-            str(number),
-            partition=number % 3,
-            on_delivery=lambda error, _: error and failed.append(str(error)),
-        )
-        producer.flush(30)
-        number += 1
-        time.sleep(0.1)
-    assert failed == []
-    described = admin.list_topics("copied", timeout=30).topics["copied"]
-    assert [sorted(each.isrs) for each in described.partitions.values()] == [[1, 2, 3]] * 3
