@@ -101,13 +101,17 @@ public final class NodeProcess {
     /** Returns when the node says that it is ready. Throws IllegalStateException where it ends instead. */
     void await() {
         long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(START_SECONDS);
-        while (!sinceStart().contains(READY)) {
+        while (!isReady()) {
             if (!isUp()) throw new IllegalStateException("node " + id + " did not start: " + lastLine() + " (" + log + ")");
             if (System.nanoTime() > end) {
                 throw new IllegalStateException("node " + id + " is not ready after " + START_SECONDS + " s (" + log + ")");
             }
             Waiting.shortly();
         }
+    }
+
+    private boolean isReady() {
+        return sinceStart().contains(READY);
     }
 
     private String sinceStart() {
@@ -143,10 +147,10 @@ public final class NodeProcess {
         reap();
     }
 
-    /** Sends SIGTERM. */
+    /** Sends SIGTERM. A node that ended before it was ready is no fault of its own: its test fails, in {@link #await}. */
     public void signal() {
         if (process == null) return;
-        if (!process.isAlive()) fault("was dead already, exit status " + process.exitValue());
+        if (!process.isAlive() && isReady()) fault("was dead already, exit status " + process.exitValue());
         process.destroy();
     }
 

@@ -44,6 +44,7 @@ import java.util.stream.Collectors;
  *
  * <p>With the system property {@code nodes.reuse}, a test that asks for the configuration of one before it has that
  * test's cluster, emptied ({@link ReusedCluster}). Two wait at most: tests often alternate between two configurations.
+ * None waits whose files its test wants when it is closed.
  */
 public class KafkaClusterTestKit implements AutoCloseable {
     private static final boolean REUSE = Boolean.getBoolean("nodes.reuse");
@@ -83,7 +84,7 @@ public class KafkaClusterTestKit implements AutoCloseable {
 
         public KafkaClusterTestKit build() throws Exception {
             NodeConfiguration configuration = new NodeConfiguration(nodes, configProps, standalone, initialVoterSet);
-            KafkaClusterTestKit waiting = IDLE.remove(configuration.key());
+            KafkaClusterTestKit waiting = deleteOnClose ? IDLE.remove(configuration.key()) : null;
             if (waiting != null) {
                 waiting.isReused = true;
                 return waiting;
@@ -242,7 +243,7 @@ public class KafkaClusterTestKit implements AutoCloseable {
 
     @Override
     public void close() throws Exception {
-        if (!REUSE || !ReusedCluster.empty(processes.values(), this)) {
+        if (!REUSE || !deleteOnClose || !ReusedCluster.empty(processes.values(), this)) {
             end();
             return;
         }
