@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
@@ -39,8 +39,16 @@ class ConfluentProducer:
     """
 
     def __init__(
-        self, broker: Bootstrap, topic: str, partitions: int, *, pause_s: float = 0, in_flight: int = 5
+        self,
+        broker: Bootstrap,
+        topic: str,
+        partitions: int,
+        *,
+        pause_s: float = 0,
+        in_flight: int = 5,
+        settings: Mapping[str, Any] | None = None,
     ) -> None:
+        """settings: further ones of librdkafka."""
         self.acknowledged: Places = {}
         self.sent = 0
         self._errors: list[Any] = []
@@ -53,6 +61,7 @@ class ConfluentProducer:
                 "message.timeout.ms": DELIVERY_S * 1000,
                 "queue.buffering.max.messages": 5000,
                 "reconnect.backoff.max.ms": 500,
+                **(settings or {}),
             }
         )
         self._topic, self._partitions, self._pause_s = topic, partitions, pause_s

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 
 import pytest
 
+from compat_tests.brokers import Place
 from compat_tests.conftest import LOG_LIMIT_CHARS
 from compat_tests.loop_holds import assert_loop_not_held
 from tests.cli.cluster_command import base_port, start_cluster  # noqa: F401 - fixtures
@@ -25,7 +26,7 @@ CLUSTER_PROPERTIES = {
 }
 
 NewCluster = Callable[..., Cluster]
-"""(nodes, properties=…, is_dynamic=…) -> a cluster that is not started yet."""
+"""(nodes, properties=…, is_dynamic=…, places=…) -> a cluster that is not started yet."""
 
 _watched = pytest.StashKey[dict[Node, int]]()
 
@@ -61,12 +62,15 @@ def new_cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPat
     made: list[Cluster] = []
 
     def make(
-        nodes: list[NodeSpec | str], properties: Mapping[str, str] | None = None, *, is_dynamic: bool = False
+        nodes: list[NodeSpec | str],
+        properties: Mapping[str, str] | None = None,
+        *,
+        is_dynamic: bool = False,
+        places: Sequence[Place] | None = None,
     ) -> Cluster:
         directory = tmp_path_factory.mktemp("cluster")
-        cluster = Cluster(
-            directory, nodes, properties=CLUSTER_PROPERTIES | dict(properties or {}), is_dynamic=is_dynamic
-        )
+        everyone = CLUSTER_PROPERTIES | dict(properties or {})
+        cluster = Cluster(directory, nodes, properties=everyone, is_dynamic=is_dynamic, places=places)
         made.append(cluster)
         watch_logs(request.node, cluster)
         return cluster

@@ -82,6 +82,10 @@ def add(broker: BrokerProcess, name: str, password: str) -> None:
     alter(broker, AlterUserScramCredentialsRequest(upsertions=[change]))
 
 
+def remove(broker: BrokerProcess, name: str) -> None:
+    alter(broker, AlterUserScramCredentialsRequest(deletions=[ScramCredentialDeletion(name=name, mechanism=2)]))
+
+
 @pytest.mark.parametrize(
     ("formats", "turns"),
     [(format_with_pykbroker, (kafkas, ours, kafkas)), (format_with_kafka, (ours, kafkas, ours))],
@@ -113,12 +117,32 @@ def test_users_stay_with_their_directory(
             until(lambda: logs_in(secured, "SCRAM-SHA-512", added, "of this turn"), "the new user is let in")  # noqa: B023
             users["SCRAM-SHA-512", added] = "of this turn"
             if number:
-                alter(
-                    broker,
-                    AlterUserScramCredentialsRequest(deletions=[ScramCredentialDeletion(name=gone, mechanism=2)]),
-                )
+                remove(broker, gone)
                 until(lambda: not logs_in(secured, "SCRAM-SHA-512", gone, "of this turn"), "the user is gone")  # noqa: B023
                 del users["SCRAM-SHA-512", gone]
         finally:
             broker.stop()
         assert_all_went_well(broker)
+
+
+@pytest.mark.parametrize("make", [ApacheKafka, Pykbroker])
+def test_a_user_who_came_and_went_takes_nobody_along(make: type[BrokerProcess], tmp_path: Path) -> None:
+    """Apache Kafka 4.3.1 reads of both changes when it starts, and knows no user at all then; with other names it does,
+    so it depends on the order of a hash table.
+    """
+    broker = make(tmp_path / "broker")
+    secured = secure(broker)
+    broker.start()
+    try:
+        add(broker, "alice", "secret")
+        add(broker, "carol", "secret")
+        until(lambda: logs_in(secured, "SCRAM-SHA-512", "carol", "secret"), "the users are let in")
+        remove(broker, "carol")
+        until(lambda: not logs_in(secured, "SCRAM-SHA-512", "carol", "secret"), "the user is gone")
+        assert logs_in(secured, "SCRAM-SHA-512", "alice", "secret")
+        broker.stop()
+        broker.start()
+        assert logs_in(secured, "SCRAM-SHA-512", "alice", "secret") == (make is Pykbroker)
+        assert not logs_in(secured, "SCRAM-SHA-512", "carol", "secret")
+    finally:
+        broker.stop()
