@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping
 
 import pytest
 
-from compat_tests.brokers import Place
 from compat_tests.conftest import LOG_LIMIT_CHARS
 from compat_tests.loop_holds import assert_loop_not_held
 from tests.cli.cluster_command import base_port, start_cluster  # noqa: F401 - fixtures
@@ -26,7 +25,7 @@ CLUSTER_PROPERTIES = {
 }
 
 NewCluster = Callable[..., Cluster]
-"""(nodes, properties=…, is_dynamic=…, places=…) -> a cluster that is not started yet."""
+"""(nodes, properties=…, is_dynamic=…) -> a cluster that is not started yet."""
 
 _watched = pytest.StashKey[dict[Node, int]]()
 
@@ -62,15 +61,12 @@ def new_cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPat
     made: list[Cluster] = []
 
     def make(
-        nodes: list[NodeSpec | str],
-        properties: Mapping[str, str] | None = None,
-        *,
-        is_dynamic: bool = False,
-        places: Sequence[Place] | None = None,
+        nodes: list[NodeSpec | str], properties: Mapping[str, str] | None = None, *, is_dynamic: bool = False
     ) -> Cluster:
         directory = tmp_path_factory.mktemp("cluster")
-        everyone = CLUSTER_PROPERTIES | dict(properties or {})
-        cluster = Cluster(directory, nodes, properties=everyone, is_dynamic=is_dynamic, places=places)
+        cluster = Cluster(
+            directory, nodes, properties=CLUSTER_PROPERTIES | dict(properties or {}), is_dynamic=is_dynamic
+        )
         made.append(cluster)
         watch_logs(request.node, cluster)
         return cluster

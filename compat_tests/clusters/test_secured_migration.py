@@ -19,7 +19,7 @@ from compat_tests.waiting import until
 from compat_tests.wire import Wire
 
 from .cluster import Cluster
-from .conftest import NewCluster
+from .conftest import CLUSTER_PROPERTIES, assert_all_went_well, watch_logs
 from .layout import KAFKA, PYKBROKER
 from .secured import READ, WRITE, SecuredNodes, allow, set_user
 from .topics import create_replicated_topic
@@ -81,12 +81,18 @@ class Estate:
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("kinds", [(KAFKA, PYKBROKER), (PYKBROKER, KAFKA)], ids=["kafka-first", "ours-first"])
 def test_users_rights_quotas_and_tokens_stay_through_a_migration(
-    new_cluster: NewCluster, tmp_path: Path, kinds: tuple[str, str]
+    tmp_path: Path, kinds: tuple[str, str], request: pytest.FixtureRequest
 ) -> None:
     nodes = SecuredNodes(tmp_path, 3)
     before, after = kinds
-    cluster = new_cluster(nodes.specs(before), places=nodes.places)
-    cluster.start()
+    with Cluster(tmp_path, nodes.specs(before), properties=CLUSTER_PROPERTIES, places=nodes.places) as cluster:
+        watch_logs(request.node, cluster)
+        cluster.start()
+        change_to_and_fro(cluster, nodes, before, after)
+    assert_all_went_well(cluster)
+
+
+def change_to_and_fro(cluster: Cluster, nodes: SecuredNodes, before: str, after: str) -> None:
     create_replicated_topic(cluster, TOPIC, PARTITIONS)
     estate = Estate(cluster, nodes)
     estate.add("alice", may=True)
