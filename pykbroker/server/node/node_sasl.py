@@ -30,6 +30,7 @@ from pykbroker.security.sasl.node_settings import (
     sasl_settings,
     to_controllers,
 )
+from pykbroker.security.sasl.process_options import NO_OPTIONS, ProcessOptions
 
 from ..network.sasl_gate import ListenerSasl
 from ..runtime.clock import Clock
@@ -71,9 +72,17 @@ class _Read:
 class NodeSasl:
     """The SASL of one node. `apply` is a listener of the image."""
 
-    def __init__(self, config: BrokerConfig, parts: SaslParts, clock: Clock, threads: Threads) -> None:
-        """Raises ConfigurationError."""
+    def __init__(
+        self,
+        config: BrokerConfig,
+        parts: SaslParts,
+        clock: Clock,
+        threads: Threads,
+        options: ProcessOptions = NO_OPTIONS,
+    ) -> None:
+        """Raises ConfigurationError. options: what those say who have started the process."""
         self._config = config
+        self._options = options
         self._parts = parts
         self._threads = threads
         self._changed = Signal()
@@ -81,11 +90,11 @@ class NodeSasl:
         self._taken: dict[str, str] = {}
         own = [each.name for each in config.listeners.all if uses_sasl(each.security_protocol)]
         self._listeners = {name: self._listener(name, clock) for name in own}
-        self._between_brokers = _own_credentials(between_brokers(config))
-        self._to_controllers = _own_credentials(to_controllers(config))
+        self._between_brokers = _own_credentials(between_brokers(config, options))
+        self._to_controllers = _own_credentials(to_controllers(config, options))
 
     def _listener(self, name: str, clock: Clock) -> ListenerSasl:
-        settings = sasl_settings(self._config, name)
+        settings = sasl_settings(self._config, name, self._options)
         offered = offered_mechanisms(settings, name, self._parts)
         return ListenerSasl(offered, clock, settings.max_receive_bytes, settings.failure_delay_ms / 1000)
 
@@ -160,7 +169,7 @@ class NodeSasl:
         prefix = listener_prefix(listener)
         own = {name: text for name, text in dynamic.items() if name.startswith(prefix) or not is_of_a_listener(name)}
         config, listeners = self._config.overlaid(own), self._config.listeners
-        offered = sasl_settings(config, listener) if listener in self._listeners else None
+        offered = sasl_settings(config, listener, self._options) if listener in self._listeners else None
         for each in () if offered is None else offered.mechanisms:
             if each.name == OAUTHBEARER and not self._parts.token_keys.has_keys_of(each.tokens):
                 key = config.mechanism_key(listener, OAUTHBEARER, JAAS)
@@ -169,8 +178,8 @@ class NodeSasl:
                 )
         return _Read(
             offered,
-            between_brokers(config) if listener == listeners.inter_broker_name else None,
-            to_controllers(config) if listener == listeners.controller_names[0] else None,
+            between_brokers(config, self._options) if listener == listeners.inter_broker_name else None,
+            to_controllers(config, self._options) if listener == listeners.controller_names[0] else None,
         )
 
     def _take(self, listener: str, read: _Read) -> None:

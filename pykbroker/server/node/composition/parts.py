@@ -126,7 +126,7 @@ def _sasl(
     from ..offered_mechanisms import SaslParts, token_credentials
 
     parts = SaslParts(image, token_keys, token_credentials(config))
-    return NodeSasl(config, parts, environment.clock, environment.threads)
+    return NodeSasl(config, parts, environment.clock, environment.threads, environment.process_options)
 
 
 def _connection_quotas(
