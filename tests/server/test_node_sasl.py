@@ -242,6 +242,14 @@ def test_what_is_bad_already_keeps_nobody_from_changing_something_else(world: Wo
     world.sasl.check_changes(world.image, {BETWEEN_NODES: None})
 
 
+def test_a_line_that_is_needed_goes_with_its_mechanism_and_not_before(world: World) -> None:
+    world.commit(**{MECHANISMS: "PLAIN,SCRAM-SHA-256", SCRAM_LINE: f"{SCRAM};"})
+    with pytest.raises(ConfigurationError, match="is missing"):
+        world.sasl.check_changes(world.image, {SCRAM_LINE: None})
+    world.sasl.check_changes(world.image, {SCRAM_LINE: None, MECHANISMS: None})
+    world.sasl.check_changes(world.image, {SCRAM_LINE: None, MECHANISMS: "PLAIN"})
+
+
 def test_the_node_shows_others_what_the_new_line_says(world: World) -> None:
     assert world.shown(world.sasl.to_brokers) == b"\0node\0first"
     second = f"{PLAIN} username=node password=second user_node=second;"

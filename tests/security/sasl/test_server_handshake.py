@@ -163,6 +163,16 @@ def test_an_unknown_mechanism_is_answered_with_the_enabled_ones() -> None:
     assert step.failure is not None
 
 
+@pytest.mark.parametrize("request_", [MetadataRequest(topics=None), SaslAuthenticateRequest(auth_bytes=ALICE)])
+def test_behind_the_versions_nothing_but_a_handshake_is_taken(request_: Message) -> None:
+    client = Client()
+    assert client.send(ApiVersionsRequest(client_software_name="a", client_software_version="1"), 3).is_for_handler
+    client.handshake.api_versions_answered(ErrorCode.NONE)
+    step = client.send(request_, 2)
+    assert not step.is_for_handler
+    assert step.failure is not None
+
+
 def test_api_versions_comes_again_only_behind_an_error() -> None:
     client = Client()
     for error_code in (ErrorCode.UNSUPPORTED_VERSION, ErrorCode.INVALID_REQUEST, ErrorCode.NONE):
