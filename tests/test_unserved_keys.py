@@ -179,15 +179,33 @@ def test_what_certificates_clients_show_is_no_matter_for_a_listener_of_another_n
 @pytest.mark.parametrize(
     ("name", "text"),
     [
-        ("sasl.enabled.mechanisms", "PLAIN"),
         ("connections.max.reauth.ms", "3600000"),
         ("delegation.token.secret.key", "hush"),
-        ("listener.name.x.plain.sasl.jaas.config", "secret"),
+        ("sasl.jaas.config", "secret"),
+        ("listener.name.x.sasl.jaas.config", "secret"),
+        ("listener.name.x.sasl.mechanism.inter.broker.protocol", "PLAIN"),
+        ("listener.name.x.sasl.server.max.receive.size", "9"),
+        ("listener.name.x.oauthbearer.sasl.oauthbearer.expected.audience", "kafka"),
+        ("listener.name.x.plain.sasl.enabled.mechanisms", "PLAIN"),
     ],
 )
 def test_what_is_read_at_the_start_is_refused_at_run_time(name: str, text: str) -> None:
     assert unserved({name: text}) == []
     assert unserved({name: text}, at_run_time=True) == [name]
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("sasl.enabled.mechanisms", "PLAIN"),
+        ("listener.name.x.sasl.enabled.mechanisms", "PLAIN"),
+        ("listener.name.x.plain.sasl.jaas.config", "secret"),
+        ("listener.name.x.connections.max.reauth.ms", "3600000"),
+        ("listener.name.x.plain.connections.max.reauth.ms", "3600000"),
+    ],
+)
+def test_who_is_let_in_may_change_at_run_time(name: str, text: str) -> None:
+    assert unserved({name: text}) == unserved({name: text}, at_run_time=True) == []
 
 
 def test_settings_without_effect_are_named_where_they_differ_from_the_default() -> None:

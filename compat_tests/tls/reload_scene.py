@@ -14,31 +14,16 @@ from typing import Any
 
 from cryptography import x509
 
-from compat_tests.cases import code
+from compat_tests.broker_configs import DELETE, OF_THIS_BROKER, SET, Change, alter, described
 from compat_tests.certificates import Authority, Credential
 from compat_tests.key_stores import KEY_PASSWORD, STORE_PASSWORD, write_pem, write_pkcs12, write_pkcs12_trust
 from compat_tests.waiting import until
-from compat_tests.wire import Wire
-from pykbroker.protocol.messages.configs import (
-    DescribeConfigsRequest,
-    DescribeConfigsResource,
-    IncrementalAlterConfigsRequest,
-    IncrementalAlterConfigsRequestAlterableConfig,
-    IncrementalAlterConfigsRequestAlterConfigsResource,
-)
 
 from .listeners import SecuredBroker, prefixed
 from .reasons import CLOSED, reason_in
 
-SET, DELETE, APPEND = 0, 1, 2
-A_BROKER = 4
-OF_THIS_BROKER = 2
-"""The source of a configuration that was set at run time for one broker."""
 LOCATION, TRUST_LOCATION = "ssl.keystore.location", "ssl.truststore.location"
 PASSWORD, KEY_PASSWORD_KEY, TYPE = "ssl.keystore.password", "ssl.key.password", "ssl.keystore.type"
-
-Change = tuple[str, int, str | None]
-"""Key, operation, value."""
 
 _ASK = struct.pack(">ihhih", 10, 18, 0, 7, -1)
 """ApiVersions of version 0."""
@@ -73,27 +58,11 @@ class ReloadScene:
 
     def alter(self, *changes: Change, broker: str = "1", validate_only: bool = False) -> str:
         """NONE, or the error's name and what its message says."""
-        configs = [
-            IncrementalAlterConfigsRequestAlterableConfig(name=key, config_operation=operation, value=value)
-            for key, operation, value in changes
-        ]
-        resource = IncrementalAlterConfigsRequestAlterConfigsResource(
-            resource_type=A_BROKER, resource_name=broker, configs=configs
-        )
-        with Wire(self.secured.broker.address) as wire:
-            request = IncrementalAlterConfigsRequest(resources=[resource], validate_only=validate_only)
-            answer: Any = wire.call(request, 1)
-        (altered,) = answer.responses
-        return _shown(code(altered.error_code), altered.error_message)
+        return _shown(*alter(self.secured.broker.address, *changes, broker=broker, validate_only=validate_only))
 
     def described(self, *keys: str, broker: str = "1") -> dict[str, Any]:
         """The configurations of the broker by key, with their synonyms. keys: none for all of them."""
-        resource = DescribeConfigsResource(
-            resource_type=A_BROKER, resource_name=broker, configuration_keys=list(keys) or None
-        )
-        with Wire(self.secured.broker.address) as wire:
-            answer: Any = wire.call(DescribeConfigsRequest(resources=[resource], include_synonyms=True), 4)
-        return {config.name: config for config in answer.results[0].configs}
+        return described(self.secured.broker.address, *keys, broker=broker)
 
     def dynamic_keys(self) -> set[str]:
         """The keys that were set at run time."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from compat_tests.answers import TestAnswers
+from compat_tests.broker_configs import SET
 from compat_tests.certificates import EXPIRED, LOCAL_HOSTS
 from compat_tests.key_stores import write_pem, write_pem_trust
 from compat_tests.waiting import until
@@ -13,7 +14,7 @@ from .conftest import StartScene
 from .listeners import REQUIRED, pem, pem_trust, prefixed
 from .reasons import REFUSED
 from .reload_listeners import AUTHORITY, UNTRUSTED
-from .reload_scene import LOCATION, SET, TRUST_LOCATION
+from .reload_scene import LOCATION, TRUST_LOCATION
 
 LISTENER = "BETWEEN"
 

@@ -10,21 +10,12 @@ import pytest
 
 from compat_tests.answers import TestAnswers
 from compat_tests.apache_kafka.tools import Tool, run_tool
+from compat_tests.broker_configs import APPEND, DELETE, SET
 from compat_tests.waiting import until
 
 from .listeners import prefixed
 from .reload_listeners import AUTHORITY, ELSEWHERE, FIRST, TRUSTING
-from .reload_scene import (
-    APPEND,
-    DELETE,
-    KEY_PASSWORD_KEY,
-    LOCATION,
-    PASSWORD,
-    SET,
-    TRUST_LOCATION,
-    TYPE,
-    ReloadScene,
-)
+from .reload_scene import KEY_PASSWORD_KEY, LOCATION, PASSWORD, TRUST_LOCATION, TYPE, ReloadScene
 
 
 def test_keys_are_changed_for_one_listener_of_one_broker(scene: ReloadScene, answers: TestAnswers) -> None:

@@ -18,7 +18,7 @@ from pykbroker.server.node.handlers import handles_on_all_nodes
 from .config_preprocessing import refused_here
 from .config_resources import take_out_denied
 from .controller_requests import submit
-from .store_changes import refused_stores
+from .listener_changes import refused_of_listeners
 
 
 @handles_on_all_nodes(
@@ -33,7 +33,7 @@ from .store_changes import refused_stores
 async def alter_configs(context: RequestContext[ClusterNode], request: AlterConfigsRequest) -> AlterConfigsResponse:
     refused = refused_here(context, request.resources)
     refused += await take_out_denied(context, request.resources)
-    refused += await refused_stores(context, request.resources)
+    refused += await refused_of_listeners(context, request.resources)
     response: AlterConfigsResponse = await submit(context, request)
     response.responses += refused
     return response

@@ -17,7 +17,7 @@ from pykbroker.server.node.handlers import handles_on_all_nodes
 from .config_preprocessing import refused_here
 from .config_resources import take_out_denied
 from .controller_requests import submit
-from .store_changes import refused_stores
+from .listener_changes import refused_of_listeners
 
 
 @handles_on_all_nodes(
@@ -34,7 +34,7 @@ async def incremental_alter_configs(
 ) -> IncrementalAlterConfigsResponse:
     refused = refused_here(context, request.resources)
     refused += await take_out_denied(context, request.resources)
-    refused += await refused_stores(context, request.resources)
+    refused += await refused_of_listeners(context, request.resources)
     response: IncrementalAlterConfigsResponse = await submit(context, request)
     response.responses += refused
     return response

@@ -145,9 +145,11 @@ def _format(
 
 
 def _load(properties: Path | None, overrides: tuple[str, ...]) -> BrokerConfig:
-    from .start import key_values, load_config
+    from .start import checked_sasl, key_values, load_config
 
-    return load_config(properties, key_values(overrides), None)
+    config = load_config(properties, key_values(overrides), None)
+    checked_sasl(config, asks=False)
+    return config
 
 
 def _check_release(release: str | None) -> None:

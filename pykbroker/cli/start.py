@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import gc
 import logging
-import os
 import random
 import resource
 import signal
@@ -17,6 +16,7 @@ import sys
 import tempfile
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -31,6 +31,7 @@ from .command import ClientCommand, CommandFailed, one_line
 from .loading_bar import loading_bar
 
 if TYPE_CHECKING:
+    from pykbroker.security.sasl.process_options import ProcessOptions
     from pykbroker.server.logs.log_loading import OnLoading
     from pykbroker.server.node.node import Node, NodeReady
 
@@ -72,10 +73,10 @@ def command(
         try:
             secure = None if secure_dir is None else _open_secure(secure_dir)
             config = load_config(properties if secure is None else secure.properties, key_values(overrides), directory)
-            _check_addresses(config)
+            options = checked_sasl(config, asks=True)
         except ConfigurationError as error:
             raise CommandFailed(one_line(error)) from None
-        _serve(config, secure)
+        _serve(config, options, secure)
 
 
 def load_config(properties: Path | None, overrides: Mapping[str, str], directory: Path | None) -> BrokerConfig:
@@ -86,10 +87,6 @@ def load_config(properties: Path | None, overrides: Mapping[str, str], directory
     config = BrokerConfig.load(properties, values)
     if not any(key in config.originals for key in _LOG_DIRECTORY_KEYS):
         config = BrokerConfig.load(properties, values | {"log.dirs": DEFAULT_DATA_DIRECTORY})
-    if any(uses_sasl(each) for each in config.listeners.security_protocols):
-        from pykbroker.security.sasl.node_settings import check_sasl
-
-        check_sasl(config)
     if config.unknown_keys:
         _log.warning(
             "these settings are unknown, and ignored; check their spelling: %s", ", ".join(config.unknown_keys)
@@ -99,13 +96,21 @@ def load_config(properties: Path | None, overrides: Mapping[str, str], directory
     return config
 
 
-def _check_addresses(config: BrokerConfig) -> None:
-    """Raises ConfigurationError where the node would ask for keys or tokens at an address that is not allowed."""
-    if any(uses_sasl(each) for each in config.listeners.security_protocols):
-        from pykbroker.security.sasl.node_settings import check_sasl
-        from pykbroker.security.sasl.oauthbearer.allowed_urls import VARIABLE, allowed_urls
+def checked_sasl(config: BrokerConfig, *, asks: bool) -> ProcessOptions:
+    """Check the SASL of a node, and return what those say of it who start the process. Raises ConfigurationError.
 
-        check_sasl(config, allowed_urls(os.environ.get(VARIABLE, "")))
+    asks: the node will ask for keys and tokens, at addresses that must be allowed.
+    """
+    from pykbroker.security.sasl.process_options import NO_OPTIONS
+
+    if not any(map(uses_sasl, config.listeners.security_protocols)):
+        return NO_OPTIONS
+    from pykbroker.security.java_options import options_of_process
+    from pykbroker.security.sasl.node_settings import check_sasl
+
+    options = options_of_process()
+    check_sasl(config, options if asks else replace(options, allowed_urls=None))
+    return options
 
 
 def key_values(overrides: tuple[str, ...]) -> dict[str, str]:
@@ -144,7 +149,7 @@ def _open_secure(path: Path) -> SecureDirectory:
     return open_directory(path)
 
 
-def _serve(config: BrokerConfig, secure: SecureDirectory | None) -> None:
+def _serve(config: BrokerConfig, options: ProcessOptions, secure: SecureDirectory | None) -> None:
     """Run the node to its end. Raises ClickException, which is one line and exit code 1."""
     from pykbroker.client.errors import ClientError
     from pykbroker.server.node.node import NeverServed
@@ -153,7 +158,7 @@ def _serve(config: BrokerConfig, secure: SecureDirectory | None) -> None:
 
     failure: BaseException | None = None
     try:
-        trio.run(_serve_until_signal, config, secure)
+        trio.run(_serve_until_signal, config, options, secure)
     except* NeverServed:
         pass
     except* (StartupError, StorageError, ConfigurationError, ClientError) as group:
@@ -168,7 +173,7 @@ def _first_of(error: BaseException) -> BaseException:
     return error
 
 
-async def _serve_until_signal(config: BrokerConfig, secure: SecureDirectory | None) -> None:
+async def _serve_until_signal(config: BrokerConfig, options: ProcessOptions, secure: SecureDirectory | None) -> None:
     from pykbroker.server.runtime.clock import SystemClock
     from pykbroker.server.runtime.free_memory import give_back_free_memory, map_large_blocks, trimming
     from pykbroker.server.runtime.garbage_collection import GarbageCollection, no_full_collections
@@ -178,7 +183,7 @@ async def _serve_until_signal(config: BrokerConfig, secure: SecureDirectory | No
 
     map_large_blocks()
     with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals, loading_bar(sys.stderr) as on_loading:
-        node = _node(config, on_loading)
+        node = _node(config, options, on_loading)
         gc.freeze()  # what is imported by now stays: the collector need not look at it again
         async with trio.open_nursery() as nursery:
             starting = trio.CancelScope()
@@ -217,7 +222,7 @@ async def _stop_on_signal(signals: AsyncIterator[int], node: Node, starting: tri
     starting.cancel()
 
 
-def _node(config: BrokerConfig, on_loading: OnLoading | None) -> Node:
+def _node(config: BrokerConfig, options: ProcessOptions, on_loading: OnLoading | None) -> Node:
     from pykbroker.api import HANDLERS
     from pykbroker.server.logs.cleaning_process import CleaningProcess
     from pykbroker.server.network.socket_transport import SocketNetwork
@@ -236,5 +241,6 @@ def _node(config: BrokerConfig, on_loading: OnLoading | None) -> Node:
         rng=random.Random(),  # noqa: S311 - nothing secret is drawn
         new_workplace=CleaningProcess,
         on_loading=on_loading,
+        process_options=options,
     )
     return Node(config, HANDLERS, environment)

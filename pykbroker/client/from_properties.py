@@ -5,7 +5,6 @@ What TLS and SASL need is imported where they are used.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
@@ -17,6 +16,7 @@ if TYPE_CHECKING:
     from pykbroker.security.sasl.credentials import Credentials
     from pykbroker.security.sasl.jaas import LoginModule
 
+_JAAS: Final = "sasl.jaas.config"
 SECURITY_PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 
 
@@ -60,26 +60,36 @@ def read_credentials(properties: Mapping[str, str]) -> Credentials:
     from pykbroker.security.sasl.jaas import parse_one
     from pykbroker.security.sasl.mechanism import OAUTHBEARER
 
-    mechanism, line = properties.get("sasl.mechanism", "GSSAPI").strip(), properties.get("sasl.jaas.config")
+    mechanism, line = properties.get("sasl.mechanism", "GSSAPI").strip(), properties.get(_JAAS)
     check_mechanism("sasl.mechanism", mechanism)
-    if line is None:
-        raise ConfigurationError("sasl.jaas.config is missing: it names the login module, the user and the password")
-    module = parse_one("sasl.jaas.config", line)
+    place, module = _of_file(mechanism) if line is None else (_JAAS, parse_one(_JAAS, line))
     if mechanism == OAUTHBEARER:
-        return _token_credentials(properties, module)
-    return client_credentials("sasl.jaas.config", mechanism, module)
+        return _token_credentials(properties, place, module)
+    return client_credentials(place, mechanism, module)
 
 
-def _token_credentials(properties: Mapping[str, str], module: LoginModule) -> Credentials:
-    """Raises ConfigurationError."""
+def _of_file(mechanism: str) -> tuple[str, LoginModule]:
+    """The login module in the JAAS file of this process, and its place. Raises ConfigurationError."""
+    from pykbroker.security.java_options import options_of_process
+    from pykbroker.security.sasl.jaas_file import CLIENT
+
+    file = options_of_process().jaas_file
+    if file is None or CLIENT not in file.sections:
+        other = "" if file is None else f", and {file.path} has no section {CLIENT}"
+        raise ConfigurationError(f"{_JAAS} is missing{other}: it names the login module, the user and the password")
+    return file.place(CLIENT), file.login(CLIENT, mechanism)
+
+
+def _token_credentials(properties: Mapping[str, str], place: str, module: LoginModule) -> Credentials:
+    """Raises ConfigurationError. place: of the login module, for messages."""
     from pykbroker.client.oauth_tokens import BearerCredentials
+    from pykbroker.security.java_options import allowed_urls_of_process
     from pykbroker.security.sasl.credentials import check_module
     from pykbroker.security.sasl.mechanism import OAUTHBEARER
-    from pykbroker.security.sasl.oauthbearer.allowed_urls import VARIABLE, allowed_urls
     from pykbroker.security.sasl.oauthbearer.given_keys import GivenKeys
     from pykbroker.security.sasl.oauthbearer.login_settings import login
 
-    check_module("sasl.jaas.config", OAUTHBEARER, module)
+    check_module(place, OAUTHBEARER, module)
     assertions = sorted(each for each in properties if each.startswith("sasl.oauthbearer.assertion."))
     if assertions:
         raise ConfigurationError(
@@ -87,12 +97,12 @@ def _token_credentials(properties: Mapping[str, str], module: LoginModule) -> Cr
         )
     handler = "sasl.login.callback.handler.class"
     way = login(
-        GivenKeys(lambda key: (key, properties.get(key)), "sasl.jaas.config", module.options),
+        GivenKeys(lambda key: (key, properties.get(key)), place, module.options),
         (handler, properties.get(handler)),
-        allowed_urls(os.environ.get(VARIABLE, "")),
+        allowed_urls_of_process(),
     )
     if way is None:
-        raise ConfigurationError("sasl.jaas.config says nothing of a token: unsecuredLoginStringClaim_sub and the like")
+        raise ConfigurationError(f"{place} says nothing of a token: unsecuredLoginStringClaim_sub and the like")
     return BearerCredentials(way)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Mapping
+from copy import copy
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -76,6 +77,20 @@ class BrokerConfig:
         A key that protects in Kafka and is not served here is such an error as well (`unserved_keys`).
         """
         return cls({**(read_properties(path) if path is not None else {}), **overrides})
+
+    def overlaid(self, values: Mapping[builtins.str, builtins.str]) -> BrokerConfig:
+        """Return a copy in which these texts win over those that were given; what is computed of them stays.
+
+        Raises ConfigurationError for a text that its key does not allow.
+        """
+        keys = broker_keys()
+        copied = copy(self)
+        copied.given = {**self.given, **values}
+        copied.listener_keys = {**self.listener_keys, **{k: v for k, v in values.items() if is_of_a_listener(k)}}
+        known = {name: text for name, text in values.items() if name in keys}
+        copied.originals = {**self.originals, **{name: keys[name].canonical(text) for name, text in known.items()}}
+        copied._values = {**self._values, **{name: keys[name].parse(text) for name, text in known.items()}}
+        return copied
 
     def _merge_old_names(self) -> None:
         for old, new in (("broker.id", "node.id"), ("node.id", "broker.id")):

@@ -13,6 +13,9 @@ from .listeners import uses_tls
 
 PREFIX = "listener.name."
 _CLIENT_AUTH = "ssl.client.auth"
+_MECHANISMS = "sasl.enabled.mechanisms"
+_REAUTHENTICATION = "connections.max.reauth.ms"
+_JAAS = "sasl.jaas.config"
 
 
 def listener_prefix(listener: str) -> str:
@@ -28,6 +31,18 @@ def tails(name: str) -> Iterator[str]:
     """Return all names that the key behind the listener, and perhaps behind a mechanism, may have."""
     parts = name.removeprefix(PREFIX).split(".")
     return (".".join(parts[i:]) for i in range(1, len(parts)))
+
+
+def is_sasl_at_run_time(name: str) -> bool:
+    """Tell whether a key of SASL may change while a node runs: who is let in, and for how long a session lasts.
+
+    These are the mechanisms of a listener or of all, the JAAS line of a mechanism, and the lifetime of sessions.
+    """
+    if not is_of_a_listener(name):
+        return name == _MECHANISMS
+    key = next(tails(name), "")
+    of_mechanism = key.partition(".")[2]
+    return key in (_MECHANISMS, _REAUTHENTICATION) or of_mechanism in (_JAAS, _REAUTHENTICATION)
 
 
 def key_of_listener(name: str) -> ConfigKey | None:

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 from .broker_keys import broker_keys
 from .keys import ConfigurationError
-from .listener_keys import is_of_a_listener, key_of_listener, tails
+from .listener_keys import is_of_a_listener, is_sasl_at_run_time, key_of_listener, tails
 
 _PROTECTING = {
     "alter.config.policy.class.name",
@@ -55,7 +55,10 @@ _SERVED_FROM_THE_START = {
     "sasl.oauthbearer.token.endpoint.url",
     "sasl.server.max.receive.size",
 }
-"""They protect and are read from the file; a change at run time would have no effect, and is refused."""
+"""They protect and are read from the file; a change at run time would have no effect, and is refused.
+
+Those that `is_sasl_at_run_time` names are taken, most of them for one listener alone.
+"""
 
 _SERVED_OF_A_MECHANISM = (
     "oauthbearer.sasl.login.callback.handler.class",
@@ -109,10 +112,17 @@ _FAMILIES_WITHOUT_EFFECT = (
 
 def protects(name: str, *, at_run_time: bool = False) -> bool:
     """Tell whether Kafka would guard something by that key, and this broker does not."""
+    if at_run_time and is_sasl_at_run_time(name):
+        return False
     if is_of_a_listener(name):
         if any(tail in _SERVED_OF_A_MECHANISM for tail in tails(name)):
             return at_run_time
-        return any(protects(tail, at_run_time=at_run_time) for tail in tails(name))
+        return any(_protects(tail, at_run_time) for tail in tails(name))
+    return _protects(name, at_run_time)
+
+
+def _protects(name: str, at_run_time: bool) -> bool:
+    """Tell the same of a key without a listener."""
     if name in _SERVED_FROM_THE_START:
         return at_run_time
     if name in _WITHOUT_EFFECT:

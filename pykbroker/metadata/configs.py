@@ -116,7 +116,7 @@ def _alter_topic(
     if reason is not None:
         raise ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION, reason)
     current, defaults = state.image.topic_config(name), state.topic_defaults()
-    changes = _changes(resource, topic_keys(), current, defaults)
+    changes = changed_keys(resource, topic_keys(), current, defaults)
     try:
         check_topic_configs(_changed(current, changes), defaults)
     except ConfigurationError as error:
@@ -136,7 +136,7 @@ def _alter_broker(
     defaults = {
         config.name: state.config.text(config.name) or "" for config in resource.configs if config.name in broker_keys()
     }
-    changes = _changes(resource, broker_keys(), current, defaults)
+    changes = changed_keys(resource, broker_keys(), current, defaults)
     values = {key: value for key, value in changes.items() if value is not None}
     check_broker_configs(values, [config.name for config in resource.configs], cluster_wide=name == "")
     return _records(BROKER_RESOURCE, name, current, changes)
@@ -150,7 +150,7 @@ def _alter_group(
     if name == "":
         raise ApiError(ErrorCode.INVALID_REQUEST, "Default group resources are not allowed.")
     current = state.image.group_config(name)
-    changes = _changes(resource, group_keys(), current, {})
+    changes = changed_keys(resource, group_keys(), current, {})
     dynamic = state.dynamic_broker_config()
     broker_values = {key: state.config.text(key, dynamic) or "" for key in broker_keys_of_groups()}
     # What Kafka set for a group of another kind stays, and is nobody's business here.
@@ -221,7 +221,7 @@ def _check_served(values: Mapping[str, str]) -> None:
         raise ApiError(ErrorCode.INVALID_CONFIG, str(error)) from None
 
 
-def _changes(
+def changed_keys(
     resource: IncrementalAlterConfigsRequestAlterConfigsResource,
     keys: Mapping[str, ConfigKey],
     current: Mapping[str, str],

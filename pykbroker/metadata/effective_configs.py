@@ -179,10 +179,13 @@ def _other_config(layers: BrokerLayers, name: str) -> EffectiveConfig:
 
 
 def _config_of_listener(layers: BrokerLayers, name: str, key: ConfigKey) -> EffectiveConfig:
-    """Describe what is set for one listener; without that the default of the key without a listener counts."""
+    """Describe what is set for one listener; behind that come the values of the key without a listener."""
     values: list[tuple[str, str | None, ConfigSource]] = [
         (name, layers.merged.get(name), ConfigSource.DYNAMIC_BROKER_CONFIG),
+        (key.name, layers.dynamic.get(key.name), ConfigSource.DYNAMIC_BROKER_CONFIG),
+        (key.name, layers.dynamic_default.get(key.name), ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG),
         (name, layers.config.given.get(name), ConfigSource.STATIC_BROKER_CONFIG),
+        (key.name, layers.config.originals.get(key.name), ConfigSource.STATIC_BROKER_CONFIG),
         (key.name, key.default, ConfigSource.DEFAULT_CONFIG),
     ]
     synonyms = tuple(Synonym(under, _shown(key, text), source) for under, text, source in values if text is not None)

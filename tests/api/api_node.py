@@ -189,6 +189,7 @@ class ApiNode:
             self.groups,
             image=lambda: self.image,
             network=self.network,
+            credentials=None,
             clock=self.clock,
             threads=self.threads,
         )

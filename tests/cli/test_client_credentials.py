@@ -95,3 +95,45 @@ def test_a_broker_that_asks_for_no_password_says_so(call: Callable[..., Outcome]
     refused = call(f"topics --list --command-config {properties}")
     assert (refused.code, refused.out) == (1, "")
     assert "asks for no authentication there: the listener has no SASL" in refused.err
+
+
+def write_jaas_file(path: Path, text: str, monkeypatch: pytest.MonkeyPatch) -> Path:
+    path.write_text(text)
+    path.chmod(0o600)
+    monkeypatch.setenv("KAFKA_OPTS", f"-Djava.security.auth.login.config={path}")
+    return path
+
+
+def test_without_a_line_the_user_is_that_of_the_jaas_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = f"KafkaServer {{ {SCRAM} required username=node password=hunter2; }};\nKafkaClient {{ {LINE} }};"
+    write_jaas_file(tmp_path / "jaas.conf", text, monkeypatch)
+    credentials = read_credentials({"sasl.mechanism": "SCRAM-SHA-256"})
+    assert credentials.new_exchange().step(b"").startswith(b"n,,n=alice,r=")
+    other = read_credentials({"sasl.mechanism": "SCRAM-SHA-256", "sasl.jaas.config": LINE.replace("alice", "bob")})
+    assert other.new_exchange().step(b"").startswith(b"n,,n=bob,r="), "a line wins"
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        (f"KafkaServer {{ {LINE} }};", "sasl.jaas.config is missing, and FILE has no section KafkaClient"),
+        (f"KafkaClient {{ {LINE} }};", "section KafkaClient of FILE lacks the login module of PLAIN"),
+        (f"KafkaClient {{ {LINE} }}", "java.security.auth.login.config: FILE, line 1: ';' is expected"),
+    ],
+)
+def test_what_a_jaas_file_lacks_is_said_in_one_line_without_a_secret(
+    text: str, reason: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write_jaas_file(tmp_path / "jaas.conf", text, monkeypatch)
+    with pytest.raises(ConfigurationError) as refused:
+        read_credentials({"sasl.mechanism": "PLAIN"})
+    assert reason.replace("FILE", str(path)) in str(refused.value)
+    assert "hunter2" not in str(refused.value)
+
+
+def test_tokens_are_made_by_the_jaas_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_jaas_file(
+        tmp_path / "jaas.conf", f"KafkaClient {{ {BEARER}\n unsecuredLoginStringClaim_sub=alice; }};", monkeypatch
+    )
+    message = ClientFirst.read(read_credentials({"sasl.mechanism": "OAUTHBEARER"}).new_exchange().step(b""))
+    assert read_token(message.token).claims["sub"] == "alice"

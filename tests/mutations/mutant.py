@@ -16,6 +16,7 @@ PACKAGES = {
     "groups": "pykbroker/groups",
     "metadata": "pykbroker/metadata",
     "server": "pykbroker/server",
+    "security": "pykbroker/security",
 }
 """The folders of the packages whose tests are examined. Each has a folder of its name under `tests/`."""
 

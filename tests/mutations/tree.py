@@ -18,6 +18,7 @@ OF_A_COPY = (
     "raft",
     "tests",
     "compat_tests",
+    "spark_compat",
     "docs",
     "conftest.py",
     "pyproject.toml",

@@ -103,6 +103,36 @@ def test_an_entry_that_is_there_twice_stays_when_one_is_removed() -> None:
     assert decide(made) is NOT_ALLOWED
 
 
+@pytest.mark.parametrize(
+    ("allowed", "denied"),
+    [
+        (("orders", PatternType.LITERAL), ("*", PatternType.LITERAL)),
+        (("orders", PatternType.LITERAL), ("ord", PatternType.PREFIXED)),
+        (("*", PatternType.LITERAL), ("ord", PatternType.PREFIXED)),
+        (("o", PatternType.PREFIXED), ("ord", PatternType.PREFIXED)),
+        (("ord", PatternType.PREFIXED), ("orders", PatternType.LITERAL)),
+    ],
+)
+def test_a_denial_by_one_pattern_wins_over_what_another_allows(
+    allowed: tuple[str, PatternType], denied: tuple[str, PatternType]
+) -> None:
+    allowing = entry(name=allowed[0], pattern=allowed[1])
+    denying = entry(permission=Permission.DENY, name=denied[0], pattern=denied[1])
+    assert decide(authorizer(allowing, denying)) is DENIED_BY_ENTRY
+    assert decide(authorizer(denying, allowing)) is DENIED_BY_ENTRY
+
+
+def test_a_prefix_may_be_the_whole_name() -> None:
+    assert decide(authorizer(entry(pattern=PatternType.PREFIXED))) is ALLOWED_BY_ENTRY
+
+
+def test_a_prefix_stays_when_another_of_its_length_is_removed() -> None:
+    one, other = (entry(pattern=PatternType.PREFIXED, name=name) for name in ("ord", "pay"))
+    made = authorizer(one, other)
+    made.remove(other)
+    assert decide(made) is ALLOWED_BY_ENTRY
+
+
 TYPES = st.sampled_from([ResourceType.TOPIC, ResourceType.GROUP])
 PRINCIPALS = st.sampled_from([BOB, "User:eve", "User:*"])
 ENTRIES = st.builds(

@@ -18,6 +18,7 @@ MAPPED = [
     ("RULE:^OU=.*$/x/, RULE:^CN=(.*?),.*$/$1/ ,DEFAULT", NAME, "Alice"),
     ("RULE:^OU=.*$/x/,,DEFAULT", NAME, NAME),
     ("RULE:Alice/x/,DEFAULT", NAME, NAME),
+    ("RULE:CN=Alice/x/,DEFAULT", NAME, NAME),
     ("RULE:.*/all/", NAME, "allall"),
     ("RULE:(.*)/$1@x/", NAME, f"{NAME}@x@x"),
     ("RULE:CN=Alice|CN=Alice,OU=Dev,O=x/y/", NAME, "y,OU=Dev,O=x"),

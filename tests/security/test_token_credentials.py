@@ -14,9 +14,8 @@ from pykbroker.security.sasl.scram_credential import MECHANISMS, ScramMechanism
 from pykbroker.security.sasl.scram_server import ScramServer
 from pykbroker.security.tokens.credentials import TokenCredentials
 from pykbroker.security.tokens.secret import TokenSecret
-from pykbroker.server.node.composition.sasl import SaslParts, _scram_server
-from pykbroker.server.node.composition.token_keys import TokenKeys
-from pykbroker.server.runtime.clock import SystemClock
+from pykbroker.server.node.offered_mechanisms import SaslParts, _scram_server
+from pykbroker.server.node.token_keys import TokenKeys
 from pykbroker.server.runtime.threads import WorkerThreads
 
 SECRET = TokenSecret("hush")
@@ -52,7 +51,7 @@ class Listener:
         self.image.replay(DelegationTokenRecord(token_id="of-alice", owner="User:alice:x", **self._times), 0)
         self.image.replay(DelegationTokenRecord(token_id="of-group", owner="Group:alice", **self._times), 1)
         tokens = TokenCredentials(SECRET, lambda: b"salt") if has_secret else None
-        self.parts = SaslParts(lambda: self.image, SystemClock(), TokenKeys(WorkerThreads()), tokens)
+        self.parts = SaslParts(lambda: self.image, TokenKeys(WorkerThreads()), tokens)
 
     _times = {"max_timestamp": 100, "expiration_timestamp": 50}  # noqa: RUF012
 

@@ -22,7 +22,7 @@ what a mechanism means.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum, auto
 from struct import Struct
 from typing import Final, TypeVar
@@ -59,7 +59,7 @@ class OfferedMechanism:
     new: makes the server's side of one exchange. max_reauth_ms: `connections.max.reauth.ms`; 0 where sessions last.
     """
 
-    new: Callable[[], ServerMechanism]
+    new: Callable[[], ServerMechanism] = field(repr=False)
     max_reauth_ms: int = 0
 
 
@@ -100,10 +100,15 @@ class _Failed(Exception):
 
 
 class SaslHandshake:
-    """One connection's way to its principal. offered: the enabled mechanisms by name, in the order they are told."""
+    """One connection's way to its principal.
 
-    def __init__(self, offered: Mapping[str, OfferedMechanism]) -> None:
+    offered: gives the enabled mechanisms by name, in the order they are told. They may be others at each exchange; one
+    that has begun goes on by what was offered then.
+    """
+
+    def __init__(self, offered: Callable[[], Mapping[str, OfferedMechanism]]) -> None:
         self._offered = offered
+        self._chosen: OfferedMechanism | None = None
         self._state = _State.INITIAL
         self._mechanism = ""
         self._exchange: ServerMechanism | None = None
@@ -191,8 +196,9 @@ class SaslHandshake:
         return self._handshake(header, request.mechanism)
 
     def _handshake(self, header: RequestHeader, mechanism: str) -> Step:
-        response = SaslHandshakeResponse(error_code=ErrorCode.NONE, mechanisms=list(self._offered))
-        if mechanism not in self._offered:
+        offered = self._offered()
+        response = SaslHandshakeResponse(error_code=ErrorCode.NONE, mechanisms=list(offered))
+        if mechanism not in offered:
             reason = "the client asks for a SASL mechanism that is not enabled"
             if self._before is not None:  # as in Kafka, whose channel is not being authenticated so far
                 raise _Failed(reason, is_delayed=False)
@@ -203,7 +209,8 @@ class SaslHandshake:
             return Step(_encoded(header, response))
         self._mechanism = mechanism
         self._has_headers = header.api_version >= 1
-        self._exchange = self._offered[mechanism].new()
+        self._chosen = offered[mechanism]
+        self._exchange = self._chosen.new()
         self._state = _State.AUTHENTICATE
         return Step(_encoded(header, response))
 
@@ -249,12 +256,13 @@ class SaslHandshake:
     def _completed(self, now_ms: int, wall_ms: int) -> int:
         """End the exchange if it is over; the lifetime of the session in milliseconds, and 0 where it has no end."""
         assert self._exchange is not None
+        assert self._chosen is not None
         identity = self._exchange.identity
         if identity is None:
             return 0
         self._identity, self._exchange, self._before = identity, None, None
         self._state = _State.COMPLETE
-        ends = [self._offered[self._mechanism].max_reauth_ms or None]
+        ends = [self._chosen.max_reauth_ms or None]
         ends.append(None if identity.expires_at_ms is None else identity.expires_at_ms - wall_ms)
         lifetimes = [max(each, 0) for each in ends if each is not None]
         if not lifetimes:

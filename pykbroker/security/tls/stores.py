@@ -5,20 +5,16 @@ Java's types JKS and PKCS12 open files of either format, so what the bytes begin
 
 from __future__ import annotations
 
-import logging
-import os
-import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from ..secret_files import UnreadableFile, read_file
 from . import jks, pem, pkcs12
 from .jks import read_jks
 from .pkcs12 import read_pkcs12
 from .refusals import INVALID_CONFIGURATION, RefusedValue, not_loaded
 from .settings import TlsSettings
 from .store_contents import PasswordRefused, StoreContents, UnreadableStore
-
-logger = logging.getLogger(__name__)
 
 _MOST_BYTES = 16 << 20
 _NO_CERTIFICATE = f"{INVALID_CONFIGURATION}: No matching CERTIFICATE entries in PEM file"
@@ -70,7 +66,10 @@ def _named(settings: TlsSettings, key: str, in_kafka: str, shown: str = "[hidden
 def _from_file(
     path: str, store_type: str, password: str | None, read_pem: Callable[[str], StoreContents], *, is_secret: bool
 ) -> StoreContents:
-    data = _read_file(path, is_secret=is_secret)
+    try:
+        data = read_file(path, _MOST_BYTES, secret="key store" if is_secret else "")
+    except UnreadableFile as error:
+        raise UnreadableStore(str(error)) from None
     return read_pem(data.decode("latin-1")) if store_type == "PEM" else _java_store(data, password, store_type)
 
 
@@ -84,21 +83,3 @@ def _java_store(data: bytes, password: str | None, store_type: str) -> StoreCont
     if b"-----BEGIN " in data:
         raise UnreadableStore(f"it is PEM, and its type is given as {store_type}")
     raise UnreadableStore("it is neither PKCS12 nor JKS")
-
-
-def _read_file(path: str, *, is_secret: bool) -> bytes:
-    """Return a file's bytes. Raises UnreadableStore."""
-    try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
-        with open(descriptor, "rb") as file:
-            status = os.fstat(descriptor)
-            if not stat.S_ISREG(status.st_mode):
-                raise UnreadableStore("it is no file")
-            data = file.read(_MOST_BYTES + 1)
-    except OSError as error:
-        raise UnreadableStore(error.strerror or str(error)) from None
-    if len(data) > _MOST_BYTES:
-        raise UnreadableStore(f"it has more than {_MOST_BYTES} bytes")
-    if is_secret and status.st_mode & stat.S_IROTH:
-        logger.warning("%s: every user of this machine may read this key store", path)
-    return data

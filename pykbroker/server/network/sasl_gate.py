@@ -33,9 +33,12 @@ _ERROR_CODE: Final = slice(8, 10)
 """Of a response of ApiVersions: behind its size and its correlation id."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class ListenerSasl:
-    """The SASL of one listener, which its gates share. offered: the mechanisms by name."""
+    """The SASL of one listener, which its gates share.
+
+    offered: the mechanisms by name; others take their place as a whole when settings change, for exchanges to come.
+    """
 
     offered: Mapping[str, OfferedMechanism]
     clock: Clock
@@ -68,7 +71,7 @@ class SaslGate:
         self._buffer = buffer
         self._deadline = deadline
         self._max_request_bytes = buffer.max_frame_bytes
-        self._handshake = SaslHandshake(sasl.offered)
+        self._handshake = SaslHandshake(lambda: sasl.offered)
         self._keep_short()
 
     async def next_turn(self, connection: ConnectionState) -> None:

@@ -35,6 +35,7 @@ from .node_authorizer import NodeAuthorizer
 from .node_transactions import NodeTransactions
 
 if TYPE_CHECKING:
+    from .node_sasl import NodeSasl
     from .node_tls import NodeTls
 
 
@@ -58,6 +59,8 @@ class ClusterNode:
     """None where no listener has TLS."""
     authorizer: NodeAuthorizer | None = field(default=None, kw_only=True)
     """None where everybody may do everything."""
+    sasl: NodeSasl | None = field(default=None, kw_only=True)
+    """None where no listener has SASL."""
 
     @property
     def image(self) -> MetadataImage:

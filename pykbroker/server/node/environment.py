@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass
 
+from pykbroker.security.sasl.process_options import NO_OPTIONS, ProcessOptions
 from pykbroker.storage.files.disk import Disk
 
 from ..logs.cleaning_process import ThisThread
@@ -20,7 +21,7 @@ class Environment:
     """All that a node does not make itself.
 
     new_workplace: where a log is cleaned; another process has to see the same disk. on_loading: is told how many logs
-    are opened, where that takes a while.
+    are opened, where that takes a while. process_options: what those say of SASL who start the process.
     """
 
     disk: Disk
@@ -30,6 +31,7 @@ class Environment:
     rng: random.Random
     new_workplace: NewWorkplace = ThisThread
     on_loading: OnLoading | None = None
+    process_options: ProcessOptions = NO_OPTIONS
 
     def fork_rng(self) -> random.Random:
         """A generator for one part, which draws the same numbers whatever the other parts draw."""

@@ -166,6 +166,9 @@ class Node:
                     if tls is not None:
                         await tls.use(node.image)
                         nursery.start_soon(tls.run)
+                    if node.sasl is not None:
+                        await node.sasl.use(node.image)
+                        nursery.start_soon(node.sasl.run)
                     async with trio.open_nursery() as joining:
                         if parts.registrar is not None:
                             joining.start_soon(nursery.start, parts.registrar.run)

@@ -6,12 +6,13 @@ import pytest
 
 from pykbroker.config import BrokerConfig, ConfigurationError
 from pykbroker.config.unserved_keys import unserved
+from pykbroker.security.java_options import options_of_process
 from pykbroker.security.sasl.node_settings import between_brokers, check_sasl, sasl_settings, to_controllers
-from pykbroker.security.sasl.oauthbearer.allowed_urls import allowed_urls
 from pykbroker.security.sasl.oauthbearer.login_settings import EndpointLogin, FileLogin
 from pykbroker.security.sasl.oauthbearer.unsecured import UnsecuredValidator
 from pykbroker.security.sasl.oauthbearer.unsecured_login import UnsecuredLogin
 from pykbroker.security.sasl.oauthbearer.validator_settings import SecuredTokens
+from pykbroker.security.sasl.process_options import ProcessOptions
 
 MODULE = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required"
 PACKAGE = "org.apache.kafka.common.security.oauthbearer"
@@ -21,7 +22,9 @@ LOGIN = f"{PREFIX}sasl.login.callback.handler.class"
 JAAS = f"{PREFIX}sasl.jaas.config"
 URL = "https://issuer.example.org/keys"
 TOKENS = "https://issuer.example.org/token"
-ALLOWED = frozenset({URL, TOKENS, "file:///keys.json", "file:///token", "http://issuer.example.org/keys"})
+ALLOWED = ProcessOptions(
+    frozenset({URL, TOKENS, "file:///keys.json", "file:///token", "http://issuer.example.org/keys"})
+)
 BASE = {
     "listeners": "SASL_SSL://127.0.0.1:9092,CONTROLLER://127.0.0.1:9093",
     "listener.security.protocol.map": "SASL_SSL:SASL_SSL,CONTROLLER:PLAINTEXT",
@@ -291,9 +294,9 @@ def test_a_node_has_its_token_from_a_file_or_an_endpoint() -> None:
     ],
 )
 def test_the_environment_says_which_addresses_are_allowed(options: str, urls: set[str]) -> None:
-    assert allowed_urls(options) == urls
+    assert options_of_process(options).allowed_urls == urls
 
 
 def test_options_with_a_quote_that_does_not_end_are_said() -> None:
     with pytest.raises(ConfigurationError, match="KAFKA_OPTS"):
-        allowed_urls("-Da='b")
+        options_of_process("-Da='b")

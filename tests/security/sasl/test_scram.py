@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from pykbroker.security.sasl.mechanism import AuthenticationFailed, Identity
 from pykbroker.security.sasl.scram_client import ScramClient, ScramPassword
 from pykbroker.security.sasl.scram_credential import MECHANISMS, ScramCredential, ScramMechanism, new_nonce
-from pykbroker.security.sasl.scram_server import ScramAccount, ScramServer
+from pykbroker.security.sasl.scram_messages import ClientFinal, ClientFirst, ServerFirst, auth_message
+from pykbroker.security.sasl.scram_server import ScramAccount, ScramServer, xor
 
 SHA_1 = ScramMechanism("SCRAM-SHA-1", 0, "sha1")
 SHA_256 = MECHANISMS["SCRAM-SHA-256"]
@@ -195,6 +196,23 @@ def test_a_final_message_that_is_none_ends_the_exchange(final: bytes) -> None:
     with pytest.raises(AuthenticationFailed, match="behind the end"):
         server.step(b"n,,n=alice,r=x", 0)
     assert server.identity is None
+
+
+@pytest.mark.parametrize(("ending", "is_right"), [("", True), ("x", False)])
+def test_a_final_message_has_the_nonce_of_the_server_however_right_its_proof_is(ending: str, is_right: bool) -> None:
+    server = Accounts(alice="secret").server()
+    first = ClientFirst.of("alice", "mine", {})
+    challenge = ServerFirst.read(server.step(first.to_bytes(), 0))
+    final = ClientFinal.of(challenge.nonce + ending)
+    client_key = SHA_256.client_key(SHA_256.salted_password("secret", challenge.salt, challenge.iterations))
+    signature = SHA_256.hmac(SHA_256.hash(client_key), auth_message(first, challenge, final))
+    message = final.to_bytes(xor(client_key, signature))
+    if is_right:
+        server.step(message, 0)
+    else:
+        with pytest.raises(AuthenticationFailed, match="another nonce"):
+            server.step(message, 0)
+    assert server.identity == (Identity("alice") if is_right else None)
 
 
 def test_no_message_comes_behind_the_last() -> None:

@@ -59,7 +59,7 @@ class Client:
     wall_ms: int = 5_000_000
 
     def __post_init__(self) -> None:
-        self.handshake = SaslHandshake(self.mechanisms)
+        self.handshake = SaslHandshake(lambda: self.mechanisms)
 
     def frame(self, frame: bytes) -> Step:
         return self.handshake.receive(frame, now_ms=self.now_ms, wall_ms=self.wall_ms)
@@ -160,6 +160,16 @@ def test_an_unknown_mechanism_is_answered_with_the_enabled_ones() -> None:
         error_code=ErrorCode.UNSUPPORTED_SASL_MECHANISM, mechanisms=["PLAIN"]
     )
     assert step.is_delayed
+    assert step.failure is not None
+
+
+@pytest.mark.parametrize("request_", [MetadataRequest(topics=None), SaslAuthenticateRequest(auth_bytes=ALICE)])
+def test_behind_the_versions_nothing_but_a_handshake_is_taken(request_: Message) -> None:
+    client = Client()
+    assert client.send(ApiVersionsRequest(client_software_name="a", client_software_version="1"), 3).is_for_handler
+    client.handshake.api_versions_answered(ErrorCode.NONE)
+    step = client.send(request_, 2)
+    assert not step.is_for_handler
     assert step.failure is not None
 
 
@@ -314,6 +324,43 @@ def test_where_sessions_do_not_end_a_handshake_is_for_its_handler() -> None:
     assert client.token(ALICE).is_for_handler
 
 
+def with_password(password: str, max_reauth_ms: int = 0) -> dict[str, OfferedMechanism]:
+    return {"PLAIN": OfferedMechanism(lambda: PlainServer({"alice": password}), max_reauth_ms)}
+
+
+def test_an_exchange_that_has_begun_goes_on_by_what_was_offered_then() -> None:
+    client = Client(with_password("alice-secret", 5_000))
+    client.choose("PLAIN")
+    client.mechanisms = {}
+    response = answer(client.token(ALICE), SaslAuthenticateRequest, 2)
+    assert isinstance(response, SaslAuthenticateResponse)
+    assert (response.error_code, response.session_lifetime_ms) == (ErrorCode.NONE, 5_000)
+
+
+def test_who_is_in_stays_until_the_session_ends_whatever_is_offered_by_then() -> None:
+    client = Client(with_password("alice-secret", 10_000))
+    client.log_in()
+    client.mechanisms = with_password("another", 10_000)
+    client.now_ms += 9_000
+    assert client.send(MetadataRequest(topics=None), 5).is_for_handler
+    assert client.log_in().error_code == ErrorCode.SASL_AUTHENTICATION_FAILED, "a new password counts from now on"
+
+
+def test_a_mechanism_that_is_offered_no_more_renews_no_session() -> None:
+    client = reauthenticating()
+    client.mechanisms = {"TWO": OfferedMechanism(TwoSteps, 10_000)}
+    assert client.choose("PLAIN").failure is not None
+
+
+def test_a_session_that_has_no_end_gets_none_by_a_change() -> None:
+    client = Client(with_password("alice-secret"))
+    client.log_in()
+    client.mechanisms = with_password("another", 1)
+    client.now_ms += 1_000_000
+    assert client.send(MetadataRequest(topics=None), 5).is_for_handler
+    assert client.choose("PLAIN").is_for_handler
+
+
 REQUESTS = st.sampled_from(sorted(ApiKey)).flatmap(
     lambda api_key: st.tuples(
         st.just(int(api_key)),
@@ -349,7 +396,8 @@ def refusing() -> ServerMechanism:
 @given(frames=st.lists(FRAMES, max_size=8), error_code=st.sampled_from([0, 35]))
 @example(frames=[b"\0\x12\0\0\0\0\0\1\xff\xff"] * 2 + [b"\0\x03\0\0\0\0\0\1\xff\xff\xff\xff\xff\xff"], error_code=0)
 def test_no_sequence_of_frames_reaches_a_handler_before_authentication(frames: list[bytes], error_code: int) -> None:
-    handshake = SaslHandshake({"PLAIN": OfferedMechanism(refusing, 1), "TWO": OfferedMechanism(refusing)})
+    offered = {"PLAIN": OfferedMechanism(refusing, 1), "TWO": OfferedMechanism(refusing)}
+    handshake = SaslHandshake(lambda: offered)
     for frame in frames:
         step = handshake.receive(frame, now_ms=0, wall_ms=0)
         if step.is_for_handler:

@@ -6,30 +6,19 @@ those who write its properties. The same variable counts here. Without it no add
 
 from __future__ import annotations
 
-import shlex
+from collections.abc import Mapping
 from typing import Final
 
-from pykbroker.config.keys import ConfigurationError, InvalidValue
+from pykbroker.config.keys import InvalidValue
+
+from ..system_properties import VARIABLE
 
 PROPERTY: Final = "org.apache.kafka.sasl.oauthbearer.allowed.urls"
-VARIABLE: Final = "KAFKA_OPTS"
 
 
-def allowed_urls(java_options: str) -> frozenset[str]:
-    """The addresses in the text of `KAFKA_OPTS`; of several lists the last counts, as in Java.
-
-    Raises ConfigurationError where the text has a quote without an end.
-    """
-    found = ""
-    try:
-        words = shlex.split(java_options)
-    except ValueError as error:
-        raise ConfigurationError(f"{VARIABLE} cannot be read: {error}") from None
-    for word in words:
-        name, _, value = word.partition("=")
-        if name == f"-D{PROPERTY}":
-            found = value
-    return frozenset(each.strip() for each in found.split(",") if each.strip())
+def allowed_urls(properties: Mapping[str, str]) -> frozenset[str]:
+    """The addresses that Java's system properties name."""
+    return frozenset(each.strip() for each in properties.get(PROPERTY, "").split(",") if each.strip())
 
 
 def check_allowed(name: str, url: str, allowed: frozenset[str]) -> None:

@@ -75,6 +75,7 @@ def _broker(
         groups,
         image=lambda: node.image,
         network=environment.network if node.tls is None else node.tls.to_brokers(environment.network),
+        credentials=None if node.sasl is None else node.sasl.to_brokers,
         clock=clock,
         threads=threads,
     )
@@ -103,6 +104,7 @@ def _broker(
         fetch_sessions=FetchSessionCache(environment.fork_rng(), session_slots),
         replica_selector=replica_selector(config, lambda: node.image),
         authorizer=node.authorizer,
+        sasl=node.sasl,
     )
 
 

@@ -10,6 +10,8 @@ from itertools import count
 from typing import TYPE_CHECKING, TypeVar
 
 from pykbroker.config import BrokerConfig, ListenerConfig
+from pykbroker.config.listeners import uses_sasl
+from pykbroker.metadata.image import MetadataImage
 from pykbroker.protocol.uuids import random_uuid
 from pykbroker.storage.files.errors import FileError
 
@@ -31,15 +33,15 @@ from ..controller_registration import ControllerRegistrar
 from ..environment import Environment
 from ..handlers import Handlers
 from ..node_storage import NodeStorage
+from ..token_keys import TokenKeys
 from .broker import broker_role
 from .quorum import cluster_node, snapshot_generator
-from .sasl import SaslParts, listener_sasl, token_credentials
-from .token_keys import TokenKeys
 
 _ClusterNodeT = TypeVar("_ClusterNodeT", bound=ClusterNode)
 
 if TYPE_CHECKING:
     from ...network.jwks_refresh import JwksRefresh
+    from ..node_sasl import NodeSasl
     from ..node_tls import NodeTls
 
 
@@ -75,9 +77,12 @@ def compose(
     """
     listeners = config.listeners
     of_controller = bound(listeners.advertised_controller, acceptors)
-    node = cluster_node(config, storage, environment, of_controller, tls)
-    if tls is not None:
-        node.metadata.subscribe(tls.apply)
+    token_keys = TokenKeys(environment.threads)
+    sasl = _sasl(config, environment, token_keys, lambda: node.image)
+    node = cluster_node(config, storage, environment, of_controller, tls, sasl)
+    for each in (tls, sasl):
+        if each is not None:
+            node.metadata.subscribe(each.apply)
     role = None
     if "broker" in config.roles:
         role = broker_role(node, storage, environment, bound(listeners.advertised, acceptors))
@@ -86,8 +91,6 @@ def compose(
     registrar = None if node.controller is None else _registrar(node, environment, of_controller)
 
     disk_failed = _ignore if role is None else role.broker.partitions.failures.at_path
-    token_keys = TokenKeys(environment.threads)
-    sasl = SaslParts(lambda: node.image, environment.clock, token_keys, token_credentials(config))
     listening = _Listening(config, acceptors, environment, count(1), disk_failed, tls, sasl)
     of_controllers = _connection_quotas(node, environment, listeners.controller)
     of_clients = _connection_quotas(node, environment, listeners.client)
@@ -112,6 +115,18 @@ def compose(
         [of_controllers, of_clients],
         token_keys.refreshes,
     )
+
+
+def _sasl(
+    config: BrokerConfig, environment: Environment, token_keys: TokenKeys, image: Callable[[], MetadataImage]
+) -> NodeSasl | None:
+    if not any(map(uses_sasl, config.listeners.security_protocols)):
+        return None
+    from ..node_sasl import NodeSasl
+    from ..offered_mechanisms import SaslParts, token_credentials
+
+    parts = SaslParts(image, token_keys, token_credentials(config))
+    return NodeSasl(config, parts, environment.clock, environment.threads, environment.process_options)
 
 
 def _connection_quotas(
@@ -148,7 +163,7 @@ class _Listening:
     request_numbers: Iterator[int]
     disk_failed: Callable[[FileError], None]
     tls: NodeTls | None
-    sasl: SaslParts
+    sasl: NodeSasl | None
 
     def listeners(
         self,
@@ -175,7 +190,7 @@ class _Listening:
                 refusals,
                 quotas,
                 tls=None if self.tls is None else self.tls.of_listener(each.name),
-                sasl=listener_sasl(self.config, each, self.sasl),
+                sasl=None if self.sasl is None else self.sasl.of_listener(each.name),
             )
             for each in configured
         ]

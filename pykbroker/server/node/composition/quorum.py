@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -10,6 +10,7 @@ from pykbroker.config import BrokerConfig
 from pykbroker.metadata.controller import Controller
 from pykbroker.quotas.client_quotas import ClientQuotas
 from pykbroker.raft.snapshots import RetentionLimits, SnapshotSchedule
+from pykbroker.security.sasl.credentials import Credentials
 
 from ...network.host_addresses import HostAddresses
 from ...network.node_connections import NodeAddress, NodeConnections
@@ -29,9 +30,9 @@ from ..environment import Environment
 from ..node_authorizer import NodeAuthorizer
 from ..node_storage import NodeStorage
 from .raft import raft_driver
-from .sasl import credentials_to_controllers
 
 if TYPE_CHECKING:
+    from ..node_sasl import NodeSasl
     from ..node_tls import NodeTls
 
 
@@ -41,13 +42,15 @@ def cluster_node(
     environment: Environment,
     listeners: Sequence[BoundListener],
     tls: NodeTls | None,
+    sasl: NodeSasl | None,
 ) -> ClusterNode:
     """The parts that every node has. Raises CorruptLog, FileError, StartupError.
 
-    listeners: where others reach this node's controller. tls: None where no listener has it.
+    listeners: where others reach this node's controller. tls, sasl: None where no listener has it.
     """
     network = environment.network if tls is None else tls.to_controllers(environment.network)
-    raft = raft_driver(config, storage, environment, listeners, network)
+    credentials = None if sasl is None else sasl.to_controllers
+    raft = raft_driver(config, storage, environment, listeners, network, credentials)
     metadata = MetadataPublisher(raft, storage.metadata_log, remedy=remedy(config))
     authorizer = _authorizer(config, environment, metadata)
     quotas = ClientQuotas(quota_windows(config), controller_quota_windows(config))
@@ -55,7 +58,7 @@ def cluster_node(
     controller = None
     if "controller" in config.roles:
         controller = _controller_driver(config, storage, environment, raft, metadata, quotas)
-    channel = _controller_channel(config, environment, raft, controller, network)
+    channel = _controller_channel(config, environment, raft, controller, network, credentials)
     watch = None
     if controller is not None:
         watch = BrokerWatch(config.node_id, environment.network, controller, lambda: metadata.image)
@@ -77,6 +80,7 @@ def cluster_node(
         client_quotas=quotas,
         tls=tls,
         authorizer=authorizer,
+        sasl=sasl,
     )
 
 
@@ -117,6 +121,7 @@ def _controller_channel(
     raft: RaftDriver,
     controller: ControllerDriver | None,
     network: Network,
+    credentials: Callable[[], Credentials] | None,
 ) -> ControllerChannel:
     timeout_ms = config.int("request.timeout.ms")
     channel = ControllerChannel(
@@ -124,7 +129,7 @@ def _controller_channel(
             network,
             client_id=f"broker-{config.node_id}",
             request_timeout_ms=timeout_ms,
-            credentials=credentials_to_controllers(config),
+            credentials=credentials,
         ),
         local=controller,
         find=partial(_leader_elsewhere, raft),

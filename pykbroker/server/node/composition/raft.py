@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from pykbroker.config import BrokerConfig
 from pykbroker.raft.fetch_sizes import FetchSizes
@@ -15,6 +15,7 @@ from pykbroker.raft.node import RaftNode
 from pykbroker.raft.replica import LocalReplica
 from pykbroker.raft.timeouts import Timeouts
 from pykbroker.raft.voters import Endpoint, Voter, VoterSet
+from pykbroker.security.sasl.credentials import Credentials
 
 from ...network.node_connections import NodeConnections
 from ...network.transport import Network
@@ -24,7 +25,6 @@ from ...quorum.raft_driver import RaftDriver
 from ..bound_listeners import BoundListener
 from ..environment import Environment
 from ..node_storage import NodeStorage, refusing_start
-from .sasl import credentials_to_controllers
 
 _log = logging.getLogger(__name__)
 
@@ -37,10 +37,12 @@ def raft_driver(
     environment: Environment,
     listeners: Sequence[BoundListener],
     network: Network,
+    credentials: Callable[[], Credentials] | None,
 ) -> RaftDriver:
     """The driver of raft on this node's metadata log. Raises CorruptLog, FileError, StartupError.
 
     listeners: where others reach this node's controller; none of a broker alone. network: the way to controllers.
+    credentials: those that controllers ask for, None where they ask for none.
     """
     endpoints = [Endpoint(each.name, each.host, each.port) for each in listeners]
     with refusing_start(), telling(remedy(config)):
@@ -50,7 +52,7 @@ def raft_driver(
         network,
         client_id=f"raft-client-{config.node_id}",
         request_timeout_ms=timeout_ms,
-        credentials=credentials_to_controllers(config),
+        credentials=credentials,
     )
     return RaftDriver(
         node,

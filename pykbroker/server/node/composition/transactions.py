@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from pykbroker.config import BrokerConfig
 from pykbroker.metadata.image import MetadataImage
+from pykbroker.security.sasl.credentials import Credentials
 
 from ...coordinators.group_coordinator import GroupCoordinator
 from ...coordinators.marker_appends import MarkerAppends
@@ -21,7 +22,6 @@ from ...replicas.replica_manager import ReplicaManager
 from ...runtime.clock import Clock
 from ...runtime.threads import Threads
 from ..node_transactions import NodeTransactions
-from .sasl import credentials_between_brokers
 
 
 def node_transactions(
@@ -32,17 +32,21 @@ def node_transactions(
     *,
     image: Callable[[], MetadataImage],
     network: Network,
+    credentials: Callable[[], Credentials] | None,
     clock: Clock,
     threads: Threads,
 ) -> NodeTransactions:
-    """A broker's parts for transactions. groups: takes the markers of transactions that commit offsets."""
+    """A broker's parts for transactions. groups: takes the markers of transactions that commit offsets.
+
+    network, credentials: the way to other brokers, and what they ask for there.
+    """
     node_id = config.node_id
     connections = NodeConnections(
         network,
         client_id=f"broker-{node_id}",
         request_timeout_ms=config.int("request.timeout.ms"),
         threads=threads,
-        credentials=credentials_between_brokers(config),
+        credentials=credentials,
     )
     inter_broker = InterBroker(connections, image=image, listener_name=config.listeners.inter_broker_name)
     appends = MarkerAppends(replicas, groups, clock)

@@ -1,4 +1,4 @@
-"""SASL of a node: what its listeners ask of clients, and how it authenticates with other nodes.
+"""The mechanisms that a listener offers to clients, made of its settings.
 
 The users of SCRAM and delegation tokens are in the metadata image, users of PLAIN in the JAAS line of their listener. A
 token of OAUTHBEARER says itself whose it is, and the keys that vouch for it are fetched.
@@ -10,21 +10,13 @@ import logging
 import secrets
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import partial
 from typing import TYPE_CHECKING
 
-from pykbroker.config import BrokerConfig, ListenerConfig
-from pykbroker.config.listeners import uses_sasl
+from pykbroker.config import BrokerConfig
 from pykbroker.metadata.image import MetadataImage
-from pykbroker.security.sasl.credentials import Credentials
 from pykbroker.security.sasl.mechanism import OAUTHBEARER, PLAIN, Identity, ServerMechanism
-from pykbroker.security.sasl.node_settings import (
-    MechanismSettings,
-    NodeCredentials,
-    between_brokers,
-    sasl_settings,
-    to_controllers,
-)
+from pykbroker.security.sasl.node_settings import MechanismSettings, SaslSettings
 from pykbroker.security.sasl.plain import PlainServer, plain_users
 from pykbroker.security.sasl.scram_credential import MECHANISMS, ScramMechanism, new_nonce
 from pykbroker.security.sasl.scram_server import ScramAccount, ScramServer
@@ -33,8 +25,6 @@ from pykbroker.security.tokens.credentials import TokenCredentials
 from pykbroker.security.tokens.delegation_token import USER_TYPE
 from pykbroker.security.tokens.secret import token_secret
 
-from ...network.sasl_gate import ListenerSasl
-from ...runtime.clock import Clock
 from .token_keys import TokenKeys
 
 if TYPE_CHECKING:
@@ -50,7 +40,6 @@ class SaslParts:
     """The parts of a node that its SASL listeners share. tokens: None where delegation tokens are turned off."""
 
     image: GetImage
-    clock: Clock
     token_keys: TokenKeys
     tokens: TokenCredentials | None
 
@@ -61,40 +50,14 @@ def token_credentials(config: BrokerConfig) -> TokenCredentials | None:
     return None if secret is None else TokenCredentials(secret, lambda: new_nonce(secrets.randbits).encode())
 
 
-def listener_sasl(config: BrokerConfig, listener: ListenerConfig, parts: SaslParts) -> ListenerSasl | None:
-    """The SASL of a listener; None on a listener without SASL. Raises ConfigurationError."""
-    if not uses_sasl(listener.security_protocol):
-        return None
-    settings = sasl_settings(config, listener.name)
+def offered_mechanisms(settings: SaslSettings, listener: str, parts: SaslParts) -> dict[str, OfferedMechanism]:
+    """The mechanisms of a listener by name. listener: its name, for the log."""
     offered = {}
     for each in settings.mechanisms:
         is_bearer = each.name == OAUTHBEARER
-        new = _token_server(each, listener.name, parts.token_keys) if is_bearer else _server(each, parts)
+        new = _token_server(each, listener, parts.token_keys) if is_bearer else _server(each, parts)
         offered[each.name] = OfferedMechanism(new, each.max_reauth_ms)
-    return ListenerSasl(offered, parts.clock, settings.max_receive_bytes, settings.failure_delay_ms / 1000)
-
-
-def credentials_between_brokers(config: BrokerConfig) -> Callable[[], Credentials] | None:
-    """The credentials for other brokers, made at first need; None where none are asked. Raises ConfigurationError."""
-    return _credentials(between_brokers(config))
-
-
-def credentials_to_controllers(config: BrokerConfig) -> Callable[[], Credentials] | None:
-    """The credentials for controllers, made at first need; None where they ask for none. Raises ConfigurationError."""
-    return _credentials(to_controllers(config))
-
-
-def _credentials(own: NodeCredentials | None) -> Callable[[], Credentials] | None:
-    return None if own is None else cache(partial(_own_credentials, own))
-
-
-def _own_credentials(own: NodeCredentials) -> Credentials:
-    """Raises ConfigurationError where the node has none."""
-    if own.mechanism != OAUTHBEARER:
-        return own.credentials()
-    from pykbroker.client.oauth_tokens import BearerCredentials
-
-    return BearerCredentials(own.token_login())
+    return offered
 
 
 def _token_server(mechanism: MechanismSettings, listener: str, token_keys: TokenKeys) -> Callable[[], ServerMechanism]:
