@@ -47,9 +47,11 @@ public final class NodeObjects {
         m.put("metadataCache", a -> cache);
         KnownQuorum quorum = new KnownQuorum(ports.get(listener));
         m.put("sharedServer", a -> sharedServer(known, quorum));
+        KnownQuotas quotas = new KnownQuotas(ports.get(listener));
+        m.put("quotaManagers", a -> quotas.managers());
         m.put("dataPlaneRequestProcessor", a -> Stand.in(KafkaApis.class, Map.of(
             "brokerId", b -> config.brokerId(), "metadataCache", b -> cache,
-            "authorizerPlugin", b -> authorizerPlugin(ports.get(listener)),
+            "authorizerPlugin", b -> authorizerPlugin(ports.get(listener)), "quotas", b -> quotas.managers(),
             "isConsumerGroupProtocolEnabled", b -> known.groupVersion() > 0)));
         KnownReplicas replicas = new KnownReplicas(process, config, ports.get(listener), known);
         m.put("logManager", a -> replicas.logManager());
@@ -62,9 +64,12 @@ public final class NodeObjects {
         m.put("brokerState", a -> process.isUp() ? BrokerState.RUNNING : BrokerState.NOT_RUNNING);
         m.put("authorizerPlugin", a -> authorizerPlugin(ports.get(listener)));
         m.put("tokenCache", a -> new KnownSecurity(ports.get(listener)).tokenCache());
+        m.put("credentialProvider", a -> new KnownSecurity(ports.get(listener)).credentialProvider());
         m.put("startup", a -> start(true));
         m.put("awaitShutdown", a -> null);
-        return Stand.in(BrokerServer.class, "broker " + process.id, m);
+        BrokerServer broker = Stand.in(BrokerServer.class, "broker " + process.id, m);
+        KnownMetrics.add(broker, process);
+        return broker;
     }
 
     /** isCombined: the broker of the same process is waited for, and the controller is not. port: of a broker to ask. */
