@@ -42,12 +42,17 @@ public final class NodeObjects {
     public BrokerServer broker(String listener) {
         KnownMetadata known = new KnownMetadata(ports.get(listener));
         Map<String, Stand.Method> m = common();
+        KnownConfig toldConfig = new KnownConfig(config.originals(), process, ports.get(listener));
+        m.put("config", a -> toldConfig);
         var cache = known.cache();
+        KnownQuotas quotas = new KnownQuotas(ports.get(listener));
+        SocketServer sockets = Stand.in(SocketServer.class, Map.of("boundPort", this::boundPort,
+            "connectionCount", a -> KnownConnections.count(ports.values()), "connectionQuotas", a -> quotas.ofAddresses()));
+        m.put("socketServer", a -> sockets);
         m.put("boundPort", this::boundPort);
         m.put("metadataCache", a -> cache);
         KnownQuorum quorum = new KnownQuorum(ports.get(listener));
         m.put("sharedServer", a -> sharedServer(known, quorum));
-        KnownQuotas quotas = new KnownQuotas(ports.get(listener));
         m.put("quotaManagers", a -> quotas.managers());
         m.put("dataPlaneRequestProcessor", a -> Stand.in(KafkaApis.class, Map.of(
             "brokerId", b -> config.brokerId(), "metadataCache", b -> cache,
