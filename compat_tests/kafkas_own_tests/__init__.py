@@ -14,9 +14,9 @@ test is *aborted*. Of metrics there are those that a node's log tells (`KnownMet
 throttled clients were told (`KnownThrottling`).
 
 Security that tests have in their JVM becomes properties of the process (`ProcessSecurity`): sections of a JAAS file are
-lines of listeners; a principal builder that gives a listener one user at a time is SASL_PLAINTEXT behind a port that logs
-in as that user, and one that reads certificates is `ssl.principal.mapping.rules`. Where a test's listeners are closed to
-the harness, a broker has one more to answer what it is asked.
+lines of listeners; a principal builder that gives a listener one user at a time is SASL_PLAINTEXT behind a port that
+logs in as that user, and one that reads certificates is `ssl.principal.mapping.rules`. Where a test's listeners are
+closed to the harness, a broker has one more to answer what it is asked.
 
 The same tests with processes of Apache Kafka tell what is the harness's fault; that is recorded in `recorded/`. What
 differs for a reason stands in `known_differences.toml`, and `docs/conformance.md` has the table of both.

@@ -11,6 +11,7 @@ import net.bytebuddy.implementation.MethodCall;
 import net.bytebuddy.implementation.MethodDelegation;
 
 import org.apache.kafka.server.common.MetadataVersion;
+import org.apache.kafka.test.TestSslUtils;
 
 import java.io.File;
 import java.util.List;
@@ -25,6 +26,7 @@ import static net.bytebuddy.matcher.ElementMatchers.takesArgument;
  * <ul>
  * <li>QuorumTestHarness, and a test that has a say in it, format with the metadata.version that is released, and not with
  * the next one.
+ * <li>Keys of certificates are made once ({@link KeptKeys}).
  * <li>What tests read of a broker's metrics is answered by {@link KnownMetrics} and {@link KnownThrottling}.
  * </ul>
  *
@@ -42,6 +44,8 @@ public final class ChangedClasses {
         new ByteBuddy().redefine(TestUtils$.class).method(named("totalMetricValue").and(takesArgument(0, KafkaBroker.class)))
             .intercept(MethodCall.invoke(KnownMetrics.class.getMethod("total", KafkaBroker.class, String.class)).withAllArguments())
             .make().saveIn(directory);
+        new ByteBuddy().redefine(TestSslUtils.class).method(named("generateKeyPair"))
+            .intercept(MethodCall.invoke(KeptKeys.class.getMethod("next", String.class)).withAllArguments()).make().saveIn(directory);
         new ByteBuddy().redefine(QuotaTestClients.class)
             .method(namedOneOf("throttleMetric", "brokerRequestMetricsThrottleTimeMs", "exemptRequestMetric"))
             .intercept(MethodDelegation.to(KnownThrottling.class)).make().saveIn(directory);
