@@ -23,6 +23,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
+import java.util.function.Predicate;
 
 /** The ACLs, users and delegation tokens that the broker on a port tells a super user of. */
 final class KnownSecurity {
@@ -51,9 +52,11 @@ final class KnownSecurity {
             ask(admin -> admin.deleteAcls(List.of(filter)).all()).stream().map(AclBindingDeleteResult::new).toList()));
     }
 
-    DelegationTokenCache tokenCache() {
+    /** isKnown: of a token's id, whether it is told of. */
+    DelegationTokenCache tokenCache(Predicate<String> isKnown) {
         return Stand.in(DelegationTokenCache.class, Map.of("tokens", a -> ask(admin ->
-            admin.describeDelegationToken().delegationTokens()).stream().map(DelegationToken::tokenInfo).toList()));
+            admin.describeDelegationToken().delegationTokens()).stream().map(DelegationToken::tokenInfo)
+            .filter(token -> isKnown.test(token.tokenId())).toList()));
     }
 
     /** Whether there is a credential for a user and a mechanism; nobody tells its keys. */

@@ -21,6 +21,7 @@ import java.util.Map;
 import java.util.Properties;
 import java.util.concurrent.CompletableFuture;
 import java.util.function.IntSupplier;
+import java.util.function.Predicate;
 import scala.Option;
 
 /** The objects by which Kafka's tests see a broker or a controller, for a node that is a process. */
@@ -40,6 +41,11 @@ public final class NodeObjects {
 
     /** listener: the one that the broker's own answers are asked on. */
     public BrokerServer broker(String listener) {
+        return broker(listener, token -> true);
+    }
+
+    /** isKnown: of a token's id, whether the controller knows it, which may be later than brokers: it is asked next. */
+    public BrokerServer broker(String listener, Predicate<String> isKnown) {
         KnownMetadata known = new KnownMetadata(ports.get(listener));
         Map<String, Stand.Method> m = common();
         KnownConfig toldConfig = new KnownConfig(config.originals(), process, ports.get(listener));
@@ -68,7 +74,7 @@ public final class NodeObjects {
         m.put("isShutdown", a -> !process.isUp());
         m.put("brokerState", a -> process.isUp() ? BrokerState.RUNNING : BrokerState.NOT_RUNNING);
         m.put("authorizerPlugin", a -> authorizerPlugin(ports.get(listener)));
-        m.put("tokenCache", a -> new KnownSecurity(ports.get(listener)).tokenCache());
+        m.put("tokenCache", a -> new KnownSecurity(ports.get(listener)).tokenCache(isKnown));
         m.put("credentialProvider", a -> new KnownSecurity(ports.get(listener)).credentialProvider());
         m.put("startup", a -> start(true));
         m.put("awaitShutdown", a -> null);
