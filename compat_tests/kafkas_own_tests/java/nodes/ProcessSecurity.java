@@ -26,7 +26,7 @@ import java.util.stream.Collectors;
  * <li>A section of the JVM's JAAS file becomes a line of the properties ({@link JaasLines}).
  * <li>A test's principal builder names one principal for all who connect to a PLAINTEXT listener at a time: the listener
  * becomes SASL_PLAINTEXT, behind a {@link SaslFront} for that user. What two builders make of the names in certificates is
- * said in {@code ssl.principal.mapping.rules}. Nodes of Apache Kafka have the builders themselves.
+ * said in {@code ssl.principal.mapping.rules}; nodes of Apache Kafka have these builders themselves.
  * <li>A test's own subclass of StandardAuthorizer allows everything but one API, to one principal: its controller, in the
  * JVM, does so, and a broker has the StandardAuthorizer that allows everyone. Nodes of Apache Kafka have the class.
  * <li>Where a client of the harness could not ask a broker what it knows, the broker has one more listener for it.
@@ -60,7 +60,7 @@ public final class ProcessSecurity {
         String betweenBrokers = text("inter.broker.listener.name", asked).toUpperCase(Locale.ROOT);
         boolean isAskedBehindFront = builders.containsKey(betweenBrokers) && "PLAINTEXT".equals(protocols.get(betweenBrokers));
         if (isAskedBehindFront) this.asked = betweenBrokers;
-        if (!NodeProcess.IS_KAFKA) replaceBuilders(builders);
+        replaceBuilders(builders);
         if (!NodeProcess.IS_KAFKA && hasOwnClass("authorizer.class.name", StandardAuthorizer.class)) replaceAuthorizer();
         boolean isHidden = !"PLAINTEXT".equals(protocols.get(this.asked)) || properties.get("authorizer.class.name") != null;
         if (isBroker() && !isAskedBehindFront && isHidden) addHarnessListener();
@@ -131,11 +131,16 @@ public final class ProcessSecurity {
     }
 
     private void replaceBuilders(Map<String, String> builders) throws IOException {
-        properties.keySet().removeIf(key -> key.equals(BUILDER) || key.startsWith("listener.name.") && key.endsWith("." + BUILDER));
+        if (!NodeProcess.IS_KAFKA) {
+            properties.keySet().removeIf(key -> key.equals(BUILDER) || key.startsWith("listener.name.") && key.endsWith("." + BUILDER));
+        }
         for (Map.Entry<String, String> each : builders.entrySet()) {
             String name = each.getKey();
             if ("PLAINTEXT".equals(protocols.get(name))) {
                 replaceBuilder(name, (KafkaPrincipalBuilder) newInstance(each.getValue()));
+                if (NodeProcess.IS_KAFKA) properties.put(JaasLines.prefix(name) + BUILDER, DefaultKafkaPrincipalBuilder.class.getName());
+            } else if (NodeProcess.IS_KAFKA) {
+                continue;
             } else if ("SSL".equals(protocols.get(name)) && RULES.containsKey(each.getValue())) {
                 properties.put(JaasLines.prefix(name) + "ssl.principal.mapping.rules", RULES.get(each.getValue()));
             } else {
