@@ -12,6 +12,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from compat_tests.apache_kafka.jars import cache_directory
 from compat_tests.apache_kafka.java import find_java
 
 from .harness import HERE, classes, jars_class_path, kafka_command
@@ -108,6 +109,7 @@ def _command(run: ClassRun, broker: RunBroker, directory: Path) -> list[str]:
         "log4j2.configurationFile": HERE / "log4j2.properties",
         "nodes.broker": KAFKA if broker.kind == KAFKA else broker.pykbroker,
         "nodes.directory": directory / "nodes",
+        "nodes.keys": cache_directory() / "keys-of-kafkas-own-tests",
         "nodes.first.port": broker.first_port,
         "nodes.ports": PORTS,
         "nodes.kafka.command": "\n".join(kafka_command()),

@@ -10,7 +10,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from compat_tests.apache_kafka.broker import LOGGING, SMALL_JVM
+from compat_tests.apache_kafka.broker import SMALL_JVM
 from compat_tests.apache_kafka.jars import KAFKA_VERSION, JarSet, JarsMissing, cache_directory, kafka_libs
 from compat_tests.apache_kafka.java import JavaMissing, find_java
 
@@ -76,7 +76,7 @@ def _build(directory: Path) -> None:
         target.mkdir()
         sources = sorted(map(str, SOURCES.rglob("*.java")))
         _run([java_compiler, "-nowarn", "-proc:none", "-d", str(target), "-cp", class_path, *sources])
-        _run([find_java(), "-cp", f"{target}:{class_path}", "nodes.ReleasedMetadataVersion", str(target)])
+        _run([find_java(), "-cp", f"{target}:{class_path}", "nodes.ChangedClasses", str(target)])
         shutil.copytree(SOURCES / "META-INF", target / "META-INF")
         target.rename(directory)
     builds = sorted(directory.parent.glob("kafkas-own-tests-*"), key=lambda path: path.stat().st_mtime)
@@ -92,7 +92,8 @@ def _run(command: list[str]) -> None:
 
 def kafka_command() -> list[str]:
     """The command of one node of Apache Kafka up to its properties; tests name classes of their jars in them."""
-    return [find_java(), *SMALL_JVM, LOGGING, "-cp", jars_class_path(), "kafka.Kafka"]
+    logging = f"-Dlog4j2.configurationFile={HERE / 'nodes-log4j2.properties'}"
+    return [find_java(), *SMALL_JVM, logging, "-cp", jars_class_path(), "kafka.Kafka"]
 
 
 def classes_of_clusters() -> dict[str, str]:

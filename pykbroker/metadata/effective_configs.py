@@ -6,9 +6,10 @@ the `server.properties`, the default. Those below the winner are its synonyms, u
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import dropwhile
 
 from pykbroker.config import (
     BrokerConfig,
@@ -75,18 +76,25 @@ class BrokerLayers:
         What stands before the first value of the key itself is another key's business, as in Kafka: a time that was
         given in hours alone has no synonym under its name in milliseconds.
         """
-        found = list(self._layered(_ALIASES.get(name, (name,))))
-        while found and found[0].name != name:
-            del found[0]
-        return tuple(found)
+        found = self._layered(_ALIASES.get(name, (name,)), self.config.originals, broker_keys())
+        return _from(name, found)
 
-    def _layered(self, names: Sequence[str]) -> Iterator[Synonym]:
+    def synonyms_for_listener(self, name: str, key: ConfigKey) -> tuple[Synonym, ...]:
+        """All values of a key that is set for one listener by this name, the one in force first.
+
+        In each layer the value for all listeners comes behind the one for this listener, as in Kafka.
+        """
+        static = {**self.config.given, **self.config.originals}
+        return _from(name, self._layered((name, key.name), static, {**broker_keys(), name: replace(key, default=None)}))
+
+    def _layered(
+        self, names: Sequence[str], static: Mapping[str, str], keys: Mapping[str, ConfigKey]
+    ) -> Iterator[Synonym]:
         layers: tuple[tuple[Mapping[str, str], ConfigSource], ...] = (
             (self.dynamic, ConfigSource.DYNAMIC_BROKER_CONFIG),
             (self.dynamic_default, ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG),
-            (self.config.originals, ConfigSource.STATIC_BROKER_CONFIG),
+            (static, ConfigSource.STATIC_BROKER_CONFIG),
         )
-        keys = broker_keys()
         for values, source in layers:
             for name in names:
                 if name in values:
@@ -94,6 +102,11 @@ class BrokerLayers:
         for name in names:
             if name in keys and keys[name].default is not None:
                 yield Synonym(name, _shown(keys[name], keys[name].default), ConfigSource.DEFAULT_CONFIG)
+
+
+def _from(name: str, found: Iterable[Synonym]) -> tuple[Synonym, ...]:
+    """The synonyms from the first one of this name on."""
+    return tuple(dropwhile(lambda each: each.name != name, found))
 
 
 def topic_configs(layers: BrokerLayers, overrides: Mapping[str, str]) -> list[EffectiveConfig]:
@@ -179,16 +192,8 @@ def _other_config(layers: BrokerLayers, name: str) -> EffectiveConfig:
 
 
 def _config_of_listener(layers: BrokerLayers, name: str, key: ConfigKey) -> EffectiveConfig:
-    """Describe what is set for one listener; behind that come the values of the key without a listener."""
-    values: list[tuple[str, str | None, ConfigSource]] = [
-        (name, layers.merged.get(name), ConfigSource.DYNAMIC_BROKER_CONFIG),
-        (key.name, layers.dynamic.get(key.name), ConfigSource.DYNAMIC_BROKER_CONFIG),
-        (key.name, layers.dynamic_default.get(key.name), ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG),
-        (name, layers.config.given.get(name), ConfigSource.STATIC_BROKER_CONFIG),
-        (key.name, layers.config.originals.get(key.name), ConfigSource.STATIC_BROKER_CONFIG),
-        (key.name, key.default, ConfigSource.DEFAULT_CONFIG),
-    ]
-    synonyms = tuple(Synonym(under, _shown(key, text), source) for under, text, source in values if text is not None)
+    """Describe what is set for one listener, at the start or since."""
+    synonyms = layers.synonyms_for_listener(name, key)
     return EffectiveConfig(replace(key, name=name, update="static"), synonyms[0].value, synonyms[0].source, synonyms)
 
 

@@ -249,6 +249,20 @@ def test_the_brokers_layers_are_one_broker_all_brokers_file_default() -> None:
     }
 
 
+def test_a_key_of_one_listener_has_the_key_of_all_listeners_behind_it_in_each_layer() -> None:
+    """As in Kafka, whose own DynamicBrokerReconfigurationTest looks for it."""
+    own, of_all = "listener.name.plaintext.max.connections", "max.connections"
+    cluster = one_node({own: "7", of_all: "100"})
+    alter(cluster, BROKER, "", (own, SET, "8"))
+    alter(cluster, BROKER, "1", (of_all, SET, "90"))
+    shown = {config.key.name: config for config in broker_configs(BrokerLayers(cluster.config, cluster.image, 1))}
+    below = [(own, "8", 3), (own, "7", 4), (of_all, "100", 4), (of_all, "2147483647", 5)]
+    assert (shown[own].value, shown[own].source, rows(shown[own])) == ("8", 3, below), "from its first own value on"
+    alter(cluster, BROKER, "1", (own, SET, "9"))
+    shown = {config.key.name: config for config in broker_configs(BrokerLayers(cluster.config, cluster.image, 1))}
+    assert rows(shown[own]) == [(own, "9", 2), (of_all, "90", 2), *below]
+
+
 def test_a_topic_has_33_keys_and_a_broker_340_and_secrets_are_not_shown() -> None:
     cluster = one_node({"x.y": "z"})
     secret = ConfigRecord(resource_type=BROKER, resource_name="1", name="ssl.key.password", value="hush")

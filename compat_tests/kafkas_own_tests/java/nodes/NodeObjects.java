@@ -21,6 +21,7 @@ import java.util.Map;
 import java.util.Properties;
 import java.util.concurrent.CompletableFuture;
 import java.util.function.IntSupplier;
+import java.util.function.Predicate;
 import scala.Option;
 
 /** The objects by which Kafka's tests see a broker or a controller, for a node that is a process. */
@@ -40,16 +41,28 @@ public final class NodeObjects {
 
     /** listener: the one that the broker's own answers are asked on. */
     public BrokerServer broker(String listener) {
+        return broker(listener, token -> true);
+    }
+
+    /** isKnown: of a token's id, whether the controller knows it, which may be later than brokers: it is asked next. */
+    public BrokerServer broker(String listener, Predicate<String> isKnown) {
         KnownMetadata known = new KnownMetadata(ports.get(listener));
         Map<String, Stand.Method> m = common();
+        KnownConfig toldConfig = new KnownConfig(config.originals(), process, ports.get(listener));
+        m.put("config", a -> toldConfig);
         var cache = known.cache();
+        KnownQuotas quotas = new KnownQuotas(ports.get(listener));
+        SocketServer sockets = Stand.in(SocketServer.class, Map.of("boundPort", this::boundPort,
+            "connectionCount", a -> KnownConnections.count(ports.values()), "connectionQuotas", a -> quotas.ofAddresses()));
+        m.put("socketServer", a -> sockets);
         m.put("boundPort", this::boundPort);
         m.put("metadataCache", a -> cache);
         KnownQuorum quorum = new KnownQuorum(ports.get(listener));
         m.put("sharedServer", a -> sharedServer(known, quorum));
+        m.put("quotaManagers", a -> quotas.managers());
         m.put("dataPlaneRequestProcessor", a -> Stand.in(KafkaApis.class, Map.of(
             "brokerId", b -> config.brokerId(), "metadataCache", b -> cache,
-            "authorizerPlugin", b -> authorizerPlugin(ports.get(listener)),
+            "authorizerPlugin", b -> authorizerPlugin(ports.get(listener)), "quotas", b -> quotas.managers(),
             "isConsumerGroupProtocolEnabled", b -> known.groupVersion() > 0)));
         KnownReplicas replicas = new KnownReplicas(process, config, ports.get(listener), known);
         m.put("logManager", a -> replicas.logManager());
@@ -61,10 +74,13 @@ public final class NodeObjects {
         m.put("isShutdown", a -> !process.isUp());
         m.put("brokerState", a -> process.isUp() ? BrokerState.RUNNING : BrokerState.NOT_RUNNING);
         m.put("authorizerPlugin", a -> authorizerPlugin(ports.get(listener)));
-        m.put("tokenCache", a -> new KnownSecurity(ports.get(listener)).tokenCache());
+        m.put("tokenCache", a -> new KnownSecurity(ports.get(listener)).tokenCache(isKnown));
+        m.put("credentialProvider", a -> new KnownSecurity(ports.get(listener)).credentialProvider());
         m.put("startup", a -> start(true));
         m.put("awaitShutdown", a -> null);
-        return Stand.in(BrokerServer.class, "broker " + process.id, m);
+        BrokerServer broker = Stand.in(BrokerServer.class, "broker " + process.id, m);
+        KnownMetrics.add(broker, process);
+        return broker;
     }
 
     /** isCombined: the broker of the same process is waited for, and the controller is not. port: of a broker to ask. */

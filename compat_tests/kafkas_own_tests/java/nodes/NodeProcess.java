@@ -15,6 +15,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
 import java.util.concurrent.TimeUnit;
+import java.util.function.Predicate;
 
 /**
  * One node of the broker under test: a process that a test starts, stops and starts again on the same files.
@@ -125,6 +126,11 @@ public final class NodeProcess {
         } catch (IOException e) {
             throw new RuntimeException(e);
         }
+    }
+
+    /** How many lines of the node's log are of a kind, those of earlier starts included. */
+    long lines(Predicate<String> kind) {
+        return said().lines().filter(kind).count();
     }
 
     private String lastLine() {

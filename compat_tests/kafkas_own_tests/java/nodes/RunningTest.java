@@ -7,6 +7,8 @@ import org.junit.jupiter.api.extension.ExtensionContext;
 import org.junit.jupiter.api.extension.ExtensionContext.Namespace;
 import org.junit.jupiter.api.extension.LifecycleMethodExecutionExceptionHandler;
 import org.junit.jupiter.api.extension.TestExecutionExceptionHandler;
+import org.junit.jupiter.api.extension.TestInstanceFactoryContext;
+import org.junit.jupiter.api.extension.TestInstancePreConstructCallback;
 import org.opentest4j.TestAbortedException;
 
 /**
@@ -15,7 +17,8 @@ import org.opentest4j.TestAbortedException;
  * <p>Such a test is reported as aborted and not as failed. JUnit loads this extension (META-INF/services).
  */
 public class RunningTest
-        implements BeforeAllCallback, BeforeEachCallback, TestExecutionExceptionHandler, LifecycleMethodExecutionExceptionHandler {
+        implements BeforeAllCallback, TestInstancePreConstructCallback, BeforeEachCallback, TestExecutionExceptionHandler,
+        LifecycleMethodExecutionExceptionHandler {
     private static volatile String missing;
     private static volatile String name = "none";
 
@@ -36,6 +39,11 @@ public class RunningTest
         name = context.getRequiredTestClass().getSimpleName();
         context.getRoot().getStore(Namespace.GLOBAL)
             .getOrComputeIfAbsent("idle clusters", key -> (AutoCloseable) KafkaClusterTestKit::endIdle);
+    }
+
+    @Override
+    public void preConstructTestInstance(TestInstanceFactoryContext factory, ExtensionContext context) {
+        KeptKeys.beginAnew();
     }
 
     @Override

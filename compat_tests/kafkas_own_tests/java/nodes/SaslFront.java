@@ -1,5 +1,7 @@
 package nodes;
 
+import com.fasterxml.jackson.databind.ObjectMapper;
+
 import org.apache.kafka.common.message.SaslAuthenticateRequestData;
 import org.apache.kafka.common.message.SaslAuthenticateResponseData;
 import org.apache.kafka.common.message.SaslHandshakeRequestData;
@@ -26,26 +28,32 @@ import java.net.Socket;
 import java.net.SocketException;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
+import java.util.Base64;
+import java.util.Map;
+import java.util.function.Supplier;
 
 /**
- * A PLAINTEXT port before a SASL_PLAINTEXT listener: who connects to it is the user that it was made for.
+ * A PLAINTEXT port before a SASL_PLAINTEXT listener: who connects to it is the user that the front is told of by then.
  *
- * <p>It authenticates with PLAIN before the first request that is no ApiVersions. A client that authenticates by itself,
- * as nodes do with each other, is left alone.
+ * <p>It authenticates before the first request that is no ApiVersions, with OAUTHBEARER's unsecured tokens: they are good
+ * for any user, also for one that nobody knew when the node was started. A client that authenticates by itself, as nodes do
+ * with each other, is left alone.
  */
 final class SaslFront implements AutoCloseable {
+    static final String MECHANISM = "OAUTHBEARER";
+    private static final long TOKEN_SECONDS = 86_400;
+
     private final ServerSocket server;
     private final int target;
-    private final String user;
-    private final String password;
+    private final Supplier<String> user;
 
-    SaslFront(int port, int target, String user, String password) throws IOException {
+    /** user: is asked for each connection. */
+    SaslFront(int port, int target, Supplier<String> user) throws IOException {
         this.server = new ServerSocket();
         server.setReuseAddress(true);
         server.bind(new InetSocketAddress(InetAddress.getLoopbackAddress(), port));
         this.target = target;
         this.user = user;
-        this.password = password;
         inBackground(this::accept);
     }
 
@@ -108,12 +116,21 @@ final class SaslFront implements AutoCloseable {
 
     private void authenticate(Socket broker) throws IOException {
         SaslHandshakeResponseData offered = ((SaslHandshakeResponse) ask(broker, new SaslHandshakeRequest(
-            new SaslHandshakeRequestData().setMechanism("PLAIN"), (short) 1))).data();
+            new SaslHandshakeRequestData().setMechanism(MECHANISM), (short) 1))).data();
         if (offered.errorCode() != Errors.NONE.code()) throw new IOException("SaslHandshake: " + Errors.forCode(offered.errorCode()));
-        byte[] token = ("\0" + user + "\0" + password).getBytes(StandardCharsets.UTF_8);
+        byte[] token = ("n,,\1auth=Bearer " + token(user.get()) + "\1\1").getBytes(StandardCharsets.UTF_8);
         SaslAuthenticateResponseData done = ((SaslAuthenticateResponse) ask(broker, new SaslAuthenticateRequest(
             new SaslAuthenticateRequestData().setAuthBytes(token), (short) 2))).data();
         if (done.errorCode() != Errors.NONE.code()) throw new IOException("SaslAuthenticate: " + done.errorMessage());
+    }
+
+    private static String token(String user) throws IOException {
+        long now = System.currentTimeMillis() / 1000;
+        return part(Map.of("alg", "none")) + "." + part(Map.of("sub", user, "iat", now, "exp", now + TOKEN_SECONDS)) + ".";
+    }
+
+    private static String part(Map<String, Object> json) throws IOException {
+        return Base64.getUrlEncoder().withoutPadding().encodeToString(new ObjectMapper().writeValueAsBytes(json));
     }
 
     private static AbstractResponse ask(Socket broker, AbstractRequest request) throws IOException {

@@ -94,7 +94,7 @@ public class KRaftQuorumImplementation implements QuorumImplementation {
             NodeProcess process = new NodeProcess(config.nodeId(), "broker", properties, security);
             processes.add(process);
             BrokerServer broker = new NodeObjects(process, config, clusterId, listeners.ports())
-                .broker(security.asked());
+                .broker(security.asked(), token -> controllerServer.tokenCache().token(token) != null);
             if (startup) broker.startup();
             return broker;
         } catch (IOException | InterruptedException | ExecutionException e) {

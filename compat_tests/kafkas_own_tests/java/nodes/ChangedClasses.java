@@ -1,0 +1,53 @@
+package nodes;
+
+import kafka.api.QuotaTestClients;
+import kafka.server.AlterUserScramCredentialsRequestTest;
+import kafka.server.KafkaBroker;
+import kafka.server.QuorumTestHarness;
+import kafka.utils.TestUtils$;
+
+import net.bytebuddy.ByteBuddy;
+import net.bytebuddy.implementation.MethodCall;
+import net.bytebuddy.implementation.MethodDelegation;
+
+import org.apache.kafka.server.common.MetadataVersion;
+import org.apache.kafka.test.TestSslUtils;
+
+import java.io.File;
+import java.util.List;
+
+import static net.bytebuddy.matcher.ElementMatchers.named;
+import static net.bytebuddy.matcher.ElementMatchers.namedOneOf;
+import static net.bytebuddy.matcher.ElementMatchers.takesArgument;
+
+/**
+ * A step of the build: classes of Kafka's tests of which one method is another one here.
+ *
+ * <ul>
+ * <li>QuorumTestHarness, and a test that has a say in it, format with the metadata.version that is released, and not with
+ * the next one.
+ * <li>Keys of certificates are made once ({@link KeptKeys}).
+ * <li>What tests read of a broker's metrics is answered by {@link KnownMetrics} and {@link KnownThrottling}.
+ * </ul>
+ *
+ * <p>The argument is the directory that the changed classes are written to.
+ */
+public final class ChangedClasses {
+    private ChangedClasses() { }
+
+    public static void main(String[] args) throws Exception {
+        File directory = new File(args[0]);
+        MethodCall released = MethodCall.invoke(MetadataVersion.class.getMethod("latestProduction"));
+        for (Class<?> each : List.of(QuorumTestHarness.class, AlterUserScramCredentialsRequestTest.class)) {
+            new ByteBuddy().redefine(each).method(named("metadataVersion")).intercept(released).make().saveIn(directory);
+        }
+        new ByteBuddy().redefine(TestUtils$.class).method(named("totalMetricValue").and(takesArgument(0, KafkaBroker.class)))
+            .intercept(MethodCall.invoke(KnownMetrics.class.getMethod("total", KafkaBroker.class, String.class)).withAllArguments())
+            .make().saveIn(directory);
+        new ByteBuddy().redefine(TestSslUtils.class).method(named("generateKeyPair"))
+            .intercept(MethodCall.invoke(KeptKeys.class.getMethod("next", String.class)).withAllArguments()).make().saveIn(directory);
+        new ByteBuddy().redefine(QuotaTestClients.class)
+            .method(namedOneOf("throttleMetric", "brokerRequestMetricsThrottleTimeMs", "exemptRequestMetric"))
+            .intercept(MethodDelegation.to(KnownThrottling.class)).make().saveIn(directory);
+    }
+}
