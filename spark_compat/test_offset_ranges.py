@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     from compat_tests.brokers import Broker
 
 AT_MS = 1_700_000_000_000
-"""The timestamp of the first record; each further one is a second later."""
+"""The timestamp of the first record, years ago; each further one is a second later."""
 RECORDS = 20
 
 
 @pytest.fixture
 def timed(broker: Broker, topic: str) -> str:
     """Numbers 0 to 19 in turns in partitions 0 and 1, a second apart."""
-    create_topic(broker, topic, 2)
+    create_topic(broker, topic, 2, {"retention.ms": "-1"})
     messages = [Message(b"%d" % i, timestamp_ms=AT_MS + 1000 * i, partition=i % 2) for i in range(RECORDS)]
     write_with_confluent(broker.bootstrap, topic, messages)
     return topic
