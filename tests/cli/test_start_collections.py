@@ -10,6 +10,7 @@ import pytest
 import trio
 
 from pykbroker.cli import start
+from pykbroker.security.sasl.process_options import NO_OPTIONS
 
 
 class ShortLivedNode:
@@ -41,8 +42,8 @@ def test_no_full_collection_comes_while_a_node_starts(monkeypatch: pytest.Monkey
     """It takes a tenth of a second where there are 10,000 partitions, and peers wait for votes."""
     before = gc.get_threshold()
     node = ShortLivedNode()
-    monkeypatch.setattr(start, "_node", lambda config, on_loading: node)
+    monkeypatch.setattr(start, "_node", lambda config, options, on_loading: node)
     config: Any = None
-    trio.run(start._serve_until_signal, config, None)
+    trio.run(start._serve_until_signal, config, NO_OPTIONS, None)
     assert min(node.thresholds) > 1_000_000
     assert gc.get_threshold() == before

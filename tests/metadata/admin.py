@@ -70,6 +70,7 @@ class Admin:
             controller_channel=channel,
             broker_watch=None,
             tls=None,
+            sasl=None,
             authorizer=None,
             raft=SimpleNamespace(leader_id=1),
             image=driver.image,
