@@ -12,6 +12,7 @@ import pytest
 from pykbroker.config import BrokerConfig, ConfigurationError, broker_keys, group_keys, topic_keys
 from pykbroker.config.consumer_groups import BOUNDED, bound_keys
 from pykbroker.config.group_keys import BROKER_KEY
+from pykbroker.config.listener_keys import MOST_PARTS, check_listeners_exist, key_of_listener
 from pykbroker.config.topic_keys import BROKER_SYNONYMS
 from pykbroker.config.unserved_keys import is_without_effect, protects, unserved
 from pykbroker.storage.segments.log_config import LogConfig
@@ -206,6 +207,26 @@ def test_what_is_read_at_the_start_is_refused_at_run_time(name: str, text: str) 
 )
 def test_who_is_let_in_may_change_at_run_time(name: str, text: str) -> None:
     assert unserved({name: text}) == unserved({name: text}, at_run_time=True) == []
+
+
+def test_a_key_has_fewer_parts_than_are_looked_at() -> None:
+    """Behind a listener's name, and a mechanism's."""
+    assert max(name.count(".") for name, *_ in OF_KAFKA) + 2 < MOST_PARTS
+
+
+@pytest.mark.parametrize("parts", [MOST_PARTS - 2, MOST_PARTS - 1, MOST_PARTS, MOST_PARTS + 1, 500])
+def test_a_key_is_found_however_many_parts_stand_around_it(parts: int) -> None:
+    filling = "a." * parts
+    assert key_of_listener(f"listener.name.{filling}ssl.keystore.type") is broker_keys()["ssl.keystore.type"]
+    assert protects(f"listener.name.{filling}sasl.kerberos.service.name")
+    assert protects(f"listener.name.x.sasl.{filling}y")
+    assert protects(f"listener.name.x.{filling}sasl.{filling}y")
+    assert not protects(f"listener.name.sasl.{filling}y")
+    assert not protects(f"listener.name.x.{filling}saslx.{filling}y")
+    for family in ("ssl.", "sasl."):
+        with pytest.raises(ConfigurationError, match="no listener has this name"):
+            check_listeners_exist([f"listener.name.{filling}{family}{filling}y"], ["other"])
+    check_listeners_exist([f"listener.name.{filling}xsasl.{filling}y", f"listener.name.sasl.{filling}y"], ["other"])
 
 
 def test_settings_without_effect_are_named_where_they_differ_from_the_default() -> None:

@@ -36,7 +36,7 @@ async def refused_of_listeners(
     At most one is this broker's: those that are named twice have been taken out.
     """
     node = context.node
-    if context.listener.kind != "broker":
+    if context.listener.kind != "broker" or (node.tls is None and node.sasl is None):
         return []
     for resource in resources:
         if resource.resource_type != BROKER_RESOURCE or resource.resource_name != str(node.node_id):

@@ -12,6 +12,9 @@ from .keys import ConfigKey, InvalidValue
 from .listeners import uses_tls
 
 PREFIX = "listener.name."
+MOST_PARTS = 10
+"""Between dots, of a key behind its listener; every key that is known has fewer."""
+_PROTECTING = ("ssl.", "sasl.")
 _CLIENT_AUTH = "ssl.client.auth"
 _MECHANISMS = "sasl.enabled.mechanisms"
 _REAUTHENTICATION = "connections.max.reauth.ms"
@@ -28,9 +31,24 @@ def is_of_a_listener(name: str) -> bool:
 
 
 def tails(name: str) -> Iterator[str]:
-    """Return all names that the key behind the listener, and perhaps behind a mechanism, may have."""
-    parts = name.removeprefix(PREFIX).split(".")
-    return (".".join(parts[i:]) for i in range(1, len(parts)))
+    """Return all names that the key behind the listener, and perhaps behind a mechanism, may have.
+
+    The first is all that stands behind the listener; of the others, those with more than MOST_PARTS are left out, since
+    a name may be long, and full of dots.
+    """
+    parts = _behind_listener(name).rsplit(".", MOST_PARTS)
+    return (".".join(parts[i:]) for i in range(len(parts) if "." in name.removeprefix(PREFIX) else 0))
+
+
+def begins_with_family(name: str, families: tuple[str, ...]) -> bool:
+    """Tell whether a tail that `tails` leaves out begins with one of these."""
+    rest = name.removeprefix(PREFIX)
+    end = len(rest.rsplit(".", MOST_PARTS)[0])
+    return any(rest.find(f".{family}", 0, end + len(family)) >= 0 for family in families)
+
+
+def _behind_listener(name: str) -> str:
+    return name.removeprefix(PREFIX).partition(".")[2]
 
 
 def is_sasl_at_run_time(name: str) -> bool:
@@ -40,7 +58,7 @@ def is_sasl_at_run_time(name: str) -> bool:
     """
     if not is_of_a_listener(name):
         return name == _MECHANISMS
-    key = next(tails(name), "")
+    key = _behind_listener(name)
     of_mechanism = key.partition(".")[2]
     return key in (_MECHANISMS, _REAUTHENTICATION) or of_mechanism in (_JAAS, _REAUTHENTICATION)
 
@@ -57,7 +75,7 @@ def check_listeners_exist(names: Iterable[str], listeners: Collection[str]) -> N
     """
     prefixes = tuple(map(listener_prefix, listeners))
     for name in names:
-        if is_of_a_listener(name) and not name.startswith(prefixes) and any(map(_protects, tails(name))):
+        if is_of_a_listener(name) and not name.startswith(prefixes) and _protects(name):
             known = ", ".join(sorted(each.lower() for each in listeners))
             raise InvalidValue(name, "[hidden]", f"no listener has this name; in lower case they are {known}")
 
@@ -74,5 +92,7 @@ def check_client_auth(given: Mapping[str, str], listeners: Mapping[str, str]) ->
             raise InvalidValue(name, text, "without TLS a listener sees no certificates; none is the one allowed")
 
 
-def _protects(tail: str) -> bool:
-    return tail.startswith(("ssl.", "sasl."))
+def _protects(name: str) -> bool:
+    """Tell whether something behind the listener begins as a key that protects does."""
+    rest = name.removeprefix(PREFIX)
+    return any(f".{family}" in rest for family in _PROTECTING)

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 from .broker_keys import broker_keys
 from .keys import ConfigurationError
-from .listener_keys import is_of_a_listener, is_sasl_at_run_time, key_of_listener, tails
+from .listener_keys import begins_with_family, is_of_a_listener, is_sasl_at_run_time, key_of_listener, tails
 
 _PROTECTING = {
     "alter.config.policy.class.name",
@@ -115,9 +115,12 @@ def protects(name: str, *, at_run_time: bool = False) -> bool:
     if at_run_time and is_sasl_at_run_time(name):
         return False
     if is_of_a_listener(name):
-        if any(tail in _SERVED_OF_A_MECHANISM for tail in tails(name)):
+        names = list(tails(name))
+        if any(each in _SERVED_OF_A_MECHANISM for each in names):
             return at_run_time
-        return any(_protects(tail, at_run_time) for tail in tails(name))
+        if any(_protects(each, at_run_time) for each in names):
+            return True
+        return begins_with_family(name, _PROTECTING_FAMILIES)
     return _protects(name, at_run_time)
 
 

@@ -355,6 +355,17 @@ def test_incremental_alter_configs_speaks_for_this_broker_and_all_brokers(versio
     assert everywhere == {"num.io.threads": ("5", 3), "min.insync.replicas": ("1", 3)}
 
 
+def test_long_names_of_many_parts_are_looked_at_soon() -> None:
+    """As long as a name may be; the loop is watched. Nobody knows them, and a plugin of Kafka might."""
+    node = admin()
+    long = "listener.name." + "a." * 16_000
+    request = IncrementalAlterConfigsRequest(
+        resources=[resource(BROKER, "1", *((f"{long}{number}", SET, "4") for number in range(20)))]
+    )
+    (row,) = node.ask(request, 1).responses
+    assert row.error_code == ErrorCode.NONE
+
+
 def test_list_config_resources() -> None:
     node = admin(("t", 1), ("u", 1))
 
