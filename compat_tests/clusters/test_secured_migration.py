@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from contextlib import AbstractContextManager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from compat_tests.quota_requests import set_quotas
 from compat_tests.steady_producers import ConfluentProducer, assert_stored, finished
 from compat_tests.tokens.asking import creation, expiry, renewal
-from compat_tests.tokens.token_broker import Token
+from compat_tests.tokens.token_broker import HOUR_MS, Token
 from compat_tests.waiting import until
 from compat_tests.wire import Wire
 
@@ -28,7 +29,6 @@ pytestmark = [pytest.mark.java, pytest.mark.flaky(reruns=0)]
 
 TOPIC, PARTITIONS = "guarded", 3
 AT_EACH_STEP = 30
-HOUR_MS = 3_600_000
 
 
 class Estate:
@@ -50,15 +50,18 @@ class Estate:
 
     def add_token(self, user: str) -> None:
         with self._logged_in(user) as wire:
-            self.tokens.append(Token.of(wire.call(creation(), 3)))  # type: ignore[arg-type]
+            created: Any = wire.call(creation(), 3)
+        self.tokens.append(Token.of(created))
 
     def renew(self, token: Token, user: str) -> None:
         with self._logged_in(user) as wire:
-            assert not wire.call(renewal(token.hmac, 2 * HOUR_MS), 2).error_code  # type: ignore[attr-defined]
+            renewed: Any = wire.call(renewal(token.hmac, 2 * HOUR_MS), 2)
+        assert not renewed.error_code, renewed
 
     def expire(self, token: Token, user: str) -> None:
         with self._logged_in(user) as wire:
-            assert not wire.call(expiry(token.hmac), 2).error_code  # type: ignore[attr-defined]
+            expired: Any = wire.call(expiry(token.hmac), 2)
+        assert not expired.error_code, expired
         self.tokens.remove(token)
 
     def _logged_in(self, user: str) -> AbstractContextManager[Wire]:
