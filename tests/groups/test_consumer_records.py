@@ -16,6 +16,7 @@ from pykbroker.groups.consumer.consumer_records import (
     assignment_record,
     group_epoch_record,
     member_record,
+    target_epoch_record,
 )
 from pykbroker.groups.shard import GroupShard
 from pykbroker.protocol.messages.consumer_group_records import (
@@ -115,6 +116,15 @@ def test_what_older_versions_wrote_of_topics_goes() -> None:
     assert [record.key for record in result.records if record.value is None] == [key]
     assert group_of(shard).group_epoch == 4, "the hash was not there yet"
     assert not group_of(shard).has_partition_metadata_record
+
+
+def test_a_group_that_came_back_begins_with_the_epochs_of_a_new_one() -> None:
+    """A load that compaction overtook does not see the tombstone of the group, and sees that of its target's epoch."""
+    before = [group_epoch_record(GROUP, 7, 0), target_epoch_record(GROUP, 7, 1)]
+    tombstones = shard_of(*before).groups[GROUP].tombstones()
+    left = [record for record in tombstones if not isinstance(record.key, ConsumerGroupMetadataKey)]
+    again = group_of(shard_of(*before, *left, group_epoch_record(GROUP, 2, 0)))
+    assert (again.group_epoch, again.assignment_epoch) == (2, ConsumerGroup(GROUP).assignment_epoch)
 
 
 @pytest.mark.parametrize("tombstone", list(ConsumerGroup(GROUP).tombstones()), ids=repr)

@@ -33,7 +33,7 @@ from ..classic.classic_group import ClassicGroup
 from ..common.context import Step
 from ..common.group import Group
 from ..common.records import CoordinatorRecord
-from .consumer_group import NO_EPOCH, ConsumerGroup, find_consumer
+from .consumer_group import FIRST_EPOCH, NO_EPOCH, ConsumerGroup, find_consumer
 from .consumer_group_member import STATIC_LEAVING_EPOCH, ConsumerGroupMember
 from .resolved_regular_expression import ResolvedRegularExpression
 
@@ -103,7 +103,7 @@ class ConsumerReplay:
             case ConsumerGroupTargetAssignmentMemberKey():
                 group.target_assignment.pop(key.member_id, None)
             case ConsumerGroupTargetAssignmentMetadataKey():
-                group.assignment_epoch, group.assignment_timestamp_ms = NO_EPOCH, 0
+                group.assignment_epoch, group.assignment_timestamp_ms = FIRST_EPOCH, 0  # as in a new group
             case ConsumerGroupRegularExpressionKey():
                 group.resolved_regexes.pop(key.regular_expression, None)
             case _:
