@@ -22,6 +22,7 @@ from pykbroker.protocol.messages.api_versions import (
 )
 from pykbroker.server.network.handlers import Handler, RequestContext
 from pykbroker.server.network.needs import NOTHING
+from pykbroker.server.network.offer import Offer
 from pykbroker.server.node.broker import ClusterNode
 from pykbroker.server.node.handlers import handles_on_all_nodes
 
@@ -45,9 +46,10 @@ async def api_versions(context: RequestContext[ClusterNode], request: ApiVersion
             return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
         context.connection.client_software_name, context.connection.client_software_version = names
     image = context.node.image
-    supported = SUPPORTED_FEATURES | _OF_QUORUMS
+    offer = context.listener.offer
+    supported = SUPPORTED_FEATURES | _OF_QUORUMS if offer is None else offer.features
     response = ApiVersionsResponse(
-        api_keys=[_advertised(handler) for handler in context.listener],
+        api_keys=[_advertised(handler, offer) for handler in context.listener],
         supported_features=[
             SupportedFeatureKey(name=name, min_version=low, max_version=high)
             for name, (low, high) in sorted(supported.items())
@@ -57,6 +59,8 @@ async def api_versions(context: RequestContext[ClusterNode], request: ApiVersion
     finalized = finalized_features(image)
     if context.node.raft.kraft_version:
         finalized = {**finalized, KRAFT_VERSION: context.node.raft.kraft_version}
+    if offer is not None:
+        finalized = {name: level for name, level in finalized.items() if name in supported}
     if finalized:
         response.finalized_features_epoch = image.offset
         response.finalized_features = [
@@ -66,6 +70,8 @@ async def api_versions(context: RequestContext[ClusterNode], request: ApiVersion
     return response
 
 
-def _advertised(handler: Handler[Never]) -> ApiVersion:
+def _advertised(handler: Handler[Never], offer: Offer | None) -> ApiVersion:
     low = _ADVERTISED_SINCE.get(ApiKey(handler.api_key), handler.min_version)
+    if offer is not None:
+        low = max(low, offer.versions[handler.api_key].low)
     return ApiVersion(api_key=handler.api_key, min_version=low, max_version=handler.max_version)

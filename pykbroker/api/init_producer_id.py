@@ -56,6 +56,9 @@ async def _may_write_somewhere(context: RequestContext[Broker]) -> bool:
 async def _init_transactional(
     context: RequestContext[Broker], transactional_id: str, request: InitProducerIdRequest
 ) -> InitProducerIdResponse:
+    error_code = context.node.transactions.coordinator.refusal(request)
+    if error_code is not None:
+        return _failed(error_code)
     try:
         response: InitProducerIdResponse = await submit_with_producer_id(context, transactional_id, request)
     except ApiError as error:

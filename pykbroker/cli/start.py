@@ -33,9 +33,11 @@ from .loading_bar import loading_bar
 if TYPE_CHECKING:
     from pykbroker.security.sasl.process_options import ProcessOptions
     from pykbroker.server.logs.log_loading import OnLoading
+    from pykbroker.server.network.offer import Offer
     from pykbroker.server.node.node import Node, NodeReady
 
     from .secure.directory import SecureDirectory
+    from .start_as import StartAs
 
 _log = logging.getLogger(__name__)
 
@@ -55,12 +57,14 @@ _LOG_DIRECTORY_KEYS = ("log.dirs", "log.dir")
     metavar="DIR",
     help="With TLS, users and rights: certificates, passwords and clients' configurations are in DIR, made at first.",
 )
+@click.option("--as", "as_name", metavar="NAME|FILE", help="Offer what another Kafka offers: 2.8, or a file of probe.")
 def command(
     properties: Path | None,
     overrides: tuple[str, ...],
     data_dir: Path | None,
     ephemeral: bool,
     secure_dir: Path | None,
+    as_name: str | None,
 ) -> None:
     """Start a node: a broker and its controller, unless process.roles says otherwise."""
     if ephemeral and data_dir is not None:
@@ -72,21 +76,35 @@ def command(
     with _directory_of_flags(data_dir, ephemeral) as directory:
         try:
             secure = None if secure_dir is None else _open_secure(secure_dir)
-            config = load_config(properties if secure is None else secure.properties, key_values(overrides), directory)
+            start_as = None if as_name is None else _start_as(as_name)
+            config = load_config(
+                properties if secure is None else secure.properties,
+                key_values(overrides),
+                directory,
+                None if start_as is None else start_as.properties,
+            )
             options = checked_sasl(config, asks=True)
+            offer = None if start_as is None else start_as.offer(config)
         except ConfigurationError as error:
             raise CommandFailed(one_line(error)) from None
-        _serve(config, options, secure)
+        _serve(config, options, secure, offer)
 
 
-def load_config(properties: Path | None, overrides: Mapping[str, str], directory: Path | None) -> BrokerConfig:
-    """The configuration of a node. `directory` is what a flag asked for; it wins over the properties."""
+def load_config(
+    properties: Path | None,
+    overrides: Mapping[str, str],
+    directory: Path | None,
+    defaults: Mapping[str, str] | None = None,
+) -> BrokerConfig:
+    """The configuration of a node. `directory` is what a flag asked for; it wins over the properties. defaults: what
+    holds where the properties and `overrides` say nothing.
+    """
     values = dict(overrides)
     if directory is not None:
         values |= {"log.dirs": str(directory), "metadata.log.dir": str(directory)}
-    config = BrokerConfig.load(properties, values)
+    config = BrokerConfig.load(properties, values, defaults)
     if not any(key in config.originals for key in _LOG_DIRECTORY_KEYS):
-        config = BrokerConfig.load(properties, values | {"log.dirs": DEFAULT_DATA_DIRECTORY})
+        config = BrokerConfig.load(properties, values | {"log.dirs": DEFAULT_DATA_DIRECTORY}, defaults)
     if config.unknown_keys:
         _log.warning(
             "these settings are unknown, and ignored; check their spelling: %s", ", ".join(config.unknown_keys)
@@ -149,7 +167,13 @@ def _open_secure(path: Path) -> SecureDirectory:
     return open_directory(path)
 
 
-def _serve(config: BrokerConfig, options: ProcessOptions, secure: SecureDirectory | None) -> None:
+def _start_as(name: str) -> StartAs:
+    from .start_as import StartAs
+
+    return StartAs(name)
+
+
+def _serve(config: BrokerConfig, options: ProcessOptions, secure: SecureDirectory | None, offer: Offer | None) -> None:
     """Run the node to its end. Raises ClickException, which is one line and exit code 1."""
     from pykbroker.client.errors import ClientError
     from pykbroker.server.node.node import NeverServed
@@ -158,7 +182,7 @@ def _serve(config: BrokerConfig, options: ProcessOptions, secure: SecureDirector
 
     failure: BaseException | None = None
     try:
-        trio.run(_serve_until_signal, config, options, secure)
+        trio.run(_serve_until_signal, config, options, secure, offer)
     except* NeverServed:
         pass
     except* (StartupError, StorageError, ConfigurationError, ClientError) as group:
@@ -173,7 +197,9 @@ def _first_of(error: BaseException) -> BaseException:
     return error
 
 
-async def _serve_until_signal(config: BrokerConfig, options: ProcessOptions, secure: SecureDirectory | None) -> None:
+async def _serve_until_signal(
+    config: BrokerConfig, options: ProcessOptions, secure: SecureDirectory | None, offer: Offer | None
+) -> None:
     from pykbroker.server.runtime.clock import SystemClock
     from pykbroker.server.runtime.free_memory import give_back_free_memory, map_large_blocks, trimming
     from pykbroker.server.runtime.garbage_collection import GarbageCollection, no_full_collections
@@ -183,7 +209,7 @@ async def _serve_until_signal(config: BrokerConfig, options: ProcessOptions, sec
 
     map_large_blocks()
     with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals, loading_bar(sys.stderr) as on_loading:
-        node = _node(config, options, on_loading)
+        node = _node(config, options, on_loading, offer)
         gc.freeze()  # what is imported by now stays: the collector need not look at it again
         async with trio.open_nursery() as nursery:
             starting = trio.CancelScope()
@@ -222,7 +248,7 @@ async def _stop_on_signal(signals: AsyncIterator[int], node: Node, starting: tri
     starting.cancel()
 
 
-def _node(config: BrokerConfig, options: ProcessOptions, on_loading: OnLoading | None) -> Node:
+def _node(config: BrokerConfig, options: ProcessOptions, on_loading: OnLoading | None, offer: Offer | None) -> Node:
     from pykbroker.api import HANDLERS
     from pykbroker.server.logs.cleaning_process import CleaningProcess
     from pykbroker.server.network.socket_transport import SocketNetwork
@@ -242,5 +268,6 @@ def _node(config: BrokerConfig, options: ProcessOptions, on_loading: OnLoading |
         new_workplace=CleaningProcess,
         on_loading=on_loading,
         process_options=options,
+        offer=offer,
     )
     return Node(config, HANDLERS, environment)

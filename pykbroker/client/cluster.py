@@ -128,6 +128,17 @@ class Cluster:
                 failures.append(str(error))
         raise NoBrokerReachable(f"No broker can be reached ({'; '.join(failures)})", retriable=self._was_connected)
 
+    async def connection_of_its_own(self) -> Connection:
+        """Return a new connection to the first broker that can be reached; its user closes it, and nobody else has it.
+
+        Raises NoBrokerReachable.
+        """
+        peer = (await self.any_connection()).peer
+        try:
+            return await self._open(*_parse_address(peer))
+        except OSError as error:
+            raise NoBrokerReachable(f"No broker can be reached ({peer}: {_why(error)})", retriable=True) from None
+
     async def _connection(self, host: str, port: int) -> Connection:
         address = (host, port)
         async with self._opening.setdefault(address, trio.Lock()):

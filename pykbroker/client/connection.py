@@ -109,6 +109,16 @@ class Connection:
         check(response.error_code)
         self.versions = {row.api_key: Versions(row.min_version, row.max_version) for row in response.api_keys}
 
+    @property
+    def request_timeout_s(self) -> float:
+        return self._request_timeout_ms / 1000
+
+    async def ask_versions(self) -> ApiVersionsResponse:
+        """Ask again, in the newest version that both sides know, for what `negotiate` does not keep: features."""
+        response = await self._ask_versions(self.version_of(ApiVersionsRequest))
+        check(response.error_code)
+        return response
+
     async def _ask_versions(self, version: int) -> ApiVersionsResponse:
         request = ApiVersionsRequest(
             client_software_name=_SOFTWARE_NAME if version >= 3 else "",

@@ -71,12 +71,19 @@ class BrokerConfig:
         )
 
     @classmethod
-    def load(cls, path: str | Path | None, overrides: Mapping[str, str]) -> BrokerConfig:
+    def load(
+        cls, path: str | Path | None, overrides: Mapping[str, str], defaults: Mapping[str, str] | None = None
+    ) -> BrokerConfig:
         """Read the file, let `overrides` win. Raises ConfigurationError, whose text is one line.
 
-        A key that protects in Kafka and is not served here is such an error as well (`unserved_keys`).
+        A key that protects in Kafka and is not served here is such an error as well (`unserved_keys`). defaults: hold
+        where neither gives the key, or another one for the same thing (`log.retention.ms`, `log.retention.hours`).
         """
-        return cls({**(read_properties(path) if path is not None else {}), **overrides})
+        given = {**(read_properties(path) if path is not None else {}), **overrides}
+        if not defaults:
+            return cls(given)
+        same = {each for names in BROKER_SYNONYMS.values() if not given.keys().isdisjoint(names) for each in names}
+        return cls({**{name: text for name, text in defaults.items() if name not in same}, **given})
 
     def overlaid(self, values: Mapping[builtins.str, builtins.str]) -> BrokerConfig:
         """Return a copy in which these texts win over those that were given; what is computed of them stays.

@@ -27,6 +27,20 @@ from .transaction import (
 _FIRST_VERSION_WITH_PRODUCER_FENCED = 4
 
 
+def refusal(request: InitProducerIdRequest, config: TransactionConfig) -> ErrorCode | None:
+    """The error of a request that no coordinator would serve. Kafka looks for it before it looks for a coordinator."""
+    if not request.transactional_id:
+        return ErrorCode.INVALID_REQUEST
+    if request.enable2_pc and not config.two_phase_commit_enabled:
+        return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+    if request.keep_prepared_txn:
+        # Kafka has the field, and nothing behind it.
+        return ErrorCode.UNSUPPORTED_VERSION
+    if not request.enable2_pc and not 0 < request.transaction_timeout_ms <= config.max_timeout_ms:
+        return ErrorCode.INVALID_TRANSACTION_TIMEOUT
+    return None
+
+
 class InitProducerIds:
     def __init__(
         self, config: TransactionConfig, take_producer_id: Callable[[], int | None], ends: EndTransactions
@@ -38,24 +52,12 @@ class InitProducerIds:
     def init(
         self, request: InitProducerIdRequest, context: CoordinatorContext, step: TransactionStep
     ) -> InitProducerIdResponse:
-        answer = self._refuse(request) or self._init(request, step)
+        answer = refusal(request, self._config) or self._init(request, step)
         if isinstance(answer, Transaction):
             return InitProducerIdResponse(producer_id=answer.producer_id, producer_epoch=answer.producer_epoch)
         if answer is ErrorCode.PRODUCER_FENCED and context.api_version < _FIRST_VERSION_WITH_PRODUCER_FENCED:
             answer = ErrorCode.INVALID_PRODUCER_EPOCH
         return InitProducerIdResponse(error_code=answer, producer_id=NO_PRODUCER_ID, producer_epoch=NO_PRODUCER_EPOCH)
-
-    def _refuse(self, request: InitProducerIdRequest) -> ErrorCode | None:
-        if not request.transactional_id:
-            return ErrorCode.INVALID_REQUEST
-        if request.enable2_pc and not self._config.two_phase_commit_enabled:
-            return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
-        if request.keep_prepared_txn:
-            # Kafka has the field, and nothing behind it.
-            return ErrorCode.UNSUPPORTED_VERSION
-        if not request.enable2_pc and not 0 < request.transaction_timeout_ms <= self._config.max_timeout_ms:
-            return ErrorCode.INVALID_TRANSACTION_TIMEOUT
-        return None
 
     def _init(self, request: InitProducerIdRequest, step: TransactionStep) -> Transaction | ErrorCode:
         """The producer's new id and epoch, or what was wrong."""

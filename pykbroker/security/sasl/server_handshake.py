@@ -37,7 +37,7 @@ from pykbroker.protocol.messages.sasl import (
     SaslHandshakeRequest,
     SaslHandshakeResponse,
 )
-from pykbroker.protocol.schema import Message
+from pykbroker.protocol.schema import Message, Versions
 
 from .mechanism import AuthenticationFailed, Identity, ServerMechanism
 
@@ -103,11 +103,15 @@ class SaslHandshake:
     """One connection's way to its principal.
 
     offered: gives the enabled mechanisms by name, in the order they are told. They may be others at each exchange; one
-    that has begun goes on by what was offered then.
+    that has begun goes on by what was offered then. versions: by API key, where the listener does not offer all
+    versions of SaslHandshake and SaslAuthenticate.
     """
 
-    def __init__(self, offered: Callable[[], Mapping[str, OfferedMechanism]]) -> None:
+    def __init__(
+        self, offered: Callable[[], Mapping[str, OfferedMechanism]], versions: Mapping[int, Versions] | None = None
+    ) -> None:
         self._offered = offered
+        self._versions = versions
         self._chosen: OfferedMechanism | None = None
         self._state = _State.INITIAL
         self._mechanism = ""
@@ -192,8 +196,17 @@ class SaslHandshake:
             return _SERVE
         if header.api_key != ApiKey.SASL_HANDSHAKE:
             raise _Failed(f"{_name(header)} comes before the SASL handshake", is_delayed=False)
-        request = _decoded(SaslHandshakeRequest, header, frame, body)
+        request = self._decoded(SaslHandshakeRequest, header, frame, body)
         return self._handshake(header, request.mechanism)
+
+    def _decoded(
+        self, type_: type[RequestT], header: RequestHeader, frame: bytes | bytearray | memoryview, body: int
+    ) -> RequestT:
+        if self._versions is not None:
+            offered = self._versions.get(header.api_key)
+            if offered is None or not offered.includes(header.api_version):
+                raise _Failed(f"{_name(header)} version {header.api_version} is not offered", is_delayed=False)
+        return _decoded(type_, header, frame, body)
 
     def _handshake(self, header: RequestHeader, mechanism: str) -> Step:
         offered = self._offered()
@@ -220,7 +233,7 @@ class SaslHandshake:
         header, body = decode_request_header(frame)
         if header.api_key != ApiKey.SASL_AUTHENTICATE:
             raise _Failed(f"{_name(header)} comes during SASL authentication", _illegal_state(header))
-        request = _decoded(SaslAuthenticateRequest, header, frame, body)
+        request = self._decoded(SaslAuthenticateRequest, header, frame, body)
         try:
             answer = self._evaluate(bytes(request.auth_bytes), wall_ms)
         except AuthenticationFailed as error:

@@ -15,11 +15,14 @@ from functools import partial
 from pykbroker.config import BrokerConfig
 from pykbroker.metadata.features import TRANSACTION_VERSION, feature_level
 from pykbroker.metadata.image import MetadataImage
+from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages.topics import CreatableTopic, CreatableTopicConfig
+from pykbroker.protocol.messages.transactions import InitProducerIdRequest
 from pykbroker.replication.partition import Partition
 from pykbroker.state_machine import CoordinatorContext, Result
 from pykbroker.transactions.config import TransactionConfig
 from pykbroker.transactions.effects import WriteMarkers
+from pykbroker.transactions.init_producer_id import refusal
 from pykbroker.transactions.records import TransactionRecord, decode_record
 from pykbroker.transactions.requests import MarkersWritten
 from pykbroker.transactions.shard import TransactionRequest, TransactionShard
@@ -62,6 +65,10 @@ class TransactionCoordinator(CoordinatorDriver[TransactionShard, TransactionRequ
         self._config = transaction_config(config)
         self._markers = markers
         self._take_producer_id = take_producer_id
+
+    def refusal(self, request: InitProducerIdRequest) -> ErrorCode | None:
+        """The error of a request that no coordinator would serve, whichever there is."""
+        return refusal(request, self._config)
 
     def new_shard(self, partition: Partition) -> TransactionShard:
         room = record_room_bytes(partition.log.config.max_message_bytes)

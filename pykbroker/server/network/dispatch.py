@@ -32,6 +32,7 @@ from .large_requests import (
     SMALL_FRAME_BYTES,
     LargeRequests,
 )
+from .offer import Offer
 from .request_meter import RequestMeter, Timed
 from .throttling import Throttling
 from .transport import Part
@@ -74,6 +75,11 @@ class Dispatcher(Generic[NodeT]):
         self._large: defaultdict[int, LargeRequests] = defaultdict(LargeRequests)
         self._long = LongRequests()
         self._numbers = numbers or count(1)
+
+    @property
+    def offer(self) -> Offer | None:
+        """The offer of the listener; None where everything is offered that is served."""
+        return self._handlers.offer
 
     @cached_property
     def _packing(self) -> OneAtATime:
@@ -197,7 +203,9 @@ class Dispatcher(Generic[NodeT]):
         if header.api_key != ApiKey.API_VERSIONS:
             raise CloseConnection(f"{handler.request_type.__name__} version {header.api_version} is not served")
         known = ApiVersion(api_key=handler.api_key, min_version=handler.min_version, max_version=handler.max_version)
-        response = ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=[known])
+        offer = self._handlers.offer
+        named = [known] if offer is None or offer.names_api_versions else []
+        response = ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=named)
         return _encode_response(header.correlation_id, response, 0)
 
 

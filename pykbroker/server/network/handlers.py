@@ -7,7 +7,7 @@ a `RequestContext[NodeT]`. What a node is, nobody here knows; the tables of a no
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Generic, Literal, Never, Protocol, TypeAlias, TypeVar
 
 from trio import CancelScope
@@ -21,6 +21,7 @@ from ..runtime.fair_queue import FairShare
 from ..runtime.turns import Turn
 from .large_requests import FEW_ENTRIES, Admission
 from .needs import NOTHING, Needs
+from .offer import Offer
 from .request_meter import RequestMeter
 from .transport import Part
 
@@ -172,6 +173,11 @@ class ServedApis(Protocol):
     @property
     def kind(self) -> ListenerKind: ...
 
+    @property
+    def offer(self) -> Offer | None:
+        """The offer of the listener; None where everything is offered that is served."""
+        ...
+
     def __iter__(self) -> Iterator[Handler[Never]]: ...
 
 
@@ -186,17 +192,35 @@ class HandlerTable(Generic[NodeT]):
     """The handlers of one kind of listener, by API key. It gives ApiVersions what it advertises and the dispatcher
     what it lets in: nothing is advertised that is not served.
 
-    guard: stands before every handler. Without one, a table takes only handlers that need nothing.
+    guard: stands before every handler. Without one, a table takes only handlers that need nothing. offer: None where
+    everything is offered that is served.
     """
 
-    def __init__(self, kind: ListenerKind, guard: Guard[NodeT] | None = None) -> None:
+    def __init__(self, kind: ListenerKind, guard: Guard[NodeT] | None = None, offer: Offer | None = None) -> None:
         self._kind: ListenerKind = kind
         self._guard = guard
+        self._offer = offer
         self.by_api_key: dict[int, Handler[NodeT]] = {}
 
     @property
     def kind(self) -> ListenerKind:
         return self._kind
+
+    @property
+    def offer(self) -> Offer | None:
+        return self._offer
+
+    def offering(self, offer: Offer) -> HandlerTable[NodeT]:
+        """A table with the same handlers, as far as the offer has their versions."""
+        table = HandlerTable(self._kind, self._guard, offer)
+        for api_key, handler in self.by_api_key.items():
+            offered = offer.versions.get(api_key)
+            if offered is None:
+                continue
+            low, high = max(offered.low, handler.min_version), min(offered.high, handler.max_version)
+            if low <= high:
+                table.by_api_key[api_key] = replace(handler, min_version=low, max_version=high)
+        return table
 
     def handles(
         self, request_type: type[RequestT], *, needs: Needs, most_entries: int = MOST_ENTRIES

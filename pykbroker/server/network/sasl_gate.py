@@ -71,7 +71,8 @@ class SaslGate:
         self._buffer = buffer
         self._deadline = deadline
         self._max_request_bytes = buffer.max_frame_bytes
-        self._handshake = SaslHandshake(lambda: sasl.offered)
+        offer = dispatcher.offer
+        self._handshake = SaslHandshake(lambda: sasl.offered, None if offer is None else offer.versions)
         self._keep_short()
 
     async def next_turn(self, connection: ConnectionState) -> None:

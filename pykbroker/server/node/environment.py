@@ -11,6 +11,7 @@ from pykbroker.storage.files.disk import Disk
 from ..logs.cleaning_process import ThisThread
 from ..logs.log_cleaner import NewWorkplace
 from ..logs.log_loading import OnLoading
+from ..network.offer import Offer
 from ..network.transport import Network
 from ..runtime.clock import Clock
 from ..runtime.threads import Threads
@@ -21,7 +22,8 @@ class Environment:
     """All that a node does not make itself.
 
     new_workplace: where a log is cleaned; another process has to see the same disk. on_loading: is told how many logs
-    are opened, where that takes a while. process_options: what those say of SASL who start the process.
+    are opened, where that takes a while. process_options: what those say of SASL who start the process. offer: None
+    where clients are offered all that is served.
     """
 
     disk: Disk
@@ -32,6 +34,7 @@ class Environment:
     new_workplace: NewWorkplace = ThisThread
     on_loading: OnLoading | None = None
     process_options: ProcessOptions = NO_OPTIONS
+    offer: Offer | None = None
 
     def fork_rng(self) -> random.Random:
         """A generator for one part, which draws the same numbers whatever the other parts draw."""

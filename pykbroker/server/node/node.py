@@ -130,7 +130,10 @@ class Node:
 
     def _open_storage(self) -> NodeStorage:
         environment = self._environment
-        return NodeStorage.open(environment.disk, self._config, clock=environment.clock, rng=environment.rng)
+        levels = None if environment.offer is None else environment.offer.initial_levels
+        return NodeStorage.open(
+            environment.disk, self._config, clock=environment.clock, rng=environment.rng, feature_levels=levels
+        )
 
     async def _run_on(
         self,

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from random import Random
 from typing import TypeVar
@@ -58,8 +58,19 @@ class NodeStorage:
         self.bootstrap = bootstrap
 
     @classmethod
-    def open(cls, disk: Disk, config: BrokerConfig, *, clock: Clock, rng: Random) -> NodeStorage:
-        """Raises StorageError, StartupError."""
+    def open(
+        cls,
+        disk: Disk,
+        config: BrokerConfig,
+        *,
+        clock: Clock,
+        rng: Random,
+        feature_levels: Mapping[str, int] | None = None,
+    ) -> NodeStorage:
+        """Raises StorageError, StartupError.
+
+        feature_levels: of features that shall not begin at their greatest level, in a cluster that begins here.
+        """
         paths = _Paths(config)
         unformatted = paths.attempt(lambda path: is_unformatted(disk, path))
         cluster_id = formatted_cluster_id(disk, paths.usable) or uuid_to_text(random_uuid(rng))
@@ -68,7 +79,9 @@ class NodeStorage:
 
         def open_directory(path: str) -> LogDirectory:
             if unformatted[path]:
-                format_path(disk, config, path, cluster_id, rng=rng, now_ms=clock.now_ms())
+                format_path(
+                    disk, config, path, cluster_id, rng=rng, now_ms=clock.now_ms(), feature_levels=feature_levels
+                )
             directory = LogDirectory.open(disk, path, rng=rng, node_id=config.node_id, cluster_id=cluster_id)
             opened.append(directory)
             return directory
@@ -85,7 +98,7 @@ class NodeStorage:
                     now_ms=clock.now_ms(),
                 )
             with refusing_start():
-                bootstrap = read_bootstrap_checkpoint(disk, opened[0].path) or bootstrap_records()
+                bootstrap = read_bootstrap_checkpoint(disk, opened[0].path) or bootstrap_records(feature_levels)
         except BaseException:
             for directory in opened:
                 directory.release()

@@ -21,6 +21,7 @@ from ...network.dispatch import Dispatcher
 from ...network.handlers import HandlerTable, NodeT
 from ...network.host_addresses import HostAddresses
 from ...network.listener import ConnectionLimits, Listener
+from ...network.offer import Offer
 from ...network.receive_buffer import BufferPool
 from ...network.throttling import Throttling
 from ...quorum.snapshot_generator import SnapshotGenerator
@@ -104,6 +105,7 @@ def compose(
             handlers.broker,
             of_clients,
             Throttling(node.client_quotas, environment.clock),
+            environment.offer,
         )
     return NodeParts(
         node,
@@ -172,19 +174,23 @@ class _Listening:
         handlers: HandlerTable[_ClusterNodeT],
         quotas: ConnectionQuotas,
         throttling: Throttling | None = None,
+        offer: Offer | None = None,
     ) -> list[Listener]:
         """The listeners of one kind share the memory for requests and the limits of connections.
 
-        throttling: for those of brokers; what nodes ask a controller for waits for nobody's quota.
+        throttling: for those of brokers; what nodes ask a controller for waits for nobody's quota. offer: of those of
+        brokers, where it is not all that is served.
         """
         pool = BufferPool(_client_memory(self.config))
         limits = _connection_limits(self.config)
         refusals = RateLimitedLog(logging.getLogger(f"{Listener.__module__}.refusals"), self.environment.clock)
+        offered = handlers if offer is None else handlers.offering(offer)
+        everything_at = frozenset() if offer is None else offer.everything_at
         return [
             Listener(
                 each.name,
                 self.acceptors[each.name],
-                self._dispatcher(node, handlers, throttling),
+                self._dispatcher(node, handlers if each.name in everything_at else offered, throttling),
                 limits,
                 pool,
                 refusals,
