@@ -33,6 +33,8 @@ GROUPS = {
     "compat_tests/clusters/test_kraft_version.py": OWN_CLUSTERS,
     "compat_tests/clusters/test_metadata_snapshots.py": OWN_CLUSTERS,
     "compat_tests/clusters/test_roles.py": OWN_CLUSTERS,
+    "compat_tests/personalities/test_cluster_of_a_release.py": OWN_CLUSTERS,
+    "compat_tests/personalities/": "personalities",
     "compat_tests/clusters/": SHARED_CLUSTER,
     "compat_tests/same_files/": "files",
     "compat_tests/tls/": "tls",

@@ -18,7 +18,7 @@ from pykbroker.protocol.messages.sasl import (
     SaslHandshakeRequest,
     SaslHandshakeResponse,
 )
-from pykbroker.protocol.schema import Message
+from pykbroker.protocol.schema import Message, Versions
 from pykbroker.security.sasl.mechanism import AuthenticationFailed, Identity, ServerMechanism
 from pykbroker.security.sasl.plain import PlainServer
 from pykbroker.security.sasl.server_handshake import OfferedMechanism, SaslHandshake, Step
@@ -105,6 +105,23 @@ def test_a_client_finds_its_way() -> None:
     assert client.handshake.principal == "User:alice"
     assert client.handshake.mechanism == "PLAIN"
     assert client.send(MetadataRequest(topics=None), 5) == Step(is_for_handler=True)
+
+
+def test_a_listener_that_does_not_offer_all_versions_refuses_the_others() -> None:
+    offered = {ApiKey.SASL_HANDSHAKE: Versions(0, 1), ApiKey.SASL_AUTHENTICATE: Versions(0, 1)}
+    client = Client()
+    client.handshake = SaslHandshake(lambda: client.mechanisms, offered)
+    client.choose("PLAIN")
+    refused = client.token(ALICE, 2)
+    assert (refused.answer, refused.failure) == (b"", "SaslAuthenticate version 2 is not offered")
+    other = Client()
+    other.handshake = SaslHandshake(lambda: other.mechanisms, offered)
+    other.choose("PLAIN")
+    other.token(ALICE, 1)
+    assert other.handshake.principal == "User:alice"
+    none = Client()
+    none.handshake = SaslHandshake(lambda: none.mechanisms, {})
+    assert none.choose("PLAIN").failure == "SaslHandshake version 1 is not offered"
 
 
 def test_bare_tokens_follow_the_old_handshake() -> None:

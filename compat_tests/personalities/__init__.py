@@ -1,0 +1,1 @@
+"""Personalities of other releases, beside the releases themselves."""
