@@ -27,6 +27,7 @@ _COMMANDS = {
     "spark": "Bulk work on topics by Apache Spark: archives, audits.",
     "dump": "Print segments, indexes, snapshots and checkpoints, and what is wrong with them.",
     "verify": "Check the log directories of a stopped node.",
+    "diff": "Run a script on two brokers, and tell what they did differently.",
     "probe": "Write down what a cluster offers, for start --as.",
     "inspect": "Show what is in frames, segments and the metadata log.",
 }

@@ -42,7 +42,10 @@ _CLASSES: Final = {
 
 
 def properties_of(personality: Personality) -> dict[str, str]:
-    """The properties of a broker that is configured as the cluster was. Raises BadPersonality for a wrong value."""
+    """The properties of a broker that is configured as the cluster was. Raises BadPersonality for a wrong value.
+
+    A value that is the default here is not given: clients see it as a default, as they do on the other cluster.
+    """
     of_brokers = {**personality.broker, **personality.limits}
     settings = {**_synonyms(personality.topic, of_brokers), **of_brokers}
     taken: dict[str, str] = {}
@@ -55,7 +58,7 @@ def properties_of(personality: Personality) -> dict[str, str]:
             broker_keys()[name].parse(text)
         except ConfigurationError as error:
             raise BadPersonality(f"{personality.name}: {error}") from None
-    return taken
+    return {name: text for name, text in taken.items() if text != broker_keys()[name].default}
 
 
 def settings_left_out(personality: Personality) -> list[str]:

@@ -1,0 +1,81 @@
+"""`pykbroker diff`: one client script on two brokers, and what they did differently.
+
+It ends with 0 where both did the same, with 1 where they did not, and with 2 where that could not be found out.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import click
+
+from .command import CommandFailed
+from .output import warn
+
+SAME, DIFFERENT, COULD_NOT_RUN = 0, 1, 2
+_TIMEOUT_S = 300
+_LEFT, _RIGHT = "left", "right"
+
+
+class Failed(CommandFailed):
+    """Ends with 2, since 1 says that there are differences."""
+
+    exit_code = COULD_NOT_RUN
+
+
+class DiffCommand(click.Command):
+    """A command whose bad flags are one line and exit code 2."""
+
+    def make_context(
+        self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
+    ) -> click.Context:
+        try:
+            return super().make_context(info_name, args, parent, **extra)
+        except click.UsageError as error:
+            raise Failed(error.format_message()) from None
+
+
+@click.command("diff", cls=DiffCommand, context_settings={"ignore_unknown_options": False})
+@click.option("--left", metavar="HOST:PORT[,…]", help="A running cluster.")
+@click.option(
+    "--left-start", is_flag=False, flag_value="", metavar="[NAME|FILE]", help="A pykbroker for this run, --as NAME."
+)
+@click.option("--right", metavar="HOST:PORT[,…]", help="A running cluster.")
+@click.option(
+    "--right-start", is_flag=False, flag_value="", metavar="[NAME|FILE]", help="A pykbroker for this run, --as NAME."
+)
+@click.option(
+    "--override", "overrides", multiple=True, metavar="KEY=VALUE", help="A property of brokers that are started."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print the differences as JSON.")
+@click.option("--timeout", type=click.IntRange(1, 86400), default=_TIMEOUT_S, show_default=True, metavar="SECONDS")
+@click.argument("script", nargs=-1, required=True, metavar="-- COMMAND [ARGUMENT]…")
+def command(
+    left: str | None,
+    left_start: str | None,
+    right: str | None,
+    right_start: str | None,
+    overrides: tuple[str, ...],
+    as_json: bool,
+    timeout: int,
+    script: tuple[str, ...],
+) -> None:
+    """Run a script of a client on two brokers, and print what they did differently.
+
+    The script finds its broker in BOOTSTRAP_SERVERS or KAFKA_BOOTSTRAP_SERVERS, or as {bootstrap} in its arguments.
+    """
+    from .diff_run import DiffOptions, Side, find_differences, report
+
+    sides = []
+    for name, address, start in ((_LEFT, left, left_start), (_RIGHT, right, right_start)):
+        if (address is None) == (start is None):
+            raise Failed(f"give either --{name} or --{name}-start")
+        sides.append(Side(name, address, start))
+    properties = dict(each.partition("=")[::2] for each in overrides)
+    options = DiffOptions(sides[0], sides[1], properties, script, timeout)
+    found = find_differences(options)
+    for each in found.remarks:
+        warn(each)
+    click.echo(json.dumps(report(found), indent=2) if as_json else "\n".join(found.lines()) or "no differences")
+    raise SystemExit(DIFFERENT if found.differences else SAME)

@@ -1,0 +1,147 @@
+"""`pykbroker diff` with scripts of stock clients: what is the same, what is not, and what cannot be run."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from compat_tests.brokers import pykbroker_command
+
+from .conftest import TIMEOUT_S, Outcome
+
+WHOLE = """
+import os
+from confluent_kafka import Consumer, Producer
+from confluent_kafka.admin import AdminClient, NewTopic
+where = {"bootstrap.servers": os.environ["BOOTSTRAP_SERVERS"]}
+assert os.environ["KAFKA_BOOTSTRAP_SERVERS"] == where["bootstrap.servers"]
+admin = AdminClient(where)
+for future in admin.create_topics([NewTopic("orders", 2, 1)]).values():
+    future.result(60)
+producer = Producer({**where, "transactional.id": "orders"})
+producer.init_transactions(60)
+for end in (producer.commit_transaction, producer.abort_transaction):
+    producer.begin_transaction()
+    for number in range(6):
+        producer.produce("orders", b"value %d" % number, b"key", partition=number % 2)
+    producer.flush()
+    end(60)
+consumer = Consumer({**where, "group.id": "readers", "auto.offset.reset": "earliest", "enable.auto.commit": False})
+consumer.subscribe(["orders"])
+found = 0
+while found < 6:
+    message = consumer.poll(60)
+    found += message is not None and message.error() is None
+consumer.commit(asynchronous=False)
+consumer.close()
+"""
+LARGE = """
+import sys
+from confluent_kafka import Producer
+where = {"bootstrap.servers": sys.argv[1], "message.max.bytes": 10_000_000}
+failed = []
+producer = Producer(where)
+producer.produce("large", b"small", b"key")
+producer.produce("large", bytes(2000), b"key", on_delivery=lambda error, _: failed.append(error))
+producer.flush()
+sys.exit(7 if failed[0] else 0)
+"""
+
+
+@pytest.fixture
+def diff(tmp_path: Path) -> Any:
+    def call(script: str, *arguments: str, options: tuple[str, ...] = ("--left-start", "--right-start")) -> Outcome:
+        file = tmp_path / "script.py"
+        file.write_text(script)
+        command = pykbroker_command("diff", *options, "--", sys.executable, str(file), *arguments)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
+        return Outcome(done.returncode, done.stdout, done.stderr)
+
+    return call
+
+
+def test_two_brokers_of_one_kind_do_the_same(diff: Any) -> None:
+    done = diff(WHOLE, options=("--left-start", "--right-start", "--override", "group.initial.rebalance.delay.ms=0"))
+    assert (done.code, done.out) == (0, "no differences\n"), done.err
+
+
+def test_another_release_is_told_field_by_field(diff: Any) -> None:
+    done = diff(WHOLE, options=("--left-start", "--right-start", "2.8"))
+    assert done.code == 1, done.err
+    assert "Produce of client rdkafka\n  version: 10 | 9\n" in done.out
+    assert "  api_keys[Fetch].max_version: 18 | 12\n" in done.out
+    assert "topic orders: configs.message.timestamp.after.max.ms: 3600000 | 9223372036854775807\n" in done.out
+    assert "records" not in done.out
+
+
+def test_an_answer_and_the_log_that_differ_are_told(diff: Any, tmp_path: Path) -> None:
+    small = tmp_path / "small.toml"
+    small.write_text("\n".join(["format = 1", "[versions]", *EVERYTHING, "[limits]", '"message.max.bytes" = 1000', ""]))
+    options = ("--left-start", "--right-start", str(small), "--json")
+    done = diff(LARGE, "{bootstrap}", options=options)
+    assert done.code == 1, done.err
+    found = json.loads(done.out)
+    assert {"path": "exit code of the script", "left": 0, "right": 7} in found["script"]
+    codes = [each["path"] for each in found["answers"] if "MESSAGE_TOO_LARGE" in str(each["right"])]
+    assert len(codes) == 1
+    assert "partition_responses" in codes[0]
+    assert "topic large: partitions.0.records.1" in {each["path"] for each in found["state"]}
+    assert found["differences"] == len(found["script"]) + len(found["answers"]) + len(found["state"])
+
+
+EVERYTHING = [
+    'Produce = "0-13"',
+    'Fetch = "4-18"',
+    'ListOffsets = "1-11"',
+    'Metadata = "0-13"',
+    'ApiVersions = "0-4"',
+    'FindCoordinator = "0-6"',
+    'InitProducerId = "0-5"',
+    'DescribeConfigs = "1-4"',
+    'ListGroups = "0-5"',
+]
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        (("--left-start",), "give either --right or --right-start"),
+        (("--left-start", "--left", "127.0.0.1:1", "--right-start"), "give either --left or --left-start"),
+        (("--left", "127.0.0.1:1", "--right-start"), "127.0.0.1:1"),
+        (
+            ("--left-start", "2.7", "--right-start"),
+            "left: the broker did not start: Error: --as: there is no",
+        ),
+        (("--left-start", "--right-start", "--timeout", "1"), "did not end on both brokers within 1 s"),
+        (("--left-start", "--no-such-flag"), "No such option"),
+    ],
+)
+def test_what_cannot_be_run_ends_with_2(diff: Any, options: tuple[str, ...], complaint: str) -> None:
+    done = diff("import time; time.sleep(30)", options=options)
+    assert (done.code, done.out) == (2, "")
+    assert complaint in done.err
+    assert "Traceback" not in done.err
+
+
+def test_a_script_that_is_not_there_ends_with_2() -> None:
+    command = pykbroker_command("diff", "--left-start", "--right-start", "--", "/no/such/script")
+    done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "left: /no/such/script cannot be run: No such file or directory" in done.stderr
+
+
+def test_a_script_that_fails_on_both_is_told(diff: Any) -> None:
+    done = diff("raise SystemExit(3)")
+    assert done.code == 0
+    assert "the script ended with 3 on both brokers" in done.err
+
+
+def test_a_script_that_asks_nothing_is_told(diff: Any) -> None:
+    done = diff("")
+    assert (done.code, done.out) == (0, "no differences\n")
+    assert "left: the script asked nothing of the broker that it was given" in done.err
