@@ -6,37 +6,19 @@ It ends with 0 where both did the same, with 1 where they did not, and with 2 wh
 from __future__ import annotations
 
 import json
-from typing import Any
 
 import click
 
-from .command import CommandFailed
+from .command import CommandFailed, key_values
+from .diff_failure import DiffCommand, Failed
 from .output import warn
 
-SAME, DIFFERENT, COULD_NOT_RUN = 0, 1, 2
+SAME, DIFFERENT = 0, 1
 _TIMEOUT_S = 300
 _LEFT, _RIGHT = "left", "right"
 
 
-class Failed(CommandFailed):
-    """Ends with 2, since 1 says that there are differences."""
-
-    exit_code = COULD_NOT_RUN
-
-
-class DiffCommand(click.Command):
-    """A command whose bad flags are one line and exit code 2."""
-
-    def make_context(
-        self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
-    ) -> click.Context:
-        try:
-            return super().make_context(info_name, args, parent, **extra)
-        except click.UsageError as error:
-            raise Failed(error.format_message()) from None
-
-
-@click.command("diff", cls=DiffCommand, context_settings={"ignore_unknown_options": False})
+@click.command("diff", cls=DiffCommand)
 @click.option("--left", metavar="HOST:PORT[,…]", help="A running cluster.")
 @click.option(
     "--left-start", is_flag=False, flag_value="", metavar="[NAME|FILE]", help="A pykbroker for this run, --as NAME."
@@ -72,7 +54,10 @@ def command(
         if (address is None) == (start is None):
             raise Failed(f"give either --{name} or --{name}-start")
         sides.append(Side(name, address, start))
-    properties = dict(each.partition("=")[::2] for each in overrides)
+    try:
+        properties = key_values(overrides, "--override")
+    except CommandFailed as error:
+        raise Failed(error.format_message()) from None
     options = DiffOptions(sides[0], sides[1], properties, script, timeout)
     found = find_differences(options)
     for each in found.remarks:

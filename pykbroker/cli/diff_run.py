@@ -16,7 +16,7 @@ from pykbroker.comparing.script import CouldNotRun, Run, fresh_broker, run_scrip
 from pykbroker.protocol.api_keys import api_name
 
 from .command import CommandFailed, run
-from .diff import Failed
+from .diff_failure import Failed
 
 
 @dataclass(frozen=True, slots=True)

@@ -119,6 +119,7 @@ EVERYTHING = [
         ),
         (("--left-start", "--right-start", "--timeout", "1"), "did not end on both brokers within 1 s"),
         (("--left-start", "--no-such-flag"), "No such option"),
+        (("--left-start", "--right-start", "--override", "nothing"), "--override expects key=value, not 'nothing'"),
     ],
 )
 def test_what_cannot_be_run_ends_with_2(diff: Any, options: tuple[str, ...], complaint: str) -> None:
