@@ -4,7 +4,7 @@ The modules, in reading order:
 
 - `main`: the command with its sub-commands.
 - `start`, `loading_bar`: run one node.
-- `cluster`, `cluster_plan`, `cluster_processes`: run several nodes on this host.
+- `cluster`, `cluster_setup`, `cluster_processes`: run several nodes on this host.
 - `format`: format log directories.
 - `interrupt`: work that Ctrl-C or a signal ends in good order.
 

@@ -16,10 +16,11 @@ import click
 import trio
 
 from pykbroker.config import ConfigurationError
+from pykbroker.config.cluster_plan import MOST_BROKERS, MOST_CONTROLLERS, listener_count, plan_cluster
 from pykbroker.storage.files.errors import StorageError
 
-from .cluster_plan import MOST_BROKERS, MOST_CONTROLLERS, plan_cluster, set_up_cluster
 from .cluster_processes import ClusterProcesses
+from .cluster_setup import ports_from, set_up_cluster
 from .command import ClientCommand, CommandFailed, key_values, one_line
 
 DEFAULT_DATA_DIRECTORY = "pykbroker-cluster"
@@ -59,7 +60,8 @@ def command(
         raise CommandFailed("--ephemeral and --data-dir exclude each other")
     with _directory(data_dir, ephemeral) as directory:
         try:
-            plan = plan_cluster(brokers, controllers, base_port)
+            ports = ports_from(base_port, listener_count(brokers, controllers))
+            plan = plan_cluster(brokers, controllers, ports)
             files = set_up_cluster(plan, directory, key_values(configs, "--config"))
         except (ConfigurationError, StorageError) as error:
             raise CommandFailed(one_line(error)) from None

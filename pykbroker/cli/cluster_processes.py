@@ -15,7 +15,7 @@ from pathlib import Path
 import click
 import trio
 
-from .cluster_plan import ClusterPlan, PlannedNode
+from pykbroker.config.cluster_plan import ClusterPlan, PlannedNode
 
 STOP_DEADLINE_S = 60.0
 LAST_LINES_DEADLINE_S = 1.0

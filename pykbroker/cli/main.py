@@ -17,6 +17,7 @@ _COMMANDS = {
     "produce": "Write records from standard input to a topic.",
     "consume": "Read records of a topic to standard output.",
     "groups": "List, describe, reset and delete consumer groups.",
+    "wait": "Wait until a topic has records, a group is stable or has caught up.",
     "transactions": "List, describe and find transactions, and abort those that hang.",
     "delete-records": "Delete the records of partitions up to given offsets.",
     "configs": "Describe and alter configurations.",

@@ -288,6 +288,10 @@ class SocketAcceptor:
             trio.lowlevel.notify_closing(self._socket)
             self._socket.close()
 
+    def close_of_child(self) -> None:
+        """Close what a forked child has inherited, outside of any loop. The parent goes on to listen."""
+        self._socket.close()
+
 
 class SocketNetwork:
     """The network is TCP on this machine's interfaces."""
