@@ -12,14 +12,16 @@ from .offsets import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, READ_COMMITTED, list_
 
 
 async def group_lag(cluster: Cluster, group_id: str, topics: Collection[str] = ()) -> dict[TopicPartition, int]:
-    """Return the lag of each partition that the group has a committed offset of, in offsets.
+    """Return the lag of each partition, in offsets; none where the group has no committed offset.
 
-    topics: all partitions of these topics, and no others; one without a committed offset has its whole log as its lag.
-    Ends are those that a consumer with read_committed comes to. Raises UnknownTopic, KafkaError.
+    topics: all partitions of these topics and no others; without them of every topic that the group has a committed
+    offset in. A partition without one has its whole log as its lag: nobody has read it yet. Ends are those that a
+    consumer with read_committed comes to. Raises UnknownTopic, KafkaError.
     """
     committed = {of: each.offset for of, each in (await fetch_offsets(cluster, group_id)).items()}
+    topics = topics or {of.topic for of in committed}
     if not topics:
-        return await _behind(cluster, committed)
+        return {}
     await cluster.refresh(topics)  # partitions may have come
     wanted = [TopicPartition(name, index) for name in topics for index in (await cluster.topic(name)).partitions]
     starts = await list_offsets(cluster, {of: EARLIEST_TIMESTAMP for of in wanted if of not in committed})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
 from types import TracebackType
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pykbroker.storage.files import disk, unsynced_disk
 
     from . import hosted_node, operations
-    from .hosted_node import HostedNode
+    from .hosted_node import HostedNode, ReservedPort
 else:
     kafka_config = LazyModule("pykbroker.config")
     disk = LazyModule("pykbroker.storage.files.disk")
@@ -62,11 +62,11 @@ class Broker(HostedKafka, NodeControl):
         self.running_loop()
         return self.nodes[0].address
 
-    def _make_nodes(self, directory: Path) -> Sequence[HostedNode]:
+    def _make_nodes(self, directory: Path, reserve: Callable[[int], ReservedPort]) -> Sequence[HostedNode]:
         properties = {**TEST, "log.dirs": str(directory / "data"), **texts(self._config)}
         ports = []
         if "listeners" not in properties:
-            ports.append(hosted_node.ReservedPort(HOST, self._port))
+            ports.append(reserve(self._port))
             properties["listeners"] = f"PLAINTEXT://{HOST}:{ports[0].port}"
         elif self._port:
             raise ValueError("`port` goes with the broker's own listener, and `listeners` is given")

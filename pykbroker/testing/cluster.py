@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Final
 
 from .broker import Config, disk_of, texts
-from .hosted_kafka import HOST, AsyncNodeControl, HostedKafka, NodeControl
+from .hosted_kafka import AsyncNodeControl, HostedKafka, NodeControl
 from .kafka import AsyncKafkaUnderTest
 from .lazy_module import LazyModule
 from .profile import CLUSTER, TEST
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pykbroker.config import cluster_plan, keys
 
     from . import hosted_node
-    from .hosted_node import HostedNode
+    from .hosted_node import HostedNode, ReservedPort
 else:
     cluster_plan = LazyModule("pykbroker.config.cluster_plan")
     keys = LazyModule("pykbroker.config.keys")
@@ -77,13 +77,13 @@ class Cluster(HostedKafka):
         """`HOST:PORT` of every broker, with commas between them. Raises BrokerNotRunning before the cluster is open."""
         return ",".join(broker.bootstrap_servers for broker in self.brokers)
 
-    def _make_nodes(self, directory: Path) -> Sequence[HostedNode]:
+    def _make_nodes(self, directory: Path, reserve: Callable[[int], ReservedPort]) -> Sequence[HostedNode]:
         if not 1 <= self._broker_count <= cluster_plan.MOST_BROKERS:
             raise ValueError(f"a cluster has 1 to {cluster_plan.MOST_BROKERS} brokers, not {self._broker_count}")
         for key in self._config:
             if key in cluster_plan.OWN_KEYS:
                 raise keys.ConfigurationError(f"{key} is another one for each broker of a cluster, which sets it")
-        ports = [hosted_node.ReservedPort(HOST) for _ in range(cluster_plan.listener_count(self._broker_count))]
+        ports = [reserve(0) for _ in range(cluster_plan.listener_count(self._broker_count))]
         plan = cluster_plan.plan_cluster(self._broker_count, 0, [port.port for port in ports])
         by_number = {port.port: port for port in ports}
         configs = {**TEST, **CLUSTER, **texts(self._config)}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -17,9 +17,11 @@ if TYPE_CHECKING:
 
     from pykbroker.server.runtime import ephemeral_directories
 
-    from .hosted_node import HostedNode
+    from . import hosted_node
+    from .hosted_node import HostedNode, ReservedPort
     from .loop_thread import LoopThread
 else:
+    hosted_node = LazyModule("pykbroker.testing.hosted_node")
     trio = LazyModule("trio")
     ephemeral_directories = LazyModule("pykbroker.server.runtime.ephemeral_directories")
 
@@ -38,16 +40,22 @@ class HostedKafka(ThreadedKafka):
         """Those of an open cluster."""
         self._data_dir = data_dir
 
-    def _make_nodes(self, directory: Path) -> Sequence[HostedNode]:
-        """Return the nodes, whose ports are reserved. Raises ConfigurationError, BrokerFailed."""
+    def _make_nodes(self, directory: Path, reserve: Callable[[int], ReservedPort]) -> Sequence[HostedNode]:
+        """Return the nodes. Raises ConfigurationError, BrokerFailed.
+
+        reserve: a port, or any free one for 0, until the cluster is closed.
+        """
         raise NotImplementedError
 
     def _acquire(self, resources: ExitStack) -> None:
         directory = self._data_dir or resources.enter_context(ephemeral_directories.ephemeral_directory())
-        self.nodes = self._make_nodes(directory)
-        for node in self.nodes:
-            for port in node.ports:
-                resources.callback(port.close)
+
+        def reserve(port: int) -> ReservedPort:
+            reserved = hosted_node.ReservedPort(HOST, port)
+            resources.callback(reserved.close)
+            return reserved
+
+        self.nodes = self._make_nodes(directory, reserve)
         begin_capture()
         resources.callback(end_capture)
 

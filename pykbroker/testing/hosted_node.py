@@ -13,7 +13,7 @@ from pykbroker.api import HANDLERS
 from pykbroker.config import BrokerConfig
 from pykbroker.protocol.uuids import random_uuid, uuid_to_text
 from pykbroker.server.logs.cleaning_process import ThisThread
-from pykbroker.server.network.socket_transport import SocketAcceptor, SocketNetwork, SocketOptions
+from pykbroker.server.network.socket_transport import SocketAcceptor, SocketNetwork, SocketOptions, SocketTransport
 from pykbroker.server.node.environment import Environment
 from pykbroker.server.node.node import NeverServed, Node, NodeReady, socket_options
 from pykbroker.server.quorum.formatting import directory_paths, format_unformatted, formatted_cluster_id
@@ -53,17 +53,28 @@ class ReservedPort:
         self._socket.close()
 
 
-class _ListeningNetwork(SocketNetwork):
-    """Sockets, and which of them listen."""
+class _HostedNetwork(SocketNetwork):
+    """The sockets of one node, which a killed process would not keep: its own end closes them."""
 
     def __init__(self, options: SocketOptions, threads: WorkerThreads) -> None:
         super().__init__(options, threads)
         self._acceptors: list[SocketAcceptor] = []
+        self._connected: list[SocketTransport] = []
 
     async def listen(self, host: str, port: int) -> SocketAcceptor:
         acceptor = await super().listen(host, port)
         self._acceptors.append(acceptor)
         return acceptor
+
+    async def connect(self, host: str, port: int) -> SocketTransport:
+        transport = await super().connect(host, port)
+        self._connected = [each for each in self._connected if not each.is_closed]
+        self._connected.append(transport)
+        return transport
+
+    def close_connected(self) -> None:
+        for transport in self._connected:
+            transport.close()
 
     def close_of_child(self) -> None:
         for acceptor in self._acceptors:
@@ -81,7 +92,7 @@ class HostedNode:
         self.disk = disk
         self.ports = ports
         self._node: Node | None = None
-        self._listening: _ListeningNetwork | None = None
+        self._sockets: _HostedNetwork | None = None
         self._scope = trio.CancelScope()
         self._ended = trio.Event()
         self.ready: NodeReady | None = None
@@ -124,13 +135,13 @@ class HostedNode:
         return ready
 
     def _network(self, threads: WorkerThreads) -> SocketNetwork:
-        self._listening = _ListeningNetwork(socket_options(self.config), threads)
-        return self._listening
+        self._sockets = _HostedNetwork(socket_options(self.config), threads)
+        return self._sockets
 
     def close_listeners_of_child(self) -> None:
         """Close the listening sockets of this process, a child that was forked; the parent's stay as they are."""
-        if self._listening is not None:
-            self._listening.close_of_child()
+        if self._sockets is not None:
+            self._sockets.close_of_child()
 
     async def stop(self) -> None:
         """Shut down cleanly; after ten seconds as a crash would. Nothing happens where the node does not run."""
@@ -162,6 +173,8 @@ class HostedNode:
             self.failure = first_of(group)
         finally:
             served, self.ready, self._node = self.ready is not None, None, None
+            if self._sockets is not None:
+                self._sockets.close_connected()
             self._ended.set()
             if not served:
                 task_status.started(None)

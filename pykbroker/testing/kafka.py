@@ -118,9 +118,9 @@ class Group(_Named):
         return self._caller.call(operations.members_of, str(self))
 
     def lag(self, topic: str | None = None) -> int:
-        """Return how many offsets the group is behind in all partitions that it has committed offsets of.
+        """Return how many offsets the group is behind in the topics that it has committed offsets in.
 
-        topic: in all partitions of this topic, and no others.
+        topic: in this topic alone. A partition without a committed offset counts as a whole.
         """
         return self._caller.call(operations.lag_of, str(self), None if topic is None else str(topic))
 

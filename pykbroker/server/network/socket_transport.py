@@ -69,6 +69,10 @@ class SocketTransport:
         self.peer = peer
         self.waits_for_peer = 0
 
+    @property
+    def is_closed(self) -> bool:
+        return self._socket.fileno() < 0
+
     def receive_now(self, view: memoryview) -> int | None:
         try:
             return self._socket.recv_into(view)
