@@ -24,7 +24,7 @@ _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 
 @dataclass(frozen=True, slots=True)
 class WaitOptions:
-    """What the command line asks for. wanted: the names of `client.conditions.Wanted` that are given."""
+    """The wish of a command line. wanted: the names of `client.conditions.Wanted` that are given."""
 
     bootstrap_server: str
     command_config: Path | None

@@ -196,7 +196,7 @@ class GroupLagsBy:
 
 
 class Wanted(TypedDict, total=False):
-    """What is waited for. partitions, records, members: at least, at least, exactly so many. lag: at most."""
+    """The names of a wait. partitions, records, members: at least, at least, exactly so many. lag: at most."""
 
     topic: str
     partitions: int

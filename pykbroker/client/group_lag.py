@@ -1,4 +1,4 @@
-"""How far a group is behind: log end offsets less committed offsets, as `kafka-consumer-groups --describe` shows it."""
+"""The lag of a group: log end offsets less committed offsets, as `kafka-consumer-groups --describe` shows it."""
 
 from __future__ import annotations
 

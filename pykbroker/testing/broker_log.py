@@ -26,7 +26,7 @@ class BrokerLog:
 
     @property
     def count(self) -> int:
-        """How many lines there have been so far: a mark for `lines`."""
+        """The number of lines so far: a mark for `lines`."""
         return self._count
 
     def lines(self, since: int = 0) -> list[str]:

@@ -20,7 +20,7 @@ class BrokerNotRunning(TestingError):
 
 
 class NotOffered(TestingError):
-    """What is asked for needs a broker of pykbroker in this process, and this is another one."""
+    """The call needs a broker of pykbroker in this process, and this is another one."""
 
 
 def first_of(error: BaseException) -> Any:

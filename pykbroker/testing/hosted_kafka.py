@@ -76,7 +76,7 @@ class HostedKafka(ThreadedKafka):
 
 
 class NodeControl:
-    """What a test does to one node. Its port and its data stay, whatever becomes of it."""
+    """The handle by which a test stops and starts one node. Its port and its data stay, whatever becomes of it."""
 
     def __init__(self, kafka: HostedKafka, index: int) -> None:
         self._kafka = kafka

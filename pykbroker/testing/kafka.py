@@ -1,4 +1,4 @@
-"""What a test may ask of any cluster: its topics, its groups, and to wait until something is so.
+"""Questions that a test may ask of any cluster: its topics, its groups, and to wait until something is so.
 
 Blocking programs have `KafkaUnderTest`, `Topic` and `Group`; coroutines have `AsyncKafkaUnderTest`, `AsyncTopic` and
 `AsyncGroup`, whose methods have the same names and are awaited. Errors of brokers are `ClientError`.
@@ -31,7 +31,7 @@ BROKER_DEFAULT: Final = -1
 
 
 class Caller(Protocol):
-    """Runs coroutines in the thread that has the client of a cluster."""
+    """A caller runs coroutines in the thread that has the client of a cluster."""
 
     def call(self, fn: Callable[[Cluster, Unpack[Ts]], Awaitable[T]], *args: *Ts) -> T: ...
     async def call_async(self, fn: Callable[[Cluster, Unpack[Ts]], Awaitable[T]], *args: *Ts) -> T: ...

@@ -7,7 +7,7 @@ from typing import Any
 
 
 class LazyModule:
-    """Stands in the place of a module until the first use. Type checkers see the real import."""
+    """A stand-in for a module until its first use. Type checkers see the real import."""
 
     def __init__(self, name: str) -> None:
         self._name = name

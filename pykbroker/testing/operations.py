@@ -1,4 +1,4 @@
-"""What tests ask of a cluster, as coroutines over the small client: the same for every broker."""
+"""Questions of tests to a cluster, as coroutines over the small client: the same for every broker."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ async def grow(cluster: Cluster, name: str, partitions: int) -> None:
 
 
 async def topic_names(cluster: Cluster) -> list[str]:
-    """Without internal topics."""
+    """The names of all topics but internal ones."""
     return [topic.name for topic in await list_topics(cluster) if not topic.is_internal]
 
 
@@ -73,7 +73,7 @@ async def partitions_of(cluster: Cluster, name: str) -> list[TopicPartition]:
 
 
 class Reading(TypedDict, total=False):
-    """How a topic is read. partition: this one alone. most: records, where there are more is an error."""
+    """Options of a read. partition: this one alone. most: records, where there are more is an error."""
 
     partition: int
     read_uncommitted: bool
