@@ -11,18 +11,18 @@ from typing import TYPE_CHECKING, Final
 from .hosted_kafka import HOST, AsyncNodeControl, HostedKafka, NodeControl
 from .kafka import AsyncKafkaUnderTest
 from .lazy_module import LazyModule
-from .profile import TEST
 
 if TYPE_CHECKING:
     from pykbroker import config as kafka_config
     from pykbroker.storage.files import disk, unsynced_disk
 
-    from . import hosted_node, operations
+    from . import hosted_node, operations, profile
     from .hosted_node import HostedNode, ReservedPort
 else:
     kafka_config = LazyModule("pykbroker.config")
     disk = LazyModule("pykbroker.storage.files.disk")
     hosted_node = LazyModule("pykbroker.testing.hosted_node")
+    profile = LazyModule("pykbroker.testing.profile")
     operations = LazyModule("pykbroker.testing.operations")
     unsynced_disk = LazyModule("pykbroker.storage.files.unsynced_disk")
 
@@ -33,9 +33,9 @@ Config = Mapping[str, object]
 class Broker(HostedKafka, NodeControl):
     """A broker and its controller.
 
-    config: Kafka's keys, which win over the settings for tests (`profile.TEST`). port: 0 for a free one; the broker
-    keeps it until it is closed, also while it is stopped. data_dir: where its data stays; without it the data goes with
-    the broker. client_properties: with listeners of one's own that take TLS or SASL, how to log in there.
+    config: Kafka's keys, which win over the settings for tests (`config.development.TEST`). port: 0 for a free one; the
+    broker keeps it until it is closed, also while it is stopped. data_dir: where its data stays; without it the data
+    goes with the broker. client_properties: with listeners of one's own that take TLS or SASL, how to log in there.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class Broker(HostedKafka, NodeControl):
         return self.nodes[0].address
 
     def _make_nodes(self, directory: Path, reserve: Callable[[int], ReservedPort]) -> Sequence[HostedNode]:
-        properties = {**TEST, "log.dirs": str(directory / "data"), **texts(self._config)}
+        properties = profile.with_defaults({"log.dirs": str(directory / "data"), **texts(self._config)}, profile.TEST)
         ports = []
         if "listeners" not in properties:
             ports.append(reserve(self._port))

@@ -11,17 +11,17 @@ from .broker import Config, disk_of, texts
 from .hosted_kafka import AsyncNodeControl, HostedKafka, NodeControl
 from .kafka import AsyncKafkaUnderTest
 from .lazy_module import LazyModule
-from .profile import CLUSTER, TEST
 
 if TYPE_CHECKING:
     from pykbroker.config import cluster_plan, keys
 
-    from . import hosted_node
+    from . import hosted_node, profile
     from .hosted_node import HostedNode, ReservedPort
 else:
     cluster_plan = LazyModule("pykbroker.config.cluster_plan")
     keys = LazyModule("pykbroker.config.keys")
     hosted_node = LazyModule("pykbroker.testing.hosted_node")
+    profile = LazyModule("pykbroker.testing.profile")
 
 
 class ClusterBroker(NodeControl):
@@ -44,7 +44,7 @@ class AsyncClusterBroker(AsyncNodeControl):
 class Cluster(HostedKafka):
     """Brokers with the ids from 1 on; three of them are controllers, too, or one where there are fewer than three.
 
-    config: Kafka's keys, for every broker; they win over the settings for tests (`profile.TEST`, `profile.CLUSTER`).
+    config: Kafka's keys, for every broker; they win over the settings for tests (`profile`).
     Topics have three replicas, or as many as there are brokers. data_dir: where the data stays; without it the data
     goes with the cluster.
     """
@@ -86,7 +86,7 @@ class Cluster(HostedKafka):
         ports = [reserve(0) for _ in range(cluster_plan.listener_count(self._broker_count))]
         plan = cluster_plan.plan_cluster(self._broker_count, 0, [port.port for port in ports])
         by_number = {port.port: port for port in ports}
-        configs = {**TEST, **CLUSTER, **texts(self._config)}
+        configs = profile.with_defaults(texts(self._config), profile.TEST, profile.CLUSTER)
         nodes = [
             hosted_node.HostedNode(
                 cluster_plan.node_properties(plan, node, directory / node.name, configs),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -48,7 +49,10 @@ class HostedKafka(ThreadedKafka):
         raise NotImplementedError
 
     def _acquire(self, resources: ExitStack) -> None:
-        directory = self._data_dir or resources.enter_context(ephemeral_directories.ephemeral_directory())
+        directory = self._data_dir
+        if directory is None:
+            _sweep_once()
+            directory = resources.enter_context(ephemeral_directories.ephemeral_directory())
 
         def reserve(port: int) -> ReservedPort:
             reserved = hosted_node.ReservedPort(HOST, port)
@@ -139,6 +143,12 @@ class AsyncNodeControl:
 
     async def restart(self) -> None:
         await in_thread(self._control.restart)
+
+
+@cache
+def _sweep_once() -> None:
+    """Remove what killed processes have left, beside the first broker of this one."""
+    ephemeral_directories.sweep_in_background()
 
 
 async def _start_all(nodes: Sequence[HostedNode], loop: LoopThread) -> None:
