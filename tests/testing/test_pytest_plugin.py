@@ -226,5 +226,10 @@ def test_a_run_that_needs_no_broker_imports_none(run_pytest: RunPytest) -> None:
             assert "pykbroker.testing.pytest_plugin" in sys.modules
             loaded = {name for name in sys.modules if name.startswith("pykbroker.")}
             assert loaded == {"pykbroker.testing", "pykbroker.testing.pytest_plugin"}
+
+        def test_a_broker_is_imported_as_everywhere(kafka_broker):
+            import pykbroker.server.node.node as node
+            assert type(node.__loader__).__name__ == "SourceFileLoader", "pytest would rewrite hundreds of modules"
         """
-    assert outcomes(run_pytest(text)) == {"passed": 1}
+    done = run_pytest(text)
+    assert outcomes(done) == {"passed": 2}, done.stdout
