@@ -39,6 +39,7 @@ from .authorization import (
     is_allowed,
     is_allowed_on_cluster,
 )
+from .broker_endpoint import broker_endpoint
 
 _EMPTY_IS_NONE_SINCE: Final = 1
 _TOPIC_IDS_SINCE: Final = 12
@@ -70,7 +71,7 @@ async def metadata(context: RequestContext[Broker], request: MetadataRequest) ->
         brokers=[
             MetadataResponseBroker(node_id=each.id, host=endpoint.host, port=endpoint.port, rack=each.rack)
             for each in image.live_brokers
-            if (endpoint := each.endpoint(context.listener_name)) is not None
+            if (endpoint := broker_endpoint(context, each)) is not None
         ],
         cluster_id=broker.cluster_id,
         controller_id=controller_id(broker),

@@ -22,7 +22,7 @@ from ..runtime.turns import Turn
 from .large_requests import FEW_ENTRIES, Admission
 from .needs import NOTHING, Needs
 from .request_meter import RequestMeter
-from .transport import Part
+from .transport import Address, Part
 
 ListenerKind: TypeAlias = Literal["broker", "controller"]
 RequestT = TypeVar("RequestT", bound=Message)
@@ -62,6 +62,8 @@ class ConnectionState:
     listener_name: str
     client_address: str
     principal: str = ANONYMOUS
+    reached: Address | None = None
+    """The broker's own address that the client has reached, where its listener tells that to clients (`auto`)."""
     by_token: bool = False
     """The client has authenticated by a delegation token (KIP-48)."""
     client_software_name: str = "unknown"

@@ -16,6 +16,7 @@ from .connection import Connection, FrameDispatcher
 from .connection_quotas import ConnectionQuotas
 from .dispatch import Dispatcher
 from .handlers import ConnectionState
+from .reached_address import reached_address
 from .receive_buffer import BufferPool, ReceiveBuffer
 from .sasl_gate import AUTHENTICATION_S, ListenerSasl
 from .tls_transport import HandshakeFailed, TlsTransport
@@ -57,7 +58,8 @@ class Listener:
     and for memory.
 
     tls: wraps each connection, and has the client's principal when hands are shaken; None without TLS. sasl: how
-    clients authenticate; None where the listener asks nobody who he is.
+    clients authenticate; None where the listener asks nobody who he is. tells_reached: its clients are told the address
+    of this node that they have reached, in the place of the one that is registered.
     """
 
     def __init__(
@@ -71,6 +73,8 @@ class Listener:
         quotas: ConnectionQuotas,
         tls: ListenerTls | None = None,
         sasl: ListenerSasl | None = None,
+        *,
+        tells_reached: bool = False,
     ) -> None:
         self.name = name
         self._tls = tls
@@ -82,6 +86,7 @@ class Listener:
         self._memory.on_excess.append(self._relieve_memory)
         self._refusals = refusals
         self._sasl = sasl
+        self._tells_reached = tells_reached
         self._quotas = quotas
         quotas.close_least_used[name] = self._close_least_used
         self._held = 0
@@ -162,6 +167,8 @@ class Listener:
         host = transport.peer.host
         buffer = ReceiveBuffer(self._pool, self._limits.max_request_bytes)
         state = ConnectionState(listener_name=self.name, client_address=host)
+        if self._tells_reached:
+            state.reached = reached_address(transport.local)
         dispatcher: FrameDispatcher = self._dispatcher
         if self._sasl is not None:
             state.authentication = trio.CancelScope()

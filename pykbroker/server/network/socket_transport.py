@@ -69,6 +69,13 @@ class SocketTransport:
         self.peer = peer
         self.waits_for_peer = 0
 
+    @property
+    def local(self) -> Address | None:
+        try:
+            return _address(self._socket.getsockname())
+        except OSError:  # closed, or some systems' answer once the peer has gone
+            return None
+
     def receive_now(self, view: memoryview) -> int | None:
         try:
             return self._socket.recv_into(view)

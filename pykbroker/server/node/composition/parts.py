@@ -191,6 +191,7 @@ class _Listening:
                 quotas,
                 tls=None if self.tls is None else self.tls.of_listener(each.name),
                 sasl=None if self.sasl is None else self.sasl.of_listener(each.name),
+                tells_reached=each.name in self.config.listeners.auto,
             )
             for each in configured
         ]
