@@ -160,5 +160,5 @@ def test_tls_without_a_log_in(
 ) -> None:
     settings = {"security.protocol": "SSL"} | _trusting(identities.trust("the authority"))
     found = examine(with_tls.bootstrap(listener), tmp_path, settings)
-    answers.same("ids", found.ids)
-    assert found.ids == TLS_OUTCOMES[listener]
+    answers.same("errors", found.errors)
+    assert found.errors == TLS_OUTCOMES[listener]

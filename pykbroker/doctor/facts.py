@@ -158,3 +158,8 @@ class Facts:
     watched_s: float = 0.0
     directories: list[Directory] = field(default_factory=list)
     unknown: list[str] = field(default_factory=list)
+
+    @property
+    def registered(self) -> int:
+        """The number of brokers, those that are fenced included."""
+        return len(self.addresses) + len(self.fenced)

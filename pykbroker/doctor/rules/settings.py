@@ -49,11 +49,11 @@ def _of_topics(facts: Facts) -> Iterator[Finding]:
             "A replica that is not in sync may become leader, and what was acknowledged is lost then.",
         )
     single = [each for each in topics if each.replication_factor == 1]
-    if single and len(facts.addresses) >= _ENOUGH_BROKERS:
+    if single and facts.registered >= _ENOUGH_BROKERS:
         yield warning(
             "single-replica",
             _count(single),
-            f"one replica in a cluster of {len(facts.addresses)} brokers: {some([each.name for each in single])}",
+            f"one replica in a cluster of {facts.registered} brokers: {some([each.name for each in single])}",
             "They are away whenever their broker is, and lost with its disk: create topics with a replication factor "
             "of 3 (`default.replication.factor`).",
         )
@@ -74,18 +74,20 @@ def _of_brokers(facts: Facts) -> Iterator[Finding]:
 
 
 def _internal_topics(facts: Facts) -> Iterator[Finding]:
-    """Apache Kafka does not create them with fewer replicas than it is told; pykbroker takes what there is."""
+    """Apache Kafka does not create them with fewer replicas than it is told, those on fenced brokers included;
+    pykbroker takes what there is.
+    """
     there = {each.name for each in facts.topics}
     for topic, (key, consequence) in _INTERNAL.items():
         wanted = [_number(each, key) for each in facts.settings if each.has_documentation]
         if topic in there or not wanted or len(facts.settings) < len(facts.addresses):
             continue
-        if max(wanted) > len(facts.addresses):
+        if max(wanted) > facts.registered:
             yield error(
                 "internal-topic-replicas",
                 topic,
-                f"{key} is {max(wanted)}, and there are {counted(len(facts.addresses), 'broker')}: {consequence}",
-                f"Set {key} to {len(facts.addresses)} (and its min.isr no higher), or start more brokers.",
+                f"{key} is {max(wanted)}, and there are {counted(facts.registered, 'broker')}: {consequence}",
+                f"Set {key} to {facts.registered} (and its min.isr no higher), or start more brokers.",
             )
 
 
