@@ -22,6 +22,7 @@ def test_a_healthy_broker_has_no_findings(fresh_broker: FreshBroker, answers: Te
     found = examine(broker.bootstrap, tmp_path)
     answers.same("findings", found.document["findings"])
     assert (found.code, found.document["findings"], found.document["unknown"]) == (0, [], [])
+    assert (found.document["controller_id"], abs(found.document["clock_ahead_ms"]) < 5_000) == (1, True)
     [address] = found.document["brokers"]
     assert (address["outcome"], address["is_same_cluster"], address["is_this_broker"]) == ("served", True, True)
 

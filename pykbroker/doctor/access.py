@@ -1,4 +1,4 @@
-"""How clients reach the cluster: the settings of `--command-config`, ready for use."""
+"""The settings of `--command-config`, ready for use: how clients reach the cluster."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pykbroker.security.sasl.credentials import Credentials
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """context: None without TLS. credentials: None without SASL."""
+    """The access of a client. context: None without TLS. credentials: None without SASL."""
 
     security_protocol: str
     context: ssl.SSLContext | None

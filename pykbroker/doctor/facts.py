@@ -69,7 +69,7 @@ class BrokerSettings:
 
 @dataclass(frozen=True, slots=True)
 class Quorum:
-    """What DescribeQuorum says. clock_ahead_ms: the active controller's clock less that of this machine.
+    """The answer of DescribeQuorum. clock_ahead_ms: the active controller's clock less that of this machine.
 
     error: why no answer came. uncertain_ms: how much of `clock_ahead_ms` may be the way of the answer.
     """

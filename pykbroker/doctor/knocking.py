@@ -200,7 +200,7 @@ async def _look_closer(
 
 
 async def look(host: str, port: int) -> ListenerKind | None:
-    """What kind of listener answers there; None where it is none of Kafka's."""
+    """Find out what kind of listener answers there; None where it is none of Kafka's."""
     for has_tls in (False, True):
         try:
             stream = await (open_tls(host, port, unverified_context()) if has_tls else open_plain(host, port))
@@ -230,7 +230,7 @@ async def _with_mechanisms(connection: Connection, has_tls: bool) -> ListenerKin
 
 
 async def _greeting(host: str, port: int) -> bytes:
-    """What a peer that does not speak Kafka's protocol says to a line of HTTP, or by itself; b"" for nothing."""
+    """Return what a peer of another protocol says to a line of HTTP, or by itself; b"" for nothing."""
     greeting = b""
     try:
         stream = await open_plain(host, port)

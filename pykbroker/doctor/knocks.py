@@ -1,4 +1,4 @@
-"""What became of one try to reach a broker at an address, up to its answer to Metadata."""
+"""The outcome of one try to reach a broker at an address, up to its answer to Metadata."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class ListenerKind:
 
 @dataclass(frozen=True, slots=True)
 class BrokerAnswer:
-    """What a broker told in ApiVersions and Metadata. features: the finalized ones."""
+    """The answers of a broker to ApiVersions and Metadata. features: the finalized ones."""
 
     versions: Mapping[int, Versions]
     features: Mapping[str, int]

@@ -64,6 +64,8 @@ def document_of(diagnosis: Diagnosis, address: str) -> str:
         "served_by": None if facts.entry is None else facts.entry.address,
         "cluster_id": None if answer is None else answer.cluster_id,
         "metadata_version": None if answer is None else answer.features.get(_METADATA_VERSION),
+        "controller_id": None if facts.quorum is None else facts.quorum.leader_id,
+        "clock_ahead_ms": None if facts.quorum is None else facts.quorum.clock_ahead_ms,
         "brokers": [
             {
                 "node_id": each.node_id,

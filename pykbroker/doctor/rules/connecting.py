@@ -1,4 +1,4 @@
-"""What each outcome of a knock means, and what helps. Pure."""
+"""The meaning of each outcome of a knock, and what helps. Pure."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from ..knocks import Knock, Outcome
 
 
 class Meaning(NamedTuple):
-    """seen: a clause whose subject is the address."""
+    """The meaning in words. seen: a clause whose subject is the address."""
 
     seen: str
     advice: str
@@ -85,7 +85,7 @@ _FIXED: Final[dict[Outcome, Meaning]] = {
 
 
 def meaning(knock: Knock, security_protocol: str) -> Meaning:
-    """security_protocol: of this client."""
+    """Return the words. security_protocol: of this client."""
     fixed = _FIXED.get(knock.outcome)
     if fixed is None:
         return _of_kind(knock, security_protocol)

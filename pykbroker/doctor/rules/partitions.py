@@ -49,7 +49,7 @@ def of_partitions(facts: Facts) -> Iterator[Finding]:
 
 
 def _is_below_min_isr(topic: Topic, partition: Partition) -> bool:
-    """As the broker counts: no topic needs more replicas in sync than it has."""
+    """Count as the broker does: no topic needs more replicas in sync than it has."""
     if topic.min_isr is None:
         return False
     return len(partition.isr) < min(topic.min_isr, len(partition.replicas))
