@@ -23,7 +23,7 @@ from pykbroker.server.node.broker import Broker
 from pykbroker.server.node.handlers import handles
 
 from .authorization import is_allowed
-from .broker_endpoint import broker_endpoint
+from .broker_endpoint import broker_endpoint, note_question
 from .coordinator_topics import ensure_topic
 
 AnyCoordinator: TypeAlias = CoordinatorDriver[Any, Any, Any]
@@ -128,6 +128,7 @@ async def _coordinator(context: RequestContext[Broker], coordinator: AnyCoordina
         return _failed(key, ErrorCode.COORDINATOR_NOT_AVAILABLE)
     if leader.id == context.node.node_id and not await _is_ready(coordinator, index):
         return _failed(key, ErrorCode.COORDINATOR_NOT_AVAILABLE)
+    note_question(context, leader.id, endpoint)
     return Coordinator(key=key, node_id=leader.id, host=endpoint.host, port=endpoint.port, error_message="")
 
 

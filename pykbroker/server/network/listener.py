@@ -19,6 +19,7 @@ from .handlers import ConnectionState
 from .reached_address import reached_address
 from .receive_buffer import BufferPool, ReceiveBuffer
 from .sasl_gate import AUTHENTICATION_S, ListenerSasl
+from .seeking_clients import SeekingClients
 from .tls_transport import HandshakeFailed, TlsTransport
 from .transport import Acceptor, Transport
 
@@ -59,7 +60,8 @@ class Listener:
 
     tls: wraps each connection, and has the client's principal when hands are shaken; None without TLS. sasl: how
     clients authenticate; None where the listener asks nobody who he is. tells_reached: its clients are told the address
-    of this node that they have reached, in the place of the one that is registered.
+    of this node that they have reached, in the place of the one that is registered. seeking: notes who asks where to
+    go, and who comes; None for the listeners of controllers.
     """
 
     def __init__(
@@ -75,6 +77,7 @@ class Listener:
         sasl: ListenerSasl | None = None,
         *,
         tells_reached: bool = False,
+        seeking: SeekingClients | None = None,
     ) -> None:
         self.name = name
         self._tls = tls
@@ -87,6 +90,7 @@ class Listener:
         self._refusals = refusals
         self._sasl = sasl
         self._tells_reached = tells_reached
+        self._seeking = seeking
         self._quotas = quotas
         quotas.close_least_used[name] = self._close_least_used
         self._held = 0
@@ -166,7 +170,7 @@ class Listener:
     def _register(self, transport: Transport) -> Connection:
         host = transport.peer.host
         buffer = ReceiveBuffer(self._pool, self._limits.max_request_bytes)
-        state = ConnectionState(listener_name=self.name, client_address=host)
+        state = ConnectionState(listener_name=self.name, client_address=host, seeking=self._seeking)
         if self._tells_reached:
             state.reached = reached_address(transport.local)
         dispatcher: FrameDispatcher = self._dispatcher
