@@ -29,6 +29,9 @@ from .apache_kafka.tools import ToolFailed
 from .brokers import BrokerFailed, BrokerProcess, Pykbroker, loopback_place
 from .chaos.network import IN_NEW_NAMESPACES, Network
 from .clients import READERS, WRITERS, Message
+from .clusters.cluster import Cluster
+from .clusters.layout import PYKBROKER, NodeSpec
+from .clusters.topics import create_replicated_topic
 from .conftest import assert_all_went_well, make_broker
 from .wire import Wire
 
@@ -193,6 +196,22 @@ def test_a_container_is_reached_from_inside_and_from_outside(tmp_path: Path) -> 
     command = [*IN_NEW_NAMESPACES, sys.executable, "-m", "compat_tests.test_auto_advertised", str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr[-4000:]
+
+
+def test_nodes_that_advertise_by_auto_find_each_other(tmp_path: Path) -> None:
+    """What another node is told is where the listener is bound; who asks the node itself is told where he came."""
+    spec = NodeSpec(PYKBROKER, properties={"advertised.listeners": "auto"})
+    with Cluster(tmp_path, [spec, spec]) as cluster:
+        cluster.start()
+        create_replicated_topic(cluster, "replicated", replication_factor=2)
+        WRITERS["confluent-kafka"](cluster.bootstrap, "replicated", [Message(b"one")])
+        cluster.wait_until_in_sync("replicated")
+        with Wire(cluster.nodes[1].address) as wire:
+            metadata = wire.call(MetadataRequest(topics=[]), 12)
+        assert isinstance(metadata, MetadataResponse)
+        addresses = {each.node_id: (each.host, each.port) for each in metadata.brokers}
+        assert addresses == {number: node.address for number, node in cluster.nodes.items()}
+        cluster.stop()
 
 
 def test_apache_kafka_does_not_start_with_auto(kind: str, answers: TestAnswers, tmp_path: Path) -> None:

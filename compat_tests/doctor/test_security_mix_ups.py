@@ -147,6 +147,30 @@ def test_whoever_fits_is_served(secured: Secured, answers: TestAnswers, tmp_path
         assert (found.code, found.ids) == (0, [])
 
 
+def test_a_user_without_rights_is_told_what_was_not_looked_at(
+    kind: str, answers: TestAnswers, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    broker = make_broker(kind, tmp_path / "broker", {})
+    if not isinstance(broker, BrokerProcess):
+        pytest.skip("needs a broker that is a process of this machine")
+    secured = secure(broker)
+    broker.properties |= {
+        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        "super.users": "User:admin;User:ANONYMOUS",
+    }
+    watch_log(request.node, broker)
+    broker.start()
+    try:
+        found = examine(_text(secured.sasl), tmp_path, _plain())
+    finally:
+        broker.close()
+    assert_all_went_well(broker)
+    answers.same("findings", [found.code, found.ids])
+    answers.same("unknown", [each.split(":")[0] for each in found.document["unknown"]])
+    assert (found.code, found.ids) == (0, [])
+    assert len(found.document["unknown"]) >= 3
+
+
 TLS_OUTCOMES = {
     "TLS": [],
     "EXPIRED": ["bootstrap-certificate-expired"],

@@ -85,15 +85,14 @@ class AddressLook:
         )
 
     def _candidates(self, node: Node) -> list[tuple[str, int]]:
-        """The address that was the way in, its host with the broker's port, and this machine with both ports."""
+        """The address that was the way in, its host with the broker's port, and this machine with both ports.
+
+        Where a log-in goes over the wire in plain, nobody on this machine gets it who was not named.
+        """
         entry = self._entry
-        others = [
-            (entry.host, entry.port),
-            (entry.host, node.port),
-            (node.host, entry.port),
-            ("localhost", node.port),
-            ("localhost", entry.port),
-        ]
+        others = [(entry.host, entry.port), (entry.host, node.port), (node.host, entry.port)]
+        if self._access.credentials is None or self._access.context is not None:
+            others += [("localhost", node.port), ("localhost", entry.port)]
         return [each for each in dict.fromkeys(others) if each != (node.host, node.port)][:MOST_CANDIDATES]
 
     async def _try(self, host: str, port: int, node_id: int) -> Candidate:

@@ -19,6 +19,7 @@ from .facts import Facts
 from .findings import Finding
 from .groups import watch_groups
 from .knocking import knock
+from .knocks import Knock
 from .quorum import look_at_quorum, look_for_fenced
 from .reach import cluster_of
 from .rules import findings_of
@@ -66,8 +67,7 @@ async def _gather(
     bounds: Bounds,
     begin: Callable[[str], None],
 ) -> None:
-    for host, port in servers[:MOST_BOOTSTRAP_SERVERS]:
-        facts.knocks.append(await knock(host, port, access))
+    facts.knocks = await _knock_at_all(servers[:MOST_BOOTSTRAP_SERVERS], access)
     if len(servers) > MOST_BOOTSTRAP_SERVERS:
         facts.unknown.append(f"{len(servers) - MOST_BOOTSTRAP_SERVERS} bootstrap servers were not tried")
     entry = next((each for each in facts.knocks if each.is_served), None)
@@ -91,3 +91,16 @@ async def _gather(
                 await look()
             except ClientError as error:
                 facts.unknown.append(f"{what} were not looked at: {error}")
+
+
+async def _knock_at_all(servers: Sequence[tuple[str, int]], access: Access) -> list[Knock]:
+    """Knock at all servers at once; the answers are in their order."""
+    found: dict[tuple[str, int], Knock] = {}
+
+    async def knock_at(host: str, port: int) -> None:
+        found[host, port] = await knock(host, port, access)
+
+    async with trio.open_nursery() as nursery:
+        for host, port in dict.fromkeys(servers):
+            nursery.start_soon(knock_at, host, port)
+    return [found[each] for each in dict.fromkeys(servers)]

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from ipaddress import IPv6Address, ip_address
-
 from .transport import Address
+
+_LINK_LOCAL = ("fe8", "fe9", "fea", "feb")
+"""The beginnings of fe80::/10, as the system writes addresses."""
 
 
 def reached_address(local: Address | None) -> Address | None:
@@ -12,10 +13,6 @@ def reached_address(local: Address | None) -> Address | None:
 
     A link-local address of IPv6 is one of many, and only the client knows by which interface it leads here.
     """
-    if local is None:
+    if local is None or (":" in local.host and local.host.lower().startswith(_LINK_LOCAL)):
         return None
-    try:
-        address = ip_address(local.host)
-    except ValueError:  # a simulated host has a name
-        return local
-    return None if isinstance(address, IPv6Address) and address.is_link_local else local
+    return local
