@@ -52,10 +52,12 @@ class AddressLook:
         async def look_at(node: Node) -> None:
             found[node.node_id] = await self._look_at(node)
 
-        async with trio.open_nursery() as nursery:
-            for node in nodes[:MOST_BROKERS]:
-                nursery.start_soon(look_at, node)
-        facts.addresses = [found[each] for each in sorted(found)]
+        try:
+            async with trio.open_nursery() as nursery:
+                for node in nodes[:MOST_BROKERS]:
+                    nursery.start_soon(look_at, node)
+        finally:  # also where the time is over before all have been tried
+            facts.addresses = [found[each] for each in sorted(found)]
         unsure = [str(each.node_id) for each in facts.addresses if each.is_good and each.is_node is None]
         if unsure and len(facts.addresses) > 1:
             facts.unknown.append(

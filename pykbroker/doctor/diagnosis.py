@@ -19,7 +19,7 @@ from .facts import Facts
 from .findings import Finding
 from .groups import watch_groups
 from .knocking import knock
-from .knocks import Knock
+from .knocks import Knock, Outcome
 from .quorum import look_at_quorum, look_for_fenced
 from .reach import cluster_of
 from .rules import findings_of
@@ -56,7 +56,7 @@ async def diagnose(servers: Sequence[tuple[str, int]], access: Access, bounds: B
     with trio.move_on_after(bounds.timeout_s) as time_for_all:
         await _gather(facts, servers, access, bounds, begin)
     if time_for_all.cancelled_caught:
-        facts.unknown.append(f"time was over after {bounds.timeout_s:g} s, at {step}: --timeout gives it more")
+        facts.time_over_at = step
     return Diagnosis(facts, findings_of(facts, access.security_protocol, time.time()))
 
 
@@ -67,7 +67,7 @@ async def _gather(
     bounds: Bounds,
     begin: Callable[[str], None],
 ) -> None:
-    facts.knocks = await _knock_at_all(servers[:MOST_BOOTSTRAP_SERVERS], access)
+    await _knock_at_all(facts, servers[:MOST_BOOTSTRAP_SERVERS], access)
     if len(servers) > MOST_BOOTSTRAP_SERVERS:
         facts.unknown.append(f"{len(servers) - MOST_BOOTSTRAP_SERVERS} bootstrap servers were not tried")
     entry = next((each for each in facts.knocks if each.is_served), None)
@@ -93,14 +93,16 @@ async def _gather(
                 facts.unknown.append(f"{what} were not looked at: {error}")
 
 
-async def _knock_at_all(servers: Sequence[tuple[str, int]], access: Access) -> list[Knock]:
-    """Knock at all servers at once; the answers are in their order."""
-    found: dict[tuple[str, int], Knock] = {}
+async def _knock_at_all(facts: Facts, servers: Sequence[tuple[str, int]], access: Access) -> None:
+    """Knock at all servers at once, and add the outcomes in their order. One without an answer in time is silent."""
+    found = {(host, port): Knock(host, port, Outcome.SILENT, "the time was over") for host, port in servers}
 
     async def knock_at(host: str, port: int) -> None:
         found[host, port] = await knock(host, port, access)
 
-    async with trio.open_nursery() as nursery:
-        for host, port in dict.fromkeys(servers):
-            nursery.start_soon(knock_at, host, port)
-    return [found[each] for each in dict.fromkeys(servers)]
+    try:
+        async with trio.open_nursery() as nursery:
+            for host, port in found:
+                nursery.start_soon(knock_at, host, port)
+    finally:
+        facts.knocks = list(found.values())

@@ -144,22 +144,27 @@ class Directory:
 class Facts:
     """All that was found out. entry: the first knock that was served; without one there is nothing but `knocks`.
 
-    unknown: what was not looked at, and why, a sentence each.
+    fenced: None where the brokers do not tell. absent_topics: internal topics that are not there, for certain. unknown:
+    what was not looked at, and why, a sentence each.
     """
 
     knocks: list[Knock]
     entry: Knock | None = None
     addresses: list[AdvertisedAddress] = field(default_factory=list)
-    fenced: list[int] = field(default_factory=list)
+    fenced: list[int] | None = None
     quorum: Quorum | None = None
     topics: list[Topic] = field(default_factory=list)
+    absent_topics: frozenset[str] = frozenset()
     settings: list[BrokerSettings] = field(default_factory=list)
     groups: list[Group] = field(default_factory=list)
     watched_s: float = 0.0
     directories: list[Directory] = field(default_factory=list)
+    time_over_at: str | None = None
+    """The step that there was no more time for; None where there was enough."""
     unknown: list[str] = field(default_factory=list)
 
     @property
     def registered(self) -> int:
-        """The number of brokers, those that are fenced included."""
-        return len(self.addresses) + len(self.fenced)
+        """The number of brokers, those that are fenced included, as far as they are known."""
+        answer = None if self.entry is None else self.entry.answer
+        return (0 if answer is None else len(answer.nodes)) + len(self.fenced or ())

@@ -11,7 +11,7 @@ from pykbroker.server.runtime.log_lines import printable
 
 from .diagnosis import Diagnosis
 from .facts import Facts
-from .findings import Finding, Severity, counted
+from .findings import Severity, counted
 from .knocks import BrokerAnswer
 
 MOST_FINDINGS: Final = 100
@@ -45,13 +45,15 @@ def lines_of(diagnosis: Diagnosis, address: str) -> Iterator[str]:
         if len(facts.unknown) > MOST_UNKNOWN:
             yield f"Not known: {len(facts.unknown) - MOST_UNKNOWN} more"
     yield ""
-    yield summary(diagnosis.findings)
+    yield summary(diagnosis)
 
 
-def summary(findings: list[Finding]) -> str:
-    counts = Counter(each.severity for each in findings)
+def summary(diagnosis: Diagnosis) -> str:
+    counts = Counter(each.severity for each in diagnosis.findings)
     if not counts:
-        return "Nothing wrong was found."
+        return (
+            "Nothing wrong was found, as far as it is known." if diagnosis.facts.unknown else "Nothing wrong was found."
+        )
     return f"{counted(counts[Severity.ERROR], 'error')}, {counted(counts[Severity.WARNING], 'warning')}"
 
 

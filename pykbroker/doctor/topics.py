@@ -17,6 +17,7 @@ from pykbroker.protocol.messages.configs import (
 )
 from pykbroker.protocol.messages.metadata import (
     MetadataRequest,
+    MetadataRequestTopic,
     MetadataResponse,
     MetadataResponsePartition,
     MetadataResponseTopic,
@@ -27,6 +28,8 @@ from .facts import Facts, Partition, Topic
 
 MIN_ISR: Final = "min.insync.replicas"
 UNCLEAN: Final = "unclean.leader.election.enable"
+INTERNAL_TOPICS: Final = ("__consumer_offsets", "__transaction_state")
+_LEAVES_TOPICS_UNCREATED_SINCE: Final = 4
 _AT_ONCE: Final = 250
 
 
@@ -38,6 +41,7 @@ async def look_at_topics(cluster: Cluster, facts: Facts, most: int) -> None:
     if len(topics) > most:
         facts.unknown.append(f"{len(topics) - most} of {len(topics)} topics were not looked at (--max-topics)")
     facts.topics = topics[:most]
+    facts.absent_topics = await _absent(cluster)
     try:
         for first in range(0, len(facts.topics), _AT_ONCE):
             facts.topics[first : first + _AT_ONCE] = await _with_settings(
@@ -45,6 +49,18 @@ async def look_at_topics(cluster: Cluster, facts: Facts, most: int) -> None:
             )
     except ClientError as error:
         facts.unknown.append(f"configurations of topics were not looked at: {error}")
+
+
+async def _absent(cluster: Cluster) -> frozenset[str]:
+    """Ask for internal topics by name: one that a user may not see looks as if it were not in the list of all."""
+    names = [MetadataRequestTopic(name=name) for name in INTERNAL_TOPICS]
+    connection = await cluster.any_connection()
+    if connection.version_of(MetadataRequest) < _LEAVES_TOPICS_UNCREATED_SINCE:
+        return frozenset()
+    request = MetadataRequest(topics=names, allow_auto_topic_creation=False)
+    response = await cluster.request(request, MetadataResponse)
+    absent = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    return frozenset(each.name or "" for each in response.topics if each.error_code == absent)
 
 
 def _topic(row: MetadataResponseTopic) -> Topic:

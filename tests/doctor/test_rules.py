@@ -151,7 +151,12 @@ def test_a_loopback_address_told_to_who_came_by_another_one() -> None:
 
 
 def test_a_listener_on_which_no_broker_is_advertised() -> None:
-    assert ids(replace(healthy(), addresses=[])) == ["no-brokers"]
+    entry = served(brokers=0)
+    assert ids(replace(healthy(), knocks=[entry], entry=entry, addresses=[])) == ["no-brokers"]
+
+
+def test_addresses_that_there_was_no_time_for_are_no_finding() -> None:
+    assert ids(replace(healthy(), addresses=[], settings=[])) == []
 
 
 # Controllers, brokers, clocks
@@ -225,22 +230,24 @@ def test_settings_that_this_broker_does_not_act_on() -> None:
 
 
 @pytest.mark.parametrize(
-    ("has_documentation", "fenced", "topics", "expected"),
+    ("has_documentation", "fenced", "absent", "expected"),
     [
-        (True, [], [], ["internal-topic-replicas"]),
-        (True, [2, 3], [], ["broker-fenced", "broker-fenced"]),
-        (True, [], ["__consumer_offsets"], []),
-        (False, [], [], []),
+        (True, [], ["__consumer_offsets"], [("internal-topic-replicas", Severity.ERROR)]),
+        (True, None, ["__consumer_offsets"], [("internal-topic-replicas", Severity.WARNING)]),
+        (True, [2, 3], ["__consumer_offsets"], [("broker-fenced", Severity.WARNING)] * 2),
+        (True, [], [], []),
+        (False, [], ["__consumer_offsets"], []),
     ],
 )
 def test_an_internal_topic_that_cannot_be_created(
-    has_documentation: bool, fenced: list[int], topics: list[str], expected: list[str]
+    has_documentation: bool, fenced: list[int] | None, absent: list[str], expected: list[tuple[str, Severity]]
 ) -> None:
-    facts = replace(healthy(), fenced=fenced, topics=[topic(name, is_internal=True) for name in topics])
+    """Replicas may lie on fenced brokers, too."""
+    facts = replace(healthy(), fenced=fenced, absent_topics=frozenset(absent))
     facts.settings = [
         BrokerSettings(1, {"offsets.topic.replication.factor": "3"}, frozenset(), has_documentation=has_documentation)
     ]
-    assert ids(facts) == expected
+    assert [(each.id, each.severity) for each in findings(facts)] == expected
 
 
 # Groups

@@ -17,7 +17,7 @@ def of_addresses(facts: Facts, security_protocol: str) -> Iterator[Finding]:
         if not address.is_good:
             yield _bad(facts, address, security_protocol)
     yield from _shared(facts.addresses)
-    if not facts.addresses:
+    if facts.entry.answer is not None and not facts.entry.answer.nodes:
         yield error(
             "no-brokers",
             facts.entry.address,

@@ -23,7 +23,7 @@ def of_cluster(facts: Facts) -> Iterator[Finding]:
             "Topics cannot be created, and no partition gets another leader: see that most of the controllers of "
             "`controller.quorum.voters` (or `controller.quorum.bootstrap.servers`) run and reach each other.",
         )
-    for node_id in facts.fenced:
+    for node_id in facts.fenced or ():
         yield warning(
             "broker-fenced",
             f"broker {node_id}",

@@ -33,6 +33,13 @@ def of_entry(facts: Facts, security_protocol: str, now_s: float) -> Iterator[Fin
                 f"the certificate of its broker ends in {days} days",
                 "Renew it in time: `ssl.keystore.location` of a listener may be replaced while the broker runs.",
             )
+    if facts.time_over_at is not None and facts.entry is not None:
+        yield warning(
+            "time-over",
+            facts.time_over_at,
+            "the time was over before all of it was looked at, and what would have come behind it",
+            "Give it more (--timeout); brokers that answer slowly, or addresses that lead nowhere, take some seconds each.",
+        )
     if facts.entry is not None and facts.entry.answer is not None and is_too_old(facts.entry.answer):
         yield warning(
             "broker-too-old",

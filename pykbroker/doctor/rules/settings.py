@@ -77,13 +77,11 @@ def _internal_topics(facts: Facts) -> Iterator[Finding]:
     """Apache Kafka does not create them with fewer replicas than it is told, those on fenced brokers included;
     pykbroker takes what there is.
     """
-    there = {each.name for each in facts.topics}
+    make = warning if facts.fenced is None else error
     for topic, (key, consequence) in _INTERNAL.items():
         wanted = [_number(each, key) for each in facts.settings if each.has_documentation]
-        if topic in there or not wanted or len(facts.settings) < len(facts.addresses):
-            continue
-        if max(wanted) > facts.registered:
-            yield error(
+        if topic in facts.absent_topics and wanted and max(wanted) > facts.registered:
+            yield make(
                 "internal-topic-replicas",
                 topic,
                 f"{key} is {max(wanted)}, and there are {counted(facts.registered, 'broker')}: {consequence}",
