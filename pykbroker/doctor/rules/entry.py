@@ -38,7 +38,7 @@ def of_entry(facts: Facts, security_protocol: str, now_s: float) -> Iterator[Fin
             "time-over",
             facts.time_over_at,
             "the time was over before all of it was looked at, and what would have come behind it",
-            "Give it more (--timeout); brokers that answer slowly, or addresses that lead nowhere, take some seconds each.",
+            "Give it more (--timeout): brokers that answer slowly, and addresses that lead nowhere, take seconds each.",
         )
     if facts.entry is not None and facts.entry.answer is not None and is_too_old(facts.entry.answer):
         yield warning(
