@@ -26,6 +26,7 @@ _COMMANDS = {
     "quotas": "Describe and alter quotas of users, clients and addresses.",
     "tokens": "Create, renew, expire and describe delegation tokens.",
     "spark": "Bulk work on topics by Apache Spark: archives, audits.",
+    "doctor": "Say what is wrong with a cluster, as a client sees it, and what would work.",
     "dump": "Print segments, indexes, snapshots and checkpoints, and what is wrong with them.",
     "verify": "Check the log directories of a stopped node.",
     "inspect": "Show what is in frames, segments and the metadata log.",

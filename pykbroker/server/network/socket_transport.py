@@ -73,6 +73,13 @@ class SocketTransport:
     def is_closed(self) -> bool:
         return self._socket.fileno() < 0
 
+    @property
+    def local(self) -> Address | None:
+        try:
+            return _address(self._socket.getsockname())
+        except OSError:  # closed, or some systems' answer once the peer has gone
+            return None
+
     def receive_now(self, view: memoryview) -> int | None:
         try:
             return self._socket.recv_into(view)

@@ -22,6 +22,7 @@ from ...network.handlers import HandlerTable, NodeT
 from ...network.host_addresses import HostAddresses
 from ...network.listener import ConnectionLimits, Listener
 from ...network.receive_buffer import BufferPool
+from ...network.seeking_clients import SeekingClients
 from ...network.throttling import Throttling
 from ...quorum.snapshot_generator import SnapshotGenerator
 from ...runtime.log_lines import RateLimitedLog
@@ -104,6 +105,7 @@ def compose(
             handlers.broker,
             of_clients,
             Throttling(node.client_quotas, environment.clock),
+            SeekingClients(environment.clock),
         )
     return NodeParts(
         node,
@@ -172,6 +174,7 @@ class _Listening:
         handlers: HandlerTable[_ClusterNodeT],
         quotas: ConnectionQuotas,
         throttling: Throttling | None = None,
+        seeking: SeekingClients | None = None,
     ) -> list[Listener]:
         """The listeners of one kind share the memory for requests and the limits of connections.
 
@@ -191,6 +194,8 @@ class _Listening:
                 quotas,
                 tls=None if self.tls is None else self.tls.of_listener(each.name),
                 sasl=None if self.sasl is None else self.sasl.of_listener(each.name),
+                tells_reached=each.name in self.config.listeners.auto,
+                seeking=seeking,
             )
             for each in configured
         ]
