@@ -1,4 +1,4 @@
-"""The projects in `examples/`: their own tests pass, and nothing is left of their brokers, even if the tests are killed.
+"""The projects in `examples/`: their tests pass, and nothing is left of their brokers, even if the tests are killed.
 
 `make examples` runs them. Maven, npm and Go fetch what they need by themselves, so `make test` leaves them out.
 """

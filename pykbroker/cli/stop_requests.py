@@ -2,8 +2,8 @@
 
 The first asks for a clean stop, the second one does not wait for it. Signals ask, and the end of the parent
 (`parent_watch`). What is going on is not interrupted, so that a directory that is being made is made, and then removed;
-but for what says so itself (`interrupting`), such as imports, which are most of a start. The module imports nothing that
-takes time, since a signal that comes before `listen` ends the process in its own way.
+but for what says so itself (`interrupting`), such as imports, which are most of a start. The module imports nothing
+that takes time, since a signal that comes before `listen` ends the process in its own way.
 """
 
 from __future__ import annotations
