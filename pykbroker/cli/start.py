@@ -86,9 +86,10 @@ def command(
         from .parent_watch import ParentWatch
 
         ParentWatch(parent_pid).start(stop.ask)
-    from pykbroker.config import ConfigurationError
-    from pykbroker.config.development import DEVELOPMENT
-    from pykbroker.server.runtime.log_lines import write_log_to
+    with stop.interrupting():
+        from pykbroker.config import ConfigurationError
+        from pykbroker.config.development import DEVELOPMENT
+        from pykbroker.server.runtime.log_lines import write_log_to
 
     if ephemeral and data_dir is not None:
         raise CommandFailed("--ephemeral and --data-dir exclude each other")
@@ -105,10 +106,10 @@ def command(
             options = checked_sasl(config, asks=True)
         except ConfigurationError as error:
             raise CommandFailed(one_line(error)) from None
-        if not stop:
+        try:
             _serve(_Start(config, options, secure, where, ephemeral), stop)
-        elif stop.reason:
-            _log.info("the node does not start: %s", stop.reason)
+        except SystemExit:
+            _log.info("the node stops before it starts%s", f": {stop.reason}" if stop.reason else "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,13 +245,15 @@ def _open_secure(path: Path) -> SecureDirectory:
 
 def _serve(start: _Start, stop: StopRequests) -> None:
     """Run the node to its end. Raises ClickException, which is one line and exit code 1."""
-    import trio
+    with stop.interrupting():
+        import trio
 
-    from pykbroker.client.errors import ClientError
-    from pykbroker.config import ConfigurationError
-    from pykbroker.server.node.node import NeverServed
-    from pykbroker.server.runtime.startup_error import StartupError
-    from pykbroker.storage.files.errors import StorageError
+        import pykbroker.api  # noqa: F401 - of what `_node` imports, the most by far
+        from pykbroker.client.errors import ClientError
+        from pykbroker.config import ConfigurationError
+        from pykbroker.server.node.node import NeverServed
+        from pykbroker.server.runtime.startup_error import StartupError
+        from pykbroker.storage.files.errors import StorageError
 
     failure: BaseException | None = None
     try:

@@ -1,13 +1,17 @@
 """Requests to stop this process count from the first moment on, before there is an event loop that could hear them.
 
 The first asks for a clean stop, the second one does not wait for it. Signals ask, and the end of the parent
-(`parent_watch`). Nothing is interrupted: a directory that is being made is made, and then removed. The module imports
-nothing that takes time, since a signal that comes before `listen` ends the process in its own way.
+(`parent_watch`). What is going on is not interrupted, so that a directory that is being made is made, and then removed;
+but for what says so itself (`interrupting`), such as imports, which are most of a start. The module imports nothing
+that takes time, since a signal that comes before `listen` ends the process in its own way.
 """
 
 from __future__ import annotations
 
+import _thread
 import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import FrameType
 from typing import TYPE_CHECKING
 
@@ -24,6 +28,8 @@ class StopRequests:
         """Why the process stops, where that is no signal."""
         self._token: trio.lowlevel.TrioToken | None = None
         self._changed: trio.Event | None = None
+        self._interrupts = False
+        self._is_waking = False
 
     def __bool__(self) -> bool:
         return self.count > 0
@@ -35,9 +41,23 @@ class StopRequests:
         if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
             signal.signal(signal.SIGHUP, self._on_signal)
 
+    @contextmanager
+    def interrupting(self) -> Iterator[None]:
+        """Raise SystemExit, with code 0, in the body when a stop is asked for, or was before. In the main thread."""
+        self._interrupts = True
+        try:
+            if self:
+                raise SystemExit(0)
+            yield
+        finally:
+            self._interrupts = False
+
     def ask(self, reason: str = "") -> None:
         self.reason = self.reason or reason
         self.count += 1
+        if self._interrupts:
+            self._is_waking = True
+            _thread.interrupt_main(signal.SIGTERM)  # has the main thread call `_on_signal`
         if self._token is not None:
             import trio
 
@@ -62,4 +82,10 @@ class StopRequests:
             self._changed.set()
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
-        self.ask()
+        """The handler of all signals, in the main thread."""
+        is_request, self._is_waking = not self._is_waking, False
+        interrupts, self._interrupts = self._interrupts, False
+        if is_request:
+            self.ask()
+        if interrupts:
+            raise SystemExit(0)
