@@ -43,7 +43,7 @@ def test_no_full_collection_comes_while_a_node_starts(monkeypatch: pytest.Monkey
     """It takes a tenth of a second where there are 10,000 partitions, and peers wait for votes."""
     before = gc.get_threshold()
     node = ShortLivedNode()
-    monkeypatch.setattr(start, "_node", lambda config, options, on_loading: node)
+    monkeypatch.setattr(start, "_node", lambda start_, on_loading: node)
     config: Any = None
     started = start._Start(config, NO_OPTIONS, secure=None, port_file=None, is_ephemeral=False)
     trio.run(start._serve_until_stopped, started, StopRequests())
