@@ -10,6 +10,7 @@
 # make mutations PACKAGE=P  plants bugs in the source, one by one, and tells which of them the tests find
 # make hostile  requests that cost a broker much more than their client, beside an honest one
 # make kafka-tests  Apache Kafka's own integration tests on pykbroker: all, CLASSES="…", or a part that takes MINUTES=N
+# make examples the projects in examples/, with Maven, npm and Go where they are there
 # make spark    a gigabyte of real text through the pipeline of Spark and back; leaves spark-audit.html
 # make bench    pykbroker beside Apache Kafka
 # make clean    removes what the above made
@@ -20,7 +21,7 @@ BIN    := $(VENV)/bin
 CHECKS := check-style check-mypy check-pyright check-imports
 
 .PHONY: run test check $(CHECKS) compiled apache-kafka simulate record referee chaos crash-states power-cuts mutations \
-	hostile kafka-tests spark bench clean system-packages
+	hostile kafka-tests examples spark bench clean system-packages
 .DELETE_ON_ERROR:
 # A test run starts hundreds of Python processes: modules are compiled once, whatever the environment says.
 unexport PYTHONDONTWRITEBYTECODE
@@ -107,6 +108,9 @@ kafka-tests: $(VENV)/.all-installed system-packages
 	@compat_tests/install-system-packages.sh javac
 	$(BIN)/python -m compat_tests.kafkas_own_tests $(if $(MINUTES),--minutes $(MINUTES)) $(if $(PART),--part $(PART)) \
 		$(if $(BROKER),--broker $(BROKER)) $(if $(RECORD),--record) $(KAFKA_TESTS_ARGS) $(CLASSES)
+
+examples: $(VENV)/.all-installed
+	PYKBROKER_EXAMPLES=1 $(BIN)/pytest -rs $(PYTEST_ARGS) compat_tests/test_examples.py
 
 spark: $(VENV)/.all-installed system-packages
 	$(BIN)/python -m spark_compat.real_input $(SPARK_ARGS)

@@ -14,7 +14,7 @@ from typing import TypeVar
 import click
 from rich.console import Console
 
-from benchmarks import cleaning, clusters, flushes, rebalances, security, spark, starts, transactions
+from benchmarks import cleaning, clusters, flushes, rebalances, security, spark, starts, suites, transactions
 from benchmarks.basics import BASICS
 from benchmarks.bench import Bench, Figures, Measure, Scene
 from benchmarks.brokers import KINDS, compile_bytecode, new_broker
@@ -43,6 +43,10 @@ SCENES: dict[str, Scene | ClusterScene] = {
     ),
     "security": Scene(security.TLS_AND_SASL, is_started=False),
     "rights": Scene(security.RIGHTS),
+    "test suites": Scene(
+        {"in-process broker": suites.in_process_broker, "100 tests": suites.hundred_tests}, suites.AS_IT_COMES
+    ),
+    "test suites, tuned": Scene({"100 tests, no rebalance delay": suites.hundred_tests}),
     "many groups": Scene({"10,000 groups with 100,000 offsets": load_groups}),
     "many partitions": Scene({"start with 10,000 partitions": starts.clean_start}),
     "killed": Scene({"start after kill -9, 64 kB batches": starts.start_after_kill(65536)}),

@@ -62,6 +62,7 @@ SECONDS = {
     MIRRORS: 200,
     MIXED_CLUSTERS: 180,
     "compat_tests/chaos/test_chaos.py": 150,
+    "compat_tests/test_user_suites.py": 90,
     "compat_tests/exactly_once/test_copies.py": 100,
     OWN_CLUSTERS: 80,
     SHARED_CLUSTER: 60,

@@ -106,6 +106,14 @@ BAD = [
     ({"listener.security.protocol.map": "A=PLAINTEXT"}, "a list of NAME:PROTOCOL"),
     ({"listener.security.protocol.map": "PLAINTEXT:PLAIN"}, "with a protocol of PLAINTEXT, SSL"),
     ({"listeners": "PLAINTEXT://0.0.0.0:9092"}, "for configuration advertised.listeners: clients cannot connect"),
+    ({"advertised.listeners": "auto,PLAINTEXT://h:1"}, "`auto` stands alone, for all listeners"),
+    ({"advertised.listeners": "OTHER://auto"}, "only listeners of clients can be advertised by auto"),
+    (
+        {"advertised.listeners": "CONTROLLER://auto"},
+        "only listeners of clients can be advertised by auto",
+    ),
+    ({"advertised.listeners": "PLAINTEXT://auto,PLAINTEXT://h:1"}, "each listener must have a different name"),
+    ({"advertised.listeners": "PLAINTEXT://automatic"}, "a listener is written NAME://host:port"),
     ({"advertised.listeners": "OTHER://h:1"}, "no security protocol is given for OTHER"),
     ({"advertised.listeners": "PLAINTEXT://h:-1"}, "a port from 0 to 65535"),
     (
@@ -160,6 +168,35 @@ def test_keys_that_nobody_knows_are_listed_and_do_no_harm() -> None:
 
 
 # Listeners.
+
+
+TWO = {"listeners": "IN://0.0.0.0:1,OUT://h:2", "listener.security.protocol.map": "IN:PLAINTEXT,OUT:PLAINTEXT"}
+
+
+@pytest.mark.parametrize(
+    ("properties", "auto", "registered"),
+    [
+        ({"advertised.listeners": "auto"}, {"PLAINTEXT"}, ["PLAINTEXT://127.0.0.1:9092"]),
+        ({"advertised.listeners": " Auto "}, {"PLAINTEXT"}, ["PLAINTEXT://127.0.0.1:9092"]),
+        ({"listeners": "PLAINTEXT://[::]:0", "advertised.listeners": "auto"}, {"PLAINTEXT"}, ["PLAINTEXT://:0"]),
+        (TWO | {"advertised.listeners": "auto"}, {"IN", "OUT"}, ["IN://:1", "OUT://h:2"]),
+        (
+            TWO | {"advertised.listeners": "out://broker.example:7,in://auto"},
+            {"IN"},
+            ["OUT://broker.example:7", "IN://:1"],
+        ),
+        ({"advertised.listeners": "PLAINTEXT://auto:9092"}, set(), ["PLAINTEXT://auto:9092"]),
+        ({}, set(), ["PLAINTEXT://127.0.0.1:9092"]),
+    ],
+    ids=str,
+)
+def test_auto_tells_clients_what_they_reach_and_other_nodes_the_listener(
+    properties: dict[str, str], auto: set[str], registered: list[str]
+) -> None:
+    """With a port, `auto` is a host of that name, as for Kafka."""
+    listeners = BrokerConfig(properties).listeners
+    assert listeners.auto == auto
+    assert [str(each) for each in listeners.advertised] == registered
 
 
 @pytest.mark.parametrize(

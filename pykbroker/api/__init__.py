@@ -24,7 +24,7 @@ A module that is added to this folder is served and advertised from then on. The
 - the metadata quorum: `raft`, `describe_quorum`.
 - shared by several APIs: `controller_requests`, `config_preprocessing`, `created_topics`, `group_requests`,
   `described_groups`, `coordinator_topics`, `transaction_requests`, `transaction_verification`, `current_leader`,
-  `authorization`, `topic_rights`, `config_resources`, `acl_requests`,
+  `broker_endpoint`, `authorization`, `topic_rights`, `config_resources`, `acl_requests`,
   `delegation_token_requests`, `pieces`.
 """
 

@@ -9,6 +9,8 @@ from pykbroker.metadata.partition_state import NO_LEADER
 from pykbroker.server.network.handlers import RequestContext
 from pykbroker.server.node.broker import Broker
 
+from .broker_endpoint import broker_endpoint
+
 _NO_EPOCH = -1
 
 LeaderT = TypeVar("LeaderT")
@@ -37,7 +39,7 @@ def current_leader(context: RequestContext[Broker], topic: str, index: int) -> C
     if state is None:
         return CurrentLeader()
     broker = image.brokers.get(state.leader)
-    endpoint = None if broker is None or broker.fenced else broker.endpoint(context.listener_name)
+    endpoint = None if broker is None or broker.fenced else broker_endpoint(context, broker)
     if broker is None or endpoint is None:
         return CurrentLeader(state.leader, state.leader_epoch)
     node = LeaderNode(broker.id, endpoint.host, endpoint.port, broker.rack)

@@ -22,6 +22,7 @@ from pykbroker.server.node.broker import ClusterNode
 from pykbroker.server.node.handlers import handles_on_all_nodes
 
 from .authorization import NOT_ASKED, authorized_operations_on_cluster, is_allowed_on_cluster
+from .broker_endpoint import broker_endpoint
 from .metadata import controller_id
 
 _BROKERS: Final = 1
@@ -73,7 +74,7 @@ def _brokers(context: RequestContext[ClusterNode], request: DescribeClusterReque
         )
         for _, broker in sorted(context.node.image.brokers.items())
         if (request.include_fenced_brokers or not broker.fenced)
-        and (endpoint := broker.endpoint(context.listener_name)) is not None
+        and (endpoint := broker_endpoint(context, broker)) is not None
     ]
 
 

@@ -23,6 +23,7 @@ from pykbroker.server.node.broker import Broker
 from pykbroker.server.node.handlers import handles
 
 from .authorization import is_allowed
+from .broker_endpoint import broker_endpoint, note_question
 from .coordinator_topics import ensure_topic
 
 AnyCoordinator: TypeAlias = CoordinatorDriver[Any, Any, Any]
@@ -122,11 +123,12 @@ async def _coordinator(context: RequestContext[Broker], coordinator: AnyCoordina
     image = context.node.image
     partition = image.partition(coordinator.topic, index)
     leader = None if partition is None else image.brokers.get(partition.leader)
-    endpoint = None if leader is None or leader.fenced else leader.endpoint(context.listener_name)
+    endpoint = None if leader is None or leader.fenced else broker_endpoint(context, leader)
     if leader is None or endpoint is None:
         return _failed(key, ErrorCode.COORDINATOR_NOT_AVAILABLE)
     if leader.id == context.node.node_id and not await _is_ready(coordinator, index):
         return _failed(key, ErrorCode.COORDINATOR_NOT_AVAILABLE)
+    note_question(context, leader.id, endpoint)
     return Coordinator(key=key, node_id=leader.id, host=endpoint.host, port=endpoint.port, error_message="")
 
 

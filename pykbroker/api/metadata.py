@@ -7,7 +7,7 @@ A topic that is to be created is unknown in the answer, as in Kafka, and the cli
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from typing import Final
 
 from pykbroker.metadata.encoded_topics import EncodedTopics
@@ -19,6 +19,7 @@ from pykbroker.protocol.encoded_structs import EncodedStructs
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages.metadata import (
     MetadataRequest,
+    MetadataRequestTopic,
     MetadataResponse,
     MetadataResponseBroker,
     MetadataResponseTopic,
@@ -39,9 +40,11 @@ from .authorization import (
     is_allowed,
     is_allowed_on_cluster,
 )
+from .broker_endpoint import broker_endpoint, note_question
 
 _EMPTY_IS_NONE_SINCE: Final = 1
 _TOPIC_IDS_SINCE: Final = 12
+_LOOKED_AT: Final = 10
 
 _STEPS_OF_CHECK: Final = 2
 _STEPS_OF_UNKNOWN: Final = 8
@@ -66,11 +69,13 @@ async def metadata(context: RequestContext[Broker], request: MetadataRequest) ->
     else:
         topics = await _named_or_created(context, request, description)
     image = broker.image
+    if request.topics and len(image.brokers) == 1:
+        _note_question(context, request.topics)
     return MetadataResponse(
         brokers=[
             MetadataResponseBroker(node_id=each.id, host=endpoint.host, port=endpoint.port, rack=each.rack)
             for each in image.live_brokers
-            if (endpoint := each.endpoint(context.listener_name)) is not None
+            if (endpoint := broker_endpoint(context, each)) is not None
         ],
         cluster_id=broker.cluster_id,
         controller_id=controller_id(broker),
@@ -79,6 +84,18 @@ async def metadata(context: RequestContext[Broker], request: MetadataRequest) ->
         if request.include_cluster_authorized_operations
         else NOT_ASKED,
     )
+
+
+def _note_question(context: RequestContext[Broker], topics: Sequence[MetadataRequestTopic]) -> None:
+    """A client that waits for a topic to be created has no place to go to. The first few that it names say enough."""
+    image = context.node.image
+    own = image.brokers.get(context.node.node_id)
+    endpoint = None if own is None else broker_endpoint(context, own)
+    for asked in topics[:_LOOKED_AT]:
+        topic = image.topic(asked.name) if asked.name is not None else image.topic_by_id(asked.topic_id)
+        if topic is not None and endpoint is not None:
+            note_question(context, context.node.node_id, endpoint)
+            return
 
 
 def controller_id(node: ClusterNode) -> int:

@@ -3,8 +3,9 @@
 The modules, in reading order:
 
 - `main`: the command with its sub-commands.
-- `start`, `loading_bar`: run one node.
-- `cluster`, `cluster_plan`, `cluster_processes`: run several nodes on this host.
+- `start`, `loading_bar`: run one node; `port_file`: says where it serves.
+- `stop_requests`, `parent_watch`: why a process stops, from its first moment on.
+- `cluster`, `cluster_setup`, `cluster_processes`: run several nodes on this host.
 - `format`: format log directories.
 - `interrupt`: work that Ctrl-C or a signal ends in good order.
 

@@ -2,12 +2,11 @@
 
 Standard output gets one line, when all nodes serve; standard error gets their logs, each line with its node's name.
 SIGTERM or Ctrl-C stops all of them, brokers before controllers; a second signal does not wait. A node that dies is one
-line, and the others go on.
+line, and the others go on. If this process is killed, its nodes end, too.
 """
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,11 +15,14 @@ import click
 import trio
 
 from pykbroker.config import ConfigurationError
+from pykbroker.config.cluster_plan import MOST_BROKERS, MOST_CONTROLLERS, listener_count, plan_cluster
+from pykbroker.server.runtime.ephemeral_directories import ephemeral_directory, sweep_in_background
 from pykbroker.storage.files.errors import StorageError
 
-from .cluster_plan import MOST_BROKERS, MOST_CONTROLLERS, plan_cluster, set_up_cluster
 from .cluster_processes import ClusterProcesses
+from .cluster_setup import ports_from, set_up_cluster
 from .command import ClientCommand, CommandFailed, key_values, one_line
+from .stop_requests import StopRequests
 
 DEFAULT_DATA_DIRECTORY = "pykbroker-cluster"
 
@@ -55,25 +57,29 @@ def command(
     configs: tuple[str, ...],
 ) -> None:
     """Start a cluster of several nodes on this host."""
+    stop = StopRequests()
+    stop.listen()
     if ephemeral and data_dir is not None:
         raise CommandFailed("--ephemeral and --data-dir exclude each other")
     with _directory(data_dir, ephemeral) as directory:
         try:
-            plan = plan_cluster(brokers, controllers, base_port)
+            ports = ports_from(base_port, listener_count(brokers, controllers))
+            plan = plan_cluster(brokers, controllers, ports)
             files = set_up_cluster(plan, directory, key_values(configs, "--config"))
         except (ConfigurationError, StorageError) as error:
             raise CommandFailed(one_line(error)) from None
         except OSError as error:
             raise CommandFailed(f"{error.filename}: {error.strerror}") from None
         processes = ClusterProcesses(plan, files)
-        trio.run(processes.run)
+        trio.run(processes.run, stop)
     raise SystemExit(processes.exit_code)
 
 
 @contextmanager
 def _directory(data_dir: Path | None, ephemeral: bool) -> Iterator[Path]:
     if ephemeral:
-        with tempfile.TemporaryDirectory(prefix="pykbroker-cluster-") as directory:
-            yield Path(directory)
+        with ephemeral_directory() as directory:
+            sweep_in_background()
+            yield directory
     else:
         yield data_dir or Path(DEFAULT_DATA_DIRECTORY)

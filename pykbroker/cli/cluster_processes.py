@@ -6,16 +6,20 @@ in good order.
 
 from __future__ import annotations
 
+import itertools
+import os
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import click
 import trio
 
-from .cluster_plan import ClusterPlan, PlannedNode
+from pykbroker.config.cluster_plan import ClusterPlan, PlannedNode
+
+from .stop_requests import StopRequests
 
 STOP_DEADLINE_S = 60.0
 LAST_LINES_DEADLINE_S = 1.0
@@ -33,7 +37,8 @@ class NodeProcess:
         """It serves, or it has ended."""
         self.ended = trio.Event()
         self.last_line = ""
-        self._command = [sys.executable, "-m", "pykbroker", "start", str(properties_file)]
+        self._command = [sys.executable, "-m", "pykbroker", "start", "--parent-pid", str(os.getpid())]
+        self._command.append(str(properties_file))
         self._say = say
         self._process: trio.Process | None = None
 
@@ -104,20 +109,20 @@ class ClusterProcesses:
         self._stop_asked = trio.Event()
         self.exit_code = 0
 
-    async def run(self) -> None:
-        with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
-            async with trio.open_nursery() as nursery:
-                for process in self._processes:
-                    nursery.start_soon(process.run)
-                    nursery.start_soon(self._watch, process)
-                nursery.start_soon(self._listen, signals)
-                nursery.start_soon(self._announce)
-                await self._stop_asked.wait()
-                await self._stop()
-                nursery.cancel_scope.cancel()
+    async def run(self, stop: StopRequests) -> None:
+        async with trio.open_nursery() as nursery:
+            for process in self._processes:
+                nursery.start_soon(process.run)
+                nursery.start_soon(self._watch, process)
+            nursery.start_soon(self._listen, stop)
+            nursery.start_soon(self._announce)
+            await self._stop_asked.wait()
+            await self._stop()
+            nursery.cancel_scope.cancel()
 
-    async def _listen(self, signals: AsyncIterator[int]) -> None:
-        async for _ in signals:
+    async def _listen(self, stop: StopRequests) -> None:
+        for times in itertools.count(1):
+            await stop.asked(times)
             if self._is_stopping:
                 _tell("the nodes are killed")
                 self._signal_all(signal.SIGKILL)

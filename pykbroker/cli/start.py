@@ -2,40 +2,37 @@
 
 Where the data goes: `--data-dir`, else `log.dirs` of the properties, else `pykbroker-data` in the current directory.
 Standard output gets one line, when the node serves; the log goes to standard error. What cannot be started is one line
-there and exit code 1.
+there and exit code 1. `docs/testing.md` tells programs that start a broker what they may rely on.
+
+What takes time to import is imported when signals are heard.
 """
 
 from __future__ import annotations
 
 import gc
 import logging
-import random
-import resource
-import signal
 import sys
-import tempfile
-from collections.abc import AsyncIterator, Iterator, Mapping
-from contextlib import contextmanager, suppress
-from dataclasses import replace
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
-import trio
 
-from pykbroker.config import BrokerConfig, ConfigurationError
-from pykbroker.config.listeners import uses_sasl
-from pykbroker.server.runtime.log_lines import write_log_to
-
-from .command import ClientCommand, CommandFailed, one_line
-from .loading_bar import loading_bar
+from .command import ClientCommand, CommandFailed, forget_stdout, one_line
+from .stop_requests import StopRequests
 
 if TYPE_CHECKING:
+    import trio
+
+    from pykbroker.config import BrokerConfig
     from pykbroker.security.sasl.process_options import ProcessOptions
     from pykbroker.server.logs.log_loading import OnLoading
     from pykbroker.server.network.offer import Offer
     from pykbroker.server.node.node import Node, NodeReady
 
+    from .port_file import PortFile
     from .secure.directory import SecureDirectory
     from .start_as import StartAs
 
@@ -58,6 +55,21 @@ _LOG_DIRECTORY_KEYS = ("log.dirs", "log.dir")
     help="With TLS, users and rights: certificates, passwords and clients' configurations are in DIR, made at first.",
 )
 @click.option("--as", "as_name", metavar="NAME|FILE", help="Offer what another Kafka offers: 2.8, or a file of probe.")
+@click.option("--dev", is_flag=True, help="Settings for a developer's machine, where the file gives no others.")
+@click.option("--port", type=click.IntRange(0, 65535), metavar="N", help="The port for clients; 0 is any free one.")
+@click.option(
+    "--port-file",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="A file that says where the node serves, from when it serves until it ends.",
+)
+@click.option("--die-with-parent", is_flag=True, help="End when the process that started this one is gone.")
+@click.option(
+    "--parent-pid",
+    type=click.IntRange(1),
+    metavar="PID",
+    help="The process with which this one ends, where it is not the parent but its parent, say.",
+)
 def command(
     properties: Path | None,
     overrides: tuple[str, ...],
@@ -65,46 +77,92 @@ def command(
     ephemeral: bool,
     secure_dir: Path | None,
     as_name: str | None,
+    dev: bool,
+    port: int | None,
+    port_file: Path | None,
+    die_with_parent: bool,
+    parent_pid: int | None,
 ) -> None:
     """Start a node: a broker and its controller, unless process.roles says otherwise."""
+    stop = StopRequests()
+    stop.listen()
+    if die_with_parent or parent_pid is not None:
+        from .parent_watch import ParentWatch
+
+        ParentWatch(parent_pid).start(stop.ask)
+    with stop.interrupting():
+        from pykbroker.config import ConfigurationError
+        from pykbroker.config.development import DEVELOPMENT
+        from pykbroker.server.runtime.log_lines import write_log_to
+
     if ephemeral and data_dir is not None:
         raise CommandFailed("--ephemeral and --data-dir exclude each other")
     if secure_dir is not None and properties is not None:
         raise CommandFailed("--secure has a server.properties of its own in its directory; give it alone")
     write_log_to(sys.stderr)
     _allow_all_descriptors()
-    with _directory_of_flags(data_dir, ephemeral) as directory:
+    with _port_file(port_file) as where, _directory_of_flags(data_dir, ephemeral) as directory:
         try:
             secure = None if secure_dir is None else _open_secure(secure_dir)
+            file = properties if secure is None else secure.properties
+            defaults = DEVELOPMENT if dev else {}
             start_as = None if as_name is None else _start_as(as_name)
-            config = load_config(
-                properties if secure is None else secure.properties,
-                key_values(overrides),
-                directory,
-                None if start_as is None else start_as.properties,
-            )
+            below = None if start_as is None else start_as.properties
+            config = load_config(file, key_values(overrides), directory, port=port, defaults=defaults, below=below)
             options = checked_sasl(config, asks=True)
             offer = None if start_as is None else start_as.offer(config)
         except ConfigurationError as error:
             raise CommandFailed(one_line(error)) from None
-        _serve(config, options, secure, offer)
+        try:
+            _serve(_Start(config, options, secure, where, ephemeral, offer), stop)
+        except SystemExit:
+            _log.info("the node stops before it starts%s", f": {stop.reason}" if stop.reason else "")
+
+
+@dataclass(frozen=True, slots=True)
+class _Start:
+    """One start: what is served, and what the flags want beside it."""
+
+    config: BrokerConfig
+    options: ProcessOptions
+    secure: SecureDirectory | None
+    port_file: PortFile | None
+    is_ephemeral: bool
+    offer: Offer | None
 
 
 def load_config(
     properties: Path | None,
     overrides: Mapping[str, str],
     directory: Path | None,
+    *,
+    port: int | None = None,
     defaults: Mapping[str, str] | None = None,
+    below: Mapping[str, str] | None = None,
 ) -> BrokerConfig:
-    """The configuration of a node. `directory` is what a flag asked for; it wins over the properties. defaults: what
-    holds where the properties and `overrides` say nothing.
+    """The configuration of a node.
+
+    directory, port: what flags asked for, which wins over the properties. defaults: those where they give none. below:
+    those of a personality, in the same place.
     """
+    from pykbroker.config import BrokerConfig
+    from pykbroker.config.client_port import at_client_port
+    from pykbroker.config.development import without_given
+
     values = dict(overrides)
     if directory is not None:
         values |= {"log.dirs": str(directory), "metadata.log.dir": str(directory)}
-    config = BrokerConfig.load(properties, values, defaults)
+    config = BrokerConfig.load(properties, values, below)
     if not any(key in config.originals for key in _LOG_DIRECTORY_KEYS):
-        config = BrokerConfig.load(properties, values | {"log.dirs": DEFAULT_DATA_DIRECTORY}, defaults)
+        values["log.dirs"] = DEFAULT_DATA_DIRECTORY
+    if port is not None:
+        values |= at_client_port(config, port)
+    if defaults:
+        chosen = without_given(defaults, config.originals)
+        _log.info("settings of --dev: %s", " ".join(f"{key}={value}" for key, value in chosen.items()))
+        values |= chosen
+    if values != overrides:
+        config = BrokerConfig.load(properties, values, below)
     if config.unknown_keys:
         _log.warning(
             "these settings are unknown, and ignored; check their spelling: %s", ", ".join(config.unknown_keys)
@@ -119,6 +177,9 @@ def checked_sasl(config: BrokerConfig, *, asks: bool) -> ProcessOptions:
 
     asks: the node will ask for keys and tokens, at addresses that must be allowed.
     """
+    from dataclasses import replace
+
+    from pykbroker.config.listeners import uses_sasl
     from pykbroker.security.sasl.process_options import NO_OPTIONS
 
     if not any(map(uses_sasl, config.listeners.security_protocols)):
@@ -133,6 +194,8 @@ def checked_sasl(config: BrokerConfig, *, asks: bool) -> ProcessOptions:
 
 def key_values(overrides: tuple[str, ...]) -> dict[str, str]:
     """`--override key=value …` as a mapping; of two for one key the last wins."""
+    from pykbroker.config import ConfigurationError
+
     values = {}
     for text in overrides:
         key, equals, value = text.partition("=")
@@ -147,18 +210,41 @@ def _allow_all_descriptors() -> None:
 
     Shells begin with 1,024, which segments and connections soon use up.
     """
+    import resource
+
     _, allowed = resource.getrlimit(resource.RLIMIT_NOFILE)
     with suppress(ValueError, OSError):  # where the system says "unlimited" and does not mean it, as macOS does
         resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, allowed))
 
 
 @contextmanager
+def _port_file(path: Path | None) -> Iterator[PortFile | None]:
+    if path is None:
+        yield None
+        return
+    from .port_file import PortFile
+
+    file = PortFile(path)
+    file.prepare()
+    try:
+        yield file
+    finally:
+        file.remove()
+
+
+@contextmanager
 def _directory_of_flags(data_dir: Path | None, ephemeral: bool) -> Iterator[Path | None]:
-    if ephemeral:
-        with tempfile.TemporaryDirectory(prefix="pykbroker-") as directory:
-            yield Path(directory)
-    else:
+    if not ephemeral:
         yield data_dir
+        return
+    from pykbroker.server.runtime.ephemeral_directories import ephemeral_directory
+
+    with ExitStack() as stack:
+        try:
+            path = stack.enter_context(ephemeral_directory())
+        except OSError as error:
+            raise CommandFailed(f"--ephemeral: no temporary directory can be made: {error.strerror or error}") from None
+        yield path
 
 
 def _open_secure(path: Path) -> SecureDirectory:
@@ -173,19 +259,24 @@ def _start_as(name: str) -> StartAs:
     return StartAs(name)
 
 
-def _serve(config: BrokerConfig, options: ProcessOptions, secure: SecureDirectory | None, offer: Offer | None) -> None:
+def _serve(start: _Start, stop: StopRequests) -> None:
     """Run the node to its end. Raises ClickException, which is one line and exit code 1."""
-    from pykbroker.client.errors import ClientError
-    from pykbroker.server.node.node import NeverServed
-    from pykbroker.server.runtime.startup_error import StartupError
-    from pykbroker.storage.files.errors import StorageError
+    with stop.interrupting():
+        import trio
+
+        import pykbroker.api  # noqa: F401 - of what `_node` imports, the most by far
+        from pykbroker.client.errors import ClientError
+        from pykbroker.config import ConfigurationError
+        from pykbroker.server.node.node import NeverServed
+        from pykbroker.server.runtime.startup_error import StartupError
+        from pykbroker.storage.files.errors import StorageError
 
     failure: BaseException | None = None
     try:
-        trio.run(_serve_until_signal, config, options, secure, offer)
+        trio.run(_serve_until_stopped, start, stop)
     except* NeverServed:
         pass
-    except* (StartupError, StorageError, ConfigurationError, ClientError) as group:
+    except* (StartupError, StorageError, ConfigurationError, ClientError, CommandFailed) as group:
         failure = _first_of(group)
     if failure is not None:
         raise CommandFailed(one_line(failure))
@@ -197,9 +288,9 @@ def _first_of(error: BaseException) -> BaseException:
     return error
 
 
-async def _serve_until_signal(
-    config: BrokerConfig, options: ProcessOptions, secure: SecureDirectory | None, offer: Offer | None
-) -> None:
+async def _serve_until_stopped(start: _Start, stop: StopRequests) -> None:
+    import trio
+
     from pykbroker.server.runtime.clock import SystemClock
     from pykbroker.server.runtime.free_memory import give_back_free_memory, map_large_blocks, trimming
     from pykbroker.server.runtime.garbage_collection import GarbageCollection, no_full_collections
@@ -207,19 +298,21 @@ async def _serve_until_signal(
     from pykbroker.server.runtime.thread_switches import quick_switches
     from pykbroker.server.runtime.threads import WorkerThreads
 
+    from .loading_bar import loading_bar
+
     map_large_blocks()
-    with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals, loading_bar(sys.stderr) as on_loading:
-        node = _node(config, options, on_loading, offer)
+    with loading_bar(sys.stderr) as on_loading:
+        node = _node(start, on_loading)
         gc.freeze()  # what is imported by now stays: the collector need not look at it again
         async with trio.open_nursery() as nursery:
             starting = trio.CancelScope()
-            nursery.start_soon(_stop_on_signal, signals, node, starting)
+            nursery.start_soon(_stop_when_asked, stop, node, starting)
             nursery.start_soon(GarbageCollection().run)
             with starting, no_full_collections():
                 ready = await nursery.start(node.run)
-                if secure is not None:
-                    await _prepare_clients(secure, ready)
-                click.echo(f"pykbroker ready: {ready}")
+                if start.secure is not None:
+                    await _prepare_clients(start.secure, ready)
+                _announce(start, ready)
                 gc.freeze()  # … nor at what was loaded: a pass over the state of 10,000 partitions would hold the loop
                 nursery.start_soon(give_back_free_memory, WorkerThreads(1), trimming())
                 with logging_holds(SystemClock()), quick_switches():
@@ -228,8 +321,24 @@ async def _serve_until_signal(
             nursery.cancel_scope.cancel()
 
 
+def _announce(start: _Start, ready: NodeReady) -> None:
+    """Say where the node serves. Whoever reads the line finds the port file."""
+    if start.port_file is not None:
+        start.port_file.write(ready.listeners)
+    try:
+        click.echo(f"pykbroker ready: {ready}")
+    except BrokenPipeError:
+        forget_stdout()
+    if start.is_ephemeral:
+        from pykbroker.server.runtime.ephemeral_directories import sweep_in_background
+
+        sweep_in_background()
+
+
 async def _prepare_clients(secure: SecureDirectory, ready: NodeReady) -> None:
     """Give users their rights, and write their clients' configurations. Raises ClientError, ConfigurationError."""
+    from pykbroker.config import ConfigurationError
+
     from .secure.rights import give_rights
 
     secured = [each for each in ready.listeners if each.security_protocol == "SASL_SSL"]
@@ -240,15 +349,19 @@ async def _prepare_clients(secure: SecureDirectory, ready: NodeReady) -> None:
     secure.write_client_files(bootstrap)
 
 
-async def _stop_on_signal(signals: AsyncIterator[int], node: Node, starting: trio.CancelScope) -> None:
-    """The first signal asks for a clean shutdown, the second one does not wait for it."""
-    await anext(signals)
+async def _stop_when_asked(stop: StopRequests, node: Node, starting: trio.CancelScope) -> None:
+    """The first request asks for a clean shutdown, the second one does not wait for it."""
+    await stop.asked(1)
+    if stop.reason:
+        _log.info("the node stops: %s", stop.reason)
     node.stop()
-    await anext(signals)
+    await stop.asked(2)
     starting.cancel()
 
 
-def _node(config: BrokerConfig, options: ProcessOptions, on_loading: OnLoading | None, offer: Offer | None) -> Node:
+def _node(start: _Start, on_loading: OnLoading | None) -> Node:
+    import random
+
     from pykbroker.api import HANDLERS
     from pykbroker.server.logs.cleaning_process import CleaningProcess
     from pykbroker.server.network.socket_transport import SocketNetwork
@@ -257,17 +370,18 @@ def _node(config: BrokerConfig, options: ProcessOptions, on_loading: OnLoading |
     from pykbroker.server.runtime.clock import SystemClock
     from pykbroker.server.runtime.threads import WorkerThreads
     from pykbroker.storage.files.disk import OsDisk
+    from pykbroker.storage.files.unsynced_disk import UnsyncedDisk
 
     threads = WorkerThreads()
     environment = Environment(
-        disk=OsDisk(),
-        network=SocketNetwork(socket_options(config), threads),
+        disk=UnsyncedDisk() if start.is_ephemeral else OsDisk(),
+        network=SocketNetwork(socket_options(start.config), threads),
         clock=SystemClock(),
         threads=threads,
         rng=random.Random(),  # noqa: S311 - nothing secret is drawn
         new_workplace=CleaningProcess,
         on_loading=on_loading,
-        process_options=options,
-        offer=offer,
+        process_options=start.options,
+        offer=start.offer,
     )
-    return Node(config, HANDLERS, environment)
+    return Node(start.config, HANDLERS, environment)

@@ -1,19 +1,23 @@
 """The addresses on which a node listens and those that it advertises: `listeners` and the keys around it.
 
-The rules are those of Kafka's `KafkaConfig`, with one addition: a controller listener that nobody named is on a free
-loopback port.
+The rules are those of Kafka's `KafkaConfig`, with two additions: a controller listener that nobody named is on a free
+loopback port, and `auto` in `advertised.listeners`, or `NAME://auto` for one listener, answers each client with the
+address that its connection has reached. Kafka refuses both forms: what Kafka takes has no other meaning here.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from .keys import InvalidValue
 
 _LISTENER = re.compile(r"([^:/]+)://(?:\[([0-9a-fA-F:.%]+)\]|([^:/\[\]]*)):(-?[0-9]+)", re.ASCII)
 _SECURITY_PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+AUTO = "auto"
+"""In `advertised.listeners`, for all listeners of clients; `NAME://auto` is for one of them."""
+_AUTO_LISTENER = re.compile(r"([^:/]+)://auto", re.ASCII | re.IGNORECASE)
 _WILDCARDS = ("0.0.0.0", "::", "0:0:0:0:0:0:0:0")  # noqa: S104 - a name for it
 
 
@@ -48,7 +52,8 @@ class Listeners:
 
     client: where the broker listens for clients and other brokers; empty on a pure controller.
     controller: where the controller listens; empty on a pure broker.
-    advertised: what Metadata answers, one per client listener; a port 0 stands for the one that was bound.
+    advertised: what Metadata answers, one per client listener; a port 0 stands for the one that was bound. Of a
+    listener in `auto` it is what other brokers are told.
     """
 
     client: tuple[ListenerConfig, ...]
@@ -65,6 +70,8 @@ class Listeners:
     """Where other nodes find this controller: the listeners of `controller`, or what is advertised in their place."""
     controller_security_protocol: str = "PLAINTEXT"
     """How controllers are spoken to, also by a broker without a controller."""
+    auto: frozenset[str] = frozenset()
+    """The names of the listeners whose clients are told the address of this node that they have reached."""
 
     @property
     def all(self) -> tuple[ListenerConfig, ...]:
@@ -124,6 +131,9 @@ def resolve(
             values.get("listeners"),
             f"a controller alone has no listener but those of controller.listener.names ({', '.join(names)})",
         )
+    auto = _auto_names(advertised or (), client)
+    if advertised is not None:
+        advertised = _without_auto(advertised, client, auto)
     everything = None if advertised is None else _endpoints("advertised.listeners", advertised, protocols)
     shown = _advertised(client, everything, names) if "broker" in roles else ()
     inter_broker = _inter_broker_name(values, shown) if "broker" in roles else ""
@@ -132,7 +142,36 @@ def resolve(
     with_tls = _with_tls([*bound, *controller], names[0], protocols)
     known = frozenset((*protocols, *names, *(each.name for each in bound)))
     of_controllers = protocols.get(names[0], "PLAINTEXT")
-    return Listeners(client, controller, shown, inter_broker, names, with_tls, known, told, of_controllers)
+    return Listeners(client, controller, shown, inter_broker, names, with_tls, known, told, of_controllers, auto)
+
+
+def _auto_names(advertised: Sequence[str], client: Sequence[ListenerConfig]) -> frozenset[str]:
+    """Return the names of the listeners that are advertised by `auto`."""
+    key, texts = "advertised.listeners", [text.strip() for text in advertised]
+    if any(text.lower() == AUTO for text in texts):
+        if len(texts) > 1:
+            raise InvalidValue(key, ",".join(texts), "`auto` stands alone, for all listeners; NAME://auto is for one")
+        return frozenset(each.name for each in client)
+    names = [match[1].upper() for text in texts if (match := _AUTO_LISTENER.fullmatch(text)) is not None]
+    for name in names:
+        if all(each.name != name for each in client):
+            raise InvalidValue(key, f"{name}://{AUTO}", "only listeners of clients can be advertised by auto")
+    return frozenset(names)
+
+
+def _without_auto(advertised: Sequence[str], client: Sequence[ListenerConfig], auto: Collection[str]) -> list[str]:
+    """Return what is told to other nodes: in the place of `auto` the listener's own address, or the machine's name."""
+    own = {each.name: str(replace(each, host="") if each.host in _WILDCARDS else each) for each in client}
+    texts: list[str] = []
+    for text in advertised:
+        match = _AUTO_LISTENER.fullmatch(text.strip())
+        if match is not None:
+            texts.append(own[match[1].upper()])
+        elif text.strip().lower() == AUTO:
+            texts += [own[name] for name in own if name in auto]
+        else:
+            texts.append(text)
+    return texts
 
 
 def _with_tls(bound: Sequence[ListenerConfig], controller_name: str, protocols: Mapping[str, str]) -> dict[str, str]:

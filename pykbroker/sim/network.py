@@ -32,10 +32,11 @@ OUTSIDE = ""
 
 
 class SimulatedTransport:
-    def __init__(self, incoming: Pipe, outgoing: Pipe, peer: Address) -> None:
+    def __init__(self, incoming: Pipe, outgoing: Pipe, peer: Address, local: Address) -> None:
         self._incoming = incoming
         self._outgoing = outgoing
         self.peer = peer
+        self.local = local
 
     @property
     def waits_for_peer(self) -> int:
@@ -290,8 +291,9 @@ class SimulatedNetwork:
         there, back = self._pipe(source, target), self._pipe(target, source)
         there.twin, back.twin = back, there
         self._next_port += 1
-        served = SimulatedTransport(there, back, Address(address.host, self._next_port))
-        opened = SimulatedTransport(back, there, address)
+        client = Address(address.host, self._next_port)
+        served = SimulatedTransport(there, back, client, address)
+        opened = SimulatedTransport(back, there, address, client)
         target.keep(served)
         source.keep(opened)
         acceptor.arrive(served)

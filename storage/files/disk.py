@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from threading import Lock
 from types import TracebackType
-from typing import NamedTuple, Protocol
+from typing import ClassVar, NamedTuple, Protocol
 
 from .errors import DirectoryLocked, DiskFailed, file_error
 from .gathered_writes import IOV_MAX, Buffer, write_all
@@ -355,10 +355,12 @@ class OsDiskLock:
 class OsDisk:
     """The file system of this machine."""
 
+    _file_type: ClassVar[type[OsDiskFile]] = OsDiskFile
+
     def open(self, path: str, *, create: bool = False) -> OsDiskFile:
         flags = os.O_RDWR | os.O_APPEND | os.O_CLOEXEC | (os.O_CREAT if create else 0)
         try:
-            return OsDiskFile(path, os.open(path, flags, 0o644))
+            return self._file_type(path, os.open(path, flags, 0o644))
         except OSError as error:
             raise file_error("open", path, error) from error
 

@@ -10,33 +10,35 @@ from pathlib import Path
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from pykbroker.cli.cluster_plan import FIRST_CONTROLLER_ID, plan_cluster
+from pykbroker.cli.cluster_setup import ports_from
 from pykbroker.config import ConfigurationError
+from pykbroker.config.cluster_plan import FIRST_CONTROLLER_ID, listener_count, plan_cluster
 
 from .cluster_command import TIMEOUT_S, ClusterCommand
 
 
 def test_the_first_brokers_are_controllers_where_there_are_no_others() -> None:
-    plan = plan_cluster(brokers=5, controllers=0, base_port=9092)
+    plan = plan_cluster(brokers=5, controllers=0, ports=range(9092, 9192))
     assert plan.bootstrap_servers == ",".join(f"127.0.0.1:{port}" for port in range(9092, 9097))
     assert plan.voters == {number: f"127.0.0.1:{9096 + number}" for number in (1, 2, 3)}
     assert [node.roles for node in plan.nodes] == ["broker,controller"] * 3 + ["broker"] * 2
 
 
 def test_two_brokers_have_one_controller_so_that_either_of_the_others_may_be_lost() -> None:
-    assert list(plan_cluster(brokers=2, controllers=0, base_port=9092).voters) == [1]
+    assert list(plan_cluster(brokers=2, controllers=0, ports=range(9092, 9192)).voters) == [1]
 
 
 def test_controllers_of_their_own_are_no_brokers() -> None:
-    plan = plan_cluster(brokers=1, controllers=3, base_port=9092)
+    plan = plan_cluster(brokers=1, controllers=3, ports=range(9092, 9192))
     assert [node.roles for node in plan.nodes] == ["broker", *["controller"] * 3]
     assert list(plan.voters) == [FIRST_CONTROLLER_ID + number for number in range(3)]
 
 
 def test_ports_end_at_the_last_one() -> None:
-    assert plan_cluster(brokers=3, controllers=0, base_port=65530).nodes[-1].controller_port == 65535
+    count = listener_count(brokers=3)
+    assert plan_cluster(brokers=3, controllers=0, ports=ports_from(65530, count)).nodes[-1].controller_port == 65535
     with pytest.raises(ConfigurationError, match="65536"):
-        plan_cluster(brokers=3, controllers=0, base_port=65531)
+        ports_from(65531, count)
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])

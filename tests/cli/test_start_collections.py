@@ -10,6 +10,7 @@ import pytest
 import trio
 
 from pykbroker.cli import start
+from pykbroker.cli.stop_requests import StopRequests
 from pykbroker.security.sasl.process_options import NO_OPTIONS
 
 
@@ -42,8 +43,9 @@ def test_no_full_collection_comes_while_a_node_starts(monkeypatch: pytest.Monkey
     """It takes a tenth of a second where there are 10,000 partitions, and peers wait for votes."""
     before = gc.get_threshold()
     node = ShortLivedNode()
-    monkeypatch.setattr(start, "_node", lambda config, options, on_loading: node)
+    monkeypatch.setattr(start, "_node", lambda start_, on_loading: node)
     config: Any = None
-    trio.run(start._serve_until_signal, config, NO_OPTIONS, None)
+    started = start._Start(config, NO_OPTIONS, secure=None, port_file=None, is_ephemeral=False)
+    trio.run(start._serve_until_stopped, started, StopRequests())
     assert min(node.thresholds) > 1_000_000
     assert gc.get_threshold() == before

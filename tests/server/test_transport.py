@@ -116,6 +116,17 @@ def test_bytes_arrive_in_order_in_both_directions(run: Callable[[Scenario], None
     run(scenario)
 
 
+def test_each_end_is_the_others_peer(run: Callable[[Scenario], None]) -> None:
+    async def scenario(network: Network) -> None:
+        client, server = await pair(network)
+        assert server.local == client.peer
+        assert client.local == server.peer
+        for each in (client, server):
+            each.close()
+
+    run(scenario)
+
+
 @pytest.mark.parametrize("real", [True, False])
 def test_regions_of_files_arrive_between_the_bytes_around_them(
     run: Callable[[Scenario], None], tmp_path: Path, real: bool

@@ -9,6 +9,7 @@ from pykbroker.sim.disk import SimulatedDisk
 from pykbroker.sim.faulty_disk import FaultyDisk
 from pykbroker.sim.process_disk import ProcessDisk
 from pykbroker.storage.files.disk import Disk, OsDisk
+from pykbroker.storage.files.unsynced_disk import UnsyncedDisk
 from tests.storage.recording_disk import RecordingDisk
 
 
@@ -20,11 +21,13 @@ def disk() -> SimulatedDisk:
     return disk
 
 
-@pytest.fixture(params=["os", "simulated", "faulty", "process", "recording"])
+@pytest.fixture(params=["os", "unsynced", "simulated", "faulty", "process", "recording"])
 def either_disk(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Disk, str]:
     """A disk and an empty directory on it."""
     if request.param == "os":
         return OsDisk(), str(tmp_path)
+    if request.param == "unsynced":
+        return UnsyncedDisk(), str(tmp_path)
     kind = RecordingDisk if request.param == "recording" else partial(SimulatedDisk, Random(1))
     in_memory: Disk = kind(now_ms=lambda: time.time_ns() // 1_000_000)
     in_memory.make_directory("/data")

@@ -4,6 +4,8 @@ nodes. The modules, in reading order:
 - `transport`: what is needed of the network, a seam.
 - `socket_transport`: TCP behind that seam, with `sendfile`.
 - `page_cache`: bytes that `sendfile` would have to wait for.
+- `reached_address`: where a client has reached this node.
+- `seeking_clients`: who asks where to go, and never comes.
 - `listener`: accepts connections and looks after them.
 - `connection_quotas`: how many connections there may be, and how fast they may come.
 - `host_addresses`: addresses of hosts that are named in such limits.

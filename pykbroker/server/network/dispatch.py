@@ -34,6 +34,7 @@ from .large_requests import (
 )
 from .offer import Offer
 from .request_meter import RequestMeter, Timed
+from .seeking_clients import QUESTIONS
 from .throttling import Throttling
 from .transport import Part
 
@@ -112,6 +113,8 @@ class Dispatcher(Generic[NodeT]):
         number = next(self._numbers)
         header, body = decode_request_header(frame)
         connection.request = header
+        if not connection.has_worked and header.api_key not in QUESTIONS:
+            connection.begin_work()
         handler = self._by_api_key.get(header.api_key)
         if handler is None:
             raise CloseConnection(f"API key {header.api_key} is not served on this listener")

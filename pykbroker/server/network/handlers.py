@@ -23,7 +23,8 @@ from .large_requests import FEW_ENTRIES, Admission
 from .needs import NOTHING, Needs
 from .offer import Offer
 from .request_meter import RequestMeter
-from .transport import Part
+from .seeking_clients import SeekingClients
+from .transport import Address, Part
 
 ListenerKind: TypeAlias = Literal["broker", "controller"]
 RequestT = TypeVar("RequestT", bound=Message)
@@ -63,6 +64,12 @@ class ConnectionState:
     listener_name: str
     client_address: str
     principal: str = ANONYMOUS
+    reached: Address | None = None
+    """The broker's own address that the client has reached, where its listener tells that to clients (`auto`)."""
+    seeking: SeekingClients | None = None
+    """Where it is noted who asks for the broker's address and who comes; None on controllers' listeners."""
+    has_worked: bool = False
+    """The client has sent something else than questions where the broker is."""
     by_token: bool = False
     """The client has authenticated by a delegation token (KIP-48)."""
     client_software_name: str = "unknown"
@@ -90,6 +97,12 @@ class ConnectionState:
     """Since any quota was set."""
     throttle_ms: int = 0
     """The time for which nothing of the client is served behind the answer."""
+
+    def begin_work(self) -> None:
+        """Note the connection's first request that is more than a question where the broker is."""
+        self.has_worked = True
+        if self.seeking is not None and self.request is not None:
+            self.seeking.has_come(self.client_address, self.request.client_id)
 
     def leave(self) -> None:
         self.has_left = True

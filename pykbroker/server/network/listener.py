@@ -16,8 +16,10 @@ from .connection import Connection, FrameDispatcher
 from .connection_quotas import ConnectionQuotas
 from .dispatch import Dispatcher
 from .handlers import ConnectionState
+from .reached_address import reached_address
 from .receive_buffer import BufferPool, ReceiveBuffer
 from .sasl_gate import AUTHENTICATION_S, ListenerSasl
+from .seeking_clients import SeekingClients
 from .tls_transport import HandshakeFailed, TlsTransport
 from .transport import Acceptor, Transport
 
@@ -57,7 +59,9 @@ class Listener:
     and for memory.
 
     tls: wraps each connection, and has the client's principal when hands are shaken; None without TLS. sasl: how
-    clients authenticate; None where the listener asks nobody who he is.
+    clients authenticate; None where the listener asks nobody who he is. tells_reached: its clients are told the address
+    of this node that they have reached, in the place of the one that is registered. seeking: notes who asks where to
+    go, and who comes; None for the listeners of controllers.
     """
 
     def __init__(
@@ -71,6 +75,9 @@ class Listener:
         quotas: ConnectionQuotas,
         tls: ListenerTls | None = None,
         sasl: ListenerSasl | None = None,
+        *,
+        tells_reached: bool = False,
+        seeking: SeekingClients | None = None,
     ) -> None:
         self.name = name
         self._tls = tls
@@ -82,6 +89,8 @@ class Listener:
         self._memory.on_excess.append(self._relieve_memory)
         self._refusals = refusals
         self._sasl = sasl
+        self._tells_reached = tells_reached
+        self._seeking = seeking
         self._quotas = quotas
         quotas.close_least_used[name] = self._close_least_used
         self._held = 0
@@ -161,7 +170,9 @@ class Listener:
     def _register(self, transport: Transport) -> Connection:
         host = transport.peer.host
         buffer = ReceiveBuffer(self._pool, self._limits.max_request_bytes)
-        state = ConnectionState(listener_name=self.name, client_address=host)
+        state = ConnectionState(listener_name=self.name, client_address=host, seeking=self._seeking)
+        if self._tells_reached:
+            state.reached = reached_address(transport.local)
         dispatcher: FrameDispatcher = self._dispatcher
         if self._sasl is not None:
             state.authentication = trio.CancelScope()

@@ -69,6 +69,17 @@ class SocketTransport:
         self.peer = peer
         self.waits_for_peer = 0
 
+    @property
+    def is_closed(self) -> bool:
+        return self._socket.fileno() < 0
+
+    @property
+    def local(self) -> Address | None:
+        try:
+            return _address(self._socket.getsockname())
+        except OSError:  # closed, or some systems' answer once the peer has gone
+            return None
+
     def receive_now(self, view: memoryview) -> int | None:
         try:
             return self._socket.recv_into(view)
@@ -287,6 +298,10 @@ class SocketAcceptor:
         if self._socket.fileno() >= 0:
             trio.lowlevel.notify_closing(self._socket)
             self._socket.close()
+
+    def close_of_child(self) -> None:
+        """Close what a forked child has inherited, outside of any loop. The parent goes on to listen."""
+        self._socket.close()
 
 
 class SocketNetwork:

@@ -125,6 +125,10 @@ class TlsTransport:
         return self._inner.peer
 
     @property
+    def local(self) -> Address | None:
+        return self._inner.local
+
+    @property
     def waits_for_peer(self) -> int:
         return self._inner.waits_for_peer
 

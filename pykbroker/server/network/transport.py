@@ -59,6 +59,11 @@ class Transport(Protocol):
     def peer(self) -> Address: ...
 
     @property
+    def local(self) -> Address | None:
+        """Return this end of the connection, as the peer has reached it; None where it cannot be told any more."""
+        ...
+
+    @property
     def waits_for_peer(self) -> int:
         """Return how often `send` had to wait until the peer took bytes; it tells a slow peer from a stuck one."""
         ...

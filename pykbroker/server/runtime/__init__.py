@@ -15,5 +15,6 @@ watch over the loop. The modules, in reading order:
 - `free_memory`: free memory goes back to the system.
 - `thread_switches`: a thread gives the interpreter to the loop soon.
 - `log_lines`: the log's set-up, its escaping and its bounds.
+- `ephemeral_directories`: directories that go with their process, and the sweep of those whose process was killed.
 - `startup_error`: why a node cannot start.
 """

@@ -23,6 +23,7 @@ from ...network.host_addresses import HostAddresses
 from ...network.listener import ConnectionLimits, Listener
 from ...network.offer import Offer
 from ...network.receive_buffer import BufferPool
+from ...network.seeking_clients import SeekingClients
 from ...network.throttling import Throttling
 from ...quorum.snapshot_generator import SnapshotGenerator
 from ...runtime.log_lines import RateLimitedLog
@@ -106,6 +107,7 @@ def compose(
             of_clients,
             Throttling(node.client_quotas, environment.clock),
             environment.offer,
+            SeekingClients(environment.clock),
         )
     return NodeParts(
         node,
@@ -175,6 +177,7 @@ class _Listening:
         quotas: ConnectionQuotas,
         throttling: Throttling | None = None,
         offer: Offer | None = None,
+        seeking: SeekingClients | None = None,
     ) -> list[Listener]:
         """The listeners of one kind share the memory for requests and the limits of connections.
 
@@ -197,6 +200,8 @@ class _Listening:
                 quotas,
                 tls=None if self.tls is None else self.tls.of_listener(each.name),
                 sasl=None if self.sasl is None else self.sasl.of_listener(each.name),
+                tells_reached=each.name in self.config.listeners.auto,
+                seeking=seeking,
             )
             for each in configured
         ]

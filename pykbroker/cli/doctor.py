@@ -1,0 +1,73 @@
+"""`pykbroker doctor`: what is wrong with a cluster, as a client sees it, and what would work.
+
+It ends with 0 where nothing is wrong, with 2 where there are warnings alone, and with 1 where there is an error, or
+where it cannot work at all. It looks, and changes nothing.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from .command import DEFAULT_BOOTSTRAP_SERVER, ClientCommand, CommandFailed, run
+from .connect import read_client_properties
+
+
+@click.command("doctor", cls=ClientCommand)
+@click.argument("address", default=DEFAULT_BOOTSTRAP_SERVER, metavar="[HOST:PORT[,…]]")
+@click.option(
+    "--command-config",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Properties file with client settings (security.protocol, ssl.…, sasl.…).",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@click.option(
+    "--watch",
+    type=click.FloatRange(0, 3600),
+    default=6.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="The time between the two looks at groups; with 0 groups are not looked at.",
+)
+@click.option(
+    "--timeout",
+    type=click.FloatRange(1, 7200),
+    default=60.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="The time for all.",
+)
+@click.option("--max-topics", type=click.IntRange(0), default=1000, show_default=True, help="Topics to look at.")
+@click.option("--max-groups", type=click.IntRange(0), default=200, show_default=True, help="Groups to look at.")
+def command(
+    address: str,
+    command_config: Path | None,
+    as_json: bool,
+    watch: float,
+    timeout: float,
+    max_topics: int,
+    max_groups: int,
+) -> None:
+    """Say what is wrong with a cluster, and what would work."""
+    from pykbroker.client.cluster import parse_bootstrap_servers
+    from pykbroker.client.errors import BadInput
+    from pykbroker.config.keys import ConfigurationError
+    from pykbroker.doctor.access import Access
+    from pykbroker.doctor.diagnosis import Bounds, diagnose
+    from pykbroker.doctor.findings import exit_code
+    from pykbroker.doctor.report import document_of, lines_of
+
+    try:
+        servers = parse_bootstrap_servers(address)
+        access = Access.of(read_client_properties(command_config))
+    except (BadInput, ConfigurationError) as error:
+        raise CommandFailed(str(error)) from None
+    diagnosis = run(diagnose, servers, access, Bounds(timeout, watch, max_topics, max_groups))
+    if as_json:
+        click.echo(document_of(diagnosis, address))
+    else:
+        for line in lines_of(diagnosis, address):
+            click.echo(line)
+    raise SystemExit(exit_code(diagnosis.findings))

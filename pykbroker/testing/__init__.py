@@ -1,0 +1,75 @@
+"""Brokers for tests: in this process, on a free port, ready within a blink, with nothing left behind.
+
+    from pykbroker.testing import Broker
+
+    with Broker() as broker:
+        producer = KafkaProducer(bootstrap_servers=broker.bootstrap_servers)
+
+The names below are imported when they are used. The modules, in reading order:
+
+- `broker`, `cluster`: `Broker` and `Cluster`.
+- `kafka`: what a test may ask of any cluster; `operations` are its coroutines, `pykbroker.client` the client below.
+- `profile`: settings of brokers in tests.
+- `hosted_kafka`, `hosted_node`, `loop_thread`: nodes in a thread of this process.
+- `broker_log`: their last log lines.
+- `lazy_module`: what keeps the import quick.
+- `errors`: what goes wrong.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pykbroker.client.conditions import ConditionNotMet
+    from pykbroker.client.errors import BadInput, ClientError, KafkaError, UnknownTopic
+    from pykbroker.config.keys import ConfigurationError
+
+    from .broker import AsyncBroker, Broker
+    from .cluster import AsyncCluster, Cluster
+    from .errors import BrokerFailed, BrokerNotRunning, NotOffered, TestingError
+    from .kafka import AsyncGroup, AsyncKafkaUnderTest, AsyncTopic, Group, KafkaUnderTest, Topic
+
+__all__ = [
+    "AsyncBroker",
+    "AsyncCluster",
+    "AsyncGroup",
+    "AsyncKafkaUnderTest",
+    "AsyncTopic",
+    "BadInput",
+    "Broker",
+    "BrokerFailed",
+    "BrokerNotRunning",
+    "ClientError",
+    "Cluster",
+    "ConditionNotMet",
+    "ConfigurationError",
+    "Group",
+    "KafkaError",
+    "KafkaUnderTest",
+    "NotOffered",
+    "TestingError",
+    "Topic",
+    "UnknownTopic",
+]
+
+_MODULES = {
+    "broker": ("AsyncBroker", "Broker"),
+    "cluster": ("AsyncCluster", "Cluster"),
+    "errors": ("BrokerFailed", "BrokerNotRunning", "NotOffered", "TestingError"),
+    "kafka": ("AsyncGroup", "AsyncKafkaUnderTest", "AsyncTopic", "Group", "KafkaUnderTest", "Topic"),
+    "pykbroker.client.conditions": ("ConditionNotMet",),
+    "pykbroker.client.errors": ("BadInput", "ClientError", "KafkaError", "UnknownTopic"),
+    "pykbroker.config.keys": ("ConfigurationError",),
+}
+_MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
+
+
+def __getattr__(name: str) -> Any:
+    module = _MODULE_OF.get(name)
+    if module is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(module if "." in module else f"{__name__}.{module}"), name)
+    globals()[name] = value
+    return value

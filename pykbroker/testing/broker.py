@@ -1,0 +1,106 @@
+"""A broker inside this process: in a thread of its own, on a free port, in a directory that goes with it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from difflib import get_close_matches
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Final
+
+from .hosted_kafka import HOST, AsyncNodeControl, HostedKafka, NodeControl
+from .kafka import AsyncKafkaUnderTest
+from .lazy_module import LazyModule
+
+if TYPE_CHECKING:
+    from pykbroker import config as kafka_config
+    from pykbroker.storage.files import disk, unsynced_disk
+
+    from . import hosted_node, operations, profile
+    from .hosted_node import HostedNode, ReservedPort
+else:
+    kafka_config = LazyModule("pykbroker.config")
+    disk = LazyModule("pykbroker.storage.files.disk")
+    hosted_node = LazyModule("pykbroker.testing.hosted_node")
+    profile = LazyModule("pykbroker.testing.profile")
+    operations = LazyModule("pykbroker.testing.operations")
+    unsynced_disk = LazyModule("pykbroker.storage.files.unsynced_disk")
+
+Config = Mapping[str, object]
+"""Kafka's keys; True is `true`, a list is `a,b`."""
+
+
+class Broker(HostedKafka, NodeControl):
+    """A broker and its controller.
+
+    config: Kafka's keys, which win over the settings for tests (`config.development.TEST`). port: 0 for a free one; the
+    broker keeps it until it is closed, also while it is stopped. data_dir: where its data stays; without it the data
+    goes with the broker. client_properties: with listeners of one's own that take TLS or SASL, how to log in there.
+    """
+
+    def __init__(
+        self,
+        config: Config | None = None,
+        *,
+        port: int = 0,
+        data_dir: str | Path | None = None,
+        client_properties: Mapping[str, str] | None = None,
+    ) -> None:
+        super().__init__("pykbroker", None if data_dir is None else Path(data_dir), client_properties)
+        NodeControl.__init__(self, self, 0)
+        self._config: Final = dict(config or {})
+        self._port = port
+
+    @property
+    def aio(self) -> AsyncBroker:
+        """The same broker for coroutines."""
+        return AsyncBroker(self)
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """`HOST:PORT`, which stays the same while the broker is open. Raises BrokerNotRunning before."""
+        self.running_loop()
+        return self.nodes[0].address
+
+    def _make_nodes(self, directory: Path, reserve: Callable[[int], ReservedPort]) -> Sequence[HostedNode]:
+        properties = profile.with_defaults({"log.dirs": str(directory / "data"), **texts(self._config)}, profile.TEST)
+        ports = []
+        if "listeners" not in properties:
+            ports.append(reserve(self._port))
+            properties["listeners"] = f"PLAINTEXT://{HOST}:{ports[0].port}"
+        elif self._port:
+            raise ValueError("`port` goes with the broker's own listener, and `listeners` is given")
+        return [hosted_node.HostedNode(properties, disk_of(self._data_dir), ports)]
+
+    async def __aenter__(self) -> AsyncBroker:
+        await self.open_async()
+        return self.aio
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close_async()
+
+
+class AsyncBroker(AsyncKafkaUnderTest, AsyncNodeControl):
+    """`Broker` for coroutines."""
+
+    def __init__(self, broker: Broker) -> None:
+        super().__init__(broker)
+        AsyncNodeControl.__init__(self, broker)
+
+
+def texts(config: Config) -> dict[str, str]:
+    """Return the configuration as a properties file has it. Raises ConfigurationError for a key that nobody knows."""
+    known = kafka_config.broker_keys()
+    for key in config:
+        if key not in known and not kafka_config.is_of_a_listener(key):
+            close = get_close_matches(key, known, n=1)
+            hint = f"did you mean {close[0]}?" if close else "it is none of a broker's"
+            raise kafka_config.ConfigurationError(f"there is no configuration {key}; {hint}")
+    return {key: operations.config_text(value) for key, value in config.items()}
+
+
+def disk_of(data_dir: Path | None) -> disk.Disk:
+    """Return the disk of data that stays, or of data that goes with its broker."""
+    return unsynced_disk.UnsyncedDisk() if data_dir is None else disk.OsDisk()

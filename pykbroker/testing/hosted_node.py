@@ -1,0 +1,193 @@
+"""One node in a loop of this process: it starts, stops, is killed, and starts again on the same port and data."""
+
+from __future__ import annotations
+
+import random
+import socket
+import sys
+from collections.abc import Mapping, Sequence
+
+import trio
+
+from pykbroker.api import HANDLERS
+from pykbroker.config import BrokerConfig
+from pykbroker.protocol.uuids import random_uuid, uuid_to_text
+from pykbroker.server.logs.cleaning_process import ThisThread
+from pykbroker.server.network.socket_transport import SocketAcceptor, SocketNetwork, SocketOptions, SocketTransport
+from pykbroker.server.node.environment import Environment
+from pykbroker.server.node.node import NeverServed, Node, NodeReady, socket_options
+from pykbroker.server.quorum.formatting import directory_paths, format_unformatted, formatted_cluster_id
+from pykbroker.server.runtime.clock import SystemClock
+from pykbroker.server.runtime.threads import WorkerThreads
+from pykbroker.storage.files.disk import Disk
+
+from .errors import BrokerFailed, BrokerNotRunning, first_of
+
+STOP_DEADLINE_S = 10.0
+
+
+class ReservedPort:
+    """A port that nobody else is given for as long as it is reserved, whether or not a node listens on it.
+
+    The socket is bound and does not listen, so that a client is refused while the node is down.
+    """
+
+    def __init__(self, host: str, port: int = 0) -> None:
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        self._socket = socket.socket(family, socket.SOCK_STREAM)
+        try:
+            self._socket.bind((host, port))
+            # Behind `bind`, which would otherwise share the port with another one that is reserved.
+            self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            self.port: int = self._socket.getsockname()[1]
+        except OSError as error:
+            self._socket.close()
+            raise BrokerFailed(f"cannot listen on {host}:{port}: {error.strerror or error}") from None
+
+    def lend(self) -> None:
+        """Make way for the node that is about to listen. Linux lets it bind beside; others do not."""
+        if sys.platform != "linux":
+            self._socket.close()
+
+    def close(self) -> None:
+        self._socket.close()
+
+
+class _HostedNetwork(SocketNetwork):
+    """The sockets of one node, which a killed process would not keep: its own end closes them."""
+
+    def __init__(self, options: SocketOptions, threads: WorkerThreads) -> None:
+        super().__init__(options, threads)
+        self._acceptors: list[SocketAcceptor] = []
+        self._connected: list[SocketTransport] = []
+
+    async def listen(self, host: str, port: int) -> SocketAcceptor:
+        acceptor = await super().listen(host, port)
+        self._acceptors.append(acceptor)
+        return acceptor
+
+    async def connect(self, host: str, port: int) -> SocketTransport:
+        transport = await super().connect(host, port)
+        self._connected = [each for each in self._connected if not each.is_closed]
+        self._connected.append(transport)
+        return transport
+
+    def close_connected(self) -> None:
+        for transport in self._connected:
+            transport.close()
+
+    def close_of_child(self) -> None:
+        for acceptor in self._acceptors:
+            acceptor.close_of_child()
+
+
+class HostedNode:
+    """A node with its configuration. Its methods run in the loop that it lives in.
+
+    properties: all of them, with the ports that are reserved.
+    """
+
+    def __init__(self, properties: Mapping[str, str], disk: Disk, ports: Sequence[ReservedPort]) -> None:
+        self.config = BrokerConfig(dict(properties))
+        self.disk = disk
+        self.ports = ports
+        self._node: Node | None = None
+        self._sockets: _HostedNetwork | None = None
+        self._scope = trio.CancelScope()
+        self._ended = trio.Event()
+        self.ready: NodeReady | None = None
+        self._address: str | None = None
+        self.failure: BaseException | None = None
+        """What the node ended with by itself, behind its start."""
+
+    @property
+    def address(self) -> str:
+        """`HOST:PORT` of the first listener for clients."""
+        if self._address is None:
+            raise BrokerNotRunning("the broker has not been started")
+        return self._address
+
+    @property
+    def is_running(self) -> bool:
+        return self.ready is not None
+
+    async def start(self, nursery: trio.Nursery) -> NodeReady:
+        """Start the node, and return when it serves. Raises BrokerFailed."""
+        if self.ready is not None:
+            return self.ready
+        for port in self.ports:
+            port.lend()
+        threads = WorkerThreads()
+        environment = Environment(
+            disk=self.disk,
+            network=self._network(threads),
+            clock=SystemClock(),
+            threads=threads,
+            rng=random.Random(),  # noqa: S311 - nothing secret is drawn
+            new_workplace=ThisThread,
+        )
+        self._node = Node(self.config, HANDLERS, environment)
+        self._scope, self._ended, self.failure = trio.CancelScope(), trio.Event(), None
+        ready: NodeReady | None = await nursery.start(self._run, self._node)
+        if ready is None:
+            raise BrokerFailed(_one_line(self.failure)) from self.failure
+        self._address = ready.listeners[0].address
+        return ready
+
+    def _network(self, threads: WorkerThreads) -> SocketNetwork:
+        self._sockets = _HostedNetwork(socket_options(self.config), threads)
+        return self._sockets
+
+    def close_listeners_of_child(self) -> None:
+        """Close the listening sockets of this process, a child that was forked; the parent's stay as they are."""
+        if self._sockets is not None:
+            self._sockets.close_of_child()
+
+    async def stop(self) -> None:
+        """Shut down cleanly; after ten seconds as a crash would. Nothing happens where the node does not run."""
+        if self._node is None:
+            return
+        self._node.stop()
+        with trio.move_on_after(STOP_DEADLINE_S):
+            await self._ended.wait()
+        await self.kill()
+
+    async def kill(self) -> None:
+        """End as a process does that is killed: nobody is told, no checkpoint is written, the next start recovers."""
+        if self._node is None:
+            return
+        self._scope.cancel()
+        with trio.CancelScope(shield=True):
+            await self._ended.wait()
+
+    async def _run(self, node: Node, *, task_status: trio.TaskStatus[NodeReady | None]) -> None:
+        """Run the node to its end; what it fails with is kept, and does not end the loop."""
+        try:
+            with self._scope:
+                async with trio.open_nursery() as nursery:
+                    self.ready = await nursery.start(node.run)
+                    task_status.started(self.ready)
+        except* NeverServed:
+            pass
+        except* Exception as group:
+            self.failure = first_of(group)
+        finally:
+            served, self.ready, self._node = self.ready is not None, None, None
+            if self._sockets is not None:
+                self._sockets.close_connected()
+            self._ended.set()
+            if not served:
+                task_status.started(None)
+
+
+def format_together(nodes: Sequence[HostedNode]) -> None:
+    """Format the directories of one cluster's nodes, those that are new, with one id. Raises StorageError."""
+    rng = random.SystemRandom()
+    known = [formatted_cluster_id(node.disk, directory_paths(node.config)) for node in nodes]
+    cluster_id = next(filter(None, known), None) or uuid_to_text(random_uuid(rng))
+    for node in nodes:
+        format_unformatted(node.disk, node.config, cluster_id, rng=rng, now_ms=SystemClock().now_ms())
+
+
+def _one_line(error: BaseException | None) -> str:
+    return "the broker was stopped while it started" if error is None else " ".join(str(error).split())

@@ -1,0 +1,200 @@
+"""A plugin of pytest, there wherever pykbroker is installed: brokers and topics as fixtures.
+
+`kafka_broker` is one broker for the session, or for each worker of pytest-xdist; `kafka_topic` a fresh topic for each
+test; `kafka_cluster` a cluster of its own for a test that stops nodes; `kafka_admin` an admin client of the libraries
+that users have. `--kafka-home` and `--kafka-bootstrap-servers` put another broker in the place of pykbroker's.
+
+Nothing is imported before a test asks for a fixture: this module is loaded in every run of pytest.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Generator, Iterator, Sequence
+from importlib.machinery import ModuleSpec, PathFinder
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, Final
+
+import pytest
+
+if TYPE_CHECKING:
+    from .cluster import Cluster
+    from .kafka import KafkaUnderTest, Topic
+
+_LINES_SHOWN: Final = 60
+_LONGEST_NAME: Final = 120
+_marks: Final = pytest.StashKey[dict[int, int]]()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("pykbroker", "brokers for tests (pykbroker)")
+    group.addoption(
+        "--kafka-bootstrap-servers",
+        metavar="HOST:PORT",
+        help="Use this running cluster in the place of pykbroker's broker.",
+    )
+    group.addoption(
+        "--kafka-home", metavar="DIR", help="Start Apache Kafka from this distribution in the place of pykbroker."
+    )
+    parser.addini("kafka_broker_config", "Lines of KEY=VALUE for the broker of kafka_broker.", type="linelist")
+
+
+class _PlainImports:
+    """Imports this package as any other program does.
+
+    pytest rewrites the assertions of every module in a plugin's distribution, which takes seconds for a broker, in each
+    run where Python writes no bytecode. This finder comes before pytest's own.
+    """
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        return PathFinder.find_spec(name, path, target) if name.startswith("pykbroker.") else None
+
+
+_plain_imports: Final = _PlainImports()
+
+
+def pytest_unconfigure() -> None:
+    if _plain_imports in sys.meta_path:
+        sys.meta_path.remove(_plain_imports)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    sys.meta_path.insert(0, _plain_imports)
+    config.addinivalue_line(
+        "markers",
+        "kafka_topic(partitions=1, replication_factor=-1, configs={}): how the topic of kafka_topic is created",
+    )
+    config.addinivalue_line("markers", "kafka_cluster(brokers=3, config={}): what the cluster of kafka_cluster is like")
+
+
+@pytest.fixture(scope="session")
+def kafka_broker_config(pytestconfig: pytest.Config) -> dict[str, object]:
+    """Configurations of the broker, from the ini file; override this fixture for others."""
+    config: dict[str, object] = {}
+    for line in pytestconfig.getini("kafka_broker_config"):
+        key, equals, value = line.partition("=")
+        if not equals or not key.strip():
+            raise pytest.UsageError(f"kafka_broker_config expects lines of KEY=VALUE, not '{line}'")
+        config[key.strip()] = value.strip()
+    return config
+
+
+@pytest.fixture(scope="session")
+def kafka_broker(pytestconfig: pytest.Config, kafka_broker_config: dict[str, object]) -> Iterator[KafkaUnderTest]:
+    """A broker for the session: pykbroker in this process, or what the command line has put in its place."""
+    bootstrap, home = pytestconfig.getoption("kafka_bootstrap_servers"), pytestconfig.getoption("kafka_home")
+    if bootstrap and home:
+        raise pytest.UsageError("--kafka-bootstrap-servers and --kafka-home exclude each other")
+    if bootstrap:
+        from .external_kafka import ExternalKafka
+
+        with ExternalKafka(bootstrap) as external:
+            yield external
+    elif home:
+        from .apache_kafka import ApacheKafka
+
+        with ApacheKafka(home, kafka_broker_config) as apache:
+            yield apache
+    else:
+        from .broker import Broker
+
+        with Broker(kafka_broker_config) as broker:
+            yield broker
+
+
+@pytest.fixture
+def kafka_topic(request: pytest.FixtureRequest, kafka_broker: KafkaUnderTest) -> Iterator[Topic]:
+    """A new topic, named after the test, which is deleted behind it. It is a `str`, its name."""
+    marker = request.node.get_closest_marker("kafka_topic")
+    topic = kafka_broker.create_topic(_topic_name(request.node.name), **_options(marker))
+    yield topic
+    _delete(topic)
+
+
+@pytest.fixture
+def kafka_cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
+    """A cluster for this test alone, whose nodes it may stop, kill and start."""
+    if request.config.getoption("kafka_bootstrap_servers") or request.config.getoption("kafka_home"):
+        pytest.skip("kafka_cluster runs nodes of pykbroker alone")
+    from .cluster import Cluster
+
+    with Cluster(**_options(request.node.get_closest_marker("kafka_cluster"))) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def kafka_admin(kafka_broker: KafkaUnderTest) -> Iterator[Any]:
+    """An admin client of confluent-kafka, or of kafka-python where the other one is not installed."""
+    try:
+        from confluent_kafka.admin import AdminClient
+
+        yield AdminClient({"bootstrap.servers": kafka_broker.bootstrap_servers})
+        return
+    except ImportError:
+        pass
+    try:
+        from kafka import KafkaAdminClient
+    except ImportError:
+        pytest.fail(
+            "the fixture kafka_admin needs confluent-kafka or kafka-python: pip install 'pykbroker[kafka-admin]'",
+            pytrace=False,
+        )
+    client = KafkaAdminClient(bootstrap_servers=kafka_broker.bootstrap_servers)
+    yield client
+    client.close()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    item.stash[_marks] = {id(log): log.count for log in _logs()}
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Show the last lines that brokers have logged since the test began, where it fails."""
+    report = yield
+    if report.failed:
+        marks = item.stash.get(_marks, {})
+        for log in _logs():
+            lines = log.lines(marks.get(id(log), 0))[-_LINES_SHOWN:]
+            if lines:
+                report.sections.append((f"log of {log.name}", "\n".join(lines)))
+    return report
+
+
+def _logs() -> list[Any]:
+    """Return the logs of brokers; where nobody has used any, nothing is imported."""
+    module = sys.modules.get(f"{__package__}.threaded_kafka")
+    return [] if module is None else module.recent_logs()
+
+
+def _topic_name(test: str) -> str:
+    """Return a name that no other test or worker has: Kafka's characters, and none that Kafka takes for each other."""
+    readable = re.sub("[^a-zA-Z0-9]+", "-", test).strip("-")[:_LONGEST_NAME]
+    return f"{readable}-{os.urandom(4).hex()}"
+
+
+def _options(marker: pytest.Mark | None) -> dict[str, Any]:
+    if marker is None:
+        return {}
+    if marker.args:
+        raise pytest.UsageError(f"the marker {marker.name} takes named options alone, such as {marker.name}(…=…)")
+    return dict(marker.kwargs)
+
+
+def _delete(topic: Topic) -> None:
+    """Delete the topic unless the test has done so, or has stopped the broker."""
+    from pykbroker.client.errors import ClientError
+
+    from .errors import BrokerNotRunning
+
+    try:
+        topic.delete()
+    except (ClientError, BrokerNotRunning):
+        pass

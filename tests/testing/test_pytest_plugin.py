@@ -1,0 +1,235 @@
+"""The plugin as a user's test suite has it: pytest in a process of its own, on files in a directory of its own."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+
+from pykbroker.testing import Broker
+
+RunPytest = Callable[..., subprocess.CompletedProcess[str]]
+
+SERVICE = """
+    from confluent_kafka import Consumer, Producer
+
+    def send(bootstrap, topic, value):
+        producer = Producer({"bootstrap.servers": bootstrap})
+        producer.produce(topic, value)
+        assert producer.flush(30) == 0
+
+    def receive(bootstrap, topic, group):
+        consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": group, "auto.offset.reset": "earliest"})
+        consumer.subscribe([topic])
+        value = consumer.poll(30).value()
+        consumer.commit(asynchronous=False)
+        consumer.close()
+        return value
+"""
+
+
+@pytest.fixture
+def run_pytest(tmp_path: Path) -> RunPytest:
+    """`run_pytest(test_text, *arguments)` runs one file; further files come as `files={name: text}`."""
+
+    def run(text: str, *arguments: str, files: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+        for name, content in {"pytest.ini": "[pytest]\n", **(files or {}), "test_it.py": text}.items():
+            (tmp_path / name).write_text(dedent(content))
+        environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+        environment["PYTHONPATH"] = f"{tmp_path}{os.pathsep}{Path(__file__).parents[2]}"
+        command = [
+            sys.executable,
+            "-m",
+            "pytest",
+            "-p",
+            "no:cacheprovider",
+            "-ra",
+            *plugin_unless_installed(),
+            *arguments,
+        ]
+        return subprocess.run(
+            command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300, check=False
+        )
+
+    return run
+
+
+def plugin_unless_installed() -> list[str]:
+    from importlib.metadata import entry_points
+
+    installed = any(point.value == "pykbroker.testing.pytest_plugin" for point in entry_points(group="pytest11"))
+    return [] if installed else ["-p", "pykbroker.testing.pytest_plugin"]
+
+
+def outcomes(done: subprocess.CompletedProcess[str]) -> dict[str, int]:
+    counts = re.findall(r"(\d+) (passed|failed|errors?|skipped)", done.stdout.splitlines()[-1])
+    return {name.rstrip("s") if name.startswith("error") else name: int(number) for number, name in counts}
+
+
+def test_a_service_is_tested_on_a_broker_and_a_fresh_topic(run_pytest: RunPytest) -> None:
+    done = run_pytest(
+        """
+        import pytest
+        from service import receive, send
+
+        names = set()
+
+        @pytest.mark.parametrize("value", [b"a", b"b", b"c/d:e"])
+        def test_it(kafka_broker, kafka_topic, value):
+            assert kafka_topic not in names
+            names.add(str(kafka_topic))
+            send(kafka_broker.bootstrap_servers, kafka_topic, value)
+            kafka_broker.wait_for(topic=kafka_topic, records=1)
+            assert receive(kafka_broker.bootstrap_servers, kafka_topic, "g") == value
+            assert kafka_topic.values() == [value]
+
+        @pytest.mark.kafka_topic(partitions=4, configs={"cleanup.policy": "compact"})
+        def test_a_topic_of_ones_own(kafka_topic):
+            assert kafka_topic.partition_count() == 4
+            assert kafka_topic.configs()["cleanup.policy"] == "compact"
+
+        def test_topics_are_gone(kafka_broker):
+            assert not names & set(kafka_broker.topics())
+
+        def test_admin(kafka_admin, kafka_broker):
+            assert len(kafka_admin.list_topics(timeout=30).brokers) == 1
+
+        def test_configuration(kafka_broker):
+            assert kafka_broker.create_topic("three").partition_count() == 3
+        """,
+        files={"service.py": SERVICE, "pytest.ini": "[pytest]\nkafka_broker_config =\n    num.partitions = 3\n"},
+    )
+    assert outcomes(done) == {"passed": 7}, done.stdout
+
+
+def test_workers_of_xdist_have_brokers_of_their_own(run_pytest: RunPytest) -> None:
+    done = run_pytest(
+        """
+        import pytest
+        from service import receive, send
+
+        @pytest.mark.parametrize("number", range(12))
+        def test_it(kafka_broker, kafka_topic, number):
+            send(kafka_broker.bootstrap_servers, "shared-name", b"x")
+            send(kafka_broker.bootstrap_servers, kafka_topic, str(number))
+            assert receive(kafka_broker.bootstrap_servers, kafka_topic, "g") == str(number).encode()
+        """,
+        "-n",
+        "2",
+        files={"service.py": SERVICE},
+    )
+    assert outcomes(done) == {"passed": 12}, done.stdout
+
+
+def test_a_cluster_is_there_for_a_test_that_stops_nodes(run_pytest: RunPytest) -> None:
+    done = run_pytest(
+        """
+        import pytest
+
+        def test_three(kafka_cluster):
+            topic = kafka_cluster.create_topic("t")
+            kafka_cluster.broker(2).kill()
+            topic.produce("x")
+            assert topic.values() == [b"x"]
+
+        @pytest.mark.kafka_cluster(brokers=2, config={"num.partitions": 5})
+        def test_two(kafka_cluster):
+            assert len(kafka_cluster.brokers) == 2
+            assert kafka_cluster.create_topic("t").partition_count() == 5
+        """
+    )
+    assert outcomes(done) == {"passed": 2}, done.stdout
+
+
+def test_a_failed_test_shows_what_the_broker_logged_meanwhile(run_pytest: RunPytest) -> None:
+    done = run_pytest(
+        """
+        from pykbroker.testing import Broker
+
+        def test_before(kafka_broker):
+            kafka_broker.create_topic("earlier")
+
+        def test_it(kafka_broker):
+            kafka_broker.create_topic("later")
+            assert False
+
+        def test_of_its_own():
+            with Broker() as broker:
+                broker.create_topic("owned")
+            assert False
+        """
+    )
+    assert outcomes(done) == {"failed": 2, "passed": 1}, done.stdout
+    first, second = done.stdout.split("test_of_its_own", 1)
+    assert "log of pykbroker" in first
+    assert "CreateTopics later" in first
+    assert "CreateTopics earlier" not in done.stdout
+    assert "CreateTopics owned" in second
+
+
+def test_another_broker_takes_the_place(run_pytest: RunPytest) -> None:
+    text = """
+        def test_it(kafka_broker, kafka_topic, kafka_admin):
+            kafka_topic.produce("x")
+            assert kafka_topic.values() == [b"x"]
+
+        def test_nodes(kafka_cluster):
+            pass
+        """
+    with Broker() as broker:
+        done = run_pytest(text, "--kafka-bootstrap-servers", broker.bootstrap_servers)
+        assert outcomes(done) == {"passed": 1, "skipped": 1}, done.stdout
+        assert "nodes of pykbroker alone" in done.stdout
+        assert broker.topics() == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "files", "message"),
+    [
+        (["--kafka-home", "/nowhere"], {}, "/nowhere is no distribution of Apache Kafka"),
+        (["--kafka-home", "a", "--kafka-bootstrap-servers", "b:1"], {}, "exclude each other"),
+        ([], {"pytest.ini": "[pytest]\nkafka_broker_config =\n    num.partitions\n"}, "expects lines of KEY=VALUE"),
+        ([], {"pytest.ini": "[pytest]\nkafka_broker_config =\n    num.partition=1\n"}, "did you mean num.partitions"),
+    ],
+)
+def test_bad_use_is_one_clear_error(
+    run_pytest: RunPytest, arguments: list[str], files: dict[str, str], message: str
+) -> None:
+    done = run_pytest("def test_it(kafka_broker):\n    pass\n", *arguments, files=files)
+    assert done.returncode != 0
+    assert message in done.stdout + done.stderr
+
+
+def test_a_marker_without_names_is_an_error(run_pytest: RunPytest) -> None:
+    text = "import pytest\n\n@pytest.mark.kafka_topic(3)\ndef test_it(kafka_topic):\n    pass\n"
+    assert "takes named options alone" in run_pytest(text).stdout
+
+
+def test_without_a_client_library_kafka_admin_says_what_to_install(run_pytest: RunPytest) -> None:
+    blocked = "import sys\nsys.modules['confluent_kafka'] = sys.modules['kafka'] = None\n"
+    done = run_pytest("def test_it(kafka_admin):\n    pass\n", files={"conftest.py": blocked})
+    assert outcomes(done) == {"error": 1}, done.stdout
+    assert "pip install 'pykbroker[kafka-admin]'" in done.stdout
+
+
+def test_a_run_that_needs_no_broker_imports_none(run_pytest: RunPytest) -> None:
+    text = """
+        import sys
+
+        def test_it():
+            assert "pykbroker.testing.pytest_plugin" in sys.modules
+            loaded = {name for name in sys.modules if name.startswith("pykbroker.")}
+            assert loaded == {"pykbroker.testing", "pykbroker.testing.pytest_plugin"}
+
+        def test_a_broker_is_imported_as_everywhere(kafka_broker):
+            import pykbroker.server.node.node as node
+            assert type(node.__loader__).__name__ == "SourceFileLoader", "pytest would rewrite hundreds of modules"
+        """
+    done = run_pytest(text)
+    assert outcomes(done) == {"passed": 2}, done.stdout
