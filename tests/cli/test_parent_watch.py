@@ -211,7 +211,7 @@ def test_the_leader_of_a_session_of_its_own_is_no_orphan() -> None:
         (7, 7, 5, True, False),  # a parent that does not read what is written, and lives
         (7, 1, 1, False, True),
         (7, 6, 5, False, True),
-        (os.getpid(), 6, 5, False, False),
+        pytest.param(os.getpid(), 6, 5, False, False, id="this process leads its session"),
         (7, 0, 0, False, False),  # the parent is outside of this container
     ],
 )
