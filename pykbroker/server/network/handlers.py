@@ -24,7 +24,7 @@ from .needs import NOTHING, Needs
 from .offer import Offer
 from .request_meter import RequestMeter
 from .seeking_clients import SeekingClients
-from .transport import Address, Part
+from .transport import Address, Part, Transport
 
 ListenerKind: TypeAlias = Literal["broker", "controller"]
 RequestT = TypeVar("RequestT", bound=Message)
@@ -93,6 +93,10 @@ class ConnectionState:
     long_requests: FairShare = field(default_factory=FairShare)
     """How many turns it has had for what is long."""
 
+    transport: Transport | None = None
+    """For who tells connections apart by their addresses; None in tests without one."""
+    tapped: object = None
+    """What the tap of the listener keeps of the connection (`tap`)."""
     meter: RequestMeter | None = None
     """Since any quota was set."""
     throttle_ms: int = 0

@@ -170,7 +170,9 @@ class Listener:
     def _register(self, transport: Transport) -> Connection:
         host = transport.peer.host
         buffer = ReceiveBuffer(self._pool, self._limits.max_request_bytes)
-        state = ConnectionState(listener_name=self.name, client_address=host, seeking=self._seeking)
+        state = ConnectionState(
+            listener_name=self.name, client_address=host, seeking=self._seeking, transport=transport
+        )
         if self._tells_reached:
             state.reached = reached_address(transport.local)
         dispatcher: FrameDispatcher = self._dispatcher

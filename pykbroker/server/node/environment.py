@@ -12,6 +12,7 @@ from ..logs.cleaning_process import ThisThread
 from ..logs.log_cleaner import NewWorkplace
 from ..logs.log_loading import OnLoading
 from ..network.offer import Offer
+from ..network.tap import Tap
 from ..network.transport import Network
 from ..runtime.clock import Clock
 from ..runtime.threads import Threads
@@ -23,7 +24,7 @@ class Environment:
 
     new_workplace: where a log is cleaned; another process has to see the same disk. on_loading: is told how many logs
     are opened, where that takes a while. process_options: what those say of SASL who start the process. offer: None
-    where clients are offered all that is served.
+    where clients are offered all that is served. tap: is in the way of what comes by brokers' listeners.
     """
 
     disk: Disk
@@ -35,6 +36,7 @@ class Environment:
     on_loading: OnLoading | None = None
     process_options: ProcessOptions = NO_OPTIONS
     offer: Offer | None = None
+    tap: Tap | None = None
 
     def fork_rng(self) -> random.Random:
         """A generator for one part, which draws the same numbers whatever the other parts draw."""

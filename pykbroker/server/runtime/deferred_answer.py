@@ -6,6 +6,8 @@ from typing import Generic, TypeVar, cast
 
 import trio
 
+from .causes import current_cause, note_release
+
 AnswerT = TypeVar("AnswerT")
 
 
@@ -15,11 +17,12 @@ class DeferredAnswer(Generic[AnswerT]):
     error: what `wait` raises; None where there is an answer, or neither yet.
     """
 
-    __slots__ = ("_answer", "_complete", "error")
+    __slots__ = ("_answer", "_cause", "_complete", "error")
 
     def __init__(self) -> None:
         self._complete = trio.Event()
         self._answer: AnswerT | None = None
+        self._cause = 0
         self.error: Exception | None = None
 
     @property
@@ -29,16 +32,20 @@ class DeferredAnswer(Generic[AnswerT]):
     def complete(self, answer: AnswerT) -> None:
         if not self._complete.is_set():
             self._answer = answer
+            self._cause = current_cause()
             self._complete.set()
 
     def fail(self, error: Exception) -> None:
         if not self._complete.is_set():
             self.error = error
+            self._cause = current_cause()
             self._complete.set()
 
     async def wait(self) -> AnswerT:
         """Return the answer when it is there, or raise the error."""
         await self._complete.wait()
+        if self._cause:
+            note_release(self._cause)
         if self.error is not None:
             raise self.error
         return cast("AnswerT", self._answer)

@@ -24,6 +24,7 @@ from ...network.listener import ConnectionLimits, Listener
 from ...network.offer import Offer
 from ...network.receive_buffer import BufferPool
 from ...network.seeking_clients import SeekingClients
+from ...network.tap import Tap, TappedDispatcher
 from ...network.throttling import Throttling
 from ...quorum.snapshot_generator import SnapshotGenerator
 from ...runtime.log_lines import RateLimitedLog
@@ -105,9 +106,12 @@ def compose(
             role.broker,
             handlers.broker,
             of_clients,
-            Throttling(node.client_quotas, environment.clock),
-            environment.offer,
-            SeekingClients(environment.clock),
+            _ForClients(
+                Throttling(node.client_quotas, environment.clock),
+                environment.offer,
+                SeekingClients(environment.clock),
+                environment.tap,
+            ),
         )
     return NodeParts(
         node,
@@ -158,6 +162,20 @@ def _registrar(node: ClusterNode, environment: Environment, listeners: Sequence[
 
 
 @dataclass(frozen=True, slots=True)
+class _ForClients:
+    """The part of brokers' listeners that controllers' have not.
+
+    throttling: what nodes ask a controller for waits for nobody's quota. offer: None where it is all that is served.
+    tap: None where nobody looks.
+    """
+
+    throttling: Throttling
+    offer: Offer | None
+    seeking: SeekingClients
+    tap: Tap | None
+
+
+@dataclass(frozen=True, slots=True)
 class _Listening:
     """All listeners of a node share these. request_numbers: counts requests, whichever listener they come by."""
 
@@ -175,15 +193,13 @@ class _Listening:
         node: _ClusterNodeT,
         handlers: HandlerTable[_ClusterNodeT],
         quotas: ConnectionQuotas,
-        throttling: Throttling | None = None,
-        offer: Offer | None = None,
-        seeking: SeekingClients | None = None,
+        clients: _ForClients | None = None,
     ) -> list[Listener]:
         """The listeners of one kind share the memory for requests and the limits of connections.
 
-        throttling: for those of brokers; what nodes ask a controller for waits for nobody's quota. offer: of those of
-        brokers, where it is not all that is served.
+        clients: what brokers' listeners have besides.
         """
+        offer = None if clients is None else clients.offer
         pool = BufferPool(_client_memory(self.config))
         limits = _connection_limits(self.config)
         refusals = RateLimitedLog(logging.getLogger(f"{Listener.__module__}.refusals"), self.environment.clock)
@@ -193,7 +209,7 @@ class _Listening:
             Listener(
                 each.name,
                 self.acceptors[each.name],
-                self._dispatcher(node, handlers if each.name in everything_at else offered, throttling),
+                self._dispatcher(node, handlers if each.name in everything_at else offered, clients),
                 limits,
                 pool,
                 refusals,
@@ -201,21 +217,21 @@ class _Listening:
                 tls=None if self.tls is None else self.tls.of_listener(each.name),
                 sasl=None if self.sasl is None else self.sasl.of_listener(each.name),
                 tells_reached=each.name in self.config.listeners.auto,
-                seeking=seeking,
+                seeking=None if clients is None else clients.seeking,
             )
             for each in configured
         ]
 
-    def _dispatcher(
-        self, node: NodeT, handlers: HandlerTable[NodeT], throttling: Throttling | None
-    ) -> Dispatcher[NodeT]:
-        return Dispatcher(
+    def _dispatcher(self, node: NodeT, handlers: HandlerTable[NodeT], clients: _ForClients | None) -> Dispatcher[NodeT]:
+        tap = None if clients is None else clients.tap
+        make = Dispatcher[NodeT] if tap is None else partial(TappedDispatcher[NodeT], tap)
+        return make(
             node,
             handlers,
             self.environment.threads,
             disk_failed=self.disk_failed,
             numbers=self.request_numbers,
-            throttling=throttling,
+            throttling=None if clients is None else clients.throttling,
         )
 
 

@@ -1,0 +1,83 @@
+"""An exchange is one request and what became of it, as far as the journal keeps it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Final
+
+from pykbroker.protocol.api_keys import api_name
+
+KEPT_BYTES: Final = 64 * 1024
+"""Of a frame; what is longer is cut, and its whole size is told."""
+OVERHEAD_BYTES: Final = 512
+"""An exchange's own memory, about."""
+
+
+class Outcome(StrEnum):
+    WAITING = "waiting"
+    """The broker has it in hand."""
+    ANSWERED = "answered"
+    NO_ANSWER = "no answer"
+    """The client has asked for none (Produce with acks=0)."""
+    CLOSED = "closed"
+    """The connection was closed instead; `reason` says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Peer:
+    """A connection as the journal names it. number: counts the connections of a node."""
+
+    number: int
+    listener: str
+    host: str
+    port: int
+    broker_host: str
+    broker_port: int
+
+
+@dataclass(slots=True, eq=False)
+class Exchange:
+    """One request. Times are wall-clock nanoseconds.
+
+    number: counts the exchanges of a journal. request, response: the frames without their sizes, `KEPT_BYTES` at most;
+    request_bytes, response_bytes: their whole sizes. caused_by: the exchange whose handling ended the wait of this one.
+    interference: what control did to it.
+    """
+
+    number: int
+    peer: Peer
+    api_key: int
+    api_version: int
+    correlation_id: int
+    client_id: str | None
+    principal: str
+    received_ns: int
+    request: bytes
+    request_bytes: int
+    outcome: Outcome = Outcome.WAITING
+    answered_ns: int = 0
+    response: bytes = b""
+    response_bytes: int = 0
+    reason: str = ""
+    caused_by: int = 0
+    interference: list[str] = field(default_factory=list)
+
+    @property
+    def api(self) -> str:
+        return api_name(self.api_key)
+
+    @property
+    def kept_bytes(self) -> int:
+        """The memory that the exchange takes, about."""
+        return OVERHEAD_BYTES + len(self.request) + len(self.response)
+
+    @property
+    def is_cut(self) -> bool:
+        """Tell whether a part of the request or of the response is missing."""
+        return len(self.request) < self.request_bytes or len(self.response) < self.response_bytes
+
+    @property
+    def took_ms(self) -> float | None:
+        """The time from the whole request to the answer; None while it waits."""
+        return None if self.outcome is Outcome.WAITING else (self.answered_ns - self.received_ns) / 1e6
