@@ -130,4 +130,5 @@ def _checksum(header: bytes) -> bytes:
     total = sum(struct.unpack(">10H", header))
     total = (total & 0xFFFF) + (total >> 16)
     total = (total & 0xFFFF) + (total >> 16)
-    return (~total & 0xFFFF).to_bytes(2, "big")
+    checksum: int = ~total & 0xFFFF
+    return checksum.to_bytes(2, "big")

@@ -1,0 +1,43 @@
+"""The topics that a request names, by name or by id, wherever in it they stand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from pykbroker.protocol.schema import NO_UUID, Message, Struct
+
+NameOf = Callable[[bytes], str | None]
+"""The name of a topic id; None for one that nobody has."""
+
+_NAMES: Final = frozenset({"topic", "topic_name"})
+_LISTS_OF_TOPICS: Final = frozenset(
+    {"topics", "topic_data", "topic_names", "topic_partitions", "forgotten_topics_data"}
+)
+_TOPIC_ID: Final = "topic_id"
+
+
+def topics_of(message: Message, name_of: NameOf) -> frozenset[str]:
+    """Return the names; ids that nobody has are left out."""
+    return frozenset(_names(message, name_of, is_topic=False))
+
+
+def _names(message: Struct, name_of: NameOf, *, is_topic: bool) -> Iterator[str]:
+    for each in type(message).__schema__.fields:
+        value = getattr(message, each.name)
+        if each.name in _NAMES or (is_topic and each.name == "name"):
+            if isinstance(value, str) and value:
+                yield value
+        elif each.name == _TOPIC_ID and value is not None and bytes(value) != NO_UUID:
+            name = name_of(bytes(value))
+            if name is not None:
+                yield name
+        elif isinstance(value, list):
+            lists_topics = each.name in _LISTS_OF_TOPICS
+            for entry in value:
+                if isinstance(entry, Struct):
+                    yield from _names(entry, name_of, is_topic=lists_topics)
+                elif lists_topics and isinstance(entry, str):
+                    yield entry
+        elif isinstance(value, Struct):
+            yield from _names(value, name_of, is_topic=False)
