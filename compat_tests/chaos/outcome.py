@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
@@ -25,7 +26,11 @@ class Outcome:
     done: Mapping[str, int]
     """What each client got done while faults went on."""
     least: int
-    """What each has to have done by then: a run of clients that do nothing finds nothing."""
+    """What the clients of each kind have to have done by then: a run of clients that do nothing finds nothing.
+
+    Not each client alone: of two copiers one is given up after the other, and each waits half a minute for its place to
+    be taken. That each of them gets going again is what a round ends with.
+    """
     given_up: Mapping[tuple[str, str], int]
     """How often another client took the place of one, by name and by what it had said."""
     differences: list[str]
@@ -33,7 +38,11 @@ class Outcome:
 
     @property
     def idle(self) -> list[str]:
-        return [name for name, count in self.done.items() if count < self.least]
+        """The kinds of clients that did hardly anything."""
+        done: Counter[str] = Counter()
+        for name, count in self.done.items():
+            done[name.rstrip(" 0123456789")] += count
+        return [kind for kind, count in done.items() if count < self.least]
 
     @property
     def acknowledged(self) -> int:

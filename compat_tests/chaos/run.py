@@ -52,8 +52,9 @@ PROPERTIES = {
 }
 ROUND_S = 600.0
 """A longer run has rounds of about this length: the judge holds the history of one."""
-SECONDS_PER_STEP = 15.0
-"""While faults go on each client gets something done as often as that, on average; most do it a hundred times."""
+SECONDS_PER_STEP = 30.0
+"""While faults go on clients of each kind get something done as often as that, on average, also where a machine is so
+busy that three nodes take half a minute to start; most do it a hundred times."""
 
 JAVA_WRITERS: dict[str, Work] = {"Java producer": produce_with_java}
 

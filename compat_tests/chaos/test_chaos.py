@@ -1,6 +1,6 @@
 """A minute and a half of faults under clients; what they saw is judged, and each of them gets going again.
 
-PYKBROKER_CHAOS_MINUTES=N makes it longer, five minutes in `.ci/run`: long enough for faults of every kind.
+PYKBROKER_CHAOS_MINUTES=N makes it longer, four minutes in `.ci/run`: long enough for faults of every kind.
 PYKBROKER_CHAOS_SEED=N has other faults (`make chaos` has new ones in every run).
 """
 

@@ -111,6 +111,7 @@ class StockClientMachine(BrokerMachine):
         if commit:
             for partition, value in owner.written:
                 self.committed[partition].append(value)
+                self.committed[partition].sort(key=int)  # as they were written: others came while it was open
             if owner.offset is not None:
                 self.committed_offset = owner.offset
         owner.is_open, owner.written, owner.offset = False, [], None

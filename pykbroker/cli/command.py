@@ -10,9 +10,11 @@ import os
 import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, ParamSpec, TypeVar
 
 import click
+
+from pykbroker.error_groups import first_of
 
 if TYPE_CHECKING:
     from pykbroker.client.errors import ClientError
@@ -29,7 +31,9 @@ class CommandFailed(click.ClickException):
 
 
 class ClientCommand(click.Command):
-    """A command whose bad flags are one line and exit code 1, as every other error of it."""
+    """A command whose bad flags are one line and exit code 1, as every other error of it. failure: that error."""
+
+    failure: ClassVar[type[CommandFailed]] = CommandFailed
 
     def make_context(
         self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
@@ -37,7 +41,7 @@ class ClientCommand(click.Command):
         try:
             return super().make_context(info_name, args, parent, **extra)
         except click.UsageError as error:
-            raise CommandFailed(error.format_message()) from None
+            raise self.failure(error.format_message()) from None
 
 
 def bootstrap_options(function: Callable[P, T]) -> Callable[P, T]:
@@ -101,9 +105,9 @@ def run(work: Callable[..., Awaitable[T]], *args: object) -> T:
     except* OSError as group:
         # What goes wrong with sockets is a ClientError: this is standard input or output, a full disk for example.
         forget_stdout()
-        failure = CommandFailed(os.strerror(_first(group).errno))
+        failure = CommandFailed(os.strerror(first_of(group).errno))
     except* (ClientError, click.ClickException) as group:
-        failure = _first(group)
+        failure = first_of(group)
     if failure is not None:
         raise CommandFailed(one_line(failure))
     raise SystemExit(exit_code)
@@ -112,13 +116,6 @@ def run(work: Callable[..., Awaitable[T]], *args: object) -> T:
 def one_line(error: BaseException) -> str:
     text = error.format_message() if isinstance(error, click.ClickException) else str(error)
     return " ".join(text.split())
-
-
-def _first(group: BaseExceptionGroup[Any]) -> Any:
-    error: BaseException = group
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    return error
 
 
 def forget_stdout() -> None:

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import click
-
-from .command import CommandFailed
+from .command import ClientCommand, CommandFailed
 
 COULD_NOT_RUN = 2
 
@@ -17,13 +13,7 @@ class Failed(CommandFailed):
     exit_code = COULD_NOT_RUN
 
 
-class DiffCommand(click.Command):
+class DiffCommand(ClientCommand):
     """A command whose bad flags are one line and exit code 2."""
 
-    def make_context(
-        self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
-    ) -> click.Context:
-        try:
-            return super().make_context(info_name, args, parent, **extra)
-        except click.UsageError as error:
-            raise Failed(error.format_message()) from None
+    failure = Failed

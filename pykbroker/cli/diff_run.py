@@ -13,6 +13,7 @@ from pykbroker.comparing.answers import AnswerDifference, answer_differences
 from pykbroker.comparing.field_differences import FieldDifference
 from pykbroker.comparing.final_state import state_differences
 from pykbroker.comparing.script import CouldNotRun, Run, fresh_broker, run_script
+from pykbroker.error_groups import first_of
 from pykbroker.protocol.api_keys import api_name
 
 from .command import CommandFailed, run
@@ -93,10 +94,7 @@ async def _run_side(options: DiffOptions, side: Side) -> Run:
                 address = await stack.enter_async_context(fresh_broker(side.start, options.properties))
             return await run_script(address, options.script)
     except* CouldNotRun as group:
-        error: BaseException = group
-        while isinstance(error, BaseExceptionGroup):
-            error = error.exceptions[0]
-        reason = f"{side.name}: {error}"
+        reason = f"{side.name}: {first_of(group)}"
     raise Failed(reason)
 
 

@@ -20,6 +20,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from pykbroker.error_groups import first_of
+
 from .command import ClientCommand, CommandFailed, forget_stdout, one_line
 from .stop_requests import StopRequests
 
@@ -277,15 +279,9 @@ def _serve(start: _Start, stop: StopRequests) -> None:
     except* NeverServed:
         pass
     except* (StartupError, StorageError, ConfigurationError, ClientError, CommandFailed) as group:
-        failure = _first_of(group)
+        failure = first_of(group)
     if failure is not None:
         raise CommandFailed(one_line(failure))
-
-
-def _first_of(error: BaseException) -> BaseException:
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    return error
 
 
 async def _serve_until_stopped(start: _Start, stop: StopRequests) -> None:

@@ -154,8 +154,11 @@ class Cluster:
 
     async def _open(self, host: str, port: int) -> Connection:
         stream = None
-        with trio.move_on_after(CONNECTION_SETUP_TIMEOUT_MS / 1000):
-            stream = await self._open_stream(host, port)
+        try:
+            with trio.move_on_after(CONNECTION_SETUP_TIMEOUT_MS / 1000):
+                stream = await self._open_stream(host, port)
+        except UnicodeError:
+            raise OSError("no host may have such a name") from None
         if stream is None:
             raise TimeoutError("no answer")
         connection = Connection(

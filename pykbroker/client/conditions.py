@@ -25,6 +25,7 @@ from .offsets import EARLIEST_TIMESTAMP, READ_COMMITTED
 
 _FIRST_PAUSE_S: Final = 0.005
 _LONGEST_PAUSE_S: Final = 0.1
+_FIRST_LOOK_S: Final = 5.0
 _MAX_WAIT_MS: Final = 100
 """How long a broker may keep a Fetch of a count; records that come end it earlier."""
 
@@ -55,28 +56,26 @@ class Condition(Protocol):
 
 
 async def wait_until(cluster: Cluster, conditions: Sequence[Condition], timeout_s: float) -> None:
-    """Return when all conditions hold, each at its last look. Raises ConditionNotMet, and BadInput without any."""
+    """Return when all conditions hold, each at its last look. Raises ConditionNotMet, and BadInput without any.
+
+    The first look has five seconds however short the time is, so that 0 asks whether it is so now.
+    """
     if not conditions:
         raise BadInput("there is nothing to wait for: name a topic or a group")
-    pending, seen = list(conditions), dict[str, str]()
+    first, instead = conditions[0], "the broker has not answered meanwhile"
     pause_s = _FIRST_PAUSE_S
-    with trio.move_on_after(timeout_s):
+    began = trio.current_time()
+    with trio.move_on_at(began + max(timeout_s, _FIRST_LOOK_S)) as scope:
         while True:
-            for condition in conditions:
-                state = await _look(condition, cluster)
-                if state is None:
-                    seen.pop(str(condition), None)
-                else:
-                    seen[str(condition)] = state
-            pending = [condition for condition in conditions if str(condition) in seen]
-            if not pending:
+            looks = [(condition, await _look(condition, cluster)) for condition in conditions]
+            open_ = [(condition, state) for condition, state in looks if state is not None]
+            if not open_:
                 return
+            first, instead = open_[0]
+            scope.deadline = began + timeout_s
             await trio.sleep(pause_s)
             pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
-    first = pending[0]
-    raise ConditionNotMet(
-        f"waited {timeout_s:g} s for {first}; {seen.get(str(first), 'the broker has not answered meanwhile')}"
-    )
+    raise ConditionNotMet(f"waited {timeout_s:g} s for {first}; {instead}")
 
 
 async def _look(condition: Condition, cluster: Cluster) -> str | None:

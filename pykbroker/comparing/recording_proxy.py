@@ -7,6 +7,7 @@ behind the proxy. Requests go through as they come; of answers, those with addre
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from functools import partial
 from typing import Any, Final
 
@@ -16,6 +17,7 @@ from pykbroker.protocol.api_keys import ApiKey, response_type
 from pykbroker.protocol.compile import decode
 from pykbroker.protocol.errors import ErrorCode, MalformedMessage
 from pykbroker.protocol.framing import (
+    FrameSplitter,
     RequestHeader,
     decode_request_header,
     decode_response_header,
@@ -59,7 +61,7 @@ class RecordingProxy:
     async def _serve(self, broker: Address, client: trio.SocketStream) -> None:
         try:
             upstream = await trio.open_tcp_stream(*broker)
-        except OSError:
+        except (OSError, UnicodeError):  # the latter for what no name of a host may be
             await trio.aclose_forcefully(client)
             return
         async with client, upstream:
@@ -102,25 +104,33 @@ class _Conversation:
         scope.cancel()
 
     async def _requests(self) -> None:
-        frames = _Frames(self._client)
-        while (frame := await frames.next()) is not None:
-            try:
-                header, _ = decode_request_header(frame)
-            except MalformedMessage:
-                pass  # a bare token of SASL, perhaps
-            else:
-                if len(self._pending) < MOST_PENDING:
-                    self._pending[header.correlation_id] = header
-            await self._upstream.send_all(len(frame).to_bytes(4, "big") + frame)
+        await _each_frame(self._client, self._request)
         self._client_left = True
 
+    async def _request(self, frame: bytes) -> None:
+        try:
+            header, _ = decode_request_header(frame)
+        except MalformedMessage:
+            pass  # a bare token of SASL, perhaps
+        else:
+            self._expect(header)
+        await self._upstream.send_all(len(frame).to_bytes(4, "big") + frame)
+
+    def _expect(self, header: RequestHeader) -> None:
+        """Produce with acks=0 gets no answer, however many there are: the oldest gives way to what is asked now."""
+        if len(self._pending) >= MOST_PENDING:
+            del self._pending[next(iter(self._pending))]
+        self._pending.pop(header.correlation_id, None)
+        self._pending[header.correlation_id] = header
+
     async def _responses(self) -> None:
-        frames = _Frames(self._upstream)
-        while (frame := await frames.next()) is not None:
-            header = self._pending.pop(int.from_bytes(frame[:4], "big", signed=True), None)
-            if header is not None:
-                frame = await self._answered(header, frame)
-            await self._client.send_all(len(frame).to_bytes(4, "big") + frame)
+        await _each_frame(self._upstream, self._response)
+
+    async def _response(self, frame: bytes) -> None:
+        header = self._pending.pop(int.from_bytes(frame[:4], "big", signed=True), None)
+        if header is not None:
+            frame = await self._answered(header, frame)
+        await self._client.send_all(len(frame).to_bytes(4, "big") + frame)
 
     async def _answered(self, header: RequestHeader, frame: bytes) -> bytes:
         """The frame that the client gets."""
@@ -154,31 +164,13 @@ class _Conversation:
         self._recording.keep(exchange, size)
 
 
-class _Frames:
-    """The frames of a stream, without their sizes."""
-
-    def __init__(self, stream: trio.SocketStream) -> None:
-        self._stream = stream
-        self._received = bytearray()
-
-    async def next(self) -> bytes | None:
-        """The next frame; None at the end of the stream, or for a size that no frame has."""
-        if not await self._have(4):
-            return None
-        size = int.from_bytes(self._received[:4], "big", signed=True)
-        if not 4 <= size <= LARGEST_FRAME_BYTES or not await self._have(4 + size):
-            return None
-        frame = bytes(memoryview(self._received)[4 : 4 + size])
-        del self._received[: 4 + size]
-        return frame
-
-    async def _have(self, count: int) -> bool:
-        while len(self._received) < count:
-            data = await self._stream.receive_some(_CHUNK_BYTES)
-            if not data:
-                return False
-            self._received += data
-        return True
+async def _each_frame(stream: trio.SocketStream, take: Callable[[bytes], Awaitable[None]]) -> None:
+    """Call `take` with each frame without its size, until the stream ends, or has a size that no frame has."""
+    frames = FrameSplitter(LARGEST_FRAME_BYTES)
+    with suppress(MalformedMessage):
+        while data := await stream.receive_some(_CHUNK_BYTES):
+            for frame in frames.feed(data):
+                await take(frame)
 
 
 def _endpoints(message: Any) -> Any:

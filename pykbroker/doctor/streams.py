@@ -9,6 +9,8 @@ from typing import Any, Final
 
 import trio
 
+from pykbroker.error_groups import first_of
+
 STEP_S: Final = 4.0
 """For each step of a connection: a name, a handshake, an answer."""
 
@@ -112,7 +114,6 @@ def os_error_text(error: OSError) -> str:
 
 
 def first_cause(error: OSError) -> OSError:
-    group: BaseException | None = error.__cause__
-    while isinstance(group, BaseExceptionGroup):
-        group = group.exceptions[0]
-    return group if isinstance(group, OSError) else error
+    cause = error.__cause__
+    first = None if cause is None else first_of(cause)
+    return first if isinstance(first, OSError) else error

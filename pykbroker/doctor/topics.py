@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
@@ -31,6 +32,7 @@ UNCLEAN: Final = "unclean.leader.election.enable"
 INTERNAL_TOPICS: Final = ("__consumer_offsets", "__transaction_state")
 _LEAVES_TOPICS_UNCREATED_SINCE: Final = 4
 _AT_ONCE: Final = 250
+_NUMBER: Final = re.compile("[0-9]{1,10}", re.ASCII)
 
 
 async def look_at_topics(cluster: Cluster, facts: Facts, most: int) -> None:
@@ -104,6 +106,6 @@ def _with(topic: Topic, values: dict[str, str]) -> Topic:
     min_isr, unclean = values.get(MIN_ISR, ""), values.get(UNCLEAN)
     return replace(
         topic,
-        min_isr=int(min_isr) if min_isr.isascii() and min_isr.isdigit() else None,
+        min_isr=int(min_isr) if _NUMBER.fullmatch(min_isr) else None,
         unclean=None if unclean is None else unclean == "true",
     )

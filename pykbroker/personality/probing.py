@@ -6,6 +6,7 @@ are asked where `__consumer_offsets` exists: elsewhere the search for one would 
 
 from __future__ import annotations
 
+import re
 import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -35,6 +36,7 @@ from .questions import LONGEST_TIMEOUT_MS, NOWHERE, OFFSETS_TOPIC, QUESTIONS, Qu
 _NO_VERSION: Final = 32767
 """No API will have so many."""
 _NO_API: Final = 32767
+_NUMBER: Final = re.compile("[0-9]{1,19}", re.ASCII)
 _AUTHORIZER: Final = {
     ErrorCode.SECURITY_DISABLED: False,
     ErrorCode.NONE: True,
@@ -226,7 +228,7 @@ def _newest(versions: Mapping[int, Versions], api_key: int, wanted: Versions) ->
 
 
 def _is_below(text: str | None, bound: int) -> bool:
-    return text is not None and text.isdecimal() and int(text) < bound
+    return text is not None and _NUMBER.fullmatch(text) is not None and int(text) < bound
 
 
 def _name(code: int) -> str:

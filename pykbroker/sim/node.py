@@ -9,6 +9,7 @@ import trio
 
 from pykbroker.api import HANDLERS
 from pykbroker.config import BrokerConfig
+from pykbroker.error_groups import first_of
 from pykbroker.server.node.environment import Environment
 from pykbroker.server.node.node import Node, NodeReady
 from pykbroker.storage.files.errors import StorageError
@@ -195,14 +196,8 @@ class SimulatedNode:
         except* StorageError as failed:
             if not node.serves:
                 raise
-            self.failure = _first_of(failed)
+            self.failure = first_of(failed)
         finally:
             ended.set()
         if running.cancel_called and not node.serves:
             task_status.started(None)
-
-
-def _first_of(error: BaseException) -> BaseException:
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    return error

@@ -10,7 +10,9 @@ The names below are imported when they are used. The modules, in reading order:
 - `broker`, `cluster`: `Broker` and `Cluster`.
 - `kafka`: what a test may ask of any cluster; `operations` are its coroutines, `pykbroker.client` the client below.
 - `profile`: settings of brokers in tests.
-- `hosted_kafka`, `hosted_node`, `loop_thread`: nodes in a thread of this process.
+- `hosted_kafka`, `hosted_node`, `reserved_port`: nodes in a thread of this process.
+- `threaded_kafka`, `loop_thread`: that thread.
+- `external_kafka`, `apache_kafka`: other brokers in their place; `pytest_plugin`: the fixtures.
 - `broker_log`: their last log lines.
 - `lazy_module`: what keeps the import quick.
 - `errors`: what goes wrong.
@@ -28,7 +30,7 @@ if TYPE_CHECKING:
 
     from .broker import AsyncBroker, Broker
     from .cluster import AsyncCluster, Cluster
-    from .errors import BrokerFailed, BrokerNotRunning, NotOffered, TestingError
+    from .errors import BrokerFailed, BrokerNotRunning, TestingError
     from .kafka import AsyncGroup, AsyncKafkaUnderTest, AsyncTopic, Group, KafkaUnderTest, Topic
 
 __all__ = [
@@ -48,7 +50,6 @@ __all__ = [
     "Group",
     "KafkaError",
     "KafkaUnderTest",
-    "NotOffered",
     "TestingError",
     "Topic",
     "UnknownTopic",
@@ -57,7 +58,7 @@ __all__ = [
 _MODULES = {
     "broker": ("AsyncBroker", "Broker"),
     "cluster": ("AsyncCluster", "Cluster"),
-    "errors": ("BrokerFailed", "BrokerNotRunning", "NotOffered", "TestingError"),
+    "errors": ("BrokerFailed", "BrokerNotRunning", "TestingError"),
     "kafka": ("AsyncGroup", "AsyncKafkaUnderTest", "AsyncTopic", "Group", "KafkaUnderTest", "Topic"),
     "pykbroker.client.conditions": ("ConditionNotMet",),
     "pykbroker.client.errors": ("BadInput", "ClientError", "KafkaError", "UnknownTopic"),

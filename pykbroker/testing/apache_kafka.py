@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final, TextIO
 from .errors import BrokerFailed
 from .hosted_kafka import HOST
 from .lazy_module import LazyModule
+from .reserved_port import ReservedPort
 from .threaded_kafka import ThreadedKafka
 
 if TYPE_CHECKING:
@@ -24,13 +25,13 @@ if TYPE_CHECKING:
     from pykbroker.client.cluster import Cluster as Client
     from pykbroker.server.runtime import ephemeral_directories
 
-    from . import hosted_node, operations
+    from . import operations, profile
     from .loop_thread import LoopThread
 else:
     errors = LazyModule("pykbroker.client.errors")
     ephemeral_directories = LazyModule("pykbroker.server.runtime.ephemeral_directories")
-    hosted_node = LazyModule("pykbroker.testing.hosted_node")
     operations = LazyModule("pykbroker.testing.operations")
+    profile = LazyModule("pykbroker.testing.profile")
     trio = LazyModule("trio")
 
 START_S: Final = 120.0
@@ -44,7 +45,7 @@ _LAST_LINES: Final = 20
 class ApacheKafka(ThreadedKafka):
     """Apache Kafka 3.3 or later, as broker and controller. home: its distribution, whose `libs` has the jars.
 
-    config: Kafka's keys, which win over what pykbroker sets in tests for any broker.
+    config: Kafka's keys, which win over the settings for tests, those of `Broker`.
     """
 
     def __init__(self, home: str | Path, config: Mapping[str, object] | None = None) -> None:
@@ -67,22 +68,27 @@ class ApacheKafka(ThreadedKafka):
         if java is None:
             raise BrokerFailed("Apache Kafka needs `java` on the PATH")
         directory = resources.enter_context(ephemeral_directories.ephemeral_directory())
-        ports = [hosted_node.ReservedPort(HOST) for _ in range(2)]
+        ports = [ReservedPort(HOST) for _ in range(2)]
         for port in ports:
             resources.callback(port.close)
         self._address = f"{HOST}:{ports[0].port}"
         properties = directory / "server.properties"
-        properties.write_text(_text(_properties(ports[0].port, ports[1].port, directory / "data") | self._texts()))
+        own = _properties(ports[0].port, ports[1].port, directory / "data") | self._texts()
+        properties.write_text(_text(profile.with_defaults(own, profile.TEST)))
         logging = directory / "log4j2.properties"
         logging.write_text(_LOG4J2)
         jvm = [java, *_JVM, f"-Dlog4j2.configurationFile={logging}", "-cp", f"{self._home / 'libs'}/*"]
         self._log_file = directory / "broker.log"
         log = resources.enter_context(self._log_file.open("w"))
-        format_ = [*jvm, "kafka.tools.StorageTool", "format", "-t", _CLUSTER_ID, "-c", str(properties)]
-        if subprocess.run(format_, stdout=log, stderr=log, check=False, timeout=START_S).returncode:  # noqa: S603
-            raise BrokerFailed(f"Apache Kafka cannot format its directory: {self._last_lines()}")
+        self._format([*jvm, "kafka.tools.StorageTool", "format", "-t", _CLUSTER_ID, "-c", str(properties)], log)
         self._process = _start([*jvm, "kafka.Kafka", str(properties)], log)
         resources.callback(_stop, self._process)
+
+    def _format(self, command: list[str], log: TextIO) -> None:
+        try:
+            subprocess.run(command, stdout=log, stderr=log, check=True, timeout=START_S)  # noqa: S603
+        except (subprocess.CalledProcessError, subprocess.TimeoutExpired):
+            raise BrokerFailed(f"Apache Kafka cannot format its directory: {self._last_lines()}") from None
 
     def _begin(self, loop: LoopThread, resources: ExitStack) -> None:
         loop.call(self._until_ready)
@@ -137,10 +143,6 @@ def _properties(port: int, controller_port: int, data: Path) -> dict[str, str]:
         "offsets.topic.replication.factor": "1",
         "transaction.state.log.replication.factor": "1",
         "transaction.state.log.min.isr": "1",
-        "group.initial.rebalance.delay.ms": "0",
-        "offsets.topic.num.partitions": "4",
-        "transaction.state.log.num.partitions": "4",
-        "log.cleaner.dedupe.buffer.size": "2097152",
     }
 
 

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from pykbroker.storage.files import disk, unsynced_disk
 
     from . import hosted_node, operations, profile
-    from .hosted_node import HostedNode, ReservedPort
+    from .hosted_node import HostedNode
+    from .reserved_port import ReservedPort
 else:
     kafka_config = LazyModule("pykbroker.config")
     disk = LazyModule("pykbroker.storage.files.disk")

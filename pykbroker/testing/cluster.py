@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from pykbroker.config import cluster_plan, keys
 
     from . import hosted_node, profile
-    from .hosted_node import HostedNode, ReservedPort
+    from .hosted_node import HostedNode
+    from .reserved_port import ReservedPort
 else:
     cluster_plan = LazyModule("pykbroker.config.cluster_plan")
     keys = LazyModule("pykbroker.config.keys")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 
 class TestingError(Exception):
     """The base of all of them."""
@@ -17,14 +15,3 @@ class BrokerFailed(TestingError):
 
 class BrokerNotRunning(TestingError):
     """The broker has not been started, or has been stopped."""
-
-
-class NotOffered(TestingError):
-    """The call needs a broker of pykbroker in this process, and this is another one."""
-
-
-def first_of(error: BaseException) -> Any:
-    """Return the first error of a group that is none itself."""
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    return error

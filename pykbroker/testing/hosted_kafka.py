@@ -8,9 +8,12 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from pykbroker.error_groups import first_of
+
 from .broker_log import begin_capture, end_capture
-from .errors import BrokerFailed, BrokerNotRunning, first_of
+from .errors import BrokerFailed, BrokerNotRunning
 from .lazy_module import LazyModule
+from .reserved_port import ReservedPort
 from .threaded_kafka import ThreadedKafka, in_thread
 
 if TYPE_CHECKING:
@@ -18,11 +21,9 @@ if TYPE_CHECKING:
 
     from pykbroker.server.runtime import ephemeral_directories
 
-    from . import hosted_node
-    from .hosted_node import HostedNode, ReservedPort
+    from .hosted_node import HostedNode
     from .loop_thread import LoopThread
 else:
-    hosted_node = LazyModule("pykbroker.testing.hosted_node")
     trio = LazyModule("trio")
     ephemeral_directories = LazyModule("pykbroker.server.runtime.ephemeral_directories")
 
@@ -55,7 +56,7 @@ class HostedKafka(ThreadedKafka):
             directory = resources.enter_context(ephemeral_directories.ephemeral_directory())
 
         def reserve(port: int) -> ReservedPort:
-            reserved = hosted_node.ReservedPort(HOST, port)
+            reserved = ReservedPort(HOST, port)
             resources.callback(reserved.close)
             return reserved
 

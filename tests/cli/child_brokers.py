@@ -97,7 +97,15 @@ class Place:
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Iterator[Place]:
+def hang_up_counts() -> Iterator[None]:
+    """Under `nohup` SIGHUP is ignored, here and in children; a broker leaves it at that."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, before)
+
+
+@pytest.fixture
+def place(tmp_path: Path, hang_up_counts: None) -> Iterator[Place]:
     place = Place(tmp_path)
     yield place
     place.kill_all()

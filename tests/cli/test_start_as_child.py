@@ -21,9 +21,9 @@ from pykbroker.cli.command import CommandFailed
 from pykbroker.cli.port_file import PortFile, port_file_text
 from pykbroker.server.node.bound_listeners import BoundListener
 
-from .child_brokers import READY, START, TIMEOUT_S, Place, place
+from .child_brokers import READY, START, TIMEOUT_S, Place, hang_up_counts, place
 
-__all__ = ["place"]
+__all__ = ["hang_up_counts", "place"]
 
 
 def ready(process: subprocess.Popen[str]) -> re.Match[str]:

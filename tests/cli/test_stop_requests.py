@@ -12,9 +12,13 @@ import trio
 
 from pykbroker.cli.stop_requests import StopRequests
 
+from .child_brokers import hang_up_counts
+
+__all__ = ["hang_up_counts"]
+
 
 @pytest.fixture
-def stop() -> Iterator[StopRequests]:
+def stop(hang_up_counts: None) -> Iterator[StopRequests]:
     numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
     handlers = [signal.getsignal(number) for number in numbers]
     stop = StopRequests()

@@ -1,6 +1,7 @@
 """A cluster: who is asked, and what is tried again."""
 
 import pytest
+import trio
 
 from pykbroker.client.cluster import Cluster, parse_bootstrap_servers
 from pykbroker.client.errors import BadInput, KafkaError, NoBrokerReachable, UnknownTopic, check
@@ -36,6 +37,17 @@ def test_the_next_bootstrap_server_is_asked_when_one_refuses() -> None:
             assert list((await cluster.topic("t")).partitions) == [0]
 
     with_broker(scenario)
+
+
+def test_a_name_that_no_host_has_is_an_address_that_is_not_reached() -> None:
+    """Names come from brokers, too."""
+
+    async def ask() -> None:
+        async with Cluster([("a" * 300, 9092)]) as cluster:
+            await cluster.any_connection()
+
+    with pytest.raises(NoBrokerReachable, match="no host may have such a name"):
+        trio.run(ask)
 
 
 def test_without_any_broker_the_failure_is_immediate_and_names_the_servers() -> None:
