@@ -9,6 +9,7 @@ import trio
 
 from pykbroker.api import HANDLERS
 from pykbroker.config import BrokerConfig
+from pykbroker.control.control import Control
 from pykbroker.error_groups import first_of
 from pykbroker.protocol.uuids import random_uuid, uuid_to_text
 from pykbroker.server.logs.cleaning_process import ThisThread
@@ -57,11 +58,14 @@ class _HostedNetwork(SocketNetwork):
 class HostedNode:
     """A node with its configuration. Its methods run in the loop that it lives in.
 
-    properties: all of them, with the ports that are reserved.
+    properties: all of them, with the ports that are reserved. control: None where nobody wants to look or to meddle.
     """
 
-    def __init__(self, properties: Mapping[str, str], disk: Disk, ports: Sequence[ReservedPort]) -> None:
+    def __init__(
+        self, properties: Mapping[str, str], disk: Disk, ports: Sequence[ReservedPort], control: Control | None = None
+    ) -> None:
         self.config = BrokerConfig(dict(properties))
+        self.control = control
         self.disk = disk
         self.ports = ports
         self._node: Node | None = None
@@ -99,7 +103,11 @@ class HostedNode:
             rng=random.Random(),  # noqa: S311 - nothing secret is drawn
             new_workplace=ThisThread,
         )
+        if self.control is not None:
+            environment = self.control.equip(environment)
         self._node = Node(self.config, HANDLERS, environment)
+        if self.control is not None:
+            self.control.node = self._node
         self._scope, self._ended, self.failure = trio.CancelScope(), trio.Event(), None
         ready: NodeReady | None = await nursery.start(self._run, self._node)
         if ready is None:
@@ -146,6 +154,8 @@ class HostedNode:
             self.failure = first_of(group)
         finally:
             served, self.ready, self._node = self.ready is not None, None, None
+            if self.control is not None:
+                self.control.node = None
             if self._sockets is not None:
                 self._sockets.close_connected()
             self._ended.set()

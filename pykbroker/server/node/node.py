@@ -27,7 +27,7 @@ from ..network.transport import Acceptor
 from ..runtime.startup_error import StartupError
 from .bound_listeners import Acceptors, BoundListener, bound
 from .broker import ClusterNode
-from .composition.parts import compose
+from .composition.parts import NodeParts, compose
 from .environment import Environment
 from .handlers import Handlers
 from .node_storage import NodeStorage, refusing_start
@@ -85,6 +85,8 @@ class Node:
         self._environment = environment
         self._stopping = trio.Event()
         self.serves = False
+        self.parts: NodeParts | None = None
+        """What it consists of while it runs: for who controls it (`pykbroker.control`)."""
         self.stopped = trio.Event()
         """Set when a clean shutdown is done, whether or not the node has served."""
 
@@ -102,6 +104,7 @@ class Node:
                 await self._run_on(storage, acceptors, tls, task_status)
                 await threads.run(storage.close)
             finally:
+                self.parts = None
                 storage.release()
         self.stopped.set()
         if not self.serves:
@@ -142,7 +145,7 @@ class Node:
         tls: NodeTls | None,
         task_status: trio.TaskStatus[NodeReady],
     ) -> None:
-        parts = compose(self._config, self._handlers, storage, acceptors, self._environment, tls)
+        self.parts = parts = compose(self._config, self._handlers, storage, acceptors, self._environment, tls)
         node, role = parts.node, parts.broker_role
         async with trio.open_nursery() as nursery:
             async with trio.open_nursery() as serving:
