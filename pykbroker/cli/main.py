@@ -25,6 +25,7 @@ _COMMANDS = {
     "acls": "Add, remove and list ACLs: who may do what.",
     "quotas": "Describe and alter quotas of users, clients and addresses.",
     "tokens": "Create, renew, expire and describe delegation tokens.",
+    "ctl": "Control a running broker of tests: faults, time, the journal of its requests.",
     "spark": "Bulk work on topics by Apache Spark: archives, audits.",
     "doctor": "Say what is wrong with a cluster, as a client sees it, and what would work.",
     "dump": "Print segments, indexes, snapshots and checkpoints, and what is wrong with them.",

@@ -47,12 +47,13 @@ class PortFile:
             os.close(descriptor)
             os.unlink(trial)
 
-    def write(self, listeners: Sequence[BoundListener]) -> None:
+    def write(self, listeners: Sequence[BoundListener], ctl: str = "") -> None:
+        """Write it. ctl: the address of the node's control, where it has one."""
         with self._named_errors():
             descriptor, name = self._new_file()
             try:
                 with open(descriptor, "w") as file:
-                    file.write(port_file_text(listeners))
+                    file.write(port_file_text(listeners, ctl))
                     os.fchmod(descriptor, _MODE)
                     self._written = os.fstat(descriptor)
                 os.rename(name, self._path)
@@ -78,9 +79,10 @@ class PortFile:
             raise CommandFailed(f"--port-file {self._path} cannot be written: {error.strerror or error}") from None
 
 
-def port_file_text(listeners: Sequence[BoundListener]) -> str:
-    """The address of the first listener; then each listener with its name, the first one once more."""
-    return "".join([f"{listeners[0].address}\n", *(f"{each.name}={each.address}\n" for each in listeners)])
+def port_file_text(listeners: Sequence[BoundListener], ctl: str = "") -> str:
+    """The address of the first listener; then each listener with its name, the first one once more; then control."""
+    named = [f"{each.name}={each.address}\n" for each in listeners]
+    return "".join([f"{listeners[0].address}\n", *named, *([f"ctl={ctl}\n"] if ctl else [])])
 
 
 def _is_port_file(first_line: bytes) -> bool:

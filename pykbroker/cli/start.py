@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from .port_file import PortFile
     from .secure.directory import SecureDirectory
     from .start_as import StartAs
+    from .start_control import StartControl
 
 _log = logging.getLogger(__name__)
 
@@ -72,6 +73,18 @@ _LOG_DIRECTORY_KEYS = ("log.dirs", "log.dir")
     metavar="PID",
     help="The process with which this one ends, where it is not the parent but its parent, say.",
 )
+@click.option(
+    "--ctl-port",
+    type=click.IntRange(0, 65535),
+    metavar="N",
+    help="Have programs of this machine control the broker over HTTP, for tests: pykbroker ctl; 0 is any free port.",
+)
+@click.option(
+    "--ctl-token-file",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="With --ctl-port: a file, which others cannot read, with the token that whoever controls the broker sends.",
+)
 def command(
     properties: Path | None,
     overrides: tuple[str, ...],
@@ -84,6 +97,8 @@ def command(
     port_file: Path | None,
     die_with_parent: bool,
     parent_pid: int | None,
+    ctl_port: int | None,
+    ctl_token_file: Path | None,
 ) -> None:
     """Start a node: a broker and its controller, unless process.roles says otherwise."""
     stop = StopRequests()
@@ -101,6 +116,8 @@ def command(
         raise CommandFailed("--ephemeral and --data-dir exclude each other")
     if secure_dir is not None and properties is not None:
         raise CommandFailed("--secure has a server.properties of its own in its directory; give it alone")
+    if ctl_token_file is not None and ctl_port is None:
+        raise CommandFailed("--ctl-token-file goes with --ctl-port")
     write_log_to(sys.stderr)
     _allow_all_descriptors()
     with _port_file(port_file) as where, _directory_of_flags(data_dir, ephemeral) as directory:
@@ -113,10 +130,11 @@ def command(
             config = load_config(file, key_values(overrides), directory, port=port, defaults=defaults, below=below)
             options = checked_sasl(config, asks=True)
             offer = None if start_as is None else start_as.offer(config)
+            ctl = None if ctl_port is None else _control(config, ctl_port, ctl_token_file)
         except ConfigurationError as error:
             raise CommandFailed(one_line(error)) from None
         try:
-            _serve(_Start(config, options, secure, where, ephemeral, offer), stop)
+            _serve(_Start(config, options, secure, where, ephemeral, offer, ctl), stop)
         except SystemExit:
             _log.info("the node stops before it starts%s", f": {stop.reason}" if stop.reason else "")
 
@@ -131,6 +149,7 @@ class _Start:
     port_file: PortFile | None
     is_ephemeral: bool
     offer: Offer | None
+    ctl: StartControl | None
 
 
 def load_config(
@@ -261,6 +280,12 @@ def _start_as(name: str) -> StartAs:
     return StartAs(name)
 
 
+def _control(config: BrokerConfig, port: int, token_file: Path | None) -> StartControl:
+    from .start_control import StartControl
+
+    return StartControl(config, port, token_file)
+
+
 def _serve(start: _Start, stop: StopRequests) -> None:
     """Run the node to its end. Raises ClickException, which is one line and exit code 1."""
     with stop.interrupting():
@@ -308,7 +333,8 @@ async def _serve_until_stopped(start: _Start, stop: StopRequests) -> None:
                 ready = await nursery.start(node.run)
                 if start.secure is not None:
                     await _prepare_clients(start.secure, ready)
-                _announce(start, ready)
+                ctl = "" if start.ctl is None else await start.ctl.serve(nursery, ready)
+                _announce(start, ready, ctl)
                 gc.freeze()  # … nor at what was loaded: a pass over the state of 10,000 partitions would hold the loop
                 nursery.start_soon(give_back_free_memory, WorkerThreads(1), trimming())
                 with logging_holds(SystemClock()), quick_switches():
@@ -317,12 +343,12 @@ async def _serve_until_stopped(start: _Start, stop: StopRequests) -> None:
             nursery.cancel_scope.cancel()
 
 
-def _announce(start: _Start, ready: NodeReady) -> None:
-    """Say where the node serves. Whoever reads the line finds the port file."""
+def _announce(start: _Start, ready: NodeReady, ctl: str) -> None:
+    """Say where the node serves. Whoever reads the line finds the port file. ctl: where its control is, or nothing."""
     if start.port_file is not None:
-        start.port_file.write(ready.listeners)
+        start.port_file.write(ready.listeners, ctl)
     try:
-        click.echo(f"pykbroker ready: {ready}")
+        click.echo(f"pykbroker ready: {ready}{f' ctl={ctl}' if ctl else ''}")
     except BrokenPipeError:
         forget_stdout()
     if start.is_ephemeral:
@@ -380,4 +406,7 @@ def _node(start: _Start, on_loading: OnLoading | None) -> Node:
         process_options=start.options,
         offer=start.offer,
     )
-    return Node(start.config, HANDLERS, environment)
+    if start.ctl is None:
+        return Node(start.config, HANDLERS, environment)
+    node = start.ctl.control.node = Node(start.config, HANDLERS, start.ctl.control.equip(environment))
+    return node

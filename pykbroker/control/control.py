@@ -1,8 +1,8 @@
 """Control of one node: what a test, or who asks over HTTP, may see of it and do to it.
 
-A control outlives its node: it is there before the first start, through kills and starts, and behind the last end. What it
-is in the way of, it puts into the environment that a start gets (`equip`). A node without control has nothing of this, and
-pays nothing for it.
+A control outlives its node: it is there before the first start, through kills and starts, and behind the last end.
+What it is in the way of, it puts into the environment that a start gets (`equip`). A node without control has nothing
+of this, and pays nothing for it.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from pykbroker.server.node.environment import Environment
-from pykbroker.server.node.node import Node
+from pykbroker.server.node.node import Node, NodeReady
 
 from .journal.journal import DEFAULT_BYTES, Journal
 from .journal.journal_tap import JournalTap
@@ -25,6 +25,8 @@ class Control:
         self.journal = Journal(now_ns, journal_bytes)
         self.node: Node | None = None
         """The node while it runs."""
+        self.ready: NodeReady | None = None
+        """Where it serves, since it does."""
 
     def equip(self, environment: Environment) -> Environment:
         """Return the environment for a start, with everything in it that control is in the way of."""

@@ -147,6 +147,8 @@ class HostedNode:
             with self._scope:
                 async with trio.open_nursery() as nursery:
                     self.ready = await nursery.start(node.run)
+                    if self.control is not None:
+                        self.control.ready = self.ready
                     task_status.started(self.ready)
         except* NeverServed:
             pass
@@ -155,7 +157,7 @@ class HostedNode:
         finally:
             served, self.ready, self._node = self.ready is not None, None, None
             if self.control is not None:
-                self.control.node = None
+                self.control.node = self.control.ready = None
             if self._sockets is not None:
                 self._sockets.close_connected()
             self._ended.set()

@@ -54,6 +54,19 @@ class _Client:
     last_ms: int = 0
     has_come: bool = False
     is_told: bool = False
+    where: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SeekingClient:
+    """A client that asks where the broker is, and has not come there. where: the address that it was told last."""
+
+    host: str
+    client_id: str | None
+    questions: int
+    since_ms: int
+    """How long ago the first of these questions was."""
+    where: str
 
 
 class SeekingClients:
@@ -80,7 +93,7 @@ class SeekingClients:
         if not client.questions or now_ms - client.last_ms > FORGOTTEN_MS:
             client.questions, client.first_ms = 0, now_ms
         client.questions += 1
-        client.last_ms = now_ms
+        client.last_ms, client.where = now_ms, str(where)
         if client.questions >= ENOUGH_QUESTIONS and now_ms - client.first_ms >= ENOUGH_MS:
             client.is_told = True
             _log.warning(
@@ -93,6 +106,15 @@ class SeekingClients:
                 where,
                 listener,
             )
+
+    def told(self) -> list[SeekingClient]:
+        """Return the clients that the log has told of, and that have not come since."""
+        now_ms = self._clock.monotonic_ms()
+        return [
+            SeekingClient(host, client_id, client.questions, now_ms - client.first_ms, client.where)
+            for (host, client_id), client in self._clients.items()
+            if client.is_told and not client.has_come
+        ]
 
     def _client(self, host: str, client_id: str | None) -> _Client:
         key = host, None if client_id is None else client_id[:_ID_CHARACTERS]

@@ -64,6 +64,8 @@ class NodeParts:
     client_listeners: list[Listener]
     connection_quotas: list[ConnectionQuotas]
     key_refreshes: Sequence[JwksRefresh]
+    seeking: SeekingClients
+    """Of a broker's clients."""
 
 
 def compose(
@@ -100,6 +102,7 @@ def compose(
     # Two pools: clients must not take a controller's memory.
     controller_listeners = listening.listeners(listeners.controller, node, handlers.controller, of_controllers)
     client_listeners: list[Listener] = []
+    seeking = SeekingClients(environment.clock)
     if role is not None:
         client_listeners = listening.listeners(
             listeners.client,
@@ -109,7 +112,7 @@ def compose(
             _ForClients(
                 Throttling(node.client_quotas, environment.clock),
                 environment.offer,
-                SeekingClients(environment.clock),
+                seeking,
                 environment.tap,
             ),
         )
@@ -122,6 +125,7 @@ def compose(
         client_listeners,
         [of_controllers, of_clients],
         token_keys.refreshes,
+        seeking,
     )
 
 

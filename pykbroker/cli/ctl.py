@@ -1,0 +1,130 @@
+"""`pykbroker ctl`: control of a running broker that was started with `--ctl-port`.
+
+Each command is one operation of `control.http.operations`, with its parameters as options.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO, Final
+
+import click
+
+from pykbroker.control.http.operation import Kind, Operation, Parameter
+from pykbroker.control.http.operations import OPERATIONS
+
+from .command import ClientCommand, CommandFailed, forget_stdout, one_line
+
+DEFAULT_ADDRESS: Final = "127.0.0.1:9644"
+_TYPES: Final = {Kind.WHOLE: click.INT, Kind.NUMBER: click.FLOAT, Kind.FILE: click.File("r", encoding="utf-8")}
+
+
+@dataclass(frozen=True, slots=True)
+class _Target:
+    address: str
+    token_file: Path | None
+
+
+@click.group("ctl")
+@click.option(
+    "--ctl",
+    "address",
+    default=DEFAULT_ADDRESS,
+    show_default=True,
+    envvar="PYKBROKER_CTL",
+    metavar="HOST:PORT",
+    help="The broker's control, which it tells when it is ready; PYKBROKER_CTL says it, too.",
+)
+@click.option("--token-file", type=click.Path(path_type=Path), metavar="FILE", help="The broker's --ctl-token-file.")
+@click.pass_context
+def command(context: click.Context, address: str, token_file: Path | None) -> None:
+    """Control a running broker: faults, time, the journal of its requests."""
+    context.obj = _Target(address, token_file)
+
+
+def _add(operation: Operation) -> None:
+    group: click.Group = command
+    *names, last = operation.command.split()
+    for name in names:
+        inner = group.commands.get(name)
+        if not isinstance(inner, click.Group):
+            inner = click.Group(name, help=f"{name.capitalize()} of a broker.")
+            group.add_command(inner)
+        group = inner
+    options: list[click.Parameter] = [_option(operation, each) for each in operation.parameters]
+    if operation.is_stream:
+        file = click.Path(path_type=Path, dir_okay=False)
+        help_text = "Where the answer goes [standard output]."
+        options.append(click.Option(["--output", "output"], type=file, metavar="FILE", help=help_text))
+    group.add_command(ClientCommand(last, params=options, help=operation.summary, callback=_callback(operation)))
+
+
+def _option(operation: Operation, parameter: Parameter) -> click.Parameter:
+    if f"{{{parameter.name}}}" in operation.path:
+        return click.Argument([parameter.name])
+    flag = f"--{parameter.name.replace('_', '-')}"
+    if parameter.kind is Kind.FLAG:
+        return click.Option([flag, parameter.name], is_flag=True, default=None, help=parameter.help)
+    return click.Option(
+        [flag, parameter.name],
+        type=_TYPES.get(parameter.kind, click.STRING),
+        required=parameter.is_required,
+        help=parameter.help,
+    )
+
+
+def _callback(operation: Operation) -> Any:
+    @click.pass_context
+    def callback(context: click.Context, /, **given: Any) -> None:
+        output = given.pop("output", None)
+        arguments = {name: _value(value) for name, value in given.items() if value is not None}
+        _run(context.find_object(_Target), operation, arguments, output)
+
+    return callback
+
+
+def _value(given: Any) -> Any:
+    return given.read() if hasattr(given, "read") else given
+
+
+def _run(target: _Target | None, operation: Operation, arguments: Mapping[str, Any], output: Path | None) -> None:
+    from pykbroker.config import ConfigurationError
+    from pykbroker.control.http.asking import ControlClient, ControlFailed
+
+    assert target is not None
+    try:
+        client = ControlClient(target.address, None if target.token_file is None else _token(target.token_file))
+        if operation.is_stream:
+            with ExitStack() as stack:
+                client.save(operation, arguments, _file(stack, output))
+        else:
+            click.echo(_text(client.ask(operation, arguments)))
+    except BrokenPipeError:
+        forget_stdout()
+    except OSError as error:
+        raise CommandFailed(f"{output or 'standard output'}: {error.strerror or error}") from None
+    except (ControlFailed, ConfigurationError) as error:
+        raise CommandFailed(one_line(error)) from None
+
+
+def _file(stack: ExitStack, output: Path | None) -> BinaryIO:
+    return sys.stdout.buffer if output is None else stack.enter_context(output.open("wb"))
+
+
+def _token(path: Path) -> str:
+    from pykbroker.control.http.token_file import read_token
+
+    return read_token(path)
+
+
+def _text(answer: Any) -> str:
+    return answer if isinstance(answer, str) else json.dumps(answer, indent=2, ensure_ascii=False)
+
+
+for _each in OPERATIONS:
+    _add(_each)

@@ -1,0 +1,35 @@
+"""What control tells of its node: which one it is, where it serves, and who looks for it in vain."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import asdict
+from importlib.metadata import version
+from typing import Any
+
+from .control import Control
+
+
+async def describe(control: Control, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    ready = control.ready
+    return {
+        "program": f"pykbroker {version('pykbroker')}",
+        "process": os.getpid(),
+        "node": None
+        if ready is None
+        else {
+            "id": ready.node_id,
+            "cluster_id": ready.cluster_id,
+            "listeners": [
+                {"name": each.name, "address": each.address, "security_protocol": each.security_protocol}
+                for each in ready.listeners
+            ],
+            "log_directories": list(ready.log_directories),
+        },
+    }
+
+
+async def seeking_clients(control: Control, arguments: Mapping[str, Any]) -> list[dict[str, Any]]:
+    parts = None if control.node is None else control.node.parts
+    return [] if parts is None else [asdict(each) for each in parts.seeking.told()]
