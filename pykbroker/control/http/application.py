@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import hmac
 import json
-from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import aclosing
+from typing import Any, Final, TypeVar
 from urllib.parse import urlsplit
 
 import trio
@@ -22,7 +23,9 @@ from starlette.routing import Route
 
 from pykbroker.control.control import Control
 
-from .operation import BadRequest, Operation, Stream
+from .operation import BadRequest, Json, Operation, Stream
+
+T = TypeVar("T")
 
 MOST_BODY_BYTES: Final = 1024 * 1024
 AT_ONCE: Final = 32
@@ -45,9 +48,9 @@ class ControlApplication:
         self.asgi: Final = Starlette(
             routes=[
                 Route("/", self._overview, methods=["GET"]),
-                *(Route(each.path, self._endpoint(each), methods=[each.method]) for each in operations),
+                *(Route(_route(each.path), self._endpoint(each), methods=[each.method]) for each in operations),
             ],
-            exception_handlers={HTTPException: _refusal, BadRequest: _bad_request},
+            exception_handlers={HTTPException: _refusal, ValueError: _bad_request},
         )
 
     def _endpoint(self, operation: Operation) -> Any:
@@ -56,8 +59,12 @@ class ControlApplication:
         async def endpoint(request: Request) -> Response:
             self._check(request)
             arguments = operation.arguments(await _given(request))
-            async with self._at_once:
-                result = await work(self._control, arguments)
+
+            async def answer() -> Json | Stream:
+                async with self._at_once:
+                    return await work(self._control, arguments)
+
+            result = await _unless_gone(request, answer)
             if isinstance(result, Stream):
                 return StreamingResponse(result.parts, media_type=result.content_type)
             return JSONResponse(result)
@@ -83,6 +90,35 @@ class ControlApplication:
                 raise _Refused(401, "control asks for the token of --ctl-token-file: Authorization: Bearer …")
 
 
+def _route(path: str) -> str:
+    """Return a path as Starlette has it: its parameters may have slashes, as the names of groups do."""
+    return path.replace("}", ":path}")
+
+
+async def _unless_gone(request: Request, work: Callable[[], Awaitable[T]]) -> T:
+    """Return what `work` returns; when the client goes, it is given up. Raises HTTPException then, and its errors."""
+    found: list[T] = []
+    failure: Exception | None = None
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(_cancel_when_gone, request, nursery.cancel_scope)
+        try:
+            found.append(await work())
+        except Exception as error:  # noqa: BLE001 - raised below, in no group
+            failure = error
+        nursery.cancel_scope.cancel()
+    if failure is not None:
+        raise failure
+    if not found:
+        raise _Refused(400, "the client has gone")
+    return found[0]
+
+
+async def _cancel_when_gone(request: Request, scope: trio.CancelScope) -> None:
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
+    scope.cancel()
+
+
 async def _given(request: Request) -> Mapping[str, Any]:
     """Return what a request says by its path, its query and its body. Raises BadRequest, HTTPException."""
     given: dict[str, Any] = {**request.query_params, **request.path_params}
@@ -103,10 +139,11 @@ async def _given(request: Request) -> Mapping[str, Any]:
 async def _body(request: Request) -> bytes:
     body = bytearray()
     try:
-        async for part in request.stream():
-            body += part
-            if len(body) > MOST_BODY_BYTES:
-                raise _Refused(413, f"a body has {MOST_BODY_BYTES} bytes at most")
+        async with aclosing(request.stream()) as parts:
+            async for part in parts:
+                body += part
+                if len(body) > MOST_BODY_BYTES:
+                    raise _Refused(413, f"a body has {MOST_BODY_BYTES} bytes at most")
     except ClientDisconnect:
         raise _Refused(400, "the client has gone") from None
     return bytes(body)
