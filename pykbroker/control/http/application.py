@@ -103,7 +103,7 @@ async def _unless_gone(request: Request, work: Callable[[], Awaitable[T]]) -> T:
         nursery.start_soon(_cancel_when_gone, request, nursery.cancel_scope)
         try:
             found.append(await work())
-        except Exception as error:  # noqa: BLE001 - raised below, in no group
+        except Exception as error:
             failure = error
         nursery.cancel_scope.cancel()
     if failure is not None:

@@ -56,8 +56,12 @@ class NodeReady:
         return " ".join(map(str, self.listeners))
 
     def __str__(self) -> str:
-        directories = ",".join(self.log_directories)
-        return f"{self.where} node.id={self.node_id} cluster.id={self.cluster_id} log.dirs={directories}"
+        return self.told()
+
+    def told(self, *more: str) -> str:
+        """Return the ready line's text, with more words, `key=value`, before the directories, which may have spaces."""
+        names = [f"node.id={self.node_id}", f"cluster.id={self.cluster_id}", *more]
+        return " ".join([self.where, *names, f"log.dirs={','.join(self.log_directories)}"])
 
 
 def socket_options(config: BrokerConfig) -> SocketOptions:
