@@ -55,7 +55,7 @@ class CloseConnection(Exception):
         self.answer = answer
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, weakref_slot=True)
 class ConnectionState:
     """The state of a connection is what its client has told about itself, and what the listener and a handler ask of
     each other.
