@@ -70,10 +70,11 @@ class Sends:
 
     def _tell(self, batch: Batch, before: _Sent, base_offset: int | None) -> None:
         at = [offset for offset in (before.base_offset, base_offset) if offset is not None and offset >= 0]
-        where = f", which stand in the log at {at[0]} and at {at[1]}" if len(at) > 1 else ""
+        count = "a record" if batch.records == 1 else f"{batch.records} records"
+        where = f", in the log at {at[0]} and at {at[1]}" if len(at) > 1 else ""
         self._find(
             Kind.DUPLICATE,
-            f"{batch.who} has sent {batch.records} records to {batch.place} twice, without idempotence{where}",
+            f"{batch.who} has sent {count} to {batch.place} twice, without idempotence{where}",
             {**of_client_at(batch.who, batch.place), "records": batch.records, "base_offsets": at},
         )
 
