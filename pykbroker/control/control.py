@@ -7,25 +7,31 @@ pays nothing for it.
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
 from dataclasses import replace
 
 from pykbroker.server.node.environment import Environment
 from pykbroker.server.node.node import Node
+from pykbroker.server.runtime.causes import witness
 
-from .journal.journal import DEFAULT_BYTES, Journal
+from .journal.journal import Journal
 from .journal.journal_tap import JournalTap
 
 
 class Control:
-    """The control of a node. journal_bytes: the bound of its journal. now_ns: the wall clock."""
+    """The control of a node. journal: None where nothing is to be recorded."""
 
-    def __init__(self, *, journal_bytes: int = DEFAULT_BYTES, now_ns: Callable[[], int] = time.time_ns) -> None:
-        self.journal = Journal(now_ns, journal_bytes)
+    def __init__(self, journal: Journal | None = None) -> None:
+        self.journal = journal
         self.node: Node | None = None
         """The node while it runs."""
 
     def equip(self, environment: Environment) -> Environment:
-        """Return the environment for a start, with everything in it that control is in the way of."""
-        return replace(environment, tap=JournalTap(self.journal))
+        """Return the environment for a start, with everything in it that control is in the way of.
+
+        To be called by the task that starts the node: what state machines tell comes by a context variable.
+        """
+        if self.journal is None:
+            return environment
+        tap = JournalTap(self.journal, lambda: self.node, environment.tap)
+        witness.set(tap.witness)
+        return replace(environment, tap=tap)
