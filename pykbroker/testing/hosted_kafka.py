@@ -12,10 +12,11 @@ from pykbroker.error_groups import first_of
 
 from .broker_log import begin_capture, end_capture
 from .errors import BrokerFailed, BrokerNotRunning
+from .in_thread import in_thread
 from .journal import BrokerJournal
 from .lazy_module import LazyModule
 from .reserved_port import ReservedPort
-from .threaded_kafka import ThreadedKafka, in_thread
+from .threaded_kafka import ThreadedKafka
 
 if TYPE_CHECKING:
     import trio

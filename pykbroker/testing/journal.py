@@ -13,14 +13,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from .errors import NoJournal
+from .in_thread import in_thread
 from .lazy_module import LazyModule
 
 if TYPE_CHECKING:
     from pykbroker.control.journal import decoding, exchange, journal, json_lines, pcap, query
     from pykbroker.control.journal.journal import Journal
     from pykbroker.control.journal.recorded_request import RecordedRequest
-
-    from . import threaded_kafka
 else:
     decoding = LazyModule("pykbroker.control.journal.decoding")
     exchange = LazyModule("pykbroker.control.journal.exchange")
@@ -28,7 +27,6 @@ else:
     json_lines = LazyModule("pykbroker.control.journal.json_lines")
     pcap = LazyModule("pykbroker.control.journal.pcap")
     query = LazyModule("pykbroker.control.journal.query")
-    threaded_kafka = LazyModule("pykbroker.testing.threaded_kafka")
 
 DEFAULT_BYTES: Final = 16 * 1024 * 1024
 LEAST_BYTES: Final = 64 * 1024
@@ -202,19 +200,19 @@ class AsyncBrokerJournal:
         since: int = 0,
     ) -> list[RecordedRequest]:
         ask = partial(self._blocking.requests, api, client_id=client_id, topic=topic, error=error, since=since)
-        return await threaded_kafka.in_thread(ask)
+        return await in_thread(ask)
 
     async def events(self, since: int = 0) -> list[dict[str, Any]]:
-        return await threaded_kafka.in_thread(partial(self._blocking.events, since))
+        return await in_thread(partial(self._blocking.events, since))
 
     async def json_lines(self, path: str | Path, since: int = 0) -> Path:
-        return await threaded_kafka.in_thread(partial(self._blocking.json_lines, path, since))
+        return await in_thread(partial(self._blocking.json_lines, path, since))
 
     async def pcap(self, path: str | Path, since: int = 0) -> Path:
-        return await threaded_kafka.in_thread(partial(self._blocking.pcap, path, since))
+        return await in_thread(partial(self._blocking.pcap, path, since))
 
     async def clear(self) -> None:
-        await threaded_kafka.in_thread(self._blocking.clear)
+        await in_thread(self._blocking.clear)
 
     async def __aiter__(self) -> AsyncIterator[RecordedRequest]:
         for request in await self.requests():

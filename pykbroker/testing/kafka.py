@@ -17,12 +17,11 @@ if TYPE_CHECKING:
     from pykbroker.client.conditions import Wanted
     from pykbroker.client.fetched import ConsumedRecord
     from pykbroker.client.groups import MemberDescription
+    from pykbroker.control.journal.recorded_request import RecordedRequest
     from pykbroker.protocol.topic_partition import TopicPartition
 
-    from pykbroker.control.journal.recorded_request import RecordedRequest
-
-    from . import operations
     from . import journal as broker_journal
+    from . import operations
     from .journal import AsyncBrokerJournal, BrokerJournal
     from .operations import Bytes, Reading
 else:

@@ -1,8 +1,8 @@
 """Exchanges as plain values: what JSON has, with the names of Kafka's fields, for queries and for people.
 
 Error codes have their names besides; bytes are text where they are UTF-8, else base64; topics that a request names by
-their ids have their names, too. Records are listed, `MOST_RECORDS` of a frame at most. What was cut, hidden, or cannot be
-decoded, says so in the place of its body.
+their ids have their names, too. Records are listed, `MOST_RECORDS` of a frame at most. What was cut, hidden, or cannot
+be decoded, says so in the place of its body.
 """
 
 from __future__ import annotations

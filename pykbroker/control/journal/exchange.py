@@ -1,4 +1,4 @@
-"""An entry of a journal is an exchange, one request and what became of it, or an event, of which a state machine told."""
+"""An entry of a journal: an exchange, one request and what became of it; or an event, which a state machine told."""
 
 from __future__ import annotations
 
@@ -93,8 +93,8 @@ class Exchange:
 
 @dataclass(slots=True, eq=False)
 class Event:
-    """What a state machine did. whose: the log of its coordinator. caused_by: the exchange in whose handling it was done;
-    0 where time or the cluster brought it about.
+    """What a state machine did. whose: the log of its coordinator. caused_by: the exchange in whose handling it was
+    done; 0 where time or the cluster brought it about.
     """
 
     number: int

@@ -22,8 +22,8 @@ MOST_EVENT_CHARACTERS: Final = 500
 
 
 class Journal:
-    """A journal of `most_bytes`; the oldest entries give way. now_ns: the wall clock. numbers: shared by the journals of
-    one cluster, so that a number names one entry of all.
+    """A journal of `most_bytes`; the oldest entries give way. now_ns: the wall clock. numbers: shared by the journals
+    of one cluster, so that a number names one entry of all.
 
     Exchanges that wait for their answers are among the others, and may be forgotten before these come.
     """
@@ -50,6 +50,14 @@ class Journal:
         self._connections = count(1)
         self._entries: deque[Entry] = deque()
         self._kept_bytes = 0
+
+    @property
+    def kept_bytes(self) -> int:
+        """The memory that the entries take, about."""
+        return self._kept_bytes
+
+    def __len__(self) -> int:
+        return len(self._entries)
 
     def entries(self, since: int = 0) -> list[Entry]:
         """Return the kept entries whose numbers are beyond `since`, in the order in which they began."""

@@ -2,8 +2,8 @@
 
 The format is that of libpcap (nanosecond resolution, raw IP). Sequence numbers, acknowledgements and handshakes fit, so
 that a connection is followed as a stream. A frame that the journal has cut is cut in the capture, too, as by a snap
-length. Where a connection's first exchanges are forgotten, its stream begins with the first that is kept. What came by TLS
-is there in the clear, and SASL's exchange is not there.
+length. Where a connection's first exchanges are forgotten, its stream begins with the first that is kept. What came by
+TLS is there in the clear, and SASL's exchange is not there.
 """
 
 from __future__ import annotations
@@ -79,8 +79,14 @@ def _handshake(stream: _Stream, at_ns: int) -> Iterator[bytes]:
 
 
 def _segments(stream: _Stream, at_ns: int, kept: bytes, size: int, *, from_client: bool) -> Iterator[bytes]:
-    """The packets of one frame. kept: without its size, which comes first on the wire."""
+    """The packets of one frame. kept: without its size, which comes first on the wire.
+
+    Of a frame that is cut, the first packet is cut already: a dissector then reads it as far as it goes, instead of
+    waiting for the rest.
+    """
     data, whole = _SIZE.pack(size) + kept, _SIZE.size + size
+    if len(data) < whole:
+        data = data[: min(_SEGMENT_BYTES, whole) - 1]
     position = 0
     while position < whole:
         length = min(_SEGMENT_BYTES, whole - position)

@@ -97,12 +97,17 @@ def entries_of(journals: Iterable[Journal], since: int = 0) -> list[tuple[Entry,
 
 def select(journals: Iterable[Journal], wanted: Wanted, since: int = 0) -> Iterator[RecordedRequest]:
     """The requests that are wanted, the oldest first."""
+    return filter(None, look_through(journals, wanted, since))
+
+
+def look_through(journals: Iterable[Journal], wanted: Wanted, since: int = 0) -> Iterator[RecordedRequest | None]:
+    """The requests that are wanted, the oldest first, and None for each other entry."""
     for entry, journal in entries_of(journals, since):
+        request = None
         if wanted.may_be(entry):
             assert isinstance(entry, Exchange)
             request = RecordedRequest.of(entry, journal.topic_names)
-            if wanted.is_met_by(request):
-                yield request
+        yield request if request is not None and wanted.is_met_by(request) else None
 
 
 def short_line(entry: Entry, names: Names) -> str:

@@ -1,8 +1,8 @@
-"""Secrets in requests and answers: the journal keeps stars and zeros in their places, so that everything else can be read.
+"""Secrets in requests and answers: the journal keeps stars and zeros in their places, so that the rest can be read.
 
-Hidden are passwords that SCRAM has salted, the HMACs of delegation tokens, and the values of configurations but those of
-topics. Where a body cannot be taken apart, or is cut, zeros stand in the place of all of it. A password that a client
-sends on SASL's way never comes here (`server/network/tap`).
+Hidden are passwords that SCRAM has salted, the HMACs of delegation tokens, and the values of configurations but those
+of topics. Where a body cannot be taken apart, or is cut, zeros stand in the place of all of it. A password that a
+client sends on SASL's way never comes here (`server/network/tap`).
 """
 
 from __future__ import annotations

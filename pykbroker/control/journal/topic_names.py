@@ -2,29 +2,35 @@
 
 from __future__ import annotations
 
+import weakref
+from collections.abc import Callable
 from typing import Final
 
 from pykbroker.metadata.image import ImageChanges, MetadataImage
 from pykbroker.server.node.node import Node
+from pykbroker.server.quorum.metadata_publisher import MetadataPublisher
 
 MOST_DELETED: Final = 10_000
 
 
 class TopicNames:
-    """The names by id: those of a running node's image, and of topics that were deleted, the last `MOST_DELETED`."""
+    """The names by id: those of a node's image, and of topics that were deleted, the last `MOST_DELETED`.
+
+    The image outlives its node here, and nothing else of the node does.
+    """
 
     def __init__(self) -> None:
         self._image: MetadataImage | None = None
         self._deleted: dict[bytes, str] = {}
-        self._followed: object = None
+        self._followed: Callable[[], MetadataPublisher | None] = lambda: None
 
     def follow(self, node: Node | None) -> None:
         """Follow the metadata of a running node from now on. To be called again and again: it costs a look."""
         parts = None if node is None else node.parts
-        if parts is not None and parts is not self._followed:
-            self._followed = parts
-            self._image = parts.node.image
-            parts.node.metadata.subscribe(self._apply)
+        if parts is not None and (metadata := parts.node.metadata) is not self._followed():
+            self._followed = weakref.ref(metadata)
+            self._image = metadata.image
+            metadata.subscribe(self._apply)
 
     def get(self, topic_id: bytes) -> str | None:
         """Return a topic's name; None where nobody knows it any more."""
