@@ -14,7 +14,7 @@ from typing import TypeVar
 import click
 from rich.console import Console
 
-from benchmarks import cleaning, clusters, flushes, rebalances, security, spark, starts, suites, transactions
+from benchmarks import cleaning, clusters, flushes, journal, rebalances, security, spark, starts, suites, transactions
 from benchmarks.basics import BASICS
 from benchmarks.bench import Bench, Figures, Measure, Scene
 from benchmarks.brokers import KINDS, compile_bytecode, new_broker
@@ -46,6 +46,7 @@ SCENES: dict[str, Scene | ClusterScene] = {
     "test suites": Scene(
         {"in-process broker": suites.in_process_broker, "100 tests": suites.hundred_tests}, suites.AS_IT_COMES
     ),
+    "journal": Scene({"journal on": journal.journal_cost}, is_started=False),
     "test suites, tuned": Scene({"100 tests, no rebalance delay": suites.hundred_tests}),
     "many groups": Scene({"10,000 groups with 100,000 offsets": load_groups}),
     "many partitions": Scene({"start with 10,000 partitions": starts.clean_start}),

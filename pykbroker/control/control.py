@@ -8,26 +8,40 @@ of this, and pays nothing for it.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from dataclasses import replace
 
 from pykbroker.server.node.environment import Environment
 from pykbroker.server.node.node import Node, NodeReady
+from pykbroker.server.runtime.causes import witness
 
-from .journal.journal import DEFAULT_BYTES, Journal
+from .audit.audit import Audit
+from .journal.journal import Journal
 from .journal.journal_tap import JournalTap
 
 
 class Control:
-    """The control of a node. journal_bytes: the bound of its journal. now_ns: the wall clock."""
+    """The control of a node. journal: None where nothing is to be recorded."""
 
-    def __init__(self, *, journal_bytes: int = DEFAULT_BYTES, now_ns: Callable[[], int] = time.time_ns) -> None:
-        self.journal = Journal(now_ns, journal_bytes)
+    def __init__(self, journal: Journal | None = None) -> None:
+        self.journal = journal
+        self.audit = Audit(lambda: self.node, self.now_ms)
         self.node: Node | None = None
         """The node while it runs."""
         self.ready: NodeReady | None = None
         """Where it serves, since it does."""
 
+    def now_ms(self) -> int:
+        """Return the time by the wall clock."""
+        return time.time_ns() // 1_000_000
+
     def equip(self, environment: Environment) -> Environment:
-        """Return the environment for a start, with everything in it that control is in the way of."""
-        return replace(environment, tap=JournalTap(self.journal))
+        """Return the environment for a start, with everything in it that control is in the way of.
+
+        To be called by the task that starts the node: what state machines tell comes by a context variable.
+        """
+        environment = replace(environment, tap=self.audit.tap(environment.tap))
+        if self.journal is None:
+            return environment
+        tap = JournalTap(self.journal, lambda: self.node, environment.tap)
+        witness.set(tap.witness)
+        return replace(environment, tap=tap)

@@ -11,9 +11,9 @@ The names below are imported when they are used. The modules, in reading order:
 - `kafka`: what a test may ask of any cluster; `operations` are its coroutines, `pykbroker.client` the client below.
 - `profile`: settings of brokers in tests.
 - `hosted_kafka`, `hosted_node`, `reserved_port`: nodes in a thread of this process.
-- `threaded_kafka`, `loop_thread`: that thread.
-- `external_kafka`, `apache_kafka`: other brokers in their place; `pytest_plugin`: the fixtures.
-- `broker_log`: their last log lines.
+- `threaded_kafka`, `loop_thread`, `in_thread`: that thread.
+- `external_kafka`, `apache_kafka`: other brokers in their place; `pytest_plugin`: the fixtures; `failed_tests`.
+- `broker_log`: their last log lines; `journal`: all requests and responses.
 - `lazy_module`: what keeps the import quick.
 - `errors`: what goes wrong.
 """
@@ -27,14 +27,19 @@ if TYPE_CHECKING:
     from pykbroker.client.conditions import ConditionNotMet
     from pykbroker.client.errors import BadInput, ClientError, KafkaError, UnknownTopic
     from pykbroker.config.keys import ConfigurationError
+    from pykbroker.control.journal.json_lines import JournalCut, JournalFileError, ReadJournal, read_journal
+    from pykbroker.control.journal.query import UnknownApi, UnknownError
+    from pykbroker.control.journal.recorded_request import RecordedRequest
 
     from .broker import AsyncBroker, Broker
     from .cluster import AsyncCluster, Cluster
-    from .errors import BrokerFailed, BrokerNotRunning, TestingError
+    from .errors import BrokerFailed, BrokerNotRunning, NoJournal, TestingError
+    from .journal import AsyncBrokerJournal, BrokerJournal, JournalForgot
     from .kafka import AsyncGroup, AsyncKafkaUnderTest, AsyncTopic, Group, KafkaUnderTest, Topic
 
 __all__ = [
     "AsyncBroker",
+    "AsyncBrokerJournal",
     "AsyncCluster",
     "AsyncGroup",
     "AsyncKafkaUnderTest",
@@ -42,27 +47,41 @@ __all__ = [
     "BadInput",
     "Broker",
     "BrokerFailed",
+    "BrokerJournal",
     "BrokerNotRunning",
     "ClientError",
     "Cluster",
     "ConditionNotMet",
     "ConfigurationError",
     "Group",
+    "JournalCut",
+    "JournalFileError",
+    "JournalForgot",
     "KafkaError",
     "KafkaUnderTest",
+    "NoJournal",
+    "ReadJournal",
+    "RecordedRequest",
     "TestingError",
     "Topic",
+    "UnknownApi",
+    "UnknownError",
     "UnknownTopic",
+    "read_journal",
 ]
 
 _MODULES = {
     "broker": ("AsyncBroker", "Broker"),
     "cluster": ("AsyncCluster", "Cluster"),
-    "errors": ("BrokerFailed", "BrokerNotRunning", "TestingError"),
+    "errors": ("BrokerFailed", "BrokerNotRunning", "NoJournal", "TestingError"),
+    "journal": ("AsyncBrokerJournal", "BrokerJournal", "JournalForgot"),
     "kafka": ("AsyncGroup", "AsyncKafkaUnderTest", "AsyncTopic", "Group", "KafkaUnderTest", "Topic"),
     "pykbroker.client.conditions": ("ConditionNotMet",),
     "pykbroker.client.errors": ("BadInput", "ClientError", "KafkaError", "UnknownTopic"),
     "pykbroker.config.keys": ("ConfigurationError",),
+    "pykbroker.control.journal.json_lines": ("JournalCut", "JournalFileError", "ReadJournal", "read_journal"),
+    "pykbroker.control.journal.query": ("UnknownApi", "UnknownError"),
+    "pykbroker.control.journal.recorded_request": ("RecordedRequest",),
 }
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
 

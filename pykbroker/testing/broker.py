@@ -37,6 +37,7 @@ class Broker(HostedKafka, NodeControl):
     config: Kafka's keys, which win over the settings for tests (`config.development.TEST`). port: 0 for a free one; the
     broker keeps it until it is closed, also while it is stopped. data_dir: where its data stays; without it the data
     goes with the broker. client_properties: with listeners of one's own that take TLS or SASL, how to log in there.
+    journal: the bound of the journal of all requests, in bytes; False for none.
     """
 
     def __init__(
@@ -46,8 +47,9 @@ class Broker(HostedKafka, NodeControl):
         port: int = 0,
         data_dir: str | Path | None = None,
         client_properties: Mapping[str, str] | None = None,
+        journal: int | bool = True,
     ) -> None:
-        super().__init__("pykbroker", None if data_dir is None else Path(data_dir), client_properties)
+        super().__init__("pykbroker", None if data_dir is None else Path(data_dir), client_properties, journal)
         NodeControl.__init__(self, self, 0)
         self._config: Final = dict(config or {})
         self._port = port

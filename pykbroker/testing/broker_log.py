@@ -1,7 +1,8 @@
 """The last log lines of each broker in this process, told apart by a context variable.
 
 A broker's thread sets it; Trio's tasks and worker threads inherit it. While brokers run, the logger `pykbroker` keeps
-lines from INFO on, and passes on to the program's own handlers only what they would have seen without that.
+lines from INFO on, and passes on to the program's own handlers only what they would have seen without that. A line that
+was written while a request was handled has its number in the broker's journal, such as `#12`.
 """
 
 from __future__ import annotations
@@ -10,7 +11,14 @@ import logging
 import threading
 from collections import deque
 from contextvars import ContextVar
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+from .lazy_module import LazyModule
+
+if TYPE_CHECKING:
+    from pykbroker.server.runtime import causes
+else:
+    causes = LazyModule("pykbroker.server.runtime.causes")
 
 MOST_LINES: Final = 2_000
 _LOGGER: Final = logging.getLogger("pykbroker")
@@ -51,7 +59,9 @@ class _Capture(logging.Handler):
 
     def __init__(self) -> None:
         super().__init__()
-        self.setFormatter(logging.Formatter("%(asctime)s.%(msecs)03d %(levelname)s %(name)s %(message)s", "%H:%M:%S"))
+        self.setFormatter(
+            logging.Formatter("%(asctime)s.%(msecs)03d %(levelname)s %(name)s%(request)s %(message)s", "%H:%M:%S")
+        )
         self._users = 0
         self._guard = threading.Lock()
         self._before = (logging.NOTSET, True)
@@ -59,6 +69,8 @@ class _Capture(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         log = _log_of_context.get()
         if log is not None:
+            number = causes.current_cause()
+            record.request = f" #{number}" if number else ""
             log.add(self.format(record))
         level, propagates = self._before
         root = logging.getLogger()

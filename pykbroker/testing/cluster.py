@@ -47,11 +47,18 @@ class Cluster(HostedKafka):
 
     config: Kafka's keys, for every broker; they win over the settings for tests (`profile`).
     Topics have three replicas, or as many as there are brokers. data_dir: where the data stays; without it the data
-    goes with the cluster.
+    goes with the cluster. journal: the bound of each broker's journal of all requests, in bytes; False for none.
     """
 
-    def __init__(self, brokers: int = 3, config: Config | None = None, *, data_dir: str | Path | None = None) -> None:
-        super().__init__("pykbroker cluster", None if data_dir is None else Path(data_dir))
+    def __init__(
+        self,
+        brokers: int = 3,
+        config: Config | None = None,
+        *,
+        data_dir: str | Path | None = None,
+        journal: int | bool = True,
+    ) -> None:
+        super().__init__("pykbroker cluster", None if data_dir is None else Path(data_dir), journal=journal)
         self._broker_count = brokers
         self._config: Final = dict(config or {})
 

@@ -13,5 +13,9 @@ class BrokerFailed(TestingError):
     """The broker did not start, or ended by itself; the message is its own."""
 
 
+class NoJournal(TestingError):
+    """There is no journal of the broker."""
+
+
 class BrokerNotRunning(TestingError):
     """The broker has not been started, or has been stopped."""

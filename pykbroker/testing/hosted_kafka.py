@@ -12,19 +12,23 @@ from pykbroker.error_groups import first_of
 
 from .broker_log import begin_capture, end_capture
 from .errors import BrokerFailed, BrokerNotRunning
+from .in_thread import in_thread
+from .journal import BrokerJournal
 from .lazy_module import LazyModule
 from .reserved_port import ReservedPort
-from .threaded_kafka import ThreadedKafka, in_thread
+from .threaded_kafka import ThreadedKafka
 
 if TYPE_CHECKING:
     import trio
 
+    from pykbroker.control import control
     from pykbroker.server.runtime import ephemeral_directories
 
     from .hosted_node import HostedNode
     from .loop_thread import LoopThread
 else:
     trio = LazyModule("trio")
+    control = LazyModule("pykbroker.control.control")
     ephemeral_directories = LazyModule("pykbroker.server.runtime.ephemeral_directories")
 
 HOST: Final = "127.0.0.1"
@@ -33,11 +37,19 @@ HOST: Final = "127.0.0.1"
 class HostedKafka(ThreadedKafka):
     """A cluster whose nodes run in a thread of this process.
 
-    data_dir: where its data is, and stays; None for a directory that goes with it, on which nothing is synced.
+    data_dir: where its data is, and stays; None for a directory that goes with it, on which nothing is synced. journal:
+    the bound of each node's journal in bytes.
     """
 
-    def __init__(self, name: str, data_dir: Path | None, client_properties: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        name: str,
+        data_dir: Path | None,
+        client_properties: Mapping[str, str] | None = None,
+        journal: int | bool = True,
+    ) -> None:
         super().__init__(name, client_properties)
+        self._journal = BrokerJournal(name, journal, self._in_loop)
         self.nodes: Sequence[HostedNode] = ()
         """Those of an open cluster."""
         self._data_dir = data_dir
@@ -61,12 +73,32 @@ class HostedKafka(ThreadedKafka):
             return reserved
 
         self.nodes = self._make_nodes(directory, reserve)
+        self._journal.begin()
+        resources.callback(self._journal.end)
+        for node in self.nodes:
+            node.control = control.Control(self._journal.of_node(node.config.node_id))
         begin_capture()
         resources.callback(end_capture)
 
     def _begin(self, loop: LoopThread, resources: ExitStack) -> None:
         loop.call(_start_all, self.nodes, loop)
         resources.callback(loop.call, _kill_all if self._data_dir is None else _stop_all, self.nodes)
+
+    @property
+    def journal(self) -> BrokerJournal:
+        """What clients have asked, what they were answered, and what came of it."""
+        return self._journal
+
+    def _in_loop(self, fn: Callable[[], None]) -> None:
+        """Call a function in the thread; a cluster that is closed has none."""
+
+        async def call() -> None:
+            fn()
+
+        if self.is_open:
+            self.running_loop().call(call)
+        else:
+            fn()
 
     def _check_running(self) -> None:
         if any(node.is_running for node in self.nodes):

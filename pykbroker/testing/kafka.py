@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, Protocol, Self, TypeVar, TypeVarTuple, Unpack
 
+from .errors import NoJournal
 from .lazy_module import LazyModule
 
 if TYPE_CHECKING:
@@ -16,11 +17,15 @@ if TYPE_CHECKING:
     from pykbroker.client.conditions import Wanted
     from pykbroker.client.fetched import ConsumedRecord
     from pykbroker.client.groups import MemberDescription
+    from pykbroker.control.journal.recorded_request import RecordedRequest
     from pykbroker.protocol.topic_partition import TopicPartition
 
+    from . import journal as broker_journal
     from . import operations
+    from .journal import AsyncBrokerJournal, BrokerJournal
     from .operations import Bytes, Reading
 else:
+    broker_journal = LazyModule("pykbroker.testing.journal")
     operations = LazyModule("pykbroker.testing.operations")
 
 T = TypeVar("T")
@@ -150,6 +155,23 @@ class KafkaUnderTest:
         """The same cluster for coroutines."""
         return AsyncKafkaUnderTest(self)
 
+    @property
+    def journal(self) -> BrokerJournal:
+        """What clients have asked, what they were answered, and what came of it. Raises NoJournal."""
+        raise NoJournal("only a broker of pykbroker in this process has a journal, not one that runs elsewhere")
+
+    def requests(
+        self,
+        api: str | None = None,
+        *,
+        client_id: str | None = None,
+        topic: str | None = None,
+        error: str | None = None,
+        since: int = 0,
+    ) -> list[RecordedRequest]:
+        """Return the requests of clients that fit all that is given, the oldest first (`BrokerJournal.requests`)."""
+        return self.journal.requests(api, client_id=client_id, topic=topic, error=error, since=since)
+
     def topic(self, name: str) -> Topic:
         """Return the topic of this name, whether or not it exists."""
         return Topic(name, self._caller)
@@ -264,6 +286,23 @@ class AsyncKafkaUnderTest:
     @property
     def bootstrap_servers(self) -> str:
         return self.blocking.bootstrap_servers
+
+    @property
+    def journal(self) -> AsyncBrokerJournal:
+        """What clients have asked, what they were answered, and what came of it. Raises NoJournal."""
+        return broker_journal.AsyncBrokerJournal(self.blocking.journal)
+
+    async def requests(
+        self,
+        api: str | None = None,
+        *,
+        client_id: str | None = None,
+        topic: str | None = None,
+        error: str | None = None,
+        since: int = 0,
+    ) -> list[RecordedRequest]:
+        """Return the requests of clients that fit all that is given, the oldest first (`BrokerJournal.requests`)."""
+        return await self.journal.requests(api, client_id=client_id, topic=topic, error=error, since=since)
 
     def topic(self, name: str) -> AsyncTopic:
         return AsyncTopic(name, self._caller)

@@ -3,6 +3,7 @@
 `kafka_broker` is one broker for the session, or for each worker of pytest-xdist; `kafka_topic` a fresh topic for each
 test; `kafka_cluster` a cluster of its own for a test that stops nodes; `kafka_admin` an admin client of the libraries
 that users have. `--kafka-home` and `--kafka-bootstrap-servers` put another broker in the place of pykbroker's.
+What a failed test leaves is the business of `failed_tests`.
 
 Nothing is imported before a test asks for a fixture: this module is loaded in every run of pytest.
 """
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from .cluster import Cluster
     from .kafka import KafkaUnderTest, Topic
 
-_LINES_SHOWN: Final = 60
 _LONGEST_NAME: Final = 120
 _marks: Final = pytest.StashKey[dict[int, int]]()
 
@@ -37,6 +37,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
     group.addoption(
         "--kafka-home", metavar="DIR", help="Start Apache Kafka from this distribution in the place of pykbroker."
+    )
+    group.addoption(
+        "--kafka-journal",
+        metavar="DIR",
+        help="Write the requests of failed tests there, as JSON lines and for Wireshark; else beside tmp_path.",
     )
     parser.addini("kafka_broker_config", "Lines of KEY=VALUE for the broker of kafka_broker.", type="linelist")
 
@@ -150,28 +155,32 @@ def kafka_admin(kafka_broker: KafkaUnderTest) -> Iterator[Any]:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    item.stash[_marks] = {id(log): log.count for log in _logs()}
+    if _used("journal"):
+        from .journal import forget_closed
+
+        forget_closed()
+    if _used("threaded_kafka"):
+        from .failed_tests import marks
+
+        item.stash[_marks] = marks()
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Show the last lines that brokers have logged since the test began, where it fails."""
+    """Show what brokers have logged and were asked since the test began, where it fails."""
     report = yield
-    if report.failed:
-        marks = item.stash.get(_marks, {})
-        for log in _logs():
-            lines = log.lines(marks.get(id(log), 0))[-_LINES_SHOWN:]
-            if lines:
-                report.sections.append((f"log of {log.name}", "\n".join(lines)))
+    if report.failed and _used("threaded_kafka"):
+        from .failed_tests import journal_directory, sections
+
+        report.sections.extend(sections(item.nodeid, item.stash.get(_marks, {}), journal_directory(item.config)))
     return report
 
 
-def _logs() -> list[Any]:
-    """Return the logs of brokers; where nobody has used any, nothing is imported."""
-    module = sys.modules.get(f"{__package__}.threaded_kafka")
-    return [] if module is None else module.recent_logs()
+def _used(module: str) -> bool:
+    """Tell whether anybody has used brokers; otherwise nothing is imported."""
+    return f"{__package__}.{module}" in sys.modules
 
 
 def _topic_name(test: str) -> str:

@@ -11,13 +11,13 @@ import threading
 import weakref
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
-from concurrent.futures import Future, InvalidStateError
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, Self, TypeVar, TypeVarTuple, Unpack
 
 from .broker_log import BrokerLog
 from .errors import BrokerNotRunning
+from .in_thread import in_thread
 from .kafka import KafkaUnderTest
 from .lazy_module import LazyModule
 
@@ -164,27 +164,6 @@ class ThreadedKafka(KafkaUnderTest):
         client, self._client = self._client, None
         if client is not None:
             await client.__aexit__(None, None, None)
-
-
-async def in_thread(fn: Callable[[], T]) -> T:
-    """Call what blocks in a thread of its own; the caller is a coroutine of any kind.
-
-    Where the caller is cancelled, `fn` goes on to its end.
-    """
-    future: Future[T] = Future()
-
-    def work() -> None:
-        try:
-            result = fn()
-        except BaseException as error:
-            with suppress(InvalidStateError):  # the caller has gone
-                future.set_exception(error)
-        else:
-            with suppress(InvalidStateError):
-                future.set_result(result)
-
-    threading.Thread(target=work, name="pykbroker call", daemon=True).start()
-    return await loop_thread.wait_for_future(future)
 
 
 @atexit.register

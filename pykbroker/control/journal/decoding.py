@@ -1,174 +1,313 @@
 """Exchanges as plain values: what JSON has, with the names of Kafka's fields, for queries and for people.
 
-Error codes have their names besides; bytes are text where they are UTF-8, else base64; records are listed,
-`MOST_RECORDS` of a batch at most. What was cut, or cannot be decoded, says so in the place of its body.
+Error codes have their names besides; bytes are text where they are UTF-8, else base64; topics that a request names by
+their ids have their names, too. Records are listed, `MOST_RECORDS` of a frame at most. What was cut, hidden, or cannot
+be decoded, says so in the place of its body.
 """
 
 from __future__ import annotations
 
 import base64
+import ctypes
+import math
 from collections.abc import Iterator
 from itertools import islice
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
-from pykbroker.protocol.api_keys import request_type, response_type
+from pykbroker.protocol.api_keys import ApiKey, request_type, response_type
 from pykbroker.protocol.compile import decode
 from pykbroker.protocol.errors import ErrorCode, MalformedMessage
 from pykbroker.protocol.framing import decode_request_header, decode_response_header
-from pykbroker.protocol.records.batch import iter_batches, iter_records
+from pykbroker.protocol.records.batch import RecordBatch, iter_batches, iter_records
+from pykbroker.protocol.records.compression import Compression
 from pykbroker.protocol.records.errors import InvalidRecords
 from pykbroker.protocol.records.record import Record
-from pykbroker.protocol.schema import Message, Struct
+from pykbroker.protocol.schema import NO_UUID, Message, Struct
 from pykbroker.protocol.uuids import uuid_to_text
 
-from .exchange import Exchange
-from .secrets import has_secrets
+from .exchange import Entry, Event, Exchange
+from .secrets import hidden_in_request, hidden_in_response
 
-MOST_RECORDS: Final = 100
+MOST_RECORDS: Final = 1_000
+"""Of one frame; the others are counted."""
+MOST_UNPACKED: Final = 16
+"""Compressed batches of one frame."""
 UNPACKED_BYTES: Final = 4 * 1024 * 1024
 """Of a compressed batch."""
+SHOWN_BYTES: Final = 256 * 1024
+"""Of a key or a value."""
+NOT_SHOWN: Final = "not_shown"
+HIDDEN: Final = "(hidden)"
 _ERROR_CODE: Final = "error_code"
+_TOPIC_ID: Final = "topic_id"
+_TOPIC_NAMES: Final = ("topic", "name", "topic_name")
+"""The fields that have a topic's name beside or in the place of its id."""
 
 
-def request_values(exchange: Exchange) -> dict[str, Any]:
+class Names(Protocol):
+    """The names of topics by their ids; `topic_names.TopicNames` is one."""
+
+    def get(self, topic_id: bytes, /) -> str | None: ...
+
+
+def entry_values(entry: Entry, names: Names) -> dict[str, Any]:
+    """One line of a journal, as a mapping."""
+    if isinstance(entry, Event):
+        return event_values(entry)
+    return head_values(entry) | body_values(entry, names)
+
+
+def event_values(event: Event) -> dict[str, Any]:
+    return _without_none(
+        {
+            "kind": "event",
+            "number": event.number,
+            "node": event.node,
+            "at_ms": event.at_ns / 1e6,
+            "whose": event.whose,
+            "text": event.text,
+            "caused_by": event.caused_by or None,
+        }
+    )
+
+
+def head_values(exchange: Exchange) -> dict[str, Any]:
+    """Everything of an exchange but its bodies."""
+    return _without_none(
+        {
+            "kind": "exchange",
+            "number": exchange.number,
+            "node": exchange.node,
+            "api": exchange.api,
+            "version": exchange.api_version,
+            "client_id": exchange.client_id,
+            "principal": exchange.principal,
+            "connection": exchange.peer.number,
+            "client": f"{exchange.peer.host}:{exchange.peer.port}",
+            "listener": exchange.peer.listener,
+            "correlation_id": exchange.correlation_id,
+            "received_ms": exchange.received_ns / 1e6,
+            "took_ms": exchange.took_ms,
+            "outcome": exchange.outcome.value,
+            "caused_by": exchange.caused_by or None,
+            "reason": exchange.reason or None,
+            "interference": exchange.interference or None,
+        }
+    )
+
+
+def body_values(exchange: Exchange, names: Names) -> dict[str, Any]:
+    """The fields of request and response."""
+    return _without_none({"request": request_values(exchange, names), "response": response_values(exchange, names)})
+
+
+def request_values(exchange: Exchange, names: Names) -> dict[str, Any]:
     """The fields of the request. Never raises: what cannot be shown is told in the field `not_shown`."""
-    if has_secrets(exchange.api_key):
+    if exchange.is_withheld:
         return _not_shown("it has secrets")
-    if len(exchange.request) < exchange.request_bytes:
-        return _not_shown(f"{exchange.request_bytes} bytes, of which {len(exchange.request)} are kept")
+    frame = _Frame(exchange.request, exchange.request_bytes, may_be_cut=exchange.api_key == ApiKey.PRODUCE)
+    if not frame.is_readable:
+        return frame.note
     try:
-        return message_values(decode_request(exchange))
+        _, body = decode_request_header(frame.data)
+        message, _ = decode(request_type(exchange.api_key), exchange.api_version, frame.data, body)
     except (MalformedMessage, KeyError) as error:
-        return _not_shown(str(error))
+        return _not_shown(str(error)) | frame.note
+    return _Values(exchange.api_version, names, hidden_in_request(exchange.api_key), frame).of(message) | frame.note
 
 
-def response_values(exchange: Exchange) -> dict[str, Any] | None:
+def response_values(exchange: Exchange, names: Names) -> dict[str, Any] | None:
     """The fields of the response; None where there is none."""
     if not exchange.response_bytes:
         return None
-    if has_secrets(exchange.api_key):
+    if exchange.is_withheld:
         return _not_shown("it has secrets")
-    if len(exchange.response) < exchange.response_bytes:
-        return _not_shown(f"{exchange.response_bytes} bytes, of which {len(exchange.response)} are kept")
+    frame = _Frame(exchange.response, exchange.response_bytes, may_be_cut=exchange.api_key == ApiKey.FETCH)
+    if not frame.is_readable:
+        return frame.note
     try:
-        return message_values(decode_response(exchange))
+        message, version = _response(exchange, frame)
     except (MalformedMessage, KeyError) as error:
-        return _not_shown(str(error))
+        return _not_shown(str(error)) | frame.note
+    return _Values(version, names, hidden_in_response(exchange.api_key), frame).of(message) | frame.note
 
 
-def decode_request(exchange: Exchange) -> Message:
-    """Raises MalformedMessage, and KeyError for an API that nobody knows."""
-    _, body = decode_request_header(exchange.request)
-    message, _ = decode(request_type(exchange.api_key), exchange.api_version, exchange.request, body)
-    return message
+def _response(exchange: Exchange, frame: _Frame) -> tuple[Message, int]:
+    """The response, and its version: a newer client's ApiVersions is answered in version 0. Raises MalformedMessage."""
+    version = exchange.api_version
+    kind = response_type(exchange.api_key)
+    if exchange.api_key == ApiKey.API_VERSIONS and not kind.__schema__.versions.includes(version):
+        version = 0
+    _, body = decode_response_header(frame.data, exchange.api_key, version)
+    message, _ = decode(kind, version, frame.data, body)
+    return message, version
 
 
-def decode_response(exchange: Exchange) -> Message:
-    """Raises MalformedMessage."""
-    _, body = decode_response_header(exchange.response, exchange.api_key, exchange.api_version)
-    message, _ = decode(response_type(exchange.api_key), exchange.api_version, exchange.response, body)
-    return message
+class _Frame:
+    """The bytes of a frame. Zeros stand for what is cut; a message that is mostly records is read all the same, as far
+    as it goes.
+    """
+
+    def __init__(self, kept: bytes, size: int, *, may_be_cut: bool) -> None:
+        self._kept_bytes = len(kept)
+        self.is_cut = len(kept) < size
+        self.is_readable = may_be_cut or not self.is_cut
+        self.note = _not_shown(f"{size} bytes, of which {len(kept)} are kept") if self.is_cut else {}
+        self.data: bytes | bytearray = kept
+        if self.is_cut and may_be_cut:
+            self.data = bytearray(size)
+            self.data[: len(kept)] = kept
+
+    def kept_of(self, part: memoryview) -> memoryview:
+        """Return as much of a slice of `data` as is kept."""
+        if not self.is_cut or not part:
+            return part
+        position = _address(part) - _address(memoryview(self.data))
+        return part[: max(0, self._kept_bytes - position)]
 
 
-def message_values(message: Struct) -> dict[str, Any]:
-    """The fields of a message or of a part of one."""
-    values: dict[str, Any] = {}
-    for each in type(message).__schema__.fields:
-        value = getattr(message, each.name)
-        values[each.name] = _records(value) if each.kind == "records" else _value(each.element, value)
-        if each.name == _ERROR_CODE and isinstance(value, int):
-            values["error"] = _error_name(value)
-    return values
+def _address(view: memoryview) -> int:
+    return ctypes.addressof(ctypes.c_char.from_buffer(view))
 
 
-def exchange_values(exchange: Exchange) -> dict[str, Any]:
-    """One line of a journal, as a mapping."""
-    values = {
-        "number": exchange.number,
-        "api": exchange.api,
-        "version": exchange.api_version,
-        "client_id": exchange.client_id,
-        "principal": exchange.principal,
-        "connection": exchange.peer.number,
-        "client": f"{exchange.peer.host}:{exchange.peer.port}",
-        "listener": exchange.peer.listener,
-        "correlation_id": exchange.correlation_id,
-        "received_ms": exchange.received_ns / 1e6,
-        "took_ms": exchange.took_ms,
-        "outcome": exchange.outcome.value,
-        "caused_by": exchange.caused_by or None,
-        "reason": exchange.reason or None,
-        "interference": exchange.interference or None,
-        "request": request_values(exchange),
-        "response": response_values(exchange),
-    }
-    return {name: value for name, value in values.items() if value is not None}
+class _Values:
+    """The values of one message. hidden: fields with secrets, which the journal has not."""
 
+    def __init__(self, version: int, names: Names, hidden: frozenset[str], frame: _Frame) -> None:
+        self._frame = frame
+        self._version = version
+        self._names = names
+        self._hidden = hidden
+        self._records_left = MOST_RECORDS
+        self._unpacked_left = MOST_UNPACKED
 
-def _value(kind: str, value: Any) -> Any:
-    if isinstance(value, list):
-        return [_value(kind, each) for each in value]
-    if isinstance(value, Struct):
-        return message_values(value)
-    if isinstance(value, (bytes, bytearray, memoryview)):
-        return uuid_to_text(bytes(value)) if kind == "uuid" else _bytes(bytes(value))
-    return value
+    def of(self, struct: Struct) -> dict[str, Any]:
+        """The fields of a message, or of a part of one, that its version has."""
+        values: dict[str, Any] = {}
+        for each in type(struct).__schema__.fields:
+            if not each.versions.includes(self._version):
+                continue
+            value = getattr(struct, each.name)
+            if each.name in self._hidden and isinstance(value, (bytes, bytearray, memoryview)):
+                values[each.name] = HIDDEN
+            elif each.kind == "records":
+                values[each.name] = None if value is None else self._records(value)
+            else:
+                values[each.name] = self._value(each.element, value)
+            if each.name == _ERROR_CODE and isinstance(value, int):
+                values["error"] = error_name(value)
+        self._name_topic(struct, values)
+        return values
 
+    def _name_topic(self, struct: Struct, values: dict[str, Any]) -> None:
+        topic_id = getattr(struct, _TOPIC_ID, NO_UUID)
+        if _TOPIC_ID not in values or topic_id == NO_UUID or any(values.get(field) for field in _TOPIC_NAMES):
+            return
+        name = self._names.get(bytes(topic_id))
+        if name is not None:
+            field = next((field for field in _TOPIC_NAMES if hasattr(struct, field)), _TOPIC_NAMES[0])
+            values[field] = name
 
-def _bytes(data: bytes) -> str:
-    try:
-        return data.decode()
-    except UnicodeDecodeError:
-        return f"base64:{base64.b64encode(data).decode()}"
+    def _value(self, kind: str, value: Any) -> Any:
+        if isinstance(value, list):
+            values = [self._value(kind, each) for each in value]
+            return [each for each in values if not _is_nothing(each)] if self._frame.is_cut else values
+        if isinstance(value, Struct):
+            return self.of(value)
+        if isinstance(value, (bytes, bytearray, memoryview)):
+            return uuid_to_text(bytes(value)) if kind == "uuid" else _text(bytes(value))
+        if isinstance(value, float) and not math.isfinite(value):
+            return str(value)
+        return value
 
+    def _records(self, data: memoryview) -> list[dict[str, Any]]:
+        """The batches of a field of records."""
+        kept = self._frame.kept_of(data)
+        found: list[dict[str, Any]] = []
+        try:
+            for batch in iter_batches(bytes(kept), allow_partial=True):
+                if not self._records_left:
+                    found.append(_not_shown("more batches"))
+                    break
+                found.append(self._batch(batch))
+        except InvalidRecords as error:
+            found.append(_not_shown(str(error)))
+        if kept and len(kept) < len(data):
+            found.append(_not_shown(f"{len(data)} bytes of records, of which {len(kept)} are kept"))
+        return found
 
-def _records(data: Any) -> Any:
-    """The batches of a field of records."""
-    if data is None:
-        return None
-    try:
-        return list(_batches(bytes(data)))
-    except InvalidRecords as error:
-        return _not_shown(str(error))
-
-
-def _batches(data: bytes) -> Iterator[dict[str, Any]]:
-    for batch in iter_batches(data, allow_partial=True):
+    def _batch(self, batch: RecordBatch) -> dict[str, Any]:
         header = batch.header
-        row: dict[str, Any] = {
+        values: dict[str, Any] = {
             "base_offset": header.base_offset,
             "producer_id": header.producer_id,
             "producer_epoch": header.producer_epoch,
             "base_sequence": header.base_sequence,
             "is_transactional": header.is_transactional,
             "is_control": header.is_control,
+            "compression": header.compression.name.lower(),
             "records_count": header.records_count,
-            "records": [
-                _record(each) for each in islice(iter_records(batch, limit_bytes=UNPACKED_BYTES), MOST_RECORDS)
-            ],
         }
-        if header.records_count > MOST_RECORDS:
-            row |= _not_shown(f"{header.records_count - MOST_RECORDS} more records")
-        yield row
+        if header.compression is not Compression.NONE:
+            if not self._unpacked_left:
+                return values | _not_shown("more compressed batches")
+            self._unpacked_left -= 1
+        try:
+            wanted = self._records_left
+            records = list(islice(iter_records(batch, limit_bytes=UNPACKED_BYTES), wanted))
+        except InvalidRecords as error:
+            return values | _not_shown(str(error))
+        self._records_left -= len(records)
+        values["records"] = [_record(each) for each in records]
+        left = header.records_count - len(records)
+        return values | (_not_shown(f"{left} more records") if left > 0 else {})
 
 
-def _record(record: Record) -> dict[str, Any]:
-    row: dict[str, Any] = {
-        "key": None if record.key is None else _bytes(record.key),
-        "value": None if record.value is None else _bytes(record.value),
-        "timestamp": record.timestamp,
-    }
-    if record.headers:
-        row["headers"] = [[key, None if value is None else _bytes(value)] for key, value in record.headers]
-    return row
-
-
-def _error_name(code: int) -> str:
+def error_name(code: int) -> str:
     try:
         return ErrorCode(code).name
     except ValueError:
         return f"error {code}"
 
 
+def _record(record: Record) -> dict[str, Any]:
+    row: dict[str, Any] = {
+        "offset": record.offset,
+        "key": None if record.key is None else _text(record.key),
+        "value": None if record.value is None else _text(record.value),
+        "timestamp": record.timestamp,
+    }
+    if record.headers:
+        row["headers"] = list(_headers(record))
+    return row
+
+
+def _headers(record: Record) -> Iterator[list[str | None]]:
+    for key, value in record.headers:
+        yield [key, None if value is None else _text(value)]
+
+
+def _text(data: bytes) -> str:
+    cut = f"… ({len(data)} bytes)" if len(data) > SHOWN_BYTES else ""
+    data = data[:SHOWN_BYTES]
+    try:
+        return data.decode() + cut
+    except UnicodeDecodeError:
+        return f"base64:{base64.b64encode(data).decode()}{cut}"
+
+
+def _is_nothing(values: Any) -> bool:
+    """Tell whether a part of a message is all zeros, as it is behind the end of what was kept."""
+    if isinstance(values, dict):
+        if "records" in values:
+            return not values["records"]
+        return all(not value or name == _TOPIC_ID or value == "NONE" for name, value in values.items())
+    return False
+
+
 def _not_shown(why: str) -> dict[str, Any]:
-    return {"not_shown": why}
+    return {NOT_SHOWN: why}
+
+
+def _without_none(values: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if value is not None}

@@ -1,17 +1,17 @@
-"""An exchange is one request and what became of it, as far as the journal keeps it."""
+"""An entry of a journal: an exchange, one request and what became of it; or an event, which a state machine told."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Final
+from typing import Final, TypeAlias
 
 from pykbroker.protocol.api_keys import api_name
 
 KEPT_BYTES: Final = 64 * 1024
 """Of a frame; what is longer is cut, and its whole size is told."""
-OVERHEAD_BYTES: Final = 512
-"""An exchange's own memory, about."""
+OVERHEAD_BYTES: Final = 800
+"""An entry's own memory, about."""
 
 
 class Outcome(StrEnum):
@@ -26,8 +26,9 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """A connection as the journal names it. number: counts the connections of a node."""
+    """A connection as the journal names it. node: the id of the broker. number: counts the connections of a journal."""
 
+    node: int
     number: int
     listener: str
     host: str
@@ -40,9 +41,10 @@ class Peer:
 class Exchange:
     """One request. Times are wall-clock nanoseconds.
 
-    number: counts the exchanges of a journal. request, response: the frames without their sizes, `KEPT_BYTES` at most;
-    request_bytes, response_bytes: their whole sizes. caused_by: the exchange whose handling ended the wait of this one.
-    interference: what control did to it.
+    number: counts the entries of a journal. request, response: the frames without their sizes, `KEPT_BYTES` at most;
+    request_bytes, response_bytes: their whole sizes. is_withheld: their bodies have secrets that cannot be told apart,
+    and are zeros. caused_by: the exchange whose handling ended the wait of this one. interference: what control did to
+    it. is_kept: the journal has not forgotten it.
     """
 
     number: int
@@ -62,10 +64,16 @@ class Exchange:
     reason: str = ""
     caused_by: int = 0
     interference: list[str] = field(default_factory=list)
+    is_withheld: bool = False
+    is_kept: bool = True
 
     @property
     def api(self) -> str:
         return api_name(self.api_key)
+
+    @property
+    def node(self) -> int:
+        return self.peer.node
 
     @property
     def kept_bytes(self) -> int:
@@ -80,4 +88,26 @@ class Exchange:
     @property
     def took_ms(self) -> float | None:
         """The time from the whole request to the answer; None while it waits."""
-        return None if self.outcome is Outcome.WAITING else (self.answered_ns - self.received_ns) / 1e6
+        return None if self.outcome is Outcome.WAITING else max(0, self.answered_ns - self.received_ns) / 1e6
+
+
+@dataclass(slots=True, eq=False)
+class Event:
+    """What a state machine did. whose: the log of its coordinator. caused_by: the exchange in whose handling it was
+    done; 0 where time or the cluster brought it about.
+    """
+
+    number: int
+    node: int
+    at_ns: int
+    whose: str
+    text: str
+    caused_by: int
+    is_kept: bool = True
+
+    @property
+    def kept_bytes(self) -> int:
+        return OVERHEAD_BYTES + len(self.text)
+
+
+Entry: TypeAlias = Exchange | Event

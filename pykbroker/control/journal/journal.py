@@ -1,97 +1,122 @@
-"""A journal keeps the latest exchanges of a node's clients within a bound of memory.
+"""A journal keeps the latest exchanges of a node's clients, and what its state machines did, within a bound of memory.
 
-Only frames are kept; they are decoded when somebody asks (`decoding`). Secrets are not kept at all (`secrets`).
+Only frames are kept; they are decoded when somebody asks (`decoding`). Secrets are not kept at all (`secrets`). One
+thread writes; others may read at the same time.
 """
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator
+from itertools import count
 from typing import Final
 
 from pykbroker.protocol.framing import RequestHeader
 
-from .exchange import KEPT_BYTES, Exchange, Outcome, Peer
-from .secrets import has_secrets, request_without_body, response_without_body
+from .exchange import Entry, Event, Exchange, Outcome, Peer
+from .secrets import has_secrets, hide_in_request, hide_in_response
+from .topic_names import TopicNames
 
 DEFAULT_BYTES: Final = 16 * 1024 * 1024
+MOST_EVENT_CHARACTERS: Final = 500
 
 
 class Journal:
-    """A journal of `most_bytes`; the oldest exchanges give way. now_ns: the wall clock.
+    """A journal of `most_bytes`; the oldest entries give way. now_ns: the wall clock. numbers: shared by the journals
+    of one cluster, so that a number names one entry of all.
 
     Exchanges that wait for their answers are among the others, and may be forgotten before these come.
     """
 
-    def __init__(self, now_ns: Callable[[], int], most_bytes: int = DEFAULT_BYTES) -> None:
+    def __init__(
+        self,
+        now_ns: Callable[[], int],
+        most_bytes: int = DEFAULT_BYTES,
+        *,
+        node_id: int = 0,
+        numbers: Iterator[int] | None = None,
+    ) -> None:
+        self.node_id: Final = node_id
+        self.most_bytes: Final = most_bytes
+        self.topic_names: Final = TopicNames()
+        self.last_number = 0
+        """The number of the latest entry; 0 before the first."""
+        self.forgotten = 0
+        """How many entries had to give way since the journal was cleared."""
+        self.forgotten_to = 0
+        """The highest number of these."""
         self._now_ns = now_ns
-        self._most_bytes = most_bytes
-        self._exchanges: deque[Exchange] = deque()
+        self._numbers = numbers or count(1)
+        self._connections = count(1)
+        self._entries: deque[Entry] = deque()
         self._kept_bytes = 0
-        self._count = 0
-        self._watchers: list[Callable[[Exchange], None]] = []
 
     @property
-    def count(self) -> int:
-        """The number of the latest exchange; 0 before the first."""
-        return self._count
+    def kept_bytes(self) -> int:
+        """The memory that the entries take, about."""
+        return self._kept_bytes
 
-    @property
-    def forgotten(self) -> int:
-        """How many exchanges are not kept any more."""
-        return self._count - len(self._exchanges)
+    def __len__(self) -> int:
+        return len(self._entries)
 
-    def __iter__(self) -> Iterator[Exchange]:
-        """The exchanges that are kept, in the order in which their requests came."""
-        return iter(list(self._exchanges))
+    def entries(self, since: int = 0) -> list[Entry]:
+        """Return the kept entries whose numbers are beyond `since`, in the order in which they began."""
+        return [entry for entry in self._copy() if entry.number > since]
 
-    def since(self, number: int) -> list[Exchange]:
-        """The kept exchanges whose requests came behind the one with this number."""
-        return [exchange for exchange in self._exchanges if exchange.number > number]
+    def clear(self) -> None:
+        """Forget everything. Only the thread that writes may ask for it."""
+        for entry in self._entries:
+            entry.is_kept = False
+        self._entries.clear()
+        self._kept_bytes = self.forgotten = 0
 
-    def watch(self, watcher: Callable[[Exchange], None]) -> Callable[[], None]:
-        """Have `watcher` called for each exchange that ends, from now on; what is returned ends that."""
-        self._watchers.append(watcher)
-        return lambda: self._watchers.remove(watcher)
+    def next_connection(self) -> int:
+        return next(self._connections)
 
     def begin(self, peer: Peer, header: RequestHeader, frame: bytes, size: int, principal: str) -> Exchange:
         """Note a request. frame: its first `KEPT_BYTES` at most. size: of the whole frame."""
-        self._count += 1
-        if has_secrets(header.api_key):
-            frame = request_without_body(frame)
+        number = self.last_number = next(self._numbers)
+        api_key, api_version, correlation_id, client_id = header
         exchange = Exchange(
-            number=self._count,
-            peer=peer,
-            api_key=header.api_key,
-            api_version=header.api_version,
-            correlation_id=header.correlation_id,
-            client_id=header.client_id,
-            principal=principal,
-            received_ns=self._now_ns(),
-            request=frame,
-            request_bytes=size,
+            number, peer, api_key, api_version, correlation_id, client_id, principal, self._now_ns(), frame, size
         )
-        self._exchanges.append(exchange)
+        if has_secrets(api_key):
+            exchange.request, exchange.is_withheld = hide_in_request(frame, size)
+        self._entries.append(exchange)
         self._keep(exchange.kept_bytes)
         return exchange
 
     def end(self, exchange: Exchange, outcome: Outcome, response: bytes = b"", size: int = 0, reason: str = "") -> None:
         """Note what became of a request. response: the first `KEPT_BYTES` of its frame at most."""
         exchange.answered_ns = self._now_ns()
-        exchange.outcome, exchange.reason = outcome, reason
-        exchange.response_bytes = size
-        if exchange.number > self.forgotten:
-            exchange.response = response_without_body(response) if has_secrets(exchange.api_key) else response
-            self._keep(len(exchange.response))
-        for watcher in self._watchers:
-            watcher(exchange)
+        exchange.reason, exchange.response_bytes = reason, size
+        if exchange.is_kept:
+            if size and has_secrets(exchange.api_key):
+                response, is_withheld = hide_in_response(response, size, exchange.api_key, exchange.api_version)
+                exchange.is_withheld |= is_withheld
+            exchange.response = response
+            self._keep(len(response))
+        exchange.outcome = outcome
+
+    def note(self, whose: str, text: str, caused_by: int) -> None:
+        """Note what a state machine did."""
+        number = self.last_number = next(self._numbers)
+        event = Event(number, self.node_id, self._now_ns(), whose, text[:MOST_EVENT_CHARACTERS], caused_by)
+        self._entries.append(event)
+        self._keep(event.kept_bytes)
 
     def _keep(self, more_bytes: int) -> None:
         self._kept_bytes += more_bytes
-        while self._kept_bytes > self._most_bytes and len(self._exchanges) > 1:
-            self._kept_bytes -= self._exchanges.popleft().kept_bytes
+        while self._kept_bytes > self.most_bytes and len(self._entries) > 1:
+            oldest = self._entries.popleft()
+            oldest.is_kept = False
+            self._kept_bytes -= oldest.kept_bytes
+            self.forgotten += 1
+            self.forgotten_to = oldest.number
 
-
-def kept(frame: bytes | memoryview) -> bytes:
-    """Return what the journal keeps of a frame."""
-    return bytes(frame[:KEPT_BYTES])
+    def _copy(self) -> list[Entry]:
+        while True:
+            try:
+                return list(self._entries)
+            except RuntimeError:  # it has grown meanwhile, in another thread
+                continue

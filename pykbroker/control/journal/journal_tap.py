@@ -6,87 +6,119 @@ What an exchange sets off, log lines and the ends of others' waits, is known by 
 from __future__ import annotations
 
 import os
-from itertools import count
+from collections.abc import Callable
+from functools import partial
 from typing import Final
 
 from pykbroker.protocol.errors import MalformedMessage
 from pykbroker.protocol.framing import SIZE_BYTES, decode_request_header
 from pykbroker.server.network.handlers import CloseConnection, ConnectionState
-from pykbroker.server.network.tap import Answer, Handle
-from pykbroker.server.network.transport import Part
-from pykbroker.server.runtime.causes import Handling, handling
+from pykbroker.server.network.page_cache import uncached_extent
+from pykbroker.server.network.tap import Answer, Handle, Tap
+from pykbroker.server.network.transport import FileRegion, Part
+from pykbroker.server.node.node import Node
+from pykbroker.server.runtime.causes import Handling, current_cause, handling
 
 from .exchange import KEPT_BYTES, Exchange, Outcome, Peer
-from .journal import Journal, kept
+from .journal import Journal
 
 _UNKNOWN: Final = "0.0.0.0"  # noqa: S104 - no address to listen on
+_WITH_SIZE_BYTES: Final = KEPT_BYTES + SIZE_BYTES
 
 
 class JournalTap:
-    """The tap of one node's listeners."""
+    """The tap of one node's listeners. node: the one that runs. inner: another tap, which may change what it likes:
+    the journal has what the client sends and gets.
+    """
 
-    def __init__(self, journal: Journal) -> None:
+    def __init__(self, journal: Journal, node: Callable[[], Node | None], inner: Tap | None = None) -> None:
         self._journal = journal
-        self._connections = count(1)
+        self._node = node
+        self._inner = inner
+
+    def witness(self, whose: str, text: str) -> None:
+        """Note what a state machine of the node tells (`runtime.causes`)."""
+        self._journal.note(whose, text, current_cause())
 
     async def exchange(self, frame: memoryview, connection: ConnectionState, handle: Handle) -> Answer:
+        if self._inner is not None:
+            handle = partial(self._inner.exchange, frame, connection, handle)
         try:
             header, _ = decode_request_header(frame)
         except MalformedMessage:
             return await handle()  # which says so, and closes the connection
-        exchange = self._journal.begin(self._peer(connection), header, kept(frame), len(frame), connection.principal)
-        connection_handling = Handling(exchange.number)
-        handling.set(connection_handling)
+        journal = self._journal
+        journal.topic_names.follow(self._node())
+        peer = connection.tapped
+        if not isinstance(peer, Peer):
+            peer = connection.tapped = self._peer(connection)
+        exchange = journal.begin(peer, header, bytes(frame[:KEPT_BYTES]), len(frame), connection.principal)
+        in_hand = Handling(exchange.number)
+        handling.set(in_hand)
         try:
             answer = await handle()
         except CloseConnection as closing:
-            self._end(exchange, connection_handling, Outcome.CLOSED, closing.answer, str(closing))
+            self._end(exchange, in_hand, Outcome.CLOSED, closing.answer, str(closing))
             raise
         except BaseException as error:
-            self._end(exchange, connection_handling, Outcome.CLOSED, None, type(error).__name__)
+            self._end(exchange, in_hand, Outcome.CLOSED, None, type(error).__name__)
             raise
-        finally:
-            handling.set(None)
-        self._end(exchange, connection_handling, Outcome.NO_ANSWER if answer is None else Outcome.ANSWERED, answer)
+        self._end(exchange, in_hand, Outcome.NO_ANSWER if answer is None else Outcome.ANSWERED, answer)
         return answer
 
-    def _end(self, exchange: Exchange, by: Handling, outcome: Outcome, answer: Answer, reason: str = "") -> None:
-        exchange.caused_by = by.released_by
+    def _end(self, exchange: Exchange, in_hand: Handling, outcome: Outcome, answer: Answer, reason: str = "") -> None:
+        in_hand.is_over = True
+        handling.set(None)
+        exchange.caused_by = in_hand.released_by
+        exchange.interference = in_hand.interference
         response, size = kept_answer(answer or [])
         self._journal.end(exchange, outcome, response, size, reason)
 
     def _peer(self, connection: ConnectionState) -> Peer:
-        if not isinstance(connection.tapped, Peer):
-            transport = connection.transport
-            local = None if transport is None else transport.local
-            connection.tapped = Peer(
-                number=next(self._connections),
-                listener=connection.listener_name,
-                host=connection.client_address,
-                port=0 if transport is None else transport.peer.port,
-                broker_host=_UNKNOWN if local is None else local.host,
-                broker_port=0 if local is None else local.port,
-            )
-        return connection.tapped
+        transport = connection.transport
+        local = None if transport is None else transport.local
+        return Peer(
+            node=self._journal.node_id,
+            number=self._journal.next_connection(),
+            listener=connection.listener_name,
+            host=connection.client_address,
+            port=0 if transport is None else transport.peer.port,
+            broker_host=_UNKNOWN if local is None else local.host,
+            broker_port=0 if local is None else local.port,
+        )
 
 
 def kept_answer(parts: list[Part]) -> tuple[bytes, int]:
     """Return what the journal keeps of a response, without its size, and the response's whole size.
 
-    Records that still lie in a file are read from the page cache, as far as they are kept.
+    Records that still lie in a file are kept as far as they are in the page cache: nobody waits for a disk here.
     """
     found = bytearray()
     size = 0
+    is_whole = True
     for part in parts:
-        missing = KEPT_BYTES + SIZE_BYTES - len(found)
+        wanted = _WITH_SIZE_BYTES - len(found) if is_whole else 0
         if isinstance(part, (bytes, bytearray, memoryview)):
-            size += len(part)
-            found += part[:missing] if missing > 0 else b""
+            part_bytes = len(part)
+            data = part[:wanted]
         else:
-            size += part.size
-            descriptor = part.file.fileno()
-            if missing > 0 and descriptor is None:
-                found += part.read()[:missing]
-            elif missing > 0 and descriptor is not None:
-                found += os.pread(descriptor, min(part.size, missing), part.position)
+            part_bytes = part.size
+            data = _cached(part, min(wanted, part_bytes))
+        found += data
+        is_whole = len(data) == part_bytes
+        size += part_bytes
     return bytes(found[SIZE_BYTES:]), max(0, size - SIZE_BYTES)
+
+
+def _cached(region: FileRegion, size: int) -> bytes:
+    """Return the beginning of a region; nothing where it is not in memory."""
+    descriptor = region.file.fileno()
+    if descriptor is None:  # a simulated disk
+        return region.read()[:size]
+    position = region.position
+    if not size or uncached_extent(descriptor, position, position + size) is not None:
+        return b""
+    try:
+        return os.pread(descriptor, size, position)
+    except OSError:  # whoever sends it says so
+        return b""

@@ -2,7 +2,8 @@
 
 The format is that of libpcap (nanosecond resolution, raw IP). Sequence numbers, acknowledgements and handshakes fit, so
 that a connection is followed as a stream. A frame that the journal has cut is cut in the capture, too, as by a snap
-length. Where a connection's first exchanges are forgotten, its stream begins with the first that is kept.
+length. Where a connection's first exchanges are forgotten, its stream begins with the first that is kept. What came by
+TLS is there in the clear, and SASL's exchange is not there.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import ipaddress
 import struct
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from operator import itemgetter
 from typing import Final
 
@@ -36,15 +37,15 @@ class _Stream:
     peer: Peer
     from_client: int = 1
     from_broker: int = 1
-    is_open: bool = field(default=False)
+    is_open: bool = False
 
 
 def pcap(exchanges: Iterable[Exchange]) -> Iterator[bytes]:
     """The bytes of a capture file, in pieces."""
     yield struct.pack("<IHHiIII", _MAGIC_NS, 2, 4, 0, 0, 1 << 18, _LINKTYPE_RAW)
-    streams: dict[int, _Stream] = {}
+    streams: dict[Peer, _Stream] = {}
     for at_ns, exchange, is_response in _frames(exchanges):
-        stream = streams.setdefault(exchange.peer.number, _Stream(exchange.peer))
+        stream = streams.setdefault(exchange.peer, _Stream(exchange.peer))
         if not stream.is_open:
             yield from _handshake(stream, at_ns)
         if is_response:
@@ -54,12 +55,16 @@ def pcap(exchanges: Iterable[Exchange]) -> Iterator[bytes]:
 
 
 def _frames(exchanges: Iterable[Exchange]) -> list[tuple[int, Exchange, bool]]:
-    """Requests and responses by their times; the order of a connection is that of its exchanges."""
+    """Requests and responses by their times; within a connection one comes after the other, whatever the clock did."""
     frames: list[tuple[int, Exchange, bool]] = []
+    latest: dict[Peer, int] = {}
     for exchange in exchanges:
-        frames.append((exchange.received_ns, exchange, False))
+        received_ns = max(exchange.received_ns, latest.get(exchange.peer, 0))
+        answered_ns = max(exchange.answered_ns, received_ns)
+        frames.append((received_ns, exchange, False))
         if exchange.response_bytes:
-            frames.append((max(exchange.answered_ns, exchange.received_ns), exchange, True))
+            frames.append((answered_ns, exchange, True))
+        latest[exchange.peer] = answered_ns
     return sorted(frames, key=itemgetter(0))
 
 
@@ -74,8 +79,14 @@ def _handshake(stream: _Stream, at_ns: int) -> Iterator[bytes]:
 
 
 def _segments(stream: _Stream, at_ns: int, kept: bytes, size: int, *, from_client: bool) -> Iterator[bytes]:
-    """The packets of one frame. kept: without its size, which comes first on the wire."""
+    """The packets of one frame. kept: without its size, which comes first on the wire.
+
+    Of a frame that is cut, the first packet is cut already: a dissector then reads it as far as it goes, instead of
+    waiting for the rest.
+    """
     data, whole = _SIZE.pack(size) + kept, _SIZE.size + size
+    if len(data) < whole:
+        data = data[: min(_SEGMENT_BYTES, whole) - 1]
     position = 0
     while position < whole:
         length = min(_SEGMENT_BYTES, whole - position)

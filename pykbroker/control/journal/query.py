@@ -1,26 +1,33 @@
-"""Questions to a journal: which exchanges there were, for the assertions of tests."""
+"""Questions to journals: which requests there were, for the assertions of tests."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import datetime
 from difflib import get_close_matches
-from typing import Any
 
 from pykbroker.protocol.api_keys import ApiKey, api_name
+from pykbroker.protocol.errors import ErrorCode
 
-from .decoding import exchange_values, request_values, response_values
-from .exchange import Exchange, Outcome
-from .values import contains
+from .decoding import Names
+from .exchange import Entry, Exchange
+from .journal import Journal
+from .recorded_request import RecordedRequest
 
 
 class UnknownApi(ValueError):
     """There is no API of that name; the message says which one may be meant."""
 
 
+class UnknownError(ValueError):
+    """There is no error code of that name; the message says which one may be meant."""
+
+
 def api_key_of(name: str) -> int:
     """Return the key of an API, by its name as Kafka has it (`Produce`), in any case. Raises UnknownApi."""
     known = {api_name(key).lower(): int(key) for key in ApiKey}
-    wanted = name.lower().replace("_", "").replace("-", "")
+    wanted = str(name).lower().replace("_", "").replace("-", "")
     if wanted in known:
         return known[wanted]
     close = get_close_matches(wanted, known, n=1)
@@ -28,97 +35,90 @@ def api_key_of(name: str) -> int:
     raise UnknownApi(f"there is no API '{name}'; {hint}")
 
 
-class RecordedRequest:
-    """One exchange as tests see it: decoded when it is asked for."""
-
-    def __init__(self, exchange: Exchange) -> None:
-        self._exchange = exchange
-
-    @property
-    def number(self) -> int:
-        return self._exchange.number
-
-    @property
-    def api(self) -> str:
-        return self._exchange.api
-
-    @property
-    def version(self) -> int:
-        return self._exchange.api_version
-
-    @property
-    def client_id(self) -> str | None:
-        return self._exchange.client_id
-
-    @property
-    def outcome(self) -> Outcome:
-        return self._exchange.outcome
-
-    @property
-    def reason(self) -> str:
-        """Why the connection was closed, where it was."""
-        return self._exchange.reason
-
-    @property
-    def took_ms(self) -> float | None:
-        return self._exchange.took_ms
-
-    @property
-    def request(self) -> dict[str, Any]:
-        """The request's fields, with Kafka's names as Python spells them."""
-        return request_values(self._exchange)
-
-    @property
-    def response(self) -> dict[str, Any] | None:
-        """The response's fields; None where there is none (yet)."""
-        return response_values(self._exchange)
-
-    @property
-    def errors(self) -> set[str]:
-        """The names of all error codes in the response, without NONE."""
-        return set(_errors(self.response)) - {"NONE"}
-
-    def __repr__(self) -> str:
-        errors = "".join(f" {error}" for error in sorted(self.errors))
-        return f"<{self.api} v{self.version} #{self.number} of {self.client_id}: {self.outcome}{errors}>"
-
-    def as_json(self) -> dict[str, Any]:
-        return exchange_values(self._exchange)
+def error_of(name: str) -> str:
+    """Return the name of an error code as Kafka spells it. Raises UnknownError."""
+    known = [code.name for code in ErrorCode]
+    wanted = str(name).upper().replace("-", "_")
+    if wanted in known:
+        return wanted
+    close = get_close_matches(wanted, known, n=1)
+    hint = f"did you mean {close[0]}?" if close else "such as UNKNOWN_TOPIC_OR_PARTITION"
+    raise UnknownError(f"there is no error code '{name}'; {hint}")
 
 
-def select(
-    exchanges: Iterable[Exchange],
-    *,
-    api: str | None = None,
-    client_id: str | None = None,
-    topic: str | None = None,
-    error: str | None = None,
-) -> list[RecordedRequest]:
-    """Return the exchanges that fit all that is given. Raises UnknownApi.
-
-    topic: the request or the response names it. error: one of the response's error codes has this name.
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What is asked for; None for anything. topic: the request or the response names it. error: one of the response's
+    error codes has this name.
     """
-    key = None if api is None else api_key_of(api)
-    found = []
-    for exchange in exchanges:
-        if key not in (None, exchange.api_key) or client_id not in (None, exchange.client_id):
-            continue
-        request = RecordedRequest(exchange)
-        if topic is not None and not (contains(request.request, topic) or contains(request.response, topic)):
-            continue
-        if error is not None and error not in request.errors:
-            continue
-        found.append(request)
-    return found
+
+    api_key: int | None = None
+    client_id: str | None = None
+    topic: str | None = None
+    error: str | None = None
+
+    @classmethod
+    def of(
+        cls, api: str | None = None, client_id: str | None = None, topic: str | None = None, error: str | None = None
+    ) -> Wanted:
+        """Raises UnknownApi, UnknownError."""
+        return cls(
+            None if api is None else api_key_of(api),
+            client_id,
+            None if topic is None else str(topic),
+            None if error is None else error_of(error),
+        )
+
+    def may_be(self, entry: Entry) -> bool:
+        """Tell what can be told without decoding."""
+        return (
+            isinstance(entry, Exchange)
+            and self.api_key in (None, entry.api_key)
+            and self.client_id in (None, entry.client_id)
+        )
+
+    def has_api(self, api: str) -> bool:
+        """Tell by the name of an API, as Kafka has it."""
+        return self.api_key is None or api == api_name(self.api_key)
+
+    def is_met_by(self, request: RecordedRequest) -> bool:
+        if self.topic is not None and self.topic not in request.topics:
+            return False
+        if self.error in (None, "NONE"):
+            return self.error is None or (request.response is not None and not request.errors)
+        return self.error in request.errors
 
 
-def _errors(values: Any) -> Iterator[str]:
-    if isinstance(values, dict):
-        for name, value in values.items():
-            if name == "error":
-                yield value
-            else:
-                yield from _errors(value)
-    elif isinstance(values, list):
-        for each in values:
-            yield from _errors(each)
+def entries_of(journals: Iterable[Journal], since: int = 0) -> list[tuple[Entry, Journal]]:
+    """Return the entries of the journals of one cluster beyond `since`, each with its journal, by their numbers."""
+    found = [(entry, journal) for journal in journals for entry in journal.entries(since)]
+    return sorted(found, key=lambda pair: pair[0].number)
+
+
+def select(journals: Iterable[Journal], wanted: Wanted, since: int = 0) -> Iterator[RecordedRequest]:
+    """The requests that are wanted, the oldest first."""
+    return filter(None, look_through(journals, wanted, since))
+
+
+def look_through(journals: Iterable[Journal], wanted: Wanted, since: int = 0) -> Iterator[RecordedRequest | None]:
+    """The requests that are wanted, the oldest first, and None for each other entry."""
+    for entry, journal in entries_of(journals, since):
+        request = None
+        if wanted.may_be(entry):
+            assert isinstance(entry, Exchange)
+            request = RecordedRequest.of(entry, journal.topic_names)
+        yield request if request is not None and wanted.is_met_by(request) else None
+
+
+def short_line(entry: Entry, names: Names) -> str:
+    """One line for people."""
+    if isinstance(entry, Exchange):
+        return str(RecordedRequest.of(entry, names))
+    cause = f" because of #{entry.caused_by}" if entry.caused_by else ""
+    at = datetime.fromtimestamp(entry.at_ns / 1e9).astimezone()
+    return f"#{entry.number} {at:%H:%M:%S.%f}"[:-3] + f" {entry.whose}: {entry.text}{cause}"
+
+
+def forgotten(journals: Iterable[Journal], since: int = 0) -> int:
+    """Return how many entries have given way; 0 where none of them was beyond `since`."""
+    return sum(journal.forgotten for journal in journals if journal.forgotten_to > since)

@@ -39,6 +39,7 @@ from pykbroker.storage.files.errors import CorruptLog
 from pykbroker.storage.log.log import AppendOrigin, AppendResult
 from pykbroker.storage.segments.verification import Check
 
+from ..runtime.causes import current_cause, tell_cause
 from ..runtime.clock import Clock
 from ..runtime.signal import Signal
 from ..runtime.threads import Threads
@@ -285,7 +286,7 @@ class CoordinatorDriver(ABC, Generic[ShardT, RequestT, ContextT]):
     def _take(self, led: LedShard[ShardT], result: Result[Any], now_ms: int, timestamp_ms: int) -> None:
         """Append the records of a step, and have its effects and answers follow once they are committed."""
         self._tell_cause(led, result)
-        step = HeldStep(result, now_ms)
+        step = HeldStep(result, now_ms, current_cause())
         if self._held.wants(led, step):
             self._held.hold(led, step)
         elif self._append_held(led):
@@ -294,7 +295,10 @@ class CoordinatorDriver(ABC, Generic[ShardT, RequestT, ContextT]):
             led.refuse(result.completed, ErrorCode.NOT_COORDINATOR)
 
     def _tell_cause(self, led: LedShard[ShardT], result: Result[Any]) -> None:
-        if result.cause and _log.isEnabledFor(level := self.level_of(result)):
+        if not result.cause:
+            return
+        tell_cause(led.name, result.cause)
+        if _log.isEnabledFor(level := self.level_of(result)):
             _log.log(level, "%s: %s", led.name, _one_line(result.cause))
 
     def _try(
@@ -310,7 +314,7 @@ class CoordinatorDriver(ABC, Generic[ShardT, RequestT, ContextT]):
             led.shard.end_trial(is_kept=refusal is None)
             if refusal is None:
                 self._tell_cause(led, result)
-                self._complete(led, [HeldStep(result, now_ms)])
+                self._complete(led, [HeldStep(result, now_ms, current_cause())])
         if refusal is None:
             return result
         self._tell_refusal(led, [result], refusal)
@@ -346,7 +350,7 @@ class CoordinatorDriver(ABC, Generic[ShardT, RequestT, ContextT]):
 
     def _complete(self, led: LedShard[ShardT], steps: Sequence[HeldStep]) -> None:
         for step in steps:
-            led.complete(step.result.completed, step.result.effects, step.now_ms)
+            led.complete(step.result.completed, step.result.effects, step.now_ms, step.cause)
         if led.wants_flush and self._nursery is not None:
             self._nursery.start_soon(self._flush, led)
         deadline_ms = led.next_deadline_ms()

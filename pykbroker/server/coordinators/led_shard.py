@@ -79,10 +79,11 @@ class _Effect(_Deferred):
 
 @dataclass(frozen=True, slots=True)
 class _Answers(_Deferred):
-    """The answers of a step go out together. deadline_ms: when they are given up."""
+    """The answers of a step go out together. deadline_ms: when they are given up. cause: as a held step has it."""
 
     deadline_ms: int
     completed: Sequence[Completion]
+    cause: int
 
 
 class LedShard(Generic[ShardT]):
@@ -159,12 +160,12 @@ class LedShard(Generic[ShardT]):
     def appended(self, appended: Appended) -> None:
         self._appended = appended
 
-    def complete(self, completed: Sequence[Completion], effects: Sequence[object], now_ms: int) -> None:
+    def complete(self, completed: Sequence[Completion], effects: Sequence[object], now_ms: int, cause: int = 0) -> None:
         """Answer, behind the effects, as soon as all that was appended so far is committed."""
         for effect in effects:
             self._effects.add(_Effect(self._appended, effect))
         if completed:
-            self._answers.add(_Answers(self._appended, now_ms + self._commit_timeout_ms, completed))
+            self._answers.add(_Answers(self._appended, now_ms + self._commit_timeout_ms, completed, cause))
         if completed or effects:
             self._settle()
 
@@ -207,15 +208,15 @@ class LedShard(Generic[ShardT]):
             for due in self._effects.take_while(lambda first: first.is_due):
                 self._carry_out(self, due.effect)
             for answers in self._answers.take_while(lambda first: first.is_due):
-                self._answer(answers.completed)
+                self._answer(answers.completed, answers.cause)
         finally:
             self._is_settling = False
 
-    def _answer(self, completed: Sequence[Completion]) -> None:
+    def _answer(self, completed: Sequence[Completion], cause: int) -> None:
         for completion in completed:
             answer = self._waiting.get(completion.token)
             if answer is not None:
-                answer.complete(completion.response)
+                answer.complete(completion.response, cause)
 
     def next_deadline_ms(self) -> int | None:
         answers = self._answers.first

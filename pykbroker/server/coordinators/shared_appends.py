@@ -28,10 +28,13 @@ AT_ONCE = 0
 
 @dataclass(frozen=True, slots=True)
 class HeldStep:
-    """A held step waits for its append. now_ms: when it was made, by the monotonic clock."""
+    """A held step waits for its append. now_ms: when it was made, by the monotonic clock. cause: the request that it
+    was made for, or 0 (`runtime.causes`).
+    """
 
     result: Result[Any]
     now_ms: int
+    cause: int = 0
 
 
 class SharedAppends(Generic[PlaceT]):

@@ -18,6 +18,8 @@ import trio
 
 from pykbroker.replication.partition import Partition
 
+from ..runtime.causes import current_cause, note_release
+
 
 class WaitingClient(Protocol):
     """The client that waits for an answer; `ConnectionState` is one."""
@@ -30,7 +32,7 @@ class WaitingClient(Protocol):
 class DelayedOperation(ABC):
     """The wait of one task within a `with` block. When `client` has left, the time is over."""
 
-    __slots__ = ("_asked_again", "_client", "_deadline", "_parked", "_scope")
+    __slots__ = ("_asked_again", "_cause", "_client", "_deadline", "_parked", "_scope")
 
     def __init__(
         self, timeout_ms: int, client: WaitingClient | None, asked_again: Callable[[], Awaitable[None]] | None = None
@@ -40,6 +42,8 @@ class DelayedOperation(ABC):
         self._asked_again = asked_again
         self._parked: trio.lowlevel.Task | None = None
         self._scope: trio.CancelScope | None = None
+        self._cause = 0
+        """The request that has woken it last."""
         self._deadline = trio.current_time() + timeout_ms / 1000
 
     @abstractmethod
@@ -62,6 +66,8 @@ class DelayedOperation(ABC):
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self._unwatch()
+        if self._cause:
+            note_release(self._cause)
         if self._client is not None:
             self._client.give_up = None
 
@@ -69,8 +75,10 @@ class DelayedOperation(ABC):
         """The time is over now."""
         self._deadline = -math.inf
         self._wake()
+        self._cause = 0
 
     def _wake(self) -> None:
+        self._cause = current_cause()
         if self._parked is not None:
             trio.lowlevel.reschedule(self._parked)
             self._parked = None
@@ -79,6 +87,7 @@ class DelayedOperation(ABC):
 
     async def _wait(self) -> None:
         """Return at the next `_wake`, or once the time is over."""
+        self._cause = 0
         with trio.CancelScope(deadline=self._deadline) as scope:
             if self._asked_again is None:
                 self._parked = trio.lowlevel.current_task()

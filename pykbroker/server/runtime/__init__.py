@@ -4,6 +4,7 @@ watch over the loop. The modules, in reading order:
 - `clock`: the wall clock and the monotonic clock, a seam.
 - `threads`: blocking work, a seam.
 - `signal`: tells tasks that something has changed.
+- `causes`: which request is in hand, and what state machines say about it.
 - `deferred_answer`: an answer that another task gives later.
 - `deferred_event_queue`: events that wait until a log has got far enough.
 - `turns`: a long request lets others have their turn.

@@ -1,29 +1,41 @@
-"""Which request is being handled where something happens: for the journal, which tells what caused what.
+"""Which request is being handled where something happens, and what state machines say about it: for the journal.
 
-The context variable is set by a tap alone (`network/tap`). Without one, nothing here costs more than a look at it.
+The context variables are set by control alone (`pykbroker.control`). Without it, nothing here costs more than a look at
+one. A task that is started while a request is handled inherits the variable; behind the end of the handling it
+counts for nothing there.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+Witness: TypeAlias = Callable[[str, str], None]
+"""Is told what a state machine did, and why: `(whose it is, cause)`."""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Handling:
-    """The request in hand. number: its own. released_by: the one whose handling ended the wait of this one, or 0."""
+    """The request in hand. number: its own, in the journal. released_by: the one whose handling ended the wait of this
+    one, or 0. interference: what control did to it. is_over: it has its answer.
+    """
 
     number: int
     released_by: int = 0
+    interference: list[str] = field(default_factory=list)
+    is_over: bool = False
 
 
 handling: ContextVar[Handling | None] = ContextVar("pykbroker_handling", default=None)
+witness: ContextVar[Witness | None] = ContextVar("pykbroker_witness", default=None)
 
 
 def current_cause() -> int:
     """Return the number of the request that is being handled; 0 where there is none."""
     now = handling.get()
-    return 0 if now is None else now.number
+    return 0 if now is None or now.is_over else now.number
 
 
 def note_release(cause: int) -> None:
@@ -31,3 +43,17 @@ def note_release(cause: int) -> None:
     now = handling.get()
     if now is not None and cause != now.number:
         now.released_by = cause
+
+
+def note_interference(what: str) -> None:
+    """Note what control does to the request in hand."""
+    now = handling.get()
+    if now is not None:
+        now.interference.append(what)
+
+
+def tell_cause(whose: str, cause: str) -> None:
+    """Tell the witness, where there is one, what a state machine did and why."""
+    tell = witness.get()
+    if tell is not None:
+        tell(whose, cause)

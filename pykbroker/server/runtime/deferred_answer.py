@@ -29,10 +29,11 @@ class DeferredAnswer(Generic[AnswerT]):
     def is_complete(self) -> bool:
         return self._complete.is_set()
 
-    def complete(self, answer: AnswerT) -> None:
+    def complete(self, answer: AnswerT, cause: int | None = None) -> None:
+        """Give the answer. cause: the request that brought it about, or 0; None for the one in hand."""
         if not self._complete.is_set():
             self._answer = answer
-            self._cause = current_cause()
+            self._cause = current_cause() if cause is None else cause
             self._complete.set()
 
     def fail(self, error: Exception) -> None:

@@ -1,0 +1,162 @@
+"""A journal as JSON lines: a head, one line for each entry, and an end, without which it was cut.
+
+The head says how many entries had been forgotten. An exchange and an event have the fields of `decoding`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from .decoding import entry_values
+from .journal import Journal
+from .query import Wanted, entries_of, forgotten
+from .recorded_request import RecordedRequest
+
+FORMAT: Final = 1
+MOST_LINE_CHARACTERS: Final = 64 * 1024 * 1024
+"""Of a file that is read back."""
+
+
+class JournalFileError(ValueError):
+    """The file is no journal; the message says why."""
+
+
+class JournalCut(JournalFileError):
+    """The file ends before the journal does. journal: what there is of it."""
+
+    def __init__(self, message: str, journal: ReadJournal) -> None:
+        super().__init__(message)
+        self.journal = journal
+
+
+def json_lines(journals: Iterable[Journal], since: int = 0) -> Iterator[str]:
+    """The lines, each with its line feed."""
+    journals = list(journals)
+    head = {"kind": "journal", "format": FORMAT, "since": since, "forgotten": forgotten(journals, since)}
+    yield _line(head)
+    count = 0
+    for entry, journal in entries_of(journals, since):
+        yield _line(entry_values(entry, journal.topic_names))
+        count += 1
+    yield _line({"kind": "end", "entries": count})
+
+
+@dataclass(slots=True)
+class ReadJournal:
+    """A journal that was read from a file. forgotten: how many entries were not kept any more when it was written."""
+
+    forgotten: int = 0
+    lines: list[dict[str, Any]] = field(default_factory=list)
+    """Exchanges and events, in the order in which they began."""
+
+    @property
+    def events(self) -> list[dict[str, Any]]:
+        """What state machines did."""
+        return [line for line in self.lines if line["kind"] == "event"]
+
+    def requests(
+        self,
+        api: str | None = None,
+        *,
+        client_id: str | None = None,
+        topic: str | None = None,
+        error: str | None = None,
+    ) -> list[RecordedRequest]:
+        """Return the requests that fit all that is given. Raises UnknownApi, UnknownError."""
+        wanted = Wanted.of(api, client_id, topic, error)
+        found = []
+        for line in self.lines:
+            if line["kind"] != "exchange" or client_id not in (None, line.get("client_id")):
+                continue
+            request = RecordedRequest(line)
+            if wanted.has_api(request.api) and wanted.is_met_by(request):
+                found.append(request)
+        return found
+
+
+def read_journal(path: str | Path) -> ReadJournal:
+    """Read a journal back. Raises JournalFileError for what is none, and JournalCut, which has what there is of it, for
+    one that ends too early.
+    """
+    path = Path(path)
+    journal = ReadJournal()
+    number = 0
+    with path.open(encoding="utf-8", errors="replace") as file:
+        while line := file.readline(MOST_LINE_CHARACTERS):
+            number += 1
+            values = _values(line)
+            if values is None:
+                if number == 1:
+                    raise JournalFileError(f"{path} is no journal of pykbroker: line 1 is none of its lines")
+                if not line.endswith("\n") and not file.read(1):
+                    raise _cut(path, f"line {number} is cut", journal)
+                raise JournalFileError(f"{path}: line {number} is no line of a journal")
+            if number == 1:
+                _begin(path, values, journal)
+            elif values["kind"] == "end":
+                _check_end(path, values, journal)
+                return journal
+            else:
+                journal.lines.append(values)
+    if not number:
+        raise JournalFileError(f"{path} is empty")
+    raise _cut(path, f"nothing follows line {number}, and the end is missing", journal)
+
+
+def _begin(path: Path, head: dict[str, Any], journal: ReadJournal) -> None:
+    if head["kind"] != "journal" or not isinstance(head.get("forgotten"), int):
+        raise JournalFileError(f"{path} is no journal of pykbroker: line 1 is none of its lines")
+    if head.get("format") != FORMAT:
+        raise JournalFileError(f"{path} has the format {head.get('format')} of journals; this version reads {FORMAT}")
+    journal.forgotten = head["forgotten"]
+
+
+def _check_end(path: Path, end: dict[str, Any], journal: ReadJournal) -> None:
+    if end.get("entries") != len(journal.lines):
+        message = f"{len(journal.lines)} entries are there, and {end.get('entries')} were written"
+        raise _cut(path, message, journal)
+
+
+def _cut(path: Path, what: str, journal: ReadJournal) -> JournalCut:
+    count = len(journal.lines)
+    return JournalCut(f"{path} was cut: {what}; {count} entries before that can be read", journal)
+
+
+def _values(line: str) -> dict[str, Any] | None:
+    """Return the values of a line; None where it is none of a journal."""
+    try:
+        values = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    kind = values.get("kind") if isinstance(values, dict) else None
+    needed = _NEEDED.get(kind) if isinstance(kind, str) else None
+    if needed is None or not line.endswith("\n"):
+        return None
+    return values if all(isinstance(values.get(name), kind) for name, kind in needed.items()) else None
+
+
+_NEEDED: Final[dict[str, dict[str, type | tuple[type, ...]]]] = {
+    "journal": {},
+    "end": {},
+    "event": {"number": int, "node": int, "text": str},
+    "exchange": {
+        "number": int,
+        "node": int,
+        "api": str,
+        "version": int,
+        "principal": str,
+        "connection": int,
+        "correlation_id": int,
+        "received_ms": (int, float),
+        "outcome": str,
+        "request": dict,
+    },
+}
+
+
+def _line(values: dict[str, Any]) -> str:
+    return json.dumps(values, separators=(",", ":")) + "\n"

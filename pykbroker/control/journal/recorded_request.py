@@ -1,0 +1,188 @@
+"""A request that was recorded, as tests and people see it: with plain values, decoded when they are asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from datetime import datetime
+from functools import cached_property
+from typing import Any, Final
+
+from .decoding import Names, body_values, head_values
+from .exchange import Exchange
+
+_NO_ERROR: Final = "NONE"
+_TOPIC_FIELDS: Final = frozenset({"topic", "topic_name"})
+_LISTS_OF_TOPICS: Final = frozenset(
+    {"topics", "topic_names", "subscribed_topic_names", "topic_data", "responses", "results"}
+)
+"""Whose elements are names of topics, or have a topic's name in their field `name`."""
+_RESULTS_BY_TOPIC: Final = "results_by_topic"
+_TOPIC_RESOURCE: Final = 2
+_SHOWN_TOPICS: Final = 3
+
+
+class RecordedRequest:
+    """One request with its response. values: a line of a journal, or its head. bodies: gives the rest. kept_bytes: of
+    its frames.
+    """
+
+    def __init__(
+        self, values: Mapping[str, Any], bodies: Callable[[], Mapping[str, Any]] | None = None, kept_bytes: int = 0
+    ) -> None:
+        self._head = values
+        self._bodies = bodies
+        self.kept_bytes = kept_bytes
+
+    @classmethod
+    def of(cls, exchange: Exchange, names: Names) -> RecordedRequest:
+        return cls(head_values(exchange), lambda: body_values(exchange, names), exchange.kept_bytes)
+
+    @property
+    def number(self) -> int:
+        """What tells it from every other entry of the journal; later ones have higher numbers."""
+        return int(self._head["number"])
+
+    @property
+    def node(self) -> int:
+        """The id of the broker."""
+        return int(self._head["node"])
+
+    @property
+    def api(self) -> str:
+        return str(self._head["api"])
+
+    @property
+    def version(self) -> int:
+        return int(self._head["version"])
+
+    @property
+    def client_id(self) -> str | None:
+        return self._head.get("client_id")
+
+    @property
+    def principal(self) -> str:
+        return str(self._head["principal"])
+
+    @property
+    def connection(self) -> int:
+        """The number of the client's connection."""
+        return int(self._head["connection"])
+
+    @property
+    def correlation_id(self) -> int:
+        return int(self._head["correlation_id"])
+
+    @property
+    def received(self) -> datetime:
+        """The time at which the broker had the whole request, in local time."""
+        return datetime.fromtimestamp(self._head["received_ms"] / 1000).astimezone()
+
+    @property
+    def outcome(self) -> str:
+        """`answered`, `no answer` (acks=0), `closed`, or `waiting`, as it was when the journal was asked."""
+        return str(self._head["outcome"])
+
+    @property
+    def reason(self) -> str:
+        """Why the connection was closed, where it was."""
+        return str(self._head.get("reason", ""))
+
+    @property
+    def took_ms(self) -> float | None:
+        """The time from the whole request to the answer; None while it waits."""
+        return self._head.get("took_ms")
+
+    @property
+    def caused_by(self) -> int | None:
+        """The number of the request whose handling ended the wait of this one."""
+        return self._head.get("caused_by")
+
+    @property
+    def interference(self) -> list[str]:
+        """What control did to it."""
+        return list(self._head.get("interference", ()))
+
+    @property
+    def request(self) -> dict[str, Any]:
+        """The request's fields, with Kafka's names as Python spells them."""
+        values: dict[str, Any] = self.as_json["request"]
+        return values
+
+    @property
+    def response(self) -> dict[str, Any] | None:
+        """The response's fields; None where there is none (yet)."""
+        return self.as_json.get("response")
+
+    @cached_property
+    def errors(self) -> set[str]:
+        """The names of all error codes in the response, without NONE."""
+        return set(_errors(self.response)) - {_NO_ERROR}
+
+    @cached_property
+    def topics(self) -> set[str]:
+        """The names of the topics in the request and in the response."""
+        return set(_topics(self.request)) | set(_topics(self.response))
+
+    @cached_property
+    def as_json(self) -> dict[str, Any]:
+        """All of it, as a line of the journal has it."""
+        return dict(self._head) | (dict(self._bodies()) if self._bodies is not None else {})
+
+    def __str__(self) -> str:
+        """One line for people."""
+        topics = sorted(self.topics)
+        shown = ", ".join(topics[:_SHOWN_TOPICS]) + (f" and {len(topics) - _SHOWN_TOPICS} more" if topics[3:] else "")
+        took = "" if self.took_ms is None else f" in {self.took_ms:.1f} ms"
+        words = [
+            f"#{self.number}",
+            f"{self.received:%H:%M:%S.%f}"[:-3],
+            f"{self.api} v{self.version}",
+            f"of {self.client_id}" if self.client_id else "",
+            f"on {shown}" if shown else "",
+            f"{self.outcome}{took}",
+            f"({self.reason})" if self.reason else "",
+            f"because of #{self.caused_by}" if self.caused_by else "",
+            *(f"[{each}]" for each in self.interference),
+            " ".join(sorted(self.errors)),
+        ]
+        return " ".join(filter(None, words))
+
+    def __repr__(self) -> str:
+        return f"<{self}>"
+
+
+def _errors(values: Any) -> Iterator[str]:
+    if isinstance(values, dict):
+        for name, value in values.items():
+            if name == "error" and isinstance(value, str):
+                yield value
+            else:
+                yield from _errors(value)
+    elif isinstance(values, list):
+        for each in values:
+            yield from _errors(each)
+
+
+def _topics(values: Any, container: str = "") -> Iterator[str]:
+    """The names of topics, wherever requests and responses have them."""
+    if isinstance(values, dict):
+        if values.get("resource_type") == _TOPIC_RESOURCE:
+            yield str(values.get("resource_name"))
+        for name, value in values.items():
+            is_topic = name in _TOPIC_FIELDS or (name == "name" and _lists_topics(container))
+            if isinstance(value, str):
+                if is_topic and value:
+                    yield value
+            elif name != "records":
+                yield from _topics(value, name)
+    elif isinstance(values, list):
+        for each in values:
+            if isinstance(each, str):
+                if _lists_topics(container):
+                    yield each
+            else:
+                yield from _topics(each, container)
+
+
+def _lists_topics(container: str) -> bool:
+    return container in _LISTS_OF_TOPICS or container.startswith(_RESULTS_BY_TOPIC)
