@@ -6,13 +6,14 @@ What an exchange sets off, log lines and the ends of others' waits, is known by 
 from __future__ import annotations
 
 import os
+from functools import partial
 from itertools import count
 from typing import Final
 
 from pykbroker.protocol.errors import MalformedMessage
 from pykbroker.protocol.framing import SIZE_BYTES, decode_request_header
 from pykbroker.server.network.handlers import CloseConnection, ConnectionState
-from pykbroker.server.network.tap import Answer, Handle
+from pykbroker.server.network.tap import Answer, Handle, Tap
 from pykbroker.server.network.transport import Part
 from pykbroker.server.runtime.causes import Handling, handling
 
@@ -23,13 +24,16 @@ _UNKNOWN: Final = "0.0.0.0"  # noqa: S104 - no address to listen on
 
 
 class JournalTap:
-    """The tap of one node's listeners."""
+    """The tap of one node's listeners. inner: another tap, which may change what it likes."""
 
-    def __init__(self, journal: Journal) -> None:
+    def __init__(self, journal: Journal, inner: Tap | None = None) -> None:
         self._journal = journal
+        self._inner = inner
         self._connections = count(1)
 
     async def exchange(self, frame: memoryview, connection: ConnectionState, handle: Handle) -> Answer:
+        if self._inner is not None:
+            handle = partial(self._inner.exchange, frame, connection, handle)
         try:
             header, _ = decode_request_header(frame)
         except MalformedMessage:
@@ -52,6 +56,7 @@ class JournalTap:
 
     def _end(self, exchange: Exchange, by: Handling, outcome: Outcome, answer: Answer, reason: str = "") -> None:
         exchange.caused_by = by.released_by
+        exchange.interference = by.interference
         response, size = kept_answer(answer or [])
         self._journal.end(exchange, outcome, response, size, reason)
 

@@ -6,15 +6,18 @@ The context variable is set by a tap alone (`network/tap`). Without one, nothing
 from __future__ import annotations
 
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 
 @dataclass(slots=True)
 class Handling:
-    """The request in hand. number: its own. released_by: the one whose handling ended the wait of this one, or 0."""
+    """The request in hand. number: its own. released_by: the one whose handling ended the wait of this one, or 0.
+    interference: what control did to it.
+    """
 
     number: int
     released_by: int = 0
+    interference: list[str] = field(default_factory=list)
 
 
 handling: ContextVar[Handling | None] = ContextVar("pykbroker_handling", default=None)
@@ -31,3 +34,10 @@ def note_release(cause: int) -> None:
     now = handling.get()
     if now is not None and cause != now.number:
         now.released_by = cause
+
+
+def note_interference(what: str) -> None:
+    """Note what control does to the request in hand."""
+    now = handling.get()
+    if now is not None:
+        now.interference.append(what)
