@@ -16,7 +16,7 @@ from pykbroker.storage.files.errors import StorageError
 
 from .clock import SimulatedClock
 from .disk import SimulatedDisk
-from .faulty_disk import FaultyDisk
+from pykbroker.storage.files.faulty_disk import FaultyDisk
 from .network import SimulatedNetwork
 from .process import ProcessDied, SimulatedProcess
 from .process_disk import ProcessDisk

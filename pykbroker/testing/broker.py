@@ -71,7 +71,7 @@ class Broker(HostedKafka, NodeControl):
             properties["listeners"] = f"PLAINTEXT://{HOST}:{ports[0].port}"
         elif self._port:
             raise ValueError("`port` goes with the broker's own listener, and `listeners` is given")
-        return [hosted_node.HostedNode(properties, disk_of(self._data_dir), ports)]
+        return [hosted_node.HostedNode(properties, disk_of(self._data_dir), ports, hosted_node.Control())]
 
     async def __aenter__(self) -> AsyncBroker:
         await self.open_async()

@@ -93,6 +93,7 @@ class Cluster(HostedKafka):
                 cluster_plan.node_properties(plan, node, directory / node.name, configs),
                 disk_of(self._data_dir),
                 [by_number[port] for port in (node.broker_port, node.controller_port) if port is not None],
+                hosted_node.Control(),
             )
             for node in plan.nodes
         ]

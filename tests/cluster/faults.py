@@ -7,7 +7,7 @@ import itertools
 
 import trio
 
-from pykbroker.sim.faulty_disk import SYNCS, Fault
+from pykbroker.storage.files.faulty_disk import SYNCS, Fault
 from pykbroker.sim.process import ProcessDied
 
 from .nodes import NODE_IDS, host

@@ -31,7 +31,7 @@ from pykbroker.protocol.messages.offsets import (
 )
 from pykbroker.protocol.messages.topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
 from pykbroker.protocol.messages.transactions import InitProducerIdRequest, InitProducerIdResponse
-from pykbroker.sim.faulty_disk import Fault
+from pykbroker.storage.files.faulty_disk import Fault
 from pykbroker.storage.files.errors import DiskFailed
 from tests.server.serving import Client
 

@@ -10,7 +10,7 @@ from random import Random
 import pytest
 
 from pykbroker.protocol.records.batch import ATTRIBUTES_OFFSET
-from pykbroker.sim.faulty_disk import Fault, FaultyDisk
+from pykbroker.storage.files.faulty_disk import Fault, FaultyDisk
 from pykbroker.storage.files.disk import OsDisk, OsDiskFile
 from pykbroker.storage.files.errors import CorruptLog, FileError, NoRoom
 from pykbroker.storage.log.log import Log

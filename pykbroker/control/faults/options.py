@@ -57,7 +57,7 @@ def read_fault(given: Mapping[str, Any]) -> FaultOptions:
     action = _action(options)
     if action.error is not None:
         _check_error(match.api_key, action.error)
-    return FaultOptions(match, _pick(options), action, _name(options))
+    return FaultOptions(match, pick_of(options), action, _name(options))
 
 
 def known_options(given: Mapping[str, Any], known: tuple[str, ...]) -> dict[str, Any]:
@@ -149,7 +149,8 @@ def _plain(name: str) -> str:
     return name.lower().replace("_", "").replace("-", "")
 
 
-def _pick(options: Mapping[str, Any]) -> Pick:
+def pick_of(options: Mapping[str, Any]) -> Pick:
+    """Return which of what fits are picked. Raises BadFault."""
     if "nth" in options:
         for name in _PICK:
             if name != "nth" and name in options:

@@ -77,20 +77,13 @@ class FaultPlan:
             raise BadFault(f"there are {MOST_RULES} faults already; remove some, or clear() them")
         names = {each.name for each in self._rules}
         if name in names:
-            raise BadFault(f"there is a fault '{name}' already")
+            raise BadFault(f"there is a fault '{name}' already", "name")
         while not name or name in names:
             name = f"fault {next(self._numbers)}"
         rule = Rule(name, match, pick, action, lambda: self.seed)
         self._rules[rule] = None
         self._concerned.clear()
         return rule
-
-    def find(self, name: str) -> Rule:
-        """Raises BadFault."""
-        for rule in self._rules:
-            if rule.name == name:
-                return rule
-        raise BadFault(f"there is no fault '{name}'{suggestion(name, [each.name for each in self._rules])}")
 
     def remove(self, rule: Rule) -> None:
         """Take a rule out, which may be gone already; what it holds goes on."""
@@ -142,7 +135,7 @@ class FaultPlan:
             if rule.action.is_over:
                 continue
             is_decided |= decides
-            rule.taken += 1
+            rule.take()
             does = str(rule.action)
             self.taken.append(Taken(rule.name, rule.fitted, api_name(header.api_key), header.client_id, does))
             chosen.append(rule)

@@ -7,6 +7,7 @@ same.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
@@ -62,6 +63,13 @@ class Pick:
             return False
         return self.chance >= _CERTAIN or Random(f"{seed}/{number}").random() < self.chance  # noqa: S311 - no secret
 
+    def is_over(self, number: int, taken: int) -> bool:
+        """Tell whether nothing is picked any more behind the request with this number."""
+        if self.nth is not None:
+            return number >= self.nth
+        is_used_up = self.times is not None and taken >= self.times
+        return is_used_up or (self.first is not None and number >= self.skip + self.first)
+
 
 @dataclass(frozen=True, slots=True)
 class Action:
@@ -111,26 +119,46 @@ class Action:
         return ", ".join(said)
 
 
-class Rule:
-    """A rule of a plan. name: for people, and of its chance. seed: the plan's, asked for at each draw."""
+class CountedRule:
+    """A rule and what it counts. name: for people, and of its chance. seed: the plan's, asked for at each draw."""
 
-    def __init__(self, name: str, match: Match, pick: Pick, action: Action, seed: Callable[[], int]) -> None:
+    def __init__(self, name: str, pick: Pick, seed: Callable[[], int]) -> None:
         self.name = name
-        self.match = match
-        self.action = action
-        self._pick = pick
-        self._seed = seed
         self.fitted = 0
-        """How many requests were meant."""
+        """How many were meant."""
         self.taken = 0
         """To how many of them it was done."""
         self.timed_out = 0
         """How many waits were over before what they waited for."""
+        self.when_taken: deque[Callable[[], None]] = deque()
+        """Are called once, when it is done the next time; by any thread."""
+        self._pick = pick
+        self._seed = seed
+
+    @property
+    def is_over(self) -> bool:
+        """Tell whether it picks nothing any more."""
+        return self._pick.is_over(self.fitted, self.taken)
 
     def picks(self) -> bool:
-        """Count a request that is meant, and tell whether it is picked."""
+        """Count one that is meant, and tell whether it is picked."""
         self.fitted += 1
         return self._pick.takes(self.fitted, self.taken, f"{self._seed()}/{self.name}")
+
+    def take(self) -> None:
+        """Count one to which it is done."""
+        self.taken += 1
+        while self.when_taken:
+            self.when_taken.popleft()()
+
+
+class Rule(CountedRule):
+    """A rule of a plan."""
+
+    def __init__(self, name: str, match: Match, pick: Pick, action: Action, seed: Callable[[], int]) -> None:
+        super().__init__(name, pick, seed)
+        self.match = match
+        self.action = action
 
     def as_json(self) -> dict[str, Any]:
         match, condition = self.match, self.action.until
