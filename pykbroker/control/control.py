@@ -1,8 +1,8 @@
 """Control of one node: what a test, or who asks over HTTP, may see of it and do to it.
 
-A control outlives its node: it is there before the first start, through kills and starts, and behind the last end. What it
-is in the way of, it puts into the environment that a start gets (`equip`). A node without control has nothing of this, and
-pays nothing for it.
+A control outlives its node: it is there before the first start, through kills and starts, and behind the last end. What
+it is in the way of, it puts into the environment that a start gets (`equip`). A node without control has nothing of
+this, and pays nothing for it.
 """
 
 from __future__ import annotations

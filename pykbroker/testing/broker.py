@@ -14,12 +14,14 @@ from .lazy_module import LazyModule
 
 if TYPE_CHECKING:
     from pykbroker import config as kafka_config
+    from pykbroker.control import control
     from pykbroker.storage.files import disk, unsynced_disk
 
     from . import hosted_node, operations, profile
     from .hosted_node import HostedNode
     from .reserved_port import ReservedPort
 else:
+    control = LazyModule("pykbroker.control.control")
     kafka_config = LazyModule("pykbroker.config")
     disk = LazyModule("pykbroker.storage.files.disk")
     hosted_node = LazyModule("pykbroker.testing.hosted_node")
@@ -71,7 +73,7 @@ class Broker(HostedKafka, NodeControl):
             properties["listeners"] = f"PLAINTEXT://{HOST}:{ports[0].port}"
         elif self._port:
             raise ValueError("`port` goes with the broker's own listener, and `listeners` is given")
-        return [hosted_node.HostedNode(properties, disk_of(self._data_dir), ports, hosted_node.Control())]
+        return [hosted_node.HostedNode(properties, disk_of(self._data_dir), ports, control.Control())]
 
     async def __aenter__(self) -> AsyncBroker:
         await self.open_async()

@@ -14,12 +14,14 @@ from .lazy_module import LazyModule
 
 if TYPE_CHECKING:
     from pykbroker.config import cluster_plan, keys
+    from pykbroker.control import control
 
     from . import hosted_node, profile
     from .hosted_node import HostedNode
     from .reserved_port import ReservedPort
 else:
     cluster_plan = LazyModule("pykbroker.config.cluster_plan")
+    control = LazyModule("pykbroker.control.control")
     keys = LazyModule("pykbroker.config.keys")
     hosted_node = LazyModule("pykbroker.testing.hosted_node")
     profile = LazyModule("pykbroker.testing.profile")
@@ -93,7 +95,7 @@ class Cluster(HostedKafka):
                 cluster_plan.node_properties(plan, node, directory / node.name, configs),
                 disk_of(self._data_dir),
                 [by_number[port] for port in (node.broker_port, node.controller_port) if port is not None],
-                hosted_node.Control(),
+                control.Control(),
             )
             for node in plan.nodes
         ]

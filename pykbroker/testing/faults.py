@@ -35,7 +35,7 @@ WAIT_S: Final = 10.0
 
 
 class Meant(TypedDict, total=False):
-    """Which requests are meant. client_id, topic: names, with `*` and `?`. times: so many, for `seen` and `answered`."""
+    """Which requests are meant. client_id, topic: names, with `*` and `?`. times: for `seen` and `answered`."""
 
     api: str
     client_id: str
@@ -46,8 +46,8 @@ class Meant(TypedDict, total=False):
 class Picked(TypedDict, total=False):
     """Which of those that are meant are picked, counted from 1.
 
-    nth: this one alone. skip: so many are left alone first. first: the first so many. times: so many at most. every: one
-    in so many. chance: 0 to 1, drawn by the seed.
+    nth: this one alone. skip: so many are left alone first. first: the first so many. times: so many at most. every:
+    one in so many. chance: 0 to 1, drawn by the seed.
     """
 
     nth: int

@@ -44,7 +44,8 @@ _NAMED_BY: Final[dict[str, tuple[str, ...]]] = {
 _IDENTITIES: Final = frozenset(
     (
         *("name", "topic", "topic_id", "index", "partition_index", "partition_id", "key", "group_id"),
-        *("partition", "transactional_id", "resource_type", "resource_name", "producer_id", "entity_type", "entity_name"),
+        *("partition", "transactional_id", "resource_type", "resource_name", "producer_id"),
+        *("entity_type", "entity_name"),
     )
 )
 _ALWAYS: Final = "0+"

@@ -213,8 +213,7 @@ async def _meant(
     reader: RequestReader, concerned: Concerned, request: ReadRequest
 ) -> tuple[list[Rule], list[Happened]]:
     """Return the rules and conditions that mean a request with its topics."""
-    matches = [each.match for each in (*concerned.rules, *concerned.conditions)]
-    fits = await reader.fitting(matches, request.topics)
+    fits = await reader.fitting(concerned.matches, request.topics)
     count = len(concerned.rules)
     return list(compress(concerned.rules, fits)), list(compress(concerned.conditions, fits[count:]))
 

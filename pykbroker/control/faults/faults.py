@@ -1,4 +1,4 @@
-"""The faults of one node: what a test, or a program over HTTP, has come about between the node, its clients and its disk.
+"""The faults of one node: what a test, or a program over HTTP, has come about between it, its clients and its disk.
 
 They outlive the node's starts. Methods are called in the node's event loop, and raise BadFault for what cannot be.
 """

@@ -17,8 +17,8 @@ from pykbroker.protocol.api_keys import ApiKey, api_name, request_type
 from pykbroker.protocol.errors import ErrorCode
 
 from .condition import Condition, Happened, Happening, Released
-from .errors import BadFault, suggestion
 from .error_answers import has_place_for_errors
+from .errors import BadFault, suggestion
 from .kafkas_use import apis_of_error
 from .match import Match, Pattern
 from .rule import Action, Held, Pick, When

@@ -45,7 +45,12 @@ class Concerned(NamedTuple):
 
     @property
     def asks_for_topics(self) -> bool:
-        return any(each.match.topic is not None for each in (*self.rules, *self.conditions))
+        return any(match.topic is not None for match in self.matches)
+
+    @property
+    def matches(self) -> list[Match]:
+        """The matches of the rules, and behind them those of the conditions."""
+        return [*(each.match for each in self.rules), *(each.match for each in self.conditions)]
 
 
 class FaultPlan:

@@ -1,4 +1,4 @@
-"""Requests as faults read them: decoded, with the topics that they name, away from the event loop where that is long."""
+"""Requests as faults read them: decoded, with the topics that they name; in a thread where that is long."""
 
 from __future__ import annotations
 

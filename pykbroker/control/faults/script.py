@@ -78,7 +78,8 @@ class FaultScript:
 
     def _read_tables(self, kind: str, found: object) -> None:
         if not isinstance(found, list) or not all(isinstance(each, dict) for each in found):
-            raise BadFault(f"{self._name}, line {self._line_of_key(kind)}: '{kind}' is a table in double brackets, [[{kind}]]")
+            where = f"{self._name}, line {self._line_of_key(kind)}"
+            raise BadFault(f"{where}: '{kind}' is a table in double brackets, [[{kind}]]")
         header = re.compile(rf"\s*\[\[\s*[\"']?{kind}[\"']?\s*\]\]")
         lines = [number for number, line in enumerate(self._lines, 1) if header.match(line)]
         for index, options in enumerate(found):

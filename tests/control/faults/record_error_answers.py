@@ -17,8 +17,7 @@ from compat_tests.apache_kafka.jars import class_path
 from compat_tests.apache_kafka.java import find_java
 from pykbroker.protocol.compile import encode
 from pykbroker.protocol.errors import ErrorCode
-
-from .samples import Case, cases
+from tests.control.faults.samples import Case, cases
 
 RECORDED = Path(__file__).with_name("kafkas_error_answers.jsonl")
 PROGRAM = Path(__file__).with_name("KafkasErrorAnswers.java")

@@ -54,7 +54,8 @@ def _value(each: Field, version: int, number: int, *, is_bare: bool) -> Any:
     if is_bare and each.nullable.includes(version):
         return None
     if each.is_array:
-        return [] if is_bare else [_element(each, version, number + index, is_bare=is_bare) for index in range(_ENTRIES)]
+        entries = 0 if is_bare else _ENTRIES
+        return [_element(each, version, number + index, is_bare=is_bare) for index in range(entries)]
     return _element(each, version, number, is_bare=is_bare)
 
 
