@@ -15,6 +15,7 @@ from pykbroker.server.node.node import Node, NodeReady
 from pykbroker.server.runtime.causes import witness
 
 from .audit.audit import Audit
+from .faults.faults import Faults
 from .journal.journal import Journal
 from .journal.journal_tap import JournalTap
 
@@ -24,6 +25,7 @@ class Control:
 
     def __init__(self, journal: Journal | None = None) -> None:
         self.journal = journal
+        self.faults = Faults()
         self.audit = Audit(lambda: self.node, self.now_ms)
         self.node: Node | None = None
         """The node while it runs."""
@@ -39,7 +41,8 @@ class Control:
 
         To be called by the task that starts the node: what state machines tell comes by a context variable.
         """
-        environment = replace(environment, tap=self.audit.tap(environment.tap))
+        environment = self.faults.equip(environment, lambda: self.node)
+        environment = replace(environment, tap=self.audit.tap(environment.tap))  # which sees what clients see
         if self.journal is None:
             return environment
         tap = JournalTap(self.journal, lambda: self.node, environment.tap)

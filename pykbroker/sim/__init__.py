@@ -10,7 +10,6 @@ The modules, in reading order:
 - `interleaving`: functions that stop there, and turns among them.
 - `disk`: a disk in memory that forgets in a crash what was not synced.
 - `process_disk`: a disk whose process may die between two changes.
-- `faulty_disk`: a disk that fails where it is told to.
 - `network`: hosts, and connections between them.
 - `links`: the links between two hosts, which may be cut, slow or lossy.
 - `pipe`: one direction of a connection.

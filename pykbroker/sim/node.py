@@ -13,10 +13,10 @@ from pykbroker.error_groups import first_of
 from pykbroker.server.node.environment import Environment
 from pykbroker.server.node.node import Node, NodeReady
 from pykbroker.storage.files.errors import StorageError
+from pykbroker.storage.files.faulty_disk import FaultyDisk
 
 from .clock import SimulatedClock
 from .disk import SimulatedDisk
-from .faulty_disk import FaultyDisk
 from .network import SimulatedNetwork
 from .process import ProcessDied, SimulatedProcess
 from .process_disk import ProcessDisk

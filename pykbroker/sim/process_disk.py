@@ -11,9 +11,9 @@ from collections.abc import Callable, Sequence
 from typing import TypeVarTuple, Unpack
 
 from pykbroker.storage.files.disk import Buffer, Disk, DiskFile, DiskLock, DiskSpace, Turn
+from pykbroker.storage.files.faulty_disk import CHANGES
 from pykbroker.storage.files.gathered_writes import IOV_MAX
 
-from .faulty_disk import CHANGES
 from .interleaving import InterleavedTurn, hand_over, on_the_loop
 from .process import ProcessDied
 

@@ -22,11 +22,15 @@ if TYPE_CHECKING:
     import trio
 
     from pykbroker.control import control
+    from pykbroker.control.faults.faults import Faults
     from pykbroker.server.runtime import ephemeral_directories
 
+    from . import faults
+    from .faults import AsyncBrokerFaults, BrokerFaults
     from .hosted_node import HostedNode
     from .loop_thread import LoopThread
 else:
+    faults = LazyModule("pykbroker.testing.faults")
     trio = LazyModule("trio")
     control = LazyModule("pykbroker.control.control")
     ephemeral_directories = LazyModule("pykbroker.server.runtime.ephemeral_directories")
@@ -132,6 +136,17 @@ class NodeControl:
     def node_id(self) -> int:
         return self._node.config.node_id
 
+    @property
+    def faults(self) -> BrokerFaults:
+        """What goes wrong between the node, its clients and its disk."""
+        return faults.BrokerFaults(self)
+
+    def controlled_faults(self) -> tuple[LoopThread, Faults]:
+        """Return the node's faults with the loop that they belong to. Raises BrokerNotRunning."""
+        control = self._node.control
+        assert control is not None, "each node of a test has control"
+        return self._kafka.running_loop(), control.faults
+
     def start(self) -> None:
         """Start the node again, and return when it serves. Raises BrokerFailed."""
         loop = self._kafka.running_loop()
@@ -164,6 +179,11 @@ class AsyncNodeControl:
     @property
     def node_id(self) -> int:
         return self._control.node_id
+
+    @property
+    def faults(self) -> AsyncBrokerFaults:
+        """What goes wrong between the node, its clients and its disk."""
+        return faults.AsyncBrokerFaults(self._control.faults)
 
     async def start(self) -> None:
         await in_thread(self._control.start)

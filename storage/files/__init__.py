@@ -3,6 +3,7 @@
 - `disk`: the contract `Disk` and `DiskFile`, turns of threads, and the real one, `OsDisk`.
 - `unsynced_disk`: the real disk without syncs, for data that goes with its process.
 - `read_only_disk`: the real disk for commands that only look.
+- `faulty_disk`: a disk that fails where it is told to, for simulations and for tests of users.
 - `errors`: what a disk, a log and a directory may raise.
 - `gathered_writes`: appends of many buffers; `cached_reads`: reads that never wait for the disk.
 - `checkpoints`: Kafka's checkpoint files.

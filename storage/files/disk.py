@@ -1,7 +1,7 @@
 """Files as a seam: everything that storage asks of an operating system, and the real one.
 
-`pykbroker.sim.disk.SimulatedDisk` is the other implementation; both pass the same contract test. `FaultyDisk` and
-`ProcessDisk` beside it stand around a disk, one to refuse calls, one to let a process die between two of them. Paths
+`pykbroker.sim.disk.SimulatedDisk` is the other implementation; both pass the same contract test. `FaultyDisk` and the
+simulation's `ProcessDisk` stand around a disk, one to refuse calls, one to let a process die between two of them. Paths
 are strings with slashes. Every `OSError` leaves as `DiskFailed`, or as `NoRoom` where it may be tried again. What was
 written is durable after `sync`, a new or renamed name after `sync_directory` of the directory that holds it.
 """

@@ -7,8 +7,8 @@ import itertools
 
 import trio
 
-from pykbroker.sim.faulty_disk import SYNCS, Fault
 from pykbroker.sim.process import ProcessDied
+from pykbroker.storage.files.faulty_disk import SYNCS, Fault
 
 from .nodes import NODE_IDS, host
 from .plan import Kind

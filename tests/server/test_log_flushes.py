@@ -12,8 +12,8 @@ import trio
 
 from pykbroker.server.logs.log_flushes import LogFlushes
 from pykbroker.sim.disk import SimulatedDisk
-from pykbroker.sim.faulty_disk import Fault, FaultyDisk
 from pykbroker.storage.files.errors import FileError
+from pykbroker.storage.files.faulty_disk import Fault, FaultyDisk
 from pykbroker.storage.log.log import Log
 from tests.api.api_node import in_virtual_time
 from tests.storage.batches import NOW_MS, batch, config, open_log

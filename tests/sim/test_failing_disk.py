@@ -31,8 +31,8 @@ from pykbroker.protocol.messages.offsets import (
 )
 from pykbroker.protocol.messages.topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
 from pykbroker.protocol.messages.transactions import InitProducerIdRequest, InitProducerIdResponse
-from pykbroker.sim.faulty_disk import Fault
 from pykbroker.storage.files.errors import DiskFailed
+from pykbroker.storage.files.faulty_disk import Fault
 from tests.server.serving import Client
 
 from .whole_node import TOPIC, World, run_world

@@ -6,9 +6,9 @@ from random import Random
 import pytest
 
 from pykbroker.sim.disk import SimulatedDisk
-from pykbroker.sim.faulty_disk import FaultyDisk
 from pykbroker.sim.process_disk import ProcessDisk
 from pykbroker.storage.files.disk import Disk, OsDisk
+from pykbroker.storage.files.faulty_disk import FaultyDisk
 from pykbroker.storage.files.unsynced_disk import UnsyncedDisk
 from tests.storage.recording_disk import RecordingDisk
 

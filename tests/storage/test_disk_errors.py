@@ -11,8 +11,8 @@ from random import Random
 import pytest
 
 from pykbroker.sim.disk import SimulatedDisk
-from pykbroker.sim.faulty_disk import CHANGES, Fault, FaultyDisk
 from pykbroker.storage.files.errors import DiskFailed, NoRoom
+from pykbroker.storage.files.faulty_disk import CHANGES, Fault, FaultyDisk
 from pykbroker.storage.log.log import Log
 
 from .batches import NOW_MS, batch, config, idempotent, offsets, open_log, read_all

@@ -10,9 +10,9 @@ from random import Random
 import pytest
 
 from pykbroker.protocol.records.batch import ATTRIBUTES_OFFSET
-from pykbroker.sim.faulty_disk import Fault, FaultyDisk
 from pykbroker.storage.files.disk import OsDisk, OsDiskFile
 from pykbroker.storage.files.errors import CorruptLog, FileError, NoRoom
+from pykbroker.storage.files.faulty_disk import Fault, FaultyDisk
 from pykbroker.storage.log.log import Log
 from tests.storage.batches import NOW_MS, batch, config, offsets, open_log, read_all
 from tests.storage.full_system_calls import full_after

@@ -9,8 +9,8 @@ from construct import GreedyRange
 
 from pykbroker.protocol.descriptions.index_files import ABORTED_TRANSACTION
 from pykbroker.sim.disk import SimulatedDisk
-from pykbroker.sim.faulty_disk import Fault, FaultyDisk
 from pykbroker.storage.files.errors import NoRoom
+from pykbroker.storage.files.faulty_disk import Fault, FaultyDisk
 from pykbroker.storage.log.log import Log
 from tests.storage.batches import NOW_MS, batch, config, open_log
 from tests.storage.cleaning import clean

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from pykbroker.sim.faulty_disk import FaultyDisk
+from pykbroker.storage.files.faulty_disk import FaultyDisk
 from pykbroker.storage.log.log import Log
 
 from .batches import NOW_MS, config, idempotent, offsets, open_log, read_all

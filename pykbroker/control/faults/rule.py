@@ -1,21 +1,26 @@
 """A fault rule says which requests it means, which of those it picks, and what becomes of them.
 
-It is chosen by API, client id and topic, and then by number: the n-th, the first few, every n-th, or by chance with a seed.
-Chance is drawn for each request by its number among those that fit, so that a run that sends the same sees the same.
+It is chosen by API, client id and topic, and then by number: the n-th, the first few, every n-th, or by chance with a
+seed. Chance is drawn for each request by its number among those that fit, so that a run that sends the same sees the
+same.
 """
 
 from __future__ import annotations
 
-import re
+from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
-from fnmatch import fnmatchcase
 from random import Random
-from typing import Final
+from typing import Any, Final
 
+from pykbroker.protocol.api_keys import api_name
 from pykbroker.protocol.errors import ErrorCode
 
-_ALWAYS: Final = 1.0
+from .condition import Condition
+from .match import Match
+
+_CERTAIN: Final = 1.0
 
 
 class When(StrEnum):
@@ -25,97 +30,147 @@ class When(StrEnum):
     AFTER = "after"
 
 
-@dataclass(frozen=True, slots=True)
-class Match:
-    """The requests that a rule means. client_id, topic: patterns with `*` and `?`; None for any."""
+class Held(StrEnum):
+    """What a barrier keeps back: the request, which the broker has not handled, or the answer to it."""
 
-    api_key: int | None = None
-    client_id: str | None = None
-    topic: str | None = None
-
-    def fits_header(self, api_key: int, client_id: str | None) -> bool:
-        if self.api_key not in (None, api_key):
-            return False
-        return self.client_id is None or fnmatchcase(client_id or "", self.client_id)
-
-    def fits_topics(self, topics: frozenset[str]) -> bool:
-        return self.topic is None or any(fnmatchcase(topic, self.topic) for topic in topics)
+    REQUEST = "request"
+    ANSWER = "answer"
 
 
 @dataclass(frozen=True, slots=True)
 class Pick:
     """Which of the requests that fit are picked, counted from 1.
 
-    nth: this one alone. first: all before it are left alone. times: so many at most. every: one in so many. chance: 0 to 1.
+    nth: this one alone. skip: so many are left alone before anything else counts. first: the first so many behind them.
+    times: so many at most. every: one in so many. chance: 0 to 1.
     """
 
     nth: int | None = None
-    first: int = 1
+    skip: int = 0
+    first: int | None = None
     times: int | None = None
     every: int = 1
-    chance: float = _ALWAYS
+    chance: float = _CERTAIN
 
     def takes(self, number: int, taken: int, seed: str) -> bool:
         """Tell whether the request with this number is picked; `taken` were before it."""
         if self.nth is not None:
             return number == self.nth
-        if number < self.first or (self.times is not None and taken >= self.times):
+        number -= self.skip
+        if number < 1 or (self.first is not None and number > self.first):
             return False
-        if (number - self.first) % self.every:
+        if (self.times is not None and taken >= self.times) or number % self.every:
             return False
-        return self.chance >= _ALWAYS or Random(f"{seed}/{number}").random() < self.chance  # noqa: S311 - no secret
+        return self.chance >= _CERTAIN or Random(f"{seed}/{number}").random() < self.chance  # noqa: S311 - no secret
+
+    def is_over(self, number: int, taken: int) -> bool:
+        """Tell whether nothing is picked any more behind the request with this number."""
+        if self.nth is not None:
+            return number >= self.nth
+        is_used_up = self.times is not None and taken >= self.times
+        return is_used_up or (self.first is not None and number >= self.skip + self.first)
 
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """What becomes of a request, in this order: a delay, then an error, or a drop or a cut of the connection.
+    """What becomes of a request.
 
-    delay_ms: before the broker handles it. hold_ms: the answer waits so long behind that. error: the answer has this code,
-    and the broker has not carried out the request, or has (`when`). drops: the connection is closed without an answer.
-    cuts: it is closed in the middle of the answer's frame.
+    delay_ms: before the broker handles it. hold_ms: the answer waits so long. error: the answer has this code, and the
+    broker has not carried out the request, or has (`when`). drop: the connection is closed without an answer, and
+    likewise. cuts: it is closed in the middle of the answer's frame. until: a barrier, which keeps back the request or
+    the answer (`held`), for `timeout_ms` at most.
     """
 
     delay_ms: float = 0.0
     hold_ms: float = 0.0
     error: ErrorCode | None = None
     when: When = When.BEFORE
-    drops: bool = False
+    drop: When | None = None
     cuts: bool = False
+    until: Condition | None = None
+    held: Held = Held.ANSWER
+    timeout_ms: float = 0.0
+
+    @property
+    def decides(self) -> bool:
+        """Tell whether it is more than a wait: of several rules, the first that decides has its way."""
+        return self.error is not None or self.drop is not None or self.cuts
+
+    @property
+    def is_over(self) -> bool:
+        """Tell whether it does nothing any more: it is a barrier alone, which stands open."""
+        is_met = self.until is not None and self.until.is_met
+        return is_met and not (self.decides or self.delay_ms or self.hold_ms)
+
+    def __str__(self) -> str:
+        said = []
+        if self.delay_ms:
+            said.append(f"delayed by {self.delay_ms:g} ms")
+        if self.until is not None:
+            said.append(f"{self.held} held until {self.until}")
+        if self.error is not None:
+            said.append(f"{self.error.name} {self.when} it is carried out")
+        if self.hold_ms:
+            said.append(f"answer held for {self.hold_ms:g} ms")
+        if self.drop is not None:
+            said.append(f"dropped {self.drop} it is carried out")
+        if self.cuts:
+            said.append("answer cut")
+        return ", ".join(said)
 
 
-class Rule:
-    """A rule of a plan. name: for people, and of its chance."""
+class CountedRule:
+    """A rule and what it counts. name: for people, and of its chance. seed: the plan's, asked for at each draw."""
 
-    def __init__(self, name: str, match: Match, pick: Pick, action: Action, seed: int) -> None:
+    def __init__(self, name: str, pick: Pick, seed: Callable[[], int]) -> None:
         self.name = name
+        self.fitted = 0
+        """How many were meant."""
+        self.taken = 0
+        """To how many of them it was done."""
+        self.timed_out = 0
+        """How many waits were over before what they waited for."""
+        self.when_taken: deque[Callable[[], None]] = deque()
+        """Are called once, when it is done the next time; by any thread."""
+        self._pick = pick
+        self._seed = seed
+
+    @property
+    def is_over(self) -> bool:
+        """Tell whether it picks nothing any more."""
+        return self._pick.is_over(self.fitted, self.taken)
+
+    def picks(self) -> bool:
+        """Count one that is meant, and tell whether it is picked."""
+        self.fitted += 1
+        return self._pick.takes(self.fitted, self.taken, f"{self._seed()}/{self.name}")
+
+    def take(self) -> None:
+        """Count one to which it is done."""
+        self.taken += 1
+        while self.when_taken:
+            self.when_taken.popleft()()
+
+
+class Rule(CountedRule):
+    """A rule of a plan."""
+
+    def __init__(self, name: str, match: Match, pick: Pick, action: Action, seed: Callable[[], int]) -> None:
+        super().__init__(name, pick, seed)
         self.match = match
         self.action = action
-        self._pick = pick
-        self._seed = f"{seed}/{name}"
-        self.fitted = 0
-        """How many requests were meant."""
-        self.taken = 0
-        """How many were picked."""
 
-    def takes(self, topics: frozenset[str]) -> bool:
-        """Count a request whose header fits, and tell whether it is picked."""
-        if not self.match.fits_topics(topics):
-            return False
-        self.fitted += 1
-        is_taken = self._pick.takes(self.fitted, self.taken, self._seed)
-        self.taken += is_taken
-        return is_taken
-
-
-_DURATION: Final = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)", re.ASCII)
-_MS: Final = {"ms": 1.0, "s": 1_000.0, "m": 60_000.0, "h": 3_600_000.0, "d": 86_400_000.0}
-
-
-def duration_ms(text: str | float) -> float:
-    """Return a duration in milliseconds; a number alone is in seconds. Raises ValueError."""
-    if isinstance(text, (int, float)):
-        return float(text) * 1000
-    match = _DURATION.fullmatch(text.strip())
-    if match is None:
-        raise ValueError(f"'{text}' is not a duration like 500ms, 2s, 5m, 1h or 7d")
-    return float(match[1]) * _MS[match[2]]
+    def as_json(self) -> dict[str, Any]:
+        match, condition = self.match, self.action.until
+        values = {
+            "name": self.name,
+            "api": None if match.api_key is None else api_name(match.api_key),
+            "client_id": None if match.client_id is None else match.client_id.text,
+            "topic": None if match.topic is None else match.topic.text,
+            "does": str(self.action),
+            "fitted": self.fitted,
+            "taken": self.taken,
+            "timed_out": self.timed_out,
+            "is_met": None if condition is None else condition.is_met,
+        }
+        return {name: value for name, value in values.items() if value is not None}

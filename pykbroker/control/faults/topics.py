@@ -15,11 +15,13 @@ _LISTS_OF_TOPICS: Final = frozenset(
     {"topics", "topic_data", "topic_names", "topic_partitions", "forgotten_topics_data"}
 )
 _TOPIC_ID: Final = "topic_id"
+_LONGEST_NAME: Final = 249
+"""Of a topic, as Kafka has it."""
 
 
 def topics_of(message: Message, name_of: NameOf) -> frozenset[str]:
-    """Return the names; ids that nobody has are left out."""
-    return frozenset(_names(message, name_of, is_topic=False))
+    """Return the names; ids that nobody has are left out, and what is too long for a name."""
+    return frozenset(name for name in _names(message, name_of, is_topic=False) if len(name) <= _LONGEST_NAME)
 
 
 def _names(message: Struct, name_of: NameOf, *, is_topic: bool) -> Iterator[str]:

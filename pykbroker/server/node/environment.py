@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from pykbroker.security.sasl.process_options import NO_OPTIONS, ProcessOptions
@@ -25,6 +26,7 @@ class Environment:
     new_workplace: where a log is cleaned; another process has to see the same disk. on_loading: is told how many logs
     are opened, where that takes a while. process_options: what those say of SASL who start the process. offer: None
     where clients are offered all that is served. tap: is in the way of what comes by brokers' listeners.
+    when_stopping: is called when a clean shutdown begins.
     """
 
     disk: Disk
@@ -37,6 +39,7 @@ class Environment:
     process_options: ProcessOptions = NO_OPTIONS
     offer: Offer | None = None
     tap: Tap | None = None
+    when_stopping: Callable[[], None] | None = None
 
     def fork_rng(self) -> random.Random:
         """A generator for one part, which draws the same numbers whatever the other parts draw."""

@@ -191,6 +191,8 @@ class Node:
                     task_status.started(self._ready(node, acceptors))
                     await self._stopping.wait()
                 _log.info("node %d shuts down", node.node_id)
+                if self._environment.when_stopping is not None:
+                    self._environment.when_stopping()
                 if role is not None and self.serves:
                     async with _until(node.raft.wait_until_alone):
                         await role.lifecycle.leave()

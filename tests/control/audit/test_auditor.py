@@ -299,8 +299,7 @@ def test_a_batch_that_is_sent_again_on_another_connection_is_found(wire: Wire) -
     wire.sends(APP, at=4)
     assert wire.found == [Kind.DUPLICATE]
     assert wire.text == (
-        "client app of 127.0.0.1 has sent a record to orders-0 twice, without idempotence, "
-        "in the log at 3 and at 4"
+        "client app of 127.0.0.1 has sent a record to orders-0 twice, without idempotence, in the log at 3 and at 4"
     )
 
 

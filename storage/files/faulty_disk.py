@@ -3,6 +3,8 @@
 What a device does that reports errors: a refused operation has no effect, except that a write which fails for another
 reason than a lack of room may leave a part of itself, and that what a failed sync was to write may be lost although
 the next one finds nothing to complain about. The latter is never asked for (`syncs_after_failure`).
+
+While reads of a file may fail, it has no descriptor: `sendfile` would read past this disk.
 """
 
 import errno
@@ -10,12 +12,14 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from random import Random
+from typing import Protocol
 
-from pykbroker.storage.files.disk import Buffer, Disk, DiskFile, DiskLock, DiskSpace, Turn
-from pykbroker.storage.files.errors import DiskFailed, FileError, file_error
+from .disk import Buffer, Disk, DiskFile, DiskLock, DiskSpace, Turn
+from .errors import DiskFailed, FileError, file_error
 
 ROOM_ERRORS = frozenset((errno.ENOSPC, errno.EDQUOT))
 SYNCS = frozenset(("sync", "sync_directory", "sync_volume"))
+NEED_NO_ROOM = SYNCS | {"remove", "remove_directory"}
 CHANGES = SYNCS | {
     "append",
     "create",
@@ -27,7 +31,24 @@ CHANGES = SYNCS | {
     "replace_file",
     "truncate",
 }
-"""Operations that leave a trace; the others are open, list, read and space."""
+"""Operations that leave a trace; the others are open, list, look at, read and space."""
+
+
+class DiskFault(Protocol):
+    """A fault that is asked before each operation; by the thread that is to carry it out."""
+
+    @property
+    def number(self) -> int:
+        """The number of the error, as in `errno`."""
+        ...
+
+    def strikes(self, operation: str, path: str) -> bool:
+        """Tell whether the operation fails, and count it."""
+        ...
+
+    def may_strike(self, operation: str, path: str) -> bool:
+        """Tell whether such an operation may fail now or later, and count nothing."""
+        ...
 
 
 @dataclass(slots=True)
@@ -41,9 +62,7 @@ class Fault:
     times: int | None = 1
 
     def strikes(self, operation: str, path: str) -> bool:
-        if operation not in self.operations or self.path not in path or self.times == 0:
-            return False
-        if self.number in ROOM_ERRORS and operation in SYNCS | {"remove", "remove_directory"}:
+        if not self.may_strike(operation, path):
             return False
         if self.skip:
             self.skip -= 1
@@ -51,6 +70,11 @@ class Fault:
         if self.times is not None:
             self.times -= 1
         return True
+
+    def may_strike(self, operation: str, path: str) -> bool:
+        if operation not in self.operations or self.path not in path or self.times == 0:
+            return False
+        return self.number not in ROOM_ERRORS or operation not in NEED_NO_ROOM
 
 
 class FaultyFile:
@@ -63,7 +87,7 @@ class FaultyFile:
         return self._file.path
 
     def fileno(self) -> int | None:
-        return self._file.fileno()
+        return None if self._disk.may_fail("read", self.path) else self._file.fileno()
 
     def size(self) -> int:
         return self._file.size()
@@ -115,9 +139,9 @@ class FaultyDisk:
     faults: those to come, to be set at any time. operations: the number of `CHANGES` that were attempted.
     """
 
-    def __init__(self, disk: Disk, rng: Random) -> None:
+    def __init__(self, disk: Disk, rng: Random, faults: Sequence[DiskFault] = ()) -> None:
         self.rng = rng
-        self.faults: list[Fault] = []
+        self.faults = faults
         self.operations = 0
         self.syncs_after_failure: list[str] = []
         """Paths that somebody tried to sync once more."""
@@ -137,9 +161,13 @@ class FaultyDisk:
                 self._failed_syncs.add(path)
                 raise DiskFailed(operation, path, error) from error
 
+    def may_fail(self, operation: str, path: str) -> bool:
+        """Tell whether there is a fault for such an operation."""
+        return any(fault.may_strike(operation, path) for fault in self.faults)
+
     def restart(self) -> None:
         """The device works again, for whoever opens it anew."""
-        self.faults = []
+        self.faults = ()
         self._failed_syncs = set()
 
     def open(self, path: str, *, create: bool = False) -> FaultyFile:

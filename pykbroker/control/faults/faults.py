@@ -1,0 +1,159 @@
+"""The faults of one node: what a test, or a program over HTTP, has come about between it, its clients and its disk.
+
+They outlive the node's starts. Methods are called in the node's event loop, and raise BadFault for what cannot be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import replace
+from itertools import count
+from random import Random
+from typing import Any, Final, TypeAlias
+
+import trio
+
+from pykbroker.server.node.environment import Environment
+from pykbroker.server.node.node import Node
+from pykbroker.storage.files.faulty_disk import FaultyDisk
+
+from .disk_faults import DiskRule, read_disk_fault
+from .errors import BadFault, suggestion
+from .fault_tap import FaultTap
+from .options import count_of, read_fault
+from .plan import MOST_RULES, FaultPlan, Taken
+from .rule import Rule
+from .script import FaultScript
+from .waits import Waits
+
+AnyRule: TypeAlias = Rule | DiskRule
+
+
+class Faults:
+    """The faults of a node."""
+
+    def __init__(self) -> None:
+        self.plan: Final = FaultPlan()
+        self._disk_rules: list[DiskRule] = []
+        self._disk_numbers = count(1)
+        self._waits = Waits()
+
+    def __iter__(self) -> Iterator[AnyRule]:
+        return iter([*self.plan, *self._disk_rules])
+
+    @property
+    def held(self) -> int:
+        """How many requests and answers wait now."""
+        return len(self._waits)
+
+    def equip(self, environment: Environment, node: Callable[[], Node | None]) -> Environment:
+        """Return the environment of a start, with faults in it. node: while it runs."""
+        waits = self._waits = Waits()
+        return replace(
+            environment,
+            tap=FaultTap(self.plan, waits, node, environment.threads),
+            disk=FaultyDisk(environment.disk, Random(0), self._disk_rules),  # noqa: S311 - torn writes are no secret
+            when_stopping=waits.stop,
+        )
+
+    def set_seed(self, seed: object) -> None:
+        """Set what chances are drawn from, of all faults."""
+        self.plan.seed = count_of({"seed": seed}, "seed", 0)
+
+    def add(self, options: Mapping[str, Any]) -> Rule:
+        """Add a fault (`options`)."""
+        fault = read_fault(options)
+        return self.plan.add(fault.match, fault.pick, fault.action, fault.name)
+
+    def add_disk(self, options: Mapping[str, Any]) -> DiskRule:
+        """Add a fault of the disk (`disk_faults`)."""
+        make = read_disk_fault(options, lambda: self.plan.seed, self._note_disk)
+        if len(self._disk_rules) >= MOST_RULES:
+            raise BadFault(f"there are {MOST_RULES} faults of the disk already; remove some, or clear() them")
+        name, names = options.get("name") or "", {each.name for each in self._disk_rules}
+        if name in names:
+            raise BadFault(f"there is a fault '{name}' of the disk already", "name")
+        while not name or name in names:
+            name = f"disk fault {next(self._disk_numbers)}"
+        rule = make(name)
+        self._disk_rules.append(rule)
+        return rule
+
+    def load(self, text: str, name: str = "script") -> list[AnyRule]:
+        """Add what a script says (`script`), or nothing of it."""
+        script = FaultScript(text, name)
+        seed, added = self.plan.seed, list[AnyRule]()
+        try:
+            if script.seed is not None:
+                try:
+                    self.set_seed(script.seed)
+                except BadFault as error:
+                    raise script.bad_seed(error) from None
+            for table in script.tables:
+                try:
+                    added.append(self.add_disk(table.options) if table.kind == "disk" else self.add(table.options))
+                except BadFault as error:
+                    raise script.mistake(table, error) from None
+        except BadFault:
+            self.plan.seed = seed
+            for rule in added:
+                self.remove(rule)
+            raise
+        return added
+
+    def find(self, name: str) -> AnyRule:
+        for rule in self:
+            if rule.name == name:
+                return rule
+        raise BadFault(f"there is no fault '{name}'{suggestion(name, [each.name for each in self])}", "name")
+
+    def remove(self, rule: AnyRule) -> None:
+        """Take a fault out, which may be gone already; what it holds goes on."""
+        if isinstance(rule, DiskRule):
+            if rule in self._disk_rules:
+                self._disk_rules.remove(rule)
+            return
+        self.plan.remove(rule)
+        self._waits.let_go(rule)
+
+    def clear(self) -> None:
+        """Take all faults out, and forget what they did; what they hold goes on."""
+        for rule in self:
+            self.remove(rule)
+        self.plan.clear()
+        self._disk_numbers = count(1)
+
+    def release(self, name: str) -> int:
+        """Let go what is held until this name is released. Return how many faults were."""
+        return self.plan.release(name)
+
+    async def until_taken(self, rule: AnyRule, times: int) -> None:
+        """Wait until a fault has come about so often. It is for the caller to bound the time."""
+        token = trio.lowlevel.current_trio_token()
+        while rule.taken < times:
+            changed = trio.Event()
+
+            def tell(changed: trio.Event = changed) -> None:
+                with suppress(trio.RunFinishedError):
+                    token.run_sync_soon(changed.set)
+
+            rule.when_taken.append(tell)
+            try:
+                if rule.taken < times:
+                    await changed.wait()
+            finally:
+                with suppress(ValueError):  # it was called
+                    rule.when_taken.remove(tell)
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "seed": self.plan.seed,
+            "held": self.held,
+            "faults": [rule.as_json() for rule in self],
+            "taken": [each.as_json() for each in self.plan.taken],
+        }
+
+    def _note_disk(self, rule: DiskRule, operation: str, path: str) -> None:
+        """By the thread that has met the fault."""
+        self.plan.taken.append(Taken(rule.name, rule.fitted, "", None, f"{rule.error}: {operation} {path}"))
