@@ -21,12 +21,12 @@ from .journal.journal_tap import JournalTap
 
 
 class Control:
-    """The control of a node. journal: None where nothing is to be recorded."""
+    """The control of a node. journal: None where nothing is to be recorded. audit: one that is shared by nodes."""
 
-    def __init__(self, journal: Journal | None = None) -> None:
+    def __init__(self, journal: Journal | None = None, audit: Audit | None = None) -> None:
         self.journal = journal
         self.faults = Faults()
-        self.audit = Audit(lambda: self.node, self.now_ms)
+        self.audit = audit or Audit(lambda: [] if self.node is None else [self.node], self.now_ms)
         self.node: Node | None = None
         """The node while it runs."""
         self.ready: NodeReady | None = None

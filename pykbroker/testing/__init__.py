@@ -14,6 +14,7 @@ The names below are imported when they are used. The modules, in reading order:
 - `threaded_kafka`, `loop_thread`, `in_thread`: that thread.
 - `external_kafka`, `apache_kafka`: other brokers in their place; `pytest_plugin`: the fixtures; `failed_tests`.
 - `broker_log`: their last log lines; `journal`: all requests and responses.
+- `broker_audit`, `audit_option`: what clients did that loses records or repeats them.
 - `lazy_module`: what keeps the import quick.
 - `errors`: what goes wrong.
 """
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from pykbroker.control.journal.recorded_request import RecordedRequest
 
     from .broker import AsyncBroker, Broker
+    from .broker_audit import AuditFailed, BrokerAudit
     from .cluster import AsyncCluster, Cluster
     from .errors import BrokerFailed, BrokerNotRunning, NoJournal, TestingError
     from .journal import AsyncBrokerJournal, BrokerJournal, JournalForgot
@@ -44,8 +46,10 @@ __all__ = [
     "AsyncGroup",
     "AsyncKafkaUnderTest",
     "AsyncTopic",
+    "AuditFailed",
     "BadInput",
     "Broker",
+    "BrokerAudit",
     "BrokerFailed",
     "BrokerJournal",
     "BrokerNotRunning",
@@ -72,6 +76,7 @@ __all__ = [
 
 _MODULES = {
     "broker": ("AsyncBroker", "Broker"),
+    "broker_audit": ("AuditFailed", "BrokerAudit"),
     "cluster": ("AsyncCluster", "Cluster"),
     "errors": ("BrokerFailed", "BrokerNotRunning", "NoJournal", "TestingError"),
     "journal": ("AsyncBrokerJournal", "BrokerJournal", "JournalForgot"),

@@ -8,8 +8,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Final
 
-from .hosted_kafka import HOST, AsyncNodeControl, HostedKafka, NodeControl
-from .kafka import AsyncKafkaUnderTest
+from .hosted_kafka import HOST, AsyncHostedKafka, AsyncNodeControl, HostedKafka, NodeControl
 from .lazy_module import LazyModule
 
 if TYPE_CHECKING:
@@ -85,7 +84,7 @@ class Broker(HostedKafka, NodeControl):
         await self.close_async()
 
 
-class AsyncBroker(AsyncKafkaUnderTest, AsyncNodeControl):
+class AsyncBroker(AsyncHostedKafka, AsyncNodeControl):
     """`Broker` for coroutines."""
 
     def __init__(self, broker: Broker) -> None:

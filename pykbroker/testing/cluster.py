@@ -8,8 +8,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Final
 
 from .broker import Config, disk_of, texts
-from .hosted_kafka import AsyncNodeControl, HostedKafka, NodeControl
-from .kafka import AsyncKafkaUnderTest
+from .hosted_kafka import AsyncHostedKafka, AsyncNodeControl, HostedKafka, NodeControl
 from .lazy_module import LazyModule
 
 if TYPE_CHECKING:
@@ -116,7 +115,7 @@ class Cluster(HostedKafka):
         await self.close_async()
 
 
-class AsyncCluster(AsyncKafkaUnderTest):
+class AsyncCluster(AsyncHostedKafka):
     """`Cluster` for coroutines."""
 
     def __init__(self, cluster: Cluster) -> None:

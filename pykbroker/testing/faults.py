@@ -12,8 +12,8 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Protocol, Self, TypedDict, TypeVar, Unpack
 
 from .errors import BrokerNotRunning
+from .in_thread import in_thread
 from .lazy_module import LazyModule
-from .threaded_kafka import in_thread
 
 if TYPE_CHECKING:
     import trio

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from functools import cache
 from pathlib import Path
@@ -14,6 +15,7 @@ from .broker_log import begin_capture, end_capture
 from .errors import BrokerFailed, BrokerNotRunning
 from .in_thread import in_thread
 from .journal import BrokerJournal
+from .kafka import AsyncKafkaUnderTest
 from .lazy_module import LazyModule
 from .reserved_port import ReservedPort
 from .threaded_kafka import ThreadedKafka
@@ -22,14 +24,20 @@ if TYPE_CHECKING:
     import trio
 
     from pykbroker.control import control
+    from pykbroker.control.audit import audit
+    from pykbroker.control.audit.audit import Audit
     from pykbroker.control.faults.faults import Faults
+    from pykbroker.server.node.node import Node
     from pykbroker.server.runtime import ephemeral_directories
 
-    from . import faults
+    from . import broker_audit, faults
+    from .broker_audit import BrokerAudit
     from .faults import AsyncBrokerFaults, BrokerFaults
     from .hosted_node import HostedNode
     from .loop_thread import LoopThread
 else:
+    audit = LazyModule("pykbroker.control.audit.audit")
+    broker_audit = LazyModule("pykbroker.testing.broker_audit")
     faults = LazyModule("pykbroker.testing.faults")
     trio = LazyModule("trio")
     control = LazyModule("pykbroker.control.control")
@@ -54,6 +62,7 @@ class HostedKafka(ThreadedKafka):
     ) -> None:
         super().__init__(name, client_properties)
         self._journal = BrokerJournal(name, journal, self._in_loop)
+        self._audit: Audit | None = None
         self.nodes: Sequence[HostedNode] = ()
         """Those of an open cluster."""
         self._data_dir = data_dir
@@ -79,8 +88,10 @@ class HostedKafka(ThreadedKafka):
         self.nodes = self._make_nodes(directory, reserve)
         self._journal.begin()
         resources.callback(self._journal.end)
+        self._audit = audit.Audit(self._running_nodes, _now_ms)
         for node in self.nodes:
-            node.control = control.Control(self._journal.of_node(node.config.node_id))
+            node.control = control.Control(self._journal.of_node(node.config.node_id), self._audit)
+        broker_audit.opened(self._audit)
         begin_capture()
         resources.callback(end_capture)
 
@@ -92,6 +103,19 @@ class HostedKafka(ThreadedKafka):
     def journal(self) -> BrokerJournal:
         """What clients have asked, what they were answered, and what came of it."""
         return self._journal
+
+    def audit(self, *, allow: Iterable[str] = ()) -> BrokerAudit:
+        """Audit the clients from now on, for a `with` block, at whose end findings are an error (`broker_audit`).
+
+        allow: the kinds of findings that are none. Raises BrokerNotRunning, UnknownKind.
+        """
+        self.running_loop()
+        assert self._audit is not None
+        return broker_audit.BrokerAudit(self._audit, allow)
+
+    def _running_nodes(self) -> list[Node]:
+        controls = [node.control for node in self.nodes]
+        return [each.node for each in controls if each is not None and each.node is not None]
 
     def _in_loop(self, fn: Callable[[], None]) -> None:
         """Call a function in the thread; a cluster that is closed has none."""
@@ -114,6 +138,18 @@ class HostedKafka(ThreadedKafka):
         """Close the listeners, which would keep the ports."""
         for node in self.nodes:
             node.close_listeners_of_child()
+
+
+class AsyncHostedKafka(AsyncKafkaUnderTest):
+    """`HostedKafka` for coroutines."""
+
+    def __init__(self, kafka: HostedKafka) -> None:
+        super().__init__(kafka)
+        self._hosted = kafka
+
+    def audit(self, *, allow: Iterable[str] = ()) -> BrokerAudit:
+        """Audit the clients; what is returned is for `with`, and never waits. Raises BrokerNotRunning, UnknownKind."""
+        return self._hosted.audit(allow=allow)
 
 
 class NodeControl:
@@ -228,3 +264,7 @@ async def _kill_all(nodes: Sequence[HostedNode]) -> None:
     async with trio.open_nursery() as nursery:
         for node in nodes:
             nursery.start_soon(node.kill)
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000

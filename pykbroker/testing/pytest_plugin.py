@@ -20,12 +20,17 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
+from . import audit_option
+
 if TYPE_CHECKING:
+    from pykbroker.control.audit.findings import Kind
+
     from .cluster import Cluster
     from .kafka import KafkaUnderTest, Topic
 
 _LONGEST_NAME: Final = 120
 _marks: Final = pytest.StashKey[dict[int, int]]()
+_allowed_findings: Final = pytest.StashKey["frozenset[Kind]"]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -42,6 +47,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--kafka-journal",
         metavar="DIR",
         help="Write the requests of failed tests there, as JSON lines and for Wireshark; else beside tmp_path.",
+    )
+    group.addoption(
+        "--kafka-audit",
+        action="store_true",
+        help="Fail tests whose clients lose records or repeat them on the wire; the marker kafka_audit allows some.",
     )
     parser.addini("kafka_broker_config", "Lines of KEY=VALUE for the broker of kafka_broker.", type="linelist")
 
@@ -73,6 +83,10 @@ def pytest_configure(config: pytest.Config) -> None:
         "markers",
         "kafka_topic(partitions=1, replication_factor=-1, configs={}): how the topic of kafka_topic is created",
     )
+    config.addinivalue_line(
+        "markers", "kafka_audit(allow=['commit-rewind']): what --kafka-audit may find without failing the test"
+    )
+    audit_option.turn(config.getoption("kafka_audit"))
     config.addinivalue_line("markers", "kafka_cluster(brokers=3, config={}): what the cluster of kafka_cluster is like")
 
 
@@ -155,6 +169,7 @@ def kafka_admin(kafka_broker: KafkaUnderTest) -> Iterator[Any]:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
+    item.stash[_allowed_findings] = _allowed(item)
     if _used("journal"):
         from .journal import forget_closed
 
@@ -163,6 +178,55 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
         from .failed_tests import marks
 
         item.stash[_marks] = marks()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
+    return (yield from _audited(item))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, object, object]:
+    """Clients that a fixture closes commit once more."""
+    return (yield from _audited(item))
+
+
+def _audited(item: pytest.Item) -> Generator[None, object, object]:
+    """Fail where an audit has found something; a test that has failed anyway says that alone."""
+    try:
+        result = yield
+    except BaseException:
+        _findings(item)
+        raise
+    found = _findings(item)
+    if found:
+        pytest.fail(found, pytrace=False)
+    return result
+
+
+def _findings(item: pytest.Item) -> str:
+    """Return what the audits have found since the last call, for people; empty where it is nothing."""
+    if not _used("broker_audit"):
+        return ""
+    from .broker_audit import take_findings, text_of
+
+    found = take_findings(item.stash.get(_allowed_findings, frozenset()))
+    return text_of(found) if found else ""
+
+
+def _allowed(item: pytest.Item) -> frozenset[Kind]:
+    """Return what an audit may find in this test."""
+    marker = item.get_closest_marker("kafka_audit")
+    if marker is None:
+        return frozenset()
+    from pykbroker.control.audit.findings import UnknownKind, kinds_of
+
+    allow = _options(marker).get("allow", ())
+    try:
+        return kinds_of(allow)
+    except UnknownKind as error:
+        message = f"the marker kafka_audit: {error}"
+    pytest.fail(message, pytrace=False)
 
 
 @pytest.hookimpl(wrapper=True)

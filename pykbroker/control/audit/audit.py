@@ -1,8 +1,9 @@
-"""The audit of a node's clients, from when it is begun until it is ended."""
+"""The audit of a broker's clients, or of a cluster's, from when it is begun until it is ended."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from itertools import count
 
 from pykbroker.server.network.tap import Tap
 from pykbroker.server.node.node import Node
@@ -14,12 +15,16 @@ from .who import Place
 
 
 class Audit:
-    """The audit of a node, one at a time. node: while it runs. now_ms: the wall clock."""
+    """An audit of nodes of one cluster. nodes: those that run. now_ms: the wall clock.
 
-    def __init__(self, node: Callable[[], Node | None], now_ms: Callable[[], int]) -> None:
-        self._node = node
+    It is begun, looked at and ended from any thread; the nodes tell it in theirs.
+    """
+
+    def __init__(self, nodes: Callable[[], Sequence[Node]], now_ms: Callable[[], int]) -> None:
+        self._nodes = nodes
         self._now_ms = now_ms
         self._auditor: Auditor | None = None
+        self._connections = count(1)
 
     @property
     def goes_on(self) -> bool:
@@ -28,7 +33,8 @@ class Audit:
     @property
     def findings(self) -> Findings:
         """What was found since `begin`; nothing without one."""
-        return Findings() if self._auditor is None else self._auditor.findings
+        auditor = self._auditor
+        return Findings() if auditor is None else auditor.findings
 
     def begin(self) -> None:
         """Begin anew."""
@@ -40,12 +46,14 @@ class Audit:
         return findings
 
     def tap(self, inner: Tap | None) -> AuditTap:
-        return AuditTap(lambda: self._auditor, inner)
+        """Return the tap for one start of a node. inner: what is behind it."""
+        return AuditTap(lambda: self._auditor, self._connections, inner)
 
     def _place_of(self, name: str, topic_id: bytes, partition: int) -> Place | None:
-        node = self._node()
-        if node is None or node.parts is None:
-            return None
-        image = node.parts.node.image
-        topic = image.topic(name) if name else image.topic_by_id(topic_id)
-        return None if topic is None else Place(topic.topic_id, topic.name, partition)
+        for node in self._nodes():
+            if node.parts is not None:
+                image = node.parts.node.image
+                topic = image.topic(name) if name else image.topic_by_id(topic_id)
+                if topic is not None:
+                    return Place(topic.topic_id, topic.name, partition)
+        return None

@@ -5,8 +5,7 @@ It stands before the faults, so that it sees what clients see. Messages are deco
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from itertools import count
+from collections.abc import Callable, Iterator
 from typing import Final
 from weakref import WeakKeyDictionary
 
@@ -29,13 +28,15 @@ READ_AT_ONCE_BYTES: Final = 256 * 1024
 
 
 class AuditTap:
-    """The tap of one start of a node. auditor: the audit that goes on, or None. inner: what is behind."""
+    """The tap of one start of a node. auditor: the audit that goes on, or None. numbers: of connections, which no
+    other tap of the audit has. inner: what is behind.
+    """
 
-    def __init__(self, auditor: Callable[[], Auditor | None], inner: Tap | None = None) -> None:
+    def __init__(self, auditor: Callable[[], Auditor | None], numbers: Iterator[int], inner: Tap | None = None) -> None:
         self._auditor = auditor
         self._inner = inner
         self._numbers: WeakKeyDictionary[ConnectionState, int] = WeakKeyDictionary()
-        self._next_number = count(1)
+        self._next_numbers = numbers
 
     async def exchange(self, frame: memoryview, connection: ConnectionState, handle: Handle) -> Answer:
         auditor = self._auditor()
@@ -65,7 +66,7 @@ class AuditTap:
         """Raises MalformedMessage, KeyError."""
         number = self._numbers.get(connection)
         if number is None:
-            number = self._numbers[connection] = next(self._next_number)
+            number = self._numbers[connection] = next(self._next_numbers)
         message = None
         if header.api_key in AUDITED and header.api_key != ApiKey.API_VERSIONS:
             # What is kept beyond the request is a copy; of a Produce nothing is kept.

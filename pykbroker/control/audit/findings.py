@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from difflib import get_close_matches
 from enum import StrEnum
 from typing import Any, Final
 
@@ -12,11 +13,35 @@ MOST_FINDINGS: Final = 1_000
 
 
 class Kind(StrEnum):
-    JUMP = "commit over records never fetched"
-    REWIND = "commit backwards"
-    ZOMBIE = "commit of a client that is no member any more"
-    OUTSIDE = "offsets outside the transaction of the outputs"
-    DUPLICATE = "records sent twice"
+    """The kinds of findings, by the names that options and answers have."""
+
+    JUMP = "commit-jump"
+    """A commit over records that the client was never sent."""
+    REWIND = "commit-rewind"
+    """A commit behind what was committed."""
+    ZOMBIE = "zombie-commit"
+    """A commit of a client that is no member any more; it was refused."""
+    OUTSIDE = "offsets-outside"
+    """Offsets committed outside of the transaction that has the outputs, or others of their offsets."""
+    DUPLICATE = "duplicate-send"
+    """Records sent again after a retry, without idempotence."""
+
+
+class UnknownKind(ValueError):
+    """There is no kind of findings of that name; the message says which one may be meant."""
+
+
+def kinds_of(names: Iterable[str]) -> frozenset[Kind]:
+    """Return kinds by their names. Raises UnknownKind."""
+    found = set()
+    for name in names:
+        try:
+            found.add(Kind(name))
+        except ValueError:
+            close = get_close_matches(name, list(Kind), n=1)
+            hint = f"did you mean '{close[0]}'?" if close else f"there is {', '.join(Kind)}"
+            raise UnknownKind(f"an audit has no findings '{name}'; {hint}") from None
+    return frozenset(found)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,10 +68,15 @@ class Findings:
         self.counts: Counter[Kind] = Counter()
 
     def __iter__(self) -> Iterator[Finding]:
-        return iter(self._kept)
+        return iter(list(self._kept))
 
     def __len__(self) -> int:
         return self.counts.total()
+
+    def forget(self) -> None:
+        """Begin with none."""
+        self._kept = []
+        self.counts = Counter()
 
     def add(self, finding: Finding) -> None:
         self.counts[finding.kind] += 1

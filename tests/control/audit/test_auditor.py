@@ -334,7 +334,7 @@ def test_findings_are_counted_and_the_first_are_kept(wire: Wire, monkeypatch: py
     assert len(wire.auditor.findings) == 9
     assert len(wire.found) == 3
     assert wire.auditor.findings.counts == {Kind.REWIND: 9}
-    assert next(iter(wire.auditor.findings)).as_json()["kind"] == "commit backwards"
+    assert next(iter(wire.auditor.findings)).as_json()["kind"] == "commit-rewind"
 
 
 def test_all_that_is_audited_has_a_request_and_a_response() -> None:
