@@ -211,8 +211,8 @@ class BrokerFaults:
 
     def load(self, toml: str | Path) -> list[Fault]:
         """Add the faults of a script: the path of a file, or its text."""
-        text, name = script.script_text(toml)
-        return [Fault(self, rule) for rule in self._call(lambda faults: _now(faults.load, text, name))]
+        faults = script.FaultScript(*script.script_text(toml))
+        return [Fault(self, rule) for rule in self._call(lambda here: _now(here.load, faults))]
 
     def clear(self) -> None:
         """Take all faults out, and forget what they did; what they hold goes on."""
