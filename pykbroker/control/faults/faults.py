@@ -49,7 +49,7 @@ class Faults:
 
     @property
     def held(self) -> int:
-        """How many requests and answers wait now."""
+        """Count the requests and answers that wait now."""
         return len(self._waits)
 
     def equip(self, environment: Environment, node: Callable[[], Node | None]) -> Environment:
@@ -156,5 +156,5 @@ class Faults:
         }
 
     def _note_disk(self, rule: DiskRule, operation: str, path: str) -> None:
-        """By the thread that has met the fault."""
+        """Note a fault, in the thread that has met it."""
         self.plan.taken.append(Taken(rule.name, rule.fitted, "", None, f"{rule.error}: {operation} {path}"))
