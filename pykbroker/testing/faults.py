@@ -173,7 +173,7 @@ class BrokerFaults:
 
     @property
     def taken(self) -> list[Taken]:
-        """The faults that came about, in their order: `rule`, `number`, `api`, `client_id`, `does`. The latest 10,000."""
+        """The latest 10,000 faults that came about, in order: `rule`, `number`, `api`, `client_id`, `does`."""
         return list(self._faults().plan.taken)
 
     @property

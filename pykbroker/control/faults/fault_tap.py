@@ -152,7 +152,7 @@ class FaultTap:
 
 
 class _Interference:
-    """The interference of the chosen rules with one request. size: of the request. instead: an answer that says an error."""
+    """The interference of chosen rules with a request. size: of the request. instead: an answer that says an error."""
 
     def __init__(self, rules: list[Rule], size: int, instead: list[Part] | None = None) -> None:
         self.rules = rules

@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import replace
 from itertools import count
 from random import Random
-from typing import Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import trio
 
@@ -24,8 +24,10 @@ from .fault_tap import FaultTap
 from .options import FaultOptions, count_of, read_fault
 from .plan import FaultPlan, Taken
 from .rule import Rule
-from .script import FaultScript
 from .waits import Waits
+
+if TYPE_CHECKING:
+    from .script import FaultScript
 
 AnyRule: TypeAlias = Rule | DiskRule
 
