@@ -35,7 +35,7 @@ WAIT_S: Final = 10.0
 
 
 class Meant(TypedDict, total=False):
-    """Which requests are meant. client_id, topic: names, with `*` and `?`. times: for `seen` and `answered`."""
+    """The requests that are meant. client_id, topic: names, with `*` and `?`. times: for `seen` and `answered`."""
 
     api: str
     client_id: str
@@ -44,7 +44,7 @@ class Meant(TypedDict, total=False):
 
 
 class Picked(TypedDict, total=False):
-    """Which of those that are meant are picked, counted from 1.
+    """The choice among those that are meant, counted from 1.
 
     nth: this one alone. skip: so many are left alone first. first: the first so many. times: so many at most. every:
     one in so many. chance: 0 to 1, drawn by the seed.
@@ -60,7 +60,7 @@ class Picked(TypedDict, total=False):
 
 
 class FaultOptions(Picked, total=False):
-    """What is done to which requests.
+    """The options of a fault: what is done to which requests.
 
     error: of Kafka, `when="before"` or `"after"` the broker has carried out the request. delay: before that. hold: of
     the answer. drop: "before" or "after". cut: the answer, in the middle. until: see `BrokerFaults.hold`.
@@ -81,7 +81,7 @@ class FaultOptions(Picked, total=False):
 
 
 class HoldOptions(Picked, total=False):
-    """What is held. held: "answer", or "request". timeout: the longest time, 30 s where nothing is said."""
+    """The options of a hold. held: "answer", or "request". timeout: the longest time, 30 s where nothing is said."""
 
     api: str
     client_id: str
@@ -91,7 +91,7 @@ class HoldOptions(Picked, total=False):
 
 
 class DiskOptions(Picked, total=False):
-    """Which operations of the disk fail. op: "write", "read", "sync" or "delete". path: a pattern, see the page."""
+    """The operations of the disk that fail. op: "write", "read", "sync" or "delete". path: a pattern, see the page."""
 
     error: str
     op: str
@@ -120,17 +120,17 @@ class Fault:
 
     @property
     def fitted(self) -> int:
-        """How many requests were meant, or operations of the disk."""
+        """Count the requests that were meant, or operations of the disk."""
         return self._rule.fitted
 
     @property
     def taken(self) -> int:
-        """To how many of them it was done."""
+        """Count those to which it was done."""
         return self._rule.taken
 
     @property
     def timed_out(self) -> int:
-        """How many of its waits were over before what they waited for."""
+        """Count the waits that were over before what they waited for."""
         return getattr(self._rule, "timed_out", 0)
 
     def wait_taken(self, times: int = 1, *, timeout: float = WAIT_S) -> None:
@@ -164,7 +164,7 @@ class BrokerFaults:
 
     @property
     def seed(self) -> int:
-        """What chances are drawn from."""
+        """The seed that chances are drawn by."""
         return self._faults().plan.seed
 
     @seed.setter
@@ -173,12 +173,12 @@ class BrokerFaults:
 
     @property
     def taken(self) -> list[Taken]:
-        """What came about, in its order: `rule`, `number`, `api`, `client_id`, `does`. The latest 10,000."""
+        """The latest 10,000 faults that came about, in order: `rule`, `number`, `api`, `client_id`, `does`."""
         return list(self._faults().plan.taken)
 
     @property
     def held(self) -> int:
-        """How many requests and answers wait now."""
+        """Count the requests and answers that wait now."""
         return self._faults().held
 
     def add(self, **options: Unpack[FaultOptions]) -> Fault:
@@ -194,11 +194,11 @@ class BrokerFaults:
         return Fault(self, self._call(lambda faults: _now(faults.add, wanted)))
 
     def seen(self, **what: Unpack[Meant]) -> dict[str, Any]:
-        """For `until`: such a request has come."""
+        """Return for `until`: such a request has come."""
         return {"seen": dict(what)}
 
     def answered(self, **what: Unpack[Meant]) -> dict[str, Any]:
-        """For `until`: the answer to such a request goes out."""
+        """Return for `until`: the answer to such a request goes out."""
         return {"answered": dict(what)}
 
     def release(self, name: str) -> None:
@@ -211,8 +211,8 @@ class BrokerFaults:
 
     def load(self, toml: str | Path) -> list[Fault]:
         """Add the faults of a script: the path of a file, or its text."""
-        text, name = script.script_text(toml)
-        return [Fault(self, rule) for rule in self._call(lambda faults: _now(faults.load, text, name))]
+        faults = script.FaultScript(*script.script_text(toml))
+        return [Fault(self, rule) for rule in self._call(lambda here: _now(here.load, faults))]
 
     def clear(self) -> None:
         """Take all faults out, and forget what they did; what they hold goes on."""

@@ -174,7 +174,7 @@ class NodeControl:
 
     @property
     def faults(self) -> BrokerFaults:
-        """What goes wrong between the node, its clients and its disk."""
+        """The faults between the node, its clients and its disk."""
         return faults.BrokerFaults(self)
 
     def controlled_faults(self) -> tuple[LoopThread, Faults]:
@@ -218,7 +218,7 @@ class AsyncNodeControl:
 
     @property
     def faults(self) -> AsyncBrokerFaults:
-        """What goes wrong between the node, its clients and its disk."""
+        """The faults between the node, its clients and its disk."""
         return faults.AsyncBrokerFaults(self._control.faults)
 
     async def start(self) -> None:

@@ -15,7 +15,7 @@ from .match import Match
 
 
 class Happening(StrEnum):
-    """What of a request is waited for."""
+    """The part of a request's way that is waited for."""
 
     SEEN = "seen"
     """It has come."""

@@ -10,6 +10,7 @@ import errno
 import posixpath
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from threading import Lock
 from typing import Any, Final
 
@@ -33,26 +34,34 @@ DISK_OPTIONS: Final = ("error", "op", "path", "topic", "nth", "skip", "first", "
 _PARTITION: Final = re.compile(r"(.+)-[0-9]+(?:\.[0-9a-f]{32}-(?:delete|future|stray))?")
 
 
+@dataclass(frozen=True, slots=True)
+class DiskFaultOptions:
+    """The options of one fault of the disk, checked. name: "" where it is given one."""
+
+    error: str
+    operations: frozenset[str]
+    path: Pattern | None
+    topic: Pattern | None
+    pick: Pick
+    name: str = ""
+
+
 class DiskRule(CountedRule):
-    """A fault of the disk. It is one of the faults that a `FaultyDisk` asks."""
+    """A fault of the disk. It is one of the faults that a `FaultyDisk` asks. note: is told of each that came about."""
 
     def __init__(
         self,
         name: str,
-        error: str,
-        operations: frozenset[str],
-        path: Pattern | None,
-        topic: Pattern | None,
-        pick: Pick,
+        options: DiskFaultOptions,
         seed: Callable[[], int],
         note: Callable[[DiskRule, str, str], None],
     ) -> None:
-        super().__init__(name, pick, seed)
-        self.error = error
-        self.number: int = ERRORS[error]
-        self.operations = operations
-        self.path = path
-        self.topic = topic
+        super().__init__(name, options.pick, seed)
+        self.error = options.error
+        self.number: int = ERRORS[options.error]
+        self.operations = options.operations
+        self.path = path = options.path
+        self.topic = options.topic
         self._is_rooted = path is not None and path.text.startswith("/")
         self._tail = None if path is None or "/" not in path.text else Pattern(f"*/{path.text}")
         self._note = note
@@ -100,10 +109,8 @@ class DiskRule(CountedRule):
         return {name: value for name, value in values.items() if value is not None}
 
 
-def read_disk_fault(
-    given: Mapping[str, Any], seed: Callable[[], int], note: Callable[[DiskRule, str, str], None]
-) -> Callable[[str], DiskRule]:
-    """Return what makes the fault, with a name, from what was given for it. Raises BadFault."""
+def read_disk_fault(given: Mapping[str, Any]) -> DiskFaultOptions:
+    """Return a fault of the disk from what was given for it. Raises BadFault."""
     options = known_options(given, DISK_OPTIONS)
     if "error" not in options:
         raise BadFault(f"a fault of the disk needs an 'error': {', '.join(ERRORS)}", "error")
@@ -111,11 +118,14 @@ def read_disk_fault(
     if error not in ERRORS:
         hint = suggestion(error, ERRORS) or f" (there is {', '.join(ERRORS)})"
         raise BadFault(f"a disk does not fail with '{error}' here{hint}", "error")
-    operations = _operations(options, ERRORS[error])
-    path = Pattern(text_of(options, "path")) if "path" in options else None
-    topic = Pattern(text_of(options, "topic")) if "topic" in options else None
-    pick = pick_of(options)
-    return lambda name: DiskRule(name, error, operations, path, topic, pick, seed, note)
+    return DiskFaultOptions(
+        error,
+        _operations(options, ERRORS[error]),
+        Pattern(text_of(options, "path")) if "path" in options else None,
+        Pattern(text_of(options, "topic")) if "topic" in options else None,
+        pick_of(options),
+        text_of(options, "name") if "name" in options else "",
+    )
 
 
 def _operations(options: Mapping[str, Any], number: int) -> frozenset[str]:

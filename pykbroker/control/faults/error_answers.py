@@ -246,7 +246,7 @@ class _Writer:
 
 
 def _asked(described: Field, request: Struct) -> list[Any] | None:
-    """What the request has in the list that this list of the response answers; None where it has no such list."""
+    """Return what the request lists where the response has this list; None where it has no such list."""
     for name in _ANSWERED_BY.get(described.name, (described.name,)):
         asked = getattr(request, name, None)
         if isinstance(asked, list):

@@ -1,4 +1,4 @@
-"""What is wrong with a fault that somebody asks for."""
+"""The error for a fault that cannot be."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class BadFault(ValueError):
 
 
 def suggestion(name: str, known: Iterable[str]) -> str:
-    """What may be meant, to stand behind a message; "" where nothing is close."""
+    """Return what may be meant, to stand behind a message; "" where nothing is close."""
     by_lower = {each.lower(): each for each in known}
     close = get_close_matches(name.lower()[:250], by_lower, n=1)
     return f" (did you mean {by_lower[close[0]]}?)" if close else ""

@@ -152,7 +152,7 @@ class FaultTap:
 
 
 class _Interference:
-    """What the chosen rules do to one request. size: of the request. instead: an answer that says an error."""
+    """The interference of chosen rules with a request. size: of the request. instead: an answer that says an error."""
 
     def __init__(self, rules: list[Rule], size: int, instead: list[Part] | None = None) -> None:
         self.rules = rules
@@ -166,7 +166,7 @@ def _decisive(rules: list[Rule]) -> Rule | None:
 
 
 async def _read(reader: RequestReader, frame: memoryview, header: RequestHeader, body: int) -> ReadRequest | None:
-    """None for what cannot be read."""
+    """Return the request; None for what cannot be read."""
     try:
         return await reader.read(frame, header, body)
     except MalformedMessage:

@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import replace
 from itertools import count
 from random import Random
-from typing import Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import trio
 
@@ -18,16 +18,23 @@ from pykbroker.server.node.environment import Environment
 from pykbroker.server.node.node import Node
 from pykbroker.storage.files.faulty_disk import FaultyDisk
 
-from .disk_faults import DiskRule, read_disk_fault
+from .disk_faults import DiskFaultOptions, DiskRule, read_disk_fault
 from .errors import BadFault, suggestion
 from .fault_tap import FaultTap
-from .options import count_of, read_fault
-from .plan import MOST_RULES, FaultPlan, Taken
+from .options import FaultOptions, count_of, read_fault
+from .plan import FaultPlan, Taken
 from .rule import Rule
-from .script import FaultScript
 from .waits import Waits
 
+if TYPE_CHECKING:
+    from .script import FaultScript
+
 AnyRule: TypeAlias = Rule | DiskRule
+
+MOST_DISK_RULES: Final = 100
+"""Each operation on a file looks at all of them."""
+MOST_SHOWN: Final = 1000
+"""Of what came about, as JSON: the latest."""
 
 
 class Faults:
@@ -44,7 +51,7 @@ class Faults:
 
     @property
     def held(self) -> int:
-        """How many requests and answers wait now."""
+        """Count the requests and answers that wait now."""
         return len(self._waits)
 
     def equip(self, environment: Environment, node: Callable[[], Node | None]) -> Environment:
@@ -63,44 +70,40 @@ class Faults:
 
     def add(self, options: Mapping[str, Any]) -> Rule:
         """Add a fault (`options`)."""
-        fault = read_fault(options)
-        return self.plan.add(fault.match, fault.pick, fault.action, fault.name)
+        return self._add(read_fault(options))
 
     def add_disk(self, options: Mapping[str, Any]) -> DiskRule:
         """Add a fault of the disk (`disk_faults`)."""
-        make = read_disk_fault(options, lambda: self.plan.seed, self._note_disk)
-        if len(self._disk_rules) >= MOST_RULES:
-            raise BadFault(f"there are {MOST_RULES} faults of the disk already; remove some, or clear() them")
-        name, names = options.get("name") or "", {each.name for each in self._disk_rules}
+        return self._add_disk(read_disk_fault(options))
+
+    def load(self, script: FaultScript) -> list[AnyRule]:
+        """Add what a script says, or nothing of it."""
+        added: list[AnyRule] = []
+        for table, fault in script.faults:
+            try:
+                added.append(self._add(fault) if isinstance(fault, FaultOptions) else self._add_disk(fault))
+            except BadFault as error:
+                for rule in added:
+                    self.remove(rule)
+                raise script.mistake(table, error) from None
+        if script.seed is not None:
+            self.plan.seed = script.seed
+        return added
+
+    def _add(self, fault: FaultOptions) -> Rule:
+        return self.plan.add(fault.match, fault.pick, fault.action, fault.name)
+
+    def _add_disk(self, fault: DiskFaultOptions) -> DiskRule:
+        if len(self._disk_rules) >= MOST_DISK_RULES:
+            raise BadFault(f"there are {MOST_DISK_RULES} faults of the disk already; remove some, or clear() them")
+        name, names = fault.name, {each.name for each in self._disk_rules}
         if name in names:
             raise BadFault(f"there is a fault '{name}' of the disk already", "name")
         while not name or name in names:
             name = f"disk fault {next(self._disk_numbers)}"
-        rule = make(name)
+        rule = DiskRule(name, fault, lambda: self.plan.seed, self._note_disk)
         self._disk_rules.append(rule)
         return rule
-
-    def load(self, text: str, name: str = "script") -> list[AnyRule]:
-        """Add what a script says (`script`), or nothing of it."""
-        script = FaultScript(text, name)
-        seed, added = self.plan.seed, list[AnyRule]()
-        try:
-            if script.seed is not None:
-                try:
-                    self.set_seed(script.seed)
-                except BadFault as error:
-                    raise script.bad_seed(error) from None
-            for table in script.tables:
-                try:
-                    added.append(self.add_disk(table.options) if table.kind == "disk" else self.add(table.options))
-                except BadFault as error:
-                    raise script.mistake(table, error) from None
-        except BadFault:
-            self.plan.seed = seed
-            for rule in added:
-                self.remove(rule)
-            raise
-        return added
 
     def find(self, name: str) -> AnyRule:
         for rule in self:
@@ -151,9 +154,9 @@ class Faults:
             "seed": self.plan.seed,
             "held": self.held,
             "faults": [rule.as_json() for rule in self],
-            "taken": [each.as_json() for each in self.plan.taken],
+            "taken": [each.as_json() for each in list(self.plan.taken)[-MOST_SHOWN:]],
         }
 
     def _note_disk(self, rule: DiskRule, operation: str, path: str) -> None:
-        """By the thread that has met the fault."""
+        """Note a fault, in the thread that has met it."""
         self.plan.taken.append(Taken(rule.name, rule.fitted, "", None, f"{rule.error}: {operation} {path}"))

@@ -64,7 +64,7 @@ def known_options(given: Mapping[str, Any], known: tuple[str, ...]) -> dict[str,
     """Return the options that are given. Raises BadFault for one that is unknown."""
     for name in given:
         if name not in known:
-            hint = suggestion(str(name), known) or f" (there is {', '.join(known)})"
+            hint = suggestion(str(name), known) or (f" (there is {', '.join(known)})" if known else "")
             raise BadFault(f"a fault has no '{name}'{hint}", str(name))
     return {name: value for name, value in given.items() if value is not None}
 

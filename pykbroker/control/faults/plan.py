@@ -62,7 +62,7 @@ class FaultPlan:
     def __init__(self, seed: int = 0) -> None:
         self.seed = seed
         self.taken: deque[Taken] = deque(maxlen=MOST_TAKEN)
-        self._rules: dict[Rule, None] = {}
+        self._rules: dict[str, Rule] = {}
         self._numbers = count(1)
         self._concerned: dict[tuple[int, str | None], Concerned] = {}
 
@@ -71,7 +71,7 @@ class FaultPlan:
         return not self._rules
 
     def __iter__(self) -> Iterator[Rule]:
-        return iter(list(self._rules))
+        return iter(list(self._rules.values()))
 
     def __len__(self) -> int:
         return len(self._rules)
@@ -80,27 +80,25 @@ class FaultPlan:
         """Raises BadFault where there are too many, or one has the name."""
         if len(self._rules) >= MOST_RULES:
             raise BadFault(f"there are {MOST_RULES} faults already; remove some, or clear() them")
-        names = {each.name for each in self._rules}
-        if name in names:
+        if name in self._rules:
             raise BadFault(f"there is a fault '{name}' already", "name")
-        while not name or name in names:
+        while not name or name in self._rules:
             name = f"fault {next(self._numbers)}"
-        rule = Rule(name, match, pick, action, lambda: self.seed)
-        self._rules[rule] = None
+        rule = self._rules[name] = Rule(name, match, pick, action, lambda: self.seed)
         self._concerned.clear()
         return rule
 
     def remove(self, rule: Rule) -> None:
         """Take a rule out, which may be gone already; what it holds goes on."""
-        if rule in self._rules:
-            del self._rules[rule]
+        if self._rules.get(rule.name) is rule:
+            del self._rules[rule.name]
             self._concerned.clear()
             if rule.action.until is not None:
                 rule.action.until.meet()
 
     def clear(self) -> None:
         """Take all rules out, and forget what they did; names begin anew."""
-        for rule in list(self._rules):
+        for rule in self:
             self.remove(rule)
         self.taken.clear()
         self._numbers = count(1)
@@ -124,7 +122,7 @@ class FaultPlan:
                 self._concerned.clear()
             fits = Match.fits_header
             found = self._concerned[key] = Concerned(
-                [rule for rule in self._rules if fits(rule.match, *key)],
+                [rule for rule in self._rules.values() if fits(rule.match, *key)],
                 [each for each in self._conditions(Happened) if fits(each.match, *key)],
             )
         return found
@@ -147,7 +145,7 @@ class FaultPlan:
         return chosen
 
     def _conditions(self, kind: type[Any]) -> list[Any]:
-        return [rule.action.until for rule in self._rules if isinstance(rule.action.until, kind)]
+        return [rule.action.until for rule in self._rules.values() if isinstance(rule.action.until, kind)]
 
 
 def note(conditions: Sequence[Happened], happening: Happening) -> None:

@@ -24,14 +24,14 @@ _CERTAIN: Final = 1.0
 
 
 class When(StrEnum):
-    """Whether the broker has carried out the request when the fault comes."""
+    """The moment of a fault: before the broker carries out the request, or behind that."""
 
     BEFORE = "before"
     AFTER = "after"
 
 
 class Held(StrEnum):
-    """What a barrier keeps back: the request, which the broker has not handled, or the answer to it."""
+    """The thing that a barrier keeps back: the request, which the broker has not handled, or the answer to it."""
 
     REQUEST = "request"
     ANSWER = "answer"
@@ -39,7 +39,7 @@ class Held(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Pick:
-    """Which of the requests that fit are picked, counted from 1.
+    """The choice among the requests that fit, counted from 1.
 
     nth: this one alone. skip: so many are left alone before anything else counts. first: the first so many behind them.
     times: so many at most. every: one in so many. chance: 0 to 1.
@@ -73,7 +73,7 @@ class Pick:
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """What becomes of a request.
+    """The fate of a request.
 
     delay_ms: before the broker handles it. hold_ms: the answer waits so long. error: the answer has this code, and the
     broker has not carried out the request, or has (`when`). drop: the connection is closed without an answer, and

@@ -20,7 +20,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from .disk_faults import DiskFaultOptions, read_disk_fault
 from .errors import BadFault, suggestion
+from .options import FaultOptions, count_of, read_fault
 
 LARGEST_BYTES: Final = 1024 * 1024
 _TABLES: Final = ("fault", "disk")
@@ -29,7 +31,7 @@ _KEYS: Final = ("seed", *_TABLES)
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """One table of a script. line: of its header. name: of the file, for errors."""
+    """One table of a script. line: of its header."""
 
     kind: str
     number: int
@@ -42,7 +44,10 @@ class Table:
 
 
 class FaultScript:
-    """A script, taken apart. Raises BadFault. name: of the file, for errors."""
+    """A script that was read, to be loaded once. Raises BadFault. name: of the file, for errors.
+
+    To read a long one takes a while, and wants no event loop.
+    """
 
     def __init__(self, text: str, name: str = "script") -> None:
         self._lines = text.splitlines()
@@ -52,19 +57,28 @@ class FaultScript:
             if key not in _KEYS:
                 hint = suggestion(key, _KEYS) or " (there is seed, [[fault]] and [[disk]])"
                 raise BadFault(f"{name}, line {self._line_of_key(key)}: a script has no '{key}'{hint}")
-        self.seed: Any = document.get("seed")
-        self.tables: list[Table] = []
-        for kind in _TABLES:
-            self._read_tables(kind, document.get(kind, []))
-        self.tables.sort(key=lambda table: table.line)
+        self.seed: int | None = None
+        if "seed" in document:
+            try:
+                self.seed = count_of(document, "seed", 0)
+            except BadFault as error:
+                raise BadFault(f"{name}, line {self._line_of_key('seed')}: {error}", "seed") from None
+        tables = [table for kind in _TABLES for table in self._tables(kind, document.get(kind, []))]
+        tables.sort(key=lambda table: table.line)
+        self.faults: list[tuple[Table, FaultOptions | DiskFaultOptions]] = [
+            (table, self._fault(table)) for table in tables
+        ]
 
     def mistake(self, table: Table, error: BadFault) -> BadFault:
         """Return the error of a table with the place where it stands."""
         line = self._line_of_key(error.option, table.line) if error.option else table.line
         return BadFault(f"{self._name}, line {line}, {table.title}: {error}", error.option)
 
-    def bad_seed(self, error: BadFault) -> BadFault:
-        return BadFault(f"{self._name}, line {self._line_of_key('seed')}: {error}", "seed")
+    def _fault(self, table: Table) -> FaultOptions | DiskFaultOptions:
+        try:
+            return read_disk_fault(table.options) if table.kind == "disk" else read_fault(table.options)
+        except BadFault as error:
+            raise self.mistake(table, error) from None
 
     def _document(self, text: str) -> dict[str, Any]:
         if len(text) > LARGEST_BYTES:
@@ -76,15 +90,15 @@ class FaultScript:
         except (RecursionError, ValueError) as error:
             raise BadFault(f"{self._name}: it cannot be read: {type(error).__name__}") from None
 
-    def _read_tables(self, kind: str, found: object) -> None:
+    def _tables(self, kind: str, found: object) -> list[Table]:
         if not isinstance(found, list) or not all(isinstance(each, dict) for each in found):
             where = f"{self._name}, line {self._line_of_key(kind)}"
             raise BadFault(f"{where}: '{kind}' is a table in double brackets, [[{kind}]]")
         header = re.compile(rf"\s*\[\[\s*[\"']?{kind}[\"']?\s*\]\]")
         lines = [number for number, line in enumerate(self._lines, 1) if header.match(line)]
-        for index, options in enumerate(found):
-            line = lines[index] if len(lines) == len(found) else self._line_of_key(kind)
-            self.tables.append(Table(kind, index + 1, line, options))
+        if len(lines) != len(found):
+            lines = [self._line_of_key(kind)] * len(found)
+        return [Table(kind, index + 1, lines[index], options) for index, options in enumerate(found)]
 
     def _line_of_key(self, key: str, after: int = 0) -> int:
         """The line where a key stands, behind the header of its table; else that of the header."""

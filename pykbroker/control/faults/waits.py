@@ -1,4 +1,4 @@
-"""Waits of requests and answers that faults hold back: bounded in number and in bytes, and ended from outside.
+"""The waits of requests and answers that faults hold back: bounded in number and bytes, and ended from outside.
 
 A wait ends when its time is over or its barrier is met, and besides
 
@@ -26,7 +26,7 @@ MOST_BYTES: Final = 64 * 1024 * 1024
 
 
 class End(Enum):
-    """Why a wait is over."""
+    """The reason why a wait is over."""
 
     TIME = auto()
     MET = auto()

@@ -137,4 +137,4 @@ def test_what_cannot_be_is_refused_in_one_line(options: dict[str, Any], message:
 )
 def test_what_a_disk_does_not_do_is_refused(options: dict[str, Any], message: str) -> None:
     with pytest.raises(BadFault, match=message):
-        read_disk_fault(options, lambda: 0, lambda *_: None)
+        read_disk_fault(options)

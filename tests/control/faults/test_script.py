@@ -8,7 +8,7 @@ import pytest
 
 from pykbroker.control.faults.errors import BadFault
 from pykbroker.control.faults.faults import Faults
-from pykbroker.control.faults.script import LARGEST_BYTES, script_text
+from pykbroker.control.faults.script import LARGEST_BYTES, FaultScript, script_text
 from tests.api.api_node import in_virtual_time
 
 SCRIPT = """\
@@ -35,7 +35,7 @@ until = { answered = { api = "Metadata", times = 2 } }
 
 def test_a_script_is_done_in_its_order() -> None:
     faults = Faults()
-    rules = faults.load(SCRIPT)
+    rules = faults.load(FaultScript(SCRIPT))
     assert [rule.name for rule in rules] == ["fault 1", "disk fault 1", "slow joins"]
     assert [each["does"] for each in faults.as_json()["faults"]] == [
         "NOT_LEADER_OR_FOLLOWER before it is carried out",
@@ -65,19 +65,19 @@ def test_a_script_is_done_in_its_order() -> None:
 def test_a_mistake_is_told_with_its_line_and_nothing_is_done(wrong: str, right: str, message: str) -> None:
     faults = Faults()
     with pytest.raises(BadFault, match=message):
-        faults.load(SCRIPT.replace(right, wrong), "s.toml")
+        faults.load(FaultScript(SCRIPT.replace(right, wrong), "s.toml"))
     assert list(faults) == []
     assert faults.plan.seed == 0
 
 
 def test_a_table_in_single_brackets_is_told() -> None:
     with pytest.raises(BadFault, match=r"line 1: 'fault' is a table in double brackets, \[\[fault\]\]"):
-        Faults().load('[fault]\napi = "Produce"\ncut = true\n')
+        FaultScript('[fault]\napi = "Produce"\ncut = true\n')
 
 
 def test_a_fault_that_does_nothing_is_told_with_its_table() -> None:
     with pytest.raises(BadFault, match=r"script, line 5, \[\[fault\]\] 2: a fault does something"):
-        Faults().load('[[fault]]\ndelay = 1\n\n\n[[fault]]\napi = "Produce"\n')
+        FaultScript('[[fault]]\ndelay = 1\n\n\n[[fault]]\napi = "Produce"\n')
 
 
 def test_a_script_is_a_file_or_a_text(tmp_path: Path) -> None:
@@ -98,17 +98,17 @@ def test_a_script_is_a_file_or_a_text(tmp_path: Path) -> None:
 
 def test_deep_nesting_is_a_mistake_like_others() -> None:
     with pytest.raises(BadFault, match="script"):
-        Faults().load("x = " + "[" * 100_000)
+        FaultScript("x = " + "[" * 100_000)
 
 
 def test_names_are_those_of_the_first_run_when_all_was_cleared() -> None:
     faults = Faults()
-    first = [rule.name for rule in faults.load(SCRIPT)]
+    first = [rule.name for rule in faults.load(FaultScript(SCRIPT))]
     with pytest.raises(BadFault, match="there is a fault 'slow joins' already"):
-        faults.load(SCRIPT)
+        faults.load(FaultScript(SCRIPT))
     assert len(list(faults)) == 3
     faults.clear()
-    assert [rule.name for rule in faults.load(SCRIPT)] == first
+    assert [rule.name for rule in faults.load(FaultScript(SCRIPT))] == first
 
 
 def test_a_wait_for_a_fault_ends_when_it_comes_about() -> None:

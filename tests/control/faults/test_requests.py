@@ -1,0 +1,81 @@
+"""Faults as plain JSON, for HTTP."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from pykbroker.control.control import Control
+from pykbroker.control.faults import requests
+from pykbroker.control.faults.errors import BadFault
+from tests.api.api_node import in_virtual_time
+
+Operation = Callable[..., Awaitable[Any]]
+
+
+class Door:
+    """Control as HTTP has it: arguments and answers go through JSON."""
+
+    def __init__(self) -> None:
+        self.control = Control()
+
+    def __call__(self, operation: Operation, **arguments: Any) -> Any:
+        async def ask() -> Any:
+            return await operation(self.control, json.loads(json.dumps(arguments)))
+
+        return json.loads(json.dumps(in_virtual_time(ask)))
+
+
+def test_a_fault_is_added_listed_and_removed() -> None:
+    door = Door()
+    added = door(requests.add, api="Produce", topic="orders", nth=3, error="NOT_LEADER_OR_FOLLOWER")
+    assert added == {
+        "name": "fault 1",
+        "api": "Produce",
+        "topic": "orders",
+        "does": "NOT_LEADER_OR_FOLLOWER before it is carried out",
+        "fitted": 0,
+        "taken": 0,
+        "timed_out": 0,
+    }
+    disk = door(requests.add_disk, error="ENOSPC", path="orders-*", name="full")
+    assert disk == {"name": "full", "does": "ENOSPC for write", "path": "orders-*", "fitted": 0, "taken": 0}
+    assert door(requests.list_all) == {"seed": 0, "held": 0, "faults": [added, disk], "taken": []}
+    assert door(requests.remove, name="full") == disk
+    assert door(requests.clear) == {"removed": ["fault 1"]}
+    assert door(requests.list_all)["faults"] == []
+
+
+def test_a_script_is_loaded_and_its_holds_are_released() -> None:
+    door = Door()
+    (added,) = door(requests.load, toml='seed = 5\n[[fault]]\napi = "Produce"\nuntil = "go"\n')["added"]
+    assert added["does"] == "answer held until 'go' is released"
+    assert door(requests.list_all)["seed"] == 5
+    assert door(requests.release, name="go") == {"released": 1}
+    assert door(requests.list_all)["faults"][0]["is_met"]
+    assert door(requests.set_seed, seed=6) == {"seed": 6}
+
+
+@pytest.mark.parametrize(
+    ("operation", "arguments", "message"),
+    [
+        (requests.add, {"api": "Produse", "cut": True}, r"did you mean Produce\?"),
+        (requests.add_disk, {"error": "EOI"}, r"did you mean EIO\?"),
+        (requests.remove, {"name": "fault 7"}, r"there is no fault 'fault 7' \(did you mean fault 1\?\)"),
+        (requests.remove, {}, "'name' is missing"),
+        (requests.remove, {"nam": "x"}, r"did you mean name\?"),
+        (requests.release, {"name": "x"}, "no fault holds until 'x' is released"),
+        (requests.load, {}, "'toml' is the text of a script"),
+        (requests.load, {"toml": "[[falt]]\n"}, r"line 1: .*did you mean fault\?"),
+        (requests.set_seed, {"seed": "7"}, "'seed' is a whole number"),
+        (requests.list_all, {"x": 1}, "has no 'x'"),
+    ],
+)
+def test_a_mistake_is_one_line(operation: Operation, arguments: dict[str, Any], message: str) -> None:
+    door = Door()
+    door(requests.add, api="Produce", cut=True)
+    with pytest.raises(BadFault, match=message):
+        door(operation, **arguments)
