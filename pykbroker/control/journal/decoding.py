@@ -16,7 +16,7 @@ from typing import Any, Final, Protocol
 
 from pykbroker.protocol.api_keys import ApiKey, request_type, response_type
 from pykbroker.protocol.compile import decode
-from pykbroker.protocol.errors import ErrorCode, MalformedMessage
+from pykbroker.protocol.errors import ErrorCode, ProtocolError
 from pykbroker.protocol.framing import decode_request_header, decode_response_header
 from pykbroker.protocol.records.batch import RecordBatch, iter_batches, iter_records
 from pykbroker.protocol.records.compression import Compression
@@ -109,7 +109,7 @@ def request_values(exchange: Exchange, names: Names) -> dict[str, Any]:
     try:
         _, body = decode_request_header(exchange.request)
         kind = request_type(exchange.api_key)
-    except (MalformedMessage, KeyError) as error:
+    except (ProtocolError, KeyError) as error:
         return _not_shown(str(error))
     shown = _Shown(exchange.api_version, names, hidden_in_request(exchange.api_key))
     return _message_values(
@@ -129,7 +129,7 @@ def response_values(exchange: Exchange, names: Names) -> dict[str, Any] | None:
         if exchange.api_key == ApiKey.API_VERSIONS and not kind.__schema__.versions.includes(version):
             version = 0  # a newer client is answered in the oldest version
         _, body = decode_response_header(exchange.response, exchange.api_key, version)
-    except (MalformedMessage, KeyError) as error:
+    except (ProtocolError, KeyError) as error:
         return _not_shown(str(error))
     shown = _Shown(version, names, hidden_in_response(exchange.api_key))
     return _message_values(
@@ -159,7 +159,7 @@ def _message_values(
             return _Values(shown, cut).of(cut.message) | note
         message, _ = decode(kind, shown.version, kept, body)
         return _Values(shown).of(message)
-    except MalformedMessage as error:
+    except ProtocolError as error:
         return _not_shown(str(error)) | note
 
 

@@ -221,3 +221,11 @@ def test_a_frame_that_is_damaged_is_not_shown() -> None:
     exchange = record(new_journal(), produce(("orders", [batch(b"x")])), None, 9)
     exchange.request = exchange.request[:30] + b"\xff" * (len(exchange.request) - 30)
     assert set(request_values(exchange, NO_NAMES)) == {"not_shown"}
+
+
+@pytest.mark.parametrize("version", [-1, 99])
+def test_a_version_that_nobody_knows_is_not_shown(version: int) -> None:
+    exchange = record(new_journal(), FetchRequest(), FetchResponse(), 12)
+    exchange.api_version = version
+    assert set(request_values(exchange, NO_NAMES)) == {"not_shown"}
+    assert set(response_values(exchange, NO_NAMES) or ()) == {"not_shown"}

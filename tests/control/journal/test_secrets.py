@@ -185,3 +185,10 @@ def forged(journal: Journal, api_key: int, version: int, body: bytes) -> Exchang
     frame = api_key.to_bytes(2, "big") + version.to_bytes(2, "big") + bytes(4) + b"\xff\xff" + b"\x00" + body
     header, _ = decode_request_header(frame)
     return journal.begin(PEER, header, frame, len(frame), "User:ANONYMOUS")
+
+
+@pytest.mark.parametrize("version", [-1, 99, 32767])
+def test_a_version_that_nobody_knows_is_withheld(version: int) -> None:
+    exchange = forged(new_journal(), ApiKey.INCREMENTAL_ALTER_CONFIGS, version % 65536, SECRET)
+    assert SECRET[:8] not in kept(exchange)
+    assert set(request_values(exchange, NO_NAMES)) == {"not_shown"}
