@@ -12,7 +12,7 @@ from textwrap import dedent
 
 import pytest
 
-from pykbroker.testing import Broker
+from pykbroker.testing import Broker, read_journal
 
 RunPytest = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -171,6 +171,74 @@ def test_a_failed_test_shows_what_the_broker_logged_meanwhile(run_pytest: RunPyt
     assert "CreateTopics later" in first
     assert "CreateTopics earlier" not in done.stdout
     assert "CreateTopics owned" in second
+
+
+FAILING = """
+    import pytest
+    from confluent_kafka import Producer
+    from pykbroker.testing import Broker
+
+    @pytest.mark.parametrize("number", range(4))
+    def test_it(kafka_broker, kafka_topic, number):
+        producer = Producer({"bootstrap.servers": kafka_broker.bootstrap_servers, "client.id": f"shop-{number}"})
+        producer.produce(kafka_topic, b"one book")
+        assert producer.flush(30) == 0
+        assert number < 2
+
+    def test_of_its_own():
+        with Broker() as broker:
+            broker.create_topic("owned")
+        assert False
+    """
+
+
+@pytest.mark.parametrize("arguments", [[], ["-n", "2"]])
+def test_a_failed_test_keeps_the_journal(run_pytest: RunPytest, tmp_path: Path, arguments: list[str]) -> None:
+    done = run_pytest(FAILING, *arguments, "--basetemp", str(tmp_path / "base"))
+    assert outcomes(done) == {"failed": 3, "passed": 2}, done.stdout
+    kept = [Path(path) for path in re.findall("^all of them: (.*)$", done.stdout, re.MULTILINE)]
+    captures = [Path(path) for path in re.findall("^for Wireshark: (.*)$", done.stdout, re.MULTILINE)]
+    assert len(set(kept)) == len(set(captures)) == 3
+    assert set(tmp_path.rglob("*.jsonl")) == set(kept)
+    assert all(path.is_relative_to(tmp_path / "base") for path in kept + captures)
+    assert all(path.read_bytes()[:4] == b"\x4d\x3c\xb2\xa1" for path in captures)
+    clients = [{each.client_id for each in read_journal(path).requests("Produce")} for path in kept]
+    assert sorted(map(sorted, clients)) == [[], ["shop-2"], ["shop-3"]], "only what the test itself did"
+    assert re.search(r"^#\d+ \S+ Produce v\d+ of shop-2 on test-it-2-\S+ answered in \S+ ms$", done.stdout, re.MULTILINE)
+    assert "of shop-1" not in done.stdout
+
+
+def test_the_journals_go_into_a_directory(run_pytest: RunPytest, tmp_path: Path) -> None:
+    for _ in range(2):
+        done = run_pytest(FAILING, "--kafka-journal", "journals/of-today")
+        assert outcomes(done) == {"failed": 3, "passed": 2}, done.stdout
+    names = sorted(path.name for path in (tmp_path / "journals" / "of-today").iterdir())
+    assert len(names) == 6, "another run takes the place of the first"
+    assert names[0].startswith("test_it.py-test_it-2-")
+
+
+def test_journals_that_cannot_be_written_are_told(run_pytest: RunPytest) -> None:
+    done = run_pytest(FAILING, "--kafka-journal", "test_it.py")
+    assert outcomes(done) == {"failed": 3, "passed": 2}, done.stdout
+    assert done.stdout.count("the journal could not be kept: ") == 3
+
+
+def test_a_broker_without_a_journal_leaves_none(run_pytest: RunPytest, tmp_path: Path) -> None:
+    done = run_pytest(
+        """
+        from pykbroker.testing import Broker
+
+        def test_it():
+            with Broker(journal=False) as broker:
+                broker.create_topic("t")
+            assert False
+        """,
+        "--kafka-journal",
+        "journals",
+    )
+    assert outcomes(done) == {"failed": 1}, done.stdout
+    assert "log of pykbroker" in done.stdout
+    assert not (tmp_path / "journals").exists()
 
 
 def test_another_broker_takes_the_place(run_pytest: RunPytest) -> None:

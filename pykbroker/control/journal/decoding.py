@@ -8,15 +8,15 @@ be decoded, says so in the place of its body.
 from __future__ import annotations
 
 import base64
-import ctypes
 import math
 from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Final, Protocol
 
 from pykbroker.protocol.api_keys import ApiKey, request_type, response_type
 from pykbroker.protocol.compile import decode
-from pykbroker.protocol.errors import ErrorCode, MalformedMessage
+from pykbroker.protocol.errors import ErrorCode, ProtocolError
 from pykbroker.protocol.framing import decode_request_header, decode_response_header
 from pykbroker.protocol.records.batch import RecordBatch, iter_batches, iter_records
 from pykbroker.protocol.records.compression import Compression
@@ -25,6 +25,7 @@ from pykbroker.protocol.records.record import Record
 from pykbroker.protocol.schema import NO_UUID, Message, Struct
 from pykbroker.protocol.uuids import uuid_to_text
 
+from .cut_messages import CutMessage
 from .exchange import Entry, Event, Exchange
 from .secrets import hidden_in_request, hidden_in_response
 
@@ -105,15 +106,15 @@ def request_values(exchange: Exchange, names: Names) -> dict[str, Any]:
     """The fields of the request. Never raises: what cannot be shown is told in the field `not_shown`."""
     if exchange.is_withheld:
         return _not_shown("it has secrets")
-    frame = _Frame(exchange.request, exchange.request_bytes, may_be_cut=exchange.api_key == ApiKey.PRODUCE)
-    if not frame.is_readable:
-        return frame.note
     try:
-        _, body = decode_request_header(frame.data)
-        message, _ = decode(request_type(exchange.api_key), exchange.api_version, frame.data, body)
-    except (MalformedMessage, KeyError) as error:
-        return _not_shown(str(error)) | frame.note
-    return _Values(exchange.api_version, names, hidden_in_request(exchange.api_key), frame).of(message) | frame.note
+        _, body = decode_request_header(exchange.request)
+        kind = request_type(exchange.api_key)
+    except (ProtocolError, KeyError) as error:
+        return _not_shown(str(error))
+    shown = _Shown(exchange.api_version, names, hidden_in_request(exchange.api_key))
+    return _message_values(
+        kind, exchange.request, exchange.request_bytes, body, shown, exchange.api_key == ApiKey.PRODUCE
+    )
 
 
 def response_values(exchange: Exchange, names: Names) -> dict[str, Any] | None:
@@ -122,62 +123,54 @@ def response_values(exchange: Exchange, names: Names) -> dict[str, Any] | None:
         return None
     if exchange.is_withheld:
         return _not_shown("it has secrets")
-    frame = _Frame(exchange.response, exchange.response_bytes, may_be_cut=exchange.api_key == ApiKey.FETCH)
-    if not frame.is_readable:
-        return frame.note
-    try:
-        message, version = _response(exchange, frame)
-    except (MalformedMessage, KeyError) as error:
-        return _not_shown(str(error)) | frame.note
-    return _Values(version, names, hidden_in_response(exchange.api_key), frame).of(message) | frame.note
-
-
-def _response(exchange: Exchange, frame: _Frame) -> tuple[Message, int]:
-    """The response, and its version: a newer client's ApiVersions is answered in version 0. Raises MalformedMessage."""
     version = exchange.api_version
-    kind = response_type(exchange.api_key)
-    if exchange.api_key == ApiKey.API_VERSIONS and not kind.__schema__.versions.includes(version):
-        version = 0
-    _, body = decode_response_header(frame.data, exchange.api_key, version)
-    message, _ = decode(kind, version, frame.data, body)
-    return message, version
+    try:
+        kind = response_type(exchange.api_key)
+        if exchange.api_key == ApiKey.API_VERSIONS and not kind.__schema__.versions.includes(version):
+            version = 0  # a newer client is answered in the oldest version
+        _, body = decode_response_header(exchange.response, exchange.api_key, version)
+    except (ProtocolError, KeyError) as error:
+        return _not_shown(str(error))
+    shown = _Shown(version, names, hidden_in_response(exchange.api_key))
+    return _message_values(
+        kind, exchange.response, exchange.response_bytes, body, shown, exchange.api_key == ApiKey.FETCH
+    )
 
 
-class _Frame:
-    """The bytes of a frame. Zeros stand for what is cut; a message that is mostly records is read all the same, as far
-    as it goes.
-    """
+@dataclass(frozen=True, slots=True)
+class _Shown:
+    """What is shown of a message. hidden: fields with secrets, which the journal has not."""
 
-    def __init__(self, kept: bytes, size: int, *, may_be_cut: bool) -> None:
-        self._kept_bytes = len(kept)
-        self.is_cut = len(kept) < size
-        self.is_readable = may_be_cut or not self.is_cut
-        self.note = _not_shown(f"{size} bytes, of which {len(kept)} are kept") if self.is_cut else {}
-        self.data: bytes | bytearray = kept
-        if self.is_cut and may_be_cut:
-            self.data = bytearray(size)
-            self.data[: len(kept)] = kept
-
-    def kept_of(self, part: memoryview) -> memoryview:
-        """Return as much of a slice of `data` as is kept."""
-        if not self.is_cut or not part:
-            return part
-        position = _address(part) - _address(memoryview(self.data))
-        return part[: max(0, self._kept_bytes - position)]
+    version: int
+    names: Names
+    hidden: frozenset[str]
 
 
-def _address(view: memoryview) -> int:
-    return ctypes.addressof(ctypes.c_char.from_buffer(view))
+def _message_values(
+    kind: type[Message], kept: bytes, size: int, body: int, shown: _Shown, is_mostly_records: bool
+) -> dict[str, Any]:
+    """The values of the message behind the header of a frame. size: of the whole frame."""
+    note = _not_shown(f"{size} bytes, of which {len(kept)} are kept") if len(kept) < size else {}
+    if note and not is_mostly_records:
+        return note
+    try:
+        if note:
+            cut = CutMessage(kind, shown.version, kept, body)
+            return _Values(shown, cut).of(cut.message) | note
+        message, _ = decode(kind, shown.version, kept, body)
+        return _Values(shown).of(message)
+    except ProtocolError as error:
+        return _not_shown(str(error)) | note
 
 
 class _Values:
-    """The values of one message. hidden: fields with secrets, which the journal has not."""
+    """The values of one message. cut: that message where its end is missing."""
 
-    def __init__(self, version: int, names: Names, hidden: frozenset[str], frame: _Frame) -> None:
-        self._frame = frame
-        self._version = version
-        self._names = names
-        self._hidden = hidden
+    def __init__(self, shown: _Shown, cut: CutMessage | None = None) -> None:
+        self._version = shown.version
+        self._names = shown.names
+        self._hidden = shown.hidden
+        self._cut = cut
         self._records_left = MOST_RECORDS
         self._unpacked_left = MOST_UNPACKED
 
@@ -185,7 +178,7 @@ class _Values:
         """The fields of a message, or of a part of one, that its version has."""
         values: dict[str, Any] = {}
         for each in type(struct).__schema__.fields:
-            if not each.versions.includes(self._version):
+            if not each.versions.includes(self._version) or (self._cut and not self._cut.has(struct, each.name)):
                 continue
             value = getattr(struct, each.name)
             if each.name in self._hidden and isinstance(value, (bytes, bytearray, memoryview)):
@@ -210,8 +203,7 @@ class _Values:
 
     def _value(self, kind: str, value: Any) -> Any:
         if isinstance(value, list):
-            values = [self._value(kind, each) for each in value]
-            return [each for each in values if not _is_nothing(each)] if self._frame.is_cut else values
+            return [self._value(kind, each) for each in value]
         if isinstance(value, Struct):
             return self.of(value)
         if isinstance(value, (bytes, bytearray, memoryview)):
@@ -222,18 +214,18 @@ class _Values:
 
     def _records(self, data: memoryview) -> list[dict[str, Any]]:
         """The batches of a field of records."""
-        kept = self._frame.kept_of(data)
         found: list[dict[str, Any]] = []
         try:
-            for batch in iter_batches(bytes(kept), allow_partial=True):
+            for batch in iter_batches(bytes(data), allow_partial=True):
                 if not self._records_left:
                     found.append(_not_shown("more batches"))
                     break
                 found.append(self._batch(batch))
         except InvalidRecords as error:
             found.append(_not_shown(str(error)))
-        if kept and len(kept) < len(data):
-            found.append(_not_shown(f"{len(data)} bytes of records, of which {len(kept)} are kept"))
+        whole_bytes = self._cut.whole_bytes(data) if self._cut else len(data)
+        if len(data) < whole_bytes:
+            found.append(_not_shown(f"{whole_bytes} bytes of records, of which {len(data)} are kept"))
         return found
 
     def _batch(self, batch: RecordBatch) -> dict[str, Any]:
@@ -294,15 +286,6 @@ def _text(data: bytes) -> str:
         return data.decode() + cut
     except UnicodeDecodeError:
         return f"base64:{base64.b64encode(data).decode()}{cut}"
-
-
-def _is_nothing(values: Any) -> bool:
-    """Tell whether a part of a message is all zeros, as it is behind the end of what was kept."""
-    if isinstance(values, dict):
-        if "records" in values:
-            return not values["records"]
-        return all(not value or name == _TOPIC_ID or value == "NONE" for name, value in values.items())
-    return False
 
 
 def _not_shown(why: str) -> dict[str, Any]:

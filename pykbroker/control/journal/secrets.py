@@ -13,7 +13,7 @@ from typing import Any, Final
 from pykbroker.config.topic_keys import topic_keys
 from pykbroker.protocol.api_keys import ApiKey, request_type, response_type
 from pykbroker.protocol.compile import decode, encode
-from pykbroker.protocol.errors import MalformedMessage
+from pykbroker.protocol.errors import ProtocolError
 from pykbroker.protocol.framing import decode_request_header, decode_response_header
 from pykbroker.protocol.schema import Message, Struct
 
@@ -62,7 +62,7 @@ def hide_in_request(frame: bytes, size: int) -> tuple[bytes, bool]:
         header, body = decode_request_header(frame)
         kind, version = request_type(header.api_key), header.api_version
         hidden = _hide(kind, version, frame, body, hidden_in_request(header.api_key)) if len(frame) == size else None
-    except MalformedMessage:
+    except ProtocolError:
         hidden = None
     return _whole(frame, body, hidden)
 
@@ -74,7 +74,7 @@ def hide_in_response(frame: bytes, size: int, api_key: int, version: int) -> tup
         _, body = decode_response_header(frame, api_key, version)
         kind = response_type(api_key)
         hidden = _hide(kind, version, frame, body, hidden_in_response(api_key)) if len(frame) == size else None
-    except MalformedMessage:
+    except ProtocolError:
         hidden = None
     return _whole(frame, body, hidden)
 
@@ -84,7 +84,7 @@ def _whole(frame: bytes, body: int, hidden: bytes | None) -> tuple[bytes, bool]:
 
 
 def _hide(kind: type[Message], version: int, frame: bytes, body: int, names: frozenset[str]) -> bytes | None:
-    """Return the body without secrets; None where that is not the same body otherwise. Raises MalformedMessage."""
+    """Return the body without secrets; None where that is not the same body otherwise. Raises ProtocolError."""
     message, end = decode(kind, version, frame, body, objects_limit=_MOST_ENTRIES)
     if end != len(frame):
         return None

@@ -1,0 +1,231 @@
+from __future__ import annotations
+
+import gzip
+import json
+from typing import Any
+
+import pytest
+
+from pykbroker.control.journal.decoding import MOST_RECORDS, entry_values, request_values, response_values
+from pykbroker.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from pykbroker.protocol.messages.fetch import (
+    FetchableTopicResponse,
+    FetchPartition,
+    FetchRequest,
+    FetchResponse,
+    FetchTopic,
+    PartitionData,
+)
+from pykbroker.protocol.messages.metadata import MetadataRequest, MetadataResponse, MetadataResponseTopic
+from pykbroker.protocol.messages.produce import (
+    PartitionProduceData,
+    PartitionProduceResponse,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceData,
+    TopicProduceResponse,
+)
+from pykbroker.protocol.records.batch import assemble_batch, encode_batch
+from pykbroker.protocol.records.record import Record
+from pykbroker.protocol.uuids import uuid_to_text
+
+from .entries import batch, begin, end, new_journal, record
+
+NO_NAMES: dict[bytes, str] = {}
+TOPIC_ID = bytes(range(16))
+
+
+def produce(*topics: tuple[str, list[bytes]]) -> ProduceRequest:
+    return ProduceRequest(
+        acks=-1,
+        topic_data=[
+            TopicProduceData(
+                name=name,
+                partition_data=[PartitionProduceData(index=index, records=data) for index, data in enumerate(batches)],
+            )
+            for name, batches in topics
+        ],
+    )
+
+
+def values_of(request: ProduceRequest, version: int = 9) -> dict[str, Any]:
+    return request_values(record(new_journal(), request, None, version), NO_NAMES)
+
+
+def records_of(values: dict[str, Any], topic: int = 0, partition: int = 0) -> Any:
+    return values["topic_data"][topic]["partition_data"][partition]["records"]
+
+
+def test_a_line_has_everything_and_is_json() -> None:
+    journal = new_journal()
+    exchange = begin(journal, produce(("orders", [batch(b"one", b"\xff")])), 9)
+    response = ProduceResponse(
+        responses=[
+            TopicProduceResponse(
+                name="orders", partition_responses=[PartitionProduceResponse(index=0, error_code=6, base_offset=-1)]
+            )
+        ]
+    )
+    end(journal, exchange, response)
+    exchange.caused_by, exchange.interference = 5, ["delayed by 1 s"]
+    values = json.loads(json.dumps(entry_values(exchange, NO_NAMES)))
+    assert values | {"request": 0, "response": 0} == {
+        "kind": "exchange",
+        "number": 1,
+        "node": 1,
+        "api": "Produce",
+        "version": 9,
+        "client_id": "app",
+        "principal": "User:ANONYMOUS",
+        "connection": 1,
+        "client": "127.0.0.1:40000",
+        "listener": "PLAINTEXT",
+        "correlation_id": 7,
+        "received_ms": 1_700_000_000_000.0,
+        "took_ms": 1.0,
+        "outcome": "answered",
+        "caused_by": 5,
+        "interference": ["delayed by 1 s"],
+        "request": 0,
+        "response": 0,
+    }
+    (partition,) = values["response"]["responses"][0]["partition_responses"]
+    assert (partition["error_code"], partition["error"]) == (6, "NOT_LEADER_OR_FOLLOWER")
+    (found,) = records_of(values["request"])
+    assert [each["value"] for each in found["records"]] == ["one", "base64:/w=="]
+    assert found["compression"] == "none"
+
+
+def test_only_fields_of_the_version_are_there() -> None:
+    fields = set(request_values(record(new_journal(), FetchRequest(), None, 4), NO_NAMES))
+    assert "session_id" not in fields
+    assert "session_id" in request_values(record(new_journal(), FetchRequest(), None, 7), NO_NAMES)
+
+
+@pytest.mark.parametrize("version", [9, 8])
+def test_of_a_long_produce_request_is_told_what_is_kept(version: int) -> None:
+    request = produce(
+        ("first", [batch(b"small"), batch(b"x" * 30_000)]), ("second", [batch(b"y" * 100_000)]), ("third", [batch(b"z")])
+    )
+    values = values_of(request, version)
+    assert values["not_shown"].endswith("of which 65536 are kept")
+    assert [topic["name"] for topic in values["topic_data"]] == ["first", "second"]
+    assert records_of(values)[0]["records"][0]["value"] == "small"
+    assert len(records_of(values, 0, 1)[0]["records"][0]["value"]) == 30_000
+    (cut,) = records_of(values, 1)
+    assert cut["not_shown"].startswith("1000")
+    assert " bytes of records, of which 3" in cut["not_shown"]
+
+
+@pytest.mark.parametrize("size", [*range(65_380, 65_620, 7), 200_000])
+def test_wherever_a_frame_is_cut_nothing_is_made_up(size: int) -> None:
+    request = produce(("first", [batch(b"x" * size)]), ("second", [batch(b"y")]))
+    values = values_of(request)
+    topics = values["topic_data"]
+    assert topics[0]["name"] == "first"
+    for topic, name in zip(topics, ("first", "second"), strict=False):
+        assert topic.get("name", name) == name
+        assert topic.get("partition_data", []) in ([], [{}]) or topic["partition_data"][0]["index"] == 0
+    for found in records_of(values):
+        assert "not_shown" in found or found["records"][0]["value"] == "x" * size
+
+
+def test_of_a_long_answer_to_a_fetch_is_told_what_is_kept() -> None:
+    response = FetchResponse(
+        responses=[
+            FetchableTopicResponse(
+                topic_id=TOPIC_ID,
+                partitions=[
+                    PartitionData(partition_index=0, records=batch(b"a")),
+                    PartitionData(partition_index=1, records=batch(b"x" * 70_000)),
+                    PartitionData(partition_index=2, records=batch(b"b")),
+                ],
+            )
+        ]
+    )
+    values = response_values(record(new_journal(), FetchRequest(), response, 13), {TOPIC_ID: "orders"})
+    assert values is not None
+    (topic,) = values["responses"]
+    assert topic["topic"] == "orders"
+    assert [each["partition_index"] for each in topic["partitions"]] == [0, 1]
+
+
+def test_another_long_message_is_not_shown() -> None:
+    response = MetadataResponse(topics=[MetadataResponseTopic(name=f"topic-{n}") for n in range(5_000)])
+    values = response_values(record(new_journal(), MetadataRequest(), response, 9), NO_NAMES)
+    assert values is not None
+    assert set(values) == {"not_shown"}
+
+
+def test_topics_that_go_by_ids_have_names() -> None:
+    request = FetchRequest(topics=[FetchTopic(topic_id=TOPIC_ID, partitions=[FetchPartition(partition=1)])])
+    exchange = record(new_journal(), request, None, 15)
+    (named,) = request_values(exchange, {TOPIC_ID: "orders"})["topics"]
+    assert (named["topic"], named["topic_id"]) == ("orders", uuid_to_text(TOPIC_ID))
+    (unknown,) = request_values(exchange, NO_NAMES)["topics"]
+    assert "topic" not in unknown
+    produced = ProduceRequest(topic_data=[TopicProduceData(topic_id=TOPIC_ID)])
+    exchange = record(new_journal(), produced, None, 13)
+    assert request_values(exchange, {TOPIC_ID: "orders"})["topic_data"][0]["name"] == "orders"
+
+
+def test_a_client_of_the_future_gets_the_oldest_answer() -> None:
+    journal = new_journal()
+    exchange = begin(journal, ApiVersionsRequest(), 3)
+    exchange.api_version = 0
+    end(journal, exchange, ApiVersionsResponse(error_code=35))
+    exchange.api_version = 99
+    values = response_values(exchange, NO_NAMES)
+    assert values is not None
+    assert values["error"] == "UNSUPPORTED_VERSION"
+
+
+def test_records_are_counted_beyond_the_bound() -> None:
+    many = encode_batch([Record(None, b"%d" % number, timestamp=1) for number in range(MOST_RECORDS + 500)])
+    values = values_of(produce(("t", [many, batch(b"x")])))
+    (found,) = records_of(values)
+    assert len(found["records"]) == MOST_RECORDS
+    assert found["not_shown"] == "500 more records"
+    assert records_of(values, 0, 1) == [{"not_shown": "more batches"}]
+
+
+def test_a_batch_that_unpacks_to_too_much_is_not_shown() -> None:
+    bomb = assemble_batch(
+        gzip.compress(bytes(30 << 20)),
+        base_offset=0,
+        partition_leader_epoch=0,
+        attributes=1,
+        last_offset_delta=0,
+        base_timestamp=0,
+        max_timestamp=0,
+        producer_id=-1,
+        producer_epoch=-1,
+        base_sequence=-1,
+        records_count=1,
+    )
+    (found,) = records_of(values_of(produce(("t", [bomb]))))
+    assert (found["compression"], found["records_count"]) == ("gzip", 1)
+    assert "not_shown" in found
+
+
+def test_records_that_are_damaged_are_not_shown() -> None:
+    damaged = bytearray(batch(b"one"))
+    damaged[61:] = b"\xff" * (len(damaged) - 61)
+    (found,) = records_of(values_of(produce(("t", [bytes(damaged)]))))
+    assert "not_shown" in found
+    (found,) = records_of(values_of(produce(("t", [b"\x07" * 100]))))
+    assert "not_shown" in found
+
+
+def test_a_frame_that_is_damaged_is_not_shown() -> None:
+    exchange = record(new_journal(), produce(("orders", [batch(b"x")])), None, 9)
+    exchange.request = exchange.request[:30] + b"\xff" * (len(exchange.request) - 30)
+    assert set(request_values(exchange, NO_NAMES)) == {"not_shown"}
+
+
+@pytest.mark.parametrize("version", [-1, 99])
+def test_a_version_that_nobody_knows_is_not_shown(version: int) -> None:
+    exchange = record(new_journal(), FetchRequest(), FetchResponse(), 12)
+    exchange.api_version = version
+    assert set(request_values(exchange, NO_NAMES)) == {"not_shown"}
+    assert set(response_values(exchange, NO_NAMES) or ()) == {"not_shown"}
