@@ -14,6 +14,7 @@ from dataclasses import replace
 from pykbroker.server.node.environment import Environment
 from pykbroker.server.node.node import Node
 
+from .clocks.clocks import Clocks
 from .journal.journal import DEFAULT_BYTES, Journal
 from .journal.journal_tap import JournalTap
 
@@ -23,9 +24,15 @@ class Control:
 
     def __init__(self, *, journal_bytes: int = DEFAULT_BYTES, now_ns: Callable[[], int] = time.time_ns) -> None:
         self.journal = Journal(now_ns, journal_bytes)
+        self.clocks = Clocks()
+        self._now_ns = now_ns
         self.node: Node | None = None
         """The node while it runs."""
 
+    def now_ms(self) -> int:
+        """Return the time by the wall clock."""
+        return self._now_ns() // 1_000_000
+
     def equip(self, environment: Environment) -> Environment:
         """Return the environment for a start, with everything in it that control is in the way of."""
-        return replace(environment, tap=JournalTap(self.journal))
+        return replace(environment, tap=JournalTap(self.journal), time=self.clocks.scopes())

@@ -8,18 +8,21 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Final
 
+from .clock import AsyncClock
 from .hosted_kafka import HOST, AsyncNodeControl, HostedKafka, NodeControl
 from .kafka import AsyncKafkaUnderTest
 from .lazy_module import LazyModule
 
 if TYPE_CHECKING:
     from pykbroker import config as kafka_config
+    from pykbroker.control import control
     from pykbroker.storage.files import disk, unsynced_disk
 
     from . import hosted_node, operations, profile
     from .hosted_node import HostedNode
     from .reserved_port import ReservedPort
 else:
+    control = LazyModule("pykbroker.control.control")
     kafka_config = LazyModule("pykbroker.config")
     disk = LazyModule("pykbroker.storage.files.disk")
     hosted_node = LazyModule("pykbroker.testing.hosted_node")
@@ -71,7 +74,7 @@ class Broker(HostedKafka, NodeControl):
             properties["listeners"] = f"PLAINTEXT://{HOST}:{ports[0].port}"
         elif self._port:
             raise ValueError("`port` goes with the broker's own listener, and `listeners` is given")
-        return [hosted_node.HostedNode(properties, disk_of(self._data_dir), ports)]
+        return [hosted_node.HostedNode(properties, disk_of(self._data_dir), ports, control.Control())]
 
     async def __aenter__(self) -> AsyncBroker:
         await self.open_async()
@@ -89,6 +92,12 @@ class AsyncBroker(AsyncKafkaUnderTest, AsyncNodeControl):
     def __init__(self, broker: Broker) -> None:
         super().__init__(broker)
         AsyncNodeControl.__init__(self, broker)
+        self._broker = broker
+
+    @property
+    def clock(self) -> AsyncClock:
+        """The broker's clocks."""
+        return AsyncClock(self._broker.clock)
 
 
 def texts(config: Config) -> dict[str, str]:

@@ -8,17 +8,20 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Final
 
 from .broker import Config, disk_of, texts
+from .clock import AsyncClock
 from .hosted_kafka import AsyncNodeControl, HostedKafka, NodeControl
 from .kafka import AsyncKafkaUnderTest
 from .lazy_module import LazyModule
 
 if TYPE_CHECKING:
     from pykbroker.config import cluster_plan, keys
+    from pykbroker.control import control
 
     from . import hosted_node, profile
     from .hosted_node import HostedNode
     from .reserved_port import ReservedPort
 else:
+    control = LazyModule("pykbroker.control.control")
     cluster_plan = LazyModule("pykbroker.config.cluster_plan")
     keys = LazyModule("pykbroker.config.keys")
     hosted_node = LazyModule("pykbroker.testing.hosted_node")
@@ -93,6 +96,7 @@ class Cluster(HostedKafka):
                 cluster_plan.node_properties(plan, node, directory / node.name, configs),
                 disk_of(self._data_dir),
                 [by_number[port] for port in (node.broker_port, node.controller_port) if port is not None],
+                control.Control(),
             )
             for node in plan.nodes
         ]
@@ -115,6 +119,11 @@ class AsyncCluster(AsyncKafkaUnderTest):
     def __init__(self, cluster: Cluster) -> None:
         super().__init__(cluster)
         self._cluster = cluster
+
+    @property
+    def clock(self) -> AsyncClock:
+        """The clocks of all brokers together."""
+        return AsyncClock(self._cluster.clock)
 
     @property
     def brokers(self) -> list[AsyncClusterBroker]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 from pykbroker.error_groups import first_of
 
 from .broker_log import begin_capture, end_capture
+from .clock import Clock
 from .errors import BrokerFailed, BrokerNotRunning
 from .lazy_module import LazyModule
 from .reserved_port import ReservedPort
@@ -19,6 +20,7 @@ from .threaded_kafka import ThreadedKafka, in_thread
 if TYPE_CHECKING:
     import trio
 
+    from pykbroker.control.control import Control
     from pykbroker.server.runtime import ephemeral_directories
 
     from .hosted_node import HostedNode
@@ -41,6 +43,16 @@ class HostedKafka(ThreadedKafka):
         self.nodes: Sequence[HostedNode] = ()
         """Those of an open cluster."""
         self._data_dir = data_dir
+
+    @property
+    def clock(self) -> Clock:
+        """The clocks of all nodes together."""
+        return Clock(self)
+
+    @property
+    def controls(self) -> Sequence[Control]:
+        """The control of each node, for code that runs in the loop."""
+        return [node.control for node in self.nodes if node.control is not None]
 
     def _make_nodes(self, directory: Path, reserve: Callable[[int], ReservedPort]) -> Sequence[HostedNode]:
         """Return the nodes. Raises ConfigurationError, BrokerFailed.

@@ -16,6 +16,7 @@ from ..network.tap import Tap
 from ..network.transport import Network
 from ..runtime.clock import Clock
 from ..runtime.threads import Threads
+from ..runtime.time_scopes import BY_THE_CLOCK, TimeScopes
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +26,7 @@ class Environment:
     new_workplace: where a log is cleaned; another process has to see the same disk. on_loading: is told how many logs
     are opened, where that takes a while. process_options: what those say of SASL who start the process. offer: None
     where clients are offered all that is served. tap: is in the way of what comes by brokers' listeners.
+    time: for what the node is ahead of the clock.
     """
 
     disk: Disk
@@ -37,6 +39,7 @@ class Environment:
     process_options: ProcessOptions = NO_OPTIONS
     offer: Offer | None = None
     tap: Tap | None = None
+    time: TimeScopes = BY_THE_CLOCK
 
     def fork_rng(self) -> random.Random:
         """A generator for one part, which draws the same numbers whatever the other parts draw."""
