@@ -17,6 +17,7 @@ from pykbroker.server.node.node import Node
 from .clocks.clocks import Clocks
 from .journal.journal import DEFAULT_BYTES, Journal
 from .journal.journal_tap import JournalTap
+from .nodes.mishaps import Mishaps
 
 
 class Control:
@@ -28,11 +29,18 @@ class Control:
         self._now_ns = now_ns
         self.node: Node | None = None
         """The node while it runs."""
+        self.mishaps = Mishaps(lambda: self.node)
 
     def now_ms(self) -> int:
         """Return the time by the wall clock."""
         return self._now_ns() // 1_000_000
 
+    @property
+    def answers(self) -> bool:
+        """Tell whether the node runs, and is neither paused nor cut off."""
+        return self.mishaps.answers
+
     def equip(self, environment: Environment) -> Environment:
         """Return the environment for a start, with everything in it that control is in the way of."""
+        environment = self.mishaps.equip(environment)
         return replace(environment, tap=JournalTap(self.journal), time=self.clocks.scopes())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     import trio
 
     from pykbroker.control.control import Control
+    from pykbroker.control.nodes.mishaps import Mishaps
     from pykbroker.server.runtime import ephemeral_directories
 
     from .hosted_node import HostedNode
@@ -79,6 +80,11 @@ class HostedKafka(ThreadedKafka):
     def _begin(self, loop: LoopThread, resources: ExitStack) -> None:
         loop.call(_start_all, self.nodes, loop)
         resources.callback(loop.call, _kill_all if self._data_dir is None else _stop_all, self.nodes)
+        resources.callback(loop.call, self._end_mishaps)
+
+    async def _end_mishaps(self) -> None:
+        for control in self.controls:
+            control.mishaps.end_all()
 
     def _check_running(self) -> None:
         if any(node.is_running for node in self.nodes):
@@ -113,12 +119,15 @@ class NodeControl:
         return self._node.config.node_id
 
     def start(self) -> None:
-        """Start the node again, and return when it serves. Raises BrokerFailed."""
+        """Start the node again, and return when it serves. Raises BrokerFailed, and BadOrder where it is cut off from
+        those without whom it cannot serve.
+        """
         loop = self._kafka.running_loop()
+        self._mishaps.check_start(is_alone=len(self._kafka.nodes) == 1)
         loop.call(self._node.start, loop.nursery)
 
     def stop(self) -> None:
-        """Shut the node down cleanly."""
+        """Shut the node down cleanly. Raises BadOrder where it is paused, and does not hear of it."""
         self._kafka.running_loop().call(self._node.stop)
 
     def kill(self) -> None:
@@ -129,6 +138,55 @@ class NodeControl:
         """Shut the node down cleanly, and start it again."""
         self.stop()
         self.start()
+
+    def pause(self) -> None:
+        """Stop the node where it stands, as SIGSTOP does: its connections stay, and nobody is answered until `resume`.
+        Raises BadOrder, a ValueError.
+        """
+        self._mishap(lambda mishaps: mishaps.pause())
+
+    def resume(self) -> None:
+        """Let a paused node go on. Raises BadOrder."""
+        self._mishap(lambda mishaps: mishaps.resume())
+
+    def cut_off(self, from_: str = "all") -> None:
+        """Cut the node off from the other `nodes`, from `clients` or from `all`, until `restore`: connections stay, and
+        what is sent waits, as where packets are dropped. Raises BadOrder and UnknownSide, which are ValueErrors.
+        """
+        self._mishap(lambda mishaps: mishaps.cut_off(from_))
+
+    def restore(self) -> None:
+        """Restore the network of a node that is cut off. Raises BadOrder."""
+        self._mishap(lambda mishaps: mishaps.restore())
+
+    def crash(self, *, lose_unflushed: bool = True) -> None:
+        """End the node as by a power cut, and lose what was written and not flushed; or without that loss, as `kill`.
+        Raises BadOrder.
+        """
+        loop, mishaps = self._kafka.running_loop(), self._mishaps
+        loop.call(lambda: mishaps.crash(lose_unflushed=lose_unflushed))
+
+    @property
+    def is_paused(self) -> bool:
+        return self._mishaps.is_paused
+
+    @property
+    def is_cut_off(self) -> bool:
+        return self._mishaps.is_cut_off
+
+    @property
+    def _mishaps(self) -> Mishaps:
+        control = self._node.control
+        assert control is not None, "each node of a test has a control"
+        return control.mishaps
+
+    def _mishap(self, happen: Callable[[Mishaps], None]) -> None:
+        mishaps = self._mishaps
+
+        async def in_loop() -> None:
+            happen(mishaps)
+
+        self._kafka.running_loop().call(in_loop)
 
 
 class AsyncNodeControl:
@@ -156,6 +214,29 @@ class AsyncNodeControl:
 
     async def restart(self) -> None:
         await in_thread(self._control.restart)
+
+    async def pause(self) -> None:
+        await in_thread(self._control.pause)
+
+    async def resume(self) -> None:
+        await in_thread(self._control.resume)
+
+    async def cut_off(self, from_: str = "all") -> None:
+        await in_thread(partial(self._control.cut_off, from_))
+
+    async def restore(self) -> None:
+        await in_thread(self._control.restore)
+
+    async def crash(self, *, lose_unflushed: bool = True) -> None:
+        await in_thread(partial(self._control.crash, lose_unflushed=lose_unflushed))
+
+    @property
+    def is_paused(self) -> bool:
+        return self._control.is_paused
+
+    @property
+    def is_cut_off(self) -> bool:
+        return self._control.is_cut_off
 
 
 @cache

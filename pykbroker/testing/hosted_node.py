@@ -10,6 +10,7 @@ import trio
 from pykbroker.api import HANDLERS
 from pykbroker.config import BrokerConfig
 from pykbroker.control.control import Control
+from pykbroker.control.nodes.gated_network import Peers
 from pykbroker.error_groups import first_of
 from pykbroker.protocol.uuids import random_uuid, uuid_to_text
 from pykbroker.server.logs.cleaning_process import ThisThread
@@ -68,6 +69,8 @@ class HostedNode:
         self.control = control
         self.disk = disk
         self.ports = ports
+        if control is not None:
+            control.mishaps.end = self.kill
         self._node: Node | None = None
         self._sockets: _HostedNetwork | None = None
         self._scope = trio.CancelScope()
@@ -128,6 +131,8 @@ class HostedNode:
         """Shut down cleanly; after ten seconds as a crash would. Nothing happens where the node does not run."""
         if self._node is None:
             return
+        if self.control is not None:
+            self.control.mishaps.check_stop()
         self._node.stop()
         with trio.move_on_after(STOP_DEADLINE_S):
             await self._ended.wait()
@@ -137,6 +142,8 @@ class HostedNode:
         """End as a process does that is killed: nobody is told, no checkpoint is written, the next start recovers."""
         if self._node is None:
             return
+        if self.control is not None:
+            self.control.mishaps.before_end()
         self._scope.cancel()
         with trio.CancelScope(shield=True):
             await self._ended.wait()
@@ -170,6 +177,14 @@ def format_together(nodes: Sequence[HostedNode]) -> None:
     cluster_id = next(filter(None, known), None) or uuid_to_text(random_uuid(rng))
     for node in nodes:
         format_unformatted(node.disk, node.config, cluster_id, rng=rng, now_ms=SystemClock().now_ms())
+
+
+def introduce(nodes: Sequence[HostedNode]) -> None:
+    """Let the controls of one cluster's nodes know each other's connections."""
+    peers = Peers()
+    for node in nodes:
+        if node.control is not None:
+            node.control.mishaps.peers = peers
 
 
 def _one_line(error: BaseException | None) -> str:

@@ -72,7 +72,7 @@ def test_a_bad_request_is_told_in_one_line(request_: Mapping[str, object], said:
         ask(control, request_)
     assert said in str(refused.value)
     assert len(str(refused.value)) < 250
-    assert set(control.clocks.advanced_ms(each) for each in SCOPES) == {0}
+    assert {control.clocks.advanced_ms(each) for each in SCOPES} == {0}
 
 
 @pytest.mark.parametrize(

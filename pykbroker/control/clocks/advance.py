@@ -39,7 +39,7 @@ async def advance(
         node.clocks.advance(scopes, by_ms, at_ms)
     for node in nodes:  # what comes behind the advance has a later timestamp
         await trio.sleep(max(at_ms + 1 - node.now_ms(), 0) / 1000)
-    await _look(nodes, scopes, timeout_s)
+    await _look([node for node in nodes if node.answers], scopes, timeout_s)
 
 
 async def _look(nodes: Sequence[ClockedNode], scopes: Sequence[str], timeout_s: float) -> None:

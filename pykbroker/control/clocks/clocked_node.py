@@ -10,9 +10,15 @@ from .clocks import Clocks
 
 
 class ClockedNode(Protocol):
-    """A node with its clocks, whether or not it runs. node: while it does."""
+    """A node with its clocks, whether or not it runs.
+
+    node: while it does. answers: whether it does, and is neither paused nor cut off.
+    """
 
     clocks: Clocks
     node: Node | None
+
+    @property
+    def answers(self) -> bool: ...
 
     def now_ms(self) -> int: ...

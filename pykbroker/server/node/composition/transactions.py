@@ -21,7 +21,7 @@ from ...quorum.controller_channel import ControllerChannel
 from ...replicas.replica_manager import ReplicaManager
 from ...runtime.clock import Clock
 from ...runtime.threads import Threads
-from ...runtime.time_scopes import TimeScopes
+from ...runtime.time_scopes import BY_THE_CLOCK, TimeScopes
 from ..node_transactions import NodeTransactions
 
 
@@ -36,7 +36,7 @@ def node_transactions(
     credentials: Callable[[], Credentials] | None,
     clock: Clock,
     threads: Threads,
-    time: TimeScopes,
+    time: TimeScopes = BY_THE_CLOCK,
 ) -> NodeTransactions:
     """A broker's parts for transactions. groups: takes the markers of transactions that commit offsets.
 
