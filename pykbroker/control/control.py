@@ -15,9 +15,11 @@ from pykbroker.server.node.node import Node, NodeReady
 from pykbroker.server.runtime.causes import witness
 
 from .audit.audit import Audit
+from .clocks.clocks import Clocks
 from .faults.faults import Faults
 from .journal.journal import Journal
 from .journal.journal_tap import JournalTap
+from .nodes.mishaps import Mishaps
 
 
 class Control:
@@ -27,8 +29,10 @@ class Control:
         self.journal = journal
         self.faults = Faults()
         self.audit = audit or Audit(lambda: [] if self.node is None else [self.node], self.now_ms)
+        self.clocks = Clocks()
         self.node: Node | None = None
         """The node while it runs."""
+        self.mishaps = Mishaps(lambda: self.node)
         self.ready: NodeReady | None = None
         """Where it serves, since it does."""
 
@@ -36,11 +40,17 @@ class Control:
         """Return the time by the wall clock."""
         return time.time_ns() // 1_000_000
 
+    @property
+    def answers(self) -> bool:
+        """Tell whether the node runs, and is neither paused nor cut off."""
+        return self.mishaps.answers
+
     def equip(self, environment: Environment) -> Environment:
         """Return the environment for a start, with everything in it that control is in the way of.
 
         To be called by the task that starts the node: what state machines tell comes by a context variable.
         """
+        environment = self.mishaps.equip(replace(environment, time=self.clocks.scopes()))
         environment = self.faults.equip(environment, lambda: self.node)
         environment = replace(environment, tap=self.audit.tap(environment.tap))  # which sees what clients see
         if self.journal is None:

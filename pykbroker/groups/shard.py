@@ -262,6 +262,9 @@ class GroupShard:
             self._delete_if_unused(group, step)
         return self._finish(step)
 
+    def look_now(self) -> None:
+        self.offsets.expiration.look_now()
+
     def _is_timeout_due(self, now_ms: int) -> bool:
         deadlines = [self._deadlines.next_ms(), self.offsets.expiration.next_ms]
         return any(deadline_ms is not None and deadline_ms <= now_ms for deadline_ms in deadlines)

@@ -50,6 +50,7 @@ from pykbroker.protocol.messages.topics import (
 )
 from pykbroker.protocol.schema import Message
 from pykbroker.protocol.uuids import uuid_to_text
+from pykbroker.reckoning import Reckoning, by_the_clock
 from pykbroker.state_machine import Completion, Result, Token
 
 from . import (
@@ -85,13 +86,22 @@ _MOST_NAMED: Final = 500
 class Controller:
     """The controller's rules.
 
-    node_id: of its node, whose broker, if it is one, lives as long as the controller does.
+    node_id: of its node, whose broker, if it is one, lives as long as the controller does. reckon_tokens: how late it
+    is for delegation tokens.
     """
 
-    def __init__(self, config: BrokerConfig, *, node_id: int, cluster_id: str, rng: random.Random) -> None:
+    def __init__(
+        self,
+        config: BrokerConfig,
+        *,
+        node_id: int,
+        cluster_id: str,
+        rng: random.Random,
+        reckon_tokens: Reckoning = by_the_clock,
+    ) -> None:
         self._state = ControllerState(config, node_id, cluster_id, rng)
         self._rounds = ElectionRounds(self._state)
-        self._token_sweep = delegation_tokens.TokenSweep(self._state)
+        self._token_sweep = delegation_tokens.TokenSweep(self._state, reckon_tokens)
         self._now_ms = 0
 
     @property
@@ -282,6 +292,15 @@ class Controller:
             self._token_sweep.next_deadline_ms(self._now_ms),
         )
         return min((each for each in deadlines if each is not None), default=None)
+
+    def sweep_tokens_next(self) -> None:
+        """Look for expired tokens in the next `expire`, whenever the next sweep would be due."""
+        self._token_sweep.hurry()
+
+    @property
+    def is_sweep_hurried(self) -> bool:
+        """Tell whether the sweep that was asked for is not over yet."""
+        return self._token_sweep.is_hurried
 
     def expire(self, now_ms: int, wall_ms: int = 0) -> Result[Message]:
         """`expire_in_turns`, all in one."""

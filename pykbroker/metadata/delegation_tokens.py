@@ -25,6 +25,7 @@ from pykbroker.protocol.messages.delegation_tokens import (
 from pykbroker.protocol.messages.metadata_records import RemoveDelegationTokenRecord
 from pykbroker.protocol.schema import Message
 from pykbroker.protocol.uuids import random_uuid, uuid_to_text
+from pykbroker.reckoning import Reckoning, by_the_clock
 from pykbroker.security.tokens.delegation_token import USER_TYPE, DelegationToken
 
 from .controller_state import ControllerState
@@ -43,6 +44,7 @@ MOST_RENEWER_BYTES: Final = 64 * 1024
 """Of the names of all renewers together: each record of a token repeats them, and so does each description."""
 
 _MAX_TIMESTAMP: Final = (1 << 63) - 1
+_AT_ONCE_MS: Final = -1
 _MOST_SWEPT: Final = 1000
 """Tokens in one step; Kafka's `MAX_RECORDS_PER_EXPIRATION`."""
 
@@ -141,15 +143,29 @@ def expire_delegation_token(
 
 
 class TokenSweep:
-    """The sweep removes expired tokens (`delegation.token.expiry.check.interval.ms`); without tokens it is not due."""
+    """The sweep removes expired tokens (`delegation.token.expiry.check.interval.ms`); without tokens it is not due.
 
-    def __init__(self, state: ControllerState) -> None:
+    reckon: how late it is for a token, by what it lives.
+    """
+
+    def __init__(self, state: ControllerState, reckon: Reckoning = by_the_clock) -> None:
         self._state = state
+        self._reckon = reckon
+        self._renewed_for_ms = state.config.int("delegation.token.expiry.time.ms")
         self._interval_ms = state.config.int("delegation.token.expiry.check.interval.ms")
         self._due_ms: int | None = None
 
     def stop(self) -> None:
         self._due_ms = None
+
+    def hurry(self) -> None:
+        """Have the next sweep begin at once, with the first token."""
+        if self._state.image.delegation_tokens:
+            self._due_ms = _AT_ONCE_MS
+
+    @property
+    def is_hurried(self) -> bool:
+        return self._due_ms == _AT_ONCE_MS
 
     def next_deadline_ms(self, now_ms: int) -> int | None:
         """Return when a sweep is due. now_ms: when the controller was last asked for something."""
@@ -165,13 +181,18 @@ class TokenSweep:
             return []
         records: list[Message] = []
         for portion in portions(self._state.image.delegation_tokens.values()):
-            expired = (each.token_id for each in portion if each.is_expired(wall_ms))
+            expired = (each.token_id for each in portion if self._is_expired(each, wall_ms))
             records += (RemoveDelegationTokenRecord(token_id=each) for each in expired)
             yield len(portion) // 4
             if len(records) >= _MOST_SWEPT:
                 return records[:_MOST_SWEPT]
         self._due_ms = now_ms + self._interval_ms
         return records
+
+    def _is_expired(self, token: DelegationToken, wall_ms: int) -> bool:
+        """No record says when a token was renewed last: for the default period, if it was for another one."""
+        since_ms = max(token.issue_timestamp, token.expiry_timestamp - self._renewed_for_ms)
+        return token.is_expired(self._reckon(wall_ms, token.expiry_timestamp - since_ms))
 
 
 _UNAVAILABLE: Final = {

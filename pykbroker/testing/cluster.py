@@ -103,6 +103,7 @@ class Cluster(HostedKafka):
             for node in plan.nodes
         ]
         hosted_node.format_together(nodes)
+        hosted_node.introduce(nodes)
         return nodes
 
     async def __aenter__(self) -> AsyncCluster:

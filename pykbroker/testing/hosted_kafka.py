@@ -5,13 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from pykbroker.error_groups import first_of
 
 from .broker_log import begin_capture, end_capture
+from .clock import AsyncClock, Clock
 from .errors import BrokerFailed, BrokerNotRunning
 from .in_thread import in_thread
 from .journal import BrokerJournal
@@ -26,7 +27,9 @@ if TYPE_CHECKING:
     from pykbroker.control import control
     from pykbroker.control.audit import audit
     from pykbroker.control.audit.audit import Audit
+    from pykbroker.control.control import Control
     from pykbroker.control.faults.faults import Faults
+    from pykbroker.control.nodes.mishaps import Mishaps
     from pykbroker.server.node.node import Node
     from pykbroker.server.runtime import ephemeral_directories
 
@@ -67,6 +70,16 @@ class HostedKafka(ThreadedKafka):
         """Those of an open cluster."""
         self._data_dir = data_dir
 
+    @property
+    def clock(self) -> Clock:
+        """The clocks of all nodes together."""
+        return Clock(self)
+
+    @property
+    def controls(self) -> Sequence[Control]:
+        """The control of each node, for code that runs in the loop."""
+        return [node.control for node in self.nodes if node.control is not None]
+
     def _make_nodes(self, directory: Path, reserve: Callable[[int], ReservedPort]) -> Sequence[HostedNode]:
         """Return the nodes. Raises ConfigurationError, BrokerFailed.
 
@@ -90,7 +103,7 @@ class HostedKafka(ThreadedKafka):
         resources.callback(self._journal.end)
         self._audit = audit.Audit(self._running_nodes, _now_ms)
         for node in self.nodes:
-            node.control = control.Control(self._journal.of_node(node.config.node_id), self._audit)
+            node.put_under(control.Control(self._journal.of_node(node.config.node_id), self._audit))
         broker_audit.opened(self._audit)
         begin_capture()
         resources.callback(end_capture)
@@ -98,6 +111,11 @@ class HostedKafka(ThreadedKafka):
     def _begin(self, loop: LoopThread, resources: ExitStack) -> None:
         loop.call(_start_all, self.nodes, loop)
         resources.callback(loop.call, _kill_all if self._data_dir is None else _stop_all, self.nodes)
+        resources.callback(loop.call, self._end_mishaps)
+
+    async def _end_mishaps(self) -> None:
+        for control in self.controls:
+            control.mishaps.end_all()
 
     @property
     def journal(self) -> BrokerJournal:
@@ -147,6 +165,11 @@ class AsyncHostedKafka(AsyncKafkaUnderTest):
         super().__init__(kafka)
         self._hosted = kafka
 
+    @property
+    def clock(self) -> AsyncClock:
+        """The clocks of all nodes together."""
+        return AsyncClock(self._hosted.clock)
+
     def audit(self, *, allow: Iterable[str] = ()) -> BrokerAudit:
         """Audit the clients; what is returned is for `with`, and never waits. Raises BrokerNotRunning, UnknownKind."""
         return self._hosted.audit(allow=allow)
@@ -184,12 +207,15 @@ class NodeControl:
         return self._kafka.running_loop(), control.faults
 
     def start(self) -> None:
-        """Start the node again, and return when it serves. Raises BrokerFailed."""
+        """Start the node again, and return when it serves. Raises BrokerFailed, and BadOrder where it is cut off from
+        those without whom it cannot serve.
+        """
         loop = self._kafka.running_loop()
+        self._mishaps.check_start(is_alone=len(self._kafka.nodes) == 1)
         loop.call(self._node.start, loop.nursery)
 
     def stop(self) -> None:
-        """Shut the node down cleanly."""
+        """Shut the node down cleanly. Raises BadOrder where it is paused, and does not hear of it."""
         self._kafka.running_loop().call(self._node.stop)
 
     def kill(self) -> None:
@@ -200,6 +226,55 @@ class NodeControl:
         """Shut the node down cleanly, and start it again."""
         self.stop()
         self.start()
+
+    def pause(self) -> None:
+        """Stop the node where it stands, as SIGSTOP does: its connections stay, and nobody is answered until `resume`.
+        Raises BadOrder, a ValueError.
+        """
+        self._mishap(lambda mishaps: mishaps.pause())
+
+    def resume(self) -> None:
+        """Let a paused node go on. Raises BadOrder."""
+        self._mishap(lambda mishaps: mishaps.resume())
+
+    def cut_off(self, from_: str = "all") -> None:
+        """Cut the node off from the other `nodes`, from `clients` or from `all`, until `restore`: connections stay, and
+        what is sent waits, as where packets are dropped. Raises BadOrder and UnknownSide, which are ValueErrors.
+        """
+        self._mishap(lambda mishaps: mishaps.cut_off(from_))
+
+    def restore(self) -> None:
+        """Restore the network of a node that is cut off. Raises BadOrder."""
+        self._mishap(lambda mishaps: mishaps.restore())
+
+    def crash(self, *, lose_unflushed: bool = True) -> None:
+        """End the node as by a power cut, and lose what was written and not flushed; or without that loss, as `kill`.
+        Raises BadOrder.
+        """
+        loop, mishaps = self._kafka.running_loop(), self._mishaps
+        loop.call(lambda: mishaps.crash(lose_unflushed=lose_unflushed))
+
+    @property
+    def is_paused(self) -> bool:
+        return self._mishaps.is_paused
+
+    @property
+    def is_cut_off(self) -> bool:
+        return self._mishaps.is_cut_off
+
+    @property
+    def _mishaps(self) -> Mishaps:
+        control = self._node.control
+        assert control is not None, "each node of a test has a control"
+        return control.mishaps
+
+    def _mishap(self, happen: Callable[[Mishaps], None]) -> None:
+        mishaps = self._mishaps
+
+        async def in_loop() -> None:
+            happen(mishaps)
+
+        self._kafka.running_loop().call(in_loop)
 
 
 class AsyncNodeControl:
@@ -232,6 +307,29 @@ class AsyncNodeControl:
 
     async def restart(self) -> None:
         await in_thread(self._control.restart)
+
+    async def pause(self) -> None:
+        await in_thread(self._control.pause)
+
+    async def resume(self) -> None:
+        await in_thread(self._control.resume)
+
+    async def cut_off(self, from_: str = "all") -> None:
+        await in_thread(partial(self._control.cut_off, from_))
+
+    async def restore(self) -> None:
+        await in_thread(self._control.restore)
+
+    async def crash(self, *, lose_unflushed: bool = True) -> None:
+        await in_thread(partial(self._control.crash, lose_unflushed=lose_unflushed))
+
+    @property
+    def is_paused(self) -> bool:
+        return self._control.is_paused
+
+    @property
+    def is_cut_off(self) -> bool:
+        return self._control.is_cut_off
 
 
 @cache

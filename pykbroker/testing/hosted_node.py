@@ -10,6 +10,7 @@ import trio
 from pykbroker.api import HANDLERS
 from pykbroker.config import BrokerConfig
 from pykbroker.control.control import Control
+from pykbroker.control.nodes.gated_network import Peers
 from pykbroker.error_groups import first_of
 from pykbroker.protocol.uuids import random_uuid, uuid_to_text
 from pykbroker.server.logs.cleaning_process import ThisThread
@@ -58,14 +59,12 @@ class _HostedNetwork(SocketNetwork):
 class HostedNode:
     """A node with its configuration. Its methods run in the loop that it lives in.
 
-    properties: all of them, with the ports that are reserved. control: None where nobody wants to look or to meddle.
+    properties: all of them, with the ports that are reserved.
     """
 
-    def __init__(
-        self, properties: Mapping[str, str], disk: Disk, ports: Sequence[ReservedPort], control: Control | None = None
-    ) -> None:
+    def __init__(self, properties: Mapping[str, str], disk: Disk, ports: Sequence[ReservedPort]) -> None:
         self.config = BrokerConfig(dict(properties))
-        self.control = control
+        self.control: Control | None = None
         self.disk = disk
         self.ports = ports
         self._node: Node | None = None
@@ -76,6 +75,11 @@ class HostedNode:
         self._address: str | None = None
         self.failure: BaseException | None = None
         """What the node ended with by itself, behind its start."""
+
+    def put_under(self, control: Control) -> None:
+        """Put the node under control, before its first start."""
+        self.control = control
+        control.mishaps.end = self.kill
 
     @property
     def address(self) -> str:
@@ -128,6 +132,8 @@ class HostedNode:
         """Shut down cleanly; after ten seconds as a crash would. Nothing happens where the node does not run."""
         if self._node is None:
             return
+        if self.control is not None:
+            self.control.mishaps.check_stop()
         self._node.stop()
         with trio.move_on_after(STOP_DEADLINE_S):
             await self._ended.wait()
@@ -137,6 +143,8 @@ class HostedNode:
         """End as a process does that is killed: nobody is told, no checkpoint is written, the next start recovers."""
         if self._node is None:
             return
+        if self.control is not None:
+            self.control.mishaps.before_end()
         self._scope.cancel()
         with trio.CancelScope(shield=True):
             await self._ended.wait()
@@ -172,6 +180,14 @@ def format_together(nodes: Sequence[HostedNode]) -> None:
     cluster_id = next(filter(None, known), None) or uuid_to_text(random_uuid(rng))
     for node in nodes:
         format_unformatted(node.disk, node.config, cluster_id, rng=rng, now_ms=SystemClock().now_ms())
+
+
+def introduce(nodes: Sequence[HostedNode]) -> None:
+    """Let the controls of one cluster's nodes know each other's connections."""
+    peers = Peers()
+    for node in nodes:
+        if node.control is not None:
+            node.control.mishaps.peers = peers
 
 
 def _one_line(error: BaseException | None) -> str:

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from pykbroker.reckoning import Reckoning, by_the_clock
+
 _DAY_MS = 24 * 60 * 60 * 1000
 
 
@@ -20,6 +22,7 @@ class TransactionConfig:
     remove_expired_interval_ms: `transaction.remove.expired.transaction.cleanup.interval.ms`.
     two_phase_commit_enabled: `transaction.two.phase.commit.enable` (KIP-939).
     max_record_bytes: what a record's key and value may take together; what is larger could not be appended.
+    reckon_timeouts, reckon_unused: how late it is for open transactions, and for ids that nobody uses.
     """
 
     max_timeout_ms: int = 900_000
@@ -28,3 +31,5 @@ class TransactionConfig:
     remove_expired_interval_ms: int = 3_600_000
     two_phase_commit_enabled: bool = False
     max_record_bytes: int = 1_000_000
+    reckon_timeouts: Reckoning = by_the_clock
+    reckon_unused: Reckoning = by_the_clock

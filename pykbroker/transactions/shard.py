@@ -110,6 +110,16 @@ class TransactionShard:
         self._timeouts.expire(step)
         return self._finish(step)
 
+    def look_now(self) -> None:
+        self._timeouts.look_now()
+
+    def undecided_by(self, timestamp_ms: int) -> list[str]:
+        """Return the ids of transactions whose time is over, and that are not decided, or whose markers are not all
+        written.
+        """
+        prepared = [each for each, transaction in self._table.by_id.items() if transaction.state.is_prepared]
+        return prepared + self._timeouts.overdue(timestamp_ms)
+
     def _begin_step(self, now_ms: int, timestamp_ms: int) -> TransactionStep:
         return TransactionStep(self._table, now_ms, timestamp_ms, self._transaction_version())
 

@@ -14,6 +14,7 @@ from .end_transactions import EndTransactions
 from .step import TransactionStep, TransactionTable
 from .transaction import NO_TIMEOUT_MS, Transaction
 
+_AT_ONCE_MS = -1
 MOST_LOOKED_AT = 5_000
 MOST_DECIDED = 50
 MOST_REMOVED = 500
@@ -56,6 +57,18 @@ class TransactionTimeouts:
         elif self._next_removal_ms is None:
             self._next_removal_ms = now_ms + self._config.remove_expired_interval_ms
 
+    def look_now(self) -> None:
+        """Have the next steps look at all transactions, whenever the next look would be due."""
+        self._to_abort.clear()
+        self._to_remove.clear()
+        self._next_abort_ms = _AT_ONCE_MS if self._table.ongoing else None
+        self._next_removal_ms = _AT_ONCE_MS if self._table.by_id else None
+
+    def overdue(self, timestamp_ms: int) -> list[str]:
+        """Return the ids of the transactions that take too long and are open all the same."""
+        ongoing = self._table.ongoing.items()
+        return [each for each, transaction in ongoing if self._is_timed_out(transaction, timestamp_ms)]
+
     def expire(self, step: TransactionStep) -> None:
         """Abort and forget what is due; of very many a part, and the rest is still due."""
         if self._next_abort_ms is not None and self._next_abort_ms <= step.now_ms:
@@ -72,7 +85,7 @@ class TransactionTimeouts:
             if len(step.records) >= MOST_DECIDED:
                 break
             transaction = self._table.ongoing.get(self._to_abort.popleft())
-            if transaction is not None and _is_timed_out(transaction, step.timestamp_ms):
+            if transaction is not None and self._is_timed_out(transaction, step.timestamp_ms):
                 self._table.keep(transaction.transactional_id)
                 self._ends.fence_and_abort(transaction, f"it took longer than {transaction.timeout_ms} ms", step)
         return not self._to_abort
@@ -81,7 +94,8 @@ class TransactionTimeouts:
         """Tell whether all were looked at."""
         if not self._to_remove:
             self._to_remove.extend(self._table.by_id)
-        oldest_ms = step.timestamp_ms - self._config.transactional_id_expiration_ms
+        expiration_ms = self._config.transactional_id_expiration_ms
+        oldest_ms = self._config.reckon_unused(step.timestamp_ms, expiration_ms) - expiration_ms
         for _ in range(min(len(self._to_remove), MOST_LOOKED_AT)):
             if len(step.records) >= MOST_REMOVED:
                 break
@@ -91,8 +105,8 @@ class TransactionTimeouts:
                 step.removed(transaction, "forgotten, since nobody used it")
         return not self._to_remove
 
-
-def _is_timed_out(transaction: Transaction, timestamp_ms: int) -> bool:
-    if transaction.timeout_ms == NO_TIMEOUT_MS:
-        return False
-    return transaction.start_timestamp_ms + transaction.timeout_ms < timestamp_ms
+    def _is_timed_out(self, transaction: Transaction, timestamp_ms: int) -> bool:
+        timeout_ms = transaction.timeout_ms
+        if timeout_ms == NO_TIMEOUT_MS:
+            return False
+        return transaction.start_timestamp_ms + timeout_ms < self._config.reckon_timeouts(timestamp_ms, timeout_ms)

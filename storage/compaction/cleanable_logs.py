@@ -4,6 +4,8 @@ from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from pykbroker.reckoning import Reckoning, by_the_clock
+
 from ..log.log import Log
 from ..segments.batch_scan import scan_headers
 from ..segments.log_config import MAX_LONG
@@ -38,11 +40,17 @@ def dirtiest(logs: Iterable[CleanableLog]) -> CleanableLog | None:
     return max((each for each in logs if each.is_due), key=lambda each: each.dirty_ratio, default=None)
 
 
-def find_cleanable(log: Log, cleaned_offset: int | None, last_stable_offset: int, now_ms: int) -> CleanableLog:
+def find_cleanable(
+    log: Log,
+    cleaned_offset: int | None,
+    last_stable_offset: int,
+    now_ms: int,
+    reckon: Reckoning = by_the_clock,
+) -> CleanableLog:
     """Find how far a log may be cleaned.
 
-    cleaned_offset: where the last cleaning ended, None before the first. Raises `FileError`, where
-    `max.compaction.lag.ms` asks for a look into the segments.
+    cleaned_offset: where the last cleaning ended, None before the first. reckon: how late it is for the lags of
+    compaction. Raises `FileError`, where `max.compaction.lag.ms` asks for a look into the segments.
     """
     segments = list(log.segments)
     first_dirty = log.log_start_offset if cleaned_offset is None else max(cleaned_offset, log.log_start_offset)
@@ -50,7 +58,9 @@ def find_cleanable(log: Log, cleaned_offset: int | None, last_stable_offset: int
         # The log was truncated, or is another one of the same name.
         first_dirty = log.log_start_offset
     first = max(bisect_right(segments, first_dirty, key=lambda segment: segment.base_offset) - 1, 0)
-    end = _end_of_cleanable(log, segments, first, last_stable_offset, now_ms)
+    config = log.config
+    min_lag_now_ms = reckon(now_ms, config.min_compaction_lag_ms)
+    end = _end_of_cleanable(log, segments, first, last_stable_offset, min_lag_now_ms)
     dirty = segments[first:end]
     return CleanableLog(
         log,
@@ -58,7 +68,7 @@ def find_cleanable(log: Log, cleaned_offset: int | None, last_stable_offset: int
         segments[end].base_offset,
         clean_bytes=sum(segment.size for segment in segments[:first]),
         dirty_bytes=sum(segment.size for segment in dirty),
-        is_overdue=_is_overdue(dirty, log.config.max_compaction_lag_ms, now_ms),
+        is_overdue=_is_overdue(dirty, config.max_compaction_lag_ms, reckon(now_ms, config.max_compaction_lag_ms)),
     )
 
 

@@ -33,6 +33,7 @@ __all__ = ["CleanerConfig", "Cleaning", "CleaningAborted", "Progress", "Uncleana
 class Cleaning:
     """One round over one log. To be made where the log is written to, since it looks at the producers.
 
+    horizon_ms: up to when delete horizons are over; None where that is now.
     begin: where the reading and the copying is done: here, or by `server.logs.cleaning_process.CleaningProcess` in a
     process of its own, which only the real disk allows.
     """
@@ -43,6 +44,7 @@ class Cleaning:
         config: CleanerConfig,
         *,
         now_ms: int,
+        horizon_ms: int | None = None,
         progress: Progress,
         begin: Callable[[CleaningTask, Progress], CleaningWork] = SegmentCleaner,
     ) -> None:
@@ -57,6 +59,7 @@ class Cleaning:
             cleanable.end_offset,
             last_records(log.producers.producers),
             now_ms,
+            now_ms if horizon_ms is None else horizon_ms,
             config,
             log.new_cleaned_segment,
         )

@@ -67,7 +67,11 @@ _NOTHING = _Kept(0, (), False)
 
 
 class RecordFilter:
-    """A filter that must see every batch of the log in order, from its first segment on."""
+    """A filter that must see every batch of the log in order, from its first segment on.
+
+    now_ms: from when tombstones that are seen for the first time are kept. horizon_ms: up to when those that were seen
+    before have been.
+    """
 
     def __init__(
         self,
@@ -77,6 +81,7 @@ class RecordFilter:
         producers: Mapping[int, LastRecord],
         *,
         now_ms: int,
+        horizon_ms: int,
         delete_retention_ms: int,
     ) -> None:
         self._keys = keys
@@ -84,6 +89,7 @@ class RecordFilter:
         self._transactions = transactions
         self._producers = producers
         self._now_ms = now_ms
+        self._horizon_ms = horizon_ms
         self._delete_retention_ms = delete_retention_ms
 
     def begin_segment(self, index: TransactionIndex) -> None:
@@ -171,7 +177,7 @@ class RecordFilter:
         )
 
     def _is_past_horizon(self, header: RecordBatchHeader) -> bool:
-        return header.has_delete_horizon and header.base_timestamp <= self._now_ms
+        return header.has_delete_horizon and header.base_timestamp <= self._horizon_ms
 
     def _is_last_of_producer(self, header: RecordBatchHeader) -> bool:
         """Tell whether a batch holds the last sequence or epoch of a producer that may still go on."""

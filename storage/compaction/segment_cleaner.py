@@ -58,7 +58,7 @@ class CleaningTask:
 
     segments: all of the log, since a marker far behind may end a transaction; what nobody has read since the start is
     checked first. epochs: those of the log. producers: the active ones.
-    new_segment: in the place of a group, not created yet.
+    horizon_ms: up to when delete horizons are over. new_segment: in the place of a group, not created yet.
     """
 
     directory: str
@@ -69,6 +69,7 @@ class CleaningTask:
     end_offset: int
     producers: Mapping[int, LastRecord]
     now_ms: int
+    horizon_ms: int
     config: CleanerConfig
     new_segment: Callable[[Sequence[LogSegment]], LogSegment]
 
@@ -121,6 +122,7 @@ class SegmentCleaner:
             CleanedTransactionMetadata(aborted),
             task.producers,
             now_ms=task.now_ms,
+            horizon_ms=task.horizon_ms,
             delete_retention_ms=task.log_config.delete_retention_ms,
         )
         return keys.latest_offset + 1

@@ -15,6 +15,8 @@ import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
 
+from pykbroker.control.nodes.gate import Gate
+from pykbroker.control.nodes.gated_network import GatedNetwork, GatedTransport, Peers
 from pykbroker.server.network.socket_transport import SocketNetwork, SocketOptions, SocketTransport
 from pykbroker.server.network.tls_transport import TlsTransport
 from pykbroker.server.network.transport import Network, Transport
@@ -33,7 +35,12 @@ async def on_sockets(scenario: Scenario) -> None:
         await scenario(SocketNetwork(SocketOptions(), WorkerThreads()))
 
 
-@pytest.fixture(params=["sockets", "simulated", "TLS on sockets", "TLS simulated"])
+async def behind_a_gate(scenario: Scenario) -> None:
+    with trio.fail_after(5):
+        await scenario(GatedNetwork(SocketNetwork(SocketOptions(), WorkerThreads()), Gate(), Peers()))
+
+
+@pytest.fixture(params=["sockets", "simulated", "TLS on sockets", "TLS simulated", "gate", "TLS on gate"])
 def run(request: pytest.FixtureRequest) -> Callable[[Scenario], None]:
     has_tls = request.param.startswith("TLS")
 
@@ -43,10 +50,15 @@ def run(request: pytest.FixtureRequest) -> Callable[[Scenario], None]:
     def run_on_sockets(scenario: Scenario) -> None:
         trio.run(on_sockets, partial(encrypted, scenario))
 
+    def run_behind_a_gate(scenario: Scenario) -> None:
+        trio.run(behind_a_gate, partial(encrypted, scenario))
+
     def run_simulated(scenario: Scenario) -> None:
         for seed in range(5):
             run_deterministic(encrypted, scenario, SimulatedNetwork(random.Random(seed)), seed=seed)
 
+    if request.param.endswith("gate"):
+        return run_behind_a_gate
     return run_on_sockets if request.param.endswith("sockets") else run_simulated
 
 
@@ -247,6 +259,8 @@ def test_a_region_beyond_the_end_of_its_file_breaks_the_connection(tmp_path: Pat
 
 def half_close(transport: Transport) -> None:
     if isinstance(transport, TlsTransport):
+        transport = transport._inner
+    if isinstance(transport, GatedTransport):
         transport = transport._inner
     if isinstance(transport, SimulatedTransport):
         transport.half_close()

@@ -5,6 +5,7 @@ from random import Random
 
 import pytest
 
+from pykbroker.control.nodes.flushed_disk import FlushedDisk
 from pykbroker.sim.disk import SimulatedDisk
 from pykbroker.sim.process_disk import ProcessDisk
 from pykbroker.storage.files.disk import Disk, OsDisk
@@ -21,7 +22,7 @@ def disk() -> SimulatedDisk:
     return disk
 
 
-@pytest.fixture(params=["os", "unsynced", "simulated", "faulty", "process", "recording"])
+@pytest.fixture(params=["os", "unsynced", "simulated", "faulty", "process", "recording", "flushed"])
 def either_disk(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Disk, str]:
     """A disk and an empty directory on it."""
     if request.param == "os":
@@ -36,4 +37,6 @@ def either_disk(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Disk, s
             return FaultyDisk(in_memory, Random(1)), "/data"
         case "process":
             return ProcessDisk(in_memory, lambda: None), "/data"
+        case "flushed":
+            return FlushedDisk(in_memory), "/data"
     return in_memory, "/data"

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from pykbroker.reckoning import Reckoning, by_the_clock
+
 NEW_MEMBER_JOIN_TIMEOUT_MS = 5 * 60 * 1000
 """How long a member may wait for its first JoinGroup answer, in which time it cannot send heartbeats (KIP-394)."""
 
@@ -26,7 +28,7 @@ class GroupConfig:
     """The settings of all groups, with Kafka's defaults.
 
     offset_metadata_max_chars: in UTF-16 units, as Java counts. max_record_bytes: the limit of a record's key and value
-    together, above which it could not be appended.
+    together, above which it could not be appended. reckon_offsets: how late it is for offsets that nobody uses.
     """
 
     initial_rebalance_delay_ms: int = 3_000
@@ -36,6 +38,7 @@ class GroupConfig:
     offset_metadata_max_chars: int = 4_096
     offsets_retention_ms: int = 7 * 24 * 60 * 60 * 1000
     offsets_retention_check_interval_ms: int = 600_000
+    reckon_offsets: Reckoning = by_the_clock
     max_record_bytes: int = 1_000_000
     new_member_join_timeout_ms: int = NEW_MEMBER_JOIN_TIMEOUT_MS
     consumer_max_size: int = 2**31 - 1

@@ -18,6 +18,7 @@ from ..common.records import offset_tombstone
 from .committed_offsets import CommittedOffset, CommittedOffsets, Place
 from .pending_offsets import PendingOffsets
 
+_AT_ONCE_MS = -1
 MOST_LOOKED_AT = 2_000
 """How many groups and offsets one step looks at, about."""
 MOST_EXPIRED = 500
@@ -45,6 +46,13 @@ class OffsetExpiration:
 
     def start(self, now_ms: int) -> None:
         self.next_ms = now_ms + self._config.offsets_retention_check_interval_ms
+
+    def look_now(self) -> None:
+        """Have the next steps look at all groups, whenever the next search would begin."""
+        if self.next_ms is not None:
+            self.next_ms = _AT_ONCE_MS
+            self._groups_left.clear()
+            self._places_left = None
 
     def expire_if_due(self, step: Step) -> Iterator[Group]:
         """Delete expired offsets of some groups, until all groups were looked at. Yields groups without offsets."""
@@ -109,9 +117,11 @@ class OffsetExpiration:
         since_ms = group.offset_unused_since_ms(offset.commit_timestamp_ms)
         if since_ms is None or self._pending.is_moving(group.group_id, *place):
             return False
-        if offset.expire_timestamp_ms is not None:
-            return step.timestamp_ms >= offset.expire_timestamp_ms
-        return step.timestamp_ms - since_ms >= self._config.offsets_retention_ms
+        reckon, expire_ms = self._config.reckon_offsets, offset.expire_timestamp_ms
+        if expire_ms is not None:
+            return reckon(step.timestamp_ms, expire_ms - offset.commit_timestamp_ms) >= expire_ms
+        retention_ms = self._config.offsets_retention_ms
+        return reckon(step.timestamp_ms, retention_ms) - since_ms >= retention_ms
 
     # Trials
 

@@ -45,6 +45,10 @@ class CoordinatedShard(Protocol[RequestT_contra, ContextT_contra]):
 
     def expire(self, now_ms: int, timestamp_ms: int) -> Result[Any]: ...
 
+    def look_now(self) -> None:
+        """Have the next `expire` begin to look at everything that is looked at now and then."""
+        ...
+
     def begin_trial(self) -> None:
         """Begin a trial: what changes until `end_trial` may be taken back."""
         ...

@@ -93,7 +93,8 @@ class CoordinatorDriver(ABC, Generic[ShardT, RequestT, ContextT]):
     """The driver has the shards of one kind of coordinator on a node. It is to be subscribed to its topic at the
     replica manager.
 
-    image: the newest committed metadata; the number of partitions in it decides where a key lives.
+    image: the newest committed metadata; the number of partitions in it decides where a key lives. ahead_ms: by how
+    much the shards' monotonic clock is ahead of the node's.
     """
 
     topic: ClassVar[str]
@@ -107,14 +108,17 @@ class CoordinatorDriver(ABC, Generic[ShardT, RequestT, ContextT]):
         threads: Threads,
         commit_timeout_ms: int,
         append_linger_ms: int = AT_ONCE,
+        ahead_ms: Callable[[], int] = lambda: 0,
     ) -> None:
         self._commit_timeout_ms = commit_timeout_ms
         self._replicas = replicas
         self._image = image
         self._clock = clock
+        self._ahead_ms = ahead_ms
         self._shards: dict[int, LedShard[ShardT]] = {}
         self._loading = CoordinatorLoading[ShardT](replicas, threads, self.decode_record)
         self._work = Signal()
+        self._did_what_is_due = Signal()
         self._next_wake_ms = math.inf
         self._last_token = 0
         self._held: SharedAppends[LedShard[ShardT]] = SharedAppends(append_linger_ms, self._append_held)
@@ -279,7 +283,7 @@ class CoordinatorDriver(ABC, Generic[ShardT, RequestT, ContextT]):
         now_ms, timestamp_ms = self._clock.monotonic_ms(), self._clock.now_ms()
         if led.doubt.exists(now_ms):
             return self._try(led, make, token, now_ms, timestamp_ms) if self._append_held(led) else None
-        result = make(led.shard, now_ms, timestamp_ms)
+        result = make(led.shard, now_ms + self._ahead_ms(), timestamp_ms)
         self._take(led, result, now_ms, timestamp_ms)
         return result if led.state is CoordinatorState.ACTIVE else None
 
@@ -309,7 +313,7 @@ class CoordinatorDriver(ABC, Generic[ShardT, RequestT, ContextT]):
         end_offset_before = log.log_end_offset
         with led.held_back():
             led.shard.begin_trial()
-            result = make(led.shard, now_ms, timestamp_ms)
+            result = make(led.shard, now_ms + self._ahead_ms(), timestamp_ms)
             refusal = self._append_results(led, [result], timestamp_ms)
             led.shard.end_trial(is_kept=refusal is None)
             if refusal is None:
@@ -391,6 +395,32 @@ class CoordinatorDriver(ABC, Generic[ShardT, RequestT, ContextT]):
         led.appended(appended)
         return appended
 
+    async def look_now(self) -> None:
+        """Have the shards look at once for what they look for now and then, and catch up with it."""
+        for led in self._active_shards():
+            led.shard.look_now()
+        await self.catch_up()
+
+    async def catch_up(self) -> None:
+        """Return when nothing is left to do of what is due by now, and what was written for it is committed."""
+        looking = self._active_shards()
+        self._work.set()
+        while any(self._is_due(led) for led in looking):
+            await self._did_what_is_due.next()
+        appended = [(led, led.newest_append) for led in looking if self._append_held(led)]
+        for led, each in appended:
+            await led.until_committed(each)
+
+    def _active_shards(self) -> list[LedShard[ShardT]]:
+        return [led for led in self._shards.values() if led.state is CoordinatorState.ACTIVE]
+
+    def _is_due(self, led: LedShard[ShardT]) -> bool:
+        """Tell whether the shard has timers that are due, also where they are paused."""
+        if led.state is not CoordinatorState.ACTIVE:
+            return False
+        deadline_ms = led.next_timer_ms()
+        return deadline_ms is not None and deadline_ms <= self._clock.monotonic_ms()
+
     # Leadership
 
     def on_election(self, partition: Partition) -> None:
@@ -417,6 +447,7 @@ class CoordinatorDriver(ABC, Generic[ShardT, RequestT, ContextT]):
             self._commit_timeout_ms,
             self.carry_out,
             resume=self._work.set,
+            ahead_ms=self._ahead_ms,
         )
         self._shards[partition.index] = led
         if self._nursery is not None:
@@ -444,6 +475,7 @@ class CoordinatorDriver(ABC, Generic[ShardT, RequestT, ContextT]):
                 task_status.started()
                 while True:
                     await self._expire()
+                    self._did_what_is_due.set()
                     await self._wait_for_work()
         finally:
             self._nursery = None
@@ -495,7 +527,7 @@ class CoordinatorDriver(ABC, Generic[ShardT, RequestT, ContextT]):
     def _own_steps(self, led: LedShard[ShardT], now_ms: int) -> list[MakeStep[ShardT]]:
         """Choose the steps. Between two parts of a long step timers have their turn: sessions end in time."""
         makes: list[MakeStep[ShardT]] = list(islice(led.postponed, _POSTPONED_AT_ONCE))
-        deadline_ms = led.shard.next_deadline_ms()
+        deadline_ms = led.next_timer_ms()
         if deadline_ms is None or deadline_ms > now_ms:
             return makes
         if led.is_timers_turn:
@@ -520,7 +552,7 @@ class CoordinatorDriver(ABC, Generic[ShardT, RequestT, ContextT]):
 
     async def _prepare_timers(self, led: LedShard[ShardT]) -> bool:
         """Prepare the timers in turns. False where the shard was closed meanwhile."""
-        for _ in led.shard.prepare_timers(self._clock.monotonic_ms()):
+        for _ in led.shard.prepare_timers(self._clock.monotonic_ms() + self._ahead_ms()):
             await trio.lowlevel.checkpoint()
             if led.state is not CoordinatorState.LOADING:
                 return False

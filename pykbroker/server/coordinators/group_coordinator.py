@@ -34,6 +34,7 @@ from pykbroker.state_machine import CoordinatorContext, Result
 
 from ..runtime.clock import Clock
 from ..runtime.threads import Threads
+from ..runtime.time_scopes import BY_THE_CLOCK, TimeScopes
 from . import assignment_threads
 from .assignment_threads import AssignmentThreads, ShardAssignments
 from .coordinator_driver import CoordinatorDriver, Replicas
@@ -62,6 +63,7 @@ class GroupCoordinator(CoordinatorDriver[GroupShard, GroupRequest, CoordinatorCo
         clock: Clock,
         threads: Threads,
         rng: Random,
+        time: TimeScopes = BY_THE_CLOCK,
     ) -> None:
         timeout_ms = config.int("offsets.commit.timeout.ms")
         super().__init__(
@@ -71,9 +73,10 @@ class GroupCoordinator(CoordinatorDriver[GroupShard, GroupRequest, CoordinatorCo
             threads=threads,
             commit_timeout_ms=timeout_ms,
             append_linger_ms=config.int("group.coordinator.append.linger.ms"),
+            ahead_ms=time.sessions_ahead_ms,
         )
         self._broker_config = config
-        self._config = group_config(config)
+        self._config = replace(group_config(config), reckon_offsets=time.offsets)
         self._rng = rng
         self.topic_regexes = TopicRegexResolver(image, threads)
         self._assignments = AssignmentThreads(threads)

@@ -39,6 +39,7 @@ from pykbroker.state_machine import Completion, Result, Token
 
 from ..runtime.deferred_answer import DeferredAnswer
 from ..runtime.deferred_event_queue import DeferredEventQueue
+from ..runtime.signal import Signal
 from .append_doubt import AppendDoubt
 from .coordinated_shard import CoordinatedShard
 
@@ -90,7 +91,8 @@ class LedShard(Generic[ShardT]):
     """The led shard has two queues, of effects and of answers, and the callers that wait by their tokens.
 
     carry_out: what is to be done with an effect that is due; it may bring about the next step of this shard. resume:
-    called when appends are possible again and timers are paused. postponed: steps that are to be made as soon as their
+    called when appends are possible again and timers are paused. ahead_ms: by how much the shard's monotonic clock is
+    ahead of the node's. postponed: steps that are to be made as soon as their
     records can be appended.
     """
 
@@ -101,6 +103,7 @@ class LedShard(Generic[ShardT]):
         commit_timeout_ms: int,
         carry_out: Callable[[LedShard[ShardT], object], None],
         resume: Callable[[], None] = lambda: None,
+        ahead_ms: Callable[[], int] = lambda: 0,
     ) -> None:
         self.partition = partition
         self.name = f"{partition.topic}-{partition.index}"
@@ -116,6 +119,7 @@ class LedShard(Generic[ShardT]):
         self.is_tidied_up = False
         """Somebody is about to do what the ends of transactions leave to be done."""
         self._resume = resume
+        self._ahead_ms = ahead_ms
         self._commit_timeout_ms = commit_timeout_ms
         self._carry_out = carry_out
         self._appended = Appended(partition, 0)
@@ -124,6 +128,7 @@ class LedShard(Generic[ShardT]):
         self._waiting: dict[Token, DeferredAnswer[object]] = {}
         self._is_settling = False
         self._is_held_back = False
+        self._outcomes = Signal()
 
     def open(self) -> None:
         self.state = CoordinatorState.ACTIVE
@@ -138,6 +143,7 @@ class LedShard(Generic[ShardT]):
         self._effects.take_all()
         self._answers.take_all()
         self.loaded.set()
+        self._outcomes.set()
         for answer in self._waiting.values():
             answer.fail(ApiError(error_code))
 
@@ -211,6 +217,7 @@ class LedShard(Generic[ShardT]):
                 self._answer(answers.completed, answers.cause)
         finally:
             self._is_settling = False
+            self._outcomes.set()
 
     def _answer(self, completed: Sequence[Completion], cause: int) -> None:
         for completion in completed:
@@ -223,10 +230,24 @@ class LedShard(Generic[ShardT]):
         deadlines = [self._next_own_step_ms(), None if answers is None else answers.deadline_ms]
         return min((deadline for deadline in deadlines if deadline is not None), default=None)
 
+    def next_timer_ms(self) -> int | None:
+        """Return when the shard has something to do by time, by the node's clock."""
+        deadline_ms = self.shard.next_deadline_ms()
+        return None if deadline_ms is None else deadline_ms - self._ahead_ms()
+
+    @property
+    def newest_append(self) -> Appended:
+        return self._appended
+
+    async def until_committed(self, appended: Appended) -> None:
+        """Return when the append is committed, and had its effects, or the shard is closed."""
+        while self.state is CoordinatorState.ACTIVE and not appended.is_committed:
+            await self._outcomes.next()
+
     def _next_own_step_ms(self) -> int | None:
         if self.doubt.is_certain:
             return None
-        deadline_ms = 0 if self.postponed else self.shard.next_deadline_ms()
+        deadline_ms = 0 if self.postponed else self.next_timer_ms()
         return None if deadline_ms is None else max(deadline_ms, self.doubt.next_attempt_ms)
 
     def give_up_uncommitted(self, now_ms: int) -> None:

@@ -12,6 +12,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
+import trio
+
 from pykbroker.config import BrokerConfig
 from pykbroker.metadata.features import TRANSACTION_VERSION, feature_level
 from pykbroker.metadata.image import MetadataImage
@@ -29,12 +31,15 @@ from pykbroker.transactions.shard import TransactionRequest, TransactionShard
 
 from ..runtime.clock import Clock
 from ..runtime.threads import Threads
+from ..runtime.time_scopes import BY_THE_CLOCK, TimeScopes
 from .coordinator_driver import CoordinatorDriver, Replicas
 from .coordinator_log import record_room_bytes
 from .led_shard import CoordinatorState, LedShard
 from .transaction_markers import TransactionMarkers
 
 TRANSACTION_STATE = "__transaction_state"
+
+_MARKERS_POLL_S = 0.01
 
 _OWN_CONTEXT = CoordinatorContext(api_version=0)
 """Of what this node tells its coordinator itself."""
@@ -58,11 +63,14 @@ class TransactionCoordinator(CoordinatorDriver[TransactionShard, TransactionRequ
         image: Callable[[], MetadataImage],
         clock: Clock,
         threads: Threads,
+        time: TimeScopes = BY_THE_CLOCK,
     ) -> None:
         timeout_ms = config.int("request.timeout.ms")
         super().__init__(replicas, image=image, clock=clock, threads=threads, commit_timeout_ms=timeout_ms)
         self._broker_config = config
-        self._config = transaction_config(config)
+        self._config = replace(
+            transaction_config(config), reckon_timeouts=time.transactions, reckon_unused=time.producers
+        )
         self._markers = markers
         self._take_producer_id = take_producer_id
 
@@ -110,6 +118,22 @@ class TransactionCoordinator(CoordinatorDriver[TransactionShard, TransactionRequ
         self._markers.write(
             effect, is_wanted=lambda: led.state is CoordinatorState.ACTIVE, written=partial(self._markers_written, led)
         )
+
+    async def look_at_timeouts(self) -> None:
+        """Look at once for transactions that take too long, and for ids that nobody uses, and return when the former
+        are aborted, with all their markers, and the latter forgotten.
+        """
+        await self.look_now()
+        waiting = set(self._undecided())
+        while waiting:
+            await trio.sleep(_MARKERS_POLL_S)
+            await self.look_now()  # one of them may have lacked a producer id
+            waiting.intersection_update(self._undecided())
+
+    def _undecided(self) -> list[str]:
+        """Return the transactional ids that time has ended, and whose transactions are not at rest yet."""
+        now_ms = self._clock.now_ms()
+        return [each for led in self._active_shards() for each in led.shard.undecided_by(now_ms)]
 
     def _markers_written(self, led: LedShard[TransactionShard], written: MarkersWritten) -> None:
         self.tell(led, written, _OWN_CONTEXT)

@@ -45,6 +45,7 @@ class ReadKeys(NamedTuple):
     end_offset: int
     producers: Mapping[int, LastRecord]
     now_ms: int
+    horizon_ms: int
     config: CleanerConfig
 
 
@@ -126,6 +127,7 @@ def describe(task: CleaningTask) -> ReadKeys:
         task.end_offset,
         task.producers,
         task.now_ms,
+        task.horizon_ms,
         task.config,
     )
 
@@ -162,6 +164,7 @@ def understand(message: ReadKeys, disk: Disk) -> CleaningTask:
         message.end_offset,
         message.producers,
         message.now_ms,
+        message.horizon_ms,
         message.config,
         lambda group: segment_at(group[0].base_offset, CLEANED_SUFFIX),
     )

@@ -52,7 +52,7 @@ class HostedLogs:
         self.moving: set[Log] = set()
         """Logs that are copied to another directory: compaction leaves them alone meanwhile."""
         self._clock = clock
-        self._producer_id_expiration_ms = producer_id_expiration_ms
+        self.producer_id_expiration_ms = producer_id_expiration_ms
         self._loaded: dict[TopicPartition, tuple[LogDirectory, Log | CorruptLog | FileError]] = {}
         """What `load` has opened, or why it could not, until `open` asks for it a moment later."""
         for directory in self.directories:
@@ -145,7 +145,7 @@ class HostedLogs:
             topic_id,
             config,
             now_ms=self._clock.now_ms(),
-            producer_id_expiration_ms=self._producer_id_expiration_ms,
+            producer_id_expiration_ms=self.producer_id_expiration_ms,
             progress=progress,
         )
 
@@ -209,11 +209,11 @@ class HostedLogs:
                 self.deletions.append(Deletion(directory, (path,), self._clock.monotonic_ms()))
                 self.settings_changed.set()
 
-    def put_old_segments_aside(self, directory: LogDirectory, log: Log, high_watermark: int) -> None:
+    def put_old_segments_aside(self, directory: LogDirectory, log: Log, high_watermark: int, now_ms: int) -> None:
         """Put segments that retention allows to delete out of use at once; their files go as a deleted log's do. Raises
         `FileError`.
         """
-        paths = log.put_old_segments_aside(high_watermark, self._clock.now_ms())
+        paths = log.put_old_segments_aside(high_watermark, now_ms)
         if paths:
             logger.info("%s begins at offset %d now", log.directory, log.log_start_offset)
             self.remove_later(directory, log, paths)

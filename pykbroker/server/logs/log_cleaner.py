@@ -16,6 +16,7 @@ import trio
 
 from pykbroker.config import BrokerConfig
 from pykbroker.protocol.topic_partition import TopicPartition
+from pykbroker.reckoning import Reckoning, by_the_clock
 from pykbroker.storage.compaction.cleanable_logs import CleanableLog, dirtiest, find_cleanable
 from pykbroker.storage.compaction.compaction import CleanerConfig, Cleaning, CleaningAborted, Uncleanable
 from pykbroker.storage.directories.log_dirs import LogDirectory
@@ -23,6 +24,7 @@ from pykbroker.storage.files.errors import CorruptLog, FileError
 from pykbroker.storage.log.log import Log
 
 from ..runtime.clock import Clock
+from ..runtime.signal import Signal
 from ..runtime.threads import Threads
 from ..runtime.throttle import Throttle
 from .cleaning_process import CleaningProcessLost, ThisThread, Workplace
@@ -43,7 +45,8 @@ class LogCleaner:
     """The log cleaner works on all hosted logs of a node that are compacted.
 
     last_stable_offset: None where the log is no replica at the moment. on_failure: takes a directory offline.
-    on_damage: quarantines a log. new_workplace: where the reading and copying of one log at a time is done.
+    on_damage: quarantines a log. new_workplace: where the reading and copying of one log at a time is done. reckon: how
+    late it is for tombstones and the lags of compaction.
     """
 
     def __init__(
@@ -57,6 +60,7 @@ class LogCleaner:
         on_failure: Callable[[LogDirectory, FileError], None],
         on_damage: Callable[[TopicPartition, Log, CorruptLog], None],
         new_workplace: NewWorkplace = ThisThread,
+        reckon: Reckoning = by_the_clock,
     ) -> None:
         self._logs = logs
         self._clock = clock
@@ -65,6 +69,7 @@ class LogCleaner:
         self._on_failure = on_failure
         self._on_damage = on_damage
         self._new_workplace = new_workplace
+        self._reckon = reckon
         self._threads_count = config.int("log.cleaner.threads") if config.bool("log.cleaner.enable") else 0
         self._backoff_s = max(config.int("log.cleaner.backoff.ms"), 1) / 1000
         self._config = CleanerConfig(
@@ -73,6 +78,7 @@ class LogCleaner:
         )
         self._throttle = Throttle(config.float("log.cleaner.io.max.bytes.per.second"))
         self._in_progress: set[Log] = set()
+        self._ended = Signal()
         self._uncleanable: weakref.WeakSet[Log] = weakref.WeakSet()
         self._checkpointing = trio.Lock()
         self._is_stopping = False
@@ -99,6 +105,18 @@ class LogCleaner:
         finally:
             workplace.close()
 
+    async def clean_all(self) -> None:
+        """Clean until no log is due, and none is being cleaned. Nothing happens where `log.cleaner.enable` is false."""
+        if not self._threads_count:
+            return
+        workplace = self._new_workplace()
+        try:
+            while await self.clean_dirtiest(workplace) or self._in_progress:
+                if self._in_progress:
+                    await self._ended.next()
+        finally:
+            workplace.close()
+
     async def clean_dirtiest(self, workplace: Workplace | None = None) -> bool:
         """One round; False where no log is due, or the one that was could not be cleaned."""
         due: dict[CleanableLog, tuple[LogDirectory, TopicPartition]] = {}
@@ -117,7 +135,9 @@ class LogCleaner:
         if last_stable_offset is None or log.is_closed:
             return None
         try:
-            return find_cleanable(log, directory.cleaned_offset(at), last_stable_offset, self._clock.now_ms())
+            return find_cleanable(
+                log, directory.cleaned_offset(at), last_stable_offset, self._clock.now_ms(), self._reckon
+            )
         except FileError as failure:
             self._on_failure(directory, failure)
             return None
@@ -127,10 +147,12 @@ class LogCleaner:
     ) -> bool:
         log = cleanable.log
         self._in_progress.add(log)
+        now_ms = self._clock.now_ms()
         cleaning = Cleaning(
             cleanable,
             self._config,
-            now_ms=self._clock.now_ms(),
+            now_ms=now_ms,
+            horizon_ms=self._reckon(now_ms, log.config.delete_retention_ms),
             progress=_Pace(self._throttle, self._must_stop(log)),
             begin=workplace.begin,
         )
@@ -160,6 +182,7 @@ class LogCleaner:
             return False
         finally:
             self._in_progress.remove(log)
+            self._ended.set()
         logger.info(
             "cleaned %s up to offset %d, dirty from %d: %d bytes less",
             at,

@@ -6,7 +6,7 @@ Whatever waits for the disk runs in threads, so that no request does; no task wa
 from __future__ import annotations
 
 import math
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from itertools import islice
 from typing import TypeVarTuple, Unpack
 
@@ -20,8 +20,10 @@ from pykbroker.storage.log.log import Log
 from pykbroker.storage.segments.log_config import MAX_LONG
 
 from ..runtime.clock import Clock
+from ..runtime.recurring_step import RecurringStep
 from ..runtime.signal import Signal
 from ..runtime.threads import Threads
+from ..runtime.time_scopes import BY_THE_CLOCK, TimeScopes
 from .full_directories import FullDirectories
 from .hosted_logs import HostedLogs
 from .log_flushes import LogFlushes
@@ -39,7 +41,7 @@ class LogUpkeep:
     """The upkeep does for all hosted logs what their settings and the broker's ask for by time.
 
     high_watermarks: what a directory's checkpoint is to hold. on_failure: told what became of a directory.
-    on_new_start: told of a log that begins later than before.
+    on_new_start: told of a log that begins later than before. time: how late it is for retention and for producer ids.
     """
 
     def __init__(
@@ -54,6 +56,7 @@ class LogUpkeep:
         high_watermarks: HighWatermarks,
         on_failure: Callable[[LogDirectory, FileError], None],
         on_new_start: OnNewStart,
+        time: TimeScopes = BY_THE_CLOCK,
     ) -> None:
         self._config = config
         self._logs = logs
@@ -69,16 +72,19 @@ class LogUpkeep:
         self._checkpointing = trio.Lock()
         self._to_flush: dict[Log, None] = {}
         self._has_to_flush = Signal()
+        self._time = time
+        self.retention = RecurringStep(self._delete_old_segments)
+        self.producer_expiry = RecurringStep(self._expire_producers)
 
     async def run(self) -> None:
         """Look after the logs until the surrounding scope is cancelled."""
         async with trio.open_nursery() as nursery:
             for key, step in (
-                ("log.flush.offset.checkpoint.interval.ms", self.checkpoint_recovery_points),
-                ("log.flush.start.offset.checkpoint.interval.ms", self._checkpoint_log_start_offsets),
-                ("replica.high.watermark.checkpoint.interval.ms", self.checkpoint_high_watermarks),
-                ("producer.id.expiration.check.interval.ms", self._expire_producers),
-                ("log.retention.check.interval.ms", self._delete_old_segments),
+                ("log.flush.offset.checkpoint.interval.ms", RecurringStep(self.checkpoint_recovery_points)),
+                ("log.flush.start.offset.checkpoint.interval.ms", RecurringStep(self._checkpoint_log_start_offsets)),
+                ("replica.high.watermark.checkpoint.interval.ms", RecurringStep(self.checkpoint_high_watermarks)),
+                ("producer.id.expiration.check.interval.ms", self.producer_expiry),
+                ("log.retention.check.interval.ms", self.retention),
             ):
                 nursery.start_soon(self._every, max(self._config.int(key), 1), step)
             nursery.start_soon(self._flush_what_is_due, nursery)
@@ -116,14 +122,12 @@ class LogUpkeep:
         await trio.sleep(_RETRY_FLUSHING_S)
         self.flush_soon(log)
 
-    async def _every(self, interval_ms: int, step: Callable[[], Awaitable[None]]) -> None:
+    async def _every(self, interval_ms: int, step: RecurringStep) -> None:
         """Repeat the step: for the first time after `log.initial.task.delay.ms` at the latest, when a start has
         settled.
         """
-        await trio.sleep(min(self._config.int("log.initial.task.delay.ms"), interval_ms) / 1000)
-        while True:
-            await step()
-            await trio.sleep(interval_ms / 1000)
+        first_ms = min(self._config.int("log.initial.task.delay.ms"), interval_ms)
+        await step.run(first_ms / 1000, interval_ms / 1000)
 
     async def _when_due(self) -> None:
         while True:
@@ -175,7 +179,8 @@ class LogUpkeep:
                         continue
                     if directory not in self._logs.directories:
                         continue
-                    self._logs.put_old_segments_aside(directory, log, high_watermarks[at])
+                    now_ms = self._retention_now_ms(log)
+                    self._logs.put_old_segments_aside(directory, log, high_watermarks[at], now_ms)
                     if log.log_start_offset > start:
                         self._on_new_start(at, log)
                 except FileError as failure:
@@ -183,9 +188,12 @@ class LogUpkeep:
                     if directory not in self._logs.directories:
                         break
 
+    def _retention_now_ms(self, log: Log) -> int:
+        return self._time.retention(self._clock.now_ms(), log.config.retention_ms)
+
     async def _confirm_timestamps(self, log: Log) -> bool:
         """Tell whether the log is as it was: else it is looked at the next time. Raises `FileError`."""
-        confirmation = log.timestamps_to_confirm(self._clock.now_ms())
+        confirmation = log.timestamps_to_confirm(self._retention_now_ms(log))
         if confirmation is None:
             return True
         try:
@@ -201,7 +209,7 @@ class LogUpkeep:
 
     async def _prepare_deletion(self, log: Log, high_watermark: int) -> bool:
         """Tell whether the log is as it was: else it is looked at the next time. Raises `FileError`."""
-        if not log.prepare_deletion(high_watermark, self._clock.now_ms()):
+        if not log.prepare_deletion(high_watermark, self._retention_now_ms(log)):
             return True
         truncations = log.truncations
         await self._threads.run(log.make_names_durable)
@@ -237,7 +245,7 @@ class LogUpkeep:
                     self._full.written(directory.path)
 
     async def _expire_producers(self) -> None:
-        now_ms = self._clock.now_ms()
+        now_ms = self._time.producers(self._clock.now_ms(), self._logs.producer_id_expiration_ms)
         for log in self._logs:
             log.remove_expired_producers(now_ms)
 

@@ -73,6 +73,10 @@ class SocketTransport:
     def is_closed(self) -> bool:
         return self._socket.fileno() < 0
 
+    def duplicate(self) -> socket.socket:
+        """Return another handle of the connection, which stays for its peer as long as one of them is open."""
+        return self._socket.dup()
+
     @property
     def local(self) -> Address | None:
         try:

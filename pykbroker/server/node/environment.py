@@ -17,6 +17,7 @@ from ..network.tap import Tap
 from ..network.transport import Network
 from ..runtime.clock import Clock
 from ..runtime.threads import Threads
+from ..runtime.time_scopes import BY_THE_CLOCK, TimeScopes
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +28,7 @@ class Environment:
     are opened, where that takes a while. process_options: what those say of SASL who start the process. offer: None
     where clients are offered all that is served. tap: is in the way of what comes by brokers' listeners.
     when_stopping: is called when a clean shutdown begins.
+    time: for what the node is ahead of the clock.
     """
 
     disk: Disk
@@ -40,6 +42,7 @@ class Environment:
     offer: Offer | None = None
     tap: Tap | None = None
     when_stopping: Callable[[], None] | None = None
+    time: TimeScopes = BY_THE_CLOCK
 
     def fork_rng(self) -> random.Random:
         """A generator for one part, which draws the same numbers whatever the other parts draw."""

@@ -159,6 +159,7 @@ class ControllerDriver:
         self._turn = Turn(self._long)
         self._next_token = 0
         self._news = Signal()
+        self._did_what_is_due = Signal()
         self._no_expiry_before_ms = 0
         self._written_ms = 0
         raft.watch(self._on_raft_changed)
@@ -298,10 +299,22 @@ class ControllerDriver:
                 task_status.started()
             if self.is_active:
                 await self._do_what_is_due()
+                self._did_what_is_due.set()
             if any(self._queues):
                 await self._handle_next()
             else:
                 await self._wait_for_news()
+
+    async def sweep_tokens(self) -> None:
+        """Look for expired tokens at once, and return when they are gone from this node's image. Nothing happens where
+        another controller is the active one.
+        """
+        if not self.is_active:
+            return
+        self._controller.sweep_tokens_next()
+        self._news.set()
+        while self.is_active and (self._controller.is_sweep_hurried or not self._settled()):
+            await self._did_what_is_due.next()
 
     # Coming and going
 

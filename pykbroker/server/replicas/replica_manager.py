@@ -108,8 +108,8 @@ class ReplicaManager:
         self.get_fetched_partition = hosted.get_fetched
         self.logs = logs
         self._loading = loading
-        self._upkeep = upkeep
-        self._cleaner = cleaner
+        self.upkeep = upkeep
+        self.cleaner = cleaner
         self._flushes = flushes
         self.truncations = truncations
         self.failures = failures
@@ -435,8 +435,8 @@ class ReplicaManager:
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Run upkeep and cleaner until the task is cancelled. Raises `FileError` when no log directory is left."""
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(self._upkeep.run)
-            nursery.start_soon(self._cleaner.run)
+            nursery.start_soon(self.upkeep.run)
+            nursery.start_soon(self.cleaner.run)
             nursery.start_soon(self._without_room.run, self._open_again)
             task_status.started()
             await self.failures.raise_last()
@@ -471,9 +471,9 @@ class ReplicaManager:
             wanted = {partition.log for partition in left}
             for directory in list(self.logs.directories):
                 if not wanted.isdisjoint(directory.logs.copy().values()):
-                    await self._upkeep.checkpoint_log_start_offsets(directory)
+                    await self.upkeep.checkpoint_log_start_offsets(directory)
             left = [partition for partition in left if partition.log not in wanted]
 
     async def checkpoint(self) -> None:
         """Write down the high watermarks, as before a clean shutdown, which writes down the rest."""
-        await self._upkeep.checkpoint_high_watermarks()
+        await self.upkeep.checkpoint_high_watermarks()

@@ -64,9 +64,16 @@ def _broker(
         new_workplace=environment.new_workplace,
         on_loading=environment.on_loading,
         on_placement=assignments.note,
+        time=environment.time,
     )
     groups = GroupCoordinator(
-        config, replicas, image=lambda: node.image, clock=clock, threads=threads, rng=environment.fork_rng()
+        config,
+        replicas,
+        image=lambda: node.image,
+        clock=clock,
+        threads=threads,
+        rng=environment.fork_rng(),
+        time=environment.time,
     )
     transactions = node_transactions(
         config,
@@ -78,6 +85,7 @@ def _broker(
         credentials=None if node.sasl is None else node.sasl.to_brokers,
         clock=clock,
         threads=threads,
+        time=environment.time,
     )
     replicas.subscribe(groups.topic, groups)
     replicas.subscribe(transactions.coordinator.topic, transactions.coordinator)

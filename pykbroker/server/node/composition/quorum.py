@@ -102,7 +102,13 @@ def _controller_driver(
     metadata: MetadataPublisher,
     quotas: ClientQuotas,
 ) -> ControllerDriver:
-    controller = Controller(config, node_id=config.node_id, cluster_id=storage.cluster_id, rng=environment.fork_rng())
+    controller = Controller(
+        config,
+        node_id=config.node_id,
+        cluster_id=storage.cluster_id,
+        rng=environment.fork_rng(),
+        reckon_tokens=environment.time.tokens,
+    )
     return ControllerDriver(
         raft,
         metadata,

@@ -28,6 +28,7 @@ from ...replicas.replication_quotas import ReplicationQuotas
 from ...replicas.storage_failures import StorageFailures
 from ...runtime.clock import Clock
 from ...runtime.threads import Threads
+from ...runtime.time_scopes import BY_THE_CLOCK, TimeScopes
 
 
 def replica_manager(
@@ -40,6 +41,7 @@ def replica_manager(
     new_workplace: NewWorkplace = ThisThread,
     on_loading: OnLoading | None = None,
     on_placement: OnPlacement | None = None,
+    time: TimeScopes = BY_THE_CLOCK,
 ) -> ReplicaManager:
     """The replica manager of these log directories. No partition is hosted before the first image is applied.
 
@@ -67,6 +69,7 @@ def replica_manager(
         high_watermarks=hosted.high_watermarks,
         on_failure=failures.in_directory,
         on_new_start=hosted.begins_later,
+        time=time,
     )
     cleaner = LogCleaner(
         config,
@@ -77,6 +80,7 @@ def replica_manager(
         on_failure=failures.in_directory,
         on_damage=failures.quarantine_log,
         new_workplace=new_workplace,
+        reckon=time.tombstones,
     )
     isr_changes = IsrChanges(config.node_id)
     incarnation = None if incarnation_id is None else (config.node_id, incarnation_id)

@@ -21,6 +21,7 @@ from ...quorum.controller_channel import ControllerChannel
 from ...replicas.replica_manager import ReplicaManager
 from ...runtime.clock import Clock
 from ...runtime.threads import Threads
+from ...runtime.time_scopes import BY_THE_CLOCK, TimeScopes
 from ..node_transactions import NodeTransactions
 
 
@@ -35,6 +36,7 @@ def node_transactions(
     credentials: Callable[[], Credentials] | None,
     clock: Clock,
     threads: Threads,
+    time: TimeScopes = BY_THE_CLOCK,
 ) -> NodeTransactions:
     """A broker's parts for transactions. groups: takes the markers of transactions that commit offsets.
 
@@ -60,6 +62,7 @@ def node_transactions(
         image=image,
         clock=clock,
         threads=threads,
+        time=time,
     )
     membership = TransactionMembership(
         node_id,
