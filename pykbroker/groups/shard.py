@@ -32,7 +32,7 @@ from pykbroker.protocol.messages.group_records import (
 )
 from pykbroker.protocol.messages.groups import HeartbeatRequest, JoinGroupRequest, LeaveGroupRequest, SyncGroupRequest
 from pykbroker.protocol.messages.transactions import TxnOffsetCommitRequest
-from pykbroker.state_machine import CoordinatorContext, Result, Token
+from pykbroker.state_machine import CauseKind, CoordinatorContext, Result, Token
 
 from .classic.classic_group import ClassicGroup
 from .classic.classic_groups import ClassicGroups
@@ -209,7 +209,7 @@ class GroupShard:
         for tombstone in group.tombstones():
             step.append(tombstone)
         del self.groups[group.group_id]
-        step.because(f"group {group.group_id} is gone: {cause}")
+        step.because(group.group_id, f"gone: {cause}", CauseKind.END)
 
     # Topics and assignments
 

@@ -130,8 +130,11 @@ class GroupCoordinator(CoordinatorDriver[GroupShard, GroupRequest, CoordinatorCo
 
     def level_of(self, result: Result[CoordinatorRecord]) -> int:
         """Return the level at which the log tells of a step: commits are daily business."""
-        only_offsets = result.records and all(isinstance(record.key, OffsetCommitKey) for record in result.records)
-        return logging.DEBUG if only_offsets else logging.INFO
+        return logging.INFO if self.is_history(result) else logging.DEBUG
+
+    def is_history(self, result: Result[CoordinatorRecord]) -> bool:
+        """Tell whether the step is about more than offsets."""
+        return not result.records or not all(isinstance(record.key, OffsetCommitKey) for record in result.records)
 
     def new_topic(self, most_replicas: int) -> CreatableTopic:
         config = self._broker_config

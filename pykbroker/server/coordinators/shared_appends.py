@@ -19,6 +19,7 @@ import trio
 from pykbroker.state_machine import Result
 
 from ..runtime.signal import Signal
+from .cause_history import NOBODY, Origin
 
 PlaceT = TypeVar("PlaceT", bound=Hashable)
 
@@ -28,10 +29,11 @@ AT_ONCE = 0
 
 @dataclass(frozen=True, slots=True)
 class HeldStep:
-    """A held step waits for its append. now_ms: when it was made, by the monotonic clock."""
+    """A held step waits for its append. now_ms: when it was made, by the monotonic clock. origin: who asked for it."""
 
     result: Result[Any]
     now_ms: int
+    origin: Origin = NOBODY
 
 
 class SharedAppends(Generic[PlaceT]):
