@@ -28,4 +28,4 @@ class Control:
 
     def equip(self, environment: Environment) -> Environment:
         """Return the environment for a start, with everything in it that control is in the way of."""
-        return replace(environment, tap=JournalTap(self.journal))
+        return replace(environment, tap=JournalTap(self.journal), notes_fetches=True)

@@ -240,6 +240,10 @@ class GroupShard:
 
     # Timers
 
+    def due_ms(self, timeout: Timeout) -> int | None:
+        """Return when a timeout is due, for who asks; None where it does not run."""
+        return self._deadlines.due_ms(timeout)
+
     def next_deadline_ms(self) -> int | None:
         deletion_ms = None if self._deletions.next_group is None else 0
         deadlines = [deletion_ms, self._deadlines.next_ms(), self.offsets.expiration.next_ms]
