@@ -115,7 +115,7 @@ async def _read(
             client.answered(answers, broker.clock.monotonic_ms())
         if (meter := _meter(context)) is not None and meter.holds_back(_size_bytes(answers)):
             if client is not None:
-                client.throttled_ms = broker.clock.monotonic_ms()
+                client.throttled_until_ms = broker.clock.monotonic_ms() + meter.throttle_ms
             return await _response(context, session.throttled())
     answer = await context.turn.through(session.finish_in_portions(answers, broker.clock.monotonic_ms()))
     return await _response(context, answer)

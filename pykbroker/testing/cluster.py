@@ -11,6 +11,7 @@ from .broker import Config, disk_of, texts
 from .hosted_kafka import AsyncNodeControl, HostedKafka, NodeControl
 from .kafka import AsyncKafkaUnderTest
 from .lazy_module import LazyModule
+from .why import AsyncWhy
 
 if TYPE_CHECKING:
     from pykbroker.config import cluster_plan, keys
@@ -115,6 +116,7 @@ class AsyncCluster(AsyncKafkaUnderTest):
     def __init__(self, cluster: Cluster) -> None:
         super().__init__(cluster)
         self._cluster = cluster
+        self.why: Final = AsyncWhy(cluster)
 
     @property
     def brokers(self) -> list[AsyncClusterBroker]:

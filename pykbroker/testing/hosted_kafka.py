@@ -15,6 +15,7 @@ from .errors import BrokerFailed, BrokerNotRunning
 from .lazy_module import LazyModule
 from .reserved_port import ReservedPort
 from .threaded_kafka import ThreadedKafka, in_thread
+from .why import Why
 
 if TYPE_CHECKING:
     import trio
@@ -67,6 +68,15 @@ class HostedKafka(ThreadedKafka):
     def _begin(self, loop: LoopThread, resources: ExitStack) -> None:
         loop.call(_start_all, self.nodes, loop)
         resources.callback(loop.call, _kill_all if self._data_dir is None else _stop_all, self.nodes)
+
+    @property
+    def why(self) -> Why:
+        """Questions why: a rebalance, a consumer that gets nothing, a last stable offset that stands, a throttle."""
+        return Why(self)
+
+    def check_running(self) -> None:
+        """Raises BrokerNotRunning where no node runs."""
+        self._check_running()
 
     def _check_running(self) -> None:
         if any(node.is_running for node in self.nodes):

@@ -85,6 +85,11 @@ class HostedNode:
         return self._address
 
     @property
+    def node(self) -> Node | None:
+        """The node from its start to its end."""
+        return self._node
+
+    @property
     def is_running(self) -> bool:
         return self.ready is not None
 
@@ -102,6 +107,7 @@ class HostedNode:
             threads=threads,
             rng=random.Random(),  # noqa: S311 - nothing secret is drawn
             new_workplace=ThisThread,
+            notes_fetches=True,
         )
         if self.control is not None:
             environment = self.control.equip(environment)

@@ -16,14 +16,14 @@ from pykbroker.state_machine import Cause, CauseKind, CoordinatorContext
 def test_a_step_is_kept_for_each_group_that_it_is_about() -> None:
     history = CauseHistory()
 
-    history.keep(
-        0, [Cause("g", "m left"), Cause("h", "n left"), Cause("g", "rebalance", CauseKind.REBALANCE)], NOBODY, 5
-    )
+    step_of_two = [Cause("g", "m left"), Cause("h", "n left"), Cause("g", "rebalance", CauseKind.REBALANCE)]
+    history.keep(0, step_of_two, NOBODY, 5)
 
     (step,) = history.transitions("g")
-    assert (step.timestamp_ms, step.causes, step.is_rebalance) == (5, ("m left", "rebalance"), True)
+    assert (step.timestamp_ms, step.causes, step.rebalance) == (5, ("m left", "rebalance"), "m left")
     assert [each.causes for each in history.transitions("h")] == [("n left",)]
-    assert history.rebalances("g") == history.transitions("g") and history.rebalances("h") == ()
+    assert history.rebalances("g") == history.transitions("g")
+    assert history.rebalances("h") == ()
 
 
 def test_the_history_is_bounded_in_steps_characters_and_groups() -> None:
@@ -38,7 +38,8 @@ def test_the_history_is_bounded_in_steps_characters_and_groups() -> None:
     assert len(history.rebalances("g")) == 1 <= MOST_REBALANCES  # other steps do not push it out
     for group in "abc":
         history.keep(0, [Cause(group, "new")], NOBODY, 100)
-    assert len(history) == 3 and history.transitions("g") == ()
+    assert len(history) == 3
+    assert history.transitions("g") == ()
 
 
 def test_the_history_goes_with_its_group_and_with_its_partition() -> None:

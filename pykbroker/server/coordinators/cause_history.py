@@ -42,11 +42,15 @@ NOBODY: Final = Origin()
 
 
 class Transition(NamedTuple):
-    """One step of a group or transactional id. timestamp_ms: by the wall clock. causes: in the order of the step."""
+    """One step of a group or transactional id.
+
+    timestamp_ms: by the wall clock. causes: in the order of the step. rebalance: why a rebalance began with the step;
+    empty where none did.
+    """
 
     timestamp_ms: int
     causes: tuple[str, ...]
-    is_rebalance: bool
+    rebalance: str
     origin: Origin
 
 
@@ -100,11 +104,10 @@ class CauseHistory:
                 continue
             lately = self._by_key.pop(key, None) or _Lately(place)
             self._by_key[key] = lately  # the newest last
-            is_rebalance = any(cause.kind is CauseKind.REBALANCE for cause in of_key)
             words = tuple(cause.words[:MOST_CHARACTERS] for cause in of_key[:MOST_TRANSITIONS])
-            transition = Transition(timestamp_ms, words, is_rebalance, origin)
+            transition = Transition(timestamp_ms, words, _rebalance(of_key), origin)
             lately.transitions.append(transition)
-            if is_rebalance:
+            if transition.rebalance:
                 lately.rebalances.append(transition)
         while len(self._by_key) > self._most_keys:
             del self._by_key[next(iter(self._by_key))]
@@ -122,6 +125,15 @@ class CauseHistory:
     def forget(self, place: int) -> None:
         """Forget what lives in a partition, which is led elsewhere from now on."""
         self._by_key = {key: lately for key, lately in self._by_key.items() if lately.place != place}
+
+
+def _rebalance(causes: Sequence[Cause]) -> str:
+    """Return why a rebalance began: what stands before it in the step, or else behind its own colon."""
+    for number, cause in enumerate(causes):
+        if cause.kind is CauseKind.REBALANCE:
+            before = "; ".join(each.words for each in causes[:number])
+            return (before or cause.words.partition(": ")[2] or cause.words)[:MOST_CHARACTERS]
+    return ""
 
 
 def _by_key(causes: Sequence[Cause]) -> Mapping[str, Sequence[Cause]]:

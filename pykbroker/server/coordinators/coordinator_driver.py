@@ -301,7 +301,7 @@ class CoordinatorDriver(ABC, Generic[ShardT, RequestT, ContextT]):
     ) -> None:
         """Append the records of a step, and have its effects and answers follow once they are committed."""
         self._tell_cause(led, result)
-        step = HeldStep(result, now_ms, self._origin(result, asked))
+        step = HeldStep(result, now_ms, timestamp_ms, self._origin(result, asked))
         if self._held.wants(led, step):
             self._held.hold(led, step)
         elif self._append_held(led):
@@ -335,7 +335,7 @@ class CoordinatorDriver(ABC, Generic[ShardT, RequestT, ContextT]):
             led.shard.end_trial(is_kept=refusal is None)
             if refusal is None:
                 self._tell_cause(led, result)
-                self._complete(led, [HeldStep(result, now_ms, self._origin(result, asked))])
+                self._complete(led, [HeldStep(result, now_ms, timestamp_ms, self._origin(result, asked))])
         if refusal is None:
             return result
         self._tell_refusal(led, [result], refusal)
@@ -372,7 +372,7 @@ class CoordinatorDriver(ABC, Generic[ShardT, RequestT, ContextT]):
     def _complete(self, led: LedShard[ShardT], steps: Sequence[HeldStep]) -> None:
         for step in steps:
             if step.result.causes and self.is_history(step.result):
-                self.history.keep(led.partition.index, step.result.causes, step.origin, self._clock.now_ms())
+                self.history.keep(led.partition.index, step.result.causes, step.origin, step.timestamp_ms)
             led.complete(step.result.completed, step.result.effects, step.now_ms)
         if led.wants_flush and self._nursery is not None:
             self._nursery.start_soon(self._flush, led)

@@ -173,6 +173,10 @@ class GroupCoordinator(CoordinatorDriver[GroupShard, GroupRequest, CoordinatorCo
             if result is not None:
                 forgotten += len(result.records)
 
+    def session_timeout_ms(self, group_id: str) -> int:
+        """Return for how long a member of a consumer group may be silent."""
+        return self._consumer_config(group_id).session_timeout_ms
+
     def _consumer_config(self, group_id: str) -> ConsumerGroupConfig:
         """A group may have settings of its own, and the broker's may change while it runs."""
         image = self._image()

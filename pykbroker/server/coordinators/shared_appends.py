@@ -29,10 +29,14 @@ AT_ONCE = 0
 
 @dataclass(frozen=True, slots=True)
 class HeldStep:
-    """A held step waits for its append. now_ms: when it was made, by the monotonic clock. origin: who asked for it."""
+    """A held step waits for its append.
+
+    now_ms, timestamp_ms: when it was made, by the monotonic and by the wall clock. origin: who asked for it.
+    """
 
     result: Result[Any]
     now_ms: int
+    timestamp_ms: int = 0
     origin: Origin = NOBODY
 
 

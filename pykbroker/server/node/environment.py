@@ -24,8 +24,8 @@ class Environment:
 
     new_workplace: where a log is cleaned; another process has to see the same disk. on_loading: is told how many logs
     are opened, where that takes a while. process_options: what those say of SASL who start the process. offer: None
-    where clients are offered all that is served. tap: is in the way of what comes by brokers' listeners. notes_fetches: consumers' fetches are noted, for who asks
-    why one of them gets nothing.
+    where clients are offered all that is served. tap: is in the way of what comes by brokers' listeners. notes_fetches:
+    consumers' fetches are noted, for who asks why one of them gets nothing.
     """
 
     disk: Disk

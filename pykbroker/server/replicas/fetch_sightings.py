@@ -1,7 +1,7 @@
 """Sightings of consumers' fetches: which partitions a client's newest Fetch is about, from where, and since when.
 
-They answer who asks why a consumer gets nothing (`pykbroker.control.why`). A node keeps them where somebody may ask, and
-has none otherwise. Each connection has its own; the ones that fetched longest ago go where there are too many.
+They answer who asks why a consumer gets nothing (`pykbroker.control.why`). A node keeps them where somebody may ask,
+and has none otherwise. Each connection has its own; the ones that fetched longest ago go where there are too many.
 """
 
 from __future__ import annotations
@@ -50,7 +50,8 @@ class FetchingClient:
     """A connection by which a client fetches.
 
     current: the partitions that the newest Fetch is about. former: those that it has left out. last_ms: when the newest
-    one came. waiting: how many of its fetches wait for records now. throttled_ms: when a quota held one back last.
+    one came. waiting: how many of its fetches wait for records now. throttled_until_ms: until when a quota has held
+    back the last one that it did.
     """
 
     client_id: str
@@ -61,7 +62,7 @@ class FetchingClient:
     last_ms: int = 0
     waiting: int = 0
     is_read_committed: bool = False
-    throttled_ms: int | None = None
+    throttled_until_ms: int | None = None
     number: int = 0
 
     @property
@@ -76,7 +77,9 @@ class FetchingClient:
         found = self.former.get(place)
         return None if found is None else (found, found.named_ms)
 
-    def begin(self, request: FetchRequest, version: int, topic_name: Callable[[bytes], str | None], now_ms: int) -> None:
+    def begin(
+        self, request: FetchRequest, version: int, topic_name: Callable[[bytes], str | None], now_ms: int
+    ) -> None:
         """Note a Fetch that has come."""
         if request.session_epoch in (INITIAL_EPOCH, FINAL_EPOCH):
             self._leave_out(list(self.current))

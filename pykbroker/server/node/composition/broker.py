@@ -6,8 +6,8 @@ from pykbroker.protocol.uuids import random_uuid
 from pykbroker.replication.fetch_session import FetchSessionCache
 
 from ...coordinators.group_coordinator import GroupCoordinator
-from ...replicas.fetch_sightings import FetchSightings
 from ...replicas.directory_assignments import DirectoryAssignments
+from ...replicas.fetch_sightings import FetchSightings
 from ...replicas.log_moves import LogMoves
 from ...replicas.replica_selector import replica_selector
 from ..auto_topic_creation import AutoTopicCreation
