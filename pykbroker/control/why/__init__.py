@@ -13,5 +13,7 @@ broker cannot know, the answer says so. The modules, in reading order:
 - `rights`: who is not allowed to do what, and which ACL decides.
 - `lso`: the open transactions of a partition, and whose they are.
 - `throttle`: the quotas of a client.
-- `wording`, `text`: times and names in sentences; an answer as lines.
+- `precedence`: which quota applies.
+- `by_protocol`: as much of it as Kafka's own protocol tells, of any broker.
+- `steps`, `wording`, `text`: steps as values; times and names in sentences; an answer as lines.
 """

@@ -61,10 +61,10 @@ class Member:
     client_id: str
     host: str
     state: str
-    epoch: int
+    epoch: int | None
     subscription: tuple[str, ...]
     assignment: Mapping[str, tuple[int, ...]]
-    session_timeout_ms: int
+    session_timeout_ms: int | None
     last_sign_ago_ms: int | None
 
 

@@ -5,15 +5,16 @@ The consumer's reason is the gravest of its partitions (`partition_look`).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from pykbroker.groups.offsets.committed_offsets import CommittedOffset
 from pykbroker.server.replicas.fetch_sightings import FetchingClient
 from pykbroker.server.runtime.log_lines import printable
 
-from .answers import ConsumerAnswer, PartitionAnswer
+from .answers import ConsumerAnswer, Member, PartitionAnswer
 from .group import why_group
+from .members import members_of
 from .partition_look import Asked, PartitionLook
 from .rights import denials_of_group, group_is_denied
 from .sources import Sources, Turns
@@ -40,6 +41,7 @@ GETS_NOTHING: Final = (
     "offset-reset",
     "end-of-log",
     "reads",
+    "not-told",
 )
 """The reasons, the gravest first: that of the gravest partition is the consumer's."""
 
@@ -65,7 +67,8 @@ async def why_consumer(
     asked = Asked(None, client_id)
     if group_id:
         asked.group = await why_group(sources, group_id)
-        asked.members = asked.group.members
+        asked.members = await members_of(sources, group_id, turns)
+        asked.owners = await _owners(asked.members, turns)
     places, missing = await _places(sources, asked, topic, partition, turns)
     if group_id:
         asked.committed = _committed(sources, group_id, places[:MOST_PARTITIONS])
@@ -114,9 +117,18 @@ def _without_partitions(sources: Sources, asked: Asked, group_id: str | None) ->
         return asked.group.reason, asked.group.verdict
     if asked.group.reason == "rebalancing":
         return "group-rebalances", asked.group.verdict
-    topics = sorted({topic for member in asked.members for topic in member.subscription})
+    topics = sorted({topic for member in asked.members for topic in member.subscription})[:20]
     words = f"subscribe to {', '.join(map(printable, topics))}" if topics else "subscribe to nothing that is known"
     return "not-assigned", f"No partition is assigned to any member of group {printable(group_id)}; they {words}."
+
+
+async def _owners(members: Sequence[Member], turns: Turns) -> Mapping[tuple[str, int], Member]:
+    owners: dict[tuple[str, int], Member] = {}
+    for member in members:
+        for topic, indexes in member.assignment.items():
+            owners.update(dict.fromkeys(((topic, index) for index in indexes), member))
+            await turns.took(1 + len(indexes) // 10)
+    return owners
 
 
 async def _places(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Sequence
+from itertools import islice
 from typing import Any, Final
 
 from pykbroker.groups.classic.classic_group import ClassicGroup
@@ -18,7 +19,8 @@ from .answers import Awaited, GroupAnswer, Lag, Member
 from .members import GroupMembers
 from .rights import denials_of_group
 from .sources import Sources, Turns
-from .wording import client, counted, duration, moment, step_of
+from .steps import step_of
+from .wording import client, counted, duration, moment
 
 MOST_MEMBERS: Final = 100
 MOST_PARTITIONS: Final = 300
@@ -87,20 +89,21 @@ class _Look:
         self._all = GroupMembers(self._broker, self._shard, self._group)
         members: list[Member] = []
         owners: dict[tuple[str, int], str] = {}
-        for member in self._all:
+        async for member in self._all.each(self._turns):
             if len(members) < MOST_MEMBERS:
                 members.append(member)
             for topic, indexes in member.assignment.items():
                 owners.update(dict.fromkeys(((topic, index) for index in indexes), member.member_id))
-            await self._turns.took(5)
         since_ms = self._rebalances[-1].timestamp_ms if self._rebalances else None
-        return members, list(self._all.awaited(since_ms)), owners
+        return members, list(islice(self._all.awaited(since_ms), MOST_MEMBERS + 1)), owners
 
     async def _lag(self, owners: dict[tuple[str, int], str]) -> tuple[list[Lag], int, int | None]:
         """The partitions, those that lag most first; how many there are; and the lag of all whose leader was asked."""
         pending = self._shard.offsets.pending
         places = dict.fromkeys(owners)
-        places.update((place, None) for place, _ in self._shard.offsets.committed.offsets_of(self._id))
+        for topic, indexes in [(each, list(of)) for each, of in self._shard.offsets.committed.of_group(self._id)]:
+            places.update(dict.fromkeys((topic, index) for index in indexes))
+            await self._turns.took(len(indexes) // 10)
         lags: list[Lag] = []
         for topic, index in places:
             committed = pending.committed_offset(self._id, topic, index)
@@ -163,7 +166,10 @@ class _Look:
         if not awaited:
             return ""
         first = awaited[0]
-        others = f" and {counted(len(awaited) - 1, 'other member')}" if len(awaited) > 1 else ""
+        number = min(len(awaited), MOST_MEMBERS) - 1
+        others = f" and {counted(number, 'other member')}" if number else ""
+        if len(awaited) > MOST_MEMBERS:
+            others = f" and more than {number} others"
         due = "" if first.due_in_ms is None else f", for {duration(first.due_in_ms)} more"
         return f", and waits for {first.what} of {printable(first.member_id)}{others}{due}"
 

@@ -15,7 +15,8 @@ from pykbroker.transactions.transaction import NO_TIMEOUT_MS, Transaction
 
 from .answers import LsoAnswer, OpenTransaction
 from .sources import Sources, Turns
-from .wording import client, counted, duration, moment, step_of
+from .steps import step_of
+from .wording import client, counted, duration, moment
 
 MOST_TRANSACTIONS: Final = 20
 """The oldest ones, of which the first holds the offset."""

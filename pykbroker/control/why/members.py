@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
 from typing import Final
 
 from pykbroker.groups.classic.classic_group import COMPLETING_REBALANCE, EMPTY, PREPARING_REBALANCE, ClassicGroup
@@ -25,9 +25,19 @@ from pykbroker.server.coordinators.group_topics import ImageTopics
 from pykbroker.server.node.broker import Broker
 
 from .answers import Awaited, Member
+from .sources import Sources, Turns
 
 _LONGEST_READ: Final = 100_000
 """Bytes of a subscription or an assignment that is read here."""
+
+
+async def members_of(sources: Sources, group_id: str, turns: Turns) -> list[Member]:
+    """Return all members of a group; none where nothing is known of it."""
+    found = sources.coordinator_of(group_id)
+    group = None if isinstance(found, str) else found[1].groups.get(group_id)
+    if isinstance(found, str) or group is None:
+        return []
+    return [member async for member in GroupMembers(*found, group).each(turns)]
 
 
 class GroupMembers:
@@ -40,15 +50,19 @@ class GroupMembers:
         self._topics = ImageTopics(lambda: broker.image)
         self._now_ms = broker.clock.monotonic_ms()
 
-    def __iter__(self) -> Iterator[Member]:
+    async def each(self, turns: Turns) -> AsyncIterator[Member]:
+        """Give the members that there are at the beginning, as they are when their turn comes."""
         group = self._group
         if isinstance(group, ClassicGroup):
-            for classic in group.members.values():
+            for classic in list(group.members.values()):
                 yield self._classic(group, classic)
+                await turns.took(5 + len(classic.assignment) // 20)
         elif isinstance(group, ConsumerGroup):
             session_timeout_ms = self._broker.groups.session_timeout_ms(group.group_id)
-            for member in group.members.values():
-                yield self._consumer(group, member, session_timeout_ms)
+            for member in list(group.members.values()):
+                described = self._consumer(group, member, session_timeout_ms)
+                yield described
+                await turns.took(5 + sum(map(len, described.assignment.values())) // 2)
 
     def _classic(self, group: ClassicGroup, member: ClassicGroupMember) -> Member:
         state = "has its assignment" if group.state.value == "Stable" else group.state.value

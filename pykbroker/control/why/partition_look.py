@@ -6,7 +6,7 @@ What the wire does not tell is said to be unknown: a client that is paused and o
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Final, NamedTuple
@@ -32,6 +32,9 @@ QUIET_MS: Final = 1_000
 """A client without a Fetch for so long does not fetch: one that reads sends the next one behind an answer."""
 
 
+_MOST_NAMED: Final = 20
+
+
 class Sighting(NamedTuple):
     """A client's fetches of a partition, at a broker. last_ms: of the newest one, monotonic."""
 
@@ -52,10 +55,8 @@ class Asked:
     group: GroupAnswer | None
     client_id: str | None
     committed: Mapping[tuple[str, int], CommittedOffset] = field(default_factory=dict)
-    members: tuple[Member, ...] = ()
-
-    def owner(self, topic: str, index: int) -> Member | None:
-        return next((each for each in self.members if index in each.assignment.get(topic, ())), None)
+    members: Sequence[Member] = ()
+    owners: Mapping[tuple[str, int], Member] = field(default_factory=dict)
 
 
 class PartitionLook:
@@ -67,7 +68,7 @@ class PartitionLook:
         self._topic = topic
         self._index = index
         self._place = f"{printable(topic)}-{index}"
-        self._owner = asked.owner(topic, index)
+        self._owner = asked.owners.get((topic, index))
         self._committed = asked.committed.get((topic, index))
         self._log = sources.led(topic, index)
         self._sighting = self._newest_sighting()
@@ -137,9 +138,9 @@ class PartitionLook:
         still = next((sentence for sentence, is_denied in denials if is_denied), None)
         if still is None and self._sighting is not None:
             still = self._denied_now(self._sighting)
-        is_outside = asked.group is not None and not asked.members
-        if still is None and is_outside and group_is_denied(self._sources, asked.group.group):
-            still = next(denials_of_group(self._sources, asked.group.group))
+        group = asked.group
+        if still is None and group is not None and not asked.members and group_is_denied(self._sources, group.group):
+            still = next(denials_of_group(self._sources, group.group))
         return None if still is None else ("not-authorized", still)
 
     def _denied_now(self, sighting: Sighting) -> str | None:
@@ -152,7 +153,7 @@ class PartitionLook:
         question = denial.principal, denial.address, denial.operation, denial.resource_type, denial.name
         if authorizer.verdict(*question).is_allowed:
             return None
-        decides = decided_by(self._sources.image, sighting.broker, denial)
+        decides = decided_by(self._sources, sighting.broker, denial)
         whose = client(reader.client_id, reader.host)
         return f"{printable(reader.principal)} ({whose}) may not READ TOPIC {printable(self._topic)}: {decides}."
 
@@ -174,9 +175,9 @@ class PartitionLook:
             return "group-rebalances", group.verdict
         if self._owner is not None:
             return self._of_other_client(self._owner)
-        subscribers = [each for each in group.members if self._topic in each.subscription]
-        if not subscribers and group.member_count <= len(group.members):
-            others = sorted({topic for each in group.members for topic in each.subscription})
+        subscribers = [each for each in self._asked.members if self._topic in each.subscription]
+        if not subscribers:
+            others = sorted({topic for each in self._asked.members for topic in each.subscription})[:_MOST_NAMED]
             named = ", ".join(map(printable, others)) or "nothing that is known"
             self._facts.append(f"Its members subscribe to {named}.")
             name = printable(group.group)

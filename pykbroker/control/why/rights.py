@@ -19,7 +19,7 @@ from pykbroker.server.runtime.log_lines import printable
 from .sources import Sources
 from .wording import client, counted, moment
 
-MOST_LOOKED_AT: Final = 20_000
+MOST_LOOKED_AT: Final = 10_000
 """ACLs that are searched for the one that denies; that takes some milliseconds."""
 _MOST_SHOWN: Final = 5
 _EVERYBODY: Final = "User:*"
@@ -79,11 +79,19 @@ def sentence(sources: Sources, broker: Broker, denial: Denial) -> str:
     what = f"{denial.operation.name} on {denial.resource_type.name} {printable(denial.name)}"
     who = f"{printable(denial.principal)} ({client(denial.client_id, denial.address)})"
     when = f"{counted(denial.count, 'time')}, last at {moment(denial.timestamp_ms)}"
-    return f"{who} was denied {what} {when}: {decided_by(sources.image, broker, denial)}."
+    return f"{who} was denied {what} {when}: {decided_by(sources, broker, denial)}."
 
 
-def decided_by(image: MetadataImage, broker: Broker, denial: Denial) -> str:
+def decided_by(sources: Sources, broker: Broker, denial: Denial) -> str:
     """Return what decides about it now, the ACL itself where one denies it."""
+    question = denial.principal, denial.address, denial.operation, denial.resource_type, denial.name
+    known = sources.decided.get(question)
+    if known is None:
+        known = sources.decided[question] = _decided_by(sources.image, broker, denial)
+    return known
+
+
+def _decided_by(image: MetadataImage, broker: Broker, denial: Denial) -> str:
     assert broker.authorizer is not None
     question = denial.principal, denial.address, denial.operation, denial.resource_type, denial.name
     verdict = broker.authorizer.verdict(*question)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import Final
 
 import trio
@@ -29,6 +29,8 @@ class Sources:
         if not brokers:
             raise NothingToAsk("no broker runs here that could be asked")
         self.brokers = brokers
+        self.decided: dict[Hashable, str] = {}
+        """What decides about rights, as far as it was looked for while one question is answered."""
 
     @property
     def any(self) -> Broker:

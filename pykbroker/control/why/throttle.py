@@ -2,44 +2,30 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from pykbroker.quotas.entities import (
-    CLIENT_ID,
     CONSUMER_BYTE_RATE,
     CONTROLLER_MUTATION_RATE,
     PRODUCER_BYTE_RATE,
     REQUEST_PERCENTAGE,
-    USER,
-    ClientQuotaEntity,
-    ordered,
 )
 from pykbroker.server.node.broker import Broker
-from pykbroker.server.runtime.log_lines import printable
 
 from .answers import AppliedQuota, ThrottleAnswer
+from .precedence import KEYS, UNITS, client_name, name_of, winning
 from .sources import Sources
 from .wording import duration
-
-_KEYS: Final = (PRODUCER_BYTE_RATE, CONSUMER_BYTE_RATE, REQUEST_PERCENTAGE, CONTROLLER_MUTATION_RATE)
-_UNITS: Final = {
-    PRODUCER_BYTE_RATE: "bytes a second",
-    CONSUMER_BYTE_RATE: "bytes a second",
-    REQUEST_PERCENTAGE: "percent of the broker's thread",
-    CONTROLLER_MUTATION_RATE: "partitions a second",
-}
 
 
 async def why_throttle(sources: Sources, user: str, client_id: str) -> ThrottleAnswer:
     """Say which quotas apply to a client. user: a principal's name, `ANONYMOUS` for one that did not log in."""
-    quotas = [each for key in _KEYS if (each := _applied(sources, key, user, client_id)) is not None]
-    who = _who(user, client_id)
+    quotas = [each for key in KEYS if (each := _applied(sources, key, user, client_id)) is not None]
+    who = client_name(user, client_id)
     throttled = max(quotas, key=lambda each: each.throttle_ms, default=None)
     if throttled is None:
         reason, verdict = "no-quota", f"No quota applies to {who}."
     elif throttled.throttle_ms:
         rate = "" if throttled.rate is None else f"{throttled.rate:,.0f} of "
-        allowed = f"{rate}{throttled.limit:,.0f} {_UNITS[throttled.key]}"
+        allowed = f"{rate}{throttled.limit:,.0f} {UNITS[throttled.key]}"
         reason = "throttled"
         verdict = (
             f"{who[:1].upper()}{who[1:]} is throttled by {throttled.key} of {throttled.entity} ({allowed}), "
@@ -57,44 +43,20 @@ async def why_throttle(sources: Sources, user: str, client_id: str) -> ThrottleA
     )
 
 
-def _who(user: str, client_id: str) -> str:
-    named = f"client {printable(client_id)}" if client_id else "a client without an id"
-    return f"{named} of user {printable(user)}" if user else named
-
-
-def precedence(user: str, client_id: str) -> list[ClientQuotaEntity]:
-    """Return the entities whose quota may apply, the one that wins first (`quotas.limits`)."""
-    entities: list[ClientQuotaEntity] = []
-    if client_id:
-        entities += [frozenset({(USER, user), (CLIENT_ID, client_id)}), frozenset({(USER, user), (CLIENT_ID, None)})]
-    entities.append(frozenset({(USER, user)}))
-    if client_id:
-        entities += [frozenset({(USER, None), (CLIENT_ID, client_id)}), frozenset({(USER, None), (CLIENT_ID, None)})]
-    entities.append(frozenset({(USER, None)}))
-    if client_id:
-        entities += [frozenset({(CLIENT_ID, client_id)}), frozenset({(CLIENT_ID, None)})]
-    return entities
-
-
 def _applied(sources: Sources, key: str, user: str, client_id: str) -> AppliedQuota | None:
-    image = sources.image
-    found = [
-        (entity, image.client_quotas[entity][key])
-        for entity in precedence(user, client_id)
-        if key in image.client_quotas.get(entity, {})
-    ]
-    if not found:
+    found = winning(sources.image.client_quotas, key, user, client_id)
+    if found is None:
         return None
-    (entity, limit), *others = found
+    entity, limit, passed_over = found
     measured = [_measured(broker, key, user, client_id) for broker in sources.brokers]
     rates = [rate for rate, _ in measured if rate is not None]
     return AppliedQuota(
         key=key,
-        entity=_entity(entity),
+        entity=name_of(entity),
         limit=limit,
         rate=max(rates) if rates else None,
         throttle_ms=max(throttle_ms for _, throttle_ms in measured),
-        passed_over=tuple(f"{_entity(each)} with {value:g}" for each, value in others),
+        passed_over=passed_over,
     )
 
 
@@ -120,12 +82,6 @@ def _held_back_ms(broker: Broker, user: str, client_id: str, now_ms: int) -> int
     return max((each - now_ms for each in until_ms if each is not None and each > now_ms), default=0)
 
 
-def _entity(entity: ClientQuotaEntity) -> str:
-    """Return such as "user alice, the default client-id"."""
-    parts = sorted(ordered(entity), key=lambda part: part[0] != USER)
-    return ", ".join(f"the default {kind}" if name is None else f"{kind} {printable(name)}" for kind, name in parts)
-
-
 def _fact(quota: AppliedQuota) -> str:
     rate = "nothing was measured yet" if quota.rate is None else f"it has had {quota.rate:,.1f} lately"
-    return f"{quota.key} of {quota.entity} allows {quota.limit:,.1f} {_UNITS[quota.key]}; {rate}."
+    return f"{quota.key} of {quota.entity} allows {quota.limit:,.1f} {UNITS[quota.key]}; {rate}."

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from pykbroker.server.coordinators.cause_history import Transition
 from pykbroker.server.runtime.log_lines import printable
-
-from .answers import Step
 
 
 def duration(ms: int) -> str:
@@ -32,18 +29,3 @@ def client(client_id: str, host: str) -> str:
     """Return whose a request was: "client app at 10.0.0.1"."""
     named = f"client {printable(client_id)}" if client_id else "a client without an id"
     return f"{named} at {host.lstrip('/')}" if host else named
-
-
-def step_of(transition: Transition) -> Step:
-    origin = transition.origin
-    return Step(
-        timestamp_ms=transition.timestamp_ms,
-        why=transition.rebalance,
-        causes=transition.causes,
-        api=origin.api,
-        member_id=origin.member_id,
-        client_id=origin.client_id,
-        host=origin.client_host.lstrip("/"),
-        principal=origin.principal,
-        request_number=origin.request_number,
-    )

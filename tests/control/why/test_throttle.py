@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import pytest
 
 from pykbroker.client.quotas import alter_quotas
-from pykbroker.control.why.throttle import precedence
+from pykbroker.control.why.precedence import precedence
 from pykbroker.quotas.entities import ClientQuotaEntity
 from pykbroker.quotas.limits import QuotaLimits
 from pykbroker.testing import Broker
