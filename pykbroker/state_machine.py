@@ -16,7 +16,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Generic, NewType, TypeVar
+from enum import Enum
+from typing import Generic, NamedTuple, NewType, TypeVar
 
 Token = NewType("Token", int)
 """Stands for one request whose answer is still owed; chosen by the driver, opaque to the machine."""
@@ -46,6 +47,7 @@ class CoordinatorContext:
     api_version: int
     client_id: str = ""
     client_host: str = ""
+    principal: str = ""
     is_loadable: bool | None = None
     may_describe: Callable[[str], bool] | None = None
 
@@ -58,6 +60,24 @@ class Completion:
     response: object
 
 
+class CauseKind(Enum):
+    """The kinds of what a step brought about, as far as somebody asks for them."""
+
+    CHANGE = "change"
+    REBALANCE = "rebalance"
+    """A group begins to share out its partitions anew."""
+    END = "end"
+    """The group or transactional id is gone."""
+
+
+class Cause(NamedTuple):
+    """A cause: why a group or a transactional id, `key`, is another one now, in words that an operator understands."""
+
+    key: str
+    words: str
+    kind: CauseKind = CauseKind.CHANGE
+
+
 @dataclass(frozen=True, slots=True)
 class Result(Generic[RecordT]):
     """The outcome of one step of a state machine.
@@ -65,6 +85,7 @@ class Result(Generic[RecordT]):
     records: to append in this order, as one atomic batch; empty where nothing durable changed.
     completed: answers to send after the records are committed, this request's own among them unless it is parked.
     cause: which request, timer or record brought it about, in words an operator understands.
+    causes: the same one by one, where a coordinator keeps them for who asks why.
     effects: what else is to be done once the records are committed, before the answers go out; the machine's own
         types, carried out by whoever runs the driver.
     producer: id and epoch of the transactional producer whose records these are, where they count only once its
@@ -80,3 +101,4 @@ class Result(Generic[RecordT]):
     producer: tuple[int, int] | None = None
     is_unfinished: bool = False
     prepared: Sequence[bytes] = ()
+    causes: Sequence[Cause] = ()

@@ -24,7 +24,7 @@ from pykbroker.protocol.messages.fetch import (
     PartitionData,
     SnapshotId,
 )
-from pykbroker.replication.fetch_session import MOST_PARTITIONS_OF_ONE, FetchAnswer, PartitionAnswers
+from pykbroker.replication.fetch_session import MOST_PARTITIONS_OF_ONE, FetchAnswer, FetchContext, PartitionAnswers
 from pykbroker.replication.isr import NO_BROKER_EPOCH
 from pykbroker.replication.reads import FetchIsolation, FetchParams, FetchPartitionData
 from pykbroker.replication.session_watch import SessionWatch
@@ -37,6 +37,7 @@ from pykbroker.server.node.broker import Broker
 from pykbroker.server.node.handlers import handles
 from pykbroker.server.node.node_authorizer import NodeAuthorizer
 from pykbroker.server.replicas.delayed_fetch import DelayedFetch
+from pykbroker.server.replicas.fetch_sightings import FetchingClient
 from pykbroker.server.replicas.partition_reads import MayRead, PartitionReads
 from pykbroker.server.runtime.turns import Turn
 
@@ -87,6 +88,21 @@ async def fetch(context: RequestContext[Broker], request: FetchRequest) -> Fetch
     )
     if session.watched is not None:
         _note_speaker(context.connection, session.watched.watch)
+    if broker.fetch_sightings is None or is_follower:
+        return await _read(context, session, params, None)
+    connection, topic_name = context.connection, broker.partitions.topic_name
+    client = broker.fetch_sightings.begin(connection, request, version, topic_name, now_ms)
+    try:
+        return await _read(context, session, params, client)
+    finally:
+        client.end()
+
+
+async def _read(
+    context: RequestContext[Broker], session: FetchContext, params: FetchParams, client: FetchingClient | None
+) -> FetchResponse:
+    """Answer when there is enough to read. client: where the fetches of consumers are noted."""
+    broker, is_follower = context.node, params.replica_id >= 0
     reads = PartitionReads(broker.partitions, params, context.turn, broker.clock, broker.replica_selector)
     if broker.authorizer is not None:
         reads.may_read = _rights(broker.authorizer, context.connection, is_follower=is_follower)
@@ -94,8 +110,13 @@ async def fetch(context: RequestContext[Broker], request: FetchRequest) -> Fetch
     answers = await delayed.answers(session)
     if is_follower:
         await reads.note_sent(answers)
-    elif (meter := _meter(context)) is not None and meter.holds_back(_size_bytes(answers)):
-        return await _response(context, session.throttled())
+    else:
+        if client is not None:
+            client.answered(answers, broker.clock.monotonic_ms())
+        if (meter := _meter(context)) is not None and meter.holds_back(_size_bytes(answers)):
+            if client is not None:
+                client.throttled_until_ms = broker.clock.monotonic_ms() + meter.throttle_ms
+            return await _response(context, session.throttled())
     answer = await context.turn.through(session.finish_in_portions(answers, broker.clock.monotonic_ms()))
     return await _response(context, answer)
 

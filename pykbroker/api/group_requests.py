@@ -69,5 +69,6 @@ def group_context(context: RequestContext[Broker]) -> CoordinatorContext:
         client_id=context.header.client_id or "",
         # Java writes an address as host/address, and the host is not known here either.
         client_host=f"/{context.client_address}",
+        principal=context.principal,
         may_describe=None if context.node.authorizer is None else partial(_may_describe, context),
     )

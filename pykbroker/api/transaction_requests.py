@@ -41,4 +41,9 @@ async def submit_with_producer_id(
 
 
 def transaction_context(context: RequestContext[Broker]) -> CoordinatorContext:
-    return CoordinatorContext(api_version=context.header.api_version)
+    return CoordinatorContext(
+        api_version=context.header.api_version,
+        client_id=context.header.client_id or "",
+        client_host=f"/{context.client_address}",
+        principal=context.principal,
+    )

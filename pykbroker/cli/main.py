@@ -18,6 +18,7 @@ _COMMANDS = {
     "consume": "Read records of a topic to standard output.",
     "groups": "List, describe, reset and delete consumer groups.",
     "wait": "Wait until a topic has records, a group is stable or has caught up.",
+    "why": "Say why a group rebalances, a consumer gets nothing, an offset stands, a client is throttled.",
     "transactions": "List, describe and find transactions, and abort those that hang.",
     "delete-records": "Delete the records of partitions up to given offsets.",
     "configs": "Describe and alter configurations.",

@@ -50,7 +50,7 @@ class Control:
 
         To be called by the task that starts the node: what state machines tell comes by a context variable.
         """
-        environment = self.mishaps.equip(replace(environment, time=self.clocks.scopes()))
+        environment = self.mishaps.equip(replace(environment, time=self.clocks.scopes(), notes_fetches=True))
         environment = self.faults.equip(environment, lambda: self.node)
         environment = replace(environment, tap=self.audit.tap(environment.tap))  # which sees what clients see
         if self.journal is None:

@@ -83,7 +83,7 @@ class GroupDeletions:
         self._kept.keep(group_id)
         group = self._groups.get(group_id)
         if group is not None and not self._offsets.delete_some(group_id, MOST_OFFSETS, step):
-            step.because(f"group {group_id}: it is being deleted")
+            step.because(group_id, "it is being deleted")
             return
         if group is not None:
             self._delete_group(group, "deleted by request", step)

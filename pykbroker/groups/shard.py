@@ -32,7 +32,7 @@ from pykbroker.protocol.messages.group_records import (
 )
 from pykbroker.protocol.messages.groups import HeartbeatRequest, JoinGroupRequest, LeaveGroupRequest, SyncGroupRequest
 from pykbroker.protocol.messages.transactions import TxnOffsetCommitRequest
-from pykbroker.state_machine import CoordinatorContext, Result, Token
+from pykbroker.state_machine import CauseKind, CoordinatorContext, Result, Token
 
 from .classic.classic_group import ClassicGroup
 from .classic.classic_groups import ClassicGroups
@@ -209,7 +209,7 @@ class GroupShard:
         for tombstone in group.tombstones():
             step.append(tombstone)
         del self.groups[group.group_id]
-        step.because(f"group {group.group_id} is gone: {cause}")
+        step.because(group.group_id, f"gone: {cause}", CauseKind.END)
 
     # Topics and assignments
 
@@ -239,6 +239,10 @@ class GroupShard:
         return self._finish(step)
 
     # Timers
+
+    def due_ms(self, timeout: Timeout) -> int | None:
+        """Return when a timeout is due, for who asks; None where it does not run."""
+        return self._deadlines.due_ms(timeout)
 
     def next_deadline_ms(self) -> int | None:
         deletion_ms = None if self._deletions.next_group is None else 0

@@ -59,6 +59,15 @@ class ClientRates:
         if sensor is not None:
             sensor.rate.record(-value, now_ms)
 
+    def look(self, user: str, client_id: str, now_ms: int) -> tuple[float, int] | None:
+        """Return the client's rate, and for how long it would have to be throttled now; None where nothing was
+        measured yet."""
+        sensor = self._clients.look(user, client_id)
+        if sensor is None:
+            return None
+        throttle_ms = min(sensor.rate.throttle_ms(sensor.limit, now_ms), self._most_throttle_ms)
+        return sensor.rate.measure(now_ms), throttle_ms
+
     def most_at_once(self, user: str, client_id: str, now_ms: int) -> float:
         """Return what a client may get at once if it had nothing lately; more would be throttled for ever."""
         sensor = self._clients.sensor(user, client_id, now_ms)

@@ -68,6 +68,11 @@ class ControllerMutations:
         self._clients.set_limit(entity, limit)
         self.is_set = self._clients.is_set
 
+    def throttle_ms(self, user: str, client_id: str, now_ms: int) -> int | None:
+        """Return for how long the client's bucket stays overdrawn; None where nothing was measured yet."""
+        sensor = self._clients.look(user, client_id)
+        return None if sensor is None else sensor.bucket.throttle_ms(sensor.limit, now_ms)
+
     def quota_of(self, user: str, client_id: str, now_ms: int, *, is_strict: bool) -> ControllerMutationQuota | None:
         """The quota for one request of a client; None where nothing limits it."""
         sensor = self._clients.sensor(user, client_id, now_ms)

@@ -49,6 +49,9 @@ class TrackedSensors(Generic[KeyT, SensorT]):
         sensor.used_ms = now_ms
         return sensor
 
+    def look(self, key: KeyT) -> SensorT | None:
+        return self._sensors.get(key)
+
     def clear(self) -> None:
         self._sensors.clear()
 

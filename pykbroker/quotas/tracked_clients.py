@@ -51,6 +51,14 @@ class TrackedClients(Generic[SensorT]):
         if not self.is_set:
             self._sensors.clear()
 
+    def look(self, user: str, client_id: str) -> SensorT | None:
+        """Return the sensor that measures the client, without making one or counting as its use."""
+        found = self._limits.find(user, client_id)
+        if found is None:
+            return None
+        user, client_id = found.scope
+        return self._sensors.look((_short(user), _short(client_id)))
+
     def sensor(self, user: str, client_id: str, now_ms: int) -> SensorT | None:
         """The sensor that measures the client; None where nothing limits it."""
         try:

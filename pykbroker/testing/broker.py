@@ -13,12 +13,14 @@ from .lazy_module import LazyModule
 
 if TYPE_CHECKING:
     from pykbroker import config as kafka_config
+    from pykbroker.config import authorizer
     from pykbroker.storage.files import disk, unsynced_disk
 
     from . import hosted_node, operations, profile
     from .hosted_node import HostedNode
     from .reserved_port import ReservedPort
 else:
+    authorizer = LazyModule("pykbroker.config.authorizer")
     kafka_config = LazyModule("pykbroker.config")
     disk = LazyModule("pykbroker.storage.files.disk")
     hosted_node = LazyModule("pykbroker.testing.hosted_node")
@@ -94,7 +96,7 @@ class AsyncBroker(AsyncHostedKafka, AsyncNodeControl):
 
 def texts(config: Config) -> dict[str, str]:
     """Return the configuration as a properties file has it. Raises ConfigurationError for a key that nobody knows."""
-    known = kafka_config.broker_keys()
+    known = {*kafka_config.broker_keys(), authorizer.SUPER_USERS, authorizer.ALLOW_EVERYONE}
     for key in config:
         if key not in known and not kafka_config.is_of_a_listener(key):
             close = get_close_matches(key, known, n=1)

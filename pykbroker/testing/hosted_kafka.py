@@ -20,6 +20,7 @@ from .kafka import AsyncKafkaUnderTest
 from .lazy_module import LazyModule
 from .reserved_port import ReservedPort
 from .threaded_kafka import ThreadedKafka
+from .why import AsyncWhy, Why
 
 if TYPE_CHECKING:
     import trio
@@ -146,6 +147,15 @@ class HostedKafka(ThreadedKafka):
         else:
             fn()
 
+    @property
+    def why(self) -> Why:
+        """Questions why: a rebalance, a consumer that gets nothing, a last stable offset that stands, a throttle."""
+        return Why(self)
+
+    def check_running(self) -> None:
+        """Raises BrokerNotRunning where no node runs."""
+        self._check_running()
+
     def _check_running(self) -> None:
         if any(node.is_running for node in self.nodes):
             return
@@ -164,6 +174,7 @@ class AsyncHostedKafka(AsyncKafkaUnderTest):
     def __init__(self, kafka: HostedKafka) -> None:
         super().__init__(kafka)
         self._hosted = kafka
+        self.why: Final = AsyncWhy(kafka)
 
     @property
     def clock(self) -> AsyncClock:

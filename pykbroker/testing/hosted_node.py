@@ -89,6 +89,11 @@ class HostedNode:
         return self._address
 
     @property
+    def node(self) -> Node | None:
+        """The node from its start to its end."""
+        return self._node
+
+    @property
     def is_running(self) -> bool:
         return self.ready is not None
 
@@ -106,6 +111,7 @@ class HostedNode:
             threads=threads,
             rng=random.Random(),  # noqa: S311 - nothing secret is drawn
             new_workplace=ThisThread,
+            notes_fetches=True,
         )
         if self.control is not None:
             environment = self.control.equip(environment)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from pykbroker.kept_entries import KeptEntries
 from pykbroker.protocol.messages.transaction_records import TransactionLogKey, TransactionLogValue
-from pykbroker.state_machine import Completion, Result, Token
+from pykbroker.state_machine import Cause, CauseKind, Completion, Result, Token
 
 from .effects import WriteMarkers
 from .records import TransactionRecord
@@ -84,7 +84,7 @@ class TransactionStep:
     records: list[TransactionRecord] = field(default_factory=list)
     completed: list[Completion] = field(default_factory=list)
     effects: list[WriteMarkers] = field(default_factory=list)
-    causes: list[str] = field(default_factory=list)
+    causes: list[Cause] = field(default_factory=list)
     is_unfinished: bool = False
     """The step did a part of what there is to do, and is to be made again."""
 
@@ -96,12 +96,12 @@ class TransactionStep:
     def changed(self, transaction: Transaction, cause: str) -> None:
         self.table.put(transaction)
         self.records.append(transaction.record(self.transaction_version))
-        self.causes.append(f"{transaction.transactional_id}: {cause}")
+        self.causes.append(Cause(transaction.transactional_id, cause))
 
     def removed(self, transaction: Transaction, cause: str) -> None:
         self.table.remove(transaction.transactional_id)
         self.records.append(TransactionRecord(TransactionLogKey(transactional_id=transaction.transactional_id), None))
-        self.causes.append(f"{transaction.transactional_id}: {cause}")
+        self.causes.append(Cause(transaction.transactional_id, cause, CauseKind.END))
 
     def answer(self, token: Token, response: object) -> None:
         self.completed.append(Completion(token, response))
@@ -110,7 +110,8 @@ class TransactionStep:
         return Result(
             tuple(self.records),
             tuple(self.completed),
-            "; ".join(self.causes),
+            "; ".join(f"{cause.key}: {cause.words}" for cause in self.causes),
             tuple(self.effects),
             is_unfinished=self.is_unfinished,
+            causes=self.causes,
         )

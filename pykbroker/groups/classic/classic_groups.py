@@ -155,7 +155,7 @@ class ClassicGroups:
                 return error_code
         self.rebalance.drop_member(group, member_id, step)
         reason = leaving.reason or "no reason given"
-        step.because(f"group {group.group_id}: {member_id} left ({reason})")
+        step.because(group.group_id, f"{member_id} left ({reason})")
         return ErrorCode.NONE
 
     # Administration

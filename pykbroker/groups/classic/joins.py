@@ -89,7 +89,7 @@ class Joins:
         if known is not None:
             for tombstone in known.tombstones():
                 step.append(tombstone)
-            step.because(f"group {group_id} was an empty consumer group, and is a classic group now")
+            step.because(group_id, "it was an empty consumer group, and is a classic group now")
 
     def _join(self, group: ClassicGroup, request: JoinGroupRequest, call: Call) -> None:
         if not self._has_room(group, request.member_id):
@@ -127,7 +127,7 @@ class Joins:
             group.add_pending(member_id)
             timeout = SessionTimeout(group.group_id, member_id)
             self._deadlines.schedule(timeout, call.step.now_ms + request.session_timeout_ms)
-            call.step.because(f"group {group.group_id}: {member_id} was handed out; the member has to join with it")
+            call.step.because(group.group_id, f"{member_id} was handed out; the member has to join with it")
             call.answer(refused_join(ErrorCode.MEMBER_ID_REQUIRED, member_id))
         else:
             self._add_member(group, request, member_id, call)
@@ -169,8 +169,8 @@ class Joins:
             return
         member = group.members[member_id]
         if self._has_to_rebalance(group, member, request):
+            cause = f"{member_id} joined again{_difference(group, member, request)}{_reason(request)}"
             self._update_member(member, request, call)
-            cause = f"{member_id} joined again{_reason(request)}"
             self._rebalance.start_or_complete_join(group, cause, call.step)
         else:
             # The member did not get the answer to its JoinGroup, or follows a leader that has not moved.
@@ -210,7 +210,7 @@ class Joins:
         self._update_member(member, request, call)
         keeps_protocol = group.state is STABLE and group.select_protocol() == group.protocol_name
         if keeps_protocol and self._rebalance.fits(group_record(group)):
-            step.because(f"group {group.group_id}: {cause}; no rebalance")
+            step.because(group.group_id, f"{cause}; no rebalance")
             step.append(group_record(group))
             self._answer_without_rebalance(group, member, old_leader_id or "", call)
         elif group.state is PREPARING_REBALANCE:
@@ -290,6 +290,15 @@ def protocols_of(request: JoinGroupRequest) -> dict[str, bytes]:
     for protocol in request.protocols:
         protocols.setdefault(protocol.name, bytes(protocol.metadata))
     return protocols
+
+
+def _difference(group: ClassicGroup, member: ClassicGroupMember, request: JoinGroupRequest) -> str:
+    """Return why a member of a settled group joins again, as far as its request tells."""
+    if group.state is PREPARING_REBALANCE:
+        return ""
+    if not member.matches(protocols_of(request)):
+        return " with another subscription"
+    return ", the leader, to have a new assignment made for the same subscription"
 
 
 def _reason(request: JoinGroupRequest) -> str:

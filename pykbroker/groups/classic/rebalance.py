@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.protocol.messages.groups import JoinGroupResponse, JoinGroupResponseMember, SyncGroupResponse
+from pykbroker.state_machine import CauseKind
 
 from ..common.config import GroupConfig
 from ..common.context import Step
@@ -39,7 +40,7 @@ class Rebalance:
             self.start(group, cause, step)
 
     def start(self, group: ClassicGroup, cause: str, step: Step) -> None:
-        step.because(f"group {group.group_id} rebalances from generation {group.generation_id}: {cause}")
+        step.because(group.group_id, f"rebalance from generation {group.generation_id}: {cause}", CauseKind.REBALANCE)
         if group.state is COMPLETING_REBALANCE:
             self._refuse_syncs(group, ErrorCode.REBALANCE_IN_PROGRESS, step)
         self._deadlines.cancel(SyncTimeout(group.group_id, group.generation_id))
@@ -85,12 +86,10 @@ class Rebalance:
             return
         group.start_next_generation(step.timestamp_ms, cause)
         if group.state is EMPTY:
-            step.because(f"group {group.group_id} is empty at generation {group.generation_id}: {cause}")
+            step.because(group.group_id, f"empty at generation {group.generation_id}: {cause}")
             step.append(group_record(group))
             return
-        step.because(
-            f"group {group.group_id} has {len(group.members)} members at generation {group.generation_id}: {cause}"
-        )
+        step.because(group.group_id, f"{len(group.members)} members at generation {group.generation_id}: {cause}")
         for member in group.members.values():
             self.answer_join(group, member, step)
             member.is_new = False
@@ -104,7 +103,7 @@ class Rebalance:
         for member_id in absent:
             self.drop_member(group, member_id, step)
         if absent:
-            step.because(f"group {group.group_id}: {', '.join(absent)} did not rejoin in time")
+            step.because(group.group_id, f"{', '.join(absent)} did not rejoin in time")
 
     def forget(self, group: ClassicGroup) -> None:
         """Cancel the deadlines of a group that becomes a consumer group."""
@@ -126,7 +125,7 @@ class Rebalance:
             return
         step.append(record)
         group.transition_to(STABLE, step.timestamp_ms, f"assignment of generation {group.generation_id} received")
-        step.because(f"group {group.group_id} is stable at generation {group.generation_id}")
+        step.because(group.group_id, f"stable at generation {group.generation_id}")
         for member in group.members.values():
             if member.awaiting_sync is not None:
                 step.answer(member.awaiting_sync, self.sync_answer(group, member))
@@ -198,7 +197,7 @@ class Rebalance:
             return
         cause = f"{member_id} was silent for its session timeout"
         self.drop_member(group, member_id, step)
-        step.because(f"group {group.group_id}: {cause}")
+        step.because(group.group_id, cause)
         if member is not None and group.state in (STABLE, COMPLETING_REBALANCE):
             self.start(group, cause, step)
         else:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from pykbroker.state_machine import Completion, CoordinatorContext, Result, Token
+from pykbroker.state_machine import Cause, CauseKind, Completion, CoordinatorContext, Result, Token
 
 from .records import CoordinatorRecord
 
@@ -29,7 +29,7 @@ class Step:
     timestamp_ms: int
     records: list[CoordinatorRecord] = field(default_factory=list)
     completed: list[Completion] = field(default_factory=list)
-    causes: list[str] = field(default_factory=list)
+    causes: list[Cause] = field(default_factory=list)
     producer: tuple[int, int] | None = None
     is_unfinished: bool = False
     prepared: Sequence[bytes] = ()
@@ -41,17 +41,19 @@ class Step:
     def answer(self, token: Token, response: object) -> None:
         self.completed.append(Completion(token, response))
 
-    def because(self, cause: str) -> None:
-        self.causes.append(cause)
+    def because(self, group_id: str, words: str, kind: CauseKind = CauseKind.CHANGE) -> None:
+        """Say what has become of a group, and why."""
+        self.causes.append(Cause(group_id, words, kind))
 
     def result(self) -> Result[CoordinatorRecord]:
         return Result(
             tuple(self.records),
             tuple(self.completed),
-            "; ".join(self.causes),
+            "; ".join(f"group {cause.key}: {cause.words}" for cause in self.causes),
             producer=self.producer,
             is_unfinished=self.is_unfinished,
             prepared=self.prepared,
+            causes=self.causes,
         )
 
 

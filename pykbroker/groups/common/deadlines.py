@@ -143,6 +143,11 @@ class Deadlines:
         self._kept.keep(key)
         self._current.pop(key, None)
 
+    def due_ms(self, timeout: Timeout) -> int | None:
+        """Return the deadline that the timeout's key has; None where it has none."""
+        entry = self._current.get(timeout.key)
+        return None if entry is None else entry[0]
+
     def begin_trial(self) -> None:
         """Begin a trial: `end_trial` may take back what changes from here on."""
         self._kept.begin()

@@ -93,9 +93,11 @@ class MemberProgress:
 
         The topics of a new expression are not known yet: they begin an epoch when they are.
         """
-        if updated != before or updated.member_id not in group.members:
+        is_new = updated.member_id not in group.members
+        if updated != before or is_new:
             self._records.change(member_record(group.group_id, updated), step)
-            step.because(f"group {group.group_id}: {updated.member_id} subscribes to {_subscription(updated)}")
+            comes = "joined, and subscribes" if is_new else "subscribes"
+            step.because(group.group_id, f"{updated.member_id} {comes} to {_subscription(updated)}")
         has_other_names = updated.subscribed_topic_names != before.subscribed_topic_names
         old_regex, new_regex = before.subscribed_topic_regex, updated.subscribed_topic_regex
         if old_regex == new_regex:
@@ -106,6 +108,8 @@ class MemberProgress:
     def _refresh_metadata(self, group: ConsumerGroup, starts_epoch: bool, step: Step) -> None:
         """Begin an epoch after a new subscription, or where the topics of the group's subscriptions have changed."""
         if starts_epoch or self._metadata_hash.of(group.topic_names) != group.metadata_hash:
+            if not starts_epoch:
+                step.because(group.group_id, "a topic that it subscribes to was created, deleted, grown or moved")
             self._membership.start_epoch(group, step)
         self._topic_changes.are_seen_by(group)
         if group.has_partition_metadata_record:
@@ -133,7 +137,7 @@ class MemberProgress:
         if current is None or current == member:
             return current
         self._records.change(assignment_record(group.group_id, current), step)
-        step.because(f"group {group.group_id}: {member.member_id} is {current.state.name} at {current.member_epoch}")
+        step.because(group.group_id, f"{member.member_id} is {current.state.name} at {current.member_epoch}")
         if current.state is not UNREVOKED_PARTITIONS:
             self._membership.stop_awaiting_revocation(group, current)
         elif not current.uses_classic_protocol:

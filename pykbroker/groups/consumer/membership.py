@@ -12,6 +12,7 @@ from dataclasses import replace
 from random import Random
 
 from pykbroker.protocol.errors import ApiError, ErrorCode
+from pykbroker.state_machine import CauseKind
 
 from ..common.context import Step
 from ..common.deadlines import (
@@ -100,7 +101,7 @@ class ConsumerMembership:
         self._records.change(member_record(group.group_id, new), step)
         self._records.change(target_record(group.group_id, member_id, target), step)
         self._records.change(assignment_record(group.group_id, new), step)
-        step.because(f"group {group.group_id}: {member_id} is static member {old.instance_id} now, not {old.member_id}")
+        step.because(group.group_id, f"{member_id} is static member {old.instance_id} now, not {old.member_id}")
         return new
 
     # Leaving
@@ -114,13 +115,13 @@ class ConsumerMembership:
             pending_revocation={},
         )
         self._records.change(assignment_record(group.group_id, away), step)
-        step.because(f"group {group.group_id}: static member {member.instance_id} left for a while")
+        step.because(group.group_id, f"static member {member.instance_id} left for a while")
 
     def remove(self, group: ConsumerGroup, members: Collection[ConsumerGroupMember], cause: str, step: Step) -> None:
         """Remove the members. Those that stay learn of it by a new group epoch, or, where they all speak the classic
         protocol, by a rebalance of the classic group that this one becomes."""
         names = ", ".join(member.member_id for member in members)
-        step.because(f"group {group.group_id}: {names} removed: {cause}")
+        step.because(group.group_id, f"{names} removed: {cause}")
         if self._migration.downgrade_without(group, members, step):
             return
         for member in members:
@@ -139,7 +140,7 @@ class ConsumerMembership:
         """Raise the group's epoch, so that a new target assignment is computed."""
         metadata_hash = self._metadata_hash.of(group.topic_names)
         self._records.change(group_epoch_record(group.group_id, group.group_epoch + 1, metadata_hash), step)
-        step.because(f"group {group.group_id} is in epoch {group.group_epoch}")
+        step.because(group.group_id, f"epoch {group.group_epoch} begins", CauseKind.REBALANCE)
 
     # Timeouts
 

@@ -147,7 +147,7 @@ class Migration:
             for record in _records_of(group):
                 step.append(record)
         self._groups[group.group_id] = group
-        step.because(f"group {group.group_id} is a consumer group now, with {len(classic.members)} classic members")
+        step.because(group.group_id, f"it is a consumer group now, with {len(classic.members)} classic members")
 
     # Consumer to classic
 
@@ -222,7 +222,7 @@ class Migration:
         self._groups[group.group_id] = classic
         for known in classic.members.values():
             self._rebalance.keep_session(classic, known, step)
-        step.because(f"group {group.group_id} is a classic group now")
+        step.because(group.group_id, "it is a classic group now")
         return classic
 
     def _keep_session(self, group_id: str, member_id: str, timeout_ms: int, step: Step) -> None:

@@ -106,7 +106,7 @@ class RegularExpressions:
             has_changed |= topics != (_NOTHING if before is None else before.topics)
             resolved = ResolvedRegularExpression(topics, version, step.timestamp_ms)
             self._records.change(regex_record(group.group_id, expression, resolved), step)
-            step.because(f"group {group.group_id}: {expression} matches {len(topics)} topics")
+            step.because(group.group_id, f"{expression} matches {len(topics)} topics")
         return has_changed
 
     def _find(self, expression: str, before: ResolvedRegularExpression | None, step: Step) -> ResolvedTopics | None:

@@ -126,7 +126,7 @@ class TargetAssignments:
                 self._records.change(target_record(group.group_id, member_id, target), step)
         epoch = computed.task.group_epoch
         self._records.change(target_epoch_record(group.group_id, epoch, step.timestamp_ms), step)
-        step.because(f"group {group.group_id}: new target assignment for epoch {epoch} by {computed.task.assignor}")
+        step.because(group.group_id, f"new target assignment for epoch {epoch} by {computed.task.assignor}")
 
     def _put_prepared(self, group: ConsumerGroup, computed: ComputedAssignment, step: Step) -> None:
         """Apply what the encoded batches say, and delete the targets of members that have left since."""

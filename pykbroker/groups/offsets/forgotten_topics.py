@@ -84,7 +84,7 @@ class ForgottenTopics:
         for group_id, topic, partition in gone:
             step.append(offset_tombstone(group_id, topic, partition))
         for group_id, count in Counter(group_id for group_id, _, _ in gone).items():
-            step.because(f"group {group_id}: {count} offsets of deleted topics are deleted")
+            step.because(group_id, f"{count} offsets of deleted topics are deleted")
         if is_last:
             del self._under_way[deleted]
         return is_last

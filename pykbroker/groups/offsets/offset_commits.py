@@ -69,7 +69,7 @@ class OffsetCommits:
                     OffsetCommitResponsePartition(partition_index=partition.partition_index, error_code=error_code)
                 )
             topics.append(OffsetCommitResponseTopic(name=topic.name, topic_id=topic.topic_id, partitions=partitions))
-        step.because(f"group {request.group_id}: offsets committed by {request.member_id or context.client_id}")
+        step.because(request.group_id, f"offsets committed by {request.member_id or context.client_id}")
         return OffsetCommitResponse(topics=topics)
 
     def commit_in_transaction(self, request: TxnOffsetCommitRequest, step: Step) -> TxnOffsetCommitResponse:
@@ -91,7 +91,7 @@ class OffsetCommits:
             topics.append(TxnOffsetCommitResponseTopic(name=topic.name, partitions=partitions))
         if step.records:
             step.producer = request.producer_id, request.producer_epoch
-        step.because(f"group {request.group_id}: offsets committed in a transaction of {request.transactional_id}")
+        step.because(request.group_id, f"offsets committed in a transaction of {request.transactional_id}")
         return TxnOffsetCommitResponse(topics=topics)
 
     # Who may commit

@@ -105,7 +105,7 @@ class OffsetExpiration:
         for place in places:
             step.append(offset_tombstone(group.group_id, *place))
         if places:
-            step.because(f"group {group.group_id}: {len(places)} offsets expired")
+            step.because(group.group_id, f"{len(places)} offsets expired")
 
     def _is_there_and_expired(self, group: Group, place: Place, step: Step) -> bool:
         offset = self._pending.committed_offset(group.group_id, *place)

@@ -116,7 +116,7 @@ class Offsets:
         if group is None or error_code is not ErrorCode.NONE:
             return OffsetDeleteResponse(error_code=error_code)
         topics = [self._delete_topic(group, topic, step) for topic in request.topics]
-        step.because(f"group {group.group_id}: offsets deleted by request")
+        step.because(group.group_id, "offsets deleted by request")
         return OffsetDeleteResponse(topics=topics)
 
     def _delete_topic(self, group: Group, topic: OffsetDeleteRequestTopic, step: Step) -> OffsetDeleteResponseTopic:

@@ -9,6 +9,7 @@ What both coordinators share:
 - `coordinator_loading`: the logs of shards are read.
 - `coordinator_log`: records to batches, and batches to records.
 - `shared_appends`: steps of one turn share a batch.
+- `cause_history`: what became of each group and transactional id lately, and why.
 - `append_doubt`: whether the next append may be refused.
 
 Groups:

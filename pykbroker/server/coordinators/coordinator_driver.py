@@ -44,6 +44,7 @@ from ..runtime.clock import Clock
 from ..runtime.signal import Signal
 from ..runtime.threads import Threads
 from .append_doubt import LONGEST_RETRY_MS
+from .cause_history import NOBODY, Asked, CauseHistory, Origin, origin_of
 from .coordinated_shard import CoordinatedShard, LoggedRecord
 from .coordinator_loading import CoordinatorLoading
 from .coordinator_log import Replayer, encode_batches
@@ -115,6 +116,7 @@ class CoordinatorDriver(ABC, Generic[ShardT, RequestT, ContextT]):
         self._image = image
         self._clock = clock
         self._ahead_ms = ahead_ms
+        self.history = CauseHistory()
         self._shards: dict[int, LedShard[ShardT]] = {}
         self._loading = CoordinatorLoading[ShardT](replicas, threads, self.decode_record)
         self._work = Signal()
@@ -151,6 +153,10 @@ class CoordinatorDriver(ABC, Generic[ShardT, RequestT, ContextT]):
         """Return the level at which the cause of a step is logged."""
         return logging.INFO
 
+    def is_history(self, result: Result[Any]) -> bool:
+        """Tell whether the causes of a step are kept for who asks why."""
+        return True
+
     async def run_beside(self) -> None:
         """Run what else has to run as long as the driver does."""
 
@@ -179,6 +185,11 @@ class CoordinatorDriver(ABC, Generic[ShardT, RequestT, ContextT]):
         """The rules and state of an active partition, to look at."""
         led = self._shards.get(index)
         return led.shard if led is not None and led.state is CoordinatorState.ACTIVE else None
+
+    def loaded_timestamp_ms(self, index: int) -> int | None:
+        """Return since when the partition is led and served here, by the wall clock; None where it is not."""
+        led = self._shards.get(index)
+        return None if led is None or led.state is not CoordinatorState.ACTIVE else led.loaded_timestamp_ms
 
     # Requests
 
@@ -258,7 +269,10 @@ class CoordinatorDriver(ABC, Generic[ShardT, RequestT, ContextT]):
 
     def _handle(self, led: LedShard[ShardT], request: RequestT, token: Token, context: ContextT) -> None:
         self._make_step(
-            led, lambda shard, now_ms, timestamp_ms: shard.handle(request, token, now_ms, context, timestamp_ms), token
+            led,
+            lambda shard, now_ms, timestamp_ms: shard.handle(request, token, now_ms, context, timestamp_ms),
+            token,
+            Asked(request, context),
         )
 
     def attempt(self, led: LedShard[ShardT], make: MakeStep[ShardT]) -> Result[Any] | None:
@@ -277,20 +291,22 @@ class CoordinatorDriver(ABC, Generic[ShardT, RequestT, ContextT]):
             self._work.set()
 
     def _make_step(
-        self, led: LedShard[ShardT], make: MakeStep[ShardT], token: Token | None = None
+        self, led: LedShard[ShardT], make: MakeStep[ShardT], token: Token | None = None, asked: Asked | None = None
     ) -> Result[Any] | None:
         """Make a step. None where it did not happen. token: of whoever asks for it, who is told where it is refused."""
         now_ms, timestamp_ms = self._clock.monotonic_ms(), self._clock.now_ms()
         if led.doubt.exists(now_ms):
-            return self._try(led, make, token, now_ms, timestamp_ms) if self._append_held(led) else None
+            return self._try(led, make, token, asked, now_ms, timestamp_ms) if self._append_held(led) else None
         result = make(led.shard, now_ms + self._ahead_ms(), timestamp_ms)
-        self._take(led, result, now_ms, timestamp_ms)
+        self._take(led, result, asked, now_ms, timestamp_ms)
         return result if led.state is CoordinatorState.ACTIVE else None
 
-    def _take(self, led: LedShard[ShardT], result: Result[Any], now_ms: int, timestamp_ms: int) -> None:
+    def _take(
+        self, led: LedShard[ShardT], result: Result[Any], asked: Asked | None, now_ms: int, timestamp_ms: int
+    ) -> None:
         """Append the records of a step, and have its effects and answers follow once they are committed."""
         self._tell_cause(led, result)
-        step = HeldStep(result, now_ms, current_cause())
+        step = HeldStep(result, now_ms, current_cause(), timestamp_ms, self._origin(result, asked))
         if self._held.wants(led, step):
             self._held.hold(led, step)
         elif self._append_held(led):
@@ -305,8 +321,17 @@ class CoordinatorDriver(ABC, Generic[ShardT, RequestT, ContextT]):
         if _log.isEnabledFor(level := self.level_of(result)):
             _log.log(level, "%s: %s", led.name, _one_line(result.cause))
 
+    def _origin(self, result: Result[Any], asked: Asked | None) -> Origin:
+        return origin_of(asked.request, asked.context) if result.causes and asked is not None else NOBODY
+
     def _try(
-        self, led: LedShard[ShardT], make: MakeStep[ShardT], token: Token | None, now_ms: int, timestamp_ms: int
+        self,
+        led: LedShard[ShardT],
+        make: MakeStep[ShardT],
+        token: Token | None,
+        asked: Asked | None,
+        now_ms: int,
+        timestamp_ms: int,
     ) -> Result[Any] | None:
         """Make a step that may be refused: only its caller hears of that, and nothing else has changed."""
         log = led.partition.log
@@ -318,7 +343,8 @@ class CoordinatorDriver(ABC, Generic[ShardT, RequestT, ContextT]):
             led.shard.end_trial(is_kept=refusal is None)
             if refusal is None:
                 self._tell_cause(led, result)
-                self._complete(led, [HeldStep(result, now_ms, current_cause())])
+                origin = self._origin(result, asked)
+                self._complete(led, [HeldStep(result, now_ms, current_cause(), timestamp_ms, origin)])
         if refusal is None:
             return result
         self._tell_refusal(led, [result], refusal)
@@ -354,6 +380,8 @@ class CoordinatorDriver(ABC, Generic[ShardT, RequestT, ContextT]):
 
     def _complete(self, led: LedShard[ShardT], steps: Sequence[HeldStep]) -> None:
         for step in steps:
+            if step.result.causes and self.is_history(step.result):
+                self.history.keep(led.partition.index, step.result.causes, step.origin, step.timestamp_ms)
             led.complete(step.result.completed, step.result.effects, step.now_ms, step.cause)
         if led.wants_flush and self._nursery is not None:
             self._nursery.start_soon(self._flush, led)
@@ -439,6 +467,7 @@ class CoordinatorDriver(ABC, Generic[ShardT, RequestT, ContextT]):
             _log.log(logging.INFO if content else logging.DEBUG, "%s: %s unloaded", led.name, content or "nothing")
             self._held.take(led)
             led.close(ErrorCode.NOT_COORDINATOR)
+            self.history.forget(index)
 
     def _load(self, partition: Partition) -> LedShard[ShardT]:
         led = LedShard(
@@ -560,6 +589,7 @@ class CoordinatorDriver(ABC, Generic[ShardT, RequestT, ContextT]):
 
     def _activate(self, led: LedShard[ShardT], replayer: Replayer) -> None:
         led.open()
+        led.loaded_timestamp_ms = self._clock.now_ms()
         content = self.describe(led.shard)
         counts = content or "nothing", replayer.replayed, replayer.skipped
         level = logging.INFO if (content or any(counts[1:])) and not led.is_reload else logging.DEBUG

@@ -133,8 +133,11 @@ class GroupCoordinator(CoordinatorDriver[GroupShard, GroupRequest, CoordinatorCo
 
     def level_of(self, result: Result[CoordinatorRecord]) -> int:
         """Return the level at which the log tells of a step: commits are daily business."""
-        only_offsets = result.records and all(isinstance(record.key, OffsetCommitKey) for record in result.records)
-        return logging.DEBUG if only_offsets else logging.INFO
+        return logging.INFO if self.is_history(result) else logging.DEBUG
+
+    def is_history(self, result: Result[CoordinatorRecord]) -> bool:
+        """Tell whether the step is about more than offsets."""
+        return not result.records or not all(isinstance(record.key, OffsetCommitKey) for record in result.records)
 
     def new_topic(self, most_replicas: int) -> CreatableTopic:
         config = self._broker_config
@@ -172,6 +175,10 @@ class GroupCoordinator(CoordinatorDriver[GroupShard, GroupRequest, CoordinatorCo
                 self.postpone(led, make)
             if result is not None:
                 forgotten += len(result.records)
+
+    def session_timeout_ms(self, group_id: str) -> int:
+        """Return for how long a member of a consumer group may be silent."""
+        return self._consumer_config(group_id).session_timeout_ms
 
     def _consumer_config(self, group_id: str) -> ConsumerGroupConfig:
         """A group may have settings of its own, and the broker's may change while it runs."""

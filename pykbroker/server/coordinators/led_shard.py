@@ -111,6 +111,8 @@ class LedShard(Generic[ShardT]):
         self.state = CoordinatorState.LOADING
         self.loaded = trio.Event()
         self.is_reload = False
+        self.loaded_timestamp_ms: int | None = None
+        """When its log was read, by the wall clock."""
         self.doubt = AppendDoubt(partition)
         self.postponed: deque[MakeStep[ShardT]] = deque()
         self.is_paused = False

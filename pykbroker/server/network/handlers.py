@@ -97,6 +97,8 @@ class ConnectionState:
     """For who tells connections apart by their addresses; None in tests without one."""
     tapped: object = None
     """What the tap of the listener keeps of the connection (`tap`)."""
+    fetching: object = None
+    """What is kept of the connection's fetches, where somebody may ask for it (`replicas.fetch_sightings`)."""
     meter: RequestMeter | None = None
     """Since any quota was set."""
     throttle_ms: int = 0

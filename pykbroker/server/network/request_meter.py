@@ -91,6 +91,11 @@ class RequestMeter:
         """Return how many bytes a Fetch may have without being throttled for ever."""
         return self._quotas.fetch.most_at_once(self._client(), self._client_id(), self._clock.monotonic_ms())
 
+    @property
+    def throttle_ms(self) -> int:
+        """For how long the client is throttled behind the Fetch that was held back."""
+        return self._throttle_ms
+
     def holds_back(self, size_bytes: int) -> bool:
         """Count a Fetch and its answer; tell whether an empty one is to go out in its place, which does not count."""
         user, client_id, now_ms = self._client(), self._client_id(), self._clock.monotonic_ms()

@@ -7,6 +7,7 @@ The modules, in reading order:
 - `composition`: where its parts are made and wired.
 - `broker`: the parts as handlers see them.
 - `handlers`: the two tables of handlers.
+- `denials`: who was not allowed to do what.
 - `node_storage`: the log directories and the metadata log.
 - `bound_listeners`: the ports that were really bound.
 - `registered`: what brokers and controllers say of themselves.

@@ -24,6 +24,7 @@ from ..quorum.controller_driver import ControllerDriver
 from ..quorum.image_conditions import ImageConditions
 from ..quorum.metadata_publisher import MetadataPublisher
 from ..quorum.raft_driver import RaftDriver
+from ..replicas.fetch_sightings import FetchSightings
 from ..replicas.fetch_waits import FetchWaits
 from ..replicas.log_moves import LogMoves
 from ..replicas.replica_manager import ReplicaManager
@@ -80,6 +81,8 @@ class Broker(ClusterNode):
     fetch_sessions: FetchSessionCache
     replica_selector: RackAwareReplicaSelector | None = None
     """The selector refers consumers to closer replicas (`replica.selector.class`); None where none is configured."""
+    fetch_sightings: FetchSightings | None = None
+    """None where nobody asks why a consumer gets nothing."""
     fetch_waits: FetchWaits = field(default_factory=FetchWaits)
     replica_turns: LongRequests = field(default_factory=LongRequests)
     """Other brokers' fetches have turns of their own: replication does not queue behind long requests of clients."""

@@ -27,8 +27,8 @@ class Environment:
     new_workplace: where a log is cleaned; another process has to see the same disk. on_loading: is told how many logs
     are opened, where that takes a while. process_options: what those say of SASL who start the process. offer: None
     where clients are offered all that is served. tap: is in the way of what comes by brokers' listeners.
-    when_stopping: is called when a clean shutdown begins.
-    time: for what the node is ahead of the clock.
+    when_stopping: is called when a clean shutdown begins. time: for what the node is ahead of the clock. notes_fetches:
+    consumers' fetches are noted, for who asks why one of them gets nothing.
     """
 
     disk: Disk
@@ -43,6 +43,7 @@ class Environment:
     tap: Tap | None = None
     when_stopping: Callable[[], None] | None = None
     time: TimeScopes = BY_THE_CLOCK
+    notes_fetches: bool = False
 
     def fork_rng(self) -> random.Random:
         """A generator for one part, which draws the same numbers whatever the other parts draw."""

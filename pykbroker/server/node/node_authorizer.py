@@ -20,6 +20,7 @@ from pykbroker.security.acls.resources import CLUSTER_NAME, ResourceType
 from ..network.handlers import ConnectionState
 from ..runtime.clock import Clock
 from ..runtime.log_lines import RateLimitedLog, printable
+from .denials import Denials
 
 _log = logging.getLogger(__name__)
 
@@ -40,6 +41,9 @@ class NodeAuthorizer:
         )
         self._denials = RateLimitedLog(_log, clock)
         self._allowed: set[tuple[str, str, int, int, str]] = set()
+        self._clock = clock
+        self.denials = Denials()
+        """Those of late, for who asks."""
         self.is_ready = False
 
     def apply(self, image: MetadataImage, changes: ImageChanges) -> None:
@@ -82,6 +86,9 @@ class NodeAuthorizer:
         if not verdict.is_allowed:
             if is_logged:
                 self._denials.info(*_line(verdict, connection, operation, resource_type, name))
+                client_id = "" if connection.request is None else connection.request.client_id or ""
+                now_ms = self._clock.now_ms()
+                self.denials.note(principal, address, client_id, operation, resource_type, name, now_ms)
         elif _log.isEnabledFor(logging.DEBUG):
             _log.debug(*_line(verdict, connection, operation, resource_type, name))
         elif len(name) <= LONGEST_REMEMBERED_NAME:
@@ -89,6 +96,12 @@ class NodeAuthorizer:
                 self._allowed = set()
             self._allowed.add(question)
         return verdict.is_allowed
+
+    def verdict(
+        self, principal: str, address: str, operation: Operation, resource_type: ResourceType, name: str
+    ) -> Verdict:
+        """Return what is decided now, without a line in the log."""
+        return self._standard.decide(principal, host_of(address), operation._value_, resource_type._value_, name)
 
     def allows_on_cluster(self, connection: ConnectionState, *operations: Operation, is_logged: bool = True) -> bool:
         """Tell whether the client may do one of these; the last one is logged where it may not."""

@@ -11,6 +11,7 @@ The modules, in reading order:
 - `delayed_produce`: Produce waits for the disk and for in-sync replicas.
 - `delayed_fetch`: Fetch waits until there is enough.
 - `fetch_waits`: a bound on what waiting fetches hold together.
+- `fetch_sightings`: which consumer fetches what, and since when.
 - `replica_selector`: consumers are referred to closer replicas (KIP-392).
 - `replica_fetcher`: copies what other brokers lead.
 - `node_replication`: the fetchers, the changes of the ISR, and the look for laggards.

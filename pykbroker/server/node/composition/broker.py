@@ -7,6 +7,7 @@ from pykbroker.replication.fetch_session import FetchSessionCache
 
 from ...coordinators.group_coordinator import GroupCoordinator
 from ...replicas.directory_assignments import DirectoryAssignments
+from ...replicas.fetch_sightings import FetchSightings
 from ...replicas.log_moves import LogMoves
 from ...replicas.replica_selector import replica_selector
 from ..auto_topic_creation import AutoTopicCreation
@@ -111,6 +112,7 @@ def _broker(
         log_moves=LogMoves(replicas, assignments, clock=clock, threads=threads),
         fetch_sessions=FetchSessionCache(environment.fork_rng(), session_slots),
         replica_selector=replica_selector(config, lambda: node.image),
+        fetch_sightings=FetchSightings() if environment.notes_fetches else None,
         authorizer=node.authorizer,
         sasl=node.sasl,
     )

@@ -1,0 +1,127 @@
+"""`pykbroker why`: why a group rebalances, a consumer gets nothing, a last stable offset stands, a client is throttled.
+
+What is printed is the JSON of `pykbroker.control.why`, as lines or as it is. `--bootstrap-server` asks any broker by
+Kafka's own protocol, which tells states and offsets, and no causes.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import click
+
+from .command import ClientCommand, CommandFailed, bootstrap_options
+from .connect import run_on_cluster
+
+if TYPE_CHECKING:
+    from pykbroker.client.cluster import Cluster
+
+Ask: TypeAlias = Callable[[str, Mapping[str, Any]], Awaitable[Mapping[str, Any]]]
+"""Asks a question by its name, with its arguments, and returns the answer as JSON. Raises ValueError."""
+
+
+class _WhyGroup(click.Group):
+    """Bad flags are one line and exit code 1, as with the other commands."""
+
+    command_class = ClientCommand
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except click.UsageError as error:
+            raise CommandFailed(error.format_message()) from None
+
+
+@dataclass(frozen=True, slots=True)
+class _Where:
+    """The broker that is asked, and how the answer is printed."""
+
+    bootstrap_server: str
+    command_config: Path | None
+    is_json: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Question:
+    """A question with its arguments, for `run_on_cluster`."""
+
+    bootstrap_server: str
+    command_config: Path | None
+    is_json: bool
+    name: str
+    arguments: Mapping[str, Any]
+
+
+@click.group("why", cls=_WhyGroup)
+@bootstrap_options
+@click.option("--json", "is_json", is_flag=True, help="Print the answer as JSON.")
+@click.pass_context
+def command(context: click.Context, bootstrap_server: str, command_config: Path | None, is_json: bool) -> None:
+    """Say why a group, a consumer, a last stable offset or a throttle is as it is."""
+    context.obj = _Where(bootstrap_server, command_config, is_json)
+
+
+async def print_answer(ask: Ask, name: str, arguments: Mapping[str, Any], *, is_json: bool) -> None:
+    """Ask, and print the answer. Raises CommandFailed where the question was a bad one."""
+    from pykbroker.control.why import text
+
+    try:
+        answer = await ask(name, {key: value for key, value in arguments.items() if value is not None})
+    except ValueError as error:
+        raise CommandFailed(str(error)) from None
+    click.echo(json.dumps(answer, indent=2) if is_json else text.of_answer(answer))
+
+
+async def _ask_by_protocol(cluster: Cluster, question: _Question) -> None:
+    from pykbroker.control.why import by_protocol
+
+    async def ask(name: str, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+        return await by_protocol.ask(cluster, name, arguments)
+
+    await print_answer(ask, question.name, question.arguments, is_json=question.is_json)
+
+
+def _run(where: _Where, name: str, **arguments: Any) -> None:
+    question = _Question(where.bootstrap_server, where.command_config, where.is_json, name, arguments)
+    run_on_cluster(_ask_by_protocol, question, client_id="why")
+
+
+@command.command("group")
+@click.argument("group", metavar="GROUP")
+@click.pass_obj
+def group_(where: _Where, /, group: str) -> None:
+    """Why a group rebalances, waits or is empty: members, causes, lag."""
+    _run(where, "group", group=group)
+
+
+@command.command("consumer")
+@click.argument("group", metavar="[GROUP]", required=False)
+@click.option("--client-id", metavar="ID", help="The client of a group, or one without a group.")
+@click.option("--topic", metavar="NAME")
+@click.option("--partition", type=click.IntRange(min=0), metavar="N", help="With --topic.")
+@click.pass_obj
+def consumer(where: _Where, /, **flags: Any) -> None:
+    """Why a consumer gets nothing, or no more."""
+    _run(where, "consumer", **flags)
+
+
+@command.command("lso")
+@click.argument("topic", metavar="TOPIC")
+@click.argument("partition", type=click.IntRange(min=0), metavar="PARTITION")
+@click.pass_obj
+def lso(where: _Where, /, topic: str, partition: int) -> None:
+    """What holds the last stable offset of a partition, since when, and whose client."""
+    _run(where, "lso", topic=topic, partition=partition)
+
+
+@command.command("throttle")
+@click.argument("client_id", metavar="[CLIENT_ID]", required=False, default="")
+@click.option("--user", default="ANONYMOUS", show_default=True, metavar="NAME", help="A principal's name.")
+@click.pass_obj
+def throttle(where: _Where, /, client_id: str, user: str) -> None:
+    """Which quotas apply to a client, and whether it is throttled."""
+    _run(where, "throttle", client_id=client_id, user=user)

@@ -1,0 +1,209 @@
+"""The members of groups of both protocols, in one form, and which of them a group waits for."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator, Mapping
+from typing import Final
+
+from pykbroker.groups.classic.classic_group import COMPLETING_REBALANCE, EMPTY, PREPARING_REBALANCE, ClassicGroup
+from pykbroker.groups.classic.classic_group_member import ClassicGroupMember
+from pykbroker.groups.common.deadlines import (
+    InitialDelay,
+    RebalanceTimeout,
+    RevocationTimeout,
+    SessionTimeout,
+    SyncTimeout,
+)
+from pykbroker.groups.common.group import Group
+from pykbroker.groups.common.subscription import CONSUMER_PROTOCOL_TYPE, subscribed_topics
+from pykbroker.groups.consumer.consumer_group import ConsumerGroup
+from pykbroker.groups.consumer.consumer_group_member import UNREVOKED_PARTITIONS, ConsumerGroupMember, OwnedPartitions
+from pykbroker.groups.consumer.embedded_protocol import read_assignment
+from pykbroker.groups.shard import GroupShard
+from pykbroker.protocol.errors import MalformedMessage
+from pykbroker.server.coordinators.group_topics import ImageTopics
+from pykbroker.server.node.broker import Broker
+
+from .answers import Awaited, Member
+from .sources import Sources, Turns
+
+_LONGEST_READ: Final = 100_000
+"""Bytes of a subscription or an assignment that is read here."""
+
+
+async def members_of(sources: Sources, group_id: str, turns: Turns) -> list[Member]:
+    """Return all members of a group; none where nothing is known of it."""
+    found = sources.coordinator_of(group_id)
+    group = None if isinstance(found, str) else found[1].groups.get(group_id)
+    if isinstance(found, str) or group is None:
+        return []
+    return [member async for member in GroupMembers(*found, group).each(turns)]
+
+
+class GroupMembers:
+    """The members of one group at its coordinator, now."""
+
+    def __init__(self, broker: Broker, shard: GroupShard, group: Group) -> None:
+        self._broker = broker
+        self._shard = shard
+        self._group = group
+        self._topics = ImageTopics(lambda: broker.image)
+        self._now_ms = broker.clock.monotonic_ms()
+
+    async def each(self, turns: Turns) -> AsyncIterator[Member]:
+        """Give the members that there are at the beginning, as they are when their turn comes."""
+        group = self._group
+        if isinstance(group, ClassicGroup):
+            for classic in list(group.members.values()):
+                yield self._classic(group, classic)
+                await turns.took(5 + len(classic.assignment) // 20)
+        elif isinstance(group, ConsumerGroup):
+            session_timeout_ms = self._broker.groups.session_timeout_ms(group.group_id)
+            for member in list(group.members.values()):
+                described = self._consumer(group, member, session_timeout_ms)
+                yield described
+                await turns.took(5 + sum(map(len, described.assignment.values())) // 2)
+
+    def _classic(self, group: ClassicGroup, member: ClassicGroupMember) -> Member:
+        state = "has its assignment" if group.state.value == "Stable" else group.state.value
+        if member.awaiting_join is not None:
+            state = "waits for the others to join"
+        elif member.awaiting_sync is not None:
+            state = "waits for its assignment"
+        elif group.state is PREPARING_REBALANCE:
+            state = "has not rejoined"
+        elif member.member_id in group.pending_sync_members:
+            state = "has not asked for its assignment"
+        subscription: frozenset[str] | None = None
+        if group.protocol_type == CONSUMER_PROTOCOL_TYPE and member.protocols:
+            metadata = member.protocols.get(group.protocol_name or "") or next(iter(member.protocols.values()))
+            subscription = subscribed_topics(metadata) if len(metadata) <= _LONGEST_READ else None
+        return Member(
+            member_id=member.member_id,
+            instance_id=member.group_instance_id,
+            client_id=member.client_id,
+            host=member.client_host.lstrip("/"),
+            state=state,
+            epoch=group.generation_id,
+            subscription=tuple(sorted(subscription or ())),
+            assignment=self._embedded(group, member.assignment),
+            session_timeout_ms=member.session_timeout_ms,
+            last_sign_ago_ms=None
+            if member.is_new
+            else self._last_sign_ago_ms(member.member_id, member.session_timeout_ms),
+        )
+
+    def _embedded(self, group: ClassicGroup, assignment: bytes) -> Mapping[str, tuple[int, ...]]:
+        if group.protocol_type != CONSUMER_PROTOCOL_TYPE or len(assignment) > _LONGEST_READ:
+            return {}
+        try:
+            by_id, _ = read_assignment(assignment, self._topics)
+        except MalformedMessage:
+            return {}
+        return self._named(by_id)
+
+    def _consumer(self, group: ConsumerGroup, member: ConsumerGroupMember, session_timeout_ms: int) -> Member:
+        return Member(
+            member_id=member.member_id,
+            instance_id=member.instance_id,
+            client_id=member.client_id,
+            host=member.client_host.lstrip("/"),
+            state=member.state.name if member.member_epoch == group.assignment_epoch else "is behind the group's epoch",
+            epoch=member.member_epoch,
+            subscription=tuple(sorted(group.subscription_of(member))),
+            assignment=self._named(_together(member.assigned, member.pending_revocation)),
+            session_timeout_ms=session_timeout_ms,
+            last_sign_ago_ms=self._last_sign_ago_ms(member.member_id, session_timeout_ms),
+        )
+
+    def _named(self, by_id: Mapping[bytes, frozenset[int]]) -> dict[str, tuple[int, ...]]:
+        named = ((self._topics.topic_name(topic_id), partitions) for topic_id, partitions in by_id.items())
+        return {name: tuple(sorted(partitions)) for name, partitions in named if name is not None}
+
+    def _last_sign_ago_ms(self, member_id: str, session_timeout_ms: int) -> int | None:
+        """A session begins anew with each sign of life, and when a coordinator has read its log."""
+        due_ms = self._shard.due_ms(SessionTimeout(self._group.group_id, member_id))
+        return None if due_ms is None else max(self._now_ms - (due_ms - session_timeout_ms), 0)
+
+    # Who is waited for
+
+    def awaited(self, since_timestamp_ms: int | None) -> Iterator[Awaited]:
+        """since_timestamp_ms: when the newest rebalance of a consumer group began."""
+        group = self._group
+        if isinstance(group, ClassicGroup):
+            yield from self._awaited_in_classic(group)
+        elif isinstance(group, ConsumerGroup):
+            yield from self._awaited_in_consumer(group, since_timestamp_ms)
+
+    @property
+    def initial_delay_ms(self) -> int | None:
+        """For how long a group that was empty goes on to wait for more members; None where it does not."""
+        group = self._group
+        if isinstance(group, ClassicGroup) and group.state is PREPARING_REBALANCE and group.previous_state is EMPTY:
+            return self._due_in_ms(self._shard.due_ms(InitialDelay(group.group_id, 0, 0)))
+        return None
+
+    def _awaited_in_classic(self, group: ClassicGroup) -> Iterator[Awaited]:
+        since_ms = group.state_timestamp_ms
+        if group.state is PREPARING_REBALANCE and group.previous_state is not EMPTY:
+            due_in_ms = self._due_in_ms(self._shard.due_ms(RebalanceTimeout(group.group_id)))
+            for member in group.members.values():
+                if member.awaiting_join is None:
+                    yield _awaited(member, "JoinGroup", since_ms, due_in_ms)
+            for member_id in group.pending_join_members:
+                due_ms = self._shard.due_ms(SessionTimeout(group.group_id, member_id))
+                yield Awaited(
+                    member_id=member_id,
+                    client_id="",
+                    host="",
+                    what="JoinGroup with the member id that it was given",
+                    since_timestamp_ms=None,
+                    due_in_ms=self._due_in_ms(due_ms),
+                )
+        elif group.state is COMPLETING_REBALANCE:
+            due_in_ms = self._due_in_ms(self._shard.due_ms(SyncTimeout(group.group_id, group.generation_id)))
+            for member_id in group.pending_sync_members:
+                is_leader = member_id == group.leader_id
+                what = "SyncGroup with everybody's assignment, as the leader" if is_leader else "SyncGroup"
+                yield _awaited(group.members[member_id], what, since_ms, due_in_ms)
+
+    def _awaited_in_consumer(self, group: ConsumerGroup, since_ms: int | None) -> Iterator[Awaited]:
+        for member in group.members.values():
+            if member.is_reconciled_to(group.assignment_epoch):
+                continue
+            due_in_ms = None
+            if member.state is UNREVOKED_PARTITIONS:
+                timeout = RevocationTimeout(group.group_id, member.member_id, member.member_epoch)
+                due_in_ms = self._due_in_ms(self._shard.due_ms(timeout))
+                owned = self._named({each: frozenset(owned) for each, owned in member.pending_revocation.items()})
+                places = ", ".join(f"{topic}-{index}" for topic, indexes in owned.items() for index in indexes)
+                what = f"a heartbeat that it has given up {places}"
+            elif member.member_epoch != group.assignment_epoch:
+                what = "its next heartbeat"
+            else:
+                continue  # it waits for others
+            yield _awaited(member, what, since_ms, due_in_ms)
+
+    def _due_in_ms(self, due_ms: int | None) -> int | None:
+        return None if due_ms is None else max(due_ms - self._now_ms, 0)
+
+
+def _awaited(
+    member: ClassicGroupMember | ConsumerGroupMember, what: str, since_ms: int | None, due_in_ms: int | None
+) -> Awaited:
+    return Awaited(
+        member_id=member.member_id,
+        client_id=member.client_id,
+        host=member.client_host.lstrip("/"),
+        what=what,
+        since_timestamp_ms=since_ms,
+        due_in_ms=due_in_ms,
+    )
+
+
+def _together(*owned: OwnedPartitions) -> dict[bytes, frozenset[int]]:
+    together: dict[bytes, frozenset[int]] = {}
+    for each in owned:
+        for topic_id, partitions in each.items():
+            together[topic_id] = together.get(topic_id, frozenset()) | frozenset(partitions)
+    return together
