@@ -9,7 +9,6 @@ import json
 import sys
 from collections.abc import Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
@@ -19,15 +18,10 @@ from pykbroker.control.http.operation import Kind, Operation, Parameter
 from pykbroker.control.http.operations import OPERATIONS
 
 from .command import ClientCommand, CommandFailed, forget_stdout, one_line
+from .control_target import ControlTarget
 
 DEFAULT_ADDRESS: Final = "127.0.0.1:9644"
 _TYPES: Final = {Kind.WHOLE: click.INT, Kind.NUMBER: click.FLOAT, Kind.FILE: click.File("r", encoding="utf-8")}
-
-
-@dataclass(frozen=True, slots=True)
-class _Target:
-    address: str
-    token_file: Path | None
 
 
 @click.group("ctl")
@@ -44,7 +38,7 @@ class _Target:
 @click.pass_context
 def command(context: click.Context, address: str, token_file: Path | None) -> None:
     """Control a running broker: faults, time, the journal of its requests."""
-    context.obj = _Target(address, token_file)
+    context.obj = ControlTarget(address, token_file)
 
 
 def _add(operation: Operation) -> None:
@@ -65,8 +59,9 @@ def _add(operation: Operation) -> None:
 
 
 def _option(operation: Operation, parameter: Parameter) -> click.Parameter:
-    if f"{{{parameter.name}}}" in operation.path:
-        return click.Argument([parameter.name])
+    if f"{{{parameter.name}}}" in operation.path or parameter.kind is Kind.FILE:
+        metavar = "FILE" if parameter.kind is Kind.FILE else parameter.name.upper()
+        return click.Argument([parameter.name], type=_TYPES.get(parameter.kind, click.STRING), metavar=metavar)
     flag = f"--{parameter.name.replace('_', '-')}"
     if parameter.kind is Kind.FLAG:
         return click.Option([flag, parameter.name], is_flag=True, default=None, help=parameter.help)
@@ -83,22 +78,29 @@ def _callback(operation: Operation) -> Any:
     def callback(context: click.Context, /, **given: Any) -> None:
         output = given.pop("output", None)
         arguments = {name: _value(value) for name, value in given.items() if value is not None}
-        _run(context.find_object(_Target), operation, arguments, output)
+        _run(context.find_object(ControlTarget), operation, arguments, output)
 
     return callback
 
 
 def _value(given: Any) -> Any:
-    return given.read() if hasattr(given, "read") else given
+    """Return a flag's value as JSON has it."""
+    if hasattr(given, "read"):
+        return given.read()
+    if isinstance(given, str) and given.startswith("{"):
+        try:
+            return json.loads(given)
+        except ValueError as error:
+            raise CommandFailed(f"{given} is no JSON: {error}") from None
+    return given
 
 
-def _run(target: _Target | None, operation: Operation, arguments: Mapping[str, Any], output: Path | None) -> None:
-    from pykbroker.config import ConfigurationError
-    from pykbroker.control.http.asking import ControlClient, ControlFailed
+def _run(target: ControlTarget | None, operation: Operation, arguments: Mapping[str, Any], output: Path | None) -> None:
+    from pykbroker.control.http.asking import ControlFailed
 
     assert target is not None
     try:
-        client = ControlClient(target.address, None if target.token_file is None else _token(target.token_file))
+        client = target.client()
         if operation.is_stream:
             with ExitStack() as stack:
                 client.save(operation, arguments, _file(stack, output))
@@ -108,18 +110,12 @@ def _run(target: _Target | None, operation: Operation, arguments: Mapping[str, A
         forget_stdout()
     except OSError as error:
         raise CommandFailed(f"{output or 'standard output'}: {error.strerror or error}") from None
-    except (ControlFailed, ConfigurationError) as error:
+    except ControlFailed as error:
         raise CommandFailed(one_line(error)) from None
 
 
 def _file(stack: ExitStack, output: Path | None) -> BinaryIO:
     return sys.stdout.buffer if output is None else stack.enter_context(output.open("wb"))
-
-
-def _token(path: Path) -> str:
-    from pykbroker.control.http.token_file import read_token
-
-    return read_token(path)
 
 
 def _text(answer: Any) -> str:

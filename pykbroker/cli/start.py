@@ -327,7 +327,7 @@ async def _serve_until_stopped(start: _Start, stop: StopRequests) -> None:
         gc.freeze()  # what is imported by now stays: the collector need not look at it again
         async with trio.open_nursery() as nursery:
             starting = trio.CancelScope()
-            nursery.start_soon(_stop_when_asked, stop, node, starting)
+            nursery.start_soon(_stop_when_asked, stop, node, starting, start.ctl)
             nursery.start_soon(GarbageCollection().run)
             with starting, no_full_collections():
                 ready = await nursery.start(node.run)
@@ -371,9 +371,13 @@ async def _prepare_clients(secure: SecureDirectory, ready: NodeReady) -> None:
     secure.write_client_files(bootstrap)
 
 
-async def _stop_when_asked(stop: StopRequests, node: Node, starting: trio.CancelScope) -> None:
+async def _stop_when_asked(
+    stop: StopRequests, node: Node, starting: trio.CancelScope, ctl: StartControl | None
+) -> None:
     """The first request asks for a clean shutdown, the second one does not wait for it."""
     await stop.asked(1)
+    if ctl is not None:
+        ctl.control.mishaps.end_all()  # a node that is paused would not hear of it
     if stop.reason:
         _log.info("the node stops: %s", stop.reason)
     node.stop()

@@ -5,6 +5,7 @@ A broker that knows who its users are is not controlled by whoever can log in to
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -29,12 +30,13 @@ class StartControl:
         from pykbroker.control.control import Control
         from pykbroker.control.http.operations import OPERATIONS
         from pykbroker.control.http.token_file import read_token
+        from pykbroker.control.journal.journal import Journal
         from pykbroker.server.runtime.startup_error import StartupError
 
         token = None if token_file is None else read_token(token_file)
         if token is None and (why := _why_secured(config)):
             raise ConfigurationError(f"--ctl-port needs --ctl-token-file here, since {why}: control goes past both")
-        self.control = Control()
+        self.control = Control(Journal(time.time_ns, node_id=config.node_id))
         try:
             self._server = ControlServer(self.control, OPERATIONS, port, token)
         except StartupError as error:

@@ -1,7 +1,7 @@
 """`pykbroker why`: why a group rebalances, a consumer gets nothing, a last stable offset stands, a client is throttled.
 
-What is printed is the JSON of `pykbroker.control.why`, as lines or as it is. `--bootstrap-server` asks any broker by
-Kafka's own protocol, which tells states and offsets, and no causes.
+What is printed is the JSON of `pykbroker.control.why`, as lines or as it is. `--ctl` asks the control of a broker,
+which knows the causes; `--bootstrap-server` any broker by Kafka's own protocol, which tells states and offsets alone.
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import click
 
-from .command import ClientCommand, CommandFailed, bootstrap_options
+from .command import ClientCommand, CommandFailed, bootstrap_options, one_line
 from .connect import run_on_cluster
+from .control_target import ControlTarget
 
 if TYPE_CHECKING:
     from pykbroker.client.cluster import Cluster
@@ -42,6 +43,7 @@ class _Where:
 
     bootstrap_server: str
     command_config: Path | None
+    control: ControlTarget | None
     is_json: bool
 
 
@@ -58,21 +60,40 @@ class _Question:
 
 @click.group("why", cls=_WhyGroup)
 @bootstrap_options
+@click.option(
+    "--ctl",
+    envvar="PYKBROKER_CTL",
+    metavar="HOST:PORT",
+    help="Ask the control of a broker that was started with --ctl-port: it knows the causes.",
+)
+@click.option("--token-file", type=click.Path(path_type=Path), metavar="FILE", help="The broker's --ctl-token-file.")
 @click.option("--json", "is_json", is_flag=True, help="Print the answer as JSON.")
 @click.pass_context
-def command(context: click.Context, bootstrap_server: str, command_config: Path | None, is_json: bool) -> None:
+def command(
+    context: click.Context,
+    bootstrap_server: str,
+    command_config: Path | None,
+    ctl: str | None,
+    token_file: Path | None,
+    is_json: bool,
+) -> None:
     """Say why a group, a consumer, a last stable offset or a throttle is as it is."""
-    context.obj = _Where(bootstrap_server, command_config, is_json)
+    control = None if ctl is None else ControlTarget(ctl, token_file)
+    context.obj = _Where(bootstrap_server, command_config, control, is_json)
 
 
 async def print_answer(ask: Ask, name: str, arguments: Mapping[str, Any], *, is_json: bool) -> None:
     """Ask, and print the answer. Raises CommandFailed where the question was a bad one."""
-    from pykbroker.control.why import text
-
     try:
         answer = await ask(name, {key: value for key, value in arguments.items() if value is not None})
     except ValueError as error:
         raise CommandFailed(str(error)) from None
+    _print(answer, is_json=is_json)
+
+
+def _print(answer: Mapping[str, Any], *, is_json: bool) -> None:
+    from pykbroker.control.why import text
+
     click.echo(json.dumps(answer, indent=2) if is_json else text.of_answer(answer))
 
 
@@ -85,7 +106,22 @@ async def _ask_by_protocol(cluster: Cluster, question: _Question) -> None:
     await print_answer(ask, question.name, question.arguments, is_json=question.is_json)
 
 
+def _ask_control(target: ControlTarget, name: str, arguments: Mapping[str, Any], *, is_json: bool) -> None:
+    from pykbroker.control.http.asking import ControlFailed
+    from pykbroker.control.http.operations import operation
+
+    given = {key: value for key, value in arguments.items() if value not in (None, "")}
+    try:
+        answer = target.client().ask(operation(f"why {name}"), given)
+    except ControlFailed as error:
+        raise CommandFailed(one_line(error)) from None
+    _print(answer, is_json=is_json)
+
+
 def _run(where: _Where, name: str, **arguments: Any) -> None:
+    if where.control is not None:
+        _ask_control(where.control, name, arguments, is_json=where.is_json)
+        return
     question = _Question(where.bootstrap_server, where.command_config, where.is_json, name, arguments)
     run_on_cluster(_ask_by_protocol, question, client_id="why")
 

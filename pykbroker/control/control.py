@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 from pykbroker.server.node.environment import Environment
 from pykbroker.server.node.node import Node, NodeReady
@@ -20,6 +22,9 @@ from .faults.faults import Faults
 from .journal.journal import Journal
 from .journal.journal_tap import JournalTap
 from .nodes.mishaps import Mishaps
+
+if TYPE_CHECKING:
+    from .journal.requests import JournalRequests
 
 
 class Control:
@@ -35,6 +40,13 @@ class Control:
         self.mishaps = Mishaps(lambda: self.node)
         self.ready: NodeReady | None = None
         """Where it serves, since it does."""
+
+    @cached_property
+    def journal_requests(self) -> JournalRequests:
+        """The journal, as other programs ask it."""
+        from .journal.requests import JournalRequests
+
+        return JournalRequests([] if self.journal is None else [self.journal])
 
     def now_ms(self) -> int:
         """Return the time by the wall clock."""

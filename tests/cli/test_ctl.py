@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import re
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
 
 from pykbroker.cli.main import main
+from pykbroker.testing import read_journal
 
 from .child_brokers import TIMEOUT_S, Place, hang_up_counts, place
 
@@ -47,7 +52,7 @@ def test_the_ready_line_and_the_port_file_say_where_control_is(place: Place, sta
 
 
 def test_an_operation_is_a_command(started: str, place: Place) -> None:
-    done = ctl("--ctl", started, "node")
+    done = ctl("--ctl", started, "node", "facts")
     assert done.exit_code == 0, done.output
     assert f'"address": "{place.port_file.read_text().splitlines()[0]}"' in done.output
     assert ctl("--ctl", started, "clients", "seeking").output == "[]\n"
@@ -55,7 +60,7 @@ def test_an_operation_is_a_command(started: str, place: Place) -> None:
 
 def test_where_control_is_may_stand_in_the_environment(started: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYKBROKER_CTL", started)
-    assert ctl("node").exit_code == 0
+    assert ctl("node", "facts").exit_code == 0
 
 
 def test_control_ends_with_its_broker(place: Place) -> None:
@@ -63,7 +68,7 @@ def test_control_ends_with_its_broker(place: Place) -> None:
         address = address_of(process)
         process.terminate()
         assert process.wait(TIMEOUT_S) == 0
-    done = ctl("--ctl", address, "node")
+    done = ctl("--ctl", address, "node", "facts")
     assert done.exit_code == 1
     assert done.output.startswith(f"Error: no control answers at {address}: Connection refused")
     assert len(done.output.splitlines()) == 1
@@ -88,9 +93,9 @@ def test_a_broker_with_users_asks_for_a_token(place: Place) -> None:
     token.chmod(0o600)
     with place.start("--ctl-port", "0", "--ctl-token-file", str(token), *SECURED) as process:
         address = address_of(process)
-        refused = ctl("--ctl", address, "node")
+        refused = ctl("--ctl", address, "node", "facts")
         assert (refused.exit_code, "asks for the token" in refused.output) == (1, True), refused.output
-        assert ctl("--ctl", address, "--token-file", str(token), "node").exit_code == 0
+        assert ctl("--ctl", address, "--token-file", str(token), "node", "facts").exit_code == 0
         process.terminate()
 
 
@@ -108,7 +113,7 @@ def test_a_bad_token_file_is_said_at_both_ends(tmp_path: Path, content: str, mod
     token.write_text(content)
     token.chmod(mode)
     expected = f"Error: --ctl-token-file {token}: {message}\n"
-    assert ctl("--token-file", str(token), "node").output == expected
+    assert ctl("--token-file", str(token), "node", "facts").output == expected
     command = ["start", "--ephemeral", "--port", "0", "--ctl-port", "0", "--ctl-token-file", str(token)]
     start = subprocess.run(
         [sys.executable, "-m", "pykbroker", *command], capture_output=True, text=True, timeout=TIMEOUT_S, check=False
@@ -129,3 +134,83 @@ def test_a_start_without_the_extra_says_what_to_install(tmp_path: Path, monkeypa
     assert done.output.splitlines()[-1] == (
         "Error: --ctl-port needs hypercorn.config: pip install 'pykbroker[control]'"
     )
+
+
+def run(started: str, *arguments: str) -> Any:
+    done = ctl("--ctl", started, *arguments)
+    assert done.exit_code == 0, done.output
+    return json.loads(done.output)
+
+
+def test_faults_come_by_command_and_by_script(started: str, place: Place) -> None:
+    added = run(started, "faults", "add", "--api", "Metadata", "--nth", "1", "--delay", "10ms", "--name", "slow")
+    assert added["does"] == "delayed by 10 ms"
+    script = place.directory / "faults.toml"
+    script.write_text('seed = 7\n[[fault]]\napi = "Fetch"\nuntil = {seen = {api = "Produce"}}\n')
+    assert len(run(started, "faults", "load", str(script))["added"]) == 1
+    held = run(started, "faults", "add", "--api", "Fetch", "--until", '{"answered": {"api": "Produce"}}')
+    assert held["is_met"] is False
+    broker = place.port_file.read_text().splitlines()[0]
+    assert CliRunner().invoke(main, ["topics", "--bootstrap-server", broker, "--list"]).exit_code == 0
+    found = run(started, "faults", "list")
+    assert (found["seed"], [each["taken"] for each in found["faults"]]) == (7, [1, 0, 0])
+    assert run(started, "faults", "remove", "slow")["taken"] == 1
+    assert len(run(started, "faults", "clear")["removed"]) == 2
+
+
+def test_a_bad_fault_is_one_line(started: str) -> None:
+    done = ctl("--ctl", started, "faults", "add", "--api", "Prodce", "--delay", "1s")
+    assert (done.exit_code, done.output) == (1, "Error: there is no API 'Prodce' (did you mean Produce?)\n")
+    done = ctl("--ctl", started, "faults", "add", "--until", "{")
+    assert done.output.startswith("Error: { is no JSON: ")
+
+
+def test_the_journal_is_asked_and_saved(started: str, place: Place) -> None:
+    broker = place.port_file.read_text().splitlines()[0]
+    assert CliRunner().invoke(main, ["topics", "--bootstrap-server", broker, "--create", "--topic", "t"]).exit_code == 0
+    (created,) = run(started, "journal", "requests", "--api", "CreateTopics")["requests"]
+    assert created["client_id"] == "topics"
+    file = place.directory / "journal.jsonl"
+    assert ctl("--ctl", started, "journal", "lines", "--output", str(file)).exit_code == 0
+    assert any(each.request.get("topics") for each in read_journal(file).requests(api="CreateTopics"))
+    assert run(started, "journal", "clear")["entries"] == 0
+
+
+def test_a_paused_node_answers_its_control_alone(started: str, place: Place) -> None:
+    broker = place.port_file.read_text().splitlines()[0]
+    assert run(started, "node", "pause")["is_paused"]
+    with closing(socket.create_connection(("127.0.0.1", int(broker.rpartition(":")[2])), timeout=1)) as client:
+        client.sendall(bytes.fromhex("0000000c 0012 0000 00000001 0002 6d65".replace(" ", "")))
+        with pytest.raises(TimeoutError):
+            client.recv(1)
+        assert not run(started, "node", "resume")["is_paused"]
+        client.settimeout(TIMEOUT_S)
+        assert len(client.recv(8)) > 0
+
+
+def test_a_paused_node_hears_that_it_is_to_stop(place: Place) -> None:
+    with place.start("--ctl-port", "0") as process:
+        run(address_of(process), "node", "pause")
+        process.terminate()
+        assert process.wait(TIMEOUT_S) == 0
+
+
+def test_time_passes_by_command(started: str) -> None:
+    assert run(started, "clock", "advance", "--duration", "7d", "--scope", "retention") == {
+        "advanced_ms": {"retention": 7 * 24 * 3600 * 1000}
+    }
+    assert run(started, "clock", "advanced")["advanced_ms"]["tokens"] == 0
+
+
+def test_why_asks_the_control(started: str) -> None:
+    done = CliRunner().invoke(main, ["why", "--ctl", started, "group", "a/b c"])
+    assert done.exit_code == 0, done.output
+    assert done.output.startswith("Nothing is known of group a/b c: ")
+    done = CliRunner().invoke(main, ["why", "--ctl", "127.0.0.1:1", "group", "g"])
+    assert (done.exit_code, "no control answers" in done.output) == (1, True)
+
+
+def test_an_audit_is_begun_looked_at_and_ended(started: str) -> None:
+    assert run(started, "audit", "begin")["goes_on"]
+    assert run(started, "audit", "findings") == {"goes_on": True, "count": 0, "counts": {}, "findings": []}
+    assert not run(started, "audit", "end")["goes_on"]

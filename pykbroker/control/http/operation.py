@@ -32,6 +32,7 @@ class Kind(StrEnum):
     NUMBER = "number"
     FLAG = "true or false"
     FILE = "the text of a file"
+    ANY = "a text, or values of JSON"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +47,8 @@ class Parameter:
     def value_of(self, given: Json) -> Json:
         """Return a value as the operation takes it. given: JSON, or text of a query. Raises BadRequest."""
         match self.kind:
+            case Kind.ANY:
+                return given
             case Kind.TEXT | Kind.FILE:
                 if isinstance(given, str):
                     return given

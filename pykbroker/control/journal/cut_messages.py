@@ -110,10 +110,7 @@ class CutMessage:
         return records
 
     def _size(self, *, is_short: bool = False) -> int | None:
-        if self._is_flexible:
-            size = self._uvarint() - 1
-        else:
-            size = self._fixed(_SHORT_SIZE if is_short else _SIZE)
+        size = self._uvarint() - 1 if self._is_flexible else self._fixed(_SHORT_SIZE if is_short else _SIZE)
         if size < -1:
             raise MalformedMessage(f"a size of {size}")
         return None if size == -1 else size
