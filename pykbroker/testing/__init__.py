@@ -12,6 +12,7 @@ The names below are imported when they are used. The modules, in reading order:
 - `profile`: settings of brokers in tests.
 - `hosted_kafka`, `hosted_node`, `reserved_port`: nodes in a thread of this process.
 - `threaded_kafka`, `loop_thread`: that thread.
+- `faults`: faults of a broker, as a test asks for them.
 - `external_kafka`, `apache_kafka`: other brokers in their place; `pytest_plugin`: the fixtures.
 - `broker_log`: their last log lines.
 - `lazy_module`: what keeps the import quick.
@@ -31,22 +32,27 @@ if TYPE_CHECKING:
     from .broker import AsyncBroker, Broker
     from .cluster import AsyncCluster, Cluster
     from .errors import BrokerFailed, BrokerNotRunning, TestingError
+    from .faults import AsyncBrokerFaults, AsyncFault, BrokerFaults, Fault
     from .kafka import AsyncGroup, AsyncKafkaUnderTest, AsyncTopic, Group, KafkaUnderTest, Topic
 
 __all__ = [
     "AsyncBroker",
+    "AsyncBrokerFaults",
     "AsyncCluster",
+    "AsyncFault",
     "AsyncGroup",
     "AsyncKafkaUnderTest",
     "AsyncTopic",
     "BadInput",
     "Broker",
     "BrokerFailed",
+    "BrokerFaults",
     "BrokerNotRunning",
     "ClientError",
     "Cluster",
     "ConditionNotMet",
     "ConfigurationError",
+    "Fault",
     "Group",
     "KafkaError",
     "KafkaUnderTest",
@@ -58,6 +64,7 @@ __all__ = [
 _MODULES = {
     "broker": ("AsyncBroker", "Broker"),
     "cluster": ("AsyncCluster", "Cluster"),
+    "faults": ("AsyncBrokerFaults", "AsyncFault", "BrokerFaults", "Fault"),
     "errors": ("BrokerFailed", "BrokerNotRunning", "TestingError"),
     "kafka": ("AsyncGroup", "AsyncKafkaUnderTest", "AsyncTopic", "Group", "KafkaUnderTest", "Topic"),
     "pykbroker.client.conditions": ("ConditionNotMet",),

@@ -512,6 +512,9 @@ def test_clients_by_the_thousand_do_not_grow_what_is_remembered() -> None:
         stand.faults.add({"client_id": "app-1*", "nth": 10**6, "cut": True})
         for number in range(1000):
             await stand.ask(HeartbeatRequest(), f"app-{number}")
+        stand.faults.add({"client_id": "x*", "delay": "1ms"})
+        await stand.ask(HeartbeatRequest(), "x" * 30_000)
+        assert len(stand.faults.plan.taken[-1].client_id or "") == 250
         assert len(stand.faults.plan._concerned) <= 256
 
     run(test)
