@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Final
 
 from pykbroker.server.node.environment import Environment
 from pykbroker.server.node.node import Node
@@ -24,7 +25,7 @@ class Control:
 
     def __init__(self, *, journal_bytes: int = DEFAULT_BYTES, now_ns: Callable[[], int] = time.time_ns) -> None:
         self.journal = Journal(now_ns, journal_bytes)
-        self.faults = Faults()
+        self.faults: Final = Faults()
         self.node: Node | None = None
         """The node while it runs."""
 
