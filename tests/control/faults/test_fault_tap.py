@@ -277,7 +277,9 @@ def test_a_hold_whose_condition_never_comes_ends_at_its_time_and_says_so() -> No
         await stand.ask(produce())
         assert trio.current_time() - began == pytest.approx(5)
         assert rule.timed_out == 1
-        assert in_hand.interference == ["fault 1: answer held until 'never' is released, which did not happen in time"]
+        assert list(in_hand.interference) == [
+            "fault 1: answer held until 'never' is released, which did not happen in time"
+        ]
 
     run(test)
 
