@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from pykbroker.server.node.environment import Environment
 from pykbroker.server.node.node import Node, NodeReady
@@ -32,7 +32,7 @@ class Control:
 
     def __init__(self, journal: Journal | None = None, audit: Audit | None = None) -> None:
         self.journal = journal
-        self.faults = Faults()
+        self.faults: Final = Faults()
         self.audit = audit or Audit(lambda: [] if self.node is None else [self.node], self.now_ms)
         self.clocks = Clocks()
         self.node: Node | None = None

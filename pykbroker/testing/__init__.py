@@ -15,6 +15,7 @@ The names below are imported when they are used. The modules, in reading order:
 - `external_kafka`, `apache_kafka`: other brokers in their place; `pytest_plugin`: the fixtures; `failed_tests`.
 - `broker_log`: their last log lines; `journal`: all requests and responses.
 - `broker_audit`, `audit_option`: what clients did that loses records or repeats them.
+- `faults`: faults of a broker, as a test asks for them.
 - `lazy_module`: what keeps the import quick.
 - `errors`: what goes wrong.
 """
@@ -36,13 +37,16 @@ if TYPE_CHECKING:
     from .broker_audit import AuditFailed, BrokerAudit
     from .cluster import AsyncCluster, Cluster
     from .errors import BrokerFailed, BrokerNotRunning, NoJournal, TestingError
+    from .faults import AsyncBrokerFaults, AsyncFault, BrokerFaults, Fault
     from .journal import AsyncBrokerJournal, BrokerJournal, JournalForgot
     from .kafka import AsyncGroup, AsyncKafkaUnderTest, AsyncTopic, Group, KafkaUnderTest, Topic
 
 __all__ = [
     "AsyncBroker",
+    "AsyncBrokerFaults",
     "AsyncBrokerJournal",
     "AsyncCluster",
+    "AsyncFault",
     "AsyncGroup",
     "AsyncKafkaUnderTest",
     "AsyncTopic",
@@ -51,12 +55,14 @@ __all__ = [
     "Broker",
     "BrokerAudit",
     "BrokerFailed",
+    "BrokerFaults",
     "BrokerJournal",
     "BrokerNotRunning",
     "ClientError",
     "Cluster",
     "ConditionNotMet",
     "ConfigurationError",
+    "Fault",
     "Group",
     "JournalCut",
     "JournalFileError",
@@ -80,6 +86,7 @@ _MODULES = {
     "cluster": ("AsyncCluster", "Cluster"),
     "errors": ("BrokerFailed", "BrokerNotRunning", "NoJournal", "TestingError"),
     "journal": ("AsyncBrokerJournal", "BrokerJournal", "JournalForgot"),
+    "faults": ("AsyncBrokerFaults", "AsyncFault", "BrokerFaults", "Fault"),
     "kafka": ("AsyncGroup", "AsyncKafkaUnderTest", "AsyncTopic", "Group", "KafkaUnderTest", "Topic"),
     "pykbroker.client.conditions": ("ConditionNotMet",),
     "pykbroker.client.errors": ("BadInput", "ClientError", "KafkaError", "UnknownTopic"),

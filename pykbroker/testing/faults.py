@@ -131,7 +131,7 @@ class Fault:
     @property
     def timed_out(self) -> int:
         """Count the waits that were over before what they waited for."""
-        return getattr(self._rule, "timed_out", 0)
+        return self._rule.timed_out
 
     def wait_taken(self, times: int = 1, *, timeout: float = WAIT_S) -> None:
         """Wait until it was done so often in all. Raises TimeoutError."""

@@ -19,7 +19,7 @@ from kafka import KafkaConsumer, KafkaProducer
 
 from pykbroker.protocol.framing import encode_request
 from pykbroker.protocol.messages.groups import HeartbeatRequest
-from pykbroker.testing import Broker, Cluster, Topic
+from pykbroker.testing import Broker, BrokerNotRunning, Cluster, Topic
 
 SCRIPT = """\
 seed = 11
@@ -420,6 +420,18 @@ def test_reads_that_fail_reach_consumers_though_they_are_sent_by_the_system(tmp_
         assert fault.taken
         assert len(good.values()) == 1
         assert any("offline" in line for line in broker.log.lines())
+
+
+def test_faults_end_with_their_broker() -> None:
+    with Broker() as broker:
+        fault = broker.faults.add(api="Produce", cut=True)
+        broker.close()
+        fault.__exit__(None, None, None)
+        with pytest.raises(BrokerNotRunning):
+            broker.faults.add(api="Produce", cut=True)
+    assert repr(fault) == "<fault 'fault 1': 0 of 0>"
+    with Broker() as broker:
+        assert broker.faults.taken == []
 
 
 def test_a_raw_client_sees_a_connection_that_ends(broker: Broker) -> None:

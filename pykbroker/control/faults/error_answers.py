@@ -5,7 +5,8 @@ it, and at the top of responses that have no entries. The names of fields tell w
 response answers; where these differ, and where Kafka does something else, a table below says so.
 
 A Fetch alone goes its own way, for errors of single partitions: Kafka's error answer of later versions says them of the
-request as a whole, which no broker does, and clients do not act on.
+request as a whole, which no broker does, and clients do not act on. It also ends the client's session, whose epoch it
+would count on where the broker has not seen the request.
 """
 
 from __future__ import annotations
@@ -153,9 +154,9 @@ class _Writer:
     def answer(self, request: Message) -> Message:
         response = response_type(self._api_key)()
         if self._api_key == ApiKey.FETCH:
-            response.session_id = request.session_id  # type: ignore[attr-defined]
-            if not request.topics:  # type: ignore[attr-defined]
-                self._is_of_partitions = False
+            self._is_of_partitions &= bool(request.topics)  # type: ignore[attr-defined]
+            if not self._is_of_partitions:
+                response.session_id = request.session_id  # type: ignore[attr-defined]
         elif self._api_key == ApiKey.JOIN_GROUP and self._version >= _NULLABLE_PROTOCOL_NAME:
             response.protocol_name = None  # type: ignore[attr-defined]
         elif self._api_key == ApiKey.DELETE_TOPICS and self._version < _TOPICS_BY_ID:

@@ -22,6 +22,8 @@ from .rule import Action, Pick, Rule
 MOST_RULES: Final = 1000
 MOST_TAKEN: Final = 10_000
 _MOST_KNOWN: Final = 256
+_LONGEST_CLIENT_ID: Final = 250
+"""Of what is remembered."""
 
 
 class Taken(NamedTuple):
@@ -139,8 +141,8 @@ class FaultPlan:
                 continue
             is_decided |= decides
             rule.take()
-            does = str(rule.action)
-            self.taken.append(Taken(rule.name, rule.fitted, api_name(header.api_key), header.client_id, does))
+            client_id = None if header.client_id is None else header.client_id[:_LONGEST_CLIENT_ID]
+            self.taken.append(Taken(rule.name, rule.fitted, api_name(header.api_key), client_id, str(rule.action)))
             chosen.append(rule)
         return chosen
 

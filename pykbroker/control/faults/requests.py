@@ -6,7 +6,7 @@ A mistake is a BadFault, a ValueError of one line. Names of options are those of
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import trio
 
@@ -15,11 +15,16 @@ from .options import known_options, text_of
 from .script import FaultScript
 
 if TYPE_CHECKING:
-    from pykbroker.control.control import Control
-
     from .faults import AnyRule, Faults
 
 Json: TypeAlias = Any
+
+
+class Control(Protocol):
+    """A control is asked for its faults alone."""
+
+    @property
+    def faults(self) -> Faults: ...
 
 
 async def add(control: Control, arguments: Mapping[str, Json]) -> Json:

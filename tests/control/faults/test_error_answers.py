@@ -85,7 +85,7 @@ def test_an_error_of_partitions_stands_in_every_partition_of_a_fetch() -> None:
         answer: Any = error_answer(case.request(), version, case.error, "injected")
         codes = [partition.error_code for topic in answer.responses for partition in topic.partitions]
         assert codes == [ErrorCode.NOT_LEADER_OR_FOLLOWER] * 4
-        assert answer.error_code == ErrorCode.NONE
+        assert (answer.error_code, answer.session_id) == (ErrorCode.NONE, 0)
         encode(answer, version)
 
 

@@ -277,7 +277,9 @@ def test_a_hold_whose_condition_never_comes_ends_at_its_time_and_says_so() -> No
         await stand.ask(produce())
         assert trio.current_time() - began == pytest.approx(5)
         assert rule.timed_out == 1
-        assert in_hand.interference == ["fault 1: answer held until 'never' is released, which did not happen in time"]
+        assert list(in_hand.interference) == [
+            "fault 1: answer held until 'never' is released, which did not happen in time"
+        ]
 
     run(test)
 
@@ -512,6 +514,9 @@ def test_clients_by_the_thousand_do_not_grow_what_is_remembered() -> None:
         stand.faults.add({"client_id": "app-1*", "nth": 10**6, "cut": True})
         for number in range(1000):
             await stand.ask(HeartbeatRequest(), f"app-{number}")
+        stand.faults.add({"client_id": "x*", "delay": "1ms"})
+        await stand.ask(HeartbeatRequest(), "x" * 30_000)
+        assert len(stand.faults.plan.taken[-1].client_id or "") == 250
         assert len(stand.faults.plan._concerned) <= 256
 
     run(test)
