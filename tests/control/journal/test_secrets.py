@@ -138,9 +138,11 @@ def test_bytes_that_are_no_message_are_withheld() -> None:
     assert request_values(exchange, NO_NAMES) == {"not_shown": "it has secrets"}
 
 
-def test_bytes_behind_a_message_are_withheld() -> None:
+def test_bytes_behind_a_message_are_hidden() -> None:
     exchange = forged(new_journal(), ApiKey.DESCRIBE_DELEGATION_TOKEN, 3, b"\x01\x00" + SECRET)
     assert SECRET[:8] not in kept(exchange)
+    assert exchange.request.endswith(b"\x01\x00" + bytes(len(SECRET)))
+    assert request_values(exchange, NO_NAMES) == {"owners": []}
 
 
 def test_unknown_tagged_fields_are_hidden() -> None:
