@@ -204,7 +204,9 @@ def test_a_failed_test_keeps_the_journal(run_pytest: RunPytest, tmp_path: Path, 
     assert all(path.read_bytes()[:4] == b"\x4d\x3c\xb2\xa1" for path in captures)
     clients = [{each.client_id for each in read_journal(path).requests("Produce")} for path in kept]
     assert sorted(map(sorted, clients)) == [[], ["shop-2"], ["shop-3"]], "only what the test itself did"
-    assert re.search(r"^#\d+ \S+ Produce v\d+ of shop-2 on test-it-2-\S+ answered in \S+ ms$", done.stdout, re.MULTILINE)
+    assert re.search(
+        r"^#\d+ \S+ Produce v\d+ of shop-2 on test-it-2-\S+ answered in \S+ ms$", done.stdout, re.MULTILINE
+    )
     assert "of shop-1" not in done.stdout
 
 

@@ -93,7 +93,7 @@ class Exchange:
 
 @dataclass(slots=True, eq=False)
 class Event:
-    """What a state machine did. whose: the log of its coordinator. caused_by: the exchange in whose handling it was
+    """An act of a state machine. whose: the log of its coordinator. caused_by: the exchange in whose handling it was
     done; 0 where time or the cluster brought it about.
     """
 

@@ -1,4 +1,4 @@
-"""Which request is being handled where something happens, and what state machines say about it: for the journal.
+"""The request that is being handled where something happens, and what state machines say about it: for the journal.
 
 The context variables are set by control alone (`pykbroker.control`). Without it, nothing here costs more than a look at
 one. A task that is started while a request is handled inherits the variable; behind the end of the handling it

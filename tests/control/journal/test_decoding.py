@@ -105,7 +105,9 @@ def test_only_fields_of_the_version_are_there() -> None:
 @pytest.mark.parametrize("version", [9, 8])
 def test_of_a_long_produce_request_is_told_what_is_kept(version: int) -> None:
     request = produce(
-        ("first", [batch(b"small"), batch(b"x" * 30_000)]), ("second", [batch(b"y" * 100_000)]), ("third", [batch(b"z")])
+        ("first", [batch(b"small"), batch(b"x" * 30_000)]),
+        ("second", [batch(b"y" * 100_000)]),
+        ("third", [batch(b"z")]),
     )
     values = values_of(request, version)
     assert values["not_shown"].endswith("of which 65536 are kept")

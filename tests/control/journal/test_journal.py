@@ -14,7 +14,12 @@ from .entries import begin, end, heartbeat, new_journal
 def test_an_exchange_has_what_was_asked_and_answered() -> None:
     journal = new_journal()
     exchange = begin(journal, HeartbeatRequest(group_id="g"), 4)
-    assert (exchange.api, exchange.api_version, exchange.correlation_id, exchange.client_id) == ("Heartbeat", 4, 7, "app")
+    assert (exchange.api, exchange.api_version, exchange.correlation_id, exchange.client_id) == (
+        "Heartbeat",
+        4,
+        7,
+        "app",
+    )
     assert (exchange.outcome, exchange.took_ms) == (Outcome.WAITING, None)
     end(journal, exchange, HeartbeatResponse())
     assert exchange.outcome is Outcome.ANSWERED

@@ -120,7 +120,11 @@ CLIENT, BROKER = ("127.0.0.1", 40_000), ("127.0.0.1", 9092)
 
 def test_the_frames_of_a_connection_are_its_stream() -> None:
     journal = new_journal()
-    exchanges = [heartbeat(journal), record(journal, produce(("t", [batch(b"x" * 62_000)])), None, 9), heartbeat(journal)]
+    exchanges = [
+        heartbeat(journal),
+        record(journal, produce(("t", [batch(b"x" * 62_000)])), None, 9),
+        heartbeat(journal),
+    ]
     packets = packets_of(exchanges)
     assert [each.flags for each in packets[:3]] == [SYN, SYN | ACK, ACK]
     assert packets[0].at_ns == START_NS

@@ -22,9 +22,9 @@ from pykbroker.protocol.messages.configs import (
 from pykbroker.protocol.messages.delegation_tokens import (
     CreateDelegationTokenRequest,
     CreateDelegationTokenResponse,
+    DescribedDelegationToken,
     DescribeDelegationTokenRequest,
     DescribeDelegationTokenResponse,
-    DescribedDelegationToken,
     ExpireDelegationTokenRequest,
     ExpireDelegationTokenResponse,
     RenewDelegationTokenRequest,
@@ -177,7 +177,9 @@ def incremental(configs: list[tuple[str, str]], *, resource_type: int) -> Increm
             IncrementalAlterConfigsRequestAlterConfigsResource(
                 resource_type=resource_type,
                 resource_name="x",
-                configs=[IncrementalAlterConfigsRequestAlterableConfig(name=name, value=value) for name, value in configs],
+                configs=[
+                    IncrementalAlterConfigsRequestAlterableConfig(name=name, value=value) for name, value in configs
+                ],
             )
         ]
     )

@@ -257,7 +257,9 @@ def test_a_cluster_has_one() -> None:
         topic.produce("y", partition=1)
         produced = cluster.requests("Produce", topic="orders")
         assert {each.node for each in produced} == {1, 2}
-        followers = [each for each in cluster.requests("Fetch", topic="orders") if each.client_id != "pykbroker-testing"]
+        followers = [
+            each for each in cluster.requests("Fetch", topic="orders") if each.client_id != "pykbroker-testing"
+        ]
         assert followers
         by_number = {each.number: each for each in cluster.requests()}
         assert any(by_number[each.caused_by].api == "Fetch" for each in produced if each.caused_by), (
