@@ -92,7 +92,7 @@ def head_values(exchange: Exchange) -> dict[str, Any]:
             "outcome": exchange.outcome.value,
             "caused_by": exchange.caused_by or None,
             "reason": exchange.reason or None,
-            "interference": exchange.interference or None,
+            "interference": list(exchange.interference) or None,
         }
     )
 

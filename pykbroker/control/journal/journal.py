@@ -9,16 +9,18 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator
 from itertools import count
+from struct import Struct
 from typing import Final
 
-from pykbroker.protocol.framing import RequestHeader
-
-from .exchange import Entry, Event, Exchange, Outcome, Peer
+from .exchange import OVERHEAD_BYTES, Entry, Event, Exchange, Outcome, Peer
 from .secrets import has_secrets, hide_in_request, hide_in_response
 from .topic_names import TopicNames
 
 DEFAULT_BYTES: Final = 16 * 1024 * 1024
 MOST_EVENT_CHARACTERS: Final = 500
+_HEADER: Final = Struct(">hhi")
+"""API key, version, correlation id."""
+LEAST_HEADER_BYTES: Final = _HEADER.size
 
 
 class Journal:
@@ -73,17 +75,15 @@ class Journal:
     def next_connection(self) -> int:
         return next(self._connections)
 
-    def begin(self, peer: Peer, header: RequestHeader, frame: bytes, size: int, principal: str) -> Exchange:
-        """Note a request. frame: its first `KEPT_BYTES` at most. size: of the whole frame."""
+    def begin(self, peer: Peer, frame: bytes, size: int, principal: str) -> Exchange:
+        """Note a request. frame: its first `KEPT_BYTES` at most, `LEAST_HEADER_BYTES` at least. size: of all of it."""
         number = self.last_number = next(self._numbers)
-        api_key, api_version, correlation_id, client_id = header
-        exchange = Exchange(
-            number, peer, api_key, api_version, correlation_id, client_id, principal, self._now_ns(), frame, size
-        )
+        api_key, api_version, correlation_id = _HEADER.unpack_from(frame)
+        exchange = Exchange(number, peer, api_key, api_version, correlation_id, principal, self._now_ns(), frame, size)
         if has_secrets(api_key):
             exchange.request, exchange.is_withheld = hide_in_request(frame, size)
         self._entries.append(exchange)
-        self._keep(exchange.kept_bytes)
+        self._keep(OVERHEAD_BYTES + len(frame))
         return exchange
 
     def end(self, exchange: Exchange, outcome: Outcome, response: bytes = b"", size: int = 0, reason: str = "") -> None:
