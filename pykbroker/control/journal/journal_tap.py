@@ -24,6 +24,9 @@ from .journal import LEAST_HEADER_BYTES, Journal
 
 _UNKNOWN: Final = "0.0.0.0"  # noqa: S104 - no address to listen on
 _WITH_SIZE_BYTES: Final = KEPT_BYTES + SIZE_BYTES
+# To get a member from its enumeration takes Python 3.11 as long as a call.
+_ANSWERED: Final = Outcome.ANSWERED
+_NO_ANSWER: Final = Outcome.NO_ANSWER
 
 
 class JournalTap:
@@ -62,19 +65,19 @@ class JournalTap:
             reason = f"{type(error).__name__}: {error}" if isinstance(error, ProtocolError) else type(error).__name__
             self._end(exchange, in_hand, Outcome.CLOSED, None, reason)
             raise
-        self._end(exchange, in_hand, Outcome.NO_ANSWER if answer is None else Outcome.ANSWERED, answer)
+        self._end(exchange, in_hand, _NO_ANSWER if answer is None else _ANSWERED, answer)
         return answer
 
     def _end(self, exchange: Exchange, in_hand: Handling, outcome: Outcome, answer: Answer, reason: str = "") -> None:
         in_hand.is_over = True
-        handling.set(None)
-        exchange.caused_by = in_hand.released_by
-        exchange.interference = in_hand.interference
+        if in_hand.released_by:
+            exchange.caused_by = in_hand.released_by
+        if in_hand.interference:
+            exchange.interference = in_hand.interference
         if not answer:
             self._journal.end(exchange, outcome, reason=reason)
-        elif len(answer) == 1 and isinstance(only := answer[0], bytes):
-            size = len(only) - SIZE_BYTES
-            self._journal.end(exchange, outcome, only[SIZE_BYTES:_WITH_SIZE_BYTES], max(0, size), reason)
+        elif len(answer) == 1 and isinstance(only := answer[0], bytes) and len(only) > SIZE_BYTES:
+            self._journal.end(exchange, outcome, only[SIZE_BYTES:_WITH_SIZE_BYTES], len(only) - SIZE_BYTES, reason)
         else:
             response, size = kept_answer(answer)
             self._journal.end(exchange, outcome, response, size, reason)

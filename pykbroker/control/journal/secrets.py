@@ -37,13 +37,11 @@ _IN_RESPONSES: Final[Mapping[int, frozenset[str]]] = {
     ApiKey.INCREMENTAL_ALTER_CONFIGS: frozenset({"error_message"}),
     ApiKey.ENVELOPE: frozenset({"response_data"}),
 }
+SECRET_APIS: Final = frozenset(map(int, _IN_REQUESTS))
+"""The APIs whose requests or answers may have secrets."""
 _MOST_ENTRIES: Final = 500
 """Of a body that is taken apart in the event loop."""
 _CORRELATION_ID_BYTES: Final = 4
-
-
-def has_secrets(api_key: int) -> bool:
-    return api_key in _IN_REQUESTS
 
 
 def hidden_in_request(api_key: int) -> frozenset[str]:
