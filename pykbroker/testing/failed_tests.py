@@ -1,4 +1,4 @@
-"""What a failed test leaves: the last lines that brokers have logged, the last requests, and the journal in files.
+"""The traces of a failed test: the last lines that brokers have logged, the last requests, and the journal in files.
 
 Each failed test has files of its own, named after it and the worker of pytest-xdist that ran it; another run of the
 same test replaces them.
@@ -31,7 +31,7 @@ def marks() -> dict[int, int]:
 
 
 def sections(test: str, since: dict[int, int], directory: Path) -> Iterator[tuple[str, str]]:
-    """What a report shows of the time since the marks; the journals are written into the directory."""
+    """The sections of a report about the time since the marks; the journals are written into the directory."""
     for log in recent_logs():
         lines = log.lines(since.get(id(log), 0))[-_LINES_SHOWN:]
         if lines:

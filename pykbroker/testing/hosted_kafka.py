@@ -120,7 +120,7 @@ class HostedKafka(ThreadedKafka):
 
     @property
     def journal(self) -> BrokerJournal:
-        """What clients have asked, what they were answered, and what came of it."""
+        """The record of what clients have asked, what they were answered, and what came of it."""
         return self._journal
 
     def audit(self, *, allow: Iterable[str] = ()) -> BrokerAudit:

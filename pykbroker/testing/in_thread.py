@@ -1,4 +1,4 @@
-"""What blocks, for coroutines of any kind."""
+"""A thread for what blocks, so that coroutines of any kind can wait for it."""
 
 from __future__ import annotations
 

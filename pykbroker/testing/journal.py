@@ -97,7 +97,7 @@ class BrokerJournal:
 
     @property
     def forgotten(self) -> int:
-        """How many entries, the oldest, are not kept any more since it was cleared."""
+        """The number of entries, the oldest, that are not kept any more since it was cleared."""
         return sum(each.forgotten for each in self._kept())
 
     def requests(
@@ -187,7 +187,7 @@ class AsyncBrokerJournal:
 
     @property
     def forgotten(self) -> int:
-        """How many entries, the oldest, are not kept any more since it was cleared."""
+        """The number of entries, the oldest, that are not kept any more since it was cleared."""
         return self._blocking.forgotten
 
     async def requests(

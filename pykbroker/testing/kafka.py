@@ -157,7 +157,7 @@ class KafkaUnderTest:
 
     @property
     def journal(self) -> BrokerJournal:
-        """What clients have asked, what they were answered, and what came of it. Raises NoJournal."""
+        """The record of what clients have asked and were answered, and of what came of it. Raises NoJournal."""
         raise NoJournal("only a broker of pykbroker in this process has a journal, not one that runs elsewhere")
 
     def requests(
@@ -289,7 +289,7 @@ class AsyncKafkaUnderTest:
 
     @property
     def journal(self) -> AsyncBrokerJournal:
-        """What clients have asked, what they were answered, and what came of it. Raises NoJournal."""
+        """The record of what clients have asked and were answered, and of what came of it. Raises NoJournal."""
         return broker_journal.AsyncBrokerJournal(self.blocking.journal)
 
     async def requests(

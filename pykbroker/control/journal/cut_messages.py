@@ -1,4 +1,4 @@
-"""What there is of a message whose end is missing.
+"""A message whose end is missing, as far as it goes.
 
 Only for messages that are mostly records, Produce requests and answers to a Fetch: everything before the cut has its
 meaning. Tagged fields are left out.
@@ -110,7 +110,7 @@ class CutMessage:
         return records
 
     def _size(self, *, is_short: bool = False) -> int | None:
-        size = self._uvarint() - 1 if self._is_flexible else self._fixed(_SHORT_SIZE if is_short else _SIZE)
+        size: int = self._uvarint() - 1 if self._is_flexible else self._fixed(_SHORT_SIZE if is_short else _SIZE)
         if size < -1:
             raise MalformedMessage(f"a size of {size}")
         return None if size == -1 else size

@@ -73,7 +73,7 @@ def event_values(event: Event) -> dict[str, Any]:
 
 
 def head_values(exchange: Exchange) -> dict[str, Any]:
-    """Everything of an exchange but its bodies."""
+    """The fields of an exchange without its bodies."""
     return _without_none(
         {
             "kind": "exchange",
@@ -92,7 +92,7 @@ def head_values(exchange: Exchange) -> dict[str, Any]:
             "outcome": exchange.outcome.value,
             "caused_by": exchange.caused_by or None,
             "reason": exchange.reason or None,
-            "interference": exchange.interference or None,
+            "interference": list(exchange.interference) or None,
         }
     )
 
@@ -139,7 +139,7 @@ def response_values(exchange: Exchange, names: Names) -> dict[str, Any] | None:
 
 @dataclass(frozen=True, slots=True)
 class _Shown:
-    """What is shown of a message. hidden: fields with secrets, which the journal has not."""
+    """The way to show a message. hidden: fields with secrets, which the journal has not."""
 
     version: int
     names: Names

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, TypeAlias
 
 from pykbroker.protocol.api_keys import api_name
+from pykbroker.protocol.errors import ProtocolError
+from pykbroker.protocol.framing import decode_request_header
 
 KEPT_BYTES: Final = 64 * 1024
 """Of a frame; what is longer is cut, and its whole size is told."""
@@ -52,7 +55,6 @@ class Exchange:
     api_key: int
     api_version: int
     correlation_id: int
-    client_id: str | None
     principal: str
     received_ns: int
     request: bytes
@@ -63,13 +65,21 @@ class Exchange:
     response_bytes: int = 0
     reason: str = ""
     caused_by: int = 0
-    interference: list[str] = field(default_factory=list)
+    interference: Sequence[str] = ()
     is_withheld: bool = False
     is_kept: bool = True
 
     @property
     def api(self) -> str:
         return api_name(self.api_key)
+
+    @property
+    def client_id(self) -> str | None:
+        """The client id; None also where the header makes no sense."""
+        try:
+            return decode_request_header(self.request)[0].client_id
+        except ProtocolError:
+            return None
 
     @property
     def node(self) -> int:
@@ -93,7 +103,7 @@ class Exchange:
 
 @dataclass(slots=True, eq=False)
 class Event:
-    """What a state machine did. whose: the log of its coordinator. caused_by: the exchange in whose handling it was
+    """An act of a state machine. whose: the log of its coordinator. caused_by: the exchange in whose handling it was
     done; 0 where time or the cluster brought it about.
     """
 

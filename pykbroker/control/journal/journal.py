@@ -9,16 +9,19 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator
 from itertools import count
+from struct import Struct
 from typing import Final
 
-from pykbroker.protocol.framing import RequestHeader
-
-from .exchange import Entry, Event, Exchange, Outcome, Peer
-from .secrets import has_secrets, hide_in_request, hide_in_response
+from .exchange import OVERHEAD_BYTES, Entry, Event, Exchange, Outcome, Peer
+from .secrets import SECRET_APIS, hide_in_request, hide_in_response
 from .topic_names import TopicNames
 
 DEFAULT_BYTES: Final = 16 * 1024 * 1024
 MOST_EVENT_CHARACTERS: Final = 500
+_SHARE_FORGOTTEN: Final = 64
+_HEADER: Final = Struct(">hhi")
+"""API key, version, correlation id."""
+LEAST_HEADER_BYTES: Final = _HEADER.size
 
 
 class Journal:
@@ -73,17 +76,17 @@ class Journal:
     def next_connection(self) -> int:
         return next(self._connections)
 
-    def begin(self, peer: Peer, header: RequestHeader, frame: bytes, size: int, principal: str) -> Exchange:
-        """Note a request. frame: its first `KEPT_BYTES` at most. size: of the whole frame."""
+    def begin(self, peer: Peer, frame: bytes, size: int, principal: str) -> Exchange:
+        """Note a request. frame: its first `KEPT_BYTES` at most, `LEAST_HEADER_BYTES` at least. size: of all of it."""
         number = self.last_number = next(self._numbers)
-        api_key, api_version, correlation_id, client_id = header
-        exchange = Exchange(
-            number, peer, api_key, api_version, correlation_id, client_id, principal, self._now_ns(), frame, size
-        )
-        if has_secrets(api_key):
+        api_key, api_version, correlation_id = _HEADER.unpack_from(frame)
+        exchange = Exchange(number, peer, api_key, api_version, correlation_id, principal, self._now_ns(), frame, size)
+        if api_key in SECRET_APIS:
             exchange.request, exchange.is_withheld = hide_in_request(frame, size)
         self._entries.append(exchange)
-        self._keep(exchange.kept_bytes)
+        self._kept_bytes += OVERHEAD_BYTES + len(frame)
+        if self._kept_bytes > self.most_bytes:
+            self._give_way()
         return exchange
 
     def end(self, exchange: Exchange, outcome: Outcome, response: bytes = b"", size: int = 0, reason: str = "") -> None:
@@ -91,11 +94,13 @@ class Journal:
         exchange.answered_ns = self._now_ns()
         exchange.reason, exchange.response_bytes = reason, size
         if exchange.is_kept:
-            if size and has_secrets(exchange.api_key):
+            if size and exchange.api_key in SECRET_APIS:
                 response, is_withheld = hide_in_response(response, size, exchange.api_key, exchange.api_version)
                 exchange.is_withheld |= is_withheld
             exchange.response = response
-            self._keep(len(response))
+            self._kept_bytes += len(response)
+            if self._kept_bytes > self.most_bytes:
+                self._give_way()
         exchange.outcome = outcome
 
     def note(self, whose: str, text: str, caused_by: int) -> None:
@@ -103,15 +108,23 @@ class Journal:
         number = self.last_number = next(self._numbers)
         event = Event(number, self.node_id, self._now_ns(), whose, text[:MOST_EVENT_CHARACTERS], caused_by)
         self._entries.append(event)
-        self._keep(event.kept_bytes)
+        self._kept_bytes += event.kept_bytes
+        if self._kept_bytes > self.most_bytes:
+            self._give_way()
 
-    def _keep(self, more_bytes: int) -> None:
-        self._kept_bytes += more_bytes
-        while self._kept_bytes > self.most_bytes and len(self._entries) > 1:
-            oldest = self._entries.popleft()
+    def _give_way(self) -> None:
+        """Forget the oldest, somewhat more than has to be, so that this is seldom called."""
+        entries, kept_bytes, count = self._entries, self._kept_bytes, 0
+        enough = self.most_bytes - self.most_bytes // _SHARE_FORGOTTEN
+        last = len(entries) - 1
+        while kept_bytes > enough and count < last:
+            oldest = entries.popleft()
             oldest.is_kept = False
-            self._kept_bytes -= oldest.kept_bytes
-            self.forgotten += 1
+            kept_bytes -= oldest.kept_bytes
+            count += 1
+        self._kept_bytes = kept_bytes
+        self.forgotten += count
+        if count:
             self.forgotten_to = oldest.number
 
     def _copy(self) -> list[Entry]:

@@ -10,8 +10,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final
 
-from pykbroker.protocol.errors import MalformedMessage
-from pykbroker.protocol.framing import SIZE_BYTES, decode_request_header
+from pykbroker.protocol.errors import ProtocolError
+from pykbroker.protocol.framing import SIZE_BYTES
 from pykbroker.server.network.handlers import CloseConnection, ConnectionState
 from pykbroker.server.network.page_cache import uncached_extent
 from pykbroker.server.network.tap import Answer, Handle, Tap
@@ -20,10 +20,13 @@ from pykbroker.server.node.node import Node
 from pykbroker.server.runtime.causes import Handling, current_cause, handling
 
 from .exchange import KEPT_BYTES, Exchange, Outcome, Peer
-from .journal import Journal
+from .journal import LEAST_HEADER_BYTES, Journal
 
 _UNKNOWN: Final = "0.0.0.0"  # noqa: S104 - no address to listen on
 _WITH_SIZE_BYTES: Final = KEPT_BYTES + SIZE_BYTES
+# To get a member from its enumeration takes Python 3.11 as long as a call.
+_ANSWERED: Final = Outcome.ANSWERED
+_NO_ANSWER: Final = Outcome.NO_ANSWER
 
 
 class JournalTap:
@@ -43,16 +46,14 @@ class JournalTap:
     async def exchange(self, frame: memoryview, connection: ConnectionState, handle: Handle) -> Answer:
         if self._inner is not None:
             handle = partial(self._inner.exchange, frame, connection, handle)
-        try:
-            header, _ = decode_request_header(frame)
-        except MalformedMessage:
+        size = len(frame)
+        if size < LEAST_HEADER_BYTES:
             return await handle()  # which says so, and closes the connection
-        journal = self._journal
-        journal.topic_names.follow(self._node())
         peer = connection.tapped
         if not isinstance(peer, Peer):
             peer = connection.tapped = self._peer(connection)
-        exchange = journal.begin(peer, header, bytes(frame[:KEPT_BYTES]), len(frame), connection.principal)
+        kept = bytes(frame) if size <= KEPT_BYTES else bytes(frame[:KEPT_BYTES])
+        exchange = self._journal.begin(peer, kept, size, connection.principal)
         in_hand = Handling(exchange.number)
         handling.set(in_hand)
         try:
@@ -61,20 +62,29 @@ class JournalTap:
             self._end(exchange, in_hand, Outcome.CLOSED, closing.answer, str(closing))
             raise
         except BaseException as error:
-            self._end(exchange, in_hand, Outcome.CLOSED, None, type(error).__name__)
+            reason = f"{type(error).__name__}: {error}" if isinstance(error, ProtocolError) else type(error).__name__
+            self._end(exchange, in_hand, Outcome.CLOSED, None, reason)
             raise
-        self._end(exchange, in_hand, Outcome.NO_ANSWER if answer is None else Outcome.ANSWERED, answer)
+        self._end(exchange, in_hand, _NO_ANSWER if answer is None else _ANSWERED, answer)
         return answer
 
     def _end(self, exchange: Exchange, in_hand: Handling, outcome: Outcome, answer: Answer, reason: str = "") -> None:
         in_hand.is_over = True
-        handling.set(None)
-        exchange.caused_by = in_hand.released_by
-        exchange.interference = in_hand.interference
-        response, size = kept_answer(answer or [])
-        self._journal.end(exchange, outcome, response, size, reason)
+        if in_hand.released_by:
+            exchange.caused_by = in_hand.released_by
+        if in_hand.interference:
+            exchange.interference = in_hand.interference
+        if not answer:
+            self._journal.end(exchange, outcome, reason=reason)
+        elif len(answer) == 1 and isinstance(only := answer[0], bytes) and len(only) > SIZE_BYTES:
+            self._journal.end(exchange, outcome, only[SIZE_BYTES:_WITH_SIZE_BYTES], len(only) - SIZE_BYTES, reason)
+        else:
+            response, size = kept_answer(answer)
+            self._journal.end(exchange, outcome, response, size, reason)
 
     def _peer(self, connection: ConnectionState) -> Peer:
+        """Return a new connection's name. No connection outlives its node, whose topics are followed from now on."""
+        self._journal.topic_names.follow(self._node())
         transport = connection.transport
         local = None if transport is None else transport.local
         return Peer(

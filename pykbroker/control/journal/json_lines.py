@@ -55,7 +55,7 @@ class ReadJournal:
 
     @property
     def events(self) -> list[dict[str, Any]]:
-        """What state machines did."""
+        """The acts of state machines."""
         return [line for line in self.lines if line["kind"] == "event"]
 
     def requests(

@@ -48,8 +48,8 @@ def error_of(name: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What is asked for; None for anything. topic: the request or the response names it. error: one of the response's
-    error codes has this name.
+    """The conditions of a question; None for anything. topic: the request or the response names it. error: one of the
+    response's error codes has this name.
     """
 
     api_key: int | None = None

@@ -39,7 +39,7 @@ class RecordedRequest:
 
     @property
     def number(self) -> int:
-        """What tells it from every other entry of the journal; later ones have higher numbers."""
+        """The number that no other entry of the journal has; later ones have higher numbers."""
         return int(self._head["number"])
 
     @property
@@ -84,7 +84,7 @@ class RecordedRequest:
 
     @property
     def reason(self) -> str:
-        """Why the connection was closed, where it was."""
+        """The reason why the connection was closed, where it was."""
         return str(self._head.get("reason", ""))
 
     @property
@@ -99,7 +99,7 @@ class RecordedRequest:
 
     @property
     def interference(self) -> list[str]:
-        """What control did to it."""
+        """The faults that control has put in its way."""
         return list(self._head.get("interference", ()))
 
     @property

@@ -49,7 +49,7 @@ class JournalRequests:
         self._limiter = trio.CapacityLimiter(1)
 
     def status(self) -> dict[str, Any]:
-        """How much there is: `position` is the number of the latest entry."""
+        """The size of the journal; `position` is the number of the latest entry."""
         journals = self._kept()
         return {
             "position": max((each.last_number for each in journals), default=0),

@@ -37,13 +37,11 @@ _IN_RESPONSES: Final[Mapping[int, frozenset[str]]] = {
     ApiKey.INCREMENTAL_ALTER_CONFIGS: frozenset({"error_message"}),
     ApiKey.ENVELOPE: frozenset({"response_data"}),
 }
+SECRET_APIS: Final = frozenset(map(int, _IN_REQUESTS))
+"""The APIs whose requests or answers may have secrets."""
 _MOST_ENTRIES: Final = 500
 """Of a body that is taken apart in the event loop."""
 _CORRELATION_ID_BYTES: Final = 4
-
-
-def has_secrets(api_key: int) -> bool:
-    return api_key in _IN_REQUESTS
 
 
 def hidden_in_request(api_key: int) -> frozenset[str]:
@@ -84,16 +82,17 @@ def _whole(frame: bytes, body: int, hidden: bytes | None) -> tuple[bytes, bool]:
 
 
 def _hide(kind: type[Message], version: int, frame: bytes, body: int, names: frozenset[str]) -> bytes | None:
-    """Return the body without secrets; None where that is not the same body otherwise. Raises ProtocolError."""
+    """Return the body without secrets; None where that is not the same body otherwise. Raises ProtocolError.
+
+    Bytes behind the message, as librdkafka sends one behind some, become zeros.
+    """
     message, end = decode(kind, version, frame, body, objects_limit=_MOST_ENTRIES)
-    if end != len(frame):
-        return None
     _hide_in_struct(message, names)
     try:
         hidden = encode(message, version)
     except ValueError:
         return None
-    return hidden if len(hidden) == len(frame) - body else None
+    return hidden + bytes(len(frame) - end) if len(hidden) == end - body else None
 
 
 def _hide_in_struct(struct: Struct, names: frozenset[str]) -> None:

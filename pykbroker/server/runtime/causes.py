@@ -1,4 +1,4 @@
-"""Which request is being handled where something happens, and what state machines say about it: for the journal.
+"""The request that is being handled where something happens, and what state machines say about it: for the journal.
 
 The context variables are set by control alone (`pykbroker.control`). Without it, nothing here costs more than a look at
 one. A task that is started while a request is handled inherits the variable; behind the end of the handling it
@@ -7,9 +7,9 @@ counts for nothing there.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TypeAlias
 
 Witness: TypeAlias = Callable[[str, str], None]
@@ -24,7 +24,7 @@ class Handling:
 
     number: int
     released_by: int = 0
-    interference: list[str] = field(default_factory=list)
+    interference: Sequence[str] = ()
     is_over: bool = False
 
 
@@ -49,7 +49,7 @@ def note_interference(what: str) -> None:
     """Note what control does to the request in hand."""
     now = handling.get()
     if now is not None:
-        now.interference.append(what)
+        now.interference = (*now.interference, what)
 
 
 def tell_cause(whose: str, cause: str) -> None:

@@ -7,7 +7,7 @@ from itertools import count
 
 from pykbroker.control.journal.exchange import KEPT_BYTES, Exchange, Outcome, Peer
 from pykbroker.control.journal.journal import Journal
-from pykbroker.protocol.framing import SIZE_BYTES, decode_request_header, encode_request, encode_response
+from pykbroker.protocol.framing import SIZE_BYTES, encode_request, encode_response
 from pykbroker.protocol.messages.groups import HeartbeatRequest, HeartbeatResponse
 from pykbroker.protocol.records.batch import encode_batch
 from pykbroker.protocol.records.record import Record
@@ -30,8 +30,7 @@ def begin(
     journal: Journal, request: Message, version: int, *, peer: Peer = PEER, client_id: str | None = "app"
 ) -> Exchange:
     frame = encode_request(request, version, 7, client_id)[SIZE_BYTES:]
-    header, _ = decode_request_header(frame)
-    return journal.begin(peer, header, frame[:KEPT_BYTES], len(frame), "User:ANONYMOUS")
+    return journal.begin(peer, frame[:KEPT_BYTES], len(frame), "User:ANONYMOUS")
 
 
 def end(journal: Journal, exchange: Exchange, response: Message | None) -> None:

@@ -12,6 +12,7 @@ import trio.testing
 from pykbroker.control.journal.exchange import KEPT_BYTES, Exchange, Outcome
 from pykbroker.control.journal.journal import Journal
 from pykbroker.control.journal.journal_tap import JournalTap, kept_answer
+from pykbroker.protocol.errors import MalformedMessage
 from pykbroker.protocol.framing import SIZE_BYTES, encode_request, encode_response
 from pykbroker.protocol.messages.groups import HeartbeatRequest, HeartbeatResponse
 from pykbroker.server.network.handlers import CloseConnection, ConnectionState
@@ -111,6 +112,15 @@ async def test_what_is_no_request_is_the_brokers_business() -> None:
     assert await exchange(new_tap(journal), answer, frame=b"\x00") is ANSWER
     assert not journal.entries()
 
+    async def refuse() -> Answer:
+        raise MalformedMessage("a client id of 9999 bytes, 1 are left")
+
+    with pytest.raises(MalformedMessage):
+        await exchange(new_tap(journal), refuse, frame=b"\x00\x0c\x00\x04\x00\x00\x00\x07\x27\x0fx")
+    kept = the_only(journal)
+    assert (kept.api, kept.client_id, kept.outcome) == ("Heartbeat", None, Outcome.CLOSED)
+    assert kept.reason == "MalformedMessage: a client id of 9999 bytes, 1 are left"
+
 
 @in_trio
 async def test_a_connection_has_one_number() -> None:
@@ -139,7 +149,7 @@ async def test_another_tap_changes_what_the_client_gets() -> None:
 
     assert await exchange(new_tap(journal, FaultTap(change)), answer) is other
     kept = the_only(journal)
-    assert kept.interference == ["the answer is another one"]
+    assert kept.interference == ("the answer is another one",)
     assert int.from_bytes(kept.response[9:11], "big") == 27
 
 

@@ -369,7 +369,10 @@ def test_no_password_is_in_it(tmp_path: Path) -> None:
         (upserted,) = altered.request["upsertions"]
         assert (upserted["name"], upserted["salt"], upserted["salted_password"]) == ("alice", "(hidden)", "(hidden)")
         assert altered.principal == "User:admin"
-        assert "listener.name.sasl_plaintext.ssl.keystore.password" in repr(broker.requests("IncrementalAlterConfigs"))
+        (changed,) = broker.requests("IncrementalAlterConfigs")
+        (config,) = changed.request["resources"][0]["configs"]
+        assert config["name"] == "listener.name.sasl_plaintext.ssl.keystore.password"
+        assert config["value"] == "*" * len(SECRET)
         files = [broker.journal.json_lines(tmp_path / "j.jsonl"), broker.journal.pcap(tmp_path / "j.pcap")]
         frames = [each.request + each.response for each in kept_frames(broker)]
     assert frames
