@@ -117,7 +117,7 @@ class GroupAnswer(Answer):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionAnswer:
-    """What a consumer gets of one partition, and why no more.
+    """The reason why a consumer gets no more of one partition.
 
     position: where its newest Fetch begins. is_fetching: a Fetch waits for records now.
     """

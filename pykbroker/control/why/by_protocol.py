@@ -1,4 +1,4 @@
-"""As much of the answers as Kafka's own protocol tells, of any broker, Apache Kafka's included.
+"""The answers as far as Kafka's own protocol tells them, of any broker, Apache Kafka's included.
 
 It tells states, assignments, offsets, transactions and quotas. It tells no causes, no fetches and no rates: those are
 asked of a broker's control alone, and where an answer would need them it says so.

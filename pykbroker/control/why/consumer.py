@@ -1,4 +1,4 @@
-"""What a consumer gets of each partition, and why no more.
+"""The reasons why a consumer gets no more, partition by partition.
 
 The consumer's reason is the gravest of its partitions (`partition_look`).
 """
@@ -106,7 +106,7 @@ def _joined(
 
 
 def _without_partitions(sources: Sources, asked: Asked, group_id: str | None) -> tuple[str, str]:
-    """Nothing is known of any partition."""
+    """Return the reason where no partition is known."""
     if asked.group is None:
         seen = any(broker.fetch_sightings is not None for broker in sources.brokers)
         words = "has fetched nothing since this broker started" if seen else "is not looked at: fetches are not noted"

@@ -50,7 +50,7 @@ class Sighting(NamedTuple):
 
 @dataclass(slots=True)
 class Asked:
-    """What is the same for all partitions of one question."""
+    """The part of a question that is the same for all of its partitions."""
 
     group: GroupAnswer | None
     client_id: str | None
@@ -187,7 +187,7 @@ class PartitionLook:
         return "not-assigned", f"{words}, which is {group.state} at {group.epoch}."
 
     def _of_other_client(self, owner: Member) -> tuple[str, str] | None:
-        """Where one client of the group is asked for, another one may have the partition."""
+        """Look whether the partition is another client's, where one client of the group is asked for."""
         whose = client(owner.client_id, owner.host)
         self._facts.append(f"{self._place} is assigned to {printable(owner.member_id)} ({whose}).")
         same = [each for each in self._asked.members if (each.client_id, each.host) == (owner.client_id, owner.host)]

@@ -1,4 +1,4 @@
-"""Who was not allowed to do what lately, whether that is so still, and which ACL decides."""
+"""Denials of late, whether they are so still, and the ACL that decides."""
 
 from __future__ import annotations
 
