@@ -130,7 +130,7 @@ def _run(where: _Where, name: str, **arguments: Any) -> None:
 @click.argument("group", metavar="GROUP")
 @click.pass_obj
 def group_(where: _Where, /, group: str) -> None:
-    """Why a group rebalances, waits or is empty: members, causes, lag."""
+    """Say why a group rebalances, waits or is empty."""
     _run(where, "group", group=group)
 
 
@@ -141,7 +141,7 @@ def group_(where: _Where, /, group: str) -> None:
 @click.option("--partition", type=click.IntRange(min=0), metavar="N", help="With --topic.")
 @click.pass_obj
 def consumer(where: _Where, /, **flags: Any) -> None:
-    """Why a consumer gets nothing, or no more."""
+    """Say why a consumer gets nothing, or no more."""
     _run(where, "consumer", **flags)
 
 
@@ -150,7 +150,7 @@ def consumer(where: _Where, /, **flags: Any) -> None:
 @click.argument("partition", type=click.IntRange(min=0), metavar="PARTITION")
 @click.pass_obj
 def lso(where: _Where, /, topic: str, partition: int) -> None:
-    """What holds the last stable offset of a partition, since when, and whose client."""
+    """Say what holds the last stable offset of a partition."""
     _run(where, "lso", topic=topic, partition=partition)
 
 
@@ -159,5 +159,5 @@ def lso(where: _Where, /, topic: str, partition: int) -> None:
 @click.option("--user", default="ANONYMOUS", show_default=True, metavar="NAME", help="A principal's name.")
 @click.pass_obj
 def throttle(where: _Where, /, client_id: str, user: str) -> None:
-    """Which quotas apply to a client, and whether it is throttled."""
+    """Say which quotas apply to a client."""
     _run(where, "throttle", client_id=client_id, user=user)

@@ -3,18 +3,19 @@ reads well, `verdict` is its one sentence, and `reason` a word for assertions.""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from .lazy_module import LazyModule
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Sequence
     from typing import TypeVar
 
     from pykbroker.control.why import consumer, group, lso, requests, sources, throttle
     from pykbroker.control.why.answers import ConsumerAnswer, GroupAnswer, LsoAnswer, ThrottleAnswer
 
-    from .hosted_kafka import HostedKafka
+    from .hosted_node import HostedNode
+    from .loop_thread import LoopThread
 
     T = TypeVar("T")
 else:
@@ -26,10 +27,19 @@ else:
     throttle = LazyModule("pykbroker.control.why.throttle")
 
 
+class Hosted(Protocol):
+    """A cluster whose nodes run in this process."""
+
+    nodes: Sequence[HostedNode]
+
+    def running_loop(self) -> LoopThread: ...
+    def check_running(self) -> None: ...
+
+
 class Why:
     """The questions. Those who do not run are not asked. Raises BrokerNotRunning, and ValueError for a bad question."""
 
-    def __init__(self, kafka: HostedKafka) -> None:
+    def __init__(self, kafka: Hosted) -> None:
         self._kafka = kafka
 
     def group(self, group_id: str) -> GroupAnswer:
@@ -60,9 +70,9 @@ class Why:
 
 
 class AsyncWhy:
-    """`Why` for coroutines."""
+    """The questions for coroutines."""
 
-    def __init__(self, kafka: HostedKafka) -> None:
+    def __init__(self, kafka: Hosted) -> None:
         self._kafka = kafka
 
     async def group(self, group_id: str) -> GroupAnswer:
@@ -88,24 +98,24 @@ class AsyncWhy:
         return await self._kafka.running_loop().call_async(question, self._kafka, *args)
 
 
-def _sources(kafka: HostedKafka) -> sources.Sources:
+def _sources(kafka: Hosted) -> sources.Sources:
     kafka.check_running()
     return sources.Sources(requests.brokers_of(node.node for node in kafka.nodes))
 
 
-async def _group(kafka: HostedKafka, group_id: str) -> GroupAnswer:
+async def _group(kafka: Hosted, group_id: str) -> GroupAnswer:
     return await group.why_group(_sources(kafka), str(group_id))
 
 
 async def _consumer(
-    kafka: HostedKafka, group_id: str | None, client_id: str | None, topic: str | None, partition: int | None
+    kafka: Hosted, group_id: str | None, client_id: str | None, topic: str | None, partition: int | None
 ) -> ConsumerAnswer:
     return await consumer.why_consumer(_sources(kafka), group_id, client_id=client_id, topic=topic, partition=partition)
 
 
-async def _lso(kafka: HostedKafka, topic: str, partition: int) -> LsoAnswer:
+async def _lso(kafka: Hosted, topic: str, partition: int) -> LsoAnswer:
     return await lso.why_lso(_sources(kafka), topic, partition)
 
 
-async def _throttle(kafka: HostedKafka, client_id: str, user: str) -> ThrottleAnswer:
+async def _throttle(kafka: Hosted, client_id: str, user: str) -> ThrottleAnswer:
     return await throttle.why_throttle(_sources(kafka), user, client_id)

@@ -1,4 +1,4 @@
-"""Why: what a broker knows about a rebalance, an empty consumer, a last stable offset that stands, a throttled client.
+"""Questions why: of a rebalance, an empty consumer, a last stable offset that stands, a throttled client.
 
 Each question has an answer of plain values: one sentence first, then the facts that it rests on. Facts alone: where a
 broker cannot know, the answer says so. The modules, in reading order:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar
 
 from . import text
@@ -21,16 +21,20 @@ class Answer:
 
     def to_json(self) -> dict[str, Any]:
         """Return the answer as JSON has it."""
-        return {"question": self.question, **_plain(asdict(self))}
+        return {"question": self.question, **_plain(self)}
 
     def __str__(self) -> str:
         return text.of_answer(self.to_json())
 
 
 def _plain(value: Any) -> Any:
-    if isinstance(value, dict):
+    if isinstance(value, (str, int, float)) or value is None:
+        return value
+    if isinstance(value, Mapping):
         return {key: _plain(each) for key, each in value.items()}
-    return [_plain(each) for each in value] if isinstance(value, (list, tuple)) else value
+    if isinstance(value, tuple):
+        return [_plain(each) for each in value]
+    return {each.name: _plain(getattr(value, each.name)) for each in fields(value)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,7 +121,7 @@ class GroupAnswer(Answer):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionAnswer:
-    """What a consumer gets of one partition, and why no more.
+    """The reason why a consumer gets no more of one partition.
 
     position: where its newest Fetch begins. is_fetching: a Fetch waits for records now.
     """

@@ -1,4 +1,4 @@
-"""As much of the answers as Kafka's own protocol tells, of any broker, Apache Kafka's included.
+"""The answers as far as Kafka's own protocol tells them, of any broker, Apache Kafka's included.
 
 It tells states, assignments, offsets, transactions and quotas. It tells no causes, no fetches and no rates: those are
 asked of a broker's control alone, and where an answer would need them it says so.
@@ -59,7 +59,7 @@ async def group(cluster: Cluster, group_id: str) -> GroupAnswer:
     return GroupAnswer(
         verdict=f"Group {printable(group_id)} {words}.",
         reason=reason,
-        facts=(f"Why it last rebalanced {_NOT_TOLD}.",),
+        facts=(f"{_NOT_TOLD} why it last rebalanced.",),
         group=group_id,
         type=described.group_type.lower(),
         state=described.state,
@@ -77,7 +77,7 @@ async def consumer(
 ) -> ConsumerAnswer:
     """Return what assignments and offsets tell of a group's consumers. Raises NotTold, KafkaError."""
     if not group_id:
-        raise NotTold(f"name a group: what a client without one fetches {_NOT_TOLD}")
+        raise NotTold(f"name a group: {_NOT_TOLD} what a client without one fetches")
     if partition is not None and topic is None:
         raise NotTold("a partition goes with its topic")
     described = await _described(cluster, group_id)
@@ -146,7 +146,7 @@ async def throttle(cluster: Cluster, user: str, client_id: str) -> ThrottleAnswe
     return ThrottleAnswer(
         verdict=f"To {who} applies {applied}." if quotas else f"No quota applies to {who}.",
         reason="quota-applies" if quotas else "no-quota",
-        facts=(f"What the client's rate is, and whether it is throttled now, {_NOT_TOLD}.",) if quotas else (),
+        facts=(f"{_NOT_TOLD} what the client's rate is, and whether it is throttled now.",) if quotas else (),
         user=user,
         client_id=client_id,
         quotas=tuple(quotas),
@@ -161,7 +161,7 @@ async def ask(cluster: Cluster, question: str, arguments: Mapping[str, Any]) -> 
             return (await group(cluster, given["group"])).to_json()
         case "consumer":
             if "client_id" in given:
-                raise NotTold(f"what a client of an id fetches {_NOT_TOLD}")
+                raise NotTold(f"{_NOT_TOLD} what a client of an id fetches")
             return (await consumer(cluster, given.get("group"), given.get("topic"), given.get("partition"))).to_json()
         case "lso":
             return (await lso(cluster, given["topic"], given["partition"])).to_json()
@@ -310,8 +310,10 @@ class _Partitions:
         if committed >= stable:
             words = f"{end - stable} more are behind the last stable offset, which read_committed does not pass"
             return "behind-last-stable-offset", f"Group {name} has committed {place} to {committed}: {words}."
-        words = f"whether {whose} fetches the {end - committed} that follow {_NOT_TOLD}"
-        return "not-told", f"Group {name} has committed {place} to {committed}; {words}."
+        behind = (
+            f"Group {name} has committed {place} to {committed}, {counted(end - committed, 'offset')} before its end"
+        )
+        return "not-told", f"{behind}. {_NOT_TOLD} whether {whose} fetches them."
 
 
 def _without_log(topic: str, partition: int, reason: str, verdict: str) -> PartitionAnswer:

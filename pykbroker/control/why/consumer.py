@@ -1,18 +1,18 @@
-"""What a consumer gets of each partition, and why no more.
+"""The reasons why a consumer gets no more, partition by partition.
 
 The consumer's reason is the gravest of its partitions (`partition_look`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 from pykbroker.groups.offsets.committed_offsets import CommittedOffset
 from pykbroker.server.replicas.fetch_sightings import FetchingClient
 from pykbroker.server.runtime.log_lines import printable
 
-from .answers import ConsumerAnswer, Member, PartitionAnswer
+from .answers import ConsumerAnswer, PartitionAnswer
 from .group import why_group
 from .members import members_of
 from .partition_look import Asked, PartitionLook
@@ -67,15 +67,16 @@ async def why_consumer(
     asked = Asked(None, client_id)
     if group_id:
         asked.group = await why_group(sources, group_id)
-        asked.members = await members_of(sources, group_id, turns)
-        asked.owners = await _owners(asked.members, turns)
+        await asked.take_members(await members_of(sources, group_id, turns), turns)
+    if client_id is not None:
+        asked.client_ids.add(client_id)
     places, missing = await _places(sources, asked, topic, partition, turns)
     if group_id:
         asked.committed = _committed(sources, group_id, places[:MOST_PARTITIONS])
     answers = list(missing)
     for place in places[: MOST_PARTITIONS - len(answers)]:
         answers.append(await PartitionLook(sources, asked, *place).answer())
-        await turns.took(10)
+        await turns.took(20)
     answers.sort(key=lambda each: GETS_NOTHING.index(each.reason))
     return _joined(sources, asked, group_id, answers, len(places) + len(missing))
 
@@ -106,7 +107,7 @@ def _joined(
 
 
 def _without_partitions(sources: Sources, asked: Asked, group_id: str | None) -> tuple[str, str]:
-    """Nothing is known of any partition."""
+    """Return the reason where no partition is known."""
     if asked.group is None:
         seen = any(broker.fetch_sightings is not None for broker in sources.brokers)
         words = "has fetched nothing since this broker started" if seen else "is not looked at: fetches are not noted"
@@ -117,18 +118,8 @@ def _without_partitions(sources: Sources, asked: Asked, group_id: str | None) ->
         return asked.group.reason, asked.group.verdict
     if asked.group.reason == "rebalancing":
         return "group-rebalances", asked.group.verdict
-    topics = sorted({topic for member in asked.members for topic in member.subscription})[:20]
-    words = f"subscribe to {', '.join(map(printable, topics))}" if topics else "subscribe to nothing that is known"
+    words = f"subscribe to {asked.named_topics or 'nothing that is known'}"
     return "not-assigned", f"No partition is assigned to any member of group {printable(group_id)}; they {words}."
-
-
-async def _owners(members: Sequence[Member], turns: Turns) -> Mapping[tuple[str, int], Member]:
-    owners: dict[tuple[str, int], Member] = {}
-    for member in members:
-        for topic, indexes in member.assignment.items():
-            owners.update(dict.fromkeys(((topic, index) for index in indexes), member))
-            await turns.took(1 + len(indexes) // 10)
-    return owners
 
 
 async def _places(
@@ -152,7 +143,7 @@ async def _places(
         return [(topic, partition)], []
     places: dict[tuple[str, int], None] = {}
     missing: list[PartitionAnswer] = []
-    for name in sorted({name for member in asked.members for name in (*member.subscription, *member.assignment)}):
+    for name in sorted({*asked.subscribers, *(topic for topic, _ in asked.owners)}):
         known = image.topic(name)
         if known is None:
             missing.append(_no_topic(sources, asked, name, 0))
@@ -170,9 +161,9 @@ async def _places(
 def _no_topic(sources: Sources, asked: Asked, topic: str, partition: int) -> PartitionAnswer:
     name = printable(topic)
     facts = [f"auto.create.topics.enable is {str(sources.any.config.bool('auto.create.topics.enable')).lower()}."]
-    subscribers = [each.member_id for each in asked.members if topic in each.subscription]
+    subscribers = asked.subscribers[topic]
     if subscribers:
-        facts.append(f"{counted(len(subscribers), 'member subscribes', 'members subscribe')} to it.")
+        facts.append(f"{counted(subscribers, 'member subscribes', 'members subscribe')} to it.")
     return PartitionAnswer(
         topic=topic,
         partition=partition,

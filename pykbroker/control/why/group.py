@@ -1,4 +1,4 @@
-"""Why a group is as it is: its members, what it waits for, its last rebalances and why, its lag."""
+"""The reasons why a group is as it is: its members, what it waits for, its last rebalances and why, its lag."""
 
 from __future__ import annotations
 

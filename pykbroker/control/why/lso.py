@@ -1,4 +1,4 @@
-"""What holds the last stable offset of a partition: the open transactions, their producers and whose these are."""
+"""The open transactions that hold the last stable offset of a partition, their producers and whose these are."""
 
 from __future__ import annotations
 

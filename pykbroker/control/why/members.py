@@ -128,7 +128,10 @@ class GroupMembers:
     # Who is waited for
 
     def awaited(self, since_timestamp_ms: int | None) -> Iterator[Awaited]:
-        """since_timestamp_ms: when the newest rebalance of a consumer group began."""
+        """Give the members that the group waits for.
+
+        since_timestamp_ms: when the newest rebalance of a consumer group began.
+        """
         group = self._group
         if isinstance(group, ClassicGroup):
             yield from self._awaited_in_classic(group)
@@ -137,7 +140,7 @@ class GroupMembers:
 
     @property
     def initial_delay_ms(self) -> int | None:
-        """For how long a group that was empty goes on to wait for more members; None where it does not."""
+        """The time for which a group that was empty goes on to wait for more members; None where it does not."""
         group = self._group
         if isinstance(group, ClassicGroup) and group.state is PREPARING_REBALANCE and group.previous_state is EMPTY:
             return self._due_in_ms(self._shard.due_ms(InitialDelay(group.group_id, 0, 0)))

@@ -6,7 +6,8 @@ What the wire does not tell is said to be unknown: a client that is paused and o
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Final, NamedTuple
@@ -24,7 +25,7 @@ from pykbroker.server.runtime.log_lines import printable
 from .answers import GroupAnswer, Member, PartitionAnswer
 from .lso import why_lso
 from .rights import decided_by, denials_of_group, denials_of_topic, group_is_denied
-from .sources import Sources
+from .sources import Sources, Turns
 from .throttle import why_throttle
 from .wording import client, counted, duration, moment
 
@@ -50,13 +51,35 @@ class Sighting(NamedTuple):
 
 @dataclass(slots=True)
 class Asked:
-    """What is the same for all partitions of one question."""
+    """The part of a question that is the same for all of its partitions."""
 
     group: GroupAnswer | None
     client_id: str | None
     committed: Mapping[tuple[str, int], CommittedOffset] = field(default_factory=dict)
-    members: Sequence[Member] = ()
-    owners: Mapping[tuple[str, int], Member] = field(default_factory=dict)
+    has_members: bool = False
+    owners: dict[tuple[str, int], Member] = field(default_factory=dict)
+    subscribers: Counter[str] = field(default_factory=Counter)
+    """How many members subscribe to a topic."""
+    clients: Counter[tuple[str, str]] = field(default_factory=Counter)
+    """How many members have a client id and a host."""
+    client_ids: set[str] = field(default_factory=set)
+
+    async def take_members(self, members: Iterable[Member], turns: Turns) -> None:
+        """Take what partitions ask of the group's members."""
+        for member in members:
+            self.has_members = True
+            self.subscribers.update(member.subscription)
+            self.clients[member.client_id, member.host] += 1
+            self.client_ids.add(member.client_id)
+            for topic, indexes in member.assignment.items():
+                self.owners.update(dict.fromkeys(((topic, index) for index in indexes), member))
+                await turns.took(len(indexes) // 10)
+            await turns.took(1 + len(member.subscription) // 10)
+
+    @property
+    def named_topics(self) -> str:
+        """The topics that members subscribe to, as far as a sentence has room."""
+        return ", ".join(map(printable, sorted(self.subscribers)[:_MOST_NAMED]))
 
 
 class PartitionLook:
@@ -129,17 +152,21 @@ class PartitionLook:
 
     def _of_rights(self) -> tuple[str, str] | None:
         asked, owner = self._asked, self._owner
-        client_ids = {each.client_id for each in asked.members} | ({asked.client_id} if asked.client_id else set())
-        whose = None if asked.group is not None and not asked.members else frozenset(client_ids)
+        whose = None if asked.group is not None and not asked.has_members else asked.client_ids
         if owner is not None:
-            whose = frozenset({owner.client_id})
+            whose = {owner.client_id}
         denials = list(islice(denials_of_topic(self._sources, self._topic, whose), 5))
         self._facts += [sentence for sentence, _ in denials]
         still = next((sentence for sentence, is_denied in denials if is_denied), None)
         if still is None and self._sighting is not None:
             still = self._denied_now(self._sighting)
         group = asked.group
-        if still is None and group is not None and not asked.members and group_is_denied(self._sources, group.group):
+        if (
+            still is None
+            and group is not None
+            and not asked.has_members
+            and group_is_denied(self._sources, group.group)
+        ):
             still = next(denials_of_group(self._sources, group.group))
         return None if still is None else ("not-authorized", still)
 
@@ -175,24 +202,23 @@ class PartitionLook:
             return "group-rebalances", group.verdict
         if self._owner is not None:
             return self._of_other_client(self._owner)
-        subscribers = [each for each in self._asked.members if self._topic in each.subscription]
+        subscribers = self._asked.subscribers[self._topic]
         if not subscribers:
-            others = sorted({topic for each in self._asked.members for topic in each.subscription})[:_MOST_NAMED]
-            named = ", ".join(map(printable, others)) or "nothing that is known"
+            named = self._asked.named_topics or "nothing that is known"
             self._facts.append(f"Its members subscribe to {named}.")
             name = printable(group.group)
             return "not-subscribed", f"No member of group {name} subscribes to {printable(self._topic)}."
-        self._facts.append(f"{counted(len(subscribers), 'member subscribes', 'members subscribe')} to it.")
+        self._facts.append(f"{counted(subscribers, 'member subscribes', 'members subscribe')} to it.")
         words = f"{self._place} is assigned to no member of group {printable(group.group)}"
         return "not-assigned", f"{words}, which is {group.state} at {group.epoch}."
 
     def _of_other_client(self, owner: Member) -> tuple[str, str] | None:
-        """Where one client of the group is asked for, another one may have the partition."""
+        """Look whether the partition is another client's, where one client of the group is asked for."""
         whose = client(owner.client_id, owner.host)
         self._facts.append(f"{self._place} is assigned to {printable(owner.member_id)} ({whose}).")
-        same = [each for each in self._asked.members if (each.client_id, each.host) == (owner.client_id, owner.host)]
-        if len(same) > 1:
-            words = f"{len(same)} members have this client id and host: their Fetches look alike"
+        same = self._asked.clients[owner.client_id, owner.host]
+        if same > 1:
+            words = f"{same} members have this client id and host: their Fetches look alike"
             self._facts.append(f"{words}, but for their partitions.")
         if self._asked.client_id is None or owner.client_id == self._asked.client_id:
             return None

@@ -1,4 +1,4 @@
-"""Which quota applies to a client: Kafka's precedence of eight entities, and how they are named."""
+"""The quota that applies to a client: Kafka's precedence of eight entities, and how they are named."""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
-"""Who was not allowed to do what lately, whether that is so still, and which ACL decides."""
+"""Denials of late, whether they are so still, and the ACL that decides."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from collections.abc import Set as AbstractSet
 from itertools import islice
 from typing import Final
 
@@ -37,7 +38,7 @@ def denials_of_group(sources: Sources, group_id: str) -> Iterator[str]:
         yield sentence(sources, broker, denial)
 
 
-def denials_of_topic(sources: Sources, topic: str, client_ids: frozenset[str] | None) -> Iterator[tuple[str, bool]]:
+def denials_of_topic(sources: Sources, topic: str, client_ids: AbstractSet[str] | None) -> Iterator[tuple[str, bool]]:
     """Return sentences on those who may not read the topic, and whether that is so still.
 
     client_ids: of whom; None for everybody.

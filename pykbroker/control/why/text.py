@@ -36,8 +36,8 @@ def _of_group(answer: Json) -> Iterator[tuple[str, list[list[str]]]]:
                 each["member_id"],
                 each["client_id"],
                 each["host"],
-                str(each["epoch"]),
-                each["state"],
+                _text(each["epoch"]),
+                _text(each["state"]),
                 _ago(each["last_sign_ago_ms"]),
                 _assignment(each["assignment"]),
             ]

@@ -1,4 +1,4 @@
-"""Which quotas apply to a client by Kafka's precedence, how much it has had, and for how long it is throttled."""
+"""The quotas that apply to a client, how much it has had, and for how long it is throttled."""
 
 from __future__ import annotations
 

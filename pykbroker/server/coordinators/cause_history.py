@@ -1,8 +1,8 @@
 """The history of causes: what has become of each group and transactional id lately, why, and at whose request.
 
-The causes are those of the state machines' steps, once their records are in the log. The history answers who asks why
-(`pykbroker.control.why`); nothing else depends on it. It is bounded in groups, in steps of a group and in characters,
-goes with its group, and with the shard when another broker leads it.
+The causes are those of the state machines' steps. The history answers who asks why (`pykbroker.control.why`); nothing
+else depends on it. It is bounded in groups, in steps of a group and in characters, goes with its group, and with the
+shard when another broker leads it, or its log is read again.
 """
 
 from __future__ import annotations

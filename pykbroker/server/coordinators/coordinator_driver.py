@@ -44,7 +44,7 @@ from ..runtime.clock import Clock
 from ..runtime.signal import Signal
 from ..runtime.threads import Threads
 from .append_doubt import LONGEST_RETRY_MS
-from .cause_history import NOBODY, Asked, CauseHistory, Origin, origin_of
+from .cause_history import NOBODY, Asked, CauseHistory, origin_of
 from .coordinated_shard import CoordinatedShard, LoggedRecord
 from .coordinator_loading import CoordinatorLoading
 from .coordinator_log import Replayer, encode_batches
@@ -306,7 +306,8 @@ class CoordinatorDriver(ABC, Generic[ShardT, RequestT, ContextT]):
     ) -> None:
         """Append the records of a step, and have its effects and answers follow once they are committed."""
         self._tell_cause(led, result)
-        step = HeldStep(result, now_ms, current_cause(), timestamp_ms, self._origin(result, asked))
+        self._keep_causes(led, result, asked, timestamp_ms)
+        step = HeldStep(result, now_ms, current_cause())
         if self._held.wants(led, step):
             self._held.hold(led, step)
         elif self._append_held(led):
@@ -321,8 +322,11 @@ class CoordinatorDriver(ABC, Generic[ShardT, RequestT, ContextT]):
         if _log.isEnabledFor(level := self.level_of(result)):
             _log.log(level, "%s: %s", led.name, _one_line(result.cause))
 
-    def _origin(self, result: Result[Any], asked: Asked | None) -> Origin:
-        return origin_of(asked.request, asked.context) if result.causes and asked is not None else NOBODY
+    def _keep_causes(self, led: LedShard[ShardT], result: Result[Any], asked: Asked | None, timestamp_ms: int) -> None:
+        """Keep them at once, as the step is in the shard; the history goes with the shard where the log refuses it."""
+        if result.causes and self.is_history(result):
+            origin = NOBODY if asked is None else origin_of(asked.request, asked.context)
+            self.history.keep(led.partition.index, result.causes, origin, timestamp_ms)
 
     def _try(
         self,
@@ -343,8 +347,8 @@ class CoordinatorDriver(ABC, Generic[ShardT, RequestT, ContextT]):
             led.shard.end_trial(is_kept=refusal is None)
             if refusal is None:
                 self._tell_cause(led, result)
-                origin = self._origin(result, asked)
-                self._complete(led, [HeldStep(result, now_ms, current_cause(), timestamp_ms, origin)])
+                self._keep_causes(led, result, asked, timestamp_ms)
+                self._complete(led, [HeldStep(result, now_ms, current_cause())])
         if refusal is None:
             return result
         self._tell_refusal(led, [result], refusal)
@@ -380,8 +384,6 @@ class CoordinatorDriver(ABC, Generic[ShardT, RequestT, ContextT]):
 
     def _complete(self, led: LedShard[ShardT], steps: Sequence[HeldStep]) -> None:
         for step in steps:
-            if step.result.causes and self.is_history(step.result):
-                self.history.keep(led.partition.index, step.result.causes, step.origin, step.timestamp_ms)
             led.complete(step.result.completed, step.result.effects, step.now_ms, step.cause)
         if led.wants_flush and self._nursery is not None:
             self._nursery.start_soon(self._flush, led)
@@ -486,6 +488,7 @@ class CoordinatorDriver(ABC, Generic[ShardT, RequestT, ContextT]):
     def _reload(self, led: LedShard[ShardT]) -> None:
         """Read the partition's log again: what the log does not have did not happen."""
         self._held.take(led)
+        self.history.forget(led.partition.index)
         led.close(ErrorCode.NOT_COORDINATOR)
         successor = self._load(led.partition)
         successor.is_reload = True

@@ -19,7 +19,6 @@ import trio
 from pykbroker.state_machine import Result
 
 from ..runtime.signal import Signal
-from .cause_history import NOBODY, Origin
 
 PlaceT = TypeVar("PlaceT", bound=Hashable)
 
@@ -29,16 +28,13 @@ AT_ONCE = 0
 
 @dataclass(frozen=True, slots=True)
 class HeldStep:
-    """A held step waits for its append. now_ms, timestamp_ms: when it was made, by the monotonic and by the wall clock.
-
-    cause: the request that it was made for, or 0 (`runtime.causes`). origin: who asked for it.
+    """A held step waits for its append. now_ms: when it was made, by the monotonic clock. cause: the request that it
+    was made for, or 0 (`runtime.causes`).
     """
 
     result: Result[Any]
     now_ms: int
     cause: int = 0
-    timestamp_ms: int = 0
-    origin: Origin = NOBODY
 
 
 class SharedAppends(Generic[PlaceT]):

@@ -93,7 +93,7 @@ class RequestMeter:
 
     @property
     def throttle_ms(self) -> int:
-        """For how long the client is throttled behind the Fetch that was held back."""
+        """The time for which the client is throttled behind the Fetch that was held back."""
         return self._throttle_ms
 
     def holds_back(self, size_bytes: int) -> bool:

@@ -7,6 +7,8 @@ from contextlib import ExitStack
 
 from confluent_kafka.admin import AdminClient, NewPartitions
 
+from pykbroker.client.cluster import Cluster
+from pykbroker.protocol.messages.groups import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity
 from pykbroker.testing import Broker
 
 from .conftest import Clients, eventually, polled
@@ -187,3 +189,54 @@ def test_consumer_groups_say_why_their_epochs_began(broker: Broker, clients: Cli
 def grow(broker: Broker, topic: str) -> None:
     admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
     admin.create_partitions([NewPartitions(topic, 4)])[topic].result(30)
+
+
+def test_a_member_that_polls_too_rarely_leaves_by_itself(
+    broker: Broker, clients: Clients, topic: str, name: str
+) -> None:
+    """Java's client gives its reason; kafka-python 3.0.12 and librdkafka give none."""
+    clients.joined_python(topic, name, max_poll_interval_ms=1_500, session_timeout_ms=1_400, heartbeat_interval_ms=200)
+
+    answer = eventually(lambda: broker.why.group(name), lambda it: it.reason == "no-members")
+
+    assert (answer.history[0].api, answer.history[0].client_id) == ("LeaveGroup", "py")
+    assert " left (" in answer.verdict
+
+
+def test_the_reason_of_whoever_removes_a_member_is_kept(
+    broker: Broker, clients: Clients, topic: str, name: str
+) -> None:
+    consumer = clients.confluent(name, [topic])
+    polled(consumer, lambda: bool(consumer.assignment()))
+    (member,) = broker.why.group(name).members
+    leaving = MemberIdentity(member_id=member.member_id, reason="the old deployment goes")
+
+    async def remove(cluster: Cluster) -> None:
+        request = LeaveGroupRequest(group_id=name, members=[leaving])
+        await cluster.group_request(name, request, LeaveGroupResponse, verify=lambda _: None)
+
+    broker.call(remove)
+
+    first_causes = [step.causes[0] for step in broker.why.group(name).history]
+    assert f"{member.member_id} left (the old deployment goes)" in first_causes
+
+
+def test_a_consumer_group_waits_for_the_member_that_has_to_give_up_partitions(
+    broker: Broker, clients: Clients, topic: str, name: str
+) -> None:
+    broker.topic(topic).produce(b"a", partition=0)
+    lazy = clients.confluent(name, [topic], client_id="lazy", group_protocol="consumer")
+    polled(lazy, lambda: len(lazy.assignment()) == 2)  # and it does not poll any more
+    eager = clients.confluent(name, [topic], client_id="eager", group_protocol="consumer")
+
+    answer = eventually(
+        lambda: (eager.poll(0.02), broker.why.group(name))[1],
+        lambda it: it.reason == "rebalancing" and any("given up" in each.what for each in it.awaited),
+    )
+
+    (awaited,) = (each for each in answer.awaited if "given up" in each.what)
+    assert awaited.client_id == "lazy"
+    assert awaited.due_in_ms is not None
+    assert f"a heartbeat that it has given up {topic}-" in awaited.what
+    assert f"of {awaited.member_id}" in answer.verdict
+    polled(lazy, lambda: len(lazy.assignment()) == 1)
