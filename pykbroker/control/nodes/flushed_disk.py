@@ -62,8 +62,17 @@ class FlushedFile:
         return self._file.read_cached(position, size)
 
     def append(self, parts: Sequence[Buffer]) -> None:
-        with self._changing("write"):
-            self._file.append(parts)
+        disk, extent = self._disk, self._extent
+        with disk.guard:
+            self._check_power("write")
+            try:
+                self._file.append(parts)
+            except BaseException:
+                extent.size = self._file.size()
+                disk.note(extent)
+                raise
+            extent.size += sum(map(len, parts))
+            disk.note(extent)
 
     def truncate(self, size: int) -> None:
         with self._changing("truncate"):
