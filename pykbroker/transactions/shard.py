@@ -113,12 +113,14 @@ class TransactionShard:
     def look_now(self) -> None:
         self._timeouts.look_now()
 
-    def undecided_by(self, timestamp_ms: int) -> list[str]:
-        """Return the ids of transactions whose time is over, and that are not decided, or whose markers are not all
-        written.
+    def is_unfinished(self, transactional_id: str, timestamp_ms: int) -> bool:
+        """Tell whether the id's transaction takes too long and is open all the same, or is decided and its markers are
+        not all written.
         """
-        prepared = [each for each, transaction in self._table.by_id.items() if transaction.state.is_prepared]
-        return prepared + self._timeouts.overdue(timestamp_ms)
+        transaction = self._table.by_id.get(transactional_id)
+        if transaction is None:
+            return False
+        return transaction.state.is_prepared or self._timeouts.is_overdue(transaction, timestamp_ms)
 
     def _begin_step(self, now_ms: int, timestamp_ms: int) -> TransactionStep:
         return TransactionStep(self._table, now_ms, timestamp_ms, self._transaction_version())

@@ -64,10 +64,10 @@ class TransactionTimeouts:
         self._next_abort_ms = _AT_ONCE_MS if self._table.ongoing else None
         self._next_removal_ms = _AT_ONCE_MS if self._table.by_id else None
 
-    def overdue(self, timestamp_ms: int) -> list[str]:
-        """Return the ids of the transactions that take too long and are open all the same."""
-        ongoing = self._table.ongoing.items()
-        return [each for each, transaction in ongoing if self._is_timed_out(transaction, timestamp_ms)]
+    def is_overdue(self, transaction: Transaction, timestamp_ms: int) -> bool:
+        """Tell whether the transaction takes too long, and is open all the same."""
+        is_open = transaction.transactional_id in self._table.ongoing
+        return is_open and self._is_timed_out(transaction, timestamp_ms)
 
     def expire(self, step: TransactionStep) -> None:
         """Abort and forget what is due; of very many a part, and the rest is still due."""

@@ -17,11 +17,11 @@ def test_a_node_is_paused_cut_off_and_crashed() -> None:
         topic = broker.create_topic("t")
         for number in range(10):
             topic.produce(str(number))
-        mishaps = broker.controls[0].mishaps
+        (control,) = broker.controls
 
         def ask(request: Callable[..., object], values: Mapping[str, object]) -> Any:
             async def in_loop() -> object:
-                answer = request(mishaps, values)
+                answer = request(control, values)
                 return answer if isinstance(answer, dict) else await answer  # type: ignore[misc]
 
             return broker.running_loop().call(in_loop)
@@ -56,7 +56,7 @@ def test_a_bad_request_is_told_in_one_line(
     request_: Callable[..., object], values: Mapping[str, object], said: str
 ) -> None:
     with pytest.raises(ValueError) as refused:
-        request_(Control().mishaps, values)
+        request_(Control(), values)
     assert said in str(refused.value)
     assert len(str(refused.value)) < 200
 
@@ -65,6 +65,6 @@ def test_a_crash_is_refused_where_nobody_can_end_the_node() -> None:
     import trio
 
     with pytest.raises(ValueError, match="true or false, not str"):
-        trio.run(requests.crash, Control().mishaps, {"lose_unflushed": "yes"})
+        trio.run(requests.crash, Control(), {"lose_unflushed": "yes"})
     with pytest.raises(ValueError, match="the node does not run"):
-        trio.run(requests.crash, Control().mishaps, {})
+        trio.run(requests.crash, Control(), {})

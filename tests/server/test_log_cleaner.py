@@ -192,7 +192,7 @@ def test_deletion_of_old_segments_aborts_a_cleaning(node: ApiNode) -> None:
 
     def delete() -> None:
         log.increment_log_start_offset(first)
-        node.replicas.logs.put_old_segments_aside(node.directories[0], log, first)
+        node.replicas.logs.put_old_segments_aside(node.directories[0], log, first, node.clock.now_ms())
 
     assert not clean_once(cleaner(node, "clean", delete))
     assert values(log) == [b"%d" % number for number in range(first, 20)]

@@ -44,7 +44,7 @@ def look(node: ApiNode, meanwhile: Callable[[Log], object]) -> None:
     """Retention looks at the log, which changes while a thread has something to do for it."""
     log = node.partition("apples").log
     threads = HeldThreads()
-    upkeep = node.replicas._upkeep
+    upkeep = node.replicas.upkeep
     upkeep._threads = cast(Any, threads)
     in_virtual_time(lambda: do_meanwhile(threads, upkeep._delete_old_segments, lambda: meanwhile(log)))
 
@@ -111,7 +111,7 @@ def test_a_log_that_is_truncated_while_a_thread_syncs_its_names_is_looked_at_aga
     log = rolled.partition("apples").log
     look(rolled, lambda log: log.truncate_to(2))
     assert (log.log_start_offset, log.log_end_offset) == (0, 2)
-    in_virtual_time(rolled.replicas._upkeep._delete_old_segments)
+    in_virtual_time(rolled.replicas.upkeep._delete_old_segments)
     assert log.log_start_offset == 2
 
 

@@ -23,7 +23,7 @@ from pykbroker.storage.files.errors import DiskFailed
 
 
 class _Extent:
-    """How much of the file at a path was appended, and how much of that was flushed.
+    """The extent of a file: how much of it was appended, and how much of that was flushed.
 
     path: None where there is no such file any more. preallocated_bytes: its length, where that is zeros behind the end.
     """
@@ -62,8 +62,17 @@ class FlushedFile:
         return self._file.read_cached(position, size)
 
     def append(self, parts: Sequence[Buffer]) -> None:
-        with self._changing("write"):
-            self._file.append(parts)
+        disk, extent = self._disk, self._extent
+        with disk.guard:
+            self._check_power("write")
+            try:
+                self._file.append(parts)
+            except BaseException:
+                extent.size = self._file.size()
+                disk.note(extent)
+                raise
+            extent.size += sum(map(len, parts))
+            disk.note(extent)
 
     def truncate(self, size: int) -> None:
         with self._changing("truncate"):
@@ -97,7 +106,7 @@ class FlushedFile:
         self._check_power("sync")
         size = self._file.size()
         self._file.sync()
-        self._disk.flushed(self._extent, size)
+        self._disk.flushed(self._extent, size, self._power_cuts)
 
     def check_written(self) -> None:
         self._file.check_written()
@@ -153,9 +162,11 @@ class FlushedDisk:
         else:
             self._unflushed.pop(extent, None)
 
-    def flushed(self, extent: _Extent, size: int) -> None:
-        """Note that the file is flushed up to a size; it may have been truncated meanwhile."""
+    def flushed(self, extent: _Extent, size: int, power_cuts: int) -> None:
+        """Note that the file is flushed up to a size; it may have been truncated meanwhile, or the power been cut."""
         with self.guard:
+            if power_cuts != self.power_cuts:
+                return
             extent.flushed_bytes = max(extent.flushed_bytes, min(size, extent.size))
             self.note(extent)
 
@@ -234,13 +245,13 @@ class FlushedDisk:
 
     def sync_volume(self, path: str) -> bool:
         with self.guard:
-            sizes = [(extent, extent.size) for extent in self._unflushed]
+            power_cuts, sizes = self.power_cuts, [(extent, extent.size) for extent in self._unflushed]
         if not self.inner.sync_volume(path):
             return False
         device = _device(path)
         for extent, size in sizes:
             if extent.path is not None and _device(posixpath.dirname(extent.path)) == device:
-                self.flushed(extent, size)
+                self.flushed(extent, size, power_cuts)
         return True
 
     def boot_id(self) -> str:

@@ -15,7 +15,7 @@ from pykbroker.server.runtime.signal import Signal
 
 
 class Side(Enum):
-    """Who is on the other side of a connection."""
+    """A side is who may be at the other end of a connection."""
 
     CLIENTS = "clients"
     NODES = "nodes"

@@ -128,7 +128,7 @@ class GatedTransport:
             self._peers.addresses.discard(self._known_as)
 
     def outlive(self) -> None:
-        """Where the gate is closed, let the peer not hear of it when the connection is closed here."""
+        """Let the peer not hear of it when the connection is closed here, as long as the gate is closed to it."""
         if self._is_held and isinstance(self._inner, SocketTransport) and not self._inner.is_closed:
             self._gate.linger(self._side or Side.CLIENTS, self._inner.duplicate())
 

@@ -1,4 +1,4 @@
-"""What befalls a node: it is paused, cut off, or loses its power.
+"""The mishaps of a node: it is paused, cut off, or loses its power.
 
 - Paused, as by SIGSTOP: its connections stay, new ones are taken by the system, and nobody is answered. Others take it
   for slow, and then for gone.
@@ -29,15 +29,15 @@ _SIDES: Final = {EVERYBODY: frozenset(Side), "nodes": frozenset({Side.NODES}), "
 
 
 class BadOrder(ValueError):
-    """What is asked for does not befall a node that is as it is now."""
+    """A mishap does not befall a node that is as this one is now."""
 
 
 class UnknownSide(ValueError):
-    """Nobody of this name is on the other side of a connection."""
+    """A side of this name is not at the other end of any connection."""
 
 
 class Mishaps:
-    """What befalls one node, through all its starts.
+    """The mishaps of one node, through all its starts.
 
     node: while it runs. peers: those of the node's cluster in this process. end: ends the node as a killed process
     ends; None where nobody can.

@@ -13,17 +13,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from difflib import get_close_matches
+from typing import Protocol
 
 from .mishaps import EVERYBODY, Mishaps
+
+
+class Controlled(Protocol):
+    """The control of a node, as far as it is about what befalls the node."""
+
+    mishaps: Mishaps
 
 
 class BadRequest(ValueError):
     """The request has something that nobody knows, or a value of another kind."""
 
 
-def state(mishaps: Mishaps, request: Mapping[str, object]) -> dict[str, object]:
+def state(node: Controlled, request: Mapping[str, object]) -> dict[str, object]:
     """Return how the node fares."""
     _check(request)
+    mishaps = node.mishaps
     return {
         "is_running": mishaps.is_running,
         "is_paused": mishaps.is_paused,
@@ -32,45 +40,45 @@ def state(mishaps: Mishaps, request: Mapping[str, object]) -> dict[str, object]:
     }
 
 
-def pause(mishaps: Mishaps, request: Mapping[str, object]) -> dict[str, object]:
+def pause(node: Controlled, request: Mapping[str, object]) -> dict[str, object]:
     """Pause the node."""
     _check(request)
-    mishaps.pause()
-    return state(mishaps, {})
+    node.mishaps.pause()
+    return state(node, {})
 
 
-def resume(mishaps: Mishaps, request: Mapping[str, object]) -> dict[str, object]:
+def resume(node: Controlled, request: Mapping[str, object]) -> dict[str, object]:
     """Resume the node."""
     _check(request)
-    mishaps.resume()
-    return state(mishaps, {})
+    node.mishaps.resume()
+    return state(node, {})
 
 
-def cut_off(mishaps: Mishaps, request: Mapping[str, object]) -> dict[str, object]:
+def cut_off(node: Controlled, request: Mapping[str, object]) -> dict[str, object]:
     """Cut the node off."""
     _check(request, "from")
     side = request.get("from", EVERYBODY)
     if not isinstance(side, str):
         raise BadRequest(f"`from` is a text, not {type(side).__name__}")
-    mishaps.cut_off(side)
-    return state(mishaps, {})
+    node.mishaps.cut_off(side)
+    return state(node, {})
 
 
-def restore(mishaps: Mishaps, request: Mapping[str, object]) -> dict[str, object]:
+def restore(node: Controlled, request: Mapping[str, object]) -> dict[str, object]:
     """Restore the node's network."""
     _check(request)
-    mishaps.restore()
-    return state(mishaps, {})
+    node.mishaps.restore()
+    return state(node, {})
 
 
-async def crash(mishaps: Mishaps, request: Mapping[str, object]) -> dict[str, object]:
+async def crash(node: Controlled, request: Mapping[str, object]) -> dict[str, object]:
     """Crash the node."""
     _check(request, "lose_unflushed")
     lose_unflushed = request.get("lose_unflushed", True)
     if not isinstance(lose_unflushed, bool):
         raise BadRequest(f"`lose_unflushed` is true or false, not {type(lose_unflushed).__name__}")
-    lost_bytes = await mishaps.crash(lose_unflushed=lose_unflushed)
-    return {**state(mishaps, {}), "lost_bytes": lost_bytes}
+    lost_bytes = await node.mishaps.crash(lose_unflushed=lose_unflushed)
+    return {**state(node, {}), "lost_bytes": lost_bytes}
 
 
 def _check(request: Mapping[str, object], *known: str) -> None:

@@ -513,6 +513,7 @@ class CoordinatorDriver(ABC, Generic[ShardT, RequestT, ContextT]):
             self._nursery = None
             for index in list(self._shards):
                 self._unload(index)
+            self._did_what_is_due.set()
 
     async def _flush(self, led: LedShard[ShardT]) -> None:
         """Flush what answers wait for. Where that fails the answers are given up in time, or the partition is not led

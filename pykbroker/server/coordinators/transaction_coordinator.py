@@ -8,9 +8,10 @@ and `TransactionStateManager`.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import partial
+from itertools import islice
 
 import trio
 
@@ -28,6 +29,7 @@ from pykbroker.transactions.init_producer_id import refusal
 from pykbroker.transactions.records import TransactionRecord, decode_record
 from pykbroker.transactions.requests import MarkersWritten
 from pykbroker.transactions.shard import TransactionRequest, TransactionShard
+from pykbroker.transactions.transaction import TransactionState
 
 from ..runtime.clock import Clock
 from ..runtime.threads import Threads
@@ -40,6 +42,7 @@ from .transaction_markers import TransactionMarkers
 TRANSACTION_STATE = "__transaction_state"
 
 _MARKERS_POLL_S = 0.01
+_LOOKED_AT_ONCE = 1000
 
 _OWN_CONTEXT = CoordinatorContext(api_version=0)
 """Of what this node tells its coordinator itself."""
@@ -124,16 +127,31 @@ class TransactionCoordinator(CoordinatorDriver[TransactionShard, TransactionRequ
         are aborted, with all their markers, and the latter forgotten.
         """
         await self.look_now()
-        waiting = set(self._undecided())
-        while waiting:
+        waiting: list[str] = []
+        for led in self._active_shards():
+            ids = iter(list(led.shard.transactions))
+            while some := list(islice(ids, _LOOKED_AT_ONCE)):
+                waiting += self._unfinished(some)
+                await trio.lowlevel.checkpoint()
+        while waiting := self._unfinished(waiting):
             await trio.sleep(_MARKERS_POLL_S)
-            await self.look_now()  # one of them may have lacked a producer id
-            waiting.intersection_update(self._undecided())
+            if any(self._state_of(each) is TransactionState.ONGOING for each in waiting):
+                await self.look_now()  # it lacked a producer id
 
-    def _undecided(self) -> list[str]:
-        """Return the transactional ids that time has ended, and whose transactions are not at rest yet."""
+    def _unfinished(self, transactional_ids: Iterable[str]) -> list[str]:
+        """Return those whose time is over and that are not decided, or whose markers are not all written."""
         now_ms = self._clock.now_ms()
-        return [each for led in self._active_shards() for each in led.shard.undecided_by(now_ms)]
+        shards = [(each, self._shard_of(each)) for each in transactional_ids]
+        return [each for each, shard in shards if shard is not None and shard.is_unfinished(each, now_ms)]
+
+    def _state_of(self, transactional_id: str) -> TransactionState | None:
+        shard = self._shard_of(transactional_id)
+        transaction = None if shard is None else shard.transactions.get(transactional_id)
+        return None if transaction is None else transaction.state
+
+    def _shard_of(self, transactional_id: str) -> TransactionShard | None:
+        index = self.partition_for(transactional_id)
+        return None if index is None else self.shard(index)
 
     def _markers_written(self, led: LedShard[TransactionShard], written: MarkersWritten) -> None:
         self.tell(led, written, _OWN_CONTEXT)

@@ -2,11 +2,13 @@
 watch over the loop. The modules, in reading order:
 
 - `clock`: the wall clock and the monotonic clock, a seam.
+- `time_scopes`: for what a node asks how late it is; each may be ahead of the clock.
 - `threads`: blocking work, a seam.
 - `signal`: tells tasks that something has changed.
 - `causes`: which request is in hand, and what state machines say about it.
 - `deferred_answer`: an answer that another task gives later.
 - `deferred_event_queue`: events that wait until a log has got far enough.
+- `recurring_step`: what is done at an interval, and at once for whoever asks.
 - `turns`: a long request lets others have their turn.
 - `fair_queue`: places for work go to the client that has had the least.
 - `few_tasks`: many waits in few tasks.
