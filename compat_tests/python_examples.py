@@ -36,7 +36,7 @@ class PythonEnvironment:
         files = [file for name in names for file in sorted((EXAMPLES / name).glob("requirements*.txt"))]
         options = [option for file in files for option in ("-r", str(file))]
         done = subprocess.run(
-            [sys.executable, "-m", "pip", "--python", self.python, "install", "--quiet", *options],
+            [sys.executable, "-m", "pip", "--python", self.python, "install", "--quiet", "--no-compile", *options],
             capture_output=True,
             text=True,
             timeout=TIMEOUT_S,

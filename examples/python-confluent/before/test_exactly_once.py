@@ -9,7 +9,7 @@ from pathlib import Path
 from before.helpers import read_records, wait_for_lag, wait_for_members
 from confluent_kafka import Producer
 from payments.models import Payment
-from payments.service import Fenced
+from payments.service import ProducerLost
 
 PROJECT = Path(__file__).parents[1]
 CRASHING = """
@@ -84,5 +84,5 @@ def test_an_instance_with_the_id_of_another_fences_it(bootstrap_servers, setting
 
     read_records(bootstrap_servers, settings.bookings, 100)
     first.join()
-    assert isinstance(first.error, Fenced)
+    assert isinstance(first.error, ProducerLost)
     assert booked(read_records(bootstrap_servers, settings.bookings, 100)) == list(range(100))

@@ -6,18 +6,19 @@ import logging
 import threading
 from collections.abc import Callable
 
-from confluent_kafka import Consumer, KafkaException, Message, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 
 from .accounts import Accounts
 from .models import InvalidPayment, Payment, booking
 from .settings import Settings
 
 TIMEOUT_S = 30.0
+AFTER_FATAL = (KafkaError._FATAL, KafkaError._FENCED)
 log = logging.getLogger(__name__)
 
 
-class Fenced(Exception):
-    """Another instance has this one's transactional id."""
+class ProducerLost(Exception):
+    """The producer cannot go on: as a rule, since another instance has its transactional id."""
 
 
 class Service:
@@ -54,7 +55,7 @@ class Service:
         return self._accounts.partitions()
 
     def run(self, stop: threading.Event) -> None:
-        """Book until `stop` is set. Raises Fenced."""
+        """Book until `stop` is set. Raises ProducerLost."""
         try:
             self._producer.init_transactions(TIMEOUT_S)
             self._consumer.subscribe(
@@ -66,8 +67,9 @@ class Service:
                 if payments:
                     self._book(payments)
         except KafkaException as error:
-            if error.args[0].fatal():
-                raise Fenced(error.args[0].str()) from error
+            reason = error.args[0]
+            if reason.fatal() or reason.code() in AFTER_FATAL:
+                raise ProducerLost(reason.str()) from error
             raise
         finally:
             self._consumer.close()

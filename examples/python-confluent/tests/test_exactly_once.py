@@ -8,7 +8,7 @@ from pathlib import Path
 
 from confluent_kafka import Producer
 from payments.models import Payment
-from payments.service import Fenced
+from payments.service import ProducerLost
 
 PROJECT = Path(__file__).parents[1]
 CRASHING = """
@@ -85,5 +85,5 @@ def test_an_instance_with_the_id_of_another_fences_it(kafka_broker, settings, ga
 
     kafka_broker.wait_for(topic=settings.bookings, records=100)
     first.join()
-    assert isinstance(first.error, Fenced)
+    assert isinstance(first.error, ProducerLost)
     assert booked(kafka_broker.topic(settings.bookings).records()) == list(range(100))
