@@ -61,7 +61,7 @@ SCENES: dict[str, Scene | ClusterScene] = {
     "test suites, tuned": Scene({"100 tests, no rebalance delay": suites.hundred_tests}),
     "moved suites": Scene(
         {name: moved_suites.moved_suite(name) for name in python_examples.NAMES},
-        moved_suites.PROPERTIES,
+        python_examples.CONTAINER_PROPERTIES,
         is_started=False,
     ),
     "many groups": Scene({"10,000 groups with 100,000 offsets": load_groups}),

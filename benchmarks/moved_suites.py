@@ -15,9 +15,6 @@ from benchmarks.bench import Bench, Figures
 from compat_tests.brokers import Pykbroker
 from compat_tests.python_examples import AFTER, BEFORE, PythonEnvironment, passed
 
-PROPERTIES = {"group.initial.rebalance.delay.ms": "0", "offsets.topic.num.partitions": "1"}
-"""What `KafkaContainer` of testcontainers sets."""
-
 
 def moved_suite(name: str) -> Callable[[Bench], Figures]:
     """Time one suite, once its environment is there and its modules are compiled."""

@@ -18,6 +18,8 @@ ROOT = Path(__file__).parents[1]
 EXAMPLES = ROOT / "examples"
 NAMES = ("python-confluent", "python-faststream")
 BEFORE, AFTER = "before", "tests"
+CONTAINER_PROPERTIES = {"group.initial.rebalance.delay.ms": "0", "offsets.topic.num.partitions": "1"}
+"""What `KafkaContainer` of testcontainers sets."""
 TIMEOUT_S = 600
 
 _PASSED = re.compile(r"^(\d+) passed", re.MULTILINE)
@@ -54,6 +56,16 @@ class PythonEnvironment:
             stderr=subprocess.STDOUT,
             text=True,
         )
+
+    def run_all(self, suite: str, variables: Mapping[str, str]) -> dict[str, int]:
+        """Run the suites of all examples at a time, as they mostly wait, and return how many tests of each passed."""
+        running = {name: self.start(name, suite, variables) for name in NAMES}
+        try:
+            return {name: passed(process) for name, process in running.items()}
+        finally:
+            for process in running.values():
+                process.kill()
+                process.communicate()
 
 
 def passed(suite: subprocess.Popen[str]) -> int:

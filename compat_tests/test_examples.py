@@ -19,7 +19,7 @@ import psutil
 import pytest
 
 from .apache_kafka.broker import ApacheKafka
-from .python_examples import AFTER, BEFORE, NAMES, PythonEnvironment, passed
+from .python_examples import AFTER, BEFORE, CONTAINER_PROPERTIES, PythonEnvironment
 from .waiting import until
 
 ROOT = Path(__file__).parents[1]
@@ -137,8 +137,7 @@ def test_nothing_is_left_of_the_broker_when_its_tests_are_killed(example: Exampl
     until(lambda: project.processes(of_brokers=True) == project.brokers_directories() == [], "the broker goes on")
 
 
-CONTAINER_PROPERTIES = {"group.initial.rebalance.delay.ms": "0", "offsets.topic.num.partitions": "1"}
-"""What `KafkaContainer` of testcontainers sets."""
+LEAST_TESTS = 10
 
 
 @pytest.fixture(scope="module")
@@ -146,20 +145,18 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> PythonEnvironment:
     return PythonEnvironment(tmp_path_factory.mktemp("examples") / "venv")
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_suites_in_python_pass_and_leave_nothing(name: str, environment: PythonEnvironment, tmp_path: Path) -> None:
-    assert passed(environment.start(name, AFTER, {"TMPDIR": str(tmp_path)})) >= 10
+def test_suites_in_python_pass_and_leave_nothing(environment: PythonEnvironment, tmp_path: Path) -> None:
+    tests = environment.run_all(AFTER, {"TMPDIR": str(tmp_path)})
+    assert min(tests.values()) >= LEAST_TESTS
     assert list(tmp_path.glob("pykbroker*")) == []
 
 
 @pytest.mark.java
 def test_suites_in_python_passed_on_apache_kafka(environment: PythonEnvironment, tmp_path: Path) -> None:
-    """Both at a time, as they mostly wait."""
     broker = ApacheKafka(tmp_path / "kafka", CONTAINER_PROPERTIES)
     broker.start()
     try:
-        variables = {"KAFKA_BOOTSTRAP_SERVERS": broker.bootstrap}
-        suites = [environment.start(name, BEFORE, variables) for name in NAMES]
-        assert min(passed(suite) for suite in suites) >= 10
+        tests = environment.run_all(BEFORE, {"KAFKA_BOOTSTRAP_SERVERS": broker.bootstrap})
+        assert min(tests.values()) >= LEAST_TESTS
     finally:
         broker.close()
