@@ -10,7 +10,7 @@
 # make mutations PACKAGE=P  plants bugs in the source, one by one, and tells which of them the tests find
 # make hostile  requests that cost a broker much more than their client, beside an honest one
 # make kafka-tests  Apache Kafka's own integration tests on pykbroker: all, CLASSES="…", or a part that takes MINUTES=N
-# make examples the projects in examples/, with Maven, npm and Go where they are there
+# make examples the projects in examples/: those in Python, and with Maven, npm and Go where they are there
 # make spark    a gigabyte of real text through the pipeline of Spark and back; leaves spark-audit.html
 # make bench    pykbroker beside Apache Kafka
 # make clean    removes what the above made

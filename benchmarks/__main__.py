@@ -14,7 +14,19 @@ from typing import TypeVar
 import click
 from rich.console import Console
 
-from benchmarks import cleaning, clusters, flushes, journal, rebalances, security, spark, starts, suites, transactions
+from benchmarks import (
+    cleaning,
+    clusters,
+    flushes,
+    journal,
+    moved_suites,
+    rebalances,
+    security,
+    spark,
+    starts,
+    suites,
+    transactions,
+)
 from benchmarks.basics import BASICS
 from benchmarks.bench import Bench, Figures, Measure, Scene
 from benchmarks.brokers import KINDS, compile_bytecode, new_broker
@@ -25,6 +37,7 @@ from benchmarks.java_tools import JavaTools
 from benchmarks.offset_commits import COMMITS
 from benchmarks.produce_matrix import MATRIX
 from benchmarks.report import Results, print_report
+from compat_tests import python_examples
 from compat_tests.apache_kafka import class_path, find_java
 from compat_tests.clusters.cluster import Cluster
 
@@ -48,6 +61,11 @@ SCENES: dict[str, Scene | ClusterScene] = {
     ),
     "journal": Scene({"journal on": journal.journal_cost}, is_started=False),
     "test suites, tuned": Scene({"100 tests, no rebalance delay": suites.hundred_tests}),
+    "moved suites": Scene(
+        {name: moved_suites.moved_suite(name) for name in python_examples.NAMES},
+        python_examples.CONTAINER_PROPERTIES,
+        is_started=False,
+    ),
     "many groups": Scene({"10,000 groups with 100,000 offsets": load_groups}),
     "many partitions": Scene({"start with 10,000 partitions": starts.clean_start}),
     "killed": Scene({"start after kill -9, 64 kB batches": starts.start_after_kill(65536)}),

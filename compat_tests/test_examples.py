@@ -1,6 +1,7 @@
 """The projects in `examples/`: their tests pass, and nothing is left of their brokers, even if the tests are killed.
 
-`make examples` runs them. Maven, npm and Go fetch what they need by themselves, so `make test` leaves them out.
+`make examples` runs them. Maven, npm, Go and pip fetch what they need, so `make test` leaves them out. Those in Python
+have their suites as they were for a container, too: these run on Apache Kafka.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ from pathlib import Path
 import psutil
 import pytest
 
+from .apache_kafka.broker import ApacheKafka
+from .python_examples import AFTER, BEFORE, CONTAINER_PROPERTIES, PythonEnvironment
 from .waiting import until
 
 ROOT = Path(__file__).parents[1]
@@ -132,3 +135,28 @@ def test_nothing_is_left_of_the_broker_when_its_tests_are_killed(example: Exampl
         process.kill()
     running.communicate(timeout=TIMEOUT_S)
     until(lambda: project.processes(of_brokers=True) == project.brokers_directories() == [], "the broker goes on")
+
+
+LEAST_TESTS = 10
+
+
+@pytest.fixture(scope="module")
+def environment(tmp_path_factory: pytest.TempPathFactory) -> PythonEnvironment:
+    return PythonEnvironment(tmp_path_factory.mktemp("examples") / "venv")
+
+
+def test_suites_in_python_pass_and_leave_nothing(environment: PythonEnvironment, tmp_path: Path) -> None:
+    tests = environment.run_all(AFTER, {"TMPDIR": str(tmp_path)})
+    assert min(tests.values()) >= LEAST_TESTS
+    assert list(tmp_path.glob("pykbroker*")) == []
+
+
+@pytest.mark.java
+def test_suites_in_python_passed_on_apache_kafka(environment: PythonEnvironment, tmp_path: Path) -> None:
+    broker = ApacheKafka(tmp_path / "kafka", CONTAINER_PROPERTIES)
+    broker.start()
+    try:
+        tests = environment.run_all(BEFORE, {"KAFKA_BOOTSTRAP_SERVERS": broker.bootstrap})
+        assert min(tests.values()) >= LEAST_TESTS
+    finally:
+        broker.close()

@@ -1,0 +1,1 @@
+"""Payments are booked on accounts, each of them exactly once."""
