@@ -1,4 +1,4 @@
-"""Which broker's control a command asks, and with which token."""
+"""A command that asks control names a broker's control, and a token where there is one."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ControlTarget:
-    """Where control is. address: `HOST:PORT`. token_file: None where it asks for no token."""
+    """The control that is asked. address: `HOST:PORT`. token_file: None where it asks for no token."""
 
     address: str
     token_file: Path | None

@@ -330,7 +330,7 @@ async def _serve_until_stopped(start: _Start, stop: StopRequests) -> None:
             nursery.start_soon(_stop_when_asked, stop, node, starting, start.ctl)
             nursery.start_soon(GarbageCollection().run)
             with starting, no_full_collections():
-                ready = await nursery.start(node.run)
+                ready = await nursery.start(*([node.run] if start.ctl is None else [start.ctl.run, node]))
                 if start.secure is not None:
                     await _prepare_clients(start.secure, ready)
                 ctl = "" if start.ctl is None else await start.ctl.serve(nursery, ready)

@@ -16,7 +16,7 @@ from .command import CommandFailed
 if TYPE_CHECKING:
     import trio
 
-    from pykbroker.server.node.node import NodeReady
+    from pykbroker.server.node.node import Node, NodeReady
 
 
 class StartControl:
@@ -41,6 +41,23 @@ class StartControl:
             self._server = ControlServer(self.control, OPERATIONS, port, token)
         except StartupError as error:
             raise CommandFailed(str(error)) from None
+
+    async def run(self, node: Node, *, task_status: trio.TaskStatus[NodeReady]) -> None:
+        """Run the node until it ends, or crashes; then nothing more comes of it. Raises what it raises."""
+        import trio
+
+        scope, has_ended = trio.CancelScope(), trio.Event()
+
+        async def end() -> None:
+            scope.cancel()
+            await has_ended.wait()
+
+        self.control.mishaps.end, self.control.mishaps.has_process = end, True
+        try:
+            with scope:
+                await node.run(task_status=task_status)
+        finally:
+            has_ended.set()
 
     async def serve(self, nursery: trio.Nursery, ready: NodeReady) -> str:
         """Serve in `nursery`, and return the address. Raises StartupError."""

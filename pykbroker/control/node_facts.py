@@ -1,4 +1,4 @@
-"""What control tells of its node: which one it is, where it serves, and who looks for it in vain."""
+"""Facts of a node, as control tells them: which one it is, where it serves, and who looks for it in vain."""
 
 from __future__ import annotations
 

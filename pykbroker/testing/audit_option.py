@@ -1,4 +1,4 @@
-"""Whether each broker of this process is audited from its beginning: pytest's option `--kafka-audit`."""
+"""The option `--kafka-audit` of pytest: each broker of this process is audited from its beginning."""
 
 from __future__ import annotations
 
@@ -9,6 +9,6 @@ def is_on() -> bool:
     return _switch["is_on"]
 
 
-def turn(is_on: bool) -> None:
+def turn(*, is_on: bool) -> None:
     """Turn it on or off for brokers that are opened from now on."""
     _switch["is_on"] = is_on

@@ -37,7 +37,7 @@ class BrokerAudit:
 
     @property
     def findings(self) -> list[Finding]:
-        """What was found so far, without what is allowed; the first thousand."""
+        """The findings so far, without what is allowed; the first thousand."""
         found = self._audit.findings if self._ended is None else self._ended
         return [each for each in found if each.kind not in self._allowed]
 

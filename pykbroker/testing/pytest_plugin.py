@@ -86,7 +86,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers", "kafka_audit(allow=['commit-rewind']): what --kafka-audit may find without failing the test"
     )
-    audit_option.turn(config.getoption("kafka_audit"))
+    audit_option.turn(is_on=bool(config.getoption("kafka_audit")))
     config.addinivalue_line("markers", "kafka_cluster(brokers=3, config={}): what the cluster of kafka_cluster is like")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import signal
 import socket
 import subprocess
 import sys
@@ -214,3 +215,34 @@ def test_an_audit_is_begun_looked_at_and_ended(started: str) -> None:
     assert run(started, "audit", "begin")["goes_on"]
     assert run(started, "audit", "findings") == {"goes_on": True, "count": 0, "counts": {}, "findings": []}
     assert not run(started, "audit", "end")["goes_on"]
+
+
+def test_a_crash_ends_the_process_and_loses_what_was_not_flushed(place: Place) -> None:
+    data = ["--override", f"log.dirs={place.directory / 'data'}"]
+    start = [sys.executable, "-m", "pykbroker", "start", "--port", "0", "--ctl-port", "0", *data]
+
+    def started() -> tuple[subprocess.Popen[str], str, str]:
+        process = subprocess.Popen(start, stdout=subprocess.PIPE, text=True, env=place.environment, cwd=place.directory)
+        assert process.stdout is not None
+        line = process.stdout.readline()
+        found = re.search(r"PLAINTEXT://(\S+) .* ctl=(\S+) ", line)
+        assert found, line
+        return process, found[1], found[2]
+
+    first, broker, control = started()
+    with first:
+        topics = CliRunner().invoke(main, ["topics", "--bootstrap-server", broker, "--create", "--topic", "t"])
+        assert topics.exit_code == 0, topics.output
+        written = CliRunner().invoke(
+            main, ["produce", "--bootstrap-server", broker, "--topic", "t"], input="x" * 5000 + "\n"
+        )
+        assert written.exit_code == 0, written.output
+        assert run(control, "node", "crash", "--lose-unflushed")["lost_bytes"] > 5000
+        assert first.wait(TIMEOUT_S) == -signal.SIGKILL
+    second, broker, _ = started()
+    with second:
+        read = CliRunner().invoke(
+            main, ["consume", "--bootstrap-server", broker, "--topic", "t", "--from-beginning", "--timeout-ms", "1500"]
+        )
+        assert "x" not in read.output
+        second.terminate()

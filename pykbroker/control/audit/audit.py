@@ -32,7 +32,7 @@ class Audit:
 
     @property
     def findings(self) -> Findings:
-        """What was found since `begin`; nothing without one."""
+        """The findings since `begin`; none without one."""
         auditor = self._auditor
         return Findings() if auditor is None else auditor.findings
 

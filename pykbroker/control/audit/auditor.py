@@ -73,7 +73,7 @@ class Asked:
 
 @dataclass(slots=True)
 class _Transaction:
-    """What is known of a transactional id. commits: offsets that its end commits, and by which member. groups: those
+    """The transactions of a transactional id. commits: offsets that its end commits, and by which member. groups: those
     that it has ever committed offsets for.
     """
 

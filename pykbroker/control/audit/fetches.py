@@ -1,4 +1,4 @@
-"""Which offsets each client was sent, by what it asked for and what it got."""
+"""Offsets that each client was sent, by what it asked for and what it got."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MOST_CLIENTS: Final = 5_000
 
 
 class Fetches:
-    """What clients fetched since the audit began.
+    """Fetches of all clients since the audit began.
 
     A client that was there before may have fetched what nobody saw: all below its first fetch counts as fetched.
     """

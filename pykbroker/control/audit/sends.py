@@ -29,7 +29,7 @@ Find = Callable[[Kind, str, dict[str, Any]], None]
 
 
 class Batch(NamedTuple):
-    """Who sent a batch and where to; what tells it from others."""
+    """A batch: who sent it and where to, and what tells it from others."""
 
     who: Who
     place: Place
@@ -41,7 +41,7 @@ class Batch(NamedTuple):
 
 @dataclass(slots=True)
 class _Sent:
-    """How a batch was sent. error: None without an answer. base_offset: where it stands; None where nobody was told."""
+    """The first time that a batch was sent. error: None without an answer. base_offset: None where nobody was told."""
 
     connection: int
     error: int | None

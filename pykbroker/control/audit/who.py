@@ -1,4 +1,4 @@
-"""Who sent a request, as far as the wire tells: a host and a client id.
+"""A client as far as the wire tells: a host and a client id.
 
 Clients of one host that share a client id are one here. So nothing is found that only one of them did not do.
 """

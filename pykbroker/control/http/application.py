@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 
 import trio
 from starlette.applications import Starlette
+from starlette.background import BackgroundTask
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
@@ -23,7 +24,7 @@ from starlette.routing import Route
 
 from pykbroker.control.control import Control
 
-from .operation import BadRequest, Json, Operation, Stream
+from .operation import BadRequest, Farewell, Json, Operation, Stream
 
 T = TypeVar("T")
 
@@ -60,13 +61,15 @@ class ControlApplication:
             self._check(request)
             arguments = operation.arguments(await _given(request))
 
-            async def answer() -> Json | Stream:
+            async def answer() -> Json | Stream | Farewell:
                 async with self._at_once:
                     return await work(self._control, arguments)
 
             result = await _unless_gone(request, answer)
             if isinstance(result, Stream):
                 return StreamingResponse(result.parts, media_type=result.content_type)
+            if isinstance(result, Farewell):
+                return JSONResponse(result.answer, background=BackgroundTask(result.then))
             return JSONResponse(result)
 
         return endpoint

@@ -1,4 +1,4 @@
-"""What does the operations: each function is one, from what a request says to what it is answered, on the node's loop.
+"""Operations: each function is one, from what a request says to what it is answered, on the node's loop.
 
 The parts of control have requests of their own, in values of JSON; this is where they meet `Control`.
 """
@@ -15,7 +15,7 @@ from pykbroker.control.control import Control
 from pykbroker.control.nodes import requests as node_requests
 from pykbroker.control.why import requests as why_requests
 
-from .operation import Json, Stream
+from .operation import Farewell, Json, Stream
 
 Arguments = Mapping[str, Any]
 
@@ -65,23 +65,28 @@ async def clock_advanced(control: Control, arguments: Arguments) -> Json:
 
 
 async def node_state(control: Control, arguments: Arguments) -> Json:
-    return node_requests.state(control.mishaps, arguments)
+    return node_requests.state(control, arguments)
 
 
 async def node_pause(control: Control, arguments: Arguments) -> Json:
-    return node_requests.pause(control.mishaps, arguments)
+    return node_requests.pause(control, arguments)
 
 
 async def node_resume(control: Control, arguments: Arguments) -> Json:
-    return node_requests.resume(control.mishaps, arguments)
+    return node_requests.resume(control, arguments)
 
 
 async def node_cut_off(control: Control, arguments: Arguments) -> Json:
-    return node_requests.cut_off(control.mishaps, arguments)
+    return node_requests.cut_off(control, arguments)
 
 
 async def node_restore(control: Control, arguments: Arguments) -> Json:
-    return node_requests.restore(control.mishaps, arguments)
+    return node_requests.restore(control, arguments)
+
+
+async def node_crash(control: Control, arguments: Arguments) -> Farewell:
+    """The process is killed behind the answer, which has what was lost."""
+    return Farewell(await node_requests.crash(control, arguments), control.mishaps.kill_process)
 
 
 async def why_group(control: Control, arguments: Arguments) -> Json:

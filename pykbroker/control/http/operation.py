@@ -75,7 +75,15 @@ class Stream:
     parts: AsyncIterator[bytes]
 
 
-Work: TypeAlias = "Callable[[Control, Mapping[str, Any]], Awaitable[Json | Stream]]"
+@dataclass(frozen=True, slots=True)
+class Farewell:
+    """An answer behind which something else is done. answer: JSON."""
+
+    answer: Json
+    then: Callable[[], None]
+
+
+Work: TypeAlias = "Callable[[Control, Mapping[str, Any]], Awaitable[Json | Stream | Farewell]]"
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,6 +36,14 @@ _NODE: Final = (
         f"{_DOORS}:node_cut_off",
         [Parameter("from", "nodes, clients or all.")],
     ),
+    Operation(
+        "node crash",
+        "POST",
+        "/node/crash",
+        "End its process as a power cut, or as kill -9 does.",
+        f"{_DOORS}:node_crash",
+        [Parameter("lose_unflushed", "What was not flushed is lost, too.", Kind.FLAG)],
+    ),
     Operation("node restore", "POST", "/node/restore", "Restore its network.", f"{_DOORS}:node_restore"),
     Operation(
         "clients seeking",

@@ -120,12 +120,11 @@ class Journal:
         while kept_bytes > enough and count < last:
             oldest = entries.popleft()
             oldest.is_kept = False
+            self.forgotten_to = oldest.number
             kept_bytes -= oldest.kept_bytes
             count += 1
         self._kept_bytes = kept_bytes
         self.forgotten += count
-        if count:
-            self.forgotten_to = oldest.number
 
     def _copy(self) -> list[Entry]:
         while True:

@@ -10,6 +10,8 @@ The order of calls is checked: what makes no sense is BadOrder, and changes noth
 
 from __future__ import annotations
 
+import os
+import signal
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from difflib import get_close_matches
@@ -40,12 +42,13 @@ class Mishaps:
     """The mishaps of one node, through all its starts.
 
     node: while it runs. peers: those of the node's cluster in this process. end: ends the node as a killed process
-    ends; None where nobody can.
+    ends; None where nobody can. has_process: the node is all that its process is for.
     """
 
     def __init__(self, node: Callable[[], Node | None]) -> None:
         self.peers = Peers()
         self.end: Callable[[], Awaitable[None]] | None = None
+        self.has_process = False
         self.is_paused = False
         self._node = node
         self._gate = Gate()
@@ -114,6 +117,11 @@ class Mishaps:
             raise BadOrder("the node is not cut off, so there is nothing to restore")
         self._cut_off = frozenset()
         self._set_gate()
+
+    def kill_process(self) -> None:
+        """End the process of a node that has one to itself, as `kill -9` does."""
+        if self.has_process:
+            os.kill(os.getpid(), signal.SIGKILL)
 
     async def crash(self, *, lose_unflushed: bool = True) -> int:
         """End the node as by a power cut, or as by `kill -9`, and return how many bytes were lost. Raises BadOrder."""
