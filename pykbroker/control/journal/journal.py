@@ -121,11 +121,10 @@ class Journal:
             oldest = entries.popleft()
             oldest.is_kept = False
             kept_bytes -= oldest.kept_bytes
+            self.forgotten_to = oldest.number
             count += 1
         self._kept_bytes = kept_bytes
         self.forgotten += count
-        if count:
-            self.forgotten_to = oldest.number
 
     def _copy(self) -> list[Entry]:
         while True:
