@@ -122,6 +122,7 @@ class Journal:
             oldest.is_kept = False
             self.forgotten_to = oldest.number
             kept_bytes -= oldest.kept_bytes
+            self.forgotten_to = oldest.number
             count += 1
         self._kept_bytes = kept_bytes
         self.forgotten += count
