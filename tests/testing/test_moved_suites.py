@@ -18,7 +18,7 @@ LEAST_TESTS = 10
 """In functions; some have several cases."""
 
 _EXCERPT = re.compile(r"```python\n# (examples/\S+\.py)\n(.*?)```", re.DOTALL)
-_LEFT_OUT = "# …\n"
+_LEFT_OUT = "    # …\n"
 _TEST = re.compile(r"^(?:async )?def (test_\w+)", re.MULTILINE)
 
 

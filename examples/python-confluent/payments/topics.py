@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from concurrent.futures import Future
 
 from confluent_kafka import KafkaError, KafkaException
@@ -20,9 +21,7 @@ def set_up_topics(settings: Settings) -> list[str]:
     """Make the topics that are missing, and return their names. Raises WrongTopic."""
     admin = AdminClient({"bootstrap.servers": settings.bootstrap_servers})
     made = [name for name, future in admin.create_topics(_topics(settings)).items() if _is_made(future)]
-    # A broker need not know yet what has just been made.
-    if not {settings.payments, settings.accounts}.intersection(made):
-        _ensure_as_they_should_be(admin, settings)
+    _ensure_as_they_should_be(admin, settings)
     return made
 
 
@@ -46,12 +45,21 @@ def _is_made(future: Future[None]) -> bool:
 
 def _ensure_as_they_should_be(admin: AdminClient, settings: Settings) -> None:
     """Payments and accounts have the same partitions: whoever has a payment has the account."""
-    topics = admin.list_topics(timeout=TIMEOUT_S).topics
     for name in (settings.payments, settings.accounts):
-        partitions = len(topics[name].partitions)
+        partitions = _partitions_of(admin, name)
         if partitions != settings.partitions:
             raise WrongTopic(f"{name} has {partitions} partitions, not {settings.partitions}")
     resource = ConfigResource(ResourceType.TOPIC, settings.accounts)
     policy = admin.describe_configs([resource])[resource].result(TIMEOUT_S)["cleanup.policy"].value
     if policy != "compact":
         raise WrongTopic(f"{settings.accounts} has cleanup.policy={policy}, not compact")
+
+
+def _partitions_of(admin: AdminClient, topic: str) -> int:
+    """Ask until the broker knows the topic: it need not yet, when it has just been made."""
+    deadline = time.monotonic() + TIMEOUT_S
+    while topic not in (topics := admin.list_topics(timeout=TIMEOUT_S).topics):
+        if time.monotonic() > deadline:
+            raise WrongTopic(f"{topic} is made, and not there after {TIMEOUT_S} s")
+        time.sleep(0.05)
+    return len(topics[topic].partitions)
