@@ -8,6 +8,7 @@
 The names below are imported when they are used. The modules, in reading order:
 
 - `broker`, `cluster`: `Broker` and `Cluster`.
+- `fork`: a second broker that begins with all that another one has.
 - `kafka`: what a test may ask of any cluster; `operations` are its coroutines, `pykbroker.client` the client below.
 - `profile`: settings of brokers in tests.
 - `hosted_kafka`, `hosted_node`, `reserved_port`: nodes in a thread of this process.
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from pykbroker.client.conditions import ConditionNotMet
     from pykbroker.client.errors import BadInput, ClientError, KafkaError, UnknownTopic
     from pykbroker.config.keys import ConfigurationError
+    from pykbroker.control.savepoints.errors import InvalidSavepoint, SavepointError, SavepointRefused
 
     from .broker import AsyncBroker, Broker
     from .cluster import AsyncCluster, Cluster
@@ -48,8 +50,11 @@ __all__ = [
     "ConditionNotMet",
     "ConfigurationError",
     "Group",
+    "InvalidSavepoint",
     "KafkaError",
     "KafkaUnderTest",
+    "SavepointError",
+    "SavepointRefused",
     "TestingError",
     "Topic",
     "UnknownTopic",
@@ -63,6 +68,7 @@ _MODULES = {
     "pykbroker.client.conditions": ("ConditionNotMet",),
     "pykbroker.client.errors": ("BadInput", "ClientError", "KafkaError", "UnknownTopic"),
     "pykbroker.config.keys": ("ConfigurationError",),
+    "pykbroker.control.savepoints.errors": ("InvalidSavepoint", "SavepointError", "SavepointRefused"),
 }
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
 

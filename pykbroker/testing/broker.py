@@ -16,12 +16,13 @@ if TYPE_CHECKING:
     from pykbroker import config as kafka_config
     from pykbroker.storage.files import disk, unsynced_disk
 
-    from . import hosted_node, operations, profile
+    from . import fork, hosted_node, operations, profile
     from .hosted_node import HostedNode
     from .reserved_port import ReservedPort
 else:
     kafka_config = LazyModule("pykbroker.config")
     disk = LazyModule("pykbroker.storage.files.disk")
+    fork = LazyModule("pykbroker.testing.fork")
     hosted_node = LazyModule("pykbroker.testing.hosted_node")
     profile = LazyModule("pykbroker.testing.profile")
     operations = LazyModule("pykbroker.testing.operations")
@@ -63,15 +64,38 @@ class Broker(HostedKafka, NodeControl):
         self.running_loop()
         return self.nodes[0].address
 
+    def fork(self, *, port: int = 0) -> Broker:
+        """Return a second broker, open and on a port of its own, which begins with all that this one has at this
+        moment: topics, records, offsets, groups, producers, transactions, configurations, users and rights.
+
+        From then on neither sees what the other one does. Raises BrokerNotRunning, SavepointRefused, BrokerFailed.
+        """
+        fork = self._fork(port)
+        fork.open()
+        return fork
+
+    def _fork(self, port: int) -> fork.Fork:
+        return fork.Fork(self, self._config, self._client_properties, port=port)
+
     def _make_nodes(self, directory: Path, reserve: Callable[[int], ReservedPort]) -> Sequence[HostedNode]:
-        properties = profile.with_defaults({"log.dirs": str(directory / "data"), **texts(self._config)}, profile.TEST)
-        ports = []
-        if "listeners" not in properties:
-            ports.append(reserve(self._port))
-            properties["listeners"] = f"PLAINTEXT://{HOST}:{ports[0].port}"
-        elif self._port:
-            raise ValueError("`port` goes with the broker's own listener, and `listeners` is given")
+        given = {**self._directories(directory), **texts(self._config)}
+        properties, ports = self._at_ports(profile.with_defaults(given, profile.TEST), reserve)
         return [hosted_node.HostedNode(properties, disk_of(self._data_dir), ports)]
+
+    def _directories(self, directory: Path) -> dict[str, str]:
+        """Return where the data goes, unless the configuration says otherwise."""
+        return {"log.dirs": str(directory / "data")}
+
+    def _at_ports(
+        self, properties: dict[str, str], reserve: Callable[[int], ReservedPort]
+    ) -> tuple[dict[str, str], list[ReservedPort]]:
+        """Return the properties with listeners, and the ports that are kept for them."""
+        if "listeners" not in properties:
+            port = reserve(self._port)
+            return {**properties, "listeners": f"PLAINTEXT://{HOST}:{port.port}"}, [port]
+        if self._port:
+            raise ValueError("`port` goes with the broker's own listener, and `listeners` is given")
+        return properties, []
 
     async def __aenter__(self) -> AsyncBroker:
         await self.open_async()
@@ -89,6 +113,11 @@ class AsyncBroker(AsyncKafkaUnderTest, AsyncNodeControl):
     def __init__(self, broker: Broker) -> None:
         super().__init__(broker)
         AsyncNodeControl.__init__(self, broker)
+        self._broker = broker
+
+    def fork(self, *, port: int = 0) -> Broker:
+        """Return a fork for `async with`, which opens it and gives its `AsyncBroker`; see `Broker.fork`."""
+        return self._broker._fork(port)
 
 
 def texts(config: Config) -> dict[str, str]:

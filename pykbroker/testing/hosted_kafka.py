@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -49,11 +49,18 @@ class HostedKafka(ThreadedKafka):
         """
         raise NotImplementedError
 
+    def _ephemeral_directory(self) -> AbstractContextManager[Path]:
+        """Make the directory of data that goes with the cluster."""
+        return ephemeral_directories.ephemeral_directory()
+
+    def _fill_directories(self, nodes: Sequence[HostedNode]) -> None:
+        """Fill the log directories before the nodes start, where the cluster does not begin with nothing."""
+
     def _acquire(self, resources: ExitStack) -> None:
         directory = self._data_dir
         if directory is None:
             _sweep_once()
-            directory = resources.enter_context(ephemeral_directories.ephemeral_directory())
+            directory = resources.enter_context(self._ephemeral_directory())
 
         def reserve(port: int) -> ReservedPort:
             reserved = ReservedPort(HOST, port)
@@ -61,6 +68,7 @@ class HostedKafka(ThreadedKafka):
             return reserved
 
         self.nodes = self._make_nodes(directory, reserve)
+        self._fill_directories(self.nodes)
         begin_capture()
         resources.callback(end_capture)
 

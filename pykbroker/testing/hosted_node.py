@@ -88,6 +88,11 @@ class HostedNode:
     def is_running(self) -> bool:
         return self.ready is not None
 
+    @property
+    def node(self) -> Node | None:
+        """The node while it runs, or starts."""
+        return self._node
+
     async def start(self, nursery: trio.Nursery) -> NodeReady:
         """Start the node, and return when it serves. Raises BrokerFailed."""
         if self.ready is not None:
