@@ -16,6 +16,7 @@ from pykbroker.server.node.node import Node
 
 from .journal.journal import DEFAULT_BYTES, Journal
 from .journal.journal_tap import JournalTap
+from .savepoints.requests import Savepoints
 
 
 class Control:
@@ -23,6 +24,7 @@ class Control:
 
     def __init__(self, *, journal_bytes: int = DEFAULT_BYTES, now_ns: Callable[[], int] = time.time_ns) -> None:
         self.journal = Journal(now_ns, journal_bytes)
+        self.savepoints = Savepoints()
         self.node: Node | None = None
         """The node while it runs."""
 

@@ -14,6 +14,7 @@ from .lazy_module import LazyModule
 
 if TYPE_CHECKING:
     from pykbroker import config as kafka_config
+    from pykbroker.control.savepoints import saving
     from pykbroker.storage.files import disk, unsynced_disk
 
     from . import fork, hosted_node, operations, profile
@@ -26,6 +27,7 @@ else:
     hosted_node = LazyModule("pykbroker.testing.hosted_node")
     profile = LazyModule("pykbroker.testing.profile")
     operations = LazyModule("pykbroker.testing.operations")
+    saving = LazyModule("pykbroker.control.savepoints.saving")
     unsynced_disk = LazyModule("pykbroker.storage.files.unsynced_disk")
 
 Config = Mapping[str, object]
@@ -37,7 +39,8 @@ class Broker(HostedKafka, NodeControl):
 
     config: Kafka's keys, which win over the settings for tests (`config.development.TEST`). port: 0 for a free one; the
     broker keeps it until it is closed, also while it is stopped. data_dir: where its data stays; without it the data
-    goes with the broker. client_properties: with listeners of one's own that take TLS or SASL, how to log in there.
+    goes with the broker. savepoint: a file of `save`, with which a broker begins that has no data yet.
+    client_properties: with listeners of one's own that take TLS or SASL, how to log in there.
     """
 
     def __init__(
@@ -46,12 +49,14 @@ class Broker(HostedKafka, NodeControl):
         *,
         port: int = 0,
         data_dir: str | Path | None = None,
+        savepoint: str | Path | None = None,
         client_properties: Mapping[str, str] | None = None,
     ) -> None:
         super().__init__("pykbroker", None if data_dir is None else Path(data_dir), client_properties)
         NodeControl.__init__(self, self, 0)
         self._config: Final = dict(config or {})
         self._port = port
+        self._savepoint = None if savepoint is None else Path(savepoint)
 
     @property
     def aio(self) -> AsyncBroker:
@@ -74,13 +79,30 @@ class Broker(HostedKafka, NodeControl):
         fork.open()
         return fork
 
+    def save(self, path: str | Path) -> None:
+        """Write a savepoint, all that `fork` would have, into one file. Raises BrokerNotRunning, SavepointRefused.
+
+        The file has what users log in with, where they are in the cluster's metadata, and only its owner may read it.
+        """
+        self.running_loop().call(self._save, Path(path))
+
+    async def _save(self, path: Path) -> None:
+        await saving.save_node(self.nodes[0].node, path)
+
     def _fork(self, port: int) -> fork.Fork:
         return fork.Fork(self, self._config, self._client_properties, port=port)
 
     def _make_nodes(self, directory: Path, reserve: Callable[[int], ReservedPort]) -> Sequence[HostedNode]:
         given = {**self._directories(directory), **texts(self._config)}
+        if self._savepoint is not None and not {"node.id", "broker.id"} & given.keys():
+            given["node.id"] = str(saving.node_id_of(self._savepoint))
         properties, ports = self._at_ports(profile.with_defaults(given, profile.TEST), reserve)
         return [hosted_node.HostedNode(properties, disk_of(self._data_dir), ports)]
+
+    def _fill_directories(self, nodes: Sequence[HostedNode]) -> None:
+        """Raises InvalidSavepoint, SavepointRefused."""
+        if self._savepoint is not None:
+            saving.unpack(self._savepoint, nodes[0].config, durably=self._data_dir is not None)
 
     def _directories(self, directory: Path) -> dict[str, str]:
         """Return where the data goes, unless the configuration says otherwise."""
@@ -118,6 +140,10 @@ class AsyncBroker(AsyncKafkaUnderTest, AsyncNodeControl):
     def fork(self, *, port: int = 0) -> Broker:
         """Return a fork for `async with`, which opens it and gives its `AsyncBroker`; see `Broker.fork`."""
         return self._broker._fork(port)
+
+    async def save(self, path: str | Path) -> None:
+        """Write a savepoint; see `Broker.save`."""
+        await self._broker.running_loop().call_async(self._broker._save, Path(path))
 
 
 def texts(config: Config) -> dict[str, str]:

@@ -7,6 +7,7 @@ that moment and started elsewhere. Clients are not connected there. The properti
 
 - `node_cut`: the moment: where each log of the node ends.
 - `node_copy`: log directories as they were then, while the node goes on; segments are shared with it.
+- `saving`: a node that is saved, or begins from a savepoint.
 - `archive`, `manifest`: the file, a tar that is checked before and while it is unpacked.
 - `volumes`: where a copy of log directories can share their files.
 - `requests`: what may be asked of it over HTTP.
