@@ -17,13 +17,14 @@ if TYPE_CHECKING:
     from pykbroker.control.savepoints import saving
     from pykbroker.storage.files import disk, unsynced_disk
 
-    from . import fork, hosted_node, operations, profile
+    from . import fork as forks
+    from . import hosted_node, operations, profile
     from .hosted_node import HostedNode
     from .reserved_port import ReservedPort
 else:
     kafka_config = LazyModule("pykbroker.config")
     disk = LazyModule("pykbroker.storage.files.disk")
-    fork = LazyModule("pykbroker.testing.fork")
+    forks = LazyModule("pykbroker.testing.fork")
     hosted_node = LazyModule("pykbroker.testing.hosted_node")
     profile = LazyModule("pykbroker.testing.profile")
     operations = LazyModule("pykbroker.testing.operations")
@@ -89,8 +90,8 @@ class Broker(HostedKafka, NodeControl):
     async def _save(self, path: Path) -> None:
         await saving.save_node(self.nodes[0].node, path)
 
-    def _fork(self, port: int) -> fork.Fork:
-        return fork.Fork(self, self._config, self._client_properties, port=port)
+    def _fork(self, port: int) -> forks.Fork:
+        return forks.Fork(self, self._config, self._client_properties, port=port)
 
     def _make_nodes(self, directory: Path, reserve: Callable[[int], ReservedPort]) -> Sequence[HostedNode]:
         given = {**self._directories(directory), **texts(self._config)}

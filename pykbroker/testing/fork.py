@@ -37,9 +37,7 @@ class Fork(Broker):
     Neither sees what the other one does, and either may be closed first. config: that of the source.
     """
 
-    def __init__(
-        self, source: Broker, config: Config, client_properties: Mapping[str, str], *, port: int = 0
-    ) -> None:
+    def __init__(self, source: Broker, config: Config, client_properties: Mapping[str, str], *, port: int = 0) -> None:
         source.running_loop()
         self._source: Broker | None = source
         self._of: Final = source.nodes[0].config
@@ -82,7 +80,7 @@ class Fork(Broker):
             port = ports.get(match[0])
             return match[0] if port is None else str(port.port)
 
-        moved = {key: _PORT.sub(other, properties[key]) for key in _WITH_PORTS if key in properties}
+        moved = {key: _PORT.sub(other, text) for key, text in properties.items() if key in _WITH_PORTS}
         return {**properties, **moved}, list(ports.values())
 
     def _fill_directories(self, nodes: Sequence[HostedNode]) -> None:

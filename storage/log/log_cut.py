@@ -10,8 +10,8 @@ A copy is what a clean shutdown would have left, so that its start reads no reco
 """
 
 import posixpath
-from dataclasses import dataclass, replace
-from typing import Self
+from collections.abc import Sequence
+from typing import NamedTuple, Self
 
 from ..files.disk import Disk
 from ..files.shared_files import copy_front, share
@@ -29,20 +29,26 @@ from ..segments.segment import (
 from .log import Log
 
 
-@dataclass(frozen=True, slots=True)
-class LogCut:
-    """A log ended at `end_offset`, `size` bytes into its active segment. closed: the segments in front of that one."""
+class LogCut(NamedTuple):
+    """A log ended at `end_offset`, `size` bytes into its active segment. closed: the segments in front of that one.
+
+    A tuple, since one moment has as many as the node has logs.
+    """
 
     log: Log
     directory: str
-    closed: tuple[LogSegment, ...]
+    closed: Sequence[LogSegment]
     active: LogSegment
     size: int
     start_offset: int
     end_offset: int
-    begins_in_segment: bool
-    epochs: tuple[EpochEntry, ...]
+    epochs: Sequence[EpochEntry]
     truncations: int
+
+    @property
+    def begins_in_segment(self) -> bool:
+        first = self.closed[0] if self.closed else self.active
+        return self.start_offset > first.base_offset
 
     @property
     def is_overtaken(self) -> bool:
@@ -56,34 +62,31 @@ class LogCut:
         """Return the same with the segments that the log has by now in the place of those that it had; None where it
         still has them.
         """
-        closed = tuple(each for each in self.log.segments if each.base_offset < self.active.base_offset)
+        segments, active = self.log.segments, self.active
+        if not self.closed and segments[0] is active:
+            return None
+        closed = [each for each in segments if each.base_offset < active.base_offset]
         if closed == self.closed:
             return None
-        first = closed[0] if closed else self.active
+        first = closed[0] if closed else active
         start_offset = min(max(self.start_offset, first.base_offset), self.end_offset)
-        return replace(
-            self,
-            closed=closed,
-            start_offset=start_offset,
-            begins_in_segment=start_offset > first.base_offset,
-            epochs=_from_start(self.epochs, start_offset),
-        )
+        epochs = _from_start(self.epochs, start_offset)
+        return self._replace(closed=closed, start_offset=start_offset, epochs=epochs)
 
 
 def cut_log(log: Log) -> LogCut:
     """Note where a log ends. Where appends are made."""
     segments = log.segments
-    start_offset, first = log.log_start_offset, segments[0].base_offset
+    active = segments[-1]
     return LogCut(
         log,
         log.directory,
-        tuple(segments[:-1]),
-        segments[-1],
-        segments[-1].size,
-        start_offset,
+        segments[:-1],
+        active,
+        active.size,
+        log.log_start_offset,
         log.log_end_offset,
-        start_offset > first,
-        tuple(log.epochs),
+        log.epochs,
         log.truncations,
     )
 
@@ -136,8 +139,8 @@ def _write(path: str, data: bytes) -> None:
         file.write(data)
 
 
-def _from_start(epochs: tuple[EpochEntry, ...], start_offset: int) -> tuple[EpochEntry, ...]:
+def _from_start(epochs: Sequence[EpochEntry], start_offset: int) -> list[EpochEntry]:
     """Return the epochs of a log that starts there."""
-    later = tuple(each for each in epochs if each.start_offset > start_offset)
-    at_start = epochs[len(epochs) - len(later) - 1 : len(epochs) - len(later)]
-    return (*(EpochEntry(each.epoch, start_offset) for each in at_start), *later)
+    later = [each for each in epochs if each.start_offset > start_offset]
+    earlier = epochs[: len(epochs) - len(later)]
+    return [*(EpochEntry(each.epoch, start_offset) for each in earlier[-1:]), *later]

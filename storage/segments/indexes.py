@@ -281,7 +281,7 @@ class OffsetIndex(SparseIndex):
         self.write_pending()
 
     def encode_before(self, offset: int, position: int) -> bytes:
-        """Return the file of the segment as it was when it ended there. For a thread, while the segment is active or just rolled."""
+        """Return the file of the segment as it was when it ended there. For a thread; the segment is or was active."""
         return self._entries_below(offset - self._base_offset, position)
 
     def offset_behind(self, position: int) -> int | None:
@@ -340,7 +340,7 @@ class TimeIndex(SparseIndex):
         return (self._keys[count - 1], self._base_offset + self._values[count - 1]) if count else None
 
     def encode_before(self, offset: int) -> bytes:
-        """Return the file of the segment as it was when it ended there. For a thread, while the segment is active or just rolled."""
+        """Return the file of the segment as it was when it ended there. For a thread; the segment is or was active."""
         return self._entries_below(MAX_TIMESTAMP, offset - self._base_offset)
 
     def truncate_to(self, offset: int) -> None:

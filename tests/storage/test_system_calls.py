@@ -133,7 +133,7 @@ def test_a_file_with_two_names_is_copied_durably_before_it_changes(calls: OsCall
     file.sync()
     disk.sync_directory(calls.trace.root)
     other = tmp_path.parent / f"{tmp_path.name} other"
-    with mock.patch.object(calls, "_is_traced", lambda path: False):
+    with mock.patch.object(calls, "_is_traced", return_value=False):
         os.link(path, other)
     file.truncate(2)
     assert calls.trace.durable_files() == {"f": b"bo"}

@@ -56,8 +56,7 @@ def write_archive(
 
 
 def _describe(directories: Sequence[Path]) -> Iterator[SavedFile]:
-    """The files with their checksums. A directory's `meta.properties` comes last: without it nobody takes it for whole.
-    """
+    """The files with their checksums. The `meta.properties` of a directory comes last: without it none is whole."""
     for number, directory in enumerate(directories):
         paths = sorted(path for path in directory.rglob("*") if path.is_file())
         for path in sorted(paths, key=lambda path: path == directory / meta_properties.FILE_NAME):
@@ -146,7 +145,7 @@ class _Portions(io.RawIOBase):
 def _opened(path: Path) -> Iterator[tarfile.TarFile]:
     """Open the file for the body, and name it in what is wrong with it."""
     try:
-        with path.open("rb") as file, tarfile.open(fileobj=_Portions(file), mode="r:") as tar:  # type: ignore[call-overload]
+        with path.open("rb") as file, tarfile.open(fileobj=_Portions(file), mode="r:") as tar:
             yield tar
     except InvalidSavepoint as error:
         raise InvalidSavepoint(f"{path} cannot be used as a savepoint: {error}") from None

@@ -79,7 +79,7 @@ def decode_manifest(data: bytes, archive_bytes: int) -> Manifest:
         raise InvalidSavepoint("its manifest has no log directory")
     if manifest.size_bytes > archive_bytes:
         raise InvalidSavepoint(
-            f"its manifest names {manifest.size_bytes} bytes, and the file has {archive_bytes}: it is cut off or damaged"
+            f"its manifest names {manifest.size_bytes} bytes, the file has {archive_bytes}: it is cut off or damaged"
         )
     _check_paths(manifest)
     return manifest

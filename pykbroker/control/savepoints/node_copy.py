@@ -9,7 +9,10 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import count
 from pathlib import Path
+
+import trio
 
 from pykbroker.protocol.topic_partition import TopicPartition
 from pykbroker.server.node.composition.parts import NodeParts
@@ -33,7 +36,7 @@ from pykbroker.storage.files.unsynced_disk import UnsyncedDisk
 from pykbroker.storage.log.log_cut import LogCut, write_cut
 
 from .errors import SavepointRefused
-from .node_cut import DirectoryCut, NodeCut, cut_node, is_overtaken, parts_of, roll_large
+from .node_cut import TURN_S, DirectoryCut, NodeCut, cut_node, has_snapshots, parts_of, roll_large
 
 _ATTEMPTS = 20
 _ROUNDS_IN_THREADS = 5
@@ -119,21 +122,35 @@ def _write_log(copy: _Copy, target: str, log: LogCut) -> None:
 async def _renew(copy: _Copy, parts: NodeParts) -> bool:
     """Copy logs anew that have lost segments meanwhile. False where the whole cut is stale. Raises OSError,
     StorageError: a log could not be copied, and nothing has happened to it.
+
+    A log whose copy is found to be as it should is done: whatever becomes of the log later does not reach the copy.
     """
-    rounds = 0
-    while not is_overtaken(copy.cut, parts):
-        stale = {target: renewed for target, log in copy.logs.items() if (renewed := log.renewed()) is not None}
-        for target, failure in copy.failures.items():
-            if target not in stale:
-                raise failure
+    if not has_snapshots(copy.cut, parts):
+        return False
+    due = list(copy.logs)
+    for rounds in count():
+        stale: dict[str, LogCut] = {}
+        began = trio.current_time()
+        for target in due:
+            log = copy.logs[target]
+            if log.is_overtaken:
+                return False
+            if (renewed := log.renewed()) is not None:
+                stale[target] = renewed
+            elif target in copy.failures:
+                raise copy.failures[target]
+            if trio.current_time() - began > TURN_S:
+                await trio.lowlevel.checkpoint()
+                began = trio.current_time()
         if not stale:
-            return True
-        rounds += 1
-        if rounds <= _ROUNDS_IN_THREADS:
+            break
+        due = list(stale)
+        if rounds < _ROUNDS_IN_THREADS:
             await parts.node.threads.run(_write_again, copy, stale)
         else:
-            _write_again(copy, stale)
-    return False
+            _write_again(copy, {target: log.renewed() or log for target, log in stale.items()})
+            return not copy.failures and not any(log.is_overtaken for log in stale.values())
+    return True
 
 
 def _write_again(copy: _Copy, stale: Mapping[str, LogCut]) -> None:
@@ -160,11 +177,12 @@ def _write_rest(copy: _Copy) -> None:
 def _write_checkpoints(copy: _Copy, directory: DirectoryCut) -> None:
     target = copy.targets[directory.path]
     logs = {at: copy.logs[posixpath.join(target, str(at))] for at in directory.logs}
+    marks, cleaned = copy.cut.high_watermarks, directory.cleaned
     offsets: Mapping[str, dict[TopicPartition, int]] = {
         RECOVERY_POINT: {at: log.end_offset for at, log in logs.items()},
-        HIGH_WATERMARK: directory.high_watermarks,
+        HIGH_WATERMARK: {at: min(marks.get(log.log, log.end_offset), log.end_offset) for at, log in logs.items()},
         LOG_START_OFFSET: {at: log.start_offset for at, log in logs.items() if log.begins_in_segment},
-        CLEANED_OFFSET: directory.cleaned,
+        CLEANED_OFFSET: {at: cleaned[at] for at in logs if at in cleaned},
     }
     for name, each in offsets.items():
         OffsetCheckpoint(_disk, posixpath.join(target, name)).write(each)

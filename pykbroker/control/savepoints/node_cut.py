@@ -1,8 +1,9 @@
 """The cut: where each log of a node ends at one moment.
 
 All of it is taken in one turn of the event loop, on which every append is made: so the logs agree with each other as
-they do on the disk of a process that is killed. Whatever was acknowledged by then is in front of the cut, an offset that
-was committed points at records that are there, and a transaction is open, or being ended, as its coordinator has it.
+they do on the disk of a process that is killed. Whatever was acknowledged by then is in front of the cut, an offset
+that was committed points at records that are there, and a transaction is open, or being ended, as its coordinator has
+it.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ COPIED_BYTES = 4 << 20
 """Active segments that have more than this together are rolled first: then most of it is shared, and not copied."""
 ROLLED_BYTES = 64 << 10
 """Active segments with less are copied, however many there are."""
-_TURN_S = 0.004
+TURN_S = 0.004
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +38,6 @@ class DirectoryCut:
 
     path: str
     logs: dict[TopicPartition, LogCut]
-    high_watermarks: dict[TopicPartition, int]
     cleaned: dict[TopicPartition, int]
 
 
@@ -52,6 +52,7 @@ class NodeCut:
     metadata: LogCut
     snapshots: tuple[str, ...]
     directories: tuple[DirectoryCut, ...]
+    high_watermarks: dict[Log, int]
 
 
 def parts_of(node: Node | None) -> tuple[NodeParts, BrokerRole]:
@@ -60,9 +61,12 @@ def parts_of(node: Node | None) -> tuple[NodeParts, BrokerRole]:
     if node is None or parts is None or not node.serves:
         raise SavepointRefused("the node does not serve, and only what serves can be forked or saved")
     role, cluster = parts.broker_role, parts.node
-    if role is None or cluster.controller is None or cluster.raft.has_peers or set(cluster.image.brokers) != {
-        cluster.node_id
-    }:
+    if (
+        role is None
+        or cluster.controller is None
+        or cluster.raft.has_peers
+        or set(cluster.image.brokers) != {cluster.node_id}
+    ):
         raise SavepointRefused(
             "only a node that is alone in its cluster, broker and controller, can be forked or saved: the others' part "
             "of the metadata and the records is not here"
@@ -79,12 +83,13 @@ def parts_of(node: Node | None) -> tuple[NodeParts, BrokerRole]:
 
 async def roll_large(parts: NodeParts, role: BrokerRole) -> None:
     """Roll the largest active segments, so that little is left to be copied. Clients do not notice."""
-    logs = sorted(_logs(parts, role), key=_active_bytes, reverse=True)
-    left = sum(map(_active_bytes, logs))
+    sizes = {log: log.segments[-1].size for log in _logs(parts, role)}
+    left = sum(sizes.values())
     clock, began = parts.node.clock, trio.current_time()
-    for log in logs:
-        size = _active_bytes(log)
-        if left <= COPIED_BYTES or size < ROLLED_BYTES:
+    large = [log for log, size in sizes.items() if size >= ROLLED_BYTES]
+    for log in sorted(large, key=sizes.__getitem__, reverse=True):
+        size = sizes[log]
+        if left <= COPIED_BYTES:
             break
         if not log.is_closed and not log.is_being_truncated:
             try:
@@ -92,7 +97,7 @@ async def roll_large(parts: NodeParts, role: BrokerRole) -> None:
             except FileError:
                 continue  # it is copied; where the disk has failed, others find that out, too
             left -= size
-        if trio.current_time() - began > _TURN_S:
+        if trio.current_time() - began > TURN_S:
             await trio.lowlevel.checkpoint()
             began = trio.current_time()
 
@@ -105,9 +110,7 @@ def cut_node(parts: NodeParts, role: BrokerRole) -> NodeCut:
     directories = []
     for directory in broker.partitions.logs.directories:
         logs = {at: cut_log(log) for at, log in directory.logs.copy().items() if not log.is_closed}
-        marks = {at: min(high_watermarks.get(cut.log, cut.end_offset), cut.end_offset) for at, cut in logs.items()}
-        cleaned = {at: offset for at in logs if (offset := directory.cleaned_offset(at)) is not None}
-        directories.append(DirectoryCut(directory.path, logs, marks, cleaned))
+        directories.append(DirectoryCut(directory.path, logs, directory.cleaned_offsets))
     return NodeCut(
         node.node_id,
         node.cluster_id,
@@ -116,20 +119,15 @@ def cut_node(parts: NodeParts, role: BrokerRole) -> NodeCut:
         cut_log(metadata.log),
         tuple(map(file_name, metadata.snapshots.ids)),
         tuple(directories),
+        high_watermarks,
     )
 
 
-def is_overtaken(cut: NodeCut, parts: NodeParts) -> bool:
-    """Tell whether files that the cut needs are gone or have changed, other than by retention and compaction."""
-    names = set(map(file_name, parts.node.raft.metadata_log.snapshots.ids))
-    logs = [cut.metadata, *(log for directory in cut.directories for log in directory.logs.values())]
-    return not names.issuperset(cut.snapshots) or any(log.is_overtaken for log in logs)
+def has_snapshots(cut: NodeCut, parts: NodeParts) -> bool:
+    """Tell whether the metadata log still has the snapshots of the cut."""
+    return set(map(file_name, parts.node.raft.metadata_log.snapshots.ids)).issuperset(cut.snapshots)
 
 
 def _logs(parts: NodeParts, role: BrokerRole) -> Iterator[Log]:
     yield parts.node.raft.metadata_log.log
     yield from role.broker.partitions.logs
-
-
-def _active_bytes(log: Log) -> int:
-    return log.segments[-1].size

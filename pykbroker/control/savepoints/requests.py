@@ -1,7 +1,7 @@
 """What may be asked of savepoints over HTTP. On the node's event loop.
 
-A savepoint is sent to whoever asks: no path of this machine is in a request. A fork of a node in a process of its own is
-`pykbroker start --savepoint`, with what was received.
+A savepoint is sent to whoever asks: no path of this machine is in a request. A fork of a node in a process of its own
+is `pykbroker start --savepoint`, with what was received.
 """
 
 from __future__ import annotations
