@@ -46,6 +46,7 @@ SCENES: dict[str, Scene | ClusterScene] = {
     "test suites": Scene(
         {"in-process broker": suites.in_process_broker, "100 tests": suites.hundred_tests}, suites.AS_IT_COMES
     ),
+    "forks": Scene({"forks of 1 GB": suites.forks_of_a_gigabyte}),
     "test suites, tuned": Scene({"100 tests, no rebalance delay": suites.hundred_tests}),
     "many groups": Scene({"10,000 groups with 100,000 offsets": load_groups}),
     "many partitions": Scene({"start with 10,000 partitions": starts.clean_start}),

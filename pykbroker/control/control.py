@@ -24,7 +24,7 @@ class Control:
 
     def __init__(self, *, journal_bytes: int = DEFAULT_BYTES, now_ns: Callable[[], int] = time.time_ns) -> None:
         self.journal = Journal(now_ns, journal_bytes)
-        self.savepoints = Savepoints()
+        self.savepoints = Savepoints(lambda: self.node)
         self.node: Node | None = None
         """The node while it runs."""
 

@@ -7,8 +7,7 @@
 
 The names below are imported when they are used. The modules, in reading order:
 
-- `broker`, `cluster`: `Broker` and `Cluster`.
-- `fork`: a second broker that begins with all that another one has.
+- `broker`, `cluster`: `Broker` and `Cluster`; `forking`: what a fork of a broker has of its own.
 - `kafka`: what a test may ask of any cluster; `operations` are its coroutines, `pykbroker.client` the client below.
 - `profile`: settings of brokers in tests.
 - `hosted_kafka`, `hosted_node`, `reserved_port`: nodes in a thread of this process.

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from difflib import get_close_matches
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Self
 
+from .errors import BrokerNotRunning
 from .hosted_kafka import HOST, AsyncNodeControl, HostedKafka, NodeControl
 from .kafka import AsyncKafkaUnderTest
 from .lazy_module import LazyModule
@@ -17,14 +19,13 @@ if TYPE_CHECKING:
     from pykbroker.control.savepoints import saving
     from pykbroker.storage.files import disk, unsynced_disk
 
-    from . import fork as forks
-    from . import hosted_node, operations, profile
+    from . import forking, hosted_node, operations, profile
     from .hosted_node import HostedNode
     from .reserved_port import ReservedPort
 else:
     kafka_config = LazyModule("pykbroker.config")
     disk = LazyModule("pykbroker.storage.files.disk")
-    forks = LazyModule("pykbroker.testing.fork")
+    forking = LazyModule("pykbroker.testing.forking")
     hosted_node = LazyModule("pykbroker.testing.hosted_node")
     profile = LazyModule("pykbroker.testing.profile")
     operations = LazyModule("pykbroker.testing.operations")
@@ -90,8 +91,8 @@ class Broker(HostedKafka, NodeControl):
     async def _save(self, path: Path) -> None:
         await saving.save_node(self.nodes[0].node, path)
 
-    def _fork(self, port: int) -> forks.Fork:
-        return forks.Fork(self, self._config, self._client_properties, port=port)
+    def _fork(self, port: int) -> Fork:
+        return Fork(self, self._config, self._client_properties, port=port)
 
     def _make_nodes(self, directory: Path, reserve: Callable[[int], ReservedPort]) -> Sequence[HostedNode]:
         given = {**self._directories(directory), **texts(self._config)}
@@ -128,6 +129,49 @@ class Broker(HostedKafka, NodeControl):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self.close_async()
+
+
+class Fork(Broker):
+    """A broker that begins with all that `source` has when it is opened; its data goes with it.
+
+    Neither sees what the other one does, and either may be closed first. config: that of the source.
+    """
+
+    def __init__(self, source: Broker, config: Config, client_properties: Mapping[str, str], *, port: int) -> None:
+        source.running_loop()
+        self._source: Broker | None = source
+        self._source_config = source.nodes[0].config
+        super().__init__(forking.without_directories(config), port=port, client_properties=client_properties)
+
+    def open(self) -> None:
+        """Take over what the source has. Raises BrokerNotRunning, SavepointRefused, BrokerFailed."""
+        if self._source is None and not self.is_open:
+            raise BrokerNotRunning("the fork was closed, and its data is gone: make another one")
+        super().open()
+        self._source = None
+
+    def __enter__(self) -> Self:
+        return self if self.is_open else super().__enter__()
+
+    async def __aenter__(self) -> AsyncBroker:
+        return self.aio if self.is_open else await super().__aenter__()
+
+    def _ephemeral_directory(self) -> AbstractContextManager[Path]:
+        return forking.new_directory(self._source_config)
+
+    def _directories(self, directory: Path) -> dict[str, str]:
+        return forking.log_directories(self._source_config, directory)
+
+    def _at_ports(
+        self, properties: dict[str, str], reserve: Callable[[int], ReservedPort]
+    ) -> tuple[dict[str, str], list[ReservedPort]]:
+        if "listeners" not in properties:
+            return super()._at_ports(properties, reserve)
+        return forking.at_other_ports(properties, reserve)
+
+    def _fill_directories(self, nodes: Sequence[HostedNode]) -> None:
+        assert self._source is not None
+        self._source.running_loop().call(forking.copy, self._source.nodes[0], nodes[0])
 
 
 class AsyncBroker(AsyncKafkaUnderTest, AsyncNodeControl):

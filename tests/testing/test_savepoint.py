@@ -19,7 +19,7 @@ from confluent_kafka import Producer
 from crc32c import crc32c
 
 from pykbroker.control.control import Control
-from pykbroker.control.savepoints import archive, requests
+from pykbroker.control.savepoints import archive
 from pykbroker.control.savepoints.archive import HEAD, MANIFEST, read_manifest
 from pykbroker.control.savepoints.saving import save_node
 from pykbroker.testing import Broker, Cluster, InvalidSavepoint, SavepointRefused
@@ -148,10 +148,10 @@ def test_it_is_sent_to_who_asks_over_http(tmp_path: Path) -> None:
         control.node = broker.nodes[0].node
 
         async def receive() -> None:
-            async with requests.download(control) as download:
+            async with control.savepoints.download() as download:
                 assert json.dumps(download.summary)
                 with pytest.raises(SavepointRefused, match="is being sent"):
-                    async with requests.download(control):
+                    async with control.savepoints.download():
                         pass
                 with path.open("wb") as file:
                     async for portion in download.portions():
@@ -168,7 +168,7 @@ def test_it_is_sent_to_who_asks_over_http(tmp_path: Path) -> None:
 
 
 async def _download_of_nothing() -> None:
-    async with requests.download(Control()):
+    async with Control().savepoints.download():
         pass
 
 

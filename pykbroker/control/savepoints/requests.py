@@ -7,13 +7,14 @@ is `pykbroker start --savepoint`, with what was received.
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import ExitStack, asynccontextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import trio
 
+from pykbroker.server.node.node import Node
 from pykbroker.server.quorum.formatting import directory_paths
 from pykbroker.server.runtime.threads import Threads
 
@@ -23,18 +24,8 @@ from .node_cut import parts_of
 from .saving import save_node
 from .volumes import directory_beside
 
-if TYPE_CHECKING:
-    from ..control import Control
-
 CONTENT_TYPE: Final = "application/x-tar"
 _PORTION_BYTES: Final = 1 << 18
-
-
-class Savepoints:
-    """The savepoints of one node: one is sent at a time, since each takes the room of all that it has."""
-
-    def __init__(self) -> None:
-        self.is_sending = False
 
 
 class Download:
@@ -62,25 +53,34 @@ class Download:
             yield data
 
 
-@asynccontextmanager
-async def download(control: Control) -> AsyncIterator[Download]:
-    """Write a savepoint of the node for the body, which sends it. Raises SavepointRefused."""
-    savepoints = control.savepoints
-    if savepoints.is_sending:
-        raise SavepointRefused("a savepoint of this node is being sent: ask again when that is done")
-    parts, _ = parts_of(control.node)
-    threads = parts.node.threads
-    resources = ExitStack()
-    savepoints.is_sending = True
-    try:
-        place = directory_beside(directory_paths(parts.node.config))
-        path = await threads.run(resources.enter_context, place) / "savepoint"
-        manifest = await save_node(control.node, path)
-        yield Download(await threads.run(_open_unnamed, path, resources), manifest, threads)
-    finally:
-        savepoints.is_sending = False
-        with trio.CancelScope(shield=True):
-            await threads.run(resources.close)
+class Savepoints:
+    """The savepoints of one node. node: the node while it runs."""
+
+    def __init__(self, node: Callable[[], Node | None]) -> None:
+        self._node = node
+        self._is_sending = False
+
+    @asynccontextmanager
+    async def download(self) -> AsyncIterator[Download]:
+        """Write a savepoint for the body, which sends it. Raises SavepointRefused, also while another one is being
+        sent: each takes the room of all that the node has.
+        """
+        if self._is_sending:
+            raise SavepointRefused("a savepoint of this node is being sent: ask again when that is done")
+        node = self._node()
+        parts, _ = parts_of(node)
+        threads = parts.node.threads
+        resources = ExitStack()
+        self._is_sending = True
+        try:
+            place = directory_beside(directory_paths(parts.node.config))
+            path = await threads.run(resources.enter_context, place) / "savepoint"
+            manifest = await save_node(node, path)
+            yield Download(await threads.run(_open_unnamed, path, resources), manifest, threads)
+        finally:
+            self._is_sending = False
+            with trio.CancelScope(shield=True):
+                await threads.run(resources.close)
 
 
 def _open_unnamed(path: Path, resources: ExitStack) -> int:
