@@ -495,10 +495,10 @@ def test_a_fork_that_fails_leaves_nothing(broker: Broker, monkeypatch: pytest.Mo
     def fail(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(node_copy, "write_cut", fail)
-    with pytest.raises(OSError, match="No space left"):
-        broker.fork()
-    monkeypatch.undo()
+    with monkeypatch.context() as patch:
+        patch.setattr(node_copy, "write_cut", fail)
+        with pytest.raises(OSError, match="No space left"):
+            broker.fork()
     assert ephemeral_directories() == before
     with broker.fork() as fork:
         assert fork.topics() == []

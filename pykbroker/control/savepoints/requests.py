@@ -1,4 +1,4 @@
-"""What may be asked of savepoints over HTTP. On the node's event loop.
+"""Requests for savepoints, as they come over HTTP. On the node's event loop.
 
 A savepoint is sent to whoever asks: no path of this machine is in a request. A fork of a node in a process of its own
 is `pykbroker start --savepoint`, with what was received.
@@ -10,19 +10,17 @@ import os
 from collections.abc import AsyncIterator, Callable
 from contextlib import ExitStack, asynccontextmanager
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import trio
 
 from pykbroker.server.node.node import Node
-from pykbroker.server.quorum.formatting import directory_paths
 from pykbroker.server.runtime.threads import Threads
 
 from .errors import SavepointRefused
-from .manifest import Manifest
-from .node_cut import parts_of
-from .saving import save_node
-from .volumes import directory_beside
+
+if TYPE_CHECKING:
+    from .manifest import Manifest
 
 CONTENT_TYPE: Final = "application/x-tar"
 _PORTION_BYTES: Final = 1 << 18
@@ -65,6 +63,13 @@ class Savepoints:
         """Write a savepoint for the body, which sends it. Raises SavepointRefused, also while another one is being
         sent: each takes the room of all that the node has.
         """
+        # Each node with control has this module, and few are asked: the start does not wait for the others.
+        from pykbroker.server.quorum.formatting import directory_paths
+
+        from .node_cut import parts_of
+        from .saving import save_node
+        from .volumes import directory_beside
+
         if self._is_sending:
             raise SavepointRefused("a savepoint of this node is being sent: ask again when that is done")
         node = self._node()
