@@ -60,6 +60,7 @@ SCENES: dict[str, Scene | ClusterScene] = {
         {"in-process broker": suites.in_process_broker, "100 tests": suites.hundred_tests}, suites.AS_IT_COMES
     ),
     "journal": Scene({"journal on": journal.journal_cost}, is_started=False),
+    "forks": Scene({"forks of 1 GB": suites.forks_of_a_gigabyte}),
     "test suites, tuned": Scene({"100 tests, no rebalance delay": suites.hundred_tests}),
     "moved suites": Scene(
         {name: moved_suites.moved_suite(name) for name in python_examples.NAMES},

@@ -6,6 +6,7 @@ Both runs are a whole `pytest` with pykbroker's fixtures; for Apache Kafka with 
 
 from __future__ import annotations
 
+import os
 import re
 import statistics
 import subprocess
@@ -13,6 +14,8 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+
+from confluent_kafka import Producer
 
 from benchmarks.bench import Bench, Figures
 from compat_tests.brokers import BrokerProcess, Pykbroker
@@ -22,6 +25,9 @@ AS_IT_COMES = {"group.initial.rebalance.delay.ms": "3000"}
 TESTS = 100
 _LIVES = 30
 _TIMEOUT_S = 1800
+_SEED_BYTES = 10**9
+_SEED_RECORD_BYTES = 10_000
+_FORKS = 30
 _SUITE = """\
 import pytest
 from confluent_kafka import Consumer, Producer
@@ -75,6 +81,44 @@ def in_process_broker(bench: Bench) -> Figures:
         "stop ms": statistics.median(stop) * 1000,
         "import s": statistics.median(_import_s() for _ in range(5)),
     }
+
+
+def forks_of_a_gigabyte(bench: Bench) -> Figures:
+    """Fork a broker with a gigabyte in six partitions, which goes on meanwhile. Apache Kafka has no such thing."""
+    if not _is_pykbroker(bench.broker):
+        return dict.fromkeys(("fork ms", "fork worst ms", "fork to first ack ms", "fork to first ack worst ms"), 0.0)
+    forked, first_ack = [], []
+    with Broker() as broker:
+        topic = broker.create_topic("seed", partitions=6)
+        records = bench.count(_SEED_BYTES // _SEED_RECORD_BYTES)
+        _produce(broker.bootstrap_servers, topic, records)
+        for number in range(_FORKS + 1):
+            _produce(broker.bootstrap_servers, topic, 100)  # so that there is something to be cut
+            began = time.perf_counter()
+            fork = broker.fork()
+            opened = time.perf_counter()
+            fork.topic(topic).produce("value")
+            if number:  # the first one imports
+                forked.append((opened - began) * 1000)
+                first_ack.append((time.perf_counter() - began) * 1000)
+            assert sum(fork.topic(topic).end_offsets().values()) == records + 100 * (number + 1) + 1
+            fork.close()
+    return {
+        "fork ms": statistics.median(forked),
+        "fork worst ms": max(forked),
+        "fork to first ack ms": statistics.median(first_ack),
+        "fork to first ack worst ms": max(first_ack),
+    }
+
+
+def _produce(bootstrap: str, topic: str, records: int) -> None:
+    producer = Producer({"bootstrap.servers": bootstrap, "batch.size": 1_000_000, "linger.ms": 20})
+    value = os.urandom(_SEED_RECORD_BYTES)
+    for number in range(records):
+        producer.produce(topic, value)
+        if number % 1000 == 0:
+            assert producer.flush(60) == 0
+    assert producer.flush(60) == 0
 
 
 def _import_s() -> float:

@@ -51,6 +51,12 @@ _LOG_DIRECTORY_KEYS = ("log.dirs", "log.dir")
 @click.option("--data-dir", type=click.Path(path_type=Path), help=f"Where the data goes [./{DEFAULT_DATA_DIRECTORY}].")
 @click.option("--ephemeral", is_flag=True, help="Keep the data in a temporary directory that is removed at the end.")
 @click.option(
+    "--savepoint",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Begin with the state that a savepoint has, in a directory that is empty so far.",
+)
+@click.option(
     "--secure",
     "secure_dir",
     type=click.Path(path_type=Path),
@@ -90,6 +96,7 @@ def command(
     overrides: tuple[str, ...],
     data_dir: Path | None,
     ephemeral: bool,
+    savepoint: Path | None,
     secure_dir: Path | None,
     as_name: str | None,
     dev: bool,
@@ -114,6 +121,8 @@ def command(
 
     if ephemeral and data_dir is not None:
         raise CommandFailed("--ephemeral and --data-dir exclude each other")
+    if savepoint is not None and secure_dir is not None:
+        raise CommandFailed("--savepoint and --secure exclude each other: a savepoint has its own users and rights")
     if secure_dir is not None and properties is not None:
         raise CommandFailed("--secure has a server.properties of its own in its directory; give it alone")
     if ctl_token_file is not None and ctl_port is None:
@@ -126,7 +135,9 @@ def command(
             file = properties if secure is None else secure.properties
             defaults = DEVELOPMENT if dev else {}
             start_as = None if as_name is None else _start_as(as_name)
-            below = None if start_as is None else start_as.properties
+            below = dict({} if start_as is None else start_as.properties)
+            if savepoint is not None:
+                below["node.id"] = str(_node_id_of(savepoint))
             config = load_config(file, key_values(overrides), directory, port=port, defaults=defaults, below=below)
             options = checked_sasl(config, asks=True)
             offer = None if start_as is None else start_as.offer(config)
@@ -134,6 +145,9 @@ def command(
         except ConfigurationError as error:
             raise CommandFailed(one_line(error)) from None
         try:
+            if savepoint is not None:
+                with stop.interrupting():
+                    _unpack(savepoint, config, durably=not ephemeral)
             _serve(_Start(config, options, secure, where, ephemeral, offer, ctl), stop)
         except SystemExit:
             _log.info("the node stops before it starts%s", f": {stop.reason}" if stop.reason else "")
@@ -266,6 +280,27 @@ def _directory_of_flags(data_dir: Path | None, ephemeral: bool) -> Iterator[Path
         except OSError as error:
             raise CommandFailed(f"--ephemeral: no temporary directory can be made: {error.strerror or error}") from None
         yield path
+
+
+def _node_id_of(savepoint: Path) -> int:
+    from pykbroker.control.savepoints.errors import SavepointError
+    from pykbroker.control.savepoints.saving import node_id_of
+
+    try:
+        return node_id_of(savepoint)
+    except SavepointError as error:
+        raise CommandFailed(one_line(error)) from None
+
+
+def _unpack(savepoint: Path, config: BrokerConfig, *, durably: bool) -> None:
+    from pykbroker.control.savepoints.errors import SavepointError
+    from pykbroker.control.savepoints.saving import unpack
+
+    try:
+        manifest = unpack(savepoint, config, durably=durably)
+    except SavepointError as error:
+        raise CommandFailed(one_line(error)) from None
+    _log.info("%d files with %d bytes come from the savepoint %s", len(manifest.files), manifest.size_bytes, savepoint)
 
 
 def _open_secure(path: Path) -> SecureDirectory:

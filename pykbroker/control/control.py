@@ -22,6 +22,7 @@ from .faults.faults import Faults
 from .journal.journal import Journal
 from .journal.journal_tap import JournalTap
 from .nodes.mishaps import Mishaps
+from .savepoints.requests import Savepoints
 
 if TYPE_CHECKING:
     from .journal.requests import JournalRequests
@@ -35,6 +36,7 @@ class Control:
         self.faults: Final = Faults()
         self.audit = audit or Audit(lambda: [] if self.node is None else [self.node], self.now_ms)
         self.clocks = Clocks()
+        self.savepoints = Savepoints(lambda: self.node)
         self.node: Node | None = None
         """The node while it runs."""
         self.mishaps = Mishaps(lambda: self.node)

@@ -7,7 +7,7 @@
 
 The names below are imported when they are used. The modules, in reading order:
 
-- `broker`, `cluster`: `Broker` and `Cluster`.
+- `broker`, `cluster`: `Broker` and `Cluster`; `forking`: what a fork of a broker has of its own.
 - `kafka`: what a test may ask of any cluster; `operations` are its coroutines, `pykbroker.client` the client below.
 - `clock`: time that passes in scopes.
 - `profile`: settings of brokers in tests.
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from pykbroker.control.journal.json_lines import JournalCut, JournalFileError, ReadJournal, read_journal
     from pykbroker.control.journal.query import UnknownApi, UnknownError
     from pykbroker.control.journal.recorded_request import RecordedRequest
+    from pykbroker.control.savepoints.errors import InvalidSavepoint, SavepointError, SavepointRefused
 
     from .broker import AsyncBroker, Broker
     from .broker_audit import AuditFailed, BrokerAudit
@@ -65,6 +66,7 @@ __all__ = [
     "ConfigurationError",
     "Fault",
     "Group",
+    "InvalidSavepoint",
     "JournalCut",
     "JournalFileError",
     "JournalForgot",
@@ -73,6 +75,8 @@ __all__ = [
     "NoJournal",
     "ReadJournal",
     "RecordedRequest",
+    "SavepointError",
+    "SavepointRefused",
     "TestingError",
     "Topic",
     "UnknownApi",
@@ -95,6 +99,7 @@ _MODULES = {
     "pykbroker.control.journal.json_lines": ("JournalCut", "JournalFileError", "ReadJournal", "read_journal"),
     "pykbroker.control.journal.query": ("UnknownApi", "UnknownError"),
     "pykbroker.control.journal.recorded_request": ("RecordedRequest",),
+    "pykbroker.control.savepoints.errors": ("InvalidSavepoint", "SavepointError", "SavepointRefused"),
 }
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
 

@@ -3,29 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from difflib import get_close_matches
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Self
 
+from .errors import BrokerNotRunning
 from .hosted_kafka import HOST, AsyncHostedKafka, AsyncNodeControl, HostedKafka, NodeControl
 from .lazy_module import LazyModule
 
 if TYPE_CHECKING:
     from pykbroker import config as kafka_config
     from pykbroker.config import authorizer
+    from pykbroker.control.savepoints import saving
     from pykbroker.storage.files import disk, unsynced_disk
 
-    from . import hosted_node, operations, profile
+    from . import forking, hosted_node, operations, profile
     from .hosted_node import HostedNode
     from .reserved_port import ReservedPort
 else:
     authorizer = LazyModule("pykbroker.config.authorizer")
     kafka_config = LazyModule("pykbroker.config")
     disk = LazyModule("pykbroker.storage.files.disk")
+    forking = LazyModule("pykbroker.testing.forking")
     hosted_node = LazyModule("pykbroker.testing.hosted_node")
     profile = LazyModule("pykbroker.testing.profile")
     operations = LazyModule("pykbroker.testing.operations")
+    saving = LazyModule("pykbroker.control.savepoints.saving")
     unsynced_disk = LazyModule("pykbroker.storage.files.unsynced_disk")
 
 Config = Mapping[str, object]
@@ -37,8 +42,9 @@ class Broker(HostedKafka, NodeControl):
 
     config: Kafka's keys, which win over the settings for tests (`config.development.TEST`). port: 0 for a free one; the
     broker keeps it until it is closed, also while it is stopped. data_dir: where its data stays; without it the data
-    goes with the broker. client_properties: with listeners of one's own that take TLS or SASL, how to log in there.
-    journal: the bound of the journal of all requests, in bytes; False for none.
+    goes with the broker. savepoint: a file of `save`, with which a broker begins that has no data yet.
+    client_properties: with listeners of one's own that take TLS or SASL, how to log in there. journal: the bound of the
+    journal of all requests, in bytes; False for none.
     """
 
     def __init__(
@@ -47,6 +53,7 @@ class Broker(HostedKafka, NodeControl):
         *,
         port: int = 0,
         data_dir: str | Path | None = None,
+        savepoint: str | Path | None = None,
         client_properties: Mapping[str, str] | None = None,
         journal: int | bool = True,
     ) -> None:
@@ -54,6 +61,7 @@ class Broker(HostedKafka, NodeControl):
         NodeControl.__init__(self, self, 0)
         self._config: Final = dict(config or {})
         self._port = port
+        self._savepoint = None if savepoint is None else Path(savepoint)
 
     @property
     def aio(self) -> AsyncBroker:
@@ -66,15 +74,55 @@ class Broker(HostedKafka, NodeControl):
         self.running_loop()
         return self.nodes[0].address
 
+    def fork(self, *, port: int = 0) -> Broker:
+        """Return a second broker, open and on a port of its own, which begins with all that this one has at this
+        moment: topics, records, offsets, groups, producers, transactions, configurations, users and rights.
+
+        From then on neither sees what the other one does. Raises BrokerNotRunning, SavepointRefused, BrokerFailed.
+        """
+        fork = self._fork(port)
+        fork.open()
+        return fork
+
+    def save(self, path: str | Path) -> None:
+        """Write a savepoint, all that `fork` would have, into one file. Raises BrokerNotRunning, SavepointRefused.
+
+        The file has what users log in with, where they are in the cluster's metadata, and only its owner may read it.
+        """
+        self.running_loop().call(self._save, Path(path))
+
+    async def _save(self, path: Path) -> None:
+        await saving.save_node(self.nodes[0].node, path)
+
+    def _fork(self, port: int) -> Fork:
+        return Fork(self, self._config, self._client_properties, port=port)
+
     def _make_nodes(self, directory: Path, reserve: Callable[[int], ReservedPort]) -> Sequence[HostedNode]:
-        properties = profile.with_defaults({"log.dirs": str(directory / "data"), **texts(self._config)}, profile.TEST)
-        ports = []
-        if "listeners" not in properties:
-            ports.append(reserve(self._port))
-            properties["listeners"] = f"PLAINTEXT://{HOST}:{ports[0].port}"
-        elif self._port:
-            raise ValueError("`port` goes with the broker's own listener, and `listeners` is given")
+        given = {**self._directories(directory), **texts(self._config)}
+        if self._savepoint is not None and not {"node.id", "broker.id"} & given.keys():
+            given["node.id"] = str(saving.node_id_of(self._savepoint))
+        properties, ports = self._at_ports(profile.with_defaults(given, profile.TEST), reserve)
         return [hosted_node.HostedNode(properties, disk_of(self._data_dir), ports)]
+
+    def _fill_directories(self, nodes: Sequence[HostedNode]) -> None:
+        """Raises InvalidSavepoint, SavepointRefused."""
+        if self._savepoint is not None:
+            saving.unpack(self._savepoint, nodes[0].config, durably=self._data_dir is not None)
+
+    def _directories(self, directory: Path) -> dict[str, str]:
+        """Return where the data goes, unless the configuration says otherwise."""
+        return {"log.dirs": str(directory / "data")}
+
+    def _at_ports(
+        self, properties: dict[str, str], reserve: Callable[[int], ReservedPort]
+    ) -> tuple[dict[str, str], list[ReservedPort]]:
+        """Return the properties with listeners, and the ports that are kept for them."""
+        if "listeners" not in properties:
+            port = reserve(self._port)
+            return {**properties, "listeners": f"PLAINTEXT://{HOST}:{port.port}"}, [port]
+        if self._port:
+            raise ValueError("`port` goes with the broker's own listener, and `listeners` is given")
+        return properties, []
 
     async def __aenter__(self) -> AsyncBroker:
         await self.open_async()
@@ -86,12 +134,64 @@ class Broker(HostedKafka, NodeControl):
         await self.close_async()
 
 
+class Fork(Broker):
+    """A broker that begins with all that `source` has when it is opened; its data goes with it.
+
+    Neither sees what the other one does, and either may be closed first. config: that of the source.
+    """
+
+    def __init__(self, source: Broker, config: Config, client_properties: Mapping[str, str], *, port: int) -> None:
+        source.running_loop()
+        self._source: Broker | None = source
+        self._source_config = source.nodes[0].config
+        super().__init__(forking.without_directories(config), port=port, client_properties=client_properties)
+
+    def open(self) -> None:
+        """Take over what the source has. Raises BrokerNotRunning, SavepointRefused, BrokerFailed."""
+        if self._source is None and not self.is_open:
+            raise BrokerNotRunning("the fork was closed, and its data is gone: make another one")
+        super().open()
+        self._source = None
+
+    def __enter__(self) -> Self:
+        return self if self.is_open else super().__enter__()
+
+    async def __aenter__(self) -> AsyncBroker:
+        return self.aio if self.is_open else await super().__aenter__()
+
+    def _ephemeral_directory(self) -> AbstractContextManager[Path]:
+        return forking.new_directory(self._source_config)
+
+    def _directories(self, directory: Path) -> dict[str, str]:
+        return forking.log_directories(self._source_config, directory)
+
+    def _at_ports(
+        self, properties: dict[str, str], reserve: Callable[[int], ReservedPort]
+    ) -> tuple[dict[str, str], list[ReservedPort]]:
+        if "listeners" not in properties:
+            return super()._at_ports(properties, reserve)
+        return forking.at_other_ports(properties, reserve)
+
+    def _fill_directories(self, nodes: Sequence[HostedNode]) -> None:
+        assert self._source is not None
+        self._source.running_loop().call(forking.copy, self._source.nodes[0], nodes[0])
+
+
 class AsyncBroker(AsyncHostedKafka, AsyncNodeControl):
     """`Broker` for coroutines."""
 
     def __init__(self, broker: Broker) -> None:
         super().__init__(broker)
         AsyncNodeControl.__init__(self, broker)
+        self._broker = broker
+
+    def fork(self, *, port: int = 0) -> Broker:
+        """Return a fork for `async with`, which opens it and gives its `AsyncBroker`; see `Broker.fork`."""
+        return self._broker._fork(port)
+
+    async def save(self, path: str | Path) -> None:
+        """Write a savepoint; see `Broker.save`."""
+        await self._broker.running_loop().call_async(self._broker._save, Path(path))
 
 
 def texts(config: Config) -> dict[str, str]:

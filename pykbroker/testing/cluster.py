@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NoReturn
 
 from .broker import Config, disk_of, texts
 from .hosted_kafka import AsyncHostedKafka, AsyncNodeControl, HostedKafka, NodeControl
@@ -13,6 +13,7 @@ from .lazy_module import LazyModule
 
 if TYPE_CHECKING:
     from pykbroker.config import cluster_plan, keys
+    from pykbroker.control.savepoints import errors
 
     from . import hosted_node, profile
     from .hosted_node import HostedNode
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 else:
     cluster_plan = LazyModule("pykbroker.config.cluster_plan")
     keys = LazyModule("pykbroker.config.keys")
+    errors = LazyModule("pykbroker.control.savepoints.errors")
     hosted_node = LazyModule("pykbroker.testing.hosted_node")
     profile = LazyModule("pykbroker.testing.profile")
 
@@ -83,6 +85,12 @@ class Cluster(HostedKafka):
     def bootstrap_servers(self) -> str:
         """`HOST:PORT` of every broker, with commas between them. Raises BrokerNotRunning before the cluster is open."""
         return ",".join(broker.bootstrap_servers for broker in self.brokers)
+
+    def fork(self) -> NoReturn:
+        """Raises SavepointRefused, always: there is no such thing so far."""
+        raise errors.SavepointRefused(
+            "a `Cluster` cannot be forked: a moment that all of its nodes agree on is not known; fork a `Broker`"
+        )
 
     def _make_nodes(self, directory: Path, reserve: Callable[[int], ReservedPort]) -> Sequence[HostedNode]:
         if not 1 <= self._broker_count <= cluster_plan.MOST_BROKERS:

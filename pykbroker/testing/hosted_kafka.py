@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -88,11 +88,18 @@ class HostedKafka(ThreadedKafka):
         """
         raise NotImplementedError
 
+    def _ephemeral_directory(self) -> AbstractContextManager[Path]:
+        """Make the directory of data that goes with the cluster."""
+        return ephemeral_directories.ephemeral_directory()
+
+    def _fill_directories(self, nodes: Sequence[HostedNode]) -> None:
+        """Fill the log directories before the nodes start, where the cluster does not begin with nothing."""
+
     def _acquire(self, resources: ExitStack) -> None:
         directory = self._data_dir
         if directory is None:
             _sweep_once()
-            directory = resources.enter_context(ephemeral_directories.ephemeral_directory())
+            directory = resources.enter_context(self._ephemeral_directory())
 
         def reserve(port: int) -> ReservedPort:
             reserved = ReservedPort(HOST, port)
@@ -106,6 +113,7 @@ class HostedKafka(ThreadedKafka):
         for node in self.nodes:
             node.put_under(control.Control(self._journal.of_node(node.config.node_id), self._audit))
         broker_audit.opened(self._audit)
+        self._fill_directories(self.nodes)
         begin_capture()
         resources.callback(end_capture)
 

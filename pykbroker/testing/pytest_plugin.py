@@ -1,7 +1,8 @@
 """A plugin of pytest, there wherever pykbroker is installed: brokers and topics as fixtures.
 
 `kafka_broker` is one broker for the session, or for each worker of pytest-xdist; `kafka_topic` a fresh topic for each
-test; `kafka_cluster` a cluster of its own for a test that stops nodes; `kafka_admin` an admin client of the libraries
+test; `kafka_fork` a broker of its own for each test, with what `kafka_seed` has made once; `kafka_cluster` a cluster of
+its own for a test that stops nodes; `kafka_admin` an admin client of the libraries
 that users have. `--kafka-home` and `--kafka-bootstrap-servers` put another broker in the place of pykbroker's.
 What a failed test leaves is the business of `failed_tests`.
 
@@ -25,6 +26,7 @@ from . import audit_option
 if TYPE_CHECKING:
     from pykbroker.control.audit.findings import Kind
 
+    from .broker import Broker
     from .cluster import Cluster
     from .kafka import KafkaUnderTest, Topic
 
@@ -132,6 +134,29 @@ def kafka_topic(request: pytest.FixtureRequest, kafka_broker: KafkaUnderTest) ->
     topic = kafka_broker.create_topic(_topic_name(request.node.name), **_options(marker))
     yield topic
     _delete(topic)
+
+
+@pytest.fixture(scope="session")
+def kafka_seed_broker(pytestconfig: pytest.Config, kafka_broker_config: dict[str, object]) -> Iterator[Broker]:
+    """The broker that `kafka_seed` fills and that `kafka_fork` forks. Tests leave it alone."""
+    if pytestconfig.getoption("kafka_bootstrap_servers") or pytestconfig.getoption("kafka_home"):
+        pytest.skip("kafka_fork forks a broker of pykbroker alone")
+    from .broker import Broker
+
+    with Broker(kafka_broker_config) as broker:
+        yield broker
+
+
+@pytest.fixture(scope="session")
+def kafka_seed(kafka_seed_broker: Broker) -> None:
+    """Fill `kafka_seed_broker`, once a session; override this fixture with what each test is to begin with."""
+
+
+@pytest.fixture
+def kafka_fork(kafka_seed: object, kafka_seed_broker: Broker) -> Iterator[Broker]:
+    """A broker for this test alone, which begins with everything that `kafka_seed` has made."""
+    with kafka_seed_broker.fork() as fork:
+        yield fork
 
 
 @pytest.fixture

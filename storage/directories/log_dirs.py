@@ -551,6 +551,11 @@ class LogDirectory:
         """Return the offset up to which compaction has come."""
         return self._checkpoints.cleaned_offsets.get(at)
 
+    @property
+    def cleaned_offsets(self) -> dict[TopicPartition, int]:
+        """A copy of the offsets up to which compaction has come, of all logs that were ever cleaned."""
+        return self._checkpoints.cleaned_offsets.copy()
+
     def checkpoint_cleaned_offset(self, at: TopicPartition, log: Log, offset: int) -> None:
         """Write how far a log, or a copy that is to become one, was cleaned; nothing where it is neither any more."""
         self._checkpoints.write_cleaned_offset(at, offset, lambda: self._has(at, log))

@@ -4,6 +4,9 @@
 simulation's `ProcessDisk` stand around a disk, one to refuse calls, one to let a process die between two of them. Paths
 are strings with slashes. Every `OSError` leaves as `DiskFailed`, or as `NoRoom` where it may be tried again. What was
 written is durable after `sync`, a new or renamed name after `sync_directory` of the directory that holds it.
+
+A file of `OsDisk` may have a second name, which another broker or a copy has (`shared_files`). Whoever changes it in
+place gets bytes of its own first; the other name keeps what it had.
 """
 
 import ctypes
@@ -19,6 +22,7 @@ from typing import ClassVar, NamedTuple, Protocol
 
 from .errors import DirectoryLocked, DiskFailed, file_error
 from .gathered_writes import IOV_MAX, Buffer, write_all
+from .shared_files import copy_for_one_name, current_path
 
 __all__ = ["Buffer", "Disk", "DiskFile", "DiskLock", "DiskSpace", "OsDisk", "OsDiskFile", "OsDiskLock", "Turn"]
 
@@ -184,11 +188,13 @@ class Disk(Protocol):
 
 
 class OsDiskFile:
-    __slots__ = ("_appended", "_descriptor", "path")
+    __slots__ = ("_appended", "_descriptor", "_may_be_shared", "path")
 
     def __init__(self, path: str, descriptor: int) -> None:
         self.path = path
         self._descriptor = descriptor
+        self._may_be_shared = os.fstat(descriptor).st_nlink > 1
+        """It had another name when it was opened. Nobody gives one to a file that is appended to."""
         self._appended: int | None = None
         """Where the next bytes of a preallocated file go; in others they go to its end."""
 
@@ -236,6 +242,8 @@ class OsDiskFile:
         return self.read_at(position, size)
 
     def append(self, parts: Sequence[Buffer]) -> None:
+        if self._may_be_shared:
+            self._own()
         if self._appended is not None:
             self._append_at(self._appended, parts)
             return
@@ -290,6 +298,7 @@ class OsDiskFile:
             raise file_error("write", self.path, error) from error
 
     def truncate(self, size: int) -> None:
+        self._own(size)
         try:
             os.ftruncate(self._descriptor, size)
             if self._appended is not None:
@@ -297,6 +306,26 @@ class OsDiskFile:
                 _set_append_mode(self._descriptor, True)
         except OSError as error:
             raise file_error("truncate", self.path, error) from error
+
+    def _own(self, size: int | None = None) -> None:
+        """Give the name bytes of its own where another name has the same: `size` of them, or all. Raises `FileError`;
+        then nothing has changed. The descriptor stays, whoever has it.
+        """
+        try:
+            if os.fstat(self._descriptor).st_nlink > 1:
+                path = current_path(self._descriptor, self.path)
+                own = copy_for_one_name(self._descriptor, path, size, self._sync)
+                try:
+                    os.dup2(own, self._descriptor, inheritable=False)
+                finally:
+                    os.close(own)
+        except OSError as error:
+            raise file_error("copy", self.path, error) from error
+        self._may_be_shared = False
+
+    @staticmethod
+    def _sync(descriptor: int) -> None:
+        os.fsync(descriptor)
 
     def preallocate(self, size: int) -> None:
         """Preallocate as Kafka does: the length is set, blocks come with the data."""

@@ -24,6 +24,7 @@ _WRITE_BYTES = 4096
 _ASIDE_SUFFIX = ".tmp"
 """A start removes what has it."""
 
+MAX_TIMESTAMP = 2**63 - 1
 MAX_RELATIVE_OFFSET = 2**31 - 1
 """Entries are signed 32 bits in Kafka: a segment's offsets span no more than this."""
 
@@ -191,6 +192,16 @@ class SparseIndex:
         key, value = self._entry.unpack(file.read_at(number * self._entry.size, self._entry.size))
         return key, value
 
+    def _entries_below(self, key: int, value: int) -> bytes:
+        """Return the file that has the entries below both. For a thread beside appends and rolls."""
+        keys, values = self._keys, self._values
+        if keys is None or values is None:
+            keys, values = self._split(self._disk.read_file(self.path))
+        values = values[:]  # first: of an entry that comes meanwhile the key is there
+        return b"".join(
+            self._entry.pack(*pair) for pair in zip(keys[:], values, strict=False) if pair[0] < key and pair[1] < value
+        )
+
     # Files
 
     @property
@@ -269,6 +280,10 @@ class OffsetIndex(SparseIndex):
             file.truncate(0)
         self.write_pending()
 
+    def encode_before(self, offset: int, position: int) -> bytes:
+        """Return the file of the segment as it was when it ended there. For a thread; the segment is or was active."""
+        return self._entries_below(offset - self._base_offset, position)
+
     def offset_behind(self, position: int) -> int | None:
         """The last offset of the first indexed batch that does not begin before `position`."""
         found = self._ceiling_of_value(position)
@@ -323,6 +338,10 @@ class TimeIndex(SparseIndex):
         assert self._values is not None
         count = self._count_before(offset)
         return (self._keys[count - 1], self._base_offset + self._values[count - 1]) if count else None
+
+    def encode_before(self, offset: int) -> bytes:
+        """Return the file of the segment as it was when it ended there. For a thread; the segment is or was active."""
+        return self._entries_below(MAX_TIMESTAMP, offset - self._base_offset)
 
     def truncate_to(self, offset: int) -> None:
         """Forget entries of `offset` and above."""

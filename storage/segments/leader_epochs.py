@@ -224,6 +224,11 @@ class LeaderEpochs:
         self._in_file, self._is_file_durable = entries, sync
 
 
+def encode_epochs(entries: Sequence[EpochEntry]) -> bytes:
+    """Return the file that has these."""
+    return encode_checkpoint(entries)
+
+
 def _epoch(entry: EpochEntry) -> int:
     return entry.epoch
 

@@ -459,6 +459,7 @@ class LogSegment:
         """Cut the segment as planned. The segment is active from now on."""
         self.count_index_interval_anew()
         if cut is None:
+            self.cut_off(self.size)  # appends follow, to a file that may have got a second name since it was opened
             return
         self.cut_off(cut.position)
         self.offset_index.truncate_to(offset)

@@ -136,6 +136,11 @@ class TransactionIndex:
                 return found, True
         return found, False
 
+    def encode_before(self, offset: int) -> bytes:
+        """Return the file of the segment as it was when the log ended there. For a thread beside appends."""
+        found = [each for each in self.entries() if each.last_offset < offset]
+        return b"".join(_ENTRY.pack(_VERSION, *each) for each in found)
+
     def _entries_from(self, offset: int) -> Iterator[AbortedTransaction]:
         if self._count:
             with self._opened() as file:

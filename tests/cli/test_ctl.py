@@ -19,7 +19,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 
 from compat_tests.waiting import until
 from pykbroker.cli.main import main
-from pykbroker.testing import read_journal
+from pykbroker.testing import Broker, read_journal
 
 from .child_brokers import TIMEOUT_S, Place, hang_up_counts, place
 
@@ -251,3 +251,13 @@ def test_a_crash_ends_the_process_and_loses_what_was_not_flushed(place: Place) -
         until(lambda: "t" in consumer.list_topics(timeout=TIMEOUT_S).topics, "the topic is there")
         assert consumer.get_watermark_offsets(TopicPartition("t", 0), TIMEOUT_S) == (0, 1)
         consumer.close()
+
+
+def test_a_savepoint_is_saved_and_another_broker_begins_with_it(started: str, place: Place) -> None:
+    producer = Producer({"bootstrap.servers": place.port_file.read_text().splitlines()[0]})
+    producer.produce("orders", b"one book")
+    assert producer.flush(TIMEOUT_S) == 0
+    file = place.directory / "seeded.savepoint"
+    assert ctl("--ctl", started, "savepoint", "save", "--output", str(file)).exit_code == 0
+    with Broker(savepoint=file) as broker:
+        assert broker.topic("orders").values() == [b"one book"]

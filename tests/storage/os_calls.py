@@ -118,6 +118,17 @@ class OsCalls:
             self._resize(self.descriptors[descriptor], 0)
         return descriptor
 
+    def _dup2(self, real: Callable[..., int], source: int, target: int, inheritable: bool = True) -> int:
+        result = real(source, target, inheritable)
+        if source in self.descriptors:
+            self.descriptors[target] = self.descriptors[source]
+        return result
+
+    def _link(self, real: Callable[..., None], source: Any, target: Any, **named: Any) -> None:
+        real(source, target, **named)
+        assert not self._is_traced(str(source)), "files are shared with what is not traced"
+        assert not self._is_traced(str(target)), "files are shared with what is not traced"
+
     def _close(self, real: Callable[[int], None], descriptor: int) -> None:
         real(descriptor)
         self.trace.closed(self.descriptors, descriptor)
@@ -244,10 +255,12 @@ _CALLS = {
     "writev": "writev",
     "pwritev": "writev",
     "ftruncate": "ftruncate",
+    "dup2": "dup2",
+    "link": "link",
     "fsync": "sync",
     "fdatasync": "sync",
 }
-"""Functions of `os` that change files, and the method that notes each. Others (`pwrite`, `truncate`, `link`) nobody
+"""Functions of `os` that change files, and the method that notes each. Others (`pwrite`, `truncate`) nobody
 calls; a test holds that.
 """
 

@@ -79,7 +79,8 @@ def test_nothing_changes_files_but_what_is_recorded() -> None:
     """A function of `os` that storage begins to use has to be recorded as well."""
     reading = {
         *("fstat", "stat", "pread", "preadv", "read", "lseek", "listdir", "statvfs", "strerror", "fspath", "cpu_count"),
-        *("path", "makedirs", "environ", "sep", "getpid"),
+        *("path", "makedirs", "environ", "sep", "getpid", "lstat", "readlink"),
+        "utime",  # nobody promises times
     }
     used = set()
     for package in ("storage", "raft", "pykbroker/server/quorum"):
@@ -123,6 +124,24 @@ def test_a_replaced_file_is_durable_at_return_and_never_anything_but_old_or_new(
     disk.replace_file(path, b"lost", sync=False)
     assert calls.trace.durable_file(path) == b"new"
     assert calls.trace.violations == [f"{path}.tmp is renamed to f before its bytes are synced"]
+
+
+def test_a_file_with_two_names_is_copied_durably_before_it_changes(calls: OsCalls, tmp_path: Path) -> None:
+    disk, path = OsDisk(), f"{calls.trace.root}/f"
+    file = disk.open(path, create=True)
+    file.append([b"both"])
+    file.sync()
+    disk.sync_directory(calls.trace.root)
+    other = tmp_path.parent / f"{tmp_path.name} other"
+    with mock.patch.object(calls, "_is_traced", return_value=False):
+        os.link(path, other)
+    file.truncate(2)
+    assert calls.trace.durable_files() == {"f": b"bo"}
+    assert not calls.trace.violations
+    file.append([b"th!"])
+    file.sync()
+    assert calls.trace.durable_files() == {"f": b"both!"}
+    assert other.read_bytes() == b"both"
 
 
 def test_a_synced_volume_has_all_files_and_names(calls: OsCalls) -> None:

@@ -127,6 +127,43 @@ def test_workers_of_xdist_have_brokers_of_their_own(run_pytest: RunPytest) -> No
     assert outcomes(done) == {"passed": 12}, done.stdout
 
 
+SEEDED = """
+import pytest
+
+@pytest.fixture(scope="session")
+def kafka_seed(kafka_seed_broker):
+    topic = kafka_seed_broker.create_topic("orders")
+    topic.produce("seeded")
+    kafka_seed_broker.group("billing").commit({("orders", 0): 1})
+
+@pytest.mark.parametrize("number", range(6))
+def test_it(kafka_fork, number):
+    assert kafka_fork.topics() == ["orders"]
+    assert kafka_fork.topic("orders").values() == [b"seeded"]
+    assert kafka_fork.group("billing").lag() == 0
+    kafka_fork.topic("orders").produce(str(number))
+    kafka_fork.create_topic(f"of-{number}")
+    assert kafka_fork.group("billing").lag() == 1
+
+def test_other_brokers_have_nothing_of_it(kafka_broker):
+    assert "orders" not in kafka_broker.topics()
+"""
+
+
+@pytest.mark.parametrize("flags", [(), ("-n", "2")], ids=["one process", "xdist"])
+def test_each_test_begins_with_what_was_seeded_once(run_pytest: RunPytest, flags: tuple[str, ...]) -> None:
+    done = run_pytest(SEEDED, *flags)
+    assert outcomes(done) == {"passed": 7}, done.stdout
+
+
+def test_a_fork_is_empty_without_a_seed_and_skipped_on_other_brokers(run_pytest: RunPytest) -> None:
+    text = "def test_it(kafka_fork):\n    assert kafka_fork.topics() == []\n"
+    done = run_pytest(text)
+    assert outcomes(done) == {"passed": 1}, done.stdout
+    done = run_pytest(text, "--kafka-bootstrap-servers", "127.0.0.1:1")
+    assert outcomes(done) == {"skipped": 1}, done.stdout
+
+
 def test_a_cluster_is_there_for_a_test_that_stops_nodes(run_pytest: RunPytest) -> None:
     done = run_pytest(
         """

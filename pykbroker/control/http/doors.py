@@ -89,6 +89,15 @@ async def node_crash(control: Control, arguments: Arguments) -> Farewell:
     return Farewell(await node_requests.crash(control, arguments), control.mishaps.kill_process)
 
 
+async def savepoint_save(control: Control, arguments: Arguments) -> Stream:
+    async def parts() -> AsyncIterator[bytes]:
+        async with control.savepoints.download() as savepoint:
+            async for part in savepoint.portions():
+                yield part
+
+    return await _stream("application/x-tar", parts())
+
+
 async def why_group(control: Control, arguments: Arguments) -> Json:
     return await _why(control, "group", arguments)
 

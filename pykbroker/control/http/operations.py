@@ -256,7 +256,18 @@ _WHY: Final = (
     ),
 )
 
-OPERATIONS: Final = (*_NODE, *_CLOCK, *_FAULT_OPERATIONS, *_JOURNAL, *_AUDIT, *_WHY)
+_SAVEPOINTS: Final = (
+    Operation(
+        "savepoint save",
+        "POST",
+        "/savepoint",
+        "Save all that the node has, for start --savepoint.",
+        f"{_DOORS}:savepoint_save",
+        is_stream=True,
+    ),
+)
+
+OPERATIONS: Final = (*_NODE, *_SAVEPOINTS, *_CLOCK, *_FAULT_OPERATIONS, *_JOURNAL, *_AUDIT, *_WHY)
 
 
 def operation(command: str) -> Operation:

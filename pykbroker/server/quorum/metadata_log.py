@@ -152,6 +152,11 @@ class MetadataLog:
         return cls(disk, log, snapshots, start)
 
     @property
+    def log(self) -> Log:
+        """The log for who copies its files (`pykbroker.control.savepoints`); nobody else appends to it."""
+        return self._log
+
+    @property
     def directory(self) -> str:
         return self._log.directory
 

@@ -118,6 +118,10 @@ class RaftDriver:
         channel.on_foreign = self._found_foreign_peer
 
     @property
+    def metadata_log(self) -> MetadataLog:
+        return self._log
+
+    @property
     def node_id(self) -> int:
         return self._raft.node_id
 

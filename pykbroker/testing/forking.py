@@ -1,0 +1,66 @@
+"""The work of a fork (`broker.Fork`): directories and ports of its own, and a copy of what its source has."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Final
+
+from pykbroker.config import BrokerConfig
+from pykbroker.config.listeners import parse_endpoint
+from pykbroker.control.savepoints.node_copy import copy_node
+from pykbroker.control.savepoints.volumes import directory_beside
+from pykbroker.server.quorum.formatting import directory_paths, partition_paths
+
+from .hosted_node import HostedNode
+from .reserved_port import ReservedPort
+
+_DIRECTORIES: Final = ("log.dirs", "log.dir", "metadata.log.dir")
+_WITH_PORTS: Final = (
+    "listeners",
+    "advertised.listeners",
+    "controller.quorum.voters",
+    "controller.quorum.bootstrap.servers",
+)
+_PORT: Final = re.compile(r"(?<=:)\d+(?=\s*(?:,|$))")
+
+
+def without_directories(config: Mapping[str, object]) -> dict[str, object]:
+    return {key: value for key, value in config.items() if key not in _DIRECTORIES}
+
+
+def new_directory(source: BrokerConfig) -> AbstractContextManager[Path]:
+    """Make a directory on the volume of the source's data, where that is possible."""
+    return directory_beside(directory_paths(source))
+
+
+def log_directories(source: BrokerConfig, directory: Path) -> dict[str, str]:
+    """Return the log directories of the fork, as many as the source has."""
+    paths = directory_paths(source)
+    new = {path: str(directory / f"data{number or ''}") for number, path in enumerate(paths)}
+    return {
+        "log.dirs": ",".join(new[path] for path in partition_paths(source)),
+        "metadata.log.dir": new[paths[0]],
+    }
+
+
+def at_other_ports(
+    properties: Mapping[str, str], reserve: Callable[[int], ReservedPort]
+) -> tuple[dict[str, str], list[ReservedPort]]:
+    """Return the properties with other ports in the place of those that the source listens on."""
+    listeners = [parse_endpoint("listeners", each) for each in properties["listeners"].split(",")]
+    ports = {str(old): reserve(0) for _, _, old in listeners if old}
+
+    def other(match: re.Match[str]) -> str:
+        port = ports.get(match[0])
+        return match[0] if port is None else str(port.port)
+
+    moved = {key: _PORT.sub(other, text) for key, text in properties.items() if key in _WITH_PORTS}
+    return {**properties, **moved}, list(ports.values())
+
+
+async def copy(source: HostedNode, fork: HostedNode) -> None:
+    """Write the fork's log directories. In the loop of the source. Raises SavepointRefused, OSError, StorageError."""
+    await copy_node(source.node, list(map(Path, directory_paths(fork.config))))
