@@ -18,6 +18,7 @@ from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 
 from compat_tests.raw_client import PRODUCE_VERSION, RawClient
+from compat_tests.waiting import until
 from pykbroker.control.savepoints import node_copy, node_cut
 from pykbroker.protocol.compile import decode
 from pykbroker.protocol.errors import ErrorCode
@@ -420,7 +421,7 @@ def test_a_fork_of_a_topic_that_is_compacted_meanwhile_has_every_key() -> None:
     with Broker({"log.cleaner.backoff.ms": 1, "log.cleaner.threads": 2}) as broker:
         topic = broker.create_topic("t", partitions=partitions, configs=configs)
         with Writers(broker, topic, partitions, keys=keys) as writers:
-            broker.wait_for(topic="t", records=100)
+            until(lambda: min(topic.end_offsets().values()) >= 50, "each partition has all keys")
             for _ in range(25):
                 before = list(writers.acknowledged)
                 with broker.fork() as fork:
