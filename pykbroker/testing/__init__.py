@@ -11,7 +11,7 @@ The names below are imported when they are used. The modules, in reading order:
 - `kafka`: what a test may ask of any cluster; `operations` are its coroutines, `pykbroker.client` the client below.
 - `clock`: time that passes in scopes.
 - `profile`: settings of brokers in tests.
-- `hosted_kafka`, `hosted_node`, `reserved_port`: nodes in a thread of this process.
+- `hosted_kafka`, `hosted_node`, `node_control`, `reserved_port`: nodes in a thread of this process.
 - `threaded_kafka`, `loop_thread`, `in_thread`: that thread.
 - `external_kafka`, `apache_kafka`: other brokers in their place; `pytest_plugin`: the fixtures; `failed_tests`.
 - `broker_log`: their last log lines; `journal`: all requests and responses.

@@ -10,8 +10,9 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Final, Self
 
 from .errors import BrokerNotRunning
-from .hosted_kafka import HOST, AsyncHostedKafka, AsyncNodeControl, HostedKafka, NodeControl
+from .hosted_kafka import HOST, AsyncHostedKafka, HostedKafka
 from .lazy_module import LazyModule
+from .node_control import AsyncNodeControl, NodeControl
 
 if TYPE_CHECKING:
     from pykbroker import config as kafka_config

@@ -8,8 +8,9 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Final, NoReturn
 
 from .broker import Config, disk_of, texts
-from .hosted_kafka import AsyncHostedKafka, AsyncNodeControl, HostedKafka, NodeControl
+from .hosted_kafka import AsyncHostedKafka, HostedKafka
 from .lazy_module import LazyModule
+from .node_control import AsyncNodeControl, NodeControl
 
 if TYPE_CHECKING:
     from pykbroker.config import cluster_plan, keys
