@@ -29,9 +29,9 @@ unexport PYTHONDONTWRITEBYTECODE
 run: $(VENV)/.run-installed
 	@exec $(BIN)/pykbroker start
 
-# Tests with brokers mostly wait: with five workers for two cores the cores are at work; with four they were for 70 % of
-# the time. More than eight would wait for memory instead, since each has brokers of its own.
-WORKERS ?= $(shell cores=$$(getconf _NPROCESSORS_ONLN); echo $$((cores > 3 ? 8 : 5 * cores / 2)))
+# Tests with brokers mostly wait: twice as many workers as cores keep the cores at work. More than eight would wait for
+# memory instead, since each has brokers of its own.
+WORKERS ?= $(shell cores=$$(getconf _NPROCESSORS_ONLN); echo $$((cores > 4 ? 8 : 2 * cores)))
 test: $(VENV)/.all-installed
 	@$(MAKE) --no-print-directory -j4 $(CHECKS) apache-kafka compiled
 	$(BIN)/pytest -n $(WORKERS) --dist loadgroup --no-loadscope-reorder --durations 20 $(PYTEST_ARGS)

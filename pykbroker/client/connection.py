@@ -235,7 +235,7 @@ class Connection:
                 raise ConnectionLost(f"{self.peer} closed the connection") from None
             except trio.Cancelled:
                 # Half a frame may be out: nothing that follows would be understood.
-                self.is_closed = True
+                await self.aclose()
                 raise
 
     async def _receive_at_least(self, count: int) -> None:

@@ -160,6 +160,41 @@ def test_a_silent_peer_times_out_and_the_connection_is_given_up() -> None:
     with_pair(scenario)
 
 
+class _StuckStream(trio.abc.Stream):
+    """A stream whose peer takes nothing."""
+
+    def __init__(self) -> None:
+        self.is_closed = False
+
+    async def send_all(self, data: object) -> None:
+        await trio.sleep_forever()
+
+    async def wait_send_all_might_not_block(self) -> None:
+        await trio.sleep_forever()
+
+    async def receive_some(self, max_bytes: int | None = None) -> bytes:
+        await trio.sleep_forever()
+        raise AssertionError
+
+    async def aclose(self) -> None:
+        self.is_closed = True
+        await trio.lowlevel.checkpoint()
+
+
+def test_a_connection_on_which_half_a_request_may_be_out_is_closed_at_once() -> None:
+    async def main() -> None:
+        stream = _StuckStream()
+        connection = Connection(stream)
+        connection.versions = {12: Versions(0, HEARTBEAT_VERSION)}
+        with trio.move_on_after(0.05) as scope:
+            await heartbeat(connection)
+        assert scope.cancelled_caught
+        assert connection.is_closed
+        assert stream.is_closed
+
+    trio.run(main)
+
+
 def test_everyone_who_waits_learns_that_the_peer_has_closed() -> None:
     async def scenario(connection: Connection, peer: trio.abc.Stream) -> None:
         lost: list[str] = []
