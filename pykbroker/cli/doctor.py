@@ -7,11 +7,13 @@ where it cannot work at all. It looks, and changes nothing.
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
 from .command import DEFAULT_BOOTSTRAP_SERVER, ClientCommand, CommandFailed, run
 from .connect import read_client_properties
+from .control_target import ControlTarget
 
 
 @click.command("doctor", cls=ClientCommand)
@@ -22,6 +24,13 @@ from .connect import read_client_properties
     metavar="FILE",
     help="Properties file with client settings (security.protocol, ssl.…, sasl.…).",
 )
+@click.option(
+    "--ctl",
+    envvar="PYKBROKER_CTL",
+    metavar="HOST:PORT",
+    help="The broker's control, if it was started with --ctl-port: it knows of clients that never came.",
+)
+@click.option("--token-file", type=click.Path(path_type=Path), metavar="FILE", help="The broker's --ctl-token-file.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.option(
     "--watch",
@@ -44,6 +53,8 @@ from .connect import read_client_properties
 def command(
     address: str,
     command_config: Path | None,
+    ctl: str | None,
+    token_file: Path | None,
     as_json: bool,
     watch: float,
     timeout: float,
@@ -58,16 +69,31 @@ def command(
     from pykbroker.doctor.diagnosis import Bounds, diagnose
     from pykbroker.doctor.findings import exit_code
     from pykbroker.doctor.report import document_of, lines_of
+    from pykbroker.doctor.rules.clients import clients_that_never_came
 
     try:
         servers = parse_bootstrap_servers(address)
         access = Access.of(read_client_properties(command_config))
     except (BadInput, ConfigurationError) as error:
         raise CommandFailed(str(error)) from None
+    seeking = [] if ctl is None else _seeking(ControlTarget(ctl, token_file))
     diagnosis = run(diagnose, servers, access, Bounds(timeout, watch, max_topics, max_groups))
+    diagnosis.findings.extend(clients_that_never_came(seeking))
     if as_json:
         click.echo(document_of(diagnosis, address))
     else:
         for line in lines_of(diagnosis, address):
             click.echo(line)
     raise SystemExit(exit_code(diagnosis.findings))
+
+
+def _seeking(target: ControlTarget) -> list[dict[str, Any]]:
+    """Raises CommandFailed where no control answers."""
+    from pykbroker.control.http.asking import ControlFailed
+    from pykbroker.control.http.operations import operation
+
+    try:
+        seeking: list[dict[str, Any]] = target.client().ask(operation("clients seeking"), {})
+    except ControlFailed as error:
+        raise CommandFailed(str(error)) from None
+    return seeking

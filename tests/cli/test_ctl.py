@@ -261,3 +261,28 @@ def test_a_savepoint_is_saved_and_another_broker_begins_with_it(started: str, pl
     assert ctl("--ctl", started, "savepoint", "save", "--output", str(file)).exit_code == 0
     with Broker(savepoint=file) as broker:
         assert broker.topic("orders").values() == [b"one book"]
+
+
+def test_the_doctor_tells_of_clients_that_never_came(place: Place) -> None:
+    """An address that leads nowhere is advertised, as from within a container, and a client believes it."""
+    with closing(socket.socket()) as free:
+        free.bind(("127.0.0.1", 0))
+        bootstrap = f"127.0.0.1:{free.getsockname()[1]}"
+    listeners = [f"listeners=PLAINTEXT://{bootstrap}", "advertised.listeners=PLAINTEXT://127.0.0.1:1"]
+    start = [sys.executable, "-m", "pykbroker", "start", "--ephemeral", "--ctl-port", "0"]
+    for each in listeners:
+        start += ["--override", each]
+    with subprocess.Popen(start, stdout=subprocess.PIPE, text=True, env=place.environment) as process:
+        try:
+            control = address_of(process)
+            lost = Producer({"bootstrap.servers": bootstrap, "client.id": "lost", "reconnect.backoff.max.ms": 500})
+            lost.produce("t", b"x")
+            until(lambda: run(control, "clients", "seeking"), "the broker has seen it", 60)
+            done = CliRunner().invoke(main, ["doctor", bootstrap, "--ctl", control, "--watch", "0"])
+            assert "WARNING client-never-came: client lost of 127.0.0.1: it has asked " in done.output
+            assert "was told 127.0.0.1:1" in " ".join(done.output.split())
+            lost.purge()
+        finally:
+            process.terminate()
+    done = CliRunner().invoke(main, ["doctor", bootstrap, "--ctl", control])
+    assert (done.exit_code, "no control answers" in done.output) == (1, True)
