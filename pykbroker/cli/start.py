@@ -383,7 +383,7 @@ def _announce(start: _Start, ready: NodeReady, ctl: str) -> None:
     if start.port_file is not None:
         start.port_file.write(ready.listeners, ctl)
     try:
-        click.echo(f"pykbroker ready: {ready.told(*([f'ctl={ctl}'] if ctl else []))}")
+        click.echo(f"pykbroker ready: {ready.told(f'ctl={ctl}') if ctl else ready}")
     except BrokenPipeError:
         forget_stdout()
     if start.is_ephemeral:

@@ -45,7 +45,7 @@ def test_no_full_collection_comes_while_a_node_starts(monkeypatch: pytest.Monkey
     node = ShortLivedNode()
     monkeypatch.setattr(start, "_node", lambda start_, on_loading: node)
     config: Any = None
-    started = start._Start(config, NO_OPTIONS, secure=None, port_file=None, is_ephemeral=False, offer=None)
+    started = start._Start(config, NO_OPTIONS, secure=None, port_file=None, is_ephemeral=False, offer=None, ctl=None)
     trio.run(start._serve_until_stopped, started, StopRequests())
     assert min(node.thresholds) > 1_000_000
     assert gc.get_threshold() == before

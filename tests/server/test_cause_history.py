@@ -31,6 +31,8 @@ def test_the_history_is_bounded_in_steps_characters_and_groups() -> None:
 
     history.keep(0, [Cause("g", "x" * 10_000, CauseKind.REBALANCE)], NOBODY, 0)
     assert len(history.transitions("g")[0].causes[0]) == MOST_CHARACTERS
+    history.keep(0, [Cause("g", "x" * 400)] * 1_000, NOBODY, 0)
+    assert history.transitions("g")[1].causes == ("x" * 400,) * 3 + ("and 997 more",)
     for number in range(1, 100):
         history.keep(0, [Cause("g", str(number))], NOBODY, number)
     assert [each.causes for each in history.transitions("g")][-1] == ("99",)

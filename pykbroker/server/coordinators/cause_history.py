@@ -21,6 +21,9 @@ MOST_TRANSITIONS: Final = 32
 MOST_REBALANCES: Final = 16
 """Rebalances are kept besides, so that the steps of many members do not push them out."""
 MOST_CHARACTERS: Final = 500
+"""Of one cause."""
+MOST_CHARACTERS_OF_STEP: Final = 1_500
+"""Of all causes of a step; those that come behind are left out, and their number is told."""
 _NAME_CHARACTERS: Final = 250
 
 
@@ -104,8 +107,7 @@ class CauseHistory:
                 continue
             lately = self._by_key.pop(key, None) or _Lately(place)
             self._by_key[key] = lately  # the newest last
-            words = tuple(cause.words[:MOST_CHARACTERS] for cause in of_key[:MOST_TRANSITIONS])
-            transition = Transition(timestamp_ms, words, _rebalance(of_key), origin)
+            transition = Transition(timestamp_ms, _words(of_key), _rebalance(of_key), origin)
             lately.transitions.append(transition)
             if transition.rebalance:
                 lately.rebalances.append(transition)
@@ -125,6 +127,19 @@ class CauseHistory:
     def forget(self, place: int) -> None:
         """Forget what lives in a partition, which is led elsewhere from now on."""
         self._by_key = {key: lately for key, lately in self._by_key.items() if lately.place != place}
+
+
+def _words(causes: Sequence[Cause]) -> tuple[str, ...]:
+    """Return the causes of a step, as many as are kept."""
+    words: list[str] = []
+    left = MOST_CHARACTERS_OF_STEP
+    for number, cause in enumerate(causes):
+        text = cause.words[:MOST_CHARACTERS]
+        left -= len(text)
+        if left < 0:
+            return (*words, f"and {len(causes) - number} more")
+        words.append(text)
+    return tuple(words)
 
 
 def _rebalance(causes: Sequence[Cause]) -> str:

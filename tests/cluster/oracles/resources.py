@@ -83,6 +83,9 @@ EXPLAINED = frozenset(
         "PartitionIndex._known",  # of each controller that was active once, as large as its image
         "NodeConnections._open",  # of each other node, one for each purpose; so many at most, says `check_connections`
         "NodeConnections._connecting",
+        "CauseHistory._by_key",  # the last steps of groups and transactional ids, MOST_KEYS of them
+        "_Lately.rebalances",
+        "_Lately.transitions",
         "Listener._connections",  # of other nodes, as above; of clients that have left none, says `check_connections`
     )
 )
