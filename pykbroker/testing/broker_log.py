@@ -1,7 +1,7 @@
 """The last log lines of each broker in this process, told apart by a context variable.
 
 A broker's thread sets it; Trio's tasks and worker threads inherit it. While brokers run, the logger `pykbroker` keeps
-lines from INFO on, and passes on to the program's own handlers only what they would have seen without that. A line that
+lines from INFO on, and leaves to the program's own handlers only what they would have seen without that. A line that
 was written while a request was handled has its number in the broker's journal, such as `#12`.
 """
 
@@ -21,6 +21,10 @@ else:
     causes = LazyModule("pykbroker.server.runtime.causes")
 
 MOST_LINES: Final = 2_000
+_LEVEL: Final = logging.INFO - 1
+"""INFO, and told from a level that the program sets meanwhile."""
+_FOR_NOBODY_ELSE: Final = -1
+"""The level of a line that was kept, and that no handler takes which comes later."""
 _LOGGER: Final = logging.getLogger("pykbroker")
 
 
@@ -64,7 +68,7 @@ class _Capture(logging.Handler):
         )
         self._users = 0
         self._guard = threading.Lock()
-        self._before = (logging.NOTSET, True)
+        self._before = logging.NOTSET
 
     def emit(self, record: logging.LogRecord) -> None:
         log = _log_of_context.get()
@@ -72,20 +76,30 @@ class _Capture(logging.Handler):
             number = causes.current_cause()
             record.request = f" #{number}" if number else ""
             log.add(self.format(record))
-        level, propagates = self._before
-        root = logging.getLogger()
-        if propagates and root.handlers and record.levelno >= (level or root.getEffectiveLevel()):
-            root.handle(record)
+        if record.levelno < self._level_of_the_program(record.name):
+            record.levelno = _FOR_NOBODY_ELSE
+
+    def _level_of_the_program(self, name: str) -> int:
+        """Return from which level on lines of a logger would be seen without this handler."""
+        logger: logging.Logger | None = logging.getLogger(name)
+        while logger is not None:
+            level = logger.level
+            if logger is _LOGGER and level == _LEVEL:
+                level = self._before
+            if level:
+                return level
+            logger = logger.parent
+        return logging.NOTSET
 
     def begin(self) -> None:
         with self._guard:
             self._users += 1
             if self._users > 1:
                 return
-            self._before = _LOGGER.level, _LOGGER.propagate
-            _LOGGER.setLevel(min(_LOGGER.getEffectiveLevel(), logging.INFO))
-            _LOGGER.propagate = False
-            _LOGGER.addHandler(self)
+            self._before = _LOGGER.level
+            if _LOGGER.getEffectiveLevel() > _LEVEL:
+                _LOGGER.setLevel(_LEVEL)
+            _LOGGER.handlers.insert(0, self)  # before those that are to see less
 
     def end(self) -> None:
         with self._guard:
@@ -93,8 +107,8 @@ class _Capture(logging.Handler):
             if self._users:
                 return
             _LOGGER.removeHandler(self)
-            level, _LOGGER.propagate = self._before
-            _LOGGER.setLevel(level)
+            if _LOGGER.level == _LEVEL:
+                _LOGGER.setLevel(self._before)
 
 
 _capture = _Capture()

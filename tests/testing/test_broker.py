@@ -145,7 +145,16 @@ def test_log_lines_are_each_brokers_own_and_the_programs_handlers_see_what_they_
         assert not [record for record in caplog.records if record.levelno < logging.WARNING]
         caplog.set_level(logging.INFO)
         one.restart()
-    assert any("shuts down" in record.getMessage() for record in caplog.records)
+        seen = [record for record in caplog.records if "shuts down" in record.getMessage()]
+        assert len(seen) == 1  # once, also where pytest looks at loggers that pass nothing on
+        caplog.set_level(logging.WARNING)
+        caplog.set_level(logging.INFO, logger="pykbroker.server")
+        two.restart()
+        assert len([record for record in caplog.records if "shuts down" in record.getMessage()]) == 2
+        caplog.clear()
+        caplog.set_level(logging.WARNING, logger="pykbroker.server")
+        one.restart()
+        assert caplog.records == []
     assert (logger.level, logger.propagate, list(logger.handlers)) == before
 
 
