@@ -18,7 +18,7 @@ T = TypeVar("T")
 PATIENCE_S = 30.0
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def broker() -> Iterator[Broker]:
     with Broker({"auto.create.topics.enable": False}) as broker:
         yield broker
