@@ -192,10 +192,9 @@ def test_members_wait_for_each_other(broker: Broker, mark: int) -> None:
         consumer.close()
 
     threads = [threading.Thread(target=poll, args=(consumer,)) for consumer in consumers]
-    for thread in threads:
+    for number, thread in enumerate(threads, 1):  # one after the other: the second waits until the first one joins anew
         thread.start()
-    broker.wait_for(group=GROUP, state="stable", members=2, timeout=30)
-    broker.wait_for(group=GROUP, state="stable", members=2, timeout=30)
+        broker.wait_for(group=GROUP, state="stable", members=number, timeout=30)
     is_over.set()
     for thread in threads:
         thread.join()
