@@ -21,8 +21,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
-from . import audit_option
-
 if TYPE_CHECKING:
     from pykbroker.control.audit.findings import Kind
 
@@ -75,6 +73,10 @@ _plain_imports: Final = _PlainImports()
 
 
 def pytest_unconfigure() -> None:
+    if _used("audit_option"):
+        from . import audit_option
+
+        audit_option.turn(is_on=False)
     if _plain_imports in sys.meta_path:
         sys.meta_path.remove(_plain_imports)
 
@@ -88,7 +90,10 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers", "kafka_audit(allow=['commit-rewind']): what --kafka-audit may find without failing the test"
     )
-    audit_option.turn(is_on=bool(config.getoption("kafka_audit")))
+    if config.getoption("kafka_audit"):
+        from . import audit_option
+
+        audit_option.turn(is_on=True)
     config.addinivalue_line("markers", "kafka_cluster(brokers=3, config={}): what the cluster of kafka_cluster is like")
 
 

@@ -206,12 +206,12 @@ def test_members_wait_for_each_other(broker: Broker, mark: int) -> None:
         assert numbers[each.caused_by].client_id != each.client_id
         assert numbers[each.caused_by].api in ("JoinGroup", "SyncGroup", "LeaveGroup")
     events = broker.journal.events(mark)
-    rebalanced = [each for each in events if "rebalances" in each["text"] and GROUP in each["text"]]
+    rebalanced = [each for each in events if "rebalance from" in each["text"] and GROUP in each["text"]]
     assert rebalanced
     assert numbers[rebalanced[0]["caused_by"]].api == "JoinGroup"
     assert rebalanced[0]["whose"].startswith("__consumer_offsets-")
     number = rebalanced[0]["caused_by"]
-    assert any(f" #{number} " in line and "rebalances" in line for line in broker.log.lines())
+    assert any(f" #{number} " in line and "rebalance from" in line for line in broker.log.lines())
 
 
 def test_files_and_what_was_cleared(tmp_path: Path) -> None:
