@@ -1,0 +1,53 @@
+"""The entry of a journal that is meant, and what its point has."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pykbroker.control.journal.journal import Journal
+from pykbroker.control.journal.points import METADATA, History, LogEnd, PointGone
+from pykbroker.protocol.topic_partition import TopicPartition
+
+from .errors import PointLost
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """The point at which the entry `number` had ended. logs: as they were. lowest_ends: how far a log was cut off
+    later, of those that were.
+    """
+
+    number: int
+    logs: dict[TopicPartition, LogEnd]
+    lowest_ends: dict[TopicPartition, int]
+
+    @classmethod
+    def of(cls, number: int, point: int, history: History) -> Point:
+        """Raises PointLost."""
+        if not point:
+            raise PointLost(f"#{number} had not ended yet: there is no state behind it")
+        try:
+            logs = history.at(point)
+        except PointGone:
+            raise PointLost(f"the journal has forgotten the state behind #{number}, among the oldest entries") from None
+        if METADATA not in logs:
+            raise PointLost(f"the journal does not tell the state behind #{number}: the broker did not serve yet")
+        lowest: dict[TopicPartition, int] = {}
+        for at, end in history.behind(point):
+            if end is not None and end.end_offset < lowest.get(at, 1 << 63):
+                lowest[at] = end.end_offset
+        return cls(number, logs, lowest)
+
+
+def point_of(journal: Journal | None, number: int) -> Point:
+    """Return the point behind an entry of a journal. Raises PointLost."""
+    if journal is None:
+        raise PointLost("there is no journal that would tell what the state was")
+    journal.points.next(journal.look())  # what was changed since the latest entry ended
+    kept = journal.entries()
+    entry = next((each for each in kept if each.number == number), None)
+    if entry is None:
+        numbers = f"it has #{kept[0].number} to #{kept[-1].number}" if kept else "it is empty"
+        what = "forgotten" if 0 < number <= journal.last_number else "no"
+        raise PointLost(f"the journal has {what} #{number}: {numbers}")
+    return Point.of(number, entry.point, journal.points.history())
