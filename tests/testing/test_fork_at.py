@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterable, Iterator
 
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
@@ -13,6 +12,7 @@ from hypothesis import strategies as st
 
 from compat_tests.waiting import until
 from pykbroker.protocol.errors import ErrorCode
+from pykbroker.server.replicas.replica_manager import ReplicaManager
 from pykbroker.testing import Broker, SavepointRefused
 
 from .test_fork import produce_raw
@@ -22,6 +22,14 @@ from .test_fork import produce_raw
 def broker() -> Iterator[Broker]:
     with Broker() as broker:
         yield broker
+
+
+def partitions_of(broker: Broker) -> ReplicaManager:
+    node = broker.nodes[0].node
+    assert node is not None
+    assert node.parts is not None
+    assert node.parts.broker_role is not None
+    return node.parts.broker_role.broker.partitions
 
 
 def last(broker: Broker, api: str) -> int:
@@ -85,7 +93,7 @@ def test_a_transaction_that_was_open_then_is_open(broker: Broker) -> None:
         again.commit_transaction()
         assert fork.topic("t").values() == [b"two"]
     with broker.fork(at=ended) as fork:
-        assert until(lambda: fork.topic("t").values() == [b"one"])
+        until(lambda: fork.topic("t").values() == [b"one"], "the transaction is committed")
 
 
 def test_a_producer_goes_on_behind_its_sequence_of_then(broker: Broker) -> None:
@@ -133,28 +141,34 @@ def test_records_that_were_compacted(broker: Broker) -> None:
     configs = {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.001", "segment.bytes": "1048576"}
     topic = broker.create_topic("t", configs=configs)
     for value in ("one", "two"):
-        topic.produce(("k", value))
+        topic.produce(value, key="k")
     produced = last(broker, "Produce")
-    topic.produce(*(("k", "x" * 300_000) for _ in range(8)))
-    log = broker.nodes[0].node.parts.broker_role.broker.partitions  # type: ignore[union-attr]
-    (partition,) = log.partitions()
-    directory = log.logs.directory_of(partition.log)
+    for _ in range(8):
+        topic.produce("x" * 300_000, key="k")
+    partitions = partitions_of(broker)
+    (partition,) = partitions.partitions()
+    directory = partitions.logs.directory_of(partition.log)
     assert directory is not None
-    assert until(lambda: directory.cleaned_offset(next(iter(directory.logs))) is not None, 40)
+    until(lambda: directory.cleaned_offset(next(iter(directory.logs))) is not None, "compaction", 40)
     with pytest.raises(SavepointRefused, match=f"t-0 was compacted after #{produced}: records that it had"):
         broker.fork(at=produced)
 
 
 def test_what_a_crash_took(broker: Broker) -> None:
     topic = broker.create_topic("t")
-    topic.produce("one")
+    topic.produce("flushed")
+    first = last(broker, "Produce")
+    (partition,) = partitions_of(broker).partitions()
+    until(lambda: partition.log.unflushed_messages == 0, "the first flush, which comes at once")
+    topic.produce("lost")
     produced = last(broker, "Produce")
     broker.crash(lose_unflushed=True)
     broker.start()
-    if "t" in broker.topics():
-        broker.topic("t").produce("two")
-    with pytest.raises(SavepointRefused, match=f"at #{produced}"):
+    broker.topic("t").produce("in its place")
+    with pytest.raises(SavepointRefused, match=f"t-0 ended at 2 at #{produced}, and at 1 later: what was not flushed"):
         broker.fork(at=produced)
+    with broker.fork(at=first) as fork:
+        assert fork.topic("t").values() == [b"flushed"]
 
 
 def test_a_point_in_front_of_a_restart(broker: Broker) -> None:
@@ -180,7 +194,7 @@ def test_entries_that_are_none(broker: Broker) -> None:
     )
     consumer.assign([TopicPartition("t", 0, 0)])
     assert consumer.poll(0.1) is None
-    assert until(lambda: bool(broker.requests("Fetch", client_id="w")))
+    until(lambda: any(each.outcome == "waiting" for each in broker.requests("Fetch", client_id="w")), "a fetch waits")
     waiting = broker.requests("Fetch", client_id="w")[-1]
     with pytest.raises(SavepointRefused, match=f"#{waiting.number} had not ended yet"):
         broker.fork(at=waiting)
@@ -200,3 +214,82 @@ def test_a_savepoint_of_then(broker: Broker, tmp_path) -> None:  # type: ignore[
     broker.save(tmp_path / "then", at=produced)
     with Broker(savepoint=tmp_path / "then") as other:
         assert other.topic("t").values() == [b"one"]
+
+
+# Any point of any history
+
+
+class Model:
+    """The state that a broker should have. topics: their records, and one configuration; offsets: committed by group."""
+
+    def __init__(self) -> None:
+        self.topics: dict[str, tuple[list[bytes], str]] = {}
+        self.offsets: dict[str, int] = {}
+        self.lives: dict[str, int] = {}
+
+    def copy(self) -> Model:
+        copy = Model()
+        copy.topics = {name: (list(values), config) for name, (values, config) in self.topics.items()}
+        copy.offsets, copy.lives = dict(self.offsets), dict(self.lives)
+        return copy
+
+    @classmethod
+    def of(cls, broker: Broker, groups: Iterable[str]) -> Model:
+        found = cls()
+        for name in broker.topics():
+            topic = broker.topic(name)
+            found.topics[name] = (topic.values(), topic.configs()["retention.ms"])
+        for group in groups:
+            found.offsets.update({group: offset for offset in broker.group(group).offsets().values()})
+        return found
+
+
+NAMES = st.sampled_from(["a", "b"])
+OPERATIONS = st.lists(
+    st.tuples(st.sampled_from(["create", "produce", "produce", "delete", "commit", "configure", "restart"]), NAMES),
+    min_size=3,
+    max_size=9,
+)
+
+
+def carry_out(broker: Broker, model: Model, operation: str, name: str, number: int) -> None:
+    match operation:
+        case "create" if name not in model.topics:
+            broker.create_topic(name, configs={"retention.ms": "1000000000"})
+            model.topics[name] = [], "1000000000"
+            model.lives[name] = number
+        case "produce" if name in model.topics:
+            broker.topic(name).produce(f"{number}")
+            model.topics[name][0].append(b"%d" % number)
+        case "delete" if name in model.topics:
+            broker.topic(name).delete()
+            del model.topics[name], model.lives[name]
+        case "commit" if "a" in model.topics:
+            broker.group(name).commit({("a", 0): number})
+            model.offsets[name] = number
+        case "configure" if name in model.topics:
+            config = str(2_000_000_000 + number)
+            broker.topic(name).alter_configs({"retention.ms": config})
+            model.topics[name] = model.topics[name][0], config
+        case "restart":
+            (broker.restart if name == "a" else lambda: (broker.kill(), broker.start()))()
+
+
+@settings(max_examples=6, deadline=None, suppress_health_check=list(HealthCheck))
+@given(OPERATIONS)
+def test_a_fork_at_each_entry_is_what_was_there(operations: list[tuple[str, str]]) -> None:
+    model = Model()
+    with Broker() as broker:
+        then: dict[int, Model] = {}
+        for number, (operation, name) in enumerate([("create", "a"), *operations], 1):
+            carry_out(broker, model, operation, name, number)
+            then[broker.journal.position] = model.copy()
+        for position, expected in then.items():
+            deleted = {topic for topic, life in expected.lives.items() if model.lives.get(topic) != life}
+            if deleted:
+                with pytest.raises(SavepointRefused, match="topic [ab] was deleted after"):
+                    broker.fork(at=position)
+                continue
+            with broker.fork(at=position) as fork:
+                found = Model.of(fork, expected.offsets)
+                assert (found.topics, found.offsets) == (expected.topics, expected.offsets)

@@ -53,11 +53,12 @@ class InvalidPoints(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """The state of all logs at the point `base_point`, and what has changed since, by points."""
+    """The state of all logs at the point `base_point`, and what has changed since, by points, up to `latest`."""
 
     base_point: int = 0
     base: Mapping[TopicPartition, LogEnd] = field(default_factory=dict)
     changes: Sequence[Change] = ()
+    latest: int = 0
 
     def at(self, point: int) -> dict[TopicPartition, LogEnd]:
         """Return the logs at a point. Raises PointGone."""
@@ -97,10 +98,11 @@ class Points:
 
     def next(self, ends: Ends) -> int:
         """Return the number of a new point. ends: what has changed since the one before."""
-        self.latest += 1
+        point = self.latest + 1
         if ends:
-            self._changes.append(Change(self.latest, ends))
-        return self.latest
+            self._changes.append(Change(point, ends))
+        self.latest = point  # last: whoever sees it finds the change, too
+        return point
 
     def forget_before(self, point: int) -> None:
         """Nobody will ask for what was in front of this point."""
@@ -120,13 +122,13 @@ class Points:
 
     def history(self) -> History:
         while True:
-            base = self._base
+            base, latest = self._base, self.latest
             try:
                 changes = list(self._changes)
             except RuntimeError:  # it has grown meanwhile, in another thread
                 continue
             if base is self._base:
-                return History(*base, [each for each in changes if each.point > base[0]])
+                return History(*base, [each for each in changes if base[0] < each.point <= latest], latest)
 
 
 def ends_values(ends: Ends) -> dict[str, Any]:

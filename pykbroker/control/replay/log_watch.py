@@ -64,7 +64,7 @@ class LogWatch:
             return NO_ENDS
         node = self._node()
         parts = None if node is None else node.parts
-        if parts is None or parts.broker_role is None:
+        if node is None or parts is None or parts.broker_role is None or not node.serves:
             return NO_ENDS  # what was touched is looked at when it serves
         paths = disk.take_touched()
         if not self._must_look_at_all:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
+from pykbroker.control.journal.exchange import Event
 from pykbroker.control.journal.journal import Journal
 from pykbroker.control.journal.points import METADATA, History, LogEnd, PointGone
 from pykbroker.protocol.topic_partition import TopicPartition
@@ -45,9 +47,26 @@ def point_of(journal: Journal | None, number: int) -> Point:
         raise PointLost("there is no journal that would tell what the state was")
     journal.points.next(journal.look())  # what was changed since the latest entry ended
     kept = journal.entries()
-    entry = next((each for each in kept if each.number == number), None)
-    if entry is None:
-        numbers = f"it has #{kept[0].number} to #{kept[-1].number}" if kept else "it is empty"
-        what = "forgotten" if 0 < number <= journal.last_number else "no"
+    entries = {entry.number: entry.point for entry in kept}
+    causes = {entry.number: entry.caused_by for entry in kept if isinstance(entry, Event)}
+    return find_point(number, entries, causes, journal.points.history(), journal.last_number)
+
+
+def find_point(
+    number: int, points: Mapping[int, int], causes: Mapping[int, int], history: History, last_number: int
+) -> Point:
+    """Return the point behind the entry `number`. points: by entries, 0 for those that have not ended. causes: the
+    requests that have set off events. Raises PointLost.
+
+    An event is told before its records are written: behind it is what was there when its request had ended.
+    """
+    if number not in points:
+        numbers = f"it has #{min(points)} to #{max(points)}" if points else "it is empty"
+        what = "forgotten" if 0 < number <= last_number else "no"
         raise PointLost(f"the journal has {what} #{number}: {numbers}")
-    return Point.of(number, entry.point, journal.points.history())
+    cause = causes.get(number, 0)
+    if not cause:
+        return Point.of(number, points[number], history)
+    if cause not in points:
+        raise PointLost(f"the journal has forgotten #{cause}, the request that has set off #{number}")
+    return Point.of(cause, points[cause], history)
