@@ -27,7 +27,7 @@ _PATH = click.Path(path_type=Path)
 @click.option("--topic", help="List those that name this topic alone.")
 @click.option("--savepoint", type=_PATH, help="A savepoint of the same broker, taken later.")
 @click.option("--until", type=int, metavar="N", help="The state behind the entry with this number.")
-@click.option("--at", "at_time", metavar="TIME", help="… behind the last request that had ended by 2026-01-31T12:00:00.5")
+@click.option("--at", "at_time", metavar="TIME", help="… behind the last request that had ended by then.")
 @click.option("--data-dir", type=_PATH, help="Write it to this directory, for pykbroker start --data-dir.")
 @click.option("--output", type=_PATH, help="Write it to this savepoint, for pykbroker start --savepoint.")
 def command(
@@ -43,8 +43,8 @@ def command(
 ) -> None:
     """List the entries of JOURNAL, a file of JSON lines; or rebuild the state that the broker had when one had ended.
 
-    The number of an entry is in front of its line. `--savepoint FILE --until N` takes what is in the logs from FILE, and
-    cuts it back to where they ended then.
+    The number of an entry is in front of its line. `--savepoint FILE --until N` takes what is in the logs from FILE,
+    and cuts it back to where they ended then. A TIME is such as 2026-01-31T12:00:00.5, here or with a time zone.
     """
     from pykbroker.control.savepoints.errors import SavepointError
 

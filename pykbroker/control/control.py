@@ -21,8 +21,8 @@ from .clocks.clocks import Clocks
 from .faults.faults import Faults
 from .journal.journal import Journal
 from .journal.journal_tap import JournalTap
+from .journal.log_watch import LogWatch
 from .nodes.mishaps import Mishaps
-from .replay.log_watch import LogWatch
 from .savepoints.requests import Savepoints
 
 if TYPE_CHECKING:

@@ -126,7 +126,7 @@ def test_what_cannot_be_is_one_line(recorded: Recorded, tmp_path: Path) -> None:
     assert "was cut" in of(cut, recorded.later)
     lines = recorded.journal.read_text().splitlines(keepends=True)
     head = json.loads(lines[0])
-    for ends in ({"t-0": ["id", 5, 4, 0]}, {"t-0": ["id", 0, "4", 0]}, {"../t": None}, {"t-0": [1]}):
+    for ends in ({"t-0": ["id", 5, 4, 0, 0]}, {"t-0": ["id", 0, "4", 0, 0]}, {"../t": None}, {"t-0": [1]}):
         cut.write_text(json.dumps({**head, "ends": ends}) + "\n" + "".join(lines[1:]))
         assert "line 1" in of(cut, recorded.later)
     assert "cannot be read" in of(recorded.journal, tmp_path / "none at all")

@@ -10,7 +10,6 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final
 
-from pykbroker.control.replay.log_watch import LogWatch
 from pykbroker.protocol.api_keys import ApiKey
 from pykbroker.protocol.errors import ProtocolError
 from pykbroker.protocol.framing import SIZE_BYTES
@@ -23,6 +22,7 @@ from pykbroker.server.runtime.causes import Handling, current_cause, handling
 
 from .exchange import KEPT_BYTES, Exchange, Outcome, Peer
 from .journal import LEAST_HEADER_BYTES, Journal
+from .log_watch import LogWatch
 
 _UNKNOWN: Final = "0.0.0.0"  # noqa: S104 - no address to listen on
 _WITH_SIZE_BYTES: Final = KEPT_BYTES + SIZE_BYTES

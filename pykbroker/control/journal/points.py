@@ -23,12 +23,15 @@ _MOST_OFFSET: Final = 1 << 63
 
 
 class LogEnd(NamedTuple):
-    """A log at a point: its topic, by the id as text, where it began and ended, and how far it had been compacted."""
+    """A log at a point: its topic, by the id as text, where it began and ended, how far and how often it had been
+    compacted.
+    """
 
     topic_id: str
     start_offset: int
     end_offset: int
     cleaned_offset: int
+    cleanings: int = 0
 
 
 Ends: TypeAlias = Mapping[TopicPartition, LogEnd | None]
@@ -72,7 +75,7 @@ class History:
         return state
 
     def behind(self, point: int) -> Iterator[tuple[TopicPartition, LogEnd | None]]:
-        """What the logs were at later points, as far as they changed."""
+        """The ends at later points, as far as they changed."""
         for change in self.changes:
             if change.point > point:
                 yield from change.ends.items()
@@ -105,7 +108,7 @@ class Points:
         return point
 
     def forget_before(self, point: int) -> None:
-        """Nobody will ask for what was in front of this point."""
+        """Forget what was in front of this point: nobody will ask for it."""
         changes = self._changes
         if not changes or changes[0].point > point:
             return
@@ -151,7 +154,7 @@ def _partition(name: str) -> TopicPartition:
 
 
 def _end(name: str, value: Any) -> LogEnd:
-    if isinstance(value, list) and len(value) == 4 and isinstance(value[0], str):
+    if isinstance(value, list) and len(value) == 5 and isinstance(value[0], str):
         offsets = value[1:]
         if all(type(each) is int and 0 <= each < _MOST_OFFSET for each in offsets) and value[1] <= value[2]:
             return LogEnd(value[0], *offsets)

@@ -6,4 +6,4 @@ from pykbroker.control.savepoints.errors import SavepointRefused
 
 
 class PointLost(SavepointRefused):
-    """What the node had at that point is not there any more, or the point is none of the journal."""
+    """The point is none of the journal, or what the node had then is not there any more."""

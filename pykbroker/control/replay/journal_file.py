@@ -1,4 +1,4 @@
-"""The way back without the node: a journal's file says where the logs ended, and a later savepoint has what was in them."""
+"""The way back without the node: a journal's file says where logs ended, and a later savepoint has what was in them."""
 
 from __future__ import annotations
 
@@ -31,10 +31,13 @@ def ended_ms(line: dict[str, Any]) -> float | None:
 
 def number_at(journal: ReadJournal, time_ms: float) -> int:
     """Return the number of the request that was the last to end by that time. Raises PointLost."""
-    ended = [(line["point"], line["number"]) for line in journal.lines if _has_ended(line, time_ms)]
+    ended: list[tuple[int, int]] = [
+        (line["point"], line["number"]) for line in journal.lines if _has_ended(line, time_ms)
+    ]
     if not ended:
         raise PointLost("no request of the journal had ended by then")
-    return max(ended)[1]
+    _, number = max(ended)
+    return number
 
 
 def _has_ended(line: dict[str, Any], time_ms: float) -> bool:
@@ -50,15 +53,13 @@ def _point_of(line: dict[str, Any]) -> int:
 def read_point(journal: ReadJournal, number: int) -> Point:
     """Return the point behind an entry. Raises PointLost."""
     if len(journal.nodes) > 1:
-        raise PointLost(f"the journal is of a cluster of {len(journal.nodes)} nodes, and only one alone can be replayed")
+        raise PointLost(f"the journal is of a cluster of {len(journal.nodes)} nodes: only one alone can be replayed")
     points = {line["number"]: _point_of(line) for line in journal.lines}
     causes = {line["number"]: line.get("caused_by", 0) for line in journal.events}
     return find_point(number, points, causes, journal.history, max(points, default=0))
 
 
-def replay_into(
-    directory: Path, journal: ReadJournal, number: int, savepoint: Path
-) -> Manifest:
+def replay_into(directory: Path, journal: ReadJournal, number: int, savepoint: Path) -> Manifest:
     """Write the log directory of a node as it was behind an entry of its journal; it must be empty, or not be there.
 
     savepoint: of the same node, taken later. Raises PointLost, SavepointRefused, InvalidSavepoint.
@@ -121,15 +122,13 @@ def read_manifest_of(savepoint: Path, journal: ReadJournal, number: int) -> Mani
         raise SavepointRefused(f"the savepoint {savepoint} cannot be read: {_one_line(error)}") from None
     if manifest.cluster_id != journal.cluster_id or manifest.node_id not in journal.nodes:
         raise SavepointRefused(
-            f"the savepoint {savepoint} is of node {manifest.node_id} in cluster {manifest.cluster_id}, and the journal "
-            f"of node {journal.nodes[0] if journal.nodes else 'none'} in cluster {journal.cluster_id or 'none'}"
+            f"the savepoint {savepoint} is of node {manifest.node_id} in cluster {manifest.cluster_id}, and the "
+            f"journal of node {journal.nodes[0] if journal.nodes else 'none'} in cluster {journal.cluster_id or 'none'}"
         )
     return manifest
 
 
-def _rewind(
-    disk: Disk, directories: list[Path], journal: ReadJournal, number: int, manifest: Manifest
-) -> None:
+def _rewind(disk: Disk, directories: list[Path], journal: ReadJournal, number: int, manifest: Manifest) -> None:
     from .rewinding import rewind  # needs the whole storage, which a list of entries does not
 
     try:

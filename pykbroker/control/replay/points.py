@@ -15,13 +15,14 @@ from .errors import PointLost
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """The point at which the entry `number` had ended. logs: as they were. lowest_ends: how far a log was cut off
-    later, of those that were.
+    """The point at which the entry `number` had ended. logs: as they were. lowest_ends: how far logs were cut off
+    later. compacted: how far those were by then that were compacted later.
     """
 
     number: int
     logs: dict[TopicPartition, LogEnd]
     lowest_ends: dict[TopicPartition, int]
+    compacted: dict[TopicPartition, int]
 
     @classmethod
     def of(cls, number: int, point: int, history: History) -> Point:
@@ -35,10 +36,16 @@ class Point:
         if METADATA not in logs:
             raise PointLost(f"the journal does not tell the state behind #{number}: the broker did not serve yet")
         lowest: dict[TopicPartition, int] = {}
+        compacted: dict[TopicPartition, int] = {}
         for at, end in history.behind(point):
-            if end is not None and end.end_offset < lowest.get(at, 1 << 63):
+            then = logs.get(at)
+            if end is None or then is None or end.topic_id != then.topic_id:
+                continue
+            if end.end_offset < lowest.get(at, then.end_offset):
                 lowest[at] = end.end_offset
-        return cls(number, logs, lowest)
+            if end.cleanings > then.cleanings:
+                compacted[at] = end.cleaned_offset
+        return cls(number, logs, lowest, compacted)
 
 
 def point_of(journal: Journal | None, number: int) -> Point:

@@ -78,7 +78,9 @@ def _rewind_metadata(disk: Disk, directory: str, point: Point, now_ms: int) -> M
     end_offset = point.logs[METADATA].end_offset
     snapshots = MetadataSnapshots(disk, directory)
     older = [each for each in snapshots.ids if each.end_offset <= end_offset]
-    log = Log.open(disk, directory, _CONFIG, now_ms=now_ms, recovery_point=None, high_watermark=None, clean_shutdown=True)
+    log = Log.open(
+        disk, directory, _CONFIG, now_ms=now_ms, recovery_point=None, high_watermark=None, clean_shutdown=True
+    )
     try:
         _check_end(log.log_end_offset, METADATA, end_offset, point)
         if log.log_start_offset and not any(each.end_offset >= log.log_start_offset for each in older):
@@ -140,18 +142,17 @@ class _Directory:
 
     def _rewind(self, at: TopicPartition, path: str, end: LogEnd) -> None:
         number = self._point.number
-        cleaned = self._cleaned.get(at, 0)
-        if cleaned > end.cleaned_offset and (at.topic not in _OF_STATES or cleaned > end.end_offset):
+        cleaned = max(self._cleaned.get(at, 0), self._point.compacted.get(at, 0))
+        is_compacted = cleaned > end.cleaned_offset or at in self._point.compacted
+        if is_compacted and (at.topic not in _OF_STATES or cleaned > end.end_offset):
             raise PointLost(f"{at} was compacted after #{number}: records that it had then are gone")
         start_offset = self._start_of(at, path)
         if start_offset > end.start_offset and end.end_offset > end.start_offset:
             last = min(start_offset, end.end_offset) - 1
-            raise PointLost(
-                f"{at} has lost the records {end.start_offset} to {last} after #{number}, {_DELETERS}"
-            )
+            raise PointLost(f"{at} has lost the records {end.start_offset} to {last} after #{number}, {_DELETERS}")
         if start_offset > end.end_offset:
             raise PointLost(f"{at} began at {end.start_offset} at #{number}, and begins at {start_offset} now")
-        if self._ends.get(at, 0) != end.end_offset or at in self._point.lowest_ends:
+        if self._ends.get(at, 0) != end.end_offset or at in self._point.lowest_ends:  # which are cut off, or refused
             self._cut(at, path, start_offset, end.end_offset)
         self._ends[at] = end.end_offset
         self._marks[at] = min(self._marks.get(at, end.end_offset), end.end_offset)

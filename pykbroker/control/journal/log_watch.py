@@ -1,16 +1,15 @@
 """A watch over the logs of a node: which of them begin or end elsewhere than at the last look.
 
-Nobody is asked who has not changed: the disk says which files were written, renamed or removed (`FlushedDisk.watch`). So
-it does not matter who appends, a client or a coordinator, nor whether a request has set it off.
+Nobody is asked who has not changed: the disk says which files were written, renamed or removed (`FlushedDisk.watch`).
+So it does not matter who appends, a client or a coordinator, nor whether a request has set it off.
 """
 
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple
 
-from pykbroker.control.journal.points import METADATA, NO_ENDS, Ends, LogEnd
 from pykbroker.control.nodes.flushed_disk import FlushedDisk
 from pykbroker.protocol.topic_partition import TopicPartition
 from pykbroker.protocol.uuids import uuid_to_text
@@ -20,9 +19,13 @@ from pykbroker.storage.directories.directory_names import parse_partition_direct
 from pykbroker.storage.directories.log_dirs import LogDirectory
 from pykbroker.storage.files.checkpoints import CLEANED_OFFSET, LOG_START_OFFSET
 from pykbroker.storage.log.log import Log
+from pykbroker.storage.segments.segment import LOG_SUFFIX, SWAP_SUFFIX
+
+from .points import METADATA, NO_ENDS, Ends, LogEnd
 
 _OF_ALL_LOGS: Final = frozenset({CLEANED_OFFSET, LOG_START_OFFSET})
 """Files of a log directory that say something of its logs."""
+_MOST_FILES: Final = 10_000
 
 
 class _Watched(NamedTuple):
@@ -30,11 +33,12 @@ class _Watched(NamedTuple):
     topic_id: str
     log: Log
     directory: LogDirectory | None
+    path: str
 
-    def end(self) -> LogEnd:
+    def end(self, cleanings: Mapping[TopicPartition, int]) -> LogEnd:
         log = self.log
         cleaned = None if self.directory is None else self.directory.cleaned_offset(self.at)
-        return LogEnd(self.topic_id, log.log_start_offset, log.log_end_offset, cleaned or 0)
+        return LogEnd(self.topic_id, log.log_start_offset, log.log_end_offset, cleaned or 0, cleanings.get(self.at, 0))
 
 
 class LogWatch:
@@ -45,7 +49,12 @@ class LogWatch:
         self.disk: Final = disk
         disk.watch()
         self._watched: dict[str, _Watched] = {}
+        """By the directories of the logs."""
+        self._by_file: dict[str, _Watched] = {}
+        """Of files that were written to since the last look at all logs."""
         self._known: dict[TopicPartition, LogEnd] = {}
+        self._cleanings: dict[TopicPartition, int] = {}
+        """Segments that compaction has put in the place of others."""
         self._must_look_at_all = True
 
     @property
@@ -67,6 +76,9 @@ class LogWatch:
         if node is None or parts is None or parts.broker_role is None or not node.serves:
             return NO_ENDS  # what was touched is looked at when it serves
         paths = disk.take_touched()
+        for path in paths:
+            if path.endswith(SWAP_SUFFIX) and (cleaned := self._watched.get(posixpath.dirname(path))) is not None:
+                self._cleanings[cleaned.at] = self._cleanings.get(cleaned.at, 0) + 1
         if not self._must_look_at_all:
             changed = self._look(paths)
             if changed is not None:
@@ -75,20 +87,24 @@ class LogWatch:
 
     def _look(self, paths: set[str]) -> Ends | None:
         """Look at the logs that these files are of; None where one of them may be a log that is not known."""
-        directories = set()
-        for path in paths:
-            directory = posixpath.dirname(path)
-            if directory in self._watched:
-                directories.add(directory)
-            elif posixpath.basename(path) in _OF_ALL_LOGS or _is_log(path) or _is_log(directory):
-                return None
         changed: dict[TopicPartition, LogEnd | None] = {}
-        for directory in directories:
-            watched = self._watched[directory]
+        for path in paths:
+            watched = self._by_file.get(path)
+            if watched is None:
+                directory = posixpath.dirname(path)
+                watched = self._watched.get(directory)
+                if watched is None:
+                    if posixpath.basename(path) in _OF_ALL_LOGS or _is_log(path) or _is_log(directory):
+                        return None
+                    continue
+                if path.endswith(LOG_SUFFIX):
+                    if len(self._by_file) >= _MOST_FILES:
+                        self._by_file.clear()
+                    self._by_file[path] = watched
             log = watched.log
-            if log.is_closed or log.directory != directory:
+            if log.is_closed or log.directory != watched.path:
                 return None
-            end = watched.end()
+            end = watched.end(self._cleanings)
             if end != self._known.get(watched.at):
                 changed[watched.at] = end
         self._known |= changed  # type: ignore[arg-type]  # none is gone
@@ -97,7 +113,8 @@ class LogWatch:
     def _look_at_all(self, parts: NodeParts) -> Ends:
         self._must_look_at_all = False
         self._watched = _logs(parts)
-        now = {each.at: each.end() for each in self._watched.values()}
+        self._by_file = {}
+        now = {each.at: each.end(self._cleanings) for each in self._watched.values()}
         known, self._known = self._known, now
         changed: dict[TopicPartition, LogEnd | None] = {at: end for at, end in now.items() if end != known.get(at)}
         return changed | dict.fromkeys(known.keys() - now.keys())
@@ -108,12 +125,13 @@ def _logs(parts: NodeParts) -> dict[str, _Watched]:
     assert parts.broker_role is not None
     partitions = parts.broker_role.broker.partitions
     metadata = parts.node.raft.metadata_log.log
-    found = {metadata.directory: _Watched(METADATA, "", metadata, None)}
+    found = {metadata.directory: _Watched(METADATA, "", metadata, None, metadata.directory)}
     for each in partitions.partitions():
         directory = partitions.logs.directory_of(each.log)
         if directory is not None:
             at = TopicPartition(each.topic, each.index)
-            found[each.log.directory] = _Watched(at, uuid_to_text(each.topic_id), each.log, directory)
+            path = each.log.directory
+            found[path] = _Watched(at, uuid_to_text(each.topic_id), each.log, directory, path)
     return found
 
 
