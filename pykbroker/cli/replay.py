@@ -113,6 +113,7 @@ def _list(journal: ReadJournal, api: str | None, client_id: str | None, topic: s
 
 
 def _event(line: dict[str, Any]) -> str:
-    at = datetime.fromtimestamp(line.get("at_ms", 0) / 1000).astimezone()
+    at_ms = line.get("at_ms")
+    at = f" {datetime.fromtimestamp(at_ms / 1000):%H:%M:%S.%f}"[:-3] if isinstance(at_ms, int | float) else ""
     cause = f" because of #{line['caused_by']}" if line.get("caused_by") else ""
-    return f"#{line['number']} {at:%H:%M:%S.%f}"[:-3] + f" {line.get('whose', '')}: {line['text']}{cause}"
+    return f"#{line['number']}{at} {line.get('whose', '')}: {line['text']}{cause}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterable, Iterator
 
 import pytest
@@ -11,6 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from compat_tests.waiting import until
+from pykbroker.control.journal.recorded_request import RecordedRequest
 from pykbroker.protocol.errors import ErrorCode
 from pykbroker.server.replicas.replica_manager import ReplicaManager
 from pykbroker.testing import Broker, SavepointRefused
@@ -30,6 +32,11 @@ def partitions_of(broker: Broker) -> ReplicaManager:
     assert node.parts is not None
     assert node.parts.broker_role is not None
     return node.parts.broker_role.broker.partitions
+
+
+def ended(request: RecordedRequest) -> float:
+    assert request.took_ms is not None
+    return request.as_json["received_ms"] + request.took_ms
 
 
 def last(broker: Broker, api: str) -> int:
@@ -293,3 +300,37 @@ def test_a_fork_at_each_entry_is_what_was_there(operations: list[tuple[str, str]
             with broker.fork(at=position) as fork:
                 found = Model.of(fork, expected.offsets)
                 assert (found.topics, found.offsets) == (expected.topics, expected.offsets)
+
+
+def test_under_load_all_logs_are_of_one_moment(broker: Broker) -> None:
+    """Who commits an offset behind its record never finds it ahead of the records, at whatever entry."""
+    broker.create_topic("t")
+    consumer = Consumer({"bootstrap.servers": broker.bootstrap_servers, "group.id": "g"})
+    producer = Producer({"bootstrap.servers": broker.bootstrap_servers, "linger.ms": 0})
+    is_over = threading.Event()
+
+    def fill() -> None:
+        while not is_over.is_set():
+            producer.produce("t", b"x")
+            producer.flush()
+
+    thread = threading.Thread(target=fill)
+    thread.start()
+    try:
+        for _ in range(40):
+            until(lambda: consumer.get_watermark_offsets(TopicPartition("t", 0), 10)[1] > 0, "there are records")
+            end = consumer.get_watermark_offsets(TopicPartition("t", 0), 10)[1]
+            consumer.commit(offsets=[TopicPartition("t", 0, end)], asynchronous=False)
+    finally:
+        is_over.set()
+        thread.join()
+        consumer.close()
+    commits = broker.requests("OffsetCommit")
+    for commit in commits[:: len(commits) // 4]:
+        before = [each for each in broker.requests("Produce") if ended(each) <= ended(commit)]
+        with broker.fork(at=commit) as fork:
+            end = fork.topic("t").end_offsets()[0]
+            (offset,) = fork.group("g").offsets().values()
+            (asked,) = commit.request["topics"][0]["partitions"]
+            assert asked["committed_offset"] == offset <= end
+            assert len(before) <= end <= len(before) + 1, "one may be appended, and not answered yet"

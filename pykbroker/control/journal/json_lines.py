@@ -1,8 +1,8 @@
 """A journal as JSON lines: a head, one line for each entry, and an end, without which it was cut.
 
 The head says how many entries had been forgotten. An exchange and an event have the fields of `decoding`, and the
-number of their point; lines of the kind `ends` say at which points logs ended elsewhere than before (`points`). A journal
-of several nodes has no points.
+number of their point; lines of the kind `ends` say at which points logs ended elsewhere than before (`points`). A
+journal of several nodes has no points.
 """
 
 from __future__ import annotations

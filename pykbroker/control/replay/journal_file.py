@@ -55,7 +55,7 @@ def read_point(journal: ReadJournal, number: int) -> Point:
     if len(journal.nodes) > 1:
         raise PointLost(f"the journal is of a cluster of {len(journal.nodes)} nodes: only one alone can be replayed")
     points = {line["number"]: _point_of(line) for line in journal.lines}
-    causes = {line["number"]: line.get("caused_by", 0) for line in journal.events}
+    causes = {line["number"]: cause for line in journal.events if isinstance(cause := line.get("caused_by"), int)}
     return find_point(number, points, causes, journal.history, max(points, default=0))
 
 
