@@ -27,6 +27,7 @@ _COMMANDS = {
     "quotas": "Describe and alter quotas of users, clients and addresses.",
     "tokens": "Create, renew, expire and describe delegation tokens.",
     "ctl": "Control a running broker of tests: faults, time, the journal of its requests.",
+    "replay": "List the entries of a journal, and rebuild the state of the broker behind any of them.",
     "spark": "Bulk work on topics by Apache Spark: archives, audits.",
     "doctor": "Say what is wrong with a cluster, as a client sees it, and what would work.",
     "dump": "Print segments, indexes, snapshots and checkpoints, and what is wrong with them.",

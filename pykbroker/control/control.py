@@ -21,11 +21,13 @@ from .clocks.clocks import Clocks
 from .faults.faults import Faults
 from .journal.journal import Journal
 from .journal.journal_tap import JournalTap
+from .journal.log_watch import LogWatch
 from .nodes.mishaps import Mishaps
 from .savepoints.requests import Savepoints
 
 if TYPE_CHECKING:
     from .journal.requests import JournalRequests
+    from .savepoints.node_copy import Rewind
 
 
 class Control:
@@ -40,6 +42,7 @@ class Control:
         self.node: Node | None = None
         """The node while it runs."""
         self.mishaps = Mishaps(lambda: self.node)
+        self._watch: LogWatch | None = None
         self.ready: NodeReady | None = None
         """Where it serves, since it does."""
 
@@ -49,6 +52,17 @@ class Control:
         from .journal.requests import JournalRequests
 
         return JournalRequests([] if self.journal is None else [self.journal])
+
+    def rewind_to(self, number: int) -> Rewind:
+        """Return what cuts a copy of the node back to where it was when an entry of the journal had ended. Raises
+        PointLost, SavepointRefused.
+        """
+        from .replay.points import point_of
+        from .replay.rewinding import rewind_copy
+        from .savepoints.node_cut import parts_of
+
+        parts, _ = parts_of(self.node)
+        return rewind_copy(point_of(self.journal, number), parts.node.node_id, self.now_ms())
 
     def now_ms(self) -> int:
         """Return the time by the wall clock."""
@@ -69,6 +83,9 @@ class Control:
         environment = replace(environment, tap=self.audit.tap(environment.tap))  # which sees what clients see
         if self.journal is None:
             return environment
-        tap = JournalTap(self.journal, lambda: self.node, environment.tap)
+        if self._watch is None or self._watch.disk is not self.mishaps.disk:
+            self._watch = LogWatch(lambda: self.node, self.mishaps.disk)
+        self._watch.look_at_all()  # a start has other logs, and what was not flushed may be missing
+        tap = JournalTap(self.journal, lambda: self.node, environment.tap, self._watch)
         witness.set(tap.witness)
         return replace(environment, tap=tap)

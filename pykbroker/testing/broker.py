@@ -17,6 +17,7 @@ from .node_control import AsyncNodeControl, NodeControl
 if TYPE_CHECKING:
     from pykbroker import config as kafka_config
     from pykbroker.config import authorizer
+    from pykbroker.control.journal.recorded_request import RecordedRequest
     from pykbroker.control.savepoints import saving
     from pykbroker.storage.files import disk, unsynced_disk
 
@@ -75,28 +76,30 @@ class Broker(HostedKafka, NodeControl):
         self.running_loop()
         return self.nodes[0].address
 
-    def fork(self, *, port: int = 0) -> Broker:
+    def fork(self, *, at: RecordedRequest | int | None = None, port: int = 0) -> Broker:
         """Return a second broker, open and on a port of its own, which begins with all that this one has at this
         moment: topics, records, offsets, groups, producers, transactions, configurations, users and rights.
 
-        From then on neither sees what the other one does. Raises BrokerNotRunning, SavepointRefused, BrokerFailed.
+        at: a request of the journal, or the number of one of its entries: all that there was when it had ended. From
+        then on neither sees what the other one does. Raises BrokerNotRunning, SavepointRefused, BrokerFailed; PointLost
+        where what there was then is not there any more.
         """
-        fork = self._fork(port)
+        fork = self._fork(port, at)
         fork.open()
         return fork
 
-    def save(self, path: str | Path) -> None:
+    def save(self, path: str | Path, *, at: RecordedRequest | int | None = None) -> None:
         """Write a savepoint, all that `fork` would have, into one file. Raises BrokerNotRunning, SavepointRefused.
 
         The file has what users log in with, where they are in the cluster's metadata, and only its owner may read it.
         """
-        self.running_loop().call(self._save, Path(path))
+        self.running_loop().call(self._save, Path(path), number_of(at))
 
-    async def _save(self, path: Path) -> None:
-        await saving.save_node(self.nodes[0].node, path)
+    async def _save(self, path: Path, at: int | None) -> None:
+        await saving.save_node(self.nodes[0].node, path, forking.rewind_to(self.nodes[0], at))
 
-    def _fork(self, port: int) -> Fork:
-        return Fork(self, self._config, self._client_properties, port=port)
+    def _fork(self, port: int, at: RecordedRequest | int | None) -> Fork:
+        return Fork(self, self._config, self._client_properties, port=port, at=number_of(at))
 
     def _make_nodes(self, directory: Path, reserve: Callable[[int], ReservedPort]) -> Sequence[HostedNode]:
         given = {**self._directories(directory), **texts(self._config)}
@@ -138,12 +141,16 @@ class Broker(HostedKafka, NodeControl):
 class Fork(Broker):
     """A broker that begins with all that `source` has when it is opened; its data goes with it.
 
-    Neither sees what the other one does, and either may be closed first. config: that of the source.
+    Neither sees what the other one does, and either may be closed first. config: that of the source. at: the number of
+    an entry in the source's journal, with what there was when that had ended.
     """
 
-    def __init__(self, source: Broker, config: Config, client_properties: Mapping[str, str], *, port: int) -> None:
+    def __init__(
+        self, source: Broker, config: Config, client_properties: Mapping[str, str], *, port: int, at: int | None = None
+    ) -> None:
         source.running_loop()
         self._source: Broker | None = source
+        self._at: Final = at
         self._source_config = source.nodes[0].config
         super().__init__(forking.without_directories(config), port=port, client_properties=client_properties)
 
@@ -175,7 +182,7 @@ class Fork(Broker):
 
     def _fill_directories(self, nodes: Sequence[HostedNode]) -> None:
         assert self._source is not None
-        self._source.running_loop().call(forking.copy, self._source.nodes[0], nodes[0])
+        self._source.running_loop().call(forking.copy, self._source.nodes[0], nodes[0], self._at)
 
 
 class AsyncBroker(AsyncHostedKafka, AsyncNodeControl):
@@ -186,13 +193,18 @@ class AsyncBroker(AsyncHostedKafka, AsyncNodeControl):
         AsyncNodeControl.__init__(self, broker)
         self._broker = broker
 
-    def fork(self, *, port: int = 0) -> Broker:
+    def fork(self, *, at: RecordedRequest | int | None = None, port: int = 0) -> Broker:
         """Return a fork for `async with`, which opens it and gives its `AsyncBroker`; see `Broker.fork`."""
-        return self._broker._fork(port)
+        return self._broker._fork(port, at)
 
-    async def save(self, path: str | Path) -> None:
+    async def save(self, path: str | Path, *, at: RecordedRequest | int | None = None) -> None:
         """Write a savepoint; see `Broker.save`."""
-        await self._broker.running_loop().call_async(self._broker._save, Path(path))
+        await self._broker.running_loop().call_async(self._broker._save, Path(path), number_of(at))
+
+
+def number_of(at: RecordedRequest | int | None) -> int | None:
+    """Return the number of an entry of the journal."""
+    return at if at is None or isinstance(at, int) else at.number
 
 
 def texts(config: Config) -> dict[str, str]:

@@ -10,7 +10,7 @@ from typing import Final
 
 from pykbroker.config import BrokerConfig
 from pykbroker.config.listeners import parse_endpoint
-from pykbroker.control.savepoints.node_copy import copy_node
+from pykbroker.control.savepoints.node_copy import Rewind, copy_node
 from pykbroker.control.savepoints.volumes import directory_beside
 from pykbroker.server.quorum.formatting import directory_paths, partition_paths
 
@@ -61,6 +61,13 @@ def at_other_ports(
     return {**properties, **moved}, list(ports.values())
 
 
-async def copy(source: HostedNode, fork: HostedNode) -> None:
+def rewind_to(source: HostedNode, at: int | None) -> Rewind | None:
+    """Return what cuts a copy of the source back to an entry of its journal. Raises PointLost."""
+    assert source.control is not None, "each node of a test has control"
+    return None if at is None else source.control.rewind_to(at)
+
+
+async def copy(source: HostedNode, fork: HostedNode, at: int | None) -> None:
     """Write the fork's log directories. In the loop of the source. Raises SavepointRefused, OSError, StorageError."""
-    await copy_node(source.node, list(map(Path, directory_paths(fork.config))))
+    targets = list(map(Path, directory_paths(fork.config)))
+    await copy_node(source.node, targets, rewind_to(source, at))

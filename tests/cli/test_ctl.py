@@ -286,3 +286,19 @@ def test_the_doctor_tells_of_clients_that_never_came(place: Place) -> None:
             process.terminate()
     done = CliRunner().invoke(main, ["doctor", bootstrap, "--ctl", control])
     assert (done.exit_code, "no control answers" in done.output) == (1, True)
+
+
+def test_a_savepoint_is_as_of_an_entry_of_the_journal(started: str, place: Place) -> None:
+    producer = Producer({"bootstrap.servers": place.port_file.read_text().splitlines()[0]})
+    for value in (b"one book", b"two books"):
+        producer.produce("back", value)
+        assert producer.flush(TIMEOUT_S) == 0
+    produced = run(started, "journal", "requests", "--api", "Produce", "--topic", "back")["requests"]
+    file = place.directory / "then.savepoint"
+    flags = ("--ctl", started, "savepoint", "save", "--output", str(file), "--at")
+    assert ctl(*flags, str(produced[0]["number"])).exit_code == 0
+    with Broker(savepoint=file) as broker:
+        assert broker.topic("back").values() == [b"one book"]
+    refused = ctl(*flags, "1000000")
+    assert refused.exit_code == 1
+    assert "the journal has no #1000000" in refused.output

@@ -90,8 +90,11 @@ async def node_crash(control: Control, arguments: Arguments) -> Farewell:
 
 
 async def savepoint_save(control: Control, arguments: Arguments) -> Stream:
+    at = arguments.get("at")
+    rewind = None if at is None else control.rewind_to(at)
+
     async def parts() -> AsyncIterator[bytes]:
-        async with control.savepoints.download() as savepoint:
+        async with control.savepoints.download(rewind) as savepoint:
             async for part in savepoint.portions():
                 yield part
 

@@ -263,6 +263,7 @@ _SAVEPOINTS: Final = (
         "/savepoint",
         "Save all that the node has, for start --savepoint.",
         f"{_DOORS}:savepoint_save",
+        [Parameter("at", "As of the end of the journal's entry with this number.", Kind.WHOLE)],
         is_stream=True,
     ),
 )

@@ -47,7 +47,8 @@ class Exchange:
     number: counts the entries of a journal. request, response: the frames without their sizes, `KEPT_BYTES` at most;
     request_bytes, response_bytes: their whole sizes. is_withheld: their bodies have secrets that cannot be told apart,
     and are zeros. caused_by: the exchange whose handling ended the wait of this one. interference: what control did to
-    it. is_kept: the journal has not forgotten it.
+    it. is_kept: the journal has not forgotten it. began: the latest point when it did; point: its own, once it has
+    ended (`points`). change_bytes: the memory that its point takes.
     """
 
     number: int
@@ -68,6 +69,9 @@ class Exchange:
     interference: Sequence[str] = ()
     is_withheld: bool = False
     is_kept: bool = True
+    began: int = 0
+    point: int = 0
+    change_bytes: int = 0
 
     @property
     def api(self) -> str:
@@ -88,7 +92,7 @@ class Exchange:
     @property
     def kept_bytes(self) -> int:
         """The memory that the exchange takes, about."""
-        return OVERHEAD_BYTES + len(self.request) + len(self.response)
+        return OVERHEAD_BYTES + len(self.request) + len(self.response) + self.change_bytes
 
     @property
     def is_cut(self) -> bool:
@@ -104,7 +108,7 @@ class Exchange:
 @dataclass(slots=True, eq=False)
 class Event:
     """An act of a state machine. whose: the log of its coordinator. caused_by: the exchange in whose handling it was
-    done; 0 where time or the cluster brought it about.
+    done; 0 where time or the cluster brought it about. began, point, change_bytes: as of an exchange.
     """
 
     number: int
@@ -114,10 +118,13 @@ class Event:
     text: str
     caused_by: int
     is_kept: bool = True
+    began: int = 0
+    point: int = 0
+    change_bytes: int = 0
 
     @property
     def kept_bytes(self) -> int:
-        return OVERHEAD_BYTES + len(self.text)
+        return OVERHEAD_BYTES + len(self.text) + self.change_bytes
 
 
 Entry: TypeAlias = Exchange | Event

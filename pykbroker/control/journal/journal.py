@@ -13,6 +13,7 @@ from struct import Struct
 from typing import Final
 
 from .exchange import OVERHEAD_BYTES, Entry, Event, Exchange, Outcome, Peer
+from .points import CHANGE_BYTES, NO_ENDS, Ends, Points
 from .secrets import SECRET_APIS, hide_in_request, hide_in_response
 from .topic_names import TopicNames
 
@@ -42,6 +43,11 @@ class Journal:
         self.node_id: Final = node_id
         self.most_bytes: Final = most_bytes
         self.topic_names: Final = TopicNames()
+        self.points: Final = Points()
+        self.look: Callable[[], Ends] = _none
+        """Says which logs of the node have changed since it was called last."""
+        self.cluster_id = ""
+        """The cluster's id, since the node serves."""
         self.last_number = 0
         """The number of the latest entry; 0 before the first."""
         self.forgotten = 0
@@ -71,6 +77,7 @@ class Journal:
         for entry in self._entries:
             entry.is_kept = False
         self._entries.clear()
+        self.points.forget_before(self.points.latest)
         self._kept_bytes = self.forgotten = 0
 
     def next_connection(self) -> int:
@@ -81,6 +88,7 @@ class Journal:
         number = self.last_number = next(self._numbers)
         api_key, api_version, correlation_id = _HEADER.unpack_from(frame)
         exchange = Exchange(number, peer, api_key, api_version, correlation_id, principal, self._now_ns(), frame, size)
+        exchange.began = self.points.latest
         if api_key in SECRET_APIS:
             exchange.request, exchange.is_withheld = hide_in_request(frame, size)
         self._entries.append(exchange)
@@ -93,7 +101,12 @@ class Journal:
         """Note what became of a request. response: the first `KEPT_BYTES` of its frame at most."""
         exchange.answered_ns = self._now_ns()
         exchange.reason, exchange.response_bytes = reason, size
+        ends = self.look()
+        exchange.point = self.points.next(ends)
         if exchange.is_kept:
+            if ends:
+                exchange.change_bytes = len(ends) * CHANGE_BYTES
+                self._kept_bytes += exchange.change_bytes
             if size and exchange.api_key in SECRET_APIS:
                 response, is_withheld = hide_in_response(response, size, exchange.api_key, exchange.api_version)
                 exchange.is_withheld |= is_withheld
@@ -107,6 +120,10 @@ class Journal:
         """Note what a state machine did."""
         number = self.last_number = next(self._numbers)
         event = Event(number, self.node_id, self._now_ns(), whose, text[:MOST_EVENT_CHARACTERS], caused_by)
+        ends = self.look()
+        event.began = self.points.latest
+        event.point = self.points.next(ends)
+        event.change_bytes = len(ends) * CHANGE_BYTES
         self._entries.append(event)
         self._kept_bytes += event.kept_bytes
         if self._kept_bytes > self.most_bytes:
@@ -126,6 +143,8 @@ class Journal:
             count += 1
         self._kept_bytes = kept_bytes
         self.forgotten += count
+        # Whatever is kept began behind the oldest of them, and ended later than that.
+        self.points.forget_before(entries[0].began)
 
     def _copy(self) -> list[Entry]:
         while True:
@@ -133,3 +152,7 @@ class Journal:
                 return list(self._entries)
             except RuntimeError:  # it has grown meanwhile, in another thread
                 continue
+
+
+def _none() -> Ends:
+    return NO_ENDS

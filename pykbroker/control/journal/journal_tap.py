@@ -10,6 +10,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final
 
+from pykbroker.protocol.api_keys import ApiKey
 from pykbroker.protocol.errors import ProtocolError
 from pykbroker.protocol.framing import SIZE_BYTES
 from pykbroker.server.network.handlers import CloseConnection, ConnectionState
@@ -21,23 +22,34 @@ from pykbroker.server.runtime.causes import Handling, current_cause, handling
 
 from .exchange import KEPT_BYTES, Exchange, Outcome, Peer
 from .journal import LEAST_HEADER_BYTES, Journal
+from .log_watch import LogWatch
 
 _UNKNOWN: Final = "0.0.0.0"  # noqa: S104 - no address to listen on
 _WITH_SIZE_BYTES: Final = KEPT_BYTES + SIZE_BYTES
 # To get a member from its enumeration takes Python 3.11 as long as a call.
 _ANSWERED: Final = Outcome.ANSWERED
 _NO_ANSWER: Final = Outcome.NO_ANSWER
+_DELETE_RECORDS: Final = int(ApiKey.DELETE_RECORDS)
 
 
 class JournalTap:
     """The tap of one node's listeners. node: the one that runs. inner: another tap, which may change what it likes:
-    the journal has what the client sends and gets.
+    the journal has what the client sends and gets. watch: over the logs.
     """
 
-    def __init__(self, journal: Journal, node: Callable[[], Node | None], inner: Tap | None = None) -> None:
+    def __init__(
+        self,
+        journal: Journal,
+        node: Callable[[], Node | None],
+        inner: Tap | None = None,
+        watch: LogWatch | None = None,
+    ) -> None:
         self._journal = journal
         self._node = node
         self._inner = inner
+        self._watch = watch
+        if watch is not None:
+            journal.look = watch.changes
 
     def witness(self, whose: str, text: str) -> None:
         """Note what a state machine of the node tells (`runtime.causes`)."""
@@ -53,6 +65,8 @@ class JournalTap:
         if not isinstance(peer, Peer):
             peer = connection.tapped = self._peer(connection)
         kept = bytes(frame) if size <= KEPT_BYTES else bytes(frame[:KEPT_BYTES])
+        if self._watch is not None and self._watch.is_due_at_all:
+            self._journal.points.next(self._watch.changes())
         exchange = self._journal.begin(peer, kept, size, connection.principal)
         in_hand = Handling(exchange.number)
         handling.set(in_hand)
@@ -70,6 +84,8 @@ class JournalTap:
 
     def _end(self, exchange: Exchange, in_hand: Handling, outcome: Outcome, answer: Answer, reason: str = "") -> None:
         in_hand.is_over = True
+        if exchange.api_key == _DELETE_RECORDS and self._watch is not None:
+            self._watch.look_at_all()
         if in_hand.released_by:
             exchange.caused_by = in_hand.released_by
         if in_hand.interference:
@@ -84,7 +100,10 @@ class JournalTap:
 
     def _peer(self, connection: ConnectionState) -> Peer:
         """Return a new connection's name. No connection outlives its node, whose topics are followed from now on."""
-        self._journal.topic_names.follow(self._node())
+        node = self._node()
+        self._journal.topic_names.follow(node)
+        if node is not None and node.parts is not None:
+            self._journal.cluster_id = node.parts.node.cluster_id
         transport = connection.transport
         local = None if transport is None else transport.local
         return Peer(

@@ -73,6 +73,8 @@ class FlushedFile:
                 raise
             extent.size += sum(map(len, parts))
             disk.note(extent)
+            if disk.touched is not None:
+                disk.touched.add(extent)
 
     def truncate(self, size: int) -> None:
         with self._changing("truncate"):
@@ -94,6 +96,7 @@ class FlushedFile:
             finally:
                 self._extent.size = self._file.size()
                 self._disk.note(self._extent)
+                self._disk.touch(self._extent)
 
     def _check_power(self, operation: str) -> None:
         if self._power_cuts != self._disk.power_cuts:
@@ -124,6 +127,8 @@ class FlushedDisk:
         self.inner = inner
         self._extents: weakref.WeakValueDictionary[str, _Extent] = weakref.WeakValueDictionary()
         self._unflushed: dict[_Extent, None] = {}
+        self.touched: set[_Extent | str] | None = None
+        """Files that were written to, and the names that were changed, while somebody watches."""
 
     def cut_power(self) -> int:
         """Take what was not flushed, and return how many bytes that was. Whoever has a file open cannot write to it any
@@ -152,6 +157,29 @@ class FlushedDisk:
         """Return how many bytes a power cut would take now."""
         with self.guard:
             return sum(max(extent.size - extent.flushed_bytes, 0) for extent in self._unflushed)
+
+    # Who watches
+
+    def watch(self) -> None:
+        """Keep in mind from now on what is touched."""
+        if self.touched is None:
+            self.touched = set()
+
+    @property
+    def has_touched(self) -> bool:
+        return bool(self.touched)
+
+    def take_touched(self) -> set[str]:
+        """Return the paths that were touched since the last call: of files, of directories, and old names of both."""
+        with self.guard:
+            touched, self.touched = self.touched or set(), set()
+        paths = (each if isinstance(each, str) else each.path for each in touched)
+        return {path for path in paths if path is not None}
+
+    def touch(self, what: _Extent | str) -> None:
+        """Note that a file or a name was changed. The caller holds `guard`."""
+        if self.touched is not None:
+            self.touched.add(what)
 
     # What files tell
 
@@ -191,6 +219,8 @@ class FlushedDisk:
 
     def make_directory(self, path: str) -> None:
         self.inner.make_directory(path)
+        with self.guard:
+            self.touch(path)
 
     def modified_ms(self, path: str) -> int | None:
         return self.inner.modified_ms(path)
@@ -202,6 +232,7 @@ class FlushedDisk:
         self.inner.replace_file(path, data, sync=sync)
         with self.guard:
             self._forget(path)
+            self.touch(path)
             if not sync:
                 extent = self._extents[path] = _Extent(path, len(data))
                 extent.flushed_bytes = 0
@@ -211,6 +242,8 @@ class FlushedDisk:
         self.inner.rename(source, target)
         with self.guard:
             self._forget(target)
+            self.touch(source)
+            self.touch(target)
             moved = [source] if source in self._extents else self._below(source)
             for path in moved:
                 extent = self._extents.pop(path, None)
@@ -222,10 +255,12 @@ class FlushedDisk:
         self.inner.remove(path)
         with self.guard:
             self._forget(path)
+            self.touch(path)
 
     def remove_directory(self, path: str) -> None:
         self.inner.remove_directory(path)
         with self.guard:
+            self.touch(path)
             for each in self._below(path):
                 self._forget(each)
 

@@ -64,6 +64,12 @@ class Mishaps:
         return replace(environment, disk=self._disk, network=self._network)
 
     @property
+    def disk(self) -> FlushedDisk:
+        """The disk of a node that was equipped."""
+        assert self._disk is not None
+        return self._disk
+
+    @property
     def is_running(self) -> bool:
         return self._node() is not None
 

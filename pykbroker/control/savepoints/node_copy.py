@@ -7,10 +7,11 @@ cut off, makes the whole cut stale, and another one is taken. Nothing is left be
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
+from typing import TypeAlias
 
 import trio
 
@@ -42,6 +43,9 @@ _ATTEMPTS = 20
 _ROUNDS_IN_THREADS = 5
 """A log that loses segments again and again is copied on the event loop in the end: then it cannot."""
 
+Rewind: TypeAlias = Callable[[Sequence[Path]], None]
+"""Cuts copies back to a moment before, in a thread. Raises SavepointRefused, OSError, StorageError."""
+
 _disk = UnsyncedDisk()
 
 
@@ -61,9 +65,9 @@ class _Copy:
         return (partition_metadata.FILE_NAME,)
 
 
-async def copy_node(node: Node | None, targets: Sequence[Path]) -> NodeCut:
+async def copy_node(node: Node | None, targets: Sequence[Path], rewind: Rewind | None = None) -> NodeCut:
     """Write the log directories of a running node, as they are at one moment after the call, into others that are not
-    there yet: one for each of `directory_paths`, in that order. On the node's event loop.
+    there yet: one for each of `directory_paths`, in that order. On the node's event loop. rewind: cuts the copies back.
 
     Raises SavepointRefused, OSError, StorageError; then nothing is left of the others.
     """
@@ -80,6 +84,8 @@ async def copy_node(node: Node | None, targets: Sequence[Path]) -> NodeCut:
             await threads.run(_write_logs, copy)
             if await _renew(copy, parts):
                 await threads.run(_write_rest, copy)
+                if rewind is not None:
+                    await threads.run(rewind, targets)
                 return cut
             await threads.run(_remove, targets)
     except BaseException:

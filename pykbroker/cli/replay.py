@@ -1,0 +1,119 @@
+"""`pykbroker replay`: the entries of a journal's file, and the broker's state behind any of them.
+
+The state comes from a savepoint that was taken later: the journal has where the logs ended, not what was in them.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from .command import ClientCommand, CommandFailed, forget_stdout, one_line
+from .listing import print_line
+
+if TYPE_CHECKING:
+    from pykbroker.control.journal.json_lines import ReadJournal
+
+_PATH = click.Path(path_type=Path)
+
+
+@click.command("replay", cls=ClientCommand)
+@click.argument("journal", type=_PATH, metavar="JOURNAL")
+@click.option("--api", help="List the requests of this API alone: Produce, Fetch, …")
+@click.option("--client-id", help="List those of this client alone.")
+@click.option("--topic", help="List those that name this topic alone.")
+@click.option("--savepoint", type=_PATH, help="A savepoint of the same broker, taken later.")
+@click.option("--until", type=int, metavar="N", help="The state behind the entry with this number.")
+@click.option("--at", "at_time", metavar="TIME", help="… behind the last request that had ended by then.")
+@click.option("--data-dir", type=_PATH, help="Write it to this directory, for pykbroker start --data-dir.")
+@click.option("--output", type=_PATH, help="Write it to this savepoint, for pykbroker start --savepoint.")
+def command(
+    journal: Path,
+    api: str | None,
+    client_id: str | None,
+    topic: str | None,
+    savepoint: Path | None,
+    until: int | None,
+    at_time: str | None,
+    data_dir: Path | None,
+    output: Path | None,
+) -> None:
+    """List the entries of JOURNAL, a file of JSON lines; or rebuild the state that the broker had when one had ended.
+
+    The number of an entry is in front of its line. `--savepoint FILE --until N` takes what is in the logs from FILE,
+    and cuts it back to where they ended then. A TIME is such as 2026-01-31T12:00:00.5, here or with a time zone.
+    """
+    from pykbroker.control.savepoints.errors import SavepointError
+
+    filters = (api, client_id, topic)
+    wants_state = (savepoint, until, at_time, data_dir, output) != (None,) * 5
+    if wants_state and filters != (None,) * 3:
+        raise CommandFailed("--api, --client-id and --topic are for lists, and the rest is for a state")
+    read = _read(journal)
+    if not wants_state:
+        _list(read, *filters)
+        return
+    if savepoint is None:
+        raise CommandFailed("a state needs --savepoint FILE, which has what was in the logs")
+    if (until is None) == (at_time is None):
+        raise CommandFailed("a state needs either --until N or --at TIME")
+    if (data_dir is None) == (output is None):
+        raise CommandFailed("a state is written either to --data-dir DIR or to --output FILE")
+    from pykbroker.control.replay import journal_file
+
+    try:
+        number = until if until is not None else journal_file.number_at(read, _milliseconds(at_time or ""))
+        if data_dir is not None:
+            journal_file.replay_into(data_dir, read, number, savepoint)
+        elif output is not None:
+            journal_file.replay_to_savepoint(output, read, number, savepoint)
+    except SavepointError as error:
+        raise CommandFailed(one_line(error)) from None
+    print_line(f"{data_dir or output} has the state behind #{number}")
+
+
+def _read(path: Path) -> ReadJournal:
+    from pykbroker.control.journal.json_lines import JournalFileError, read_journal
+
+    try:
+        return read_journal(path)
+    except JournalFileError as error:
+        raise CommandFailed(one_line(error)) from None
+    except OSError as error:
+        raise CommandFailed(f"{path}: {error.strerror or error}") from None
+
+
+def _milliseconds(text: str) -> float:
+    try:
+        return datetime.fromisoformat(text).timestamp() * 1000
+    except (ValueError, OverflowError, OSError):
+        raise CommandFailed(f"--at {text}: a time is such as 2026-01-31T12:00:00.5, here or with a time zone") from None
+
+
+def _list(journal: ReadJournal, api: str | None, client_id: str | None, topic: str | None) -> None:
+    from pykbroker.control.journal.query import UnknownApi
+
+    try:
+        requests = {each.number: each for each in journal.requests(api, client_id=client_id, topic=topic)}
+    except UnknownApi as error:
+        raise CommandFailed(one_line(error)) from None
+    is_all = (api, client_id, topic) == (None,) * 3
+    try:
+        for line in journal.lines:
+            if line["kind"] == "event":
+                if is_all:
+                    print_line(_event(line))
+            elif line["number"] in requests:
+                print_line(str(requests[line["number"]]))
+    except BrokenPipeError:
+        forget_stdout()
+
+
+def _event(line: dict[str, Any]) -> str:
+    at_ms = line.get("at_ms")
+    at = f" {datetime.fromtimestamp(at_ms / 1000):%H:%M:%S.%f}"[:-3] if isinstance(at_ms, int | float) else ""
+    cause = f" because of #{line['caused_by']}" if line.get("caused_by") else ""
+    return f"#{line['number']}{at} {line.get('whose', '')}: {line['text']}{cause}"
