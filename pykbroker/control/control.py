@@ -64,6 +64,12 @@ class Control:
         parts, _ = parts_of(self.node)
         return rewind_copy(point_of(self.journal, number), parts.node.node_id, self.now_ms())
 
+    def node_ended(self) -> None:
+        """Let go of a node that has ended, and of its logs."""
+        self.node = self.ready = None
+        if self._watch is not None:
+            self._watch.let_go()
+
     def now_ms(self) -> int:
         """Return the time by the wall clock."""
         return time.time_ns() // 1_000_000

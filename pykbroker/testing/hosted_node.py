@@ -171,7 +171,7 @@ class HostedNode:
         finally:
             served, self.ready, self._node = self.ready is not None, None, None
             if self.control is not None:
-                self.control.node = self.control.ready = None
+                self.control.node_ended()
             if self._sockets is not None:
                 self._sockets.close_connected()
             self._ended.set()

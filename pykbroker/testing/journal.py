@@ -76,6 +76,8 @@ class BrokerJournal:
 
     def end(self) -> None:
         """Keep what there is: the cluster is closed."""
+        for each in self._journals:
+            each.detach()
         if self in _open:
             _open.discard(self)
             _closed.append(self)

@@ -80,6 +80,10 @@ class Journal:
         self.points.forget_before(self.points.latest)
         self._kept_bytes = self.forgotten = 0
 
+    def detach(self) -> None:
+        """Let go of the node, which does not come back; what is recorded stays."""
+        self.look = _none
+
     def next_connection(self) -> int:
         return next(self._connections)
 

@@ -66,6 +66,10 @@ class LogWatch:
         """The next look is to be at all logs: something happens that no file tells at once."""
         self._must_look_at_all = True
 
+    def let_go(self) -> None:
+        """Let go of the logs of a node that has ended, and keep in mind where they ended."""
+        self._watched, self._by_file, self._must_look_at_all = {}, {}, True
+
     def changes(self) -> Ends:
         """Return the logs that have changed since the last call, None for those that are gone."""
         disk = self.disk
