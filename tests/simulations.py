@@ -8,7 +8,8 @@ to run and is printed. Three settings in the environment say which:
 - PYKBROKER_SIMULATION_SECONDS: when no further group of seeds begins.
 
 A planted bug is sought with one seed, which finds it. Where it finds the bug no more, since the code draws other
-numbers now, `python -m tests.find_seed` searches for another one.
+numbers now, the seeds next to it are tried, and a warning names the one to be pinned: any change of a draw or of an
+answer moves some of them. `python -m tests.find_seed` searches further.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import logging
 import os
 import sys
 import time
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
@@ -28,6 +30,9 @@ import trio
 from tests.history.check import check
 from tests.history.findings import Report
 from tests.history.operations import Operation, format_history
+
+TRIES = 8
+"""How many seeds a planted bug is sought with: a change that moves the pinned one's run is no mistake."""
 
 BASE_SEED = int(os.environ.get("PYKBROKER_SIMULATION_BASE_SEED", "0"))
 _SEEDS = os.environ.get("PYKBROKER_SIMULATION_SEEDS")
@@ -104,11 +109,15 @@ class Hunt:
     finds: Callable[[str, int], bool]
 
     def check(self, bug: str) -> None:
-        """The pinned seed finds the bug."""
-        assert self.finds(bug, self.seeds[bug]), (
-            f"seed {self.seeds[bug]} does not find {bug} any more. Another seed that does, to be pinned instead: "
-            f"python -m tests.find_seed {self.name} {bug}"
+        """The pinned seed finds the bug, or one of the next few does."""
+        pinned = self.seeds[bug]
+        found = next((seed for seed in range(pinned, pinned + TRIES) if self.finds(bug, seed)), None)
+        assert found is not None, (
+            f"no seed from {pinned} to {pinned + TRIES - 1} finds {bug} any more. Another seed that does, to be pinned "
+            f"instead: python -m tests.find_seed {self.name} {bug}"
         )
+        if found != pinned:
+            warnings.warn(f"seed {found} of {self.name} finds {bug}; {pinned} does no more", stacklevel=2)
 
 
 @dataclass(frozen=True, slots=True)

@@ -211,6 +211,7 @@ class Connection:
                 return await self._answer(correlation_id)
             finally:
                 self._waiting.discard(correlation_id)
+                await self._close_stream_if_unused()
         await self.aclose()
         raise TimedOut(f"{self.peer} did not answer {type(request).__name__} within {timeout_ms} ms")
 
@@ -234,9 +235,15 @@ class Connection:
                 await self.aclose()
                 raise ConnectionLost(f"{self.peer} closed the connection") from None
             except trio.Cancelled:
-                # Half a frame may be out: nothing that follows would be understood.
-                await self.aclose()
+                # Half a frame may be out: nothing that follows would be understood. What went before has its answers.
+                self.is_closed = True
+                await self._close_stream_if_unused()
                 raise
+
+    async def _close_stream_if_unused(self) -> None:
+        """Close the stream of a connection that is given up, once nobody waits for an answer any more."""
+        if self.is_closed and not self._waiting:
+            await trio.aclose_forcefully(self._stream)
 
     async def _receive_at_least(self, count: int) -> None:
         while len(self._received) < count:

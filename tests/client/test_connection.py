@@ -19,12 +19,18 @@ from pykbroker.protocol.schema import Versions
 HEARTBEAT_VERSION = 4
 
 
-def with_pair(scenario: Callable[[Connection, trio.abc.Stream], Awaitable[None]]) -> None:
+def with_pair(
+    scenario: Callable[[Connection, trio.abc.Stream], Awaitable[None]],
+    new_pair: Callable[[], tuple[trio.abc.Stream, trio.abc.Stream]] = trio.testing.memory_stream_pair,
+) -> None:
+    """new_pair: with `lockstep_stream_pair` a send waits until the peer has read all of it."""
+
     async def main() -> None:
-        near, far = trio.testing.memory_stream_pair()
+        near, far = new_pair()
         connection = Connection(near, peer="peer", request_timeout_ms=1_000)
         connection.versions = {12: Versions(0, HEARTBEAT_VERSION)}
-        await scenario(connection, far)
+        with trio.fail_after(60):  # of the mock clock
+            await scenario(connection, far)
 
     trio.run(main, clock=trio.testing.MockClock(autojump_threshold=0))
 
@@ -160,39 +166,39 @@ def test_a_silent_peer_times_out_and_the_connection_is_given_up() -> None:
     with_pair(scenario)
 
 
-class _StuckStream(trio.abc.Stream):
-    """A stream whose peer takes nothing."""
-
-    def __init__(self) -> None:
-        self.is_closed = False
-
-    async def send_all(self, data: object) -> None:
-        await trio.sleep_forever()
-
-    async def wait_send_all_might_not_block(self) -> None:
-        await trio.sleep_forever()
-
-    async def receive_some(self, max_bytes: int | None = None) -> bytes:
-        await trio.sleep_forever()
-        raise AssertionError
-
-    async def aclose(self) -> None:
-        self.is_closed = True
-        await trio.lowlevel.checkpoint()
-
-
-def test_a_connection_on_which_half_a_request_may_be_out_is_closed_at_once() -> None:
-    async def main() -> None:
-        stream = _StuckStream()
-        connection = Connection(stream)
-        connection.versions = {12: Versions(0, HEARTBEAT_VERSION)}
-        with trio.move_on_after(0.05) as scope:
+def test_a_connection_on_which_half_a_request_may_be_out_is_closed_when_nobody_waits() -> None:
+    async def scenario(connection: Connection, peer: trio.abc.Stream) -> None:
+        with trio.move_on_after(0.1) as scope:
             await heartbeat(connection)
         assert scope.cancelled_caught
         assert connection.is_closed
-        assert stream.is_closed
+        await request_ids(peer, 1)
+        assert await peer.receive_some() == b""
 
-    trio.run(main)
+    with_pair(scenario, trio.testing.lockstep_stream_pair)
+
+
+def test_whoever_waits_has_the_answer_though_the_next_request_was_given_up_half_sent() -> None:
+    async def scenario(connection: Connection, peer: trio.abc.Stream) -> None:
+        codes: list[int] = []
+
+        async def ask() -> None:
+            codes.append(await heartbeat(connection))
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(ask)
+            [first] = await request_ids(peer, 1)
+            with trio.move_on_after(0.1) as scope:
+                await heartbeat(connection)
+            assert scope.cancelled_caught
+            with pytest.raises(ConnectionLost):
+                await heartbeat(connection)
+            await peer.send_all(answer(first, error_code=27))
+        assert codes == [27]
+        await request_ids(peer, 1)
+        assert await peer.receive_some() == b""
+
+    with_pair(scenario, trio.testing.lockstep_stream_pair)
 
 
 def test_everyone_who_waits_learns_that_the_peer_has_closed() -> None:
