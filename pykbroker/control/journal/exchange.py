@@ -48,7 +48,7 @@ class Exchange:
     request_bytes, response_bytes: their whole sizes. is_withheld: their bodies have secrets that cannot be told apart,
     and are zeros. caused_by: the exchange whose handling ended the wait of this one. interference: what control did to
     it. is_kept: the journal has not forgotten it. began: the latest point when it did; point: its own, once it has
-    ended (`points`). change_bytes: the memory that its point takes.
+    ended (`points`). kept_bytes: the memory that it takes with its point, about.
     """
 
     number: int
@@ -71,7 +71,7 @@ class Exchange:
     is_kept: bool = True
     began: int = 0
     point: int = 0
-    change_bytes: int = 0
+    kept_bytes: int = OVERHEAD_BYTES
 
     @property
     def api(self) -> str:
@@ -90,11 +90,6 @@ class Exchange:
         return self.peer.node
 
     @property
-    def kept_bytes(self) -> int:
-        """The memory that the exchange takes, about."""
-        return OVERHEAD_BYTES + len(self.request) + len(self.response) + self.change_bytes
-
-    @property
     def is_cut(self) -> bool:
         """Tell whether a part of the request or of the response is missing."""
         return len(self.request) < self.request_bytes or len(self.response) < self.response_bytes
@@ -108,7 +103,7 @@ class Exchange:
 @dataclass(slots=True, eq=False)
 class Event:
     """An act of a state machine. whose: the log of its coordinator. caused_by: the exchange in whose handling it was
-    done; 0 where time or the cluster brought it about. began, point, change_bytes: as of an exchange.
+    done; 0 where time or the cluster brought it about. began, point, kept_bytes: as of an exchange.
     """
 
     number: int
@@ -120,11 +115,7 @@ class Event:
     is_kept: bool = True
     began: int = 0
     point: int = 0
-    change_bytes: int = 0
-
-    @property
-    def kept_bytes(self) -> int:
-        return OVERHEAD_BYTES + len(self.text) + self.change_bytes
+    kept_bytes: int = OVERHEAD_BYTES
 
 
 Entry: TypeAlias = Exchange | Event

@@ -95,8 +95,9 @@ class Journal:
         exchange.began = self.points.latest
         if api_key in SECRET_APIS:
             exchange.request, exchange.is_withheld = hide_in_request(frame, size)
+        exchange.kept_bytes = kept_bytes = OVERHEAD_BYTES + len(frame)
         self._entries.append(exchange)
-        self._kept_bytes += OVERHEAD_BYTES + len(frame)
+        self._kept_bytes += kept_bytes
         if self._kept_bytes > self.most_bytes:
             self._give_way()
         return exchange
@@ -108,14 +109,13 @@ class Journal:
         ends = self.look()
         exchange.point = self.points.next(ends)
         if exchange.is_kept:
-            if ends:
-                exchange.change_bytes = len(ends) * CHANGE_BYTES
-                self._kept_bytes += exchange.change_bytes
             if size and exchange.api_key in SECRET_APIS:
                 response, is_withheld = hide_in_response(response, size, exchange.api_key, exchange.api_version)
                 exchange.is_withheld |= is_withheld
             exchange.response = response
-            self._kept_bytes += len(response)
+            grown_bytes = len(response) + len(ends) * CHANGE_BYTES
+            exchange.kept_bytes += grown_bytes
+            self._kept_bytes += grown_bytes
             if self._kept_bytes > self.most_bytes:
                 self._give_way()
         exchange.outcome = outcome
@@ -123,11 +123,12 @@ class Journal:
     def note(self, whose: str, text: str, caused_by: int) -> None:
         """Note what a state machine did."""
         number = self.last_number = next(self._numbers)
-        event = Event(number, self.node_id, self._now_ns(), whose, text[:MOST_EVENT_CHARACTERS], caused_by)
+        text = text[:MOST_EVENT_CHARACTERS]
+        event = Event(number, self.node_id, self._now_ns(), whose, text, caused_by)
         ends = self.look()
         event.began = self.points.latest
         event.point = self.points.next(ends)
-        event.change_bytes = len(ends) * CHANGE_BYTES
+        event.kept_bytes += len(text) + len(ends) * CHANGE_BYTES
         self._entries.append(event)
         self._kept_bytes += event.kept_bytes
         if self._kept_bytes > self.most_bytes:
@@ -141,7 +142,6 @@ class Journal:
         while kept_bytes > enough and count < last:
             oldest = entries.popleft()
             oldest.is_kept = False
-            self.forgotten_to = oldest.number
             kept_bytes -= oldest.kept_bytes
             self.forgotten_to = oldest.number
             count += 1

@@ -10,7 +10,7 @@ import posixpath
 from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple
 
-from pykbroker.control.nodes.flushed_disk import FlushedDisk
+from pykbroker.control.nodes.flushed_disk import Extent, FlushedDisk
 from pykbroker.protocol.topic_partition import TopicPartition
 from pykbroker.protocol.uuids import uuid_to_text
 from pykbroker.server.node.composition.parts import NodeParts
@@ -19,13 +19,12 @@ from pykbroker.storage.directories.directory_names import parse_partition_direct
 from pykbroker.storage.directories.log_dirs import LogDirectory
 from pykbroker.storage.files.checkpoints import CLEANED_OFFSET, LOG_START_OFFSET
 from pykbroker.storage.log.log import Log
-from pykbroker.storage.segments.segment import LOG_SUFFIX, SWAP_SUFFIX
+from pykbroker.storage.segments.segment import SWAP_SUFFIX
 
 from .points import METADATA, NO_ENDS, Ends, LogEnd
 
 _OF_ALL_LOGS: Final = frozenset({CLEANED_OFFSET, LOG_START_OFFSET})
 """Files of a log directory that say something of its logs."""
-_MOST_FILES: Final = 10_000
 
 
 class _Watched(NamedTuple):
@@ -50,8 +49,6 @@ class LogWatch:
         disk.watch()
         self._watched: dict[str, _Watched] = {}
         """By the directories of the logs."""
-        self._by_file: dict[str, _Watched] = {}
-        """Of files that were written to since the last look at all logs."""
         self._known: dict[TopicPartition, LogEnd] = {}
         self._cleanings: dict[TopicPartition, int] = {}
         """Segments that compaction has put in the place of others."""
@@ -68,56 +65,66 @@ class LogWatch:
 
     def let_go(self) -> None:
         """Let go of the logs of a node that has ended, and keep in mind where they ended."""
-        self._watched, self._by_file, self._must_look_at_all = {}, {}, True
+        self._watched, self._must_look_at_all = {}, True
 
     def changes(self) -> Ends:
         """Return the logs that have changed since the last call, None for those that are gone."""
         disk = self.disk
-        if not disk.has_touched and not self._must_look_at_all:
+        if not disk.touched and not self._must_look_at_all:
             return NO_ENDS
         node = self._node()
         parts = None if node is None else node.parts
         if node is None or parts is None or parts.broker_role is None or not node.serves:
             return NO_ENDS  # what was touched is looked at when it serves
-        paths = disk.take_touched()
-        for path in paths:
-            if path.endswith(SWAP_SUFFIX) and (cleaned := self._watched.get(posixpath.dirname(path))) is not None:
-                self._cleanings[cleaned.at] = self._cleanings.get(cleaned.at, 0) + 1
-        if not self._must_look_at_all:
-            changed = self._look(paths)
-            if changed is not None:
-                return changed
-        return self._look_at_all(parts)
+        changed = self._look(disk.take_touched())
+        return self._look_at_all(parts) if self._must_look_at_all else changed
 
-    def _look(self, paths: set[str]) -> Ends | None:
-        """Look at the logs that these files are of; None where one of them may be a log that is not known."""
+    def _look(self, touched: set[Extent | str]) -> Ends:
+        """Look at the logs that these files are of; at all of them next, where one of them may be a log that is not
+        known.
+        """
         changed: dict[TopicPartition, LogEnd | None] = {}
-        for path in paths:
-            watched = self._by_file.get(path)
+        for each in touched:
+            watched = self._log_of(each)
             if watched is None:
-                directory = posixpath.dirname(path)
-                watched = self._watched.get(directory)
-                if watched is None:
-                    if posixpath.basename(path) in _OF_ALL_LOGS or _is_log(path) or _is_log(directory):
-                        return None
-                    continue
-                if path.endswith(LOG_SUFFIX):
-                    if len(self._by_file) >= _MOST_FILES:
-                        self._by_file.clear()
-                    self._by_file[path] = watched
+                continue
             log = watched.log
             if log.is_closed or log.directory != watched.path:
-                return None
+                self._must_look_at_all = True
+                continue
             end = watched.end(self._cleanings)
             if end != self._known.get(watched.at):
                 changed[watched.at] = end
-        self._known |= changed  # type: ignore[arg-type]  # none is gone
+        if not self._must_look_at_all:
+            self._known |= changed  # type: ignore[arg-type]  # none is gone
         return changed
+
+    def _log_of(self, touched: Extent | str) -> _Watched | None:
+        """Return the log that a file or a name is of; None where it is of no log that is known."""
+        path: str | None
+        if isinstance(touched, str):
+            path = touched
+        else:
+            mark = touched.mark
+            if isinstance(mark, _Watched) and self._watched.get(mark.path) is mark:
+                return mark
+            path = touched.path
+            if path is None:
+                return None  # its name is among what was touched
+        directory = posixpath.dirname(path)
+        watched = self._watched.get(directory)
+        if watched is None:
+            if posixpath.basename(path) in _OF_ALL_LOGS or _is_log(path) or _is_log(directory):
+                self._must_look_at_all = True
+        elif path.endswith(SWAP_SUFFIX):
+            self._cleanings[watched.at] = self._cleanings.get(watched.at, 0) + 1
+        elif not isinstance(touched, str):
+            touched.mark = watched  # until the next look at all logs
+        return watched
 
     def _look_at_all(self, parts: NodeParts) -> Ends:
         self._must_look_at_all = False
         self._watched = _logs(parts)
-        self._by_file = {}
         now = {each.at: each.end(self._cleanings) for each in self._watched.values()}
         known, self._known = self._known, now
         changed: dict[TopicPartition, LogEnd | None] = {at: end for at, end in now.items() if end != known.get(at)}

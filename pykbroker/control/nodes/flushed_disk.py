@@ -16,30 +16,33 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from hashlib import sha256
 from threading import Lock
+from typing import Any
 from uuid import UUID
 
 from pykbroker.storage.files.disk import Buffer, Disk, DiskFile, DiskLock, DiskSpace, Turn
 from pykbroker.storage.files.errors import DiskFailed
 
 
-class _Extent:
+class Extent:
     """The extent of a file: how much of it was appended, and how much of that was flushed.
 
     path: None where there is no such file any more. preallocated_bytes: its length, where that is zeros behind the end.
+    mark: what the one who watches the disk has noted of the file.
     """
 
-    __slots__ = ("__weakref__", "flushed_bytes", "path", "preallocated_bytes", "size")
+    __slots__ = ("__weakref__", "flushed_bytes", "mark", "path", "preallocated_bytes", "size")
 
     def __init__(self, path: str, size: int) -> None:
         self.path: str | None = path
         self.size = self.flushed_bytes = size
         self.preallocated_bytes = 0
+        self.mark: Any = None
 
 
 class FlushedFile:
     """An open file of the disk, until a power cut."""
 
-    def __init__(self, disk: FlushedDisk, file: DiskFile, extent: _Extent) -> None:
+    def __init__(self, disk: FlushedDisk, file: DiskFile, extent: Extent) -> None:
         self._disk = disk
         self._file = file
         self._extent = extent
@@ -125,9 +128,9 @@ class FlushedDisk:
         self.power_cuts = 0
         self.guard = Lock()
         self.inner = inner
-        self._extents: weakref.WeakValueDictionary[str, _Extent] = weakref.WeakValueDictionary()
-        self._unflushed: dict[_Extent, None] = {}
-        self.touched: set[_Extent | str] | None = None
+        self._extents: weakref.WeakValueDictionary[str, Extent] = weakref.WeakValueDictionary()
+        self._unflushed: dict[Extent, None] = {}
+        self.touched: set[Extent | str] | None = None
         """Files that were written to, and the names that were changed, while somebody watches."""
 
     def cut_power(self) -> int:
@@ -140,7 +143,7 @@ class FlushedDisk:
             self._extents = weakref.WeakValueDictionary()
         return sum(self._lose(extent) for extent in lost)
 
-    def _lose(self, extent: _Extent) -> int:
+    def _lose(self, extent: Extent) -> int:
         if extent.path is None or not self.inner.exists(extent.path):
             return 0
         file = self.inner.open(extent.path)
@@ -165,32 +168,29 @@ class FlushedDisk:
         if self.touched is None:
             self.touched = set()
 
-    @property
-    def has_touched(self) -> bool:
-        return bool(self.touched)
-
-    def take_touched(self) -> set[str]:
-        """Return the paths that were touched since the last call: of files, of directories, and old names of both."""
+    def take_touched(self) -> set[Extent | str]:
+        """Return what was touched since the last call: files that were written to, and names of files and directories
+        that came or went, old and new.
+        """
         with self.guard:
             touched, self.touched = self.touched or set(), set()
-        paths = (each if isinstance(each, str) else each.path for each in touched)
-        return {path for path in paths if path is not None}
+        return touched
 
-    def touch(self, what: _Extent | str) -> None:
+    def touch(self, what: Extent | str) -> None:
         """Note that a file or a name was changed. The caller holds `guard`."""
         if self.touched is not None:
             self.touched.add(what)
 
     # What files tell
 
-    def note(self, extent: _Extent) -> None:
+    def note(self, extent: Extent) -> None:
         """Keep in mind how far the file is flushed. The caller holds `guard`."""
         if extent.path is not None and extent.size > extent.flushed_bytes:
             self._unflushed[extent] = None
         else:
             self._unflushed.pop(extent, None)
 
-    def flushed(self, extent: _Extent, size: int, power_cuts: int) -> None:
+    def flushed(self, extent: Extent, size: int, power_cuts: int) -> None:
         """Note that the file is flushed up to a size; it may have been truncated meanwhile, or the power been cut."""
         with self.guard:
             if power_cuts != self.power_cuts:
@@ -205,7 +205,7 @@ class FlushedDisk:
         with self.guard:
             extent = self._extents.get(path)
             if extent is None:
-                extent = self._extents[path] = _Extent(path, file.size())
+                extent = self._extents[path] = Extent(path, file.size())
         return FlushedFile(self, file, extent)
 
     def exists(self, path: str) -> bool:
@@ -234,7 +234,7 @@ class FlushedDisk:
             self._forget(path)
             self.touch(path)
             if not sync:
-                extent = self._extents[path] = _Extent(path, len(data))
+                extent = self._extents[path] = Extent(path, len(data))
                 extent.flushed_bytes = 0
                 self.note(extent)
 
