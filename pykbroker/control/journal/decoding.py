@@ -37,6 +37,12 @@ UNPACKED_BYTES: Final = 4 * 1024 * 1024
 """Of a compressed batch."""
 SHOWN_BYTES: Final = 256 * 1024
 """Of a key or a value."""
+MOST_SHOWN_BYTES: Final = 1024 * 1024
+"""Of all records of a frame: further ones are counted. Only what was compressed has so much."""
+MOST_HEADERS: Final = 1_000
+"""Of one record."""
+_PART_BYTES: Final = 16
+"""The least that a record or a header counts for."""
 NOT_SHOWN: Final = "not_shown"
 HIDDEN: Final = "(hidden)"
 _ERROR_CODE: Final = "error_code"
@@ -173,6 +179,7 @@ class _Values:
         self._cut = cut
         self._records_left = MOST_RECORDS
         self._unpacked_left = MOST_UNPACKED
+        self._bytes_left = MOST_SHOWN_BYTES
 
     def of(self, struct: Struct) -> dict[str, Any]:
         """The fields of a message, or of a part of one, that its version has."""
@@ -217,7 +224,7 @@ class _Values:
         found: list[dict[str, Any]] = []
         try:
             for batch in iter_batches(bytes(data), allow_partial=True):
-                if not self._records_left:
+                if not self._records_left or self._bytes_left <= 0:
                     found.append(_not_shown("more batches"))
                     break
                 found.append(self._batch(batch))
@@ -244,13 +251,17 @@ class _Values:
             if not self._unpacked_left:
                 return values | _not_shown("more compressed batches")
             self._unpacked_left -= 1
+        records: list[dict[str, Any]] = []
         try:
-            wanted = self._records_left
-            records = list(islice(iter_records(batch, limit_bytes=UNPACKED_BYTES), wanted))
+            for record in islice(iter_records(batch, limit_bytes=UNPACKED_BYTES), self._records_left):
+                if self._bytes_left <= 0:
+                    break
+                self._bytes_left -= _shown_bytes(record)
+                records.append(_record(record))
         except InvalidRecords as error:
             return values | _not_shown(str(error))
         self._records_left -= len(records)
-        values["records"] = [_record(each) for each in records]
+        values["records"] = records
         left = header.records_count - len(records)
         return values | (_not_shown(f"{left} more records") if left > 0 else {})
 
@@ -271,12 +282,20 @@ def _record(record: Record) -> dict[str, Any]:
     }
     if record.headers:
         row["headers"] = list(_headers(record))
+        left = len(record.headers) - MOST_HEADERS
+        row |= _not_shown(f"{left} more headers") if left > 0 else {}
     return row
 
 
 def _headers(record: Record) -> Iterator[list[str | None]]:
-    for key, value in record.headers:
-        yield [key, None if value is None else _text(value)]
+    for key, value in record.headers[:MOST_HEADERS]:
+        yield [_cut(key), None if value is None else _text(value)]
+
+
+def _shown_bytes(record: Record) -> int:
+    """The size of what is shown of a record, about; headers that are not count all the same, since they were read."""
+    parts = [record.key, record.value, *(part for header in record.headers for part in header)]
+    return sum(_PART_BYTES + min(SHOWN_BYTES, len(part or b"")) for part in parts)
 
 
 def _text(data: bytes) -> str:
@@ -286,6 +305,10 @@ def _text(data: bytes) -> str:
         return data.decode() + cut
     except UnicodeDecodeError:
         return f"base64:{base64.b64encode(data).decode()}{cut}"
+
+
+def _cut(key: str) -> str:
+    return key if len(key) <= SHOWN_BYTES else f"{key[:SHOWN_BYTES]}… ({len(key)} characters)"
 
 
 def _not_shown(why: str) -> dict[str, Any]:

@@ -22,20 +22,15 @@ _SHOWN_TOPICS: Final = 3
 
 
 class RecordedRequest:
-    """One request with its response. values: a line of a journal, or its head. bodies: gives the rest. kept_bytes: of
-    its frames.
-    """
+    """One request with its response. values: a line of a journal, or its head. bodies: gives the rest."""
 
-    def __init__(
-        self, values: Mapping[str, Any], bodies: Callable[[], Mapping[str, Any]] | None = None, kept_bytes: int = 0
-    ) -> None:
+    def __init__(self, values: Mapping[str, Any], bodies: Callable[[], Mapping[str, Any]] | None = None) -> None:
         self._head = values
         self._bodies = bodies
-        self.kept_bytes = kept_bytes
 
     @classmethod
     def of(cls, exchange: Exchange, names: Names) -> RecordedRequest:
-        return cls(head_values(exchange), lambda: body_values(exchange, names), exchange.kept_bytes)
+        return cls(head_values(exchange), lambda: body_values(exchange, names))
 
     @property
     def number(self) -> int:

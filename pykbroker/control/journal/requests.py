@@ -6,10 +6,12 @@ nothing goes on once the caller is cancelled.
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from functools import partial
+from itertools import islice
 from typing import Any, Final, TypeVar
 
 import trio
@@ -25,8 +27,8 @@ from .recorded_request import RecordedRequest
 DEFAULT_MOST: Final = 100
 MOST: Final = 1_000
 """Entries of one answer."""
-MOST_ANSWER_BYTES: Final = 4 * 1024 * 1024
-"""Of frames whose values one answer has."""
+MOST_ANSWER_BYTES: Final = 1024 * 1024
+"""Of one answer as JSON, but for its last entry: what is packed in the event loop."""
 _PIECE_BYTES: Final = 256 * 1024
 _PIECE_S: Final = 0.02
 _FILTERS: Final = ("api", "client_id", "topic", "error")
@@ -87,12 +89,14 @@ class JournalRequests:
         _check(question, ("since", "most"))
         since, most = _since(question), _most(question)
         journals = self._kept()
-        events = [entry for entry, _ in entries_of(journals, since) if isinstance(entry, Event)]
-        return {
-            "events": [event_values(event) for event in events[:most]],
-            "next": events[most - 1].number if len(events) > most else None,
-            "forgotten": forgotten(journals, since),
-        }
+        found: list[dict[str, Any]] = []
+        after: int | None = None
+        async for event in self._in_thread(islice(_events(journals, since), most + 1)):
+            if len(found) == most:
+                after = found[-1]["number"]
+            else:
+                found.append(event_values(event))
+        return {"events": found, "next": after, "forgotten": forgotten(journals, since)}
 
     async def json_lines(self, question: Mapping[str, Any]) -> AsyncIterator[bytes]:
         """The journal from behind `since` on as JSON lines, in pieces."""
@@ -104,8 +108,7 @@ class JournalRequests:
     async def pcap(self, question: Mapping[str, Any]) -> AsyncIterator[bytes]:
         """The requests and responses from behind `since` on as a capture file, in pieces."""
         _check(question, ("since",))
-        entries = entries_of(self._kept(), _since(question))
-        packets = pcap(entry for entry, _ in entries if isinstance(entry, Exchange))
+        packets = _packets(self._kept(), _since(question))
         async for piece in self._in_thread(_joined(packets)):
             yield piece
 
@@ -145,8 +148,19 @@ def _page(requests: Iterator[RecordedRequest | None], most: int) -> Iterator[dic
         if not left or left_bytes <= 0:
             yield number
             return
-        left, left_bytes, number = left - 1, left_bytes - request.kept_bytes, request.number
-        yield request.as_json
+        values = request.as_json
+        left, left_bytes, number = left - 1, left_bytes - len(json.dumps(values)), request.number
+        yield values
+
+
+def _events(journals: Sequence[Journal], since: int) -> Iterator[Event]:
+    for entry, _ in entries_of(journals, since):
+        if isinstance(entry, Event):
+            yield entry
+
+
+def _packets(journals: Sequence[Journal], since: int) -> Iterator[bytes]:
+    yield from pcap(entry for entry, _ in entries_of(journals, since) if isinstance(entry, Exchange))
 
 
 def _joined(parts: Iterator[bytes]) -> Iterator[bytes]:
